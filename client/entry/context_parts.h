@@ -2,7 +2,14 @@
 #ifndef GPC_CONTEXT_PARTS_H
 #define GPC_CONTEXT_PARTS_H
 
-/* Tells contexts what goes with them; as the library is loaded, and in tests. */
+/*
+ * Registers, with the context module, the hooks by which the other modules prepare, leave, unload
+ * and free their objects of a context.
+ *
+ * Calls gpc_context_set_parts() with a constant table; the order of that table is the order in
+ * which the hooks run.
+ * Threads: called once, while the library is loaded (and by tests), before any context exists.
+ */
 void gpc_context_parts_set(void);
 
 #endif /* GPC_CONTEXT_PARTS_H */

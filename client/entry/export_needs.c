@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the private tables need of the rest of the client. */
+/* Functions of the rest of the client that the private driver tables call. */
 #include "client/code/module.h"
 #include "client/context/context.h"
 #include "client/entry/export_table.h"

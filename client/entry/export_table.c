@@ -16,14 +16,14 @@
 #define DEVICES_MAX 64
 #define SLOTS_MAX 100
 
-/* More than any runtime so far reads: 523 and 14 elements are the least that 13.0 accepts. */
+/* Larger than any known runtime reads; CUDA 13.0 accepts no fewer than 523 and 14 elements. */
 #define RUNTIME_CALLBACKS 4096
 #define RUNTIME_EVENTS 64
 
 typedef void (*slot_function)(void);
 
 union slot {
-	size_t bytes; /* in slot 0 of most tables: the size of the table, this word included */
+	size_t bytes; /* slot 0 of most tables: size of the table in bytes, including this slot */
 	slot_function call;
 };
 
@@ -52,7 +52,8 @@ static union slot cublaslt[16];
 
 static bool logging;
 
-/* With the call guard, as the exported functions have it: the result of the expression. */
+/* Evaluates the expression inside the call guard, as exported functions do, and yields its result;
+ * CUDA_ERROR_NOT_PERMITTED if the guard refuses. */
 #define GUARDED(enter, expression)                                                                 \
 	({                                                                                         \
 		CUresult guarded = CUDA_ERROR_NOT_PERMITTED;                                       \
@@ -73,7 +74,7 @@ primary_context(CUcontext *ctx_p, CUdevice dev)
 		     : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Runtimes before 12.0 load their images through three slots that differ in the order. */
+/* Runtimes before 12.0 load their images through three slots that differ in argument order. */
 
 static CUresult
 load_wrapper(CUmodule *module_p, const void *wrapper)
@@ -93,15 +94,15 @@ load_fatbin_with(const void *fatbin, CUmodule *module_p, void *a, void *b, uint3
 	return GUARDED(gpc_guard_enter, gpc_module_load(module_p, fatbin));
 }
 
-/* The shared runtimes of 13.1 and later ask for it first of all, and no call works if it fails: the
- * driver's compilers, which are the daemon's here, are to be made ready. */
+/* The shared runtimes of CUDA 13.1 and later call this slot first, and every call fails if it
+ * fails: it makes the driver's compilers ready, which here are the daemon's. */
 static CUresult
 load_compilers(void)
 {
 	return CUDA_SUCCESS;
 }
 
-/* RUNTIME_HOOKS: flags by which a tool asks to be called back; none is ever set. */
+/* RUNTIME_HOOKS: flags by which a tool requests callbacks; none is ever set. */
 
 static void
 callback_flags(uint32_t **flags_p, size_t *count_p)
@@ -109,7 +110,7 @@ callback_flags(uint32_t **flags_p, size_t *count_p)
 	static uint32_t flags[RUNTIME_CALLBACKS];
 
 	*flags_p = flags;
-	*count_p = RUNTIME_CALLBACKS; /* elements, not bytes */
+	*count_p = RUNTIME_CALLBACKS; /* in elements, not bytes */
 }
 
 static void
@@ -132,7 +133,7 @@ thread_context(CUcontext *ctx_p)
 	return CUDA_SUCCESS;
 }
 
-/* CONTEXT_STORAGE: NULL is the current context. */
+/* CONTEXT_STORAGE: a NULL context means the current context. */
 
 static CUresult
 storage_put(CUcontext ctx, void *key, void *value, gpc_context_storage_destructor *destructor)
@@ -161,7 +162,7 @@ storage_get(void **value_p, CUcontext ctx, void *key)
 	return ctx ? gpc_context_storage_get(value_p, ctx, key) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* CONTEXT_CHECKS: 0 is the answer that lets the runtime go on, whatever the question. */
+/* CONTEXT_CHECKS: a result of 0 lets the runtime continue, for each of the checks. */
 
 static CUresult
 check_context(CUcontext ctx, uint32_t *answer_p, const void **more_p)
@@ -213,7 +214,8 @@ context_number(CUcontext ctx, uint64_t *id_p)
 	return CUDA_SUCCESS;
 }
 
-/* cuBLAS takes an object of a stream and asks one thing about it; it never looks inside. */
+/* cuBLAS obtains an internal stream object and queries one value of it; it never dereferences the
+ * object. */
 static CUresult
 stream_object(CUcontext ctx, CUstream stream, const void **object_p)
 {
@@ -230,7 +232,7 @@ stream_object_value(CUcontext ctx, const void *object, uint64_t *value_p)
 	return CUDA_SUCCESS;
 }
 
-/* TOOLS_MODULE, for cuFFT: the result is a number, not a CUresult. */
+/* TOOLS_MODULE, for cuFFT: the return value is a count, not a CUresult. */
 
 static int
 each_function(CUcontext ctx, CUmodule module,
@@ -239,11 +241,12 @@ each_function(CUcontext ctx, CUmodule module,
 	return gpc_module_each_function(module, callback, opaque);
 }
 
-/* What stands in every other slot: a function of its own each, so that a log can name it. */
+/* All other slots contain a function of their own each, so that the log can identify the slot. */
 
 static const char *table_name(enum table_index table);
 
-/* The number of table and slot comes last so that the callers need not move their arguments. */
+/* number, which encodes table and slot, is the last parameter so that the callers need not move
+ * their arguments to other registers. */
 static CUresult __attribute__((noinline))
 slot_unsupported(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, int number)
 {
@@ -254,7 +257,7 @@ slot_unsupported(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Callers pass fewer arguments; what the log then shows of the others has no meaning. */
+/* Actual callers may pass fewer arguments; the surplus values in the log are then meaningless. */
 #define DEFINE(table, tens, ones)                                                                  \
 	static CUresult unfilled_##table##_##tens##ones(uintptr_t a, uintptr_t b, uintptr_t c,     \
 							uintptr_t d, uintptr_t e)                  \
@@ -299,7 +302,7 @@ static const struct table {
 	const char *name;
 	union slot *slots;
 	size_t slot_count;
-	bool ends_with_null; /* and has no size in slot 0 */
+	bool ends_with_null; /* and slot 0 contains no size */
 	const slot_function *unfilled;
 	struct {
 		size_t slot;
@@ -375,7 +378,8 @@ static const struct table {
 		UNFILLED(HUNDRED(LIST, TOOLS_MODULE)),
 		.filled = { FILLED(7, each_function) },
 	},
-	/* cuBLASLt crashes without it, and is content with a table of which nothing works. */
+	/* cuBLASLt crashes without this table, but works with a table in which every function
+	 * fails. */
 	[CUBLASLT] = {
 		.id = { 0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45,
 			0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca },

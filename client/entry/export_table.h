@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The private function tables that the CUDA runtime and NVIDIA's libraries ask of their driver, for
- * cuGetExportTable. A table lies at one address for the life of the process; any thread may ask.
- * What a table has but this library cannot do is a function that answers
- * CUDA_ERROR_NOT_SUPPORTED. With "tables" in the environment variable GPUPOOL_LOG every request
- * and every call of such a function is written to stderr.
+ * Private driver function tables for cuGetExportTable, as the CUDA runtime and NVIDIA's libraries
+ * expect them.
+ *
+ * Table slots that this library does not implement contain functions that return
+ * CUDA_ERROR_NOT_SUPPORTED. If the environment variable GPUPOOL_LOG contains "tables", each table
+ * query and each call of such a function is written to stderr.
+ * Ownership: tables are static; a table's address is valid for the life of the process.
+ * Threads: any.
  */
 #ifndef GPC_EXPORT_TABLE_H
 #define GPC_EXPORT_TABLE_H
@@ -15,29 +18,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* CUDA_ERROR_INVALID_VALUE and NULL for a table that is not served. */
+/* Sets *table_p to the table with this ID and returns CUDA_SUCCESS. For an unknown table, sets
+ * *table_p to NULL and returns CUDA_ERROR_INVALID_VALUE. */
 CUresult gpc_export_table_get(const void **table_p, const CUuuid *id);
 
-/* What the tables need of the rest of the client (export_needs.c; besides it, init.h). */
+/* The functions below are called by the tables and are implemented in export_needs.c (the tables
+ * also use init.h). */
 
-/* NULL when the thread has none. */
+/* Returns the handle of the calling thread's current context, or NULL if it has none. */
 CUcontext gpc_context_get_current_token(void);
 
-/* The handle of the device's primary context, which stays inactive if it is. */
+/* Sets *ctx_p to the handle of the device's primary context, without activating the context.
+ * Returns CUDA_ERROR_INVALID_DEVICE for an invalid ordinal. */
 CUresult gpc_context_primary_handle(CUcontext *ctx_p, CUdevice dev);
 
-/* As cuCtxGetId. */
+/* Same contract as cuCtxGetId. */
 CUresult gpc_context_id(CUcontext ctx, uint64_t *id_p);
 
-/* As cuModuleLoadData: image may be a fatbin, its wrapper, an ELF or PTX. */
+/* Same contract as cuModuleLoadData: image may be a fatbin, a fatbin wrapper, an ELF file or
+ * PTX. */
 CUresult gpc_module_load(CUmodule *module_p, const void *image);
 
-/* Calls for every function of the module; returns their number. */
+/* Calls the callback for each function of the module, in order, with the call guard cleared, so
+ * that the callback may call CUDA. number is always 0. Returns the number of functions visited; 0
+ * for an invalid module or if the thread is already inside a call. */
 int gpc_module_each_function(CUmodule module,
 			     void (*callback)(void *opaque, CUfunction function, uint64_t number),
 			     void *opaque);
 
-/* Fills in devices in the order of ordinals; returns how many, at most max. */
+/* Fills in at most max devices in the order of their ordinals. Returns the number of devices filled
+ * in. */
 int gpc_devices_get_identity(struct gpc_device_identity *out, int max);
 
 #endif /* GPC_EXPORT_TABLE_H */

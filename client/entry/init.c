@@ -36,25 +36,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* At exit, for what was posted to be sent. */
+/* Timeout at exit for sending the requests that are already queued. */
 #define EXIT_MS 2000
-/* cuDriverGetVersion, cuInit and the runtimes of several libraries ask one after the other: a
- * daemon that could not be had is not tried again at once. */
+/* cuDriverGetVersion, cuInit and the runtimes of several libraries try one after the other; after a
+ * failure the daemon is not contacted again for this long. */
 #define RETRY_NS 2000000000
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool forked; /* from a process that had called cuInit */
+static bool forked; /* this process is the child of one that had called cuInit */
 
-/* A daemon, and what the list wants of it. */
+/* A daemon and the devices that REMOTE_GPU requests of it. */
 struct daemon {
 	struct gp_url url;
-	int32_t devices[GPC_DEVICES_MAX]; /* in the order in which they are named */
+	int32_t devices[GPC_DEVICES_MAX]; /* in the order of REMOTE_GPU */
 	int device_count;                 /* 0: all */
 	struct gpc_link link;
 	struct gpc_session *session;
 };
 
-/* The list of REMOTE_GPU, daemon by daemon: each gets one session, however often it is named. */
+/* The parsed list of REMOTE_GPU, grouped by daemon: each daemon gets one session, however many of
+ * the URLs name it. */
 struct daemons {
 	struct gp_url urls[GPC_DEVICES_MAX];
 	int url_count;
@@ -79,7 +80,8 @@ daemon_find(struct daemons *all, const struct gp_url *url)
 	return NULL;
 }
 
-/* Its place among the devices that are wanted of the daemon; -1: it is not wanted. */
+/* Returns the device's index among the devices requested of the daemon, or -1 if it is not
+ * requested. */
 static int
 daemon_get_device_index(const struct daemon *daemon, int device)
 {
@@ -153,13 +155,13 @@ daemon_open(struct daemon *daemon)
 		daemon->link.welcome->welcome->driver_name);
 	gpc_lanes_configure(daemon->session, &source);
 	gpc_image_preload_parse(daemon->session, daemon->link.welcome->welcome);
-	/* They are the session's now. */
+	/* The session owns both connections from here. */
 	daemon->link.lane = daemon->link.control = NULL;
 	return 0;
 }
 
-/* Of those without a session the first by its address, whatever the list's order is: two programs
- * that wait for places of the same daemons do not each hold what the other waits for. */
+/* Returns the daemon without a session whose address sorts first. The order is independent of the
+ * list, so that two programs that wait for session slots of the same daemons cannot deadlock. */
 static struct daemon *
 daemons_get_next(struct daemons *all)
 {
@@ -178,7 +180,7 @@ daemons_get_next(struct daemons *all)
 	return found;
 }
 
-/* All devices in the order of the list. */
+/* Creates all devices in the order of the list. */
 static int
 daemons_create_devices(struct daemons *all)
 {
@@ -280,7 +282,7 @@ gpc_session_open(void)
 	return gpc_error_to_cuda(r);
 }
 
-/* Neither a pool nor a driver: most likely somebody has forgotten to name one of them. */
+/* There is neither a pool nor a driver: the user has probably forgotten to name one of them. */
 static void
 report_no_gpu(void)
 {
@@ -329,7 +331,8 @@ gpc_driver_version(void)
 {
 	int version = CUDA_VERSION;
 
-	/* Without a session, what this library was made for: cuInit will say what is wrong. */
+	/* Without a session, returns the version this library was built for; cuInit will report the
+	 * problem. */
 	if (!gpc_session_get() &&
 	    (forked || !gpc_config_has_remote() || gpc_session_open() != CUDA_SUCCESS))
 		return version;
@@ -363,7 +366,7 @@ gpc_cuGetErrorName(CUresult error, const char **pStr)
 	return pStr ? gpc_error_name(error, pStr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The functions are those of this library, whatever the daemon's driver has. */
+/* cuGetProcAddress returns this library's functions, whatever the daemon's driver has. */
 
 CUresult
 gpc_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
@@ -378,7 +381,8 @@ gpc_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint6
 	return gpc_proc_address_v2(symbol, pfn, cudaVersion, flags, CUDA_VERSION, symbolStatus);
 }
 
-/* With the call guard: libnvidia-ml.so.1 may be interrupted as well. */
+/* The table's functions enter the call guard, because a signal may interrupt libnvidia-ml.so.1
+ * too. */
 static CUresult
 pool_table_open(int *count_p)
 {
@@ -438,14 +442,14 @@ gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 	return result;
 }
 
-/* No tool can be attached: there is nothing to start or to stop. */
-
-/* The connections are the parent's.  As with NVIDIA's driver, the child of a process that has
- * called cuInit has no CUDA; if it had only asked for the version, the child begins anew. */
+/* The connections belong to the parent. As with NVIDIA's driver, the child of a process that has
+ * called cuInit cannot use CUDA; if the parent had only queried the version, the child starts
+ * afresh. */
 static void
 after_fork_in_child(void)
 {
-	/* What a signal handler has interrupted is half done: nothing can begin anew. */
+	/* A call that a signal handler has interrupted leaves inconsistent state, so a fresh start
+	 * is impossible. */
 	bool initialized = gpc_lifecycle_check() == CUDA_SUCCESS || gpc_guard_is_inside();
 	int count = gpc_session_count();
 
@@ -481,14 +485,15 @@ on_load(void)
 	gpc_context_parts_set();
 	gpc_image_set_variable_calls(&gpc_managed_variable_calls);
 	gpc_fence_set_idle_check(gpc_stream_session_is_idle);
-	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
+	/* If neither is available, the program may still set REMOTE_GPU itself before cuInit. */
 	if (gpc_config_has_remote() || !gpc_passthrough_start())
 		(void)pthread_atfork(gpc_pages_before_fork, after_fork, after_fork_in_child);
 }
 
-/* After the exit handlers of the program and of the libraries that were loaded later: theirs may
- * still call.  A signal handler that has interrupted a call must not wait for a lock of that call:
- * the kernel closes the connections, and work in flight ends, as it does without a remote GPU. */
+/* Runs after the exit handlers of the program and of libraries loaded later, as those may still
+ * call CUDA. A signal handler that has interrupted a call must not wait for a lock of that call: in
+ * that case the kernel closes the connections, and work in flight ends, as it does without a remote
+ * GPU. */
 __attribute__((destructor)) static void
 at_exit(void)
 {

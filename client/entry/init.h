@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of the library in its process: loaded, initialised by cuInit, forked, at its end.
+ * Library life cycle in a process: loading, cuInit, opening of sessions, fork and exit.
+ *
+ * The constructor fills the entry table and, if REMOTE_GPU is not set, tries pass-through to the
+ * machine's own driver. The destructor closes the sessions. In a forked child of an initialized
+ * process CUDA stays unusable, as with NVIDIA's driver.
+ * Threads: any; sessions are opened by one thread at a time.
  */
 #ifndef GPC_INIT_H
 #define GPC_INIT_H
@@ -8,13 +13,18 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Opens the session if there is none, without initialising CUDA; REMOTE_GPU is set. */
+/* Opens one session for each daemon that REMOTE_GPU names, unless sessions are open already. Does
+ * not initialize CUDA. REMOTE_GPU must be set. Returns CUDA_SUCCESS or the CUDA error of the
+ * failure; for two seconds after a failure the previous result is returned without another
+ * attempt. */
 CUresult gpc_session_open(void);
 
-/* Whether cuInit has succeeded, and the process may use CUDA still. */
+/* Returns whether cuInit has succeeded and CUDA is still usable in this process. */
 bool gpc_is_initialized(void);
 
-/* The version that cuDriverGetVersion tells; opens the session if that is how to know. */
+/* Returns the version that cuDriverGetVersion reports: the lowest of CUDA_VERSION and the daemons'
+ * driver versions. Opens the sessions if necessary; returns CUDA_VERSION if that is not
+ * possible. */
 int gpc_driver_version(void);
 
 #endif /* GPC_INIT_H */

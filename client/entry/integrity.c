@@ -6,7 +6,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* Known to be right for the runtimes of CUDA 12.4 to 13.0. */
+/* Verified with the runtimes of CUDA 12.4 to 13.0. */
 static const uint8_t key[] = { 0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52,
 			       0xaa, 0x08, 0x41, 0x36, 0x0b, 0xf5, 0x5a, 0x9f };
 
@@ -14,7 +14,7 @@ static const uint8_t key[] = { 0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52,
 #define CONSTANT_1_LOW 0x1841181c03cb675cu
 #define CONSTANT_HIGH 0x8ed383aa1f4cd1e8u
 
-/* The digest is of little-endian fields without padding. */
+/* The digest covers little-endian fields without padding. */
 static void
 hmac_update_u32(struct gpc_md2_hmac *hmac, uint32_t value)
 {
@@ -67,7 +67,7 @@ constant_digest(uint64_t low, uint8_t answer[GPC_INTEGRITY_LEN])
 void
 gpc_integrity_digest(const struct gpc_integrity_input *input, uint8_t answer[GPC_INTEGRITY_LEN])
 {
-	/* The runtime asks three times, with its version plus 0, 1 and 2. */
+	/* The runtime queries three digests, with its version plus 0, 1 and 2. */
 	switch (input->version % 10) {
 	case 0:
 		constant_digest(CONSTANT_0_LOW, answer);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MD2 (RFC 1319) and HMAC over it (RFC 2104). Not for security: only because the CUDA runtime asks
- * its driver for such a digest, and OpenSSL 3 is commonly built without MD2.
- * No state outside the arguments; any thread.
+ * MD2 hash and HMAC-MD2.
+ *
+ * Used only for the digest that the CUDA runtime requires of its driver, never for security;
+ * OpenSSL 3 is commonly built without MD2.
+ * Ownership: all state is in the caller's structs; nothing needs to be freed.
+ * Threads: any, one thread per struct at a time.
+ * Source: RFC 1319 (MD2), RFC 2104 (HMAC).
  */
 #ifndef GPC_MD2_H
 #define GPC_MD2_H
@@ -10,8 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPC_MD2_LEN 16 /* of a block and of a digest */
+#define GPC_MD2_LEN 16 /* bytes in a block and in a digest */
 
+/* State of a hash computation: init, any number of updates, final. */
 struct gpc_md2 {
 	uint8_t state[GPC_MD2_LEN];
 	uint8_t checksum[GPC_MD2_LEN];
@@ -23,12 +28,13 @@ void gpc_md2_init(struct gpc_md2 *md2);
 void gpc_md2_update(struct gpc_md2 *md2, const void *data, size_t len);
 void gpc_md2_final(struct gpc_md2 *md2, uint8_t digest[GPC_MD2_LEN]);
 
+/* State of an HMAC computation. */
 struct gpc_md2_hmac {
 	struct gpc_md2 inner;
 	struct gpc_md2 outer;
 };
 
-/* key_len is at most GPC_MD2_LEN. */
+/* key_len is at most GPC_MD2_LEN bytes. */
 void gpc_md2_hmac_init(struct gpc_md2_hmac *hmac, const void *key, size_t key_len);
 void gpc_md2_hmac_update(struct gpc_md2_hmac *hmac, const void *data, size_t len);
 void gpc_md2_hmac_final(struct gpc_md2_hmac *hmac, uint8_t digest[GPC_MD2_LEN]);

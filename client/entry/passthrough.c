@@ -8,7 +8,8 @@
 
 const CUuuid gpc_passthrough_table_id = { "gpupool client\0" };
 
-/* Another copy of this library would lead back to us. */
+/* A second copy of this library must not be used as the driver, as it would lead back to this
+ * one. */
 static bool
 library_is_driver(void *library)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the exported functions lead: into this library, or, when no daemon is named, to the
- * machine's own driver.  Decided once, while the library is being loaded, by one thread.
+ * Selects the target of the exported functions: this library or, if no daemon is named, the
+ * machine's own CUDA driver (pass-through).
+ *
+ * Threads: called while the library is loaded, by one thread; the choice never changes afterwards.
  */
 #ifndef GPC_PASSTHROUGH_H
 #define GPC_PASSTHROUGH_H
@@ -9,13 +11,16 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Our own functions, or with a line in the timeline for each call. */
+/* Fills gpc_entry[] with this library's functions; with the variants that record each call in the
+ * timeline if `traced` is set. */
 void gpc_entries_fill(bool traced);
 
-/* Those of the machine's driver, if there is one; whether there is. */
+/* Fills gpc_entry[] with the functions of the machine's driver. Returns false, and changes nothing,
+ * if there is no driver. */
 bool gpc_passthrough_start(void);
 
-/* By asking cuGetExportTable for this table one copy of this library knows another. */
+/* Table ID that only this library's cuGetExportTable accepts: by it one copy of the library
+ * recognizes another. */
 extern const CUuuid gpc_passthrough_table_id;
 
 #endif /* GPC_PASSTHROUGH_H */

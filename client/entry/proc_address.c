@@ -28,7 +28,7 @@ gpc_proc_lookup(const struct gpc_proc_entry *table, size_t count, const char *ba
 		cuuint64_t flags, int driver_version, const struct gpc_proc_entry **entry_p,
 		CUdriverProcAddressQueryResult *status_p)
 {
-	/* The newest that fits, of each class. */
+	/* The newest entry that fits, for the legacy and for the per-thread variant. */
 	const struct gpc_proc_entry *fitting[2] = { NULL, NULL };
 	bool exists[2] = { false, false };
 	int wanted;
@@ -45,7 +45,7 @@ gpc_proc_lookup(const struct gpc_proc_entry *table, size_t count, const char *ba
 			fitting[table[i].per_thread] = &table[i];
 	}
 
-	/* A per-thread class, where there is one, is never mended from the legacy class. */
+	/* If a per-thread variant exists, the legacy variant is never returned in its place. */
 	wanted = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && exists[1];
 	*entry_p = fitting[wanted];
 	if (*entry_p)

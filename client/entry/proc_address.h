@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which function a name and a version stand for: cuGetProcAddress, both of its versions.
- * The table is generated from codegen/api/symbols.h and constant, so any thread may ask at any
- * time. Returns are those of the CUDA functions.
+ * Symbol lookup for both versions of cuGetProcAddress: maps a name and a CUDA version to a
+ * function.
+ *
+ * Source: the table is generated from codegen/api/symbols.h.
+ * Threads: any; the table is constant.
+ * Errors: the functions return the results of the CUDA functions of the same name.
  */
 #ifndef GPC_PROC_ADDRESS_H
 #define GPC_PROC_ADDRESS_H
@@ -11,33 +14,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* One version of a function. */
 struct gpc_proc_entry {
-	const char *base;         /* as asked for: no _v2, no _ptsz */
-	unsigned char per_thread; /* one of the _ptds and _ptsz functions */
-	int version;              /* of the driver that had it first */
+	const char *base;         /* name to look up, without a suffix such as _v2 or _ptsz */
+	unsigned char per_thread; /* 1 for the _ptds and _ptsz variants */
+	int version;              /* first driver version that has the function */
 	int symbol;               /* index into gpc_entry_address */
 };
 
 /* Generated. Sorted by base (strcmp), then per_thread, then version. */
 extern const struct gpc_proc_entry gpc_proc_table[];
 extern const size_t gpc_proc_count;
-extern const void *const gpc_entry_address[]; /* of the exported symbols */
+extern const void *const gpc_entry_address[]; /* addresses of the exported symbols */
 
 /*
- * Writes both outputs unless the flags are invalid; *entry_p is NULL when *status_p says why
- * nothing fits. Entries newer than driver_version do not exist. version is compared as unsigned: -1
- * asks for the newest.
+ * Finds the newest function of this name that is not newer than `version` or `driver_version`.
+ * `version` is compared as unsigned, so that -1 means the newest. Sets *entry_p, which is NULL if
+ * no function fits, and *status_p, which then gives the reason. Returns CUDA_ERROR_INVALID_VALUE,
+ * with both outputs unchanged, for invalid flags.
  */
 CUresult gpc_proc_lookup(const struct gpc_proc_entry *table, size_t count, const char *base,
 			 int version, cuuint64_t flags, int driver_version,
 			 const struct gpc_proc_entry **entry_p,
 			 CUdriverProcAddressQueryResult *status_p);
 
-/* As in CUDA 11.3: CUDA_ERROR_NOT_FOUND and *function_p untouched when nothing fits. */
+/* cuGetProcAddress of CUDA 11.3. Returns CUDA_ERROR_NOT_FOUND, with *function_p unchanged, if no
+ * function fits. */
 CUresult gpc_proc_address_v1(const char *base, void **function_p, int version, cuuint64_t flags,
 			     int driver_version);
 
-/* As from CUDA 12.0: success also when nothing fits; *status_p tells, and may be absent. */
+/* cuGetProcAddress_v2 of CUDA 12.0. Returns CUDA_SUCCESS with *function_p set to NULL if no
+ * function fits; *status_p gives the reason. status_p may be NULL. */
 CUresult gpc_proc_address_v2(const char *base, void **function_p, int version, cuuint64_t flags,
 			     int driver_version, CUdriverProcAddressQueryResult *status_p);
 

@@ -25,23 +25,24 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* From look to look at the threads' buffers, and from question to question to the daemons. */
+/* Interval at which the threads' buffers are flushed; REQUEST_NS is the interval at which the
+ * daemons are queried. */
 #define POLL_NS 10000000
-/* While so much text comes of each look, they are as short as this. */
+/* While one interval yields more text than this, the interval is SHORT_POLL_NS. */
 #define LARGE_TEXT ((size_t)1 << 18)
 #define SHORT_POLL_NS 200000
 #define REQUEST_NS 50000000
-/* No answer is waited for longer. */
+/* Timeout for replies of the daemons. */
 #define REPLY_MS 2000
-/* Beyond all process IDs. */
+/* Larger than any process ID. */
 #define DAEMON_PID 10000000
 
 static struct {
 	atomic_bool started;
-	bool forked; /* the file is the parent's, whether that writes one yet or not */
+	bool forked; /* the file is the parent's, whether or not the parent already writes one */
 	int fd;
 	uint64_t lost, poll_ns;
-	struct gpc_trace_text text; /* the thread's until it has ended */
+	struct gpc_trace_text text; /* owned by the writer thread until it has ended */
 	struct gpc_gpu_trace *gpus[GPC_SESSIONS_MAX];
 } tracer = { .fd = -1 };
 
@@ -50,7 +51,7 @@ static pthread_cond_t changed;
 GP_COND_CONSTRUCTOR(changed);
 static bool wanted GP_GUARDED_BY(lock), stop GP_GUARDED_BY(lock), ended GP_GUARDED_BY(lock);
 
-/* %p becomes the process's ID. */
+/* Replaces %p by the process ID. */
 static void
 path_expand(char *path, size_t size, const char *pattern)
 {
@@ -67,8 +68,9 @@ path_expand(char *path, size_t size, const char *pattern)
 	path[used < size ? used : size - 1] = '\0';
 }
 
-/* Another process writes it as long as it has the lock: then -EWOULDBLOCK.  A pipe that nobody
- * reads is not waited for: -ENXIO. */
+/* Returns the descriptor or a negative errno: -EWOULDBLOCK if another process holds the file's
+ * lock, as it does while it writes; -ENXIO for a pipe without a reader, instead of waiting for
+ * one. */
 static int
 trace_open_path(const char *path)
 {
@@ -82,7 +84,7 @@ trace_open_path(const char *path)
 		(void)close(fd);
 		return -EWOULDBLOCK;
 	}
-	/* What is no file of bytes, a pipe for instance, cannot be cut. */
+	/* Fails for pipes and other files that cannot be truncated. */
 	(void)!ftruncate(fd, 0);
 	gp_fd_guard_mark(fd);
 	return fd;
@@ -107,7 +109,7 @@ trace_open_file(void)
 	return fd;
 }
 
-/* Nothing more is recorded. */
+/* Stops recording. */
 static void
 trace_abort(const char *why)
 {
@@ -115,7 +117,7 @@ trace_abort(const char *why)
 	gpc_log_always("GPUPOOL_TRACE: %s; the trace ends here", why);
 }
 
-/* The text goes, written or not. */
+/* Discards the text, whether or not it could be written. */
 static void
 trace_write_text(void)
 {
@@ -154,7 +156,8 @@ calls_flush(void)
 	trace_write_text();
 }
 
-/* want: asks all again.  Whether all have told what they had to. */
+/* Polls all daemons; `want` starts a new query of each. Returns whether all have sent their
+ * data. */
 static bool
 gpus_poll(bool want)
 {
@@ -176,7 +179,7 @@ gpus_poll(bool want)
 	return all;
 }
 
-/* Some time later, or when somebody has a wish: what is wished. */
+/* Waits for the next interval or a change of the flags, and returns the flags. */
 static void
 flags_wait(bool *wanted_p, bool *stop_p)
 {
@@ -197,7 +200,7 @@ flag_set(bool *flag, bool value)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* Whether the flag has become this before it is too late. */
+/* Waits until the flag has this value. Returns false on timeout. */
 static bool
 flag_await(const bool *flag, bool value)
 {
@@ -231,7 +234,7 @@ tracer_run(void *arg)
 			flag_set(&wanted, false);
 			requested = false;
 		}
-		/* Somebody waits for the answers. */
+		/* Another thread waits for the replies. */
 		if (!all && (requested || stopped))
 			tracer.poll_ns = SHORT_POLL_NS;
 	}
@@ -258,7 +261,7 @@ gpc_tracer_start(void)
 	(void)snprintf(name, sizeof(name), "%s %d", program_invocation_short_name, tracer.text.pid);
 	gpc_trace_text_name(&tracer.text, (struct gpc_trace_track){ tracer.text.pid, 0 },
 			    "process_name", name);
-	/* In place of the first event's comma. */
+	/* Replaces the comma before the first event. */
 	if (tracer.text.size)
 		tracer.text.data[0] = '[';
 	r = gp_thread_start("gpupool-trace", 0, tracer_run, NULL);
@@ -317,7 +320,7 @@ gpc_tracer_after_fork(void)
 	(void)pthread_mutex_init(&lock, NULL);
 	gp_cond_init(&changed);
 	gp_fd_guard_close(tracer.fd);
-	/* What the thread had belongs to nobody here. */
+	/* The writer thread does not exist in the child; its data is abandoned. */
 	tracer.started = false;
 	tracer.fd = -1;
 	tracer.lost = 0;

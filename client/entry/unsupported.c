@@ -12,7 +12,7 @@ enum {
 	ENTRIES_MAX = 1024,
 };
 
-/* Which symbols the user has been told of. */
+/* Symbols that have been reported to the user. */
 static atomic_bool reported[ENTRIES_MAX];
 
 CUresult
@@ -43,7 +43,8 @@ tools_report(void)
 void
 gpc_unsupported_table(const CUuuid *table)
 {
-	/* What CUPTI of CUDA 13 and compute-sanitizer ask for first, and CUPTI of CUDA 12. */
+	/* Tables that CUPTI of CUDA 13 and compute-sanitizer query first, and that CUPTI of CUDA 12
+	 * queries. */
 	static const unsigned char tools[][sizeof(table->bytes)] = {
 		{ 0x2c, 0x8e, 0x0a, 0xd8, 0x07, 0x10, 0xab, 0x4e, 0x90, 0xdd, 0x54, 0x71, 0x9f,
 		  0xe5, 0xf7, 0x4b },

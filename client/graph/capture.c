@@ -8,11 +8,11 @@
 #include <string.h>
 #include <utlist.h>
 
-/* What an event stands for that was recorded in a capture. */
+/* The nodes that an event represents that was recorded in a capture. */
 struct captured_event {
 	struct captured_event *next; /* utlist */
 	const struct gpc_event *event;
-	uint32_t id; /* the event's: its memory may be another one's */
+	uint32_t id; /* wire ID of the event, as its memory may be reused for another */
 	struct gpc_capture *capture;
 	struct gpc_nodes nodes;
 };
@@ -78,7 +78,7 @@ nodes_contain(const struct gpc_nodes *nodes, const struct gpc_node *node)
 	return false;
 }
 
-/* Puts the nodes of `more` that it has not into it. */
+/* Adds the nodes of `more` that are not yet in the set. */
 static CUresult
 nodes_merge(struct gpc_nodes *nodes, const struct gpc_nodes *more)
 {
@@ -113,7 +113,7 @@ event_drop(struct captured_event *captured)
 	free(captured);
 }
 
-/* A stream comes into the capture, behind these nodes. */
+/* Lets a stream join the capture, depending on these nodes. */
 static CUresult
 stream_join(struct gpc_capture *capture, const struct gpc_stream *stream,
 	    const struct gpc_nodes *nodes)
@@ -167,7 +167,7 @@ gpc_capture_begin(const struct gpc_stream *stream, CUstreamCaptureMode mode,
 	return CUDA_SUCCESS;
 }
 
-/* Marks what the nodes depend on, and themselves. */
+/* Marks the nodes and all their ancestors. */
 static CUresult
 nodes_mark_ancestors(const struct gpc_graph *graph, const struct gpc_nodes *nodes)
 	GP_LOCKED(gpc_graphs_lock)
@@ -190,7 +190,8 @@ nodes_mark_ancestors(const struct gpc_graph *graph, const struct gpc_nodes *node
 	return CUDA_SUCCESS;
 }
 
-/* Whether what other streams were given comes before the end of the one that it began with. */
+/* Returns CUDA_ERROR_STREAM_CAPTURE_UNJOINED unless the end of the origin stream depends on the
+ * work of all other streams. */
 static CUresult
 capture_check_joined(const struct gpc_captured_stream *origin) GP_LOCKED(gpc_graphs_lock)
 {
@@ -231,7 +232,7 @@ capture_drop(struct gpc_capture *capture)
 	__atomic_sub_fetch(&gpc_captures, 1, __ATOMIC_RELEASE);
 }
 
-/* What it has made ends with it. */
+/* Destroys the capture and the graph that it has created. */
 static void
 capture_abandon(struct gpc_capture *capture) GP_LOCKED(gpc_graphs_lock)
 {
@@ -242,7 +243,7 @@ capture_abandon(struct gpc_capture *capture) GP_LOCKED(gpc_graphs_lock)
 		gpc_graph_destroy(graph);
 }
 
-/* The context that the stream was made in. */
+/* Returns the context that the stream was created in. */
 static const struct gpc_context *
 stream_get_home_context(const struct gpc_stream *stream)
 {
@@ -456,8 +457,8 @@ gpc_capture_check_context(CUcontext token)
 	return result;
 }
 
-/* cuThreadExchangeStreamCaptureMode: a relaxed thread is stopped by nobody, one that is local by
- * its own captures, and a global one also by others' that are global. */
+/* cuThreadExchangeStreamCaptureMode: a relaxed thread is not restricted, a thread-local one is
+ * restricted by its own captures, and a global one also by global captures of other threads. */
 static bool
 capture_forbids_unsafe(const struct gpc_capture *capture)
 {
@@ -493,7 +494,7 @@ gpc_capture_get_stream(CUstream hStream)
 	return gpc_stream_enter(hStream, &stream) == CUDA_SUCCESS ? stream : NULL;
 }
 
-/* One that is captured, or would wait for one. */
+/* Rejects a stream that is captured, or that would wait for a captured one. */
 static CUresult
 stream_check_uncaptured(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock)
 {
@@ -516,7 +517,7 @@ gpc_capture_destroy_stream(const struct gpc_stream *stream)
 	return GPC_NOT_CAPTURED;
 }
 
-/* The call itself says where nothing can be done. */
+/* If CUDA is unusable, the call itself reports that. */
 static CUresult
 capture_check_call(const struct gpc_stream *stream, bool unsafe)
 {

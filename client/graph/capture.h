@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that are being captured: what the application gives to one becomes a node of a graph.
+ * Stream capture: turns work that the application gives to a captured stream into nodes of a graph.
  *
- * A capture begins with one stream.  Others come into it by waiting for an event that was recorded
- * in it, and are out of it when it ends.  While there is any, calls that the description marks
- * CAPTURE pass through this room first.
+ * A capture starts with one stream (its origin). Other streams join it by waiting for an event that
+ * was recorded in it, and leave when it ends. While any capture exists, calls that the API
+ * description marks CAPTURE first call the gpc_capture_*() functions.
+ * Threads: functions with GP_LOCKED(gpc_graphs_lock) are called with that lock held, the others
+ * without it. Any thread.
+ * Errors: the functions return the results of the CUDA functions, or GPC_NOT_CAPTURED if the call
+ * is to be executed normally.
  */
 #ifndef GPC_CAPTURE_H
 #define GPC_CAPTURE_H
@@ -18,103 +22,116 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What gpc_capture_<name>() answers where the call is to be carried out. */
+/* Result of gpc_capture_<name>() if the call is not captured and must be executed. */
 #define GPC_NOT_CAPTURED ((CUresult)0x7fff0001)
 
-/* How many captures there are, and memories of graphs; any thread reads it. */
+/* Number of captures and of graph memory allocations; read by any thread without the lock. */
 extern unsigned int gpc_captures;
 
+/* A capture. */
 struct gpc_capture {
-	struct gpc_capture *next; /* utlist: all that there are */
+	struct gpc_capture *next; /* utlist of all captures */
 	uint64_t id;
 	struct gpc_graph *graph;
-	bool own; /* the graph was made for it */
+	bool own; /* the graph was created for the capture */
 	bool invalid;
 	CUstreamCaptureMode mode;
-	const void *thread; /* that began it: gpc_capture_thread() */
+	const void *thread; /* gpc_capture_thread() of the thread that started it */
 	const struct gpc_stream *origin;
 };
 
+/* A set of nodes. */
 struct gpc_nodes {
 	struct gpc_node **list;
 	size_t count;
 };
 
+/* A stream that is part of a capture. */
 struct gpc_captured_stream {
-	struct gpc_captured_stream *next; /* utlist */
-	const struct gpc_stream *stream;  /* NULL: it is destroyed */
-	uint64_t number;                  /* the stream's: its memory may be another one's */
+	struct gpc_captured_stream *next; /* utlist of all captured streams */
+	const struct gpc_stream *stream;  /* NULL: destroyed */
+	uint64_t number; /* number of the stream, as its memory may be reused for another */
 	struct gpc_capture *capture;
-	struct gpc_nodes last;    /* what its next node will depend on */
-	CUgraphNode *last_tokens; /* the same for the application; or NULL */
-	CUgraphEdgeData *edges;   /* zeros */
+	struct gpc_nodes last;    /* dependencies of its next node */
+	CUgraphNode *last_tokens; /* tokens of these nodes for the application; or NULL */
+	CUgraphEdgeData *edges;   /* zeroed edge data for the application */
 };
 
-/* The calling thread, and how it has captures of others treated. */
+/* Identity of the calling thread, and its mode for captures of other threads
+ * (cuThreadExchangeStreamCaptureMode). */
 const void *gpc_capture_thread(void);
 extern __thread CUstreamCaptureMode gpc_capture_mode;
 
-/* What hStream means in this thread; NULL: the call itself says what is wrong with it.  Without the
- * lock: the daemon may have to learn of it. */
+/* Returns the stream that hStream denotes in this thread; NULL if it is invalid, which the call
+ * itself then reports. Called without the lock, as the stream may have to be created on the
+ * daemon. */
 struct gpc_stream *gpc_capture_get_stream(CUstream hStream);
 
-/* NULL: it is not being captured. */
+/* Returns NULL if the stream is not being captured. */
 struct gpc_captured_stream *gpc_capture_find(const struct gpc_stream *stream)
 	GP_LOCKED(gpc_graphs_lock);
-/* The capture in which the event was recorded last, and what it stands for; NULL: in none. */
+/* Returns the capture in which the event was recorded last, and the nodes that it represents; NULL
+ * if it was not recorded in a capture. */
 struct gpc_capture *gpc_capture_find_event(const struct gpc_event *event,
 					   const struct gpc_nodes **nodes_p)
 	GP_LOCKED(gpc_graphs_lock);
 
+/* Starts a capture of the stream into the graph, or into a new one if graph is NULL. */
 CUresult gpc_capture_begin(const struct gpc_stream *stream, CUstreamCaptureMode mode,
 			   struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
-/* Ends the one that began with the stream; *graph_p is NULL unless it succeeds. */
+/* Ends the capture that started with the stream. *graph_p is NULL unless it succeeds. */
 CUresult gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **graph_p)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Adds a node behind what the stream has been given; takes the parameters over in any case. */
+/* Adds a node that depends on the previous work of the stream. Takes ownership of the parameters,
+ * also on failure. */
 CUresult gpc_capture_add(struct gpc_captured_stream *captured, struct gpc_node_params *params)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* A node of operations on words of memory; GPC_NOT_CAPTURED.  Without the lock. */
+/* Captures memory operations as a node; called without the lock. */
 CUresult gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
 
-/* A node that frees memory of a graph; GPC_NOT_CAPTURED.  Without the lock. */
+/* Captures a free of a graph's memory as a node; called without the lock. */
 CUresult gpc_capture_add_free(CUdeviceptr address, CUstream hStream);
 
+/* Captures the record of an event, which then represents the previous nodes of the stream. */
 CUresult gpc_capture_record(struct gpc_captured_stream *captured, const struct gpc_event *event)
 	GP_LOCKED(gpc_graphs_lock);
-/* The event is recorded outside of captures, or gone. */
+/* Called when the event is recorded outside of captures, or destroyed. */
 void gpc_capture_drop_event(const struct gpc_event *event) GP_LOCKED(gpc_graphs_lock);
-/* Puts the stream behind the event, as cuStreamWaitEvent() does. */
+/* Captures cuStreamWaitEvent(): makes the stream depend on the event, or lets it join the
+ * capture. */
 CUresult gpc_capture_wait(const struct gpc_stream *stream, const struct gpc_event *event)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* What the stream's next node will depend on. */
+/* Replaces the dependencies of the stream's next node, or adds to them. */
 CUresult gpc_capture_set_last(struct gpc_captured_stream *captured, const struct gpc_nodes *nodes,
 			      bool add) GP_LOCKED(gpc_graphs_lock);
 
-/* For struct gpc_context_part: captures that began in the context end; those that have come into it
- * become invalid.  Without the lock. */
+/* Hook for struct gpc_context_part: ends captures that started in the context and invalidates those
+ * that have streams in it. Called without the lock. */
 void gpc_capture_drop_context(struct gpc_context *context);
 
 /*
- * Whether something may be done to a stream that is not captured.
- * CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: it is the legacy stream, and one that it waits for is being
- * captured; that capture is invalid now.
+ * Checks whether an operation on a stream that is not captured is allowed. Returns
+ * GPC_NOT_CAPTURED, or CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream if a stream that it
+ * waits for is being captured; that capture becomes invalid.
  */
 CUresult gpc_capture_check_legacy(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock);
-/* The stream is about to be destroyed: what it was given stays in the capture and has to be joined.
- * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the capture began with it, and is invalid now. */
+/* Called before the stream is destroyed: its work stays in the capture and must be joined. Returns
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the capture started with it; the capture becomes
+ * invalid. */
 CUresult gpc_capture_destroy_stream(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock);
-/* The same for a context: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a stream of it is captured. */
+/* Called before the context is destroyed or synchronized. Returns
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a stream of it is captured; the capture becomes
+ * invalid. */
 CUresult gpc_capture_check_context(CUcontext token) GP_LOCKED(gpc_graphs_lock);
-/* Whether this thread may do what would disturb a capture; else those that it would are invalid,
- * and CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
+/* Checks whether this thread may make a call that is unsafe during a capture. If not, invalidates
+ * the captures that it would disturb and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult gpc_capture_check_unsafe(void) GP_LOCKED(gpc_graphs_lock);
 
-/* What the description marks CAPTURE(refused) and CAPTURE(declined), of this stream,
- * CAPTURE(unsafe), and CAPTURE(default_stream).  Any thread, without the lock. */
+/* Checks for calls that the API description marks CAPTURE(refused) or CAPTURE(declined), of this
+ * stream, CAPTURE(unsafe) or CAPTURE(default_stream). Any thread, without the lock. */
 CUresult gpc_capture_refuse(CUstream hStream);
 CUresult gpc_capture_decline(CUstream hStream);
 CUresult gpc_capture_unsafe(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: stream capture, begun, ended, asked and steered. */
+/* CUDA driver API: control and queries of stream capture. */
 #include "client/context/context.h"
 #include "client/graph/capture.h"
 #include "gpc_calls.h"
@@ -7,18 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* gpc_graphs_begin(), and the stream that hStream means in this thread. */
+/* Calls gpc_graphs_begin() and looks up the stream that hStream denotes in this thread. */
 static CUresult
 graphs_begin_stream(CUstream hStream, struct gpc_stream **stream_p) GP_LOCKS(gpc_graphs_lock)
 {
-	/* Without the lock: the daemon may have to learn of it. */
+	/* Called without the lock, as the stream may have to be created on the daemon. */
 	CUresult found = gpc_stream_enter(hStream, stream_p);
 	CUresult result = gpc_graphs_begin();
 
 	return result == CUDA_SUCCESS ? found : result;
 }
 
-/* Nodes of the capture's graph that the application names. */
+/* Looks up nodes of the capture's graph. */
 static CUresult
 nodes_lookup(const struct gpc_graph *graph, const CUgraphNode *tokens, size_t count,
 	     struct gpc_nodes *nodes) GP_LOCKED(gpc_graphs_lock)
@@ -76,7 +76,8 @@ gpc_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphN
 	return gpc_graphs_end(result);
 }
 
-/* The end of a capture to a graph that the program has need not tell it. */
+/* Returns whether the capture has created its graph. The end of a capture to an existing graph need
+ * not return it. */
 static bool
 capture_makes_graph(const struct gpc_captured_stream *captured)
 {
@@ -109,7 +110,8 @@ captured_get_status(const struct gpc_captured_stream *captured)
 					  : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-/* What the stream's next node will depend on, as it stays until the stream is given more. */
+/* Updates the arrays returned to the application, which stay valid until the stream gets more
+ * work. */
 static CUresult
 captured_update_tokens(struct gpc_captured_stream *captured)
 {
@@ -124,7 +126,7 @@ captured_update_tokens(struct gpc_captured_stream *captured)
 	return CUDA_SUCCESS;
 }
 
-/* A question about the legacy stream while another one is captured that it waits for. */
+/* Rejects a query of the legacy stream while a stream that it waits for is captured. */
 static CUresult
 query_check_legacy(const struct gpc_stream *stream, const struct gpc_captured_stream *captured)
 	GP_LOCKED(gpc_graphs_lock)
@@ -134,7 +136,8 @@ query_check_legacy(const struct gpc_stream *stream, const struct gpc_captured_st
 	return result == GPC_NOT_CAPTURED ? CUDA_SUCCESS : result;
 }
 
-/* While nothing is captured: without the lock, which others hold while the daemon makes a graph. */
+/* Without captures no lock is needed, which another thread may hold while the daemon creates a
+ * graph. */
 static CUresult
 query_without_captures(CUstream hStream, CUstreamCaptureStatus *status)
 {
@@ -169,7 +172,7 @@ gpc_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 	return gpc_graphs_end(result);
 }
 
-/* What of a capture the application wants to know; pointers may be NULL. */
+/* Requested properties of a capture; pointers may be NULL. */
 struct capture_info {
 	cuuint64_t *id;
 	CUgraph *graph;
@@ -265,7 +268,7 @@ gpc_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencie
 	return gpc_graphs_end(result);
 }
 
-/* Edges begin where the node before them ends (docs/graphs.md). */
+/* Edges start where the preceding node ends (docs/graphs.md). */
 CUresult
 gpc_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
 					 const CUgraphEdgeData *dependencyData,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of streams that become nodes while their stream is captured (CAPTURE(node) in the
- * description).  Each answers GPC_NOT_CAPTURED where it is not.
+ * Stream calls that become nodes while their stream is captured (CAPTURE(node) in the API
+ * description). Each returns GPC_NOT_CAPTURED if it is not.
  */
 #include "client/api/green.h"
 #include "client/code/launch.h"
@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* gpc_graphs_begin(), and whether the stream is captured; *captured_p then is not NULL. */
+/* Calls gpc_graphs_begin() and looks up the captured stream. *captured_p is not NULL if the result
+ * is CUDA_SUCCESS. */
 static CUresult
 captured_begin(CUstream hStream, struct gpc_captured_stream **captured_p) GP_LOCKS(gpc_graphs_lock)
 {
@@ -38,7 +39,7 @@ captured_get_context(const struct gpc_captured_stream *captured)
 	return captured->stream->context->handle.token;
 }
 
-/* Ends what begin() began: the node, unless what was done before has failed. */
+/* Ends captured_begin(): adds the node unless an earlier step failed. */
 static CUresult
 captured_end(struct gpc_captured_stream *captured, CUresult result, struct gpc_node_params *params)
 	GP_UNLOCKS(gpc_graphs_lock)
@@ -48,7 +49,7 @@ captured_end(struct gpc_captured_stream *captured, CUresult result, struct gpc_n
 	return gpc_graphs_end(result);
 }
 
-/* A node of the captured stream's context; NULL: nothing was given. */
+/* Adds a node in the captured stream's context. any may be NULL, which is an invalid value. */
 static CUresult
 captured_add_node(CUstream hStream, const CUgraphNodeParams *any)
 {
@@ -71,7 +72,7 @@ params_set_attributes(const CUlaunchConfig *config, struct gpc_node_params *para
 	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
 		const CUlaunchAttribute *attribute = &config->attrs[i];
 
-		/* The kernel begins when the one before it ends: nothing that it would notice. */
+		/* The kernel starts when the preceding one ends, a delay that it cannot notice. */
 		if (attribute->id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
 		    attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
 		    gpc_launch_get_event(attribute))
@@ -155,7 +156,7 @@ gpc_capture_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gri
 	return gpc_capture_cuLaunchKernelEx(&config, f, kernelParams, extra);
 }
 
-/* Its one stream cannot be captured. */
+/* Its only stream cannot be captured. */
 CUresult
 gpc_capture_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 						 unsigned int numDevices, unsigned int flags)
@@ -277,7 +278,7 @@ captured_add_memset(CUdeviceptr dst, size_t pitch, unsigned int element_size, un
 						.height = height };
 	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
 
-	/* A memset of nothing is a node that does nothing. */
+	/* A memset of size 0 is captured as an empty node. */
 	return captured_add_node(hStream, width > 0 && height > 0
 						  ? gpc_generic_params_memset(&any, &given, NULL)
 						  : &any);
@@ -318,7 +319,7 @@ gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given
 	return captured_add_node(hStream, gpc_generic_params_mem_ops(&any, given));
 }
 
-/* Its memory, which the daemon may have to give, is there before the node. */
+/* The memory is allocated before the node is added, because the daemon may have to provide it. */
 static CUresult
 captured_add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
 {
@@ -331,7 +332,7 @@ captured_add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream
 	struct gpc_captured_stream *captured;
 	CUresult result;
 
-	/* As outside of captures: the address is 0, and no node is made. */
+	/* As outside of captures, the address is 0 and no node is created. */
 	if (size == 0) {
 		*dptr = 0;
 		return CUDA_SUCCESS;
@@ -349,7 +350,8 @@ captured_add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream
 	return gpc_graphs_end(result);
 }
 
-/* Whether the stream is captured: without the lock, it is asked again. */
+/* Returns the device if the stream is captured. Called without the lock, so that is checked again
+ * later. */
 static CUresult
 captured_get_device(CUstream hStream, int *ordinal_p)
 {
@@ -373,7 +375,7 @@ gpc_capture_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream
 				      : result;
 }
 
-/* Of the pool's device: what a graph allocates is in no pool. */
+/* Allocates from the pool's device: memory of graphs does not belong to pools. */
 CUresult
 gpc_capture_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
 				    CUstream hStream)
@@ -391,7 +393,7 @@ gpc_capture_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 		ordinal = found->device->ordinal;
 	elsewhere = found && (found->host || found->own);
 	gpc_pools_unlock();
-	/* A node's memory is a device's. */
+	/* A node can only allocate device memory. */
 	if (elsewhere)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return found && dptr ? captured_add_alloc(ordinal, dptr, bytesize, hStream)
@@ -418,7 +420,7 @@ gpc_capture_add_free(CUdeviceptr address, CUstream hStream)
 	return gpc_graphs_end(result);
 }
 
-/* In a capture an event stands for nodes, unless it is said to be for others to see. */
+/* In a capture an event represents nodes, unless it is recorded as external. */
 CUresult
 gpc_capture_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
@@ -482,8 +484,8 @@ gpc_capture_cuStreamDestroy_v2(CUstream hStream)
 	return gpc_graphs_end(gpc_capture_destroy_stream(stream));
 }
 
-/* The event that was recorded in a capture, or a captured stream of the context: neither may be.
- * record: else the event is outside of captures from now on. */
+/* Rejects an event recorded in a capture, and a context with a captured stream. record: otherwise
+ * the event is outside of captures from now on. */
 static CUresult
 context_check_event(CUcontext hCtx, CUevent hEvent, bool record)
 {
@@ -539,7 +541,8 @@ gpc_capture_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 	return green_check_event(hCtx, hEvent, false);
 }
 
-/* What was recorded in a capture is done when its graph has run: nobody can wait for it. */
+/* An event recorded in a capture completes only when its graph has run, so it cannot be waited
+ * for. */
 static CUresult
 event_refuse_captured(CUevent hEvent)
 {

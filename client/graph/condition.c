@@ -16,14 +16,14 @@ struct gpc_graph_root {
 	struct gpc_handle handle;
 	unsigned int refs;
 	struct gpc_context *context;
-	uint64_t number; /* of the context, as the daemon learned of it */
+	uint64_t number; /* number of the context, which changes when it is reset */
 	struct handle *handles;
 	size_t count;
 };
 
 struct handle {
 	CUgraphConditionalHandle value;
-	bool bound; /* by a node of the graph */
+	bool bound; /* used by a node of the graph */
 };
 
 struct gpc_graph_root *
@@ -39,7 +39,7 @@ gpc_graph_root_unref(struct gpc_graph_root *root)
 {
 	if (!root || --root->refs > 0)
 		return;
-	/* After a reset of its context the daemon has none. */
+	/* A reset of its context has destroyed the daemon's root. */
 	if (root->number != 0 && gpc_stream_context_number(root->context) == root->number)
 		(void)gpc_post_gpGraphRootDrop(
 			root->context, &(struct gp_args_gpGraphRootDrop){ root->handle.id });
@@ -68,7 +68,7 @@ root_create(struct gpc_context *context, struct gpc_graph_root **root_p) GP_LOCK
 	return result;
 }
 
-/* Asks the daemon for one more. */
+/* Requests another handle from the daemon. */
 static CUresult
 root_add_handle(struct gpc_graph_root *root, unsigned int value, unsigned int flags,
 		CUgraphConditionalHandle *handle_p)
@@ -89,7 +89,7 @@ root_add_handle(struct gpc_graph_root *root, unsigned int value, unsigned int fl
 	return CUDA_SUCCESS;
 }
 
-/* NULL: the root has no such handle. */
+/* Returns NULL if the root has no such handle. */
 static struct handle *
 root_find_handle(const struct gpc_graph_root *root, CUgraphConditionalHandle value)
 {
@@ -110,7 +110,7 @@ gpc_graph_root_all_bound(const struct gpc_graph_root *root)
 	return true;
 }
 
-/* The next larger graph that a body or a child is in; NULL: none. */
+/* Returns the graph that contains this body or child graph, or NULL. */
 static struct gpc_graph *
 graph_get_parent(const struct gpc_graph *graph)
 {
@@ -203,7 +203,7 @@ params_have_valid_size(const CUDA_CONDITIONAL_NODE_PARAMS *given)
 	}
 }
 
-/* Bodies like those of `from`, or empty ones. */
+/* Creates copies of the bodies of `from`, or empty bodies. */
 static CUresult
 condition_create_bodies(struct gpc_condition *condition, const struct gpc_condition *from)
 	GP_LOCKED(gpc_graphs_lock)

@@ -2,9 +2,9 @@
 /*
  * cuGraphDebugDotPrint(): writes a graph as a DOT file.
  *
- * Each graph is a cluster, also the graphs that nodes own.  A node has its number, its type, the
- * name of its kernel or the direction of its copy, and what CUgraphDebugDot_flags ask for.  Not
- * written: attributes of kernels, numbers of edges.
+ * Each graph is a cluster, including graphs that nodes own. A node is printed with its number, its
+ * type, the name of its kernel or the direction of its copy, and the properties that
+ * CUgraphDebugDot_flags request. Kernel attributes and edge data are not printed.
  */
 #include "client/code/function.h"
 #include "client/graph/graph.h"
@@ -22,12 +22,12 @@
 struct dot {
 	FILE *file;
 	unsigned int flags;
-	unsigned int last; /* number of the graph that was numbered last */
+	unsigned int last; /* number of the last numbered graph */
 };
 
 static const struct {
 	const char *name;
-	unsigned int flag; /* asks for the node's parameters */
+	unsigned int flag; /* flag that requests the node's parameters */
 } node_types[] = {
 	[CU_GRAPH_NODE_TYPE_KERNEL] = { "KERNEL", FLAG(KERNEL_NODE_PARAMS) },
 	[CU_GRAPH_NODE_TYPE_MEMCPY] = { "MEMCPY", FLAG(MEMCPY_NODE_PARAMS) },
@@ -43,7 +43,7 @@ static const struct {
 	[CU_GRAPH_NODE_TYPE_CONDITIONAL] = { "CONDITIONAL", FLAG(CONDITIONAL_NODE_PARAMS) },
 };
 
-/* The array's handle, or the address. */
+/* Returns the array's handle, or the address. */
 static const void *
 memory_location(CUmemorytype type, const void *host, CUdeviceptr device, CUarray array)
 {
@@ -105,7 +105,7 @@ params_write(FILE *file, const struct gpc_node_params *params) GP_LOCKED(gpc_gra
 	}
 }
 
-/* Numbers the graphs that the node owns. */
+/* Also assigns numbers to the graphs that the node owns. */
 static void
 node_write(struct dot *dot, unsigned int graph, const struct gpc_node *node)
 	GP_LOCKED(gpc_graphs_lock)
@@ -140,7 +140,7 @@ node_write(struct dot *dot, unsigned int graph, const struct gpc_node *node)
 	fprintf(dot->file, "\"];\n");
 }
 
-/* Writes the graph, then the graphs that its nodes own. */
+/* Writes the graph, followed by the graphs that its nodes own. */
 static void
 graph_write(struct dot *dot, unsigned int number, const struct gpc_graph *graph)
 	GP_LOCKED(gpc_graphs_lock)

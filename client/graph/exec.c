@@ -23,27 +23,27 @@
 
 struct gpc_exec {
 	struct gpc_handle handle;
-	struct gpc_graph *graph; /* hidden */
-	CUgraph origin;          /* token of the one that it was made of, if that has memory */
+	struct gpc_graph *graph; /* private copy */
+	CUgraph origin;          /* token of the original graph, if that is `single` */
 	unsigned long long flags;
-	struct gpc_exec_steps exec_steps; /* while one sends them: that thread's */
-	unsigned int uses;                /* threads that send or launch it */
+	struct gpc_exec_steps exec_steps; /* owned by the sending thread while `sending` is set */
+	unsigned int uses;                /* number of threads that send or launch it */
 	bool sending;
-	bool changed; /* what the daemon has is not what the copy says */
+	bool changed; /* the daemon's state differs from the copy */
 	bool ended;   /* destroyed, but in use */
-	/* The application's name for it: the handle's token, or for one that kernels may launch
-	 * what the driver calls it, so that device code has the same. */
+	/* The application's handle: the token or, if kernels may launch it, the driver's handle, so
+	 * that host and device code use the same. */
 	CUgraphExec name;
-	UT_hash_handle hh; /* of the latter, by name */
-	/* Of the last launch, whose stream it was; NULL: there was none. */
+	UT_hash_handle hh; /* in `launchable`, by name */
+	/* Context of the last launch's stream; NULL: never launched. */
 	struct gpc_context *launched;
 };
 
-/* Some executable is sent no more; under the lock. */
+/* Signaled when the sending of any executable graph has finished; used with gpc_graphs_lock. */
 static pthread_cond_t send_finished;
 GP_COND_CONSTRUCTOR(send_finished);
 
-/* Those that kernels may launch; under the lock. */
+/* Executable graphs that kernels may launch. */
 static struct gpc_exec *launchable GP_GUARDED_BY(gpc_graphs_lock);
 
 static CUresult
@@ -97,7 +97,7 @@ node_find_copy(struct gpc_graph *graph, const struct gpc_node *origin) GP_LOCKED
 	struct gpc_node *node, *found;
 	size_t count;
 
-	/* What it was cloned to last, most likely. */
+	/* The most recent clone is the most likely one. */
 	if (origin->copy && origin->copy->graph == graph &&
 	    origin->copy->origin == origin->handle.token)
 		return origin->copy;
@@ -127,7 +127,7 @@ gpc_exec_begin_node(CUgraphExec token, CUgraphNode node_token, struct gpc_exec *
 	return *copy_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The last use is over, or there was none: what is left is given up without the lock. */
+/* Resources of a destroyed executable graph that are released without the lock. */
 struct exec_leftover {
 	struct gpc_exec_steps exec_steps;
 	struct gpc_graph *graph; /* or NULL */
@@ -145,7 +145,7 @@ exec_free(struct gpc_exec *exec, struct exec_leftover *exec_leftover) GP_LOCKED(
 		origin->instantiated = false;
 	if (exec->name && exec->name != exec->handle.token)
 		HASH_DEL(launchable, exec);
-	/* Launches may still use what the application's objects stand for. */
+	/* Launches in progress may still use the application's user objects. */
 	if (exec->launched && gpc_graph_has_user_objects(exec->graph))
 		exec_leftover->graph = exec->graph;
 	else
@@ -153,7 +153,7 @@ exec_free(struct gpc_exec *exec, struct exec_leftover *exec_leftover) GP_LOCKED(
 	gpc_handle_remove(&exec->handle);
 }
 
-/* Without the lock. */
+/* Called without the lock. */
 static void
 exec_end_use(struct gpc_exec *exec, bool destroy)
 {
@@ -172,7 +172,7 @@ exec_end_use(struct gpc_exec *exec, bool destroy)
 	gpc_user_destructors_run(ended);
 }
 
-/* Behind exec_begin_send(): the daemon is told of the plan, which is freed. */
+/* Called after exec_begin_send(): sends the plan to the daemon and frees it. */
 static CUresult
 exec_send_plan(struct gpc_exec *exec, struct gpc_plan *plan)
 {
@@ -187,7 +187,7 @@ exec_send_plan(struct gpc_exec *exec, struct gpc_plan *plan)
 	return result;
 }
 
-/* What exec_send_plan() will send; other threads wait for it from now on. */
+/* Creates the plan for exec_send_plan(); other threads wait for the sending from here on. */
 static CUresult
 exec_begin_send(struct gpc_exec *exec, struct gpc_plan *plan, const struct gpc_node **error_p)
 	GP_LOCKED(gpc_graphs_lock)
@@ -199,7 +199,7 @@ exec_begin_send(struct gpc_exec *exec, struct gpc_plan *plan, const struct gpc_n
 	return result;
 }
 
-/* A copy of the graph that nobody has a name for yet, in use. */
+/* Creates a copy of the graph, in use and not yet visible to the application. */
 static CUresult
 exec_create(struct gpc_graph *graph, unsigned long long flags, struct gpc_exec **exec_p)
 	GP_LOCKED(gpc_graphs_lock)
@@ -235,7 +235,7 @@ flags_are_valid(unsigned long long flags)
 	       (flags & INCOMPATIBLE_FLAGS) != INCOMPATIBLE_FLAGS;
 }
 
-/* Behind exec_send_plan(): one that kernels may launch has its name. */
+/* Called after exec_send_plan(): adopts the driver's handle if kernels may launch the graph. */
 static void
 exec_rename(struct gpc_exec *exec)
 {
@@ -282,7 +282,7 @@ graph_instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags,
 	return result;
 }
 
-/* What the driver says where kernels cannot launch a graph with such nodes. */
+/* Returns the driver's error for nodes that a graph for device launch cannot contain. */
 static CUresult
 driver_result(CUresult result, unsigned long long flags)
 {
@@ -321,7 +321,7 @@ gpc_cuGraphExecDestroy(CUgraphExec hGraphExec)
 	return CUDA_SUCCESS;
 }
 
-/* What gpc_exec_begin() does, when no thread sends the executable. */
+/* Like gpc_exec_begin(), but first waits until no thread is sending the executable graph. */
 static CUresult
 exec_begin_after_send(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKS(gpc_graphs_lock)
 {
@@ -335,13 +335,14 @@ exec_begin_after_send(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKS(gpc_
 	return result;
 }
 
-/* Before a launch: what has changed is sent, and the executable stays until exec_end_use(). */
+/* Called before a launch: sends changes, and marks the executable graph as in use until
+ * exec_end_use(). */
 static CUresult
 exec_begin_use(CUgraphExec token, CUstream hStream, struct gpc_exec **exec_p,
 	       struct gpc_stream **stream_p)
 {
 	const struct gpc_node *error;
-	/* Without the lock: the daemon may have to learn of it. */
+	/* Called without the lock, as the stream may have to be created on the daemon. */
 	CUresult found = gpc_stream_enter(hStream, stream_p), result;
 	struct gpc_exec *exec;
 	struct gpc_plan plan;
@@ -371,7 +372,7 @@ exec_begin_use(CUgraphExec token, CUstream hStream, struct gpc_exec **exec_p,
 	return result;
 }
 
-/* What it allocates is in use from now on, what it frees is not. */
+/* Marks the memory that the graph allocates as in use, and the memory that it frees as unused. */
 static CUresult
 exec_launch_memory(const struct gpc_exec *exec)
 {
@@ -406,7 +407,7 @@ gpc_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 	return result;
 }
 
-/* What a launch from the host needs is there since the graph was instantiated. */
+/* A launch from the host needs no upload, as everything has been sent at instantiation. */
 CUresult
 gpc_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 {

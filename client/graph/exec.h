@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executable graphs: a copy of a graph, and what it is run as (sets.h).  A change of a node is sent
- * with the next launch.  One that a thread sends or launches is in use until that returns: it
- * cannot be changed meanwhile, and ends behind it.  Neither is done under gpc_graphs_lock.
+ * Executable graphs (CUgraphExec): a private copy of a graph and its execution steps (sets.h).
+ *
+ * Changes of nodes are sent to the daemon with the next launch. While a thread sends or launches an
+ * executable graph, it is in use: it cannot be changed, and its destruction is deferred until the
+ * use ends.
+ * Threads: any. Sending and launching happen without gpc_graphs_lock.
+ * Errors: CUDA_ERROR_INVALID_VALUE for an invalid token.
  */
 #ifndef GPC_EXEC_H
 #define GPC_EXEC_H
@@ -11,17 +15,19 @@
 
 struct gpc_exec;
 
-/* gpc_graphs_begin() and a look-up.  To change one: CUDA_ERROR_ILLEGAL_STATE: it is in use. */
+/* Call gpc_graphs_begin() and look up the executable graph. gpc_exec_begin_change() returns
+ * CUDA_ERROR_ILLEGAL_STATE if it is in use. */
 CUresult gpc_exec_begin(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKS(gpc_graphs_lock);
 CUresult gpc_exec_begin_change(CUgraphExec token, struct gpc_exec **exec_p)
 	GP_LOCKS(gpc_graphs_lock);
-/* The same, and the copy of a node that the application names by the graph's own. */
+/* Like gpc_exec_begin_change(), and looks up the copy of a node of the original graph. */
 CUresult gpc_exec_begin_node(CUgraphExec token, CUgraphNode node, struct gpc_exec **exec_p,
 			     struct gpc_node **copy_p) GP_LOCKS(gpc_graphs_lock);
 
+/* Return the private copy of the graph and the instantiation flags. */
 struct gpc_graph *gpc_exec_graph(struct gpc_exec *exec) GP_LOCKED(gpc_graphs_lock);
 cuuint64_t gpc_exec_flags(const struct gpc_exec *exec) GP_LOCKED(gpc_graphs_lock);
-/* Something of the copy has changed. */
+/* Marks the copy as changed. */
 void gpc_exec_changed(struct gpc_exec *exec) GP_LOCKED(gpc_graphs_lock);
 
 #endif /* GPC_EXEC_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: changes of executable graphs, of one node or of all. */
+/* CUDA driver API: updates of executable graphs, of one node or of all. */
 #include "client/graph/exec.h"
 #include "gpc_calls.h"
 
@@ -87,11 +87,11 @@ gpc_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, 
 		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
-/* Two graphs are alike when their nodes, in the order of adding, are of the same types and have
- * the same edges. */
+/* Difference between two graphs. They match if their nodes, in the order of addition, have the same
+ * types and the same edges. */
 struct difference {
 	CUgraphExecUpdateResult result;
-	const struct gpc_node *node; /* of the new graph */
+	const struct gpc_node *node; /* in the new graph */
 };
 
 static void
@@ -119,7 +119,7 @@ node_has_edge_from(const struct gpc_node *node, size_t mark)
 static bool graphs_match(const struct gpc_graph *now, const struct gpc_graph *before,
 			 struct difference *difference);
 
-/* The graphs in nodes of one type. */
+/* Compares the graphs inside two nodes of the same type. */
 static bool
 inner_graphs_match(const struct gpc_node_params *now, const struct gpc_node_params *before,
 		   struct difference *difference)
@@ -183,7 +183,7 @@ graphs_match(const struct gpc_graph *now, const struct gpc_graph *before,
 	return true;
 }
 
-/* Of graphs that are alike. */
+/* The graphs must match. */
 static CUresult
 nodes_copy_params(struct gpc_graph *copy, const struct gpc_graph *now) GP_LOCKED(gpc_graphs_lock)
 {
@@ -307,7 +307,7 @@ gpc_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 	return gpc_graphs_end(CUDA_SUCCESS);
 }
 
-/* CUDA allows it for these. */
+/* CUDA allows disabling only these types. */
 static bool
 node_can_be_disabled(const struct gpc_node *node)
 {
@@ -325,7 +325,7 @@ gpc_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned in
 
 	if (result == CUDA_SUCCESS && !node_can_be_disabled(copy))
 		result = CUDA_ERROR_INVALID_VALUE;
-	/* The driver's own node stays in the graph that the daemon has. */
+	/* A device-updatable node stays in the daemon's graph. */
 	if (result == CUDA_SUCCESS && copy->params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
 	    copy->params.kernel.updatable && !isEnabled)
 		result = CUDA_ERROR_NOT_SUPPORTED;

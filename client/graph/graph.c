@@ -12,8 +12,8 @@
 
 pthread_mutex_t gpc_graphs_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Whether this thread's gpc_graphs_begin() found CUDA usable: a child of a fork, or a host
- * function, does not touch the lock. */
+/* Whether this thread's gpc_graphs_begin() found CUDA usable. The child of a fork and host
+ * functions must not acquire the lock. */
 static __thread bool lock_owned;
 
 CUresult
@@ -118,7 +118,7 @@ edge_drop(struct gpc_edges *edges, const struct gpc_node *node)
 	memmove(edge, edge + 1, (size_t)(edges->list + edges->count - edge) * sizeof(*edge));
 }
 
-/* Ports and programmatic edges are between kernels. */
+/* Only edges between kernels have ports or a programmatic type. */
 static bool
 edge_data_is_valid(const struct gpc_node *from, const CUgraphEdgeData *data)
 {
@@ -176,7 +176,7 @@ gpc_node_destroy(struct gpc_node *node)
 	if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE && !node->origin)
 		gpc_graph_memory_set_freed(node->params.memory, false);
 	gpc_node_params_free(&node->params);
-	/* Who has cloned it last may look at it later (find_copy()). */
+	/* The last clone of this node is checked for its graph later (node_find_copy()). */
 	node->graph = NULL;
 	gpc_handle_remove(&node->handle);
 }
@@ -184,7 +184,7 @@ gpc_node_destroy(struct gpc_node *node)
 void
 gpc_graph_destroy(struct gpc_graph *graph)
 {
-	/* From the last one: few have edges behind them then. */
+	/* In reverse order, in which few nodes still have outgoing edges. */
 	while (graph->nodes)
 		gpc_node_destroy(graph->nodes->prev);
 	gpc_user_object_refs_release(&graph->users);
@@ -200,7 +200,7 @@ node_create(struct gpc_graph *graph, const struct gpc_node_params *params)
 	size_t count;
 
 	if (!node) {
-		/* It is small: handles are what is used up. */
+		/* The object is small, so the failure means that handles are exhausted. */
 		(void)gpc_not_supported(GPC_UNSUPPORTED_MORE_NODES);
 		return NULL;
 	}
@@ -330,7 +330,7 @@ gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p)
 
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* Until a node is in the array its mark counts the edges to it that are left. */
+	/* Until a node is in the array, its mark counts the remaining incoming edges. */
 	DL_FOREACH(graph->nodes, node)
 	{
 		node->mark = node->in.count;
@@ -400,7 +400,8 @@ gpc_flat_nodes_free(struct gpc_flat_nodes *flat_nodes)
 static CUresult graph_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *graph,
 			      size_t root) GP_LOCKED(gpc_graphs_lock);
 
-/* A child: its roots depend on `entry`, which does nothing, and what ends it on its last nodes. */
+/* Flattens a child graph: its roots depend on `entry`, which does nothing, and its end on its last
+ * nodes. */
 static CUresult
 child_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *child, size_t entry)
 	GP_LOCKED(gpc_graphs_lock)
@@ -422,7 +423,7 @@ child_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *child, 
 	return CUDA_SUCCESS;
 }
 
-/* root: what nodes without dependencies depend on; SIZE_MAX: nothing. */
+/* root: dependency of nodes without dependencies; SIZE_MAX: none. */
 static CUresult
 node_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_node *node, const size_t *ends,
 	     size_t root) GP_LOCKED(gpc_graphs_lock)
@@ -452,7 +453,7 @@ graph_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *graph, 
 	GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node **nodes;
-	size_t *ends = calloc(graph->count + 1, sizeof(*ends)); /* of the node with this mark */
+	size_t *ends = calloc(graph->count + 1, sizeof(*ends)); /* indexes by the node's mark */
 	CUresult result = ends ? gpc_graph_sort(graph, &nodes) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result != CUDA_SUCCESS) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: graphs, their edges, and questions about them. */
+/* CUDA driver API: graphs, their edges, and queries about them. */
 #include "client/graph/graph.h"
 #include "gpc_calls.h"
 
@@ -29,7 +29,7 @@ gpc_cuGraphDestroy(CUgraph hGraph)
 	struct gpc_graph *graph;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
-	/* A child node's copy goes with the node; what is being captured, with the capture. */
+	/* A child graph is destroyed with its node, a graph being captured with its capture. */
 	if (result == CUDA_SUCCESS && (graph->owner_node || graph->capturing))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
@@ -86,8 +86,8 @@ gpc_cuGraphDestroyNode(CUgraphNode hNode)
 }
 
 /*
- * A list that is asked for: with `nodes` NULL how many there are, else as many as there is room
- * for.  Places that are left are cleared.
+ * A list query: with `nodes` NULL it returns the number of elements, otherwise as many elements as
+ * fit. Unused entries are cleared.
  */
 struct node_query {
 	CUgraphNode *nodes, *others;
@@ -123,7 +123,8 @@ node_query_finish(struct node_query *node_query, size_t *count_p)
 									     : node_query->count;
 }
 
-/* Whether there is a place for how many there are, and some room for them if they are wanted. */
+/* Returns whether the count pointer is valid and, if the elements are requested, there is room for
+ * any. */
 static bool
 node_query_is_valid(const struct node_query *node_query, const size_t *count_p)
 {
@@ -173,7 +174,7 @@ edge_data_is_default(const CUgraphEdgeData *data)
 	return memcmp(data, &plain, sizeof(plain)) == 0;
 }
 
-/* lossy: the caller could not see data of an edge. */
+/* lossy: the caller cannot receive edge data. */
 static CUresult
 graph_get_edges(CUgraph hGraph, struct node_query *node_query, size_t *count_p, bool lossy)
 {
@@ -276,7 +277,7 @@ edge_change(const struct gpc_graph *graph, CUgraphNode from_token, CUgraphNode t
 	return result == CUDA_SUCCESS ? function(from, to, data) : result;
 }
 
-/* Of a list that fails, what came before the failure is done. */
+/* If a list fails, the changes before the failure remain. */
 static CUresult
 graph_change_edges(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 		   const CUgraphEdgeData *data, size_t count, edge_change_fn *function)

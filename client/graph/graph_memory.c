@@ -13,18 +13,20 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Of how many of the nodes before it is seen whether they free what a node can have. */
+/* Maximum number of preceding nodes that are searched for memory to reuse. */
 #define SEARCH_MAX 1024
 
-/* What is at an address: of several allocations of a graph where each is freed before the next. */
+/* Memory at an address, shared by allocations of a graph each of which is freed before the next. */
 struct block {
 	struct block *next;
-	uint64_t address, size; /* 0: there was no memory for it */
+	uint64_t address, size; /* 0: memory was exhausted */
 	struct gpc_context *context;
-	uint64_t number; /* of the context: after a reset its memory is gone, or another's */
+	uint64_t number; /* number of the context, to detect a reset, after which the memory is gone
+			  */
 	unsigned int memories;
-	const struct gpc_graph_memory *last; /* of them, if it is there */
-	bool launched;                       /* at least once */
+	const struct gpc_graph_memory
+		*last; /* last allocation that uses it, if that still exists */
+	bool launched; /* launched at least once */
 	struct gpc_user_destructor end;
 };
 
@@ -32,15 +34,15 @@ struct gpc_graph_memory {
 	struct gpc_graph_memory *next;
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 	struct block *block;
-	CUgraph graph; /* token of the one that has the node, as soon as that does */
+	CUgraph graph; /* token of the node's graph, once the node is added */
 	unsigned int nodes;
-	bool freed; /* by a node of the application's */
+	bool freed; /* by a node that the application added */
 	bool in_use;
 };
 
 static struct gpc_graph_memory *memories;
 static struct block *blocks;
-/* The most that there was, of devices by ordinal, since the application reset it. */
+/* High-water marks of the devices, by ordinal, since the application reset them. */
 static uint64_t used_high[64], reserved_high[64];
 
 static uint64_t
@@ -83,7 +85,7 @@ block_is_valid(const struct block *block)
 	return block->number != 0 && context_get_number(block->context) == block->number;
 }
 
-/* Without the lock; work that uses it goes on. */
+/* Called without the lock; work that uses the memory continues. */
 static void
 block_free(void *data)
 {
@@ -121,7 +123,7 @@ memory_free_if_unused(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock
 	free(memory);
 }
 
-/* Who may use it is of no matter here: all devices of a session see its window. */
+/* Access rights do not matter here: all devices of a session can access its window. */
 static CUresult
 alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS *given)
 {
@@ -145,7 +147,7 @@ alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS *given)
 							     : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The current one, if it is of the device. */
+/* Returns the current context, if it belongs to the device; otherwise the primary context. */
 static CUresult
 device_get_context(int ordinal, struct gpc_context **context_p)
 {
@@ -157,7 +159,8 @@ device_get_context(int ordinal, struct gpc_context **context_p)
 	return gpc_context_activate(*context_p);
 }
 
-/* Without memory where there is none: what a node before frees may do. */
+/* Succeeds without memory if that is exhausted, because the block of a preceding free node may be
+ * used instead. */
 static CUresult
 block_create(int ordinal, uint64_t size, struct block **block_p)
 {
@@ -201,7 +204,7 @@ gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given, struct gpc_grap
 	}
 	memory->params = *given;
 	memory->params.dptr = memory->block->address;
-	/* They allow what is allowed anyway. */
+	/* These rights exist anyway. */
 	memory->params.accessDescs = NULL;
 	memory->params.accessDescCount = 0;
 	memory->nodes = 1;
@@ -216,7 +219,7 @@ gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given, struct gpc_grap
 	return CUDA_SUCCESS;
 }
 
-/* Whether what a node frees can be another one's memory then, rather than best. */
+/* Returns whether the memory that the node frees can be reused, and fits better than `best`. */
 static bool
 freed_block_is_better(const struct gpc_node *node, const struct gpc_graph_memory *memory,
 		      const struct block *best)
@@ -230,11 +233,11 @@ freed_block_is_better(const struct gpc_node *node, const struct gpc_graph_memory
 	       (!best || block->size < best->size);
 }
 
-/* Of what comes before a node, the nearest first. */
+/* Searches the predecessors of a node, nearest first. */
 static struct block *
 freed_block_find(const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
 {
-	/* Who sorts a graph begins with 0. */
+	/* Marks count down from SIZE_MAX, as sorting uses values from 0 up. */
 	static size_t mark = SIZE_MAX;
 	const struct gpc_node *list[SEARCH_MAX] = { node };
 	struct block *best = NULL;
@@ -264,7 +267,7 @@ gpc_graph_memory_place(const struct gpc_node *node)
 	struct gpc_graph_memory *memory = node->params.memory;
 	struct block *block;
 
-	/* A clone's is that of the graph's node. */
+	/* A clone shares the memory of the original node. */
 	if (memory->graph)
 		return CUDA_SUCCESS;
 	memory->graph = node->graph->handle.token;
@@ -391,7 +394,7 @@ gpc_graph_memory_launch(const struct gpc_graph *graph, bool auto_free)
 	return CUDA_SUCCESS;
 }
 
-/* Memory of a graph is freed by the application; other memory is the call's own business. */
+/* The application frees memory of a graph; other memory is handled by the call itself. */
 static CUresult
 memory_free_address(CUdeviceptr address)
 {
@@ -431,7 +434,7 @@ graphs_begin_device(CUdevice dev, struct gpc_device **device_p) GP_LOCKS(gpc_gra
 	return result == CUDA_SUCCESS && !*device_p ? CUDA_ERROR_INVALID_DEVICE : result;
 }
 
-/* Nothing is kept that no graph has. */
+/* Memory that no graph uses is freed at once, so there is nothing to trim. */
 CUresult
 gpc_cuDeviceGraphMemTrim(CUdevice device)
 {
@@ -463,7 +466,8 @@ gpc_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, voi
 	return gpc_graphs_end(CUDA_SUCCESS);
 }
 
-/* The highest marks alone can be set, and to zero alone: to what there is now. */
+/* Only the high-water marks can be set, and only to zero, which resets them to the present
+ * value. */
 CUresult
 gpc_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {

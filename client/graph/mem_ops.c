@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many as NVIDIA's driver takes. */
+/* Limit of NVIDIA's driver. */
 #define COUNT_MAX 256
 
-/* Of device memory, or of the program's that the device is to reach. */
+/* Checks that the address is device memory, or host memory that the device can be given access
+ * to. */
 static CUresult
 address_check(CUdeviceptr address, size_t size)
 {
@@ -40,7 +41,7 @@ address_check(CUdeviceptr address, size_t size)
 		       : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* As the device names it. */
+/* Returns the address as used by the device. */
 static uint64_t
 address_to_device(CUdeviceptr address, size_t size)
 {
@@ -50,7 +51,7 @@ address_to_device(CUdeviceptr address, size_t size)
 	return there;
 }
 
-/* Nothing writes to the GPU's memory from elsewhere: there is nothing to flush. */
+/* No remote writes reach the GPU's memory, so there is nothing to flush. */
 static CUresult
 wait_check(CUdeviceptr address, size_t size, unsigned int flags)
 {
@@ -144,8 +145,8 @@ gpc_mem_ops_unref(struct gpc_mem_ops *ops)
 		free(ops);
 }
 
-/* Behind what is here of the word, if it is managed memory; *managed_p: then gpc_managed_end()
- * follows. */
+/* Flushes the value's pages first, if it is in managed memory; *managed_p is then set and
+ * gpc_managed_end() must follow. */
 static CUresult
 value_begin_managed(struct gpc_stream *stream, uint64_t address, unsigned int size, bool is_written,
 		    bool *managed_p)
@@ -214,7 +215,7 @@ op_post(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op)
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
 		return write_post(stream, op, 8);
 	default:
-		/* Each write is a barrier itself. */
+		/* Each write includes a barrier. */
 		return CUDA_SUCCESS;
 	}
 }
@@ -231,7 +232,7 @@ ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 		result = op_post(stream, &given->paramArray[i]);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Counted behind it: a fence in between does not cover them. */
+	/* Counted after posting, so that a fence in between does not cover the operations. */
 	(void)gpc_session_work_mark(stream->context->scope.session);
 	gpc_coherence_after_work(stream->context->scope.session);
 	return CUDA_SUCCESS;
@@ -243,7 +244,7 @@ gpc_mem_ops_post(const struct gpc_mem_ops *ops, CUstream stream)
 	return ops_post(stream, &ops->given);
 }
 
-/* A list that is given to a stream as it is. */
+/* Posts a list to a stream directly. */
 static CUresult
 ops_run(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, unsigned int flags)
 {
@@ -275,7 +276,7 @@ gpc_capture_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 					   });
 }
 
-/* Whether the device does the operations as they were before CUDA 12. */
+/* Returns CUDA_SUCCESS if the device supports the operations as defined before CUDA 12. */
 static CUresult
 stream_enter_v1(CUstream hStream)
 {
@@ -299,7 +300,7 @@ gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpPa
 	return result == CUDA_SUCCESS ? ops_run(stream, count, paramArray, flags) : result;
 }
 
-/* The functions for one word: as it was, called, and captured. */
+/* Functions for a single value: the old version, the present one, and its capture. */
 #define DEFINE_VALUE_CALLS(name, type, which, does, member)                                        \
 	CUresult gpc_##name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)     \
 	{                                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: nodes of graphs, added, asked and changed. */
+/* CUDA driver API: addition, queries and changes of graph nodes. */
 #include "client/base/lacks.h"
 #include "client/context/context.h"
 #include "client/graph/graph.h"
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a node goes. */
+/* Graph and dependencies of a new node. */
 struct node_target {
 	CUgraphNode *node_p;
 	CUgraph graph;
 	const CUgraphNode *dependencies;
 	const CUgraphEdgeData *data;
 	size_t count;
-	CUdeviceptr *address_p; /* of what it allocates; or NULL */
+	CUdeviceptr *address_p; /* receives the address of allocated memory; or NULL */
 };
 
 #define NODE_TARGET                                                                                \
@@ -27,7 +27,7 @@ struct node_target {
 		.count = numDependencies                                                           \
 	}
 
-/* Ends what gpc_graphs_begin() began: adds the node, unless what was done before has failed. */
+/* Ends gpc_graphs_begin(): adds the node unless an earlier step failed. */
 static CUresult
 node_add(const struct node_target *node_target, CUresult result, struct gpc_node_params *params)
 	GP_UNLOCKS(gpc_graphs_lock)
@@ -53,7 +53,7 @@ node_add(const struct node_target *node_target, CUresult result, struct gpc_node
 	return gpc_graphs_end(result);
 }
 
-/* A node of a type, to be asked or changed. */
+/* Looks up a node of a given type for a query or change. */
 static CUresult
 graphs_begin_typed_node(CUgraphNode token, CUgraphNodeType type, const void *given,
 			struct gpc_node **node_p) GP_LOCKS(gpc_graphs_lock)
@@ -65,7 +65,7 @@ graphs_begin_typed_node(CUgraphNode token, CUgraphNodeType type, const void *giv
 	return result;
 }
 
-/* Ends a change. */
+/* Ends a change of a node. */
 static CUresult
 node_set_params(struct gpc_node *node, CUresult result, const struct gpc_node_params *params)
 	GP_UNLOCKS(gpc_graphs_lock)
@@ -75,7 +75,7 @@ node_set_params(struct gpc_node *node, CUresult result, const struct gpc_node_pa
 	return gpc_graphs_end(result);
 }
 
-/* Its memory, which the daemon may have to give, is there before the node. */
+/* The memory is allocated before the node is added, because the daemon may have to provide it. */
 static CUresult
 node_add_alloc(const struct node_target *node_target, CUDA_MEM_ALLOC_NODE_PARAMS *given)
 {
@@ -130,7 +130,7 @@ node_add_parsed(const struct node_target *node_target, CUgraphNodeParams *nodePa
 	if (result == CUDA_SUCCESS)
 		result = gpc_node_params_parse(nodeParams, NULL, &params);
 	result = node_add(node_target, result, &params);
-	/* As long as the node is there. */
+	/* Valid as long as the node exists. */
 	if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		nodeParams->conditional.phGraph_out = params.condition.body_tokens;
 	return result;
@@ -328,7 +328,7 @@ gpc_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraph
 	return node_add_parsed(&node_target, gpc_generic_params_copy(&any, copyParams, ctx));
 }
 
-/* A node stays in its context. */
+/* A node's context cannot change. */
 CUresult
 gpc_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
@@ -417,8 +417,8 @@ gpc_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *no
 	return result;
 }
 
-/* From now on kernels may change it: the daemon has a node in a graph of its own, whose name they
- * have, and makes each executable there (docs/graphs.md). */
+/* Makes the node device-updatable: the daemon creates a node in a graph of its own, whose handle
+ * kernels use, and creates each executable graph from that graph (docs/graphs.md). */
 static CUresult
 node_make_updatable(struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
 {
@@ -454,7 +454,8 @@ kernel_get_updatable(const struct gpc_kernel_params *kernel, CUkernelNodeAttrVal
 		(CUgraphDeviceNode)(uintptr_t)kernel->updatable; /* NOLINT: a number */
 }
 
-/* What is set once stays.  The value gets the name, though it is declared as read only. */
+/* The attribute cannot be reset. The device handle is stored in the value although it is declared
+ * const. */
 static CUresult
 node_set_updatable(struct gpc_node *node, const CUkernelNodeAttrValue *value)
 	GP_LOCKED(gpc_graphs_lock)
@@ -483,7 +484,7 @@ gpc_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 	return gpc_graphs_end(result);
 }
 
-/* What was never set is zero. */
+/* An attribute that was never set is zero. */
 CUresult
 gpc_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 				  CUkernelNodeAttrValue *value_out)

@@ -25,7 +25,7 @@ params_find_context(CUcontext token, struct gpc_node_params *params)
 	return params->context ? CUDA_SUCCESS : gpc_enter(&params->context);
 }
 
-/* Where each parameter is in the packed ones, for who asks the node. */
+/* Records the location of each parameter for queries of the node. */
 static CUresult
 kernel_set_values(struct gpc_kernel_params *kernel, const struct gp_kernel_info *info)
 {
@@ -127,8 +127,8 @@ params_parse_copy(const CUDA_MEMCPY3D *given, CUcontext ctx, struct gpc_node_par
 	return result == CUDA_SUCCESS ? gpc_copy_3d(&copy, given) : result;
 }
 
-/* Any address: cuDNN captures with none, and sets the nodes' own later.  The daemon checks what a
- * launch has. */
+/* Accepts any address: cuDNN captures memsets without an address and sets the node's parameters
+ * later. The daemon validates the address at launch. */
 static CUresult
 params_parse_memset(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx,
 		    struct gpc_node_params *params)
@@ -220,7 +220,7 @@ gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return gpc_not_supported(GPC_UNSUPPORTED_SEMAPHORE_NODE);
-	/* They stay as they are. */
+	/* These parameters cannot change. */
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -229,7 +229,7 @@ gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
 	}
 }
 
-/* What a node can have, and what a launch of it can be given. */
+/* Attributes that both a node and its launches support. */
 static bool
 attribute_is_allowed(CUlaunchAttributeID id)
 {
@@ -340,8 +340,8 @@ gpc_node_params_free(struct gpc_node_params *params)
 		gpc_condition_free(&params->condition);
 }
 
-/* The application may still have the array and the values of the node: parameters of the same sizes
- * stay where they are. */
+/* The application may still use the node's array and values, so parameters of the same sizes stay
+ * at their addresses. */
 static void
 kernel_keep_addresses(struct gpc_kernel_params *kernel, struct gpc_kernel_params *before)
 {
@@ -370,7 +370,7 @@ gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_pa
 	struct gpc_node_params before = *params;
 
 	*params = *now;
-	/* Attributes are set for themselves. */
+	/* Attributes are set separately. */
 	if (now->type == CU_GRAPH_NODE_TYPE_KERNEL) {
 		kernel_keep_addresses(&params->kernel, &before.kernel);
 		params->kernel.updatable = before.kernel.updatable;
@@ -414,11 +414,11 @@ _Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == sizeof(CUDA_KERNEL_NODE_PARAMS
 		       sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS) ==
 			       sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2),
 	       "the same members");
-/* Before CUDA 12 a kernel was a function, and its context that of the function. */
+/* Before CUDA 12 a kernel was a function, and the context that of the function. */
 _Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == sizeof(CUDA_KERNEL_NODE_PARAMS_v1),
 	       "the later struct begins with the earlier one");
 
-/* All types' parameters are a union, so they begin at the same place. */
+/* The parameters of all types are members of a union, so they start at the same offset. */
 static CUgraphNodeParams *
 generic_params_init(CUgraphNodeParams *any, CUgraphNodeType type, const void *given, size_t size)
 {

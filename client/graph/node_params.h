@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a node of a graph does, as the application said it, checked, and with copies of what it
- * points to.  Plain data that its holder owns.
+ * Parameters of a graph node: validated copies of the application's parameters, including the data
+ * that they point to.
+ *
+ * Ownership: plain data, owned by the node or other holder and freed with gpc_node_params_free().
+ * Threads: functions with GP_LOCKED are called with gpc_graphs_lock held.
  */
 #ifndef GPC_NODE_PARAMS_H
 #define GPC_NODE_PARAMS_H
@@ -17,26 +20,28 @@ struct gpc_graph;
 struct gpc_graph_memory;
 struct gpc_mem_ops;
 
+/* Parameters of a kernel node. */
 struct gpc_kernel_params {
-	CUfunction function; /* as it was given, or the CUkernel */
-	CUfunction func;     /* both as they were given */
+	CUfunction function; /* func, or kern as a CUfunction */
+	CUfunction func;     /* both as passed by the application */
 	CUkernel kern;
 	unsigned int grid[3], block[3], shared;
-	void *packed; /* the parameters as the kernel gets them */
+	void *packed; /* kernel parameters in the layout of the kernel */
 	size_t packed_size;
-	void **values; /* where each is in them */
-	/* The same for the application, which may write other pointers there and give it back. */
+	void **values; /* addresses of the parameters in `packed` */
+	/* Copy of `values` for the application, which may modify it and pass it back. */
 	void **user_params;
 	unsigned int value_count;
 	CUlaunchAttribute *attributes;
 	unsigned int attribute_count;
-	uint64_t updatable;          /* what kernels that change it call it; 0: none does */
-	struct gpc_graph_root *root; /* whose it then is: a reference */
+	uint64_t updatable; /* device handle of a device-updatable node; 0: not updatable */
+	struct gpc_graph_root *root; /* its root, a reference */
 };
 
+/* Parameters of a node; `type` selects the member of the union. */
 struct gpc_node_params {
 	CUgraphNodeType type;
-	struct gpc_context *context; /* of what runs in one */
+	struct gpc_context *context; /* context of the operation, if it runs in one */
 	union {
 		struct gpc_kernel_params kernel;
 		CUDA_MEMCPY3D copy;
@@ -44,23 +49,22 @@ struct gpc_node_params {
 		CUDA_HOST_NODE_PARAMS host;
 		CUevent event;
 		struct gpc_graph *child;
-		struct gpc_graph_memory *memory; /* of who allocates or frees it: a reference */
+		struct gpc_graph_memory *memory; /* of an allocation or free node: a reference */
 		struct gpc_mem_ops *ops;         /* a reference */
 		struct gpc_condition condition;
 	};
 };
 
 /*
- * Makes parameters of what the application gives, and checks it as CUDA does when a node is added.
- * Where it fails there is nothing to be freed; CUDA_ERROR_NOT_SUPPORTED: a type that is not known
- * here.  A context that is NULL is `usual`, or the
- * current one where that is NULL, too.
+ * Parses and validates the application's parameters, as CUDA does when a node is added. A NULL
+ * context in them means `usual` or, if that is NULL, the current context. Nothing needs to be freed
+ * on failure; CUDA_ERROR_NOT_SUPPORTED: the type is not supported.
  */
 CUresult gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
 			       struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
 
-/* What the functions for one type of node are given, as gpc_node_params_parse() takes it: any, or
- * NULL where nothing is given. */
+/* Convert the parameters of type-specific functions for gpc_node_params_parse(). Return any, or
+ * NULL if the given pointer is NULL. */
 CUgraphNodeParams *gpc_generic_params_kernel(CUgraphNodeParams *any,
 					     const CUDA_KERNEL_NODE_PARAMS *given);
 CUgraphNodeParams *gpc_generic_params_kernel_v1(CUgraphNodeParams *any,
@@ -76,12 +80,12 @@ CUgraphNodeParams *gpc_generic_params_mem_ops(CUgraphNodeParams *any,
 CUgraphNodeParams *gpc_generic_params_event(CUgraphNodeParams *any, CUgraphNodeType type,
 					    CUevent event);
 
-/* Sets or replaces one attribute of a kernel's launches.  CUDA_ERROR_NOT_SUPPORTED: one that a
- * node of a graph cannot have. */
+/* Sets or replaces a launch attribute of a kernel node. Returns CUDA_ERROR_NOT_SUPPORTED for an
+ * attribute that graph nodes cannot have. */
 CUresult gpc_kernel_params_set_attribute(struct gpc_node_params *params, CUlaunchAttributeID id,
 					 const CUlaunchAttributeValue *value);
 
-/* The graphs that the node owns: a child, or the bodies of a condition. */
+/* Returns the graphs that the node owns: a child graph, or the bodies of a condition. */
 static inline struct gpc_graph *const *
 gpc_node_params_graphs(const struct gpc_node_params *params, size_t *count_p)
 {
@@ -93,7 +97,7 @@ gpc_node_params_graphs(const struct gpc_node_params *params, size_t *count_p)
 	return &params->child;
 }
 
-/* Whether the node allocates or frees memory. */
+/* Returns whether the node allocates or frees memory. */
 static inline bool
 gpc_node_params_is_memory(const struct gpc_node_params *params)
 {
@@ -101,15 +105,17 @@ gpc_node_params_is_memory(const struct gpc_node_params *params)
 	       params->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 }
 
-/* A copy that owns what it points to. */
+/* Copies parameters; the copy owns the data that it points to. */
 CUresult gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params *copy)
 	GP_LOCKED(gpc_graphs_lock);
 void gpc_node_params_free(struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
-/* Gives a node others of the same type, and frees what it had. */
+/* Replaces a node's parameters by others of the same type, and frees the old ones. Takes ownership
+ * of *now. */
 void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_params *now)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* As the application gets to see it. */
+/* Returns the parameters for the application; the pointers are valid as long as the node's
+ * parameters. */
 void gpc_kernel_params_get(const struct gpc_node_params *params,
 			   CUDA_KERNEL_NODE_PARAMS *user_params);
 

@@ -15,7 +15,8 @@
 #include <string.h>
 #include <utlist.h>
 
-/* The graph of a device reaches another one's memory only where that has access. */
+/* Returns whether the address is on another device, whose memory the graph of a device can use only
+ * with peer access. */
 static bool
 address_is_on_other_device(const struct gpc_node_params *params, uint64_t address)
 {
@@ -26,8 +27,9 @@ address_is_on_other_device(const struct gpc_node_params *params, uint64_t addres
 	       found.context->device != params->context->device;
 }
 
-/* A copy within host memory that the device reaches is not: NVIDIA's driver would wait for the
- * stream's earlier work in the launch, and the worker's other sessions with it. */
+/* A copy within host memory that the device can access is not executed by the daemon: NVIDIA's
+ * driver would wait for the stream's earlier work in the launch, which would delay the worker's
+ * other sessions. */
 static bool
 node_runs_on_device(const struct gpc_node_params *params)
 {
@@ -53,7 +55,7 @@ node_runs_on_device(const struct gpc_node_params *params)
 	}
 }
 
-/* How many stages later a node is that depends on another one. */
+/* Returns the minimum distance between the stages of two dependent elements. */
 static size_t
 flat_node_stage_distance(const struct gpc_flat_node *flat_node, const struct gpc_flat_node *on)
 {
@@ -65,8 +67,8 @@ flat_node_stage_distance(const struct gpc_flat_node *flat_node, const struct gpc
 		       : 0;
 }
 
-/* Stages come one after the other; each node is in the first one that it can be in.  Of one stage
- * no set of the daemon's depends on another context's. */
+/* Stages are executed one after the other, and each element is in the earliest possible one. Within
+ * a stage no subgraph depends on one of another context. */
 static void
 flat_nodes_assign_stages(struct gpc_flat_nodes *flat_nodes)
 {
@@ -87,7 +89,7 @@ flat_nodes_assign_stages(struct gpc_flat_nodes *flat_nodes)
 	}
 }
 
-/* Whether its nodes are of several contexts. */
+/* Returns whether the nodes belong to several contexts. */
 static bool
 flat_nodes_span_contexts(const struct gpc_flat_nodes *flat_nodes)
 {
@@ -104,8 +106,8 @@ flat_nodes_span_contexts(const struct gpc_flat_nodes *flat_nodes)
 	return false;
 }
 
-/* Graphs that kernels launch have kernels, memsets and copies within device memory, and nothing
- * else: CUDA_ERROR_NOT_SUPPORTED. */
+/* Graphs that kernels launch may contain only kernels, memsets and copies within device memory;
+ * otherwise returns CUDA_ERROR_NOT_SUPPORTED. */
 static CUresult
 graph_check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
 	GP_LOCKED(gpc_graphs_lock)
@@ -131,7 +133,7 @@ graph_check_launchable(const struct gpc_graph *graph, const struct gpc_node **er
 	return CUDA_SUCCESS;
 }
 
-/* root: of a node that is to be written as one that kernels change; or NULL. */
+/* root: root of a device-updatable node; otherwise NULL. */
 static CUresult
 kernel_write(struct gp_graph_writer *writer, const struct gpc_node_params *params,
 	     const struct gpc_graph_root *root, const uint32_t *dependencies, uint32_t count,
@@ -247,7 +249,8 @@ compare_numbers(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The node's dependencies within its set, ascending, each once. */
+/* Returns the indexes of the element's dependencies within its subgraph, sorted and without
+ * duplicates. */
 static uint32_t
 flat_node_number_dependencies(const struct gpc_flat_nodes *flat_nodes,
 			      const struct gpc_flat_node *flat_node, uint32_t *numbers)
@@ -272,7 +275,7 @@ static CUresult flat_node_write(struct gpc_plan *plan, const struct gpc_flat_nod
 				const struct gpc_flat_node *flat_node,
 				struct gp_graph_writer *writer);
 
-/* All nodes of it are for the daemon. */
+/* All nodes of a body are executed by the daemon. */
 static CUresult
 body_write(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_writer *writer)
 	GP_LOCKED(gpc_graphs_lock)
@@ -292,8 +295,8 @@ body_write(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_
 	return result;
 }
 
-/* What is of roots is in one set, and of one root: the daemon makes that set in the root's graph.
- */
+/* All uses of roots must be in one subgraph and of one root, as the daemon creates that subgraph in
+ * the root's graph. */
 static CUresult
 plan_set_root(struct gpc_plan *plan, const struct gpc_graph_root *root)
 {
@@ -377,8 +380,9 @@ flat_node_write(struct gpc_plan *plan, const struct gpc_flat_nodes *flat_nodes,
 	return result;
 }
 
-/* Whether it is in the set of a stage and context.  What does nothing goes with the set, where
- * there is but one; else nothing depends on it (gpc_flat_nodes_skip_idle()). */
+/* Returns whether the element is in the subgraph of this stage and context. Elements that do
+ * nothing are included only if there is a single context; otherwise no element depends on them
+ * (gpc_flat_nodes_skip_idle()). */
 static bool
 flat_node_is_in_subgraph(const struct gpc_plan *plan, const struct gpc_flat_node *flat_node)
 {
@@ -388,7 +392,7 @@ flat_node_is_in_subgraph(const struct gpc_plan *plan, const struct gpc_flat_node
 			       : !plan->launchable && !plan->multi_context;
 }
 
-/* The set of this context in the plan's stage. */
+/* Adds the subgraph of this context in the plan's stage. */
 static CUresult
 plan_add_subgraph(struct gpc_plan *plan, struct gpc_flat_nodes *flat_nodes,
 		  struct gpc_context *context, const struct gpc_node **error_p)
@@ -464,7 +468,7 @@ plan_add_steps(struct gpc_plan *plan, struct gpc_flat_nodes *flat_nodes,
 		if (flat_nodes->list[i].stage > last)
 			last = flat_nodes->list[i].stage;
 	}
-	/* As many as there are nodes of the client's, and a set before, between and behind them. */
+	/* At most one step per element, and one per stage. */
 	plan->steps = calloc(flat_nodes->count + last + 1, sizeof(*plan->steps));
 	if (!plan->steps)
 		return CUDA_ERROR_OUT_OF_MEMORY;

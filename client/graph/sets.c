@@ -18,15 +18,18 @@
 
 #include <stdlib.h>
 
-/* A node of the client's, or a set that the daemon has. */
+/* A client step, or a subgraph of the daemon. */
 struct gpc_exec_step {
-	struct gpc_node_params params; /* of a copy, a memset, a host function or an event */
-	struct gpc_handle *subgraph;   /* NULL: the client's */
-	struct gpc_context *context;   /* as in a plan */
-	uint64_t number; /* another one each time that the daemon learns of the context */
+	struct gpc_node_params
+		params; /* client step: a copy, memset, host function, event or memory operation */
+	struct gpc_handle *subgraph; /* NULL: client step */
+	struct gpc_context *context; /* as in struct gpc_step */
+	uint64_t
+		number; /* number of the context when the subgraph was created, to detect a reset */
 	size_t stage;
-	CUstream peer_stream; /* of several contexts: where it runs, if not launched in its own */
-	bool owner;           /* of that stream, which others of its context share */
+	CUstream peer_stream; /* several contexts: stream of its context, if the launch stream has
+				 another */
+	bool owner;           /* owns that stream, which steps of the same context share */
 };
 
 static bool
@@ -53,7 +56,8 @@ subgraph_drop(const struct gpc_exec_step *step)
 
 	if (step_is_valid(step))
 		(void)gpc_post_gpGraphDrop(step->context, &args);
-	/* Only now, or another thread could announce a new one of that place before. */
+	/* Removed only now; otherwise another thread could announce a new subgraph with the same ID
+	 * first. */
 	gpc_handle_remove(step->subgraph);
 }
 
@@ -86,8 +90,8 @@ subgraph_create_and_wait(struct gpc_context *context, const struct gp_args_gpGra
 	return result;
 }
 
-/* Waits where only the daemon knows: whether a root is occupied, or a launch fits its device.  What
- * else is wrong with a set a later call tells. */
+/* Waits only for errors that only the daemon can detect: an occupied root, or a launch that does
+ * not fit its device. Other errors in a subgraph are reported by a later call. */
 static CUresult
 subgraph_create(const struct gpc_plan *plan, const struct gpc_step *planned,
 		struct gpc_handle **subgraph_p)
@@ -112,7 +116,7 @@ subgraph_create(const struct gpc_plan *plan, const struct gpc_step *planned,
 	return result;
 }
 
-/* The same of one that kernels may launch. */
+/* The same for a subgraph that kernels may launch. */
 static CUresult
 subgraph_create_launchable(struct gpc_context *context, const struct gpc_step *planned,
 			   struct gpc_handle **subgraph_p, uint64_t *exec_p)
@@ -146,7 +150,7 @@ subgraph_create_launchable(struct gpc_context *context, const struct gpc_step *p
 	return result;
 }
 
-/* Gives a set that the daemon has another content: what is wrong with it a later call tells. */
+/* Replaces the content of a subgraph of the daemon; errors are reported by a later call. */
 static CUresult
 subgraph_update(struct gpc_context *context, const struct gpc_step *planned,
 		struct gpc_handle *subgraph)
@@ -157,7 +161,7 @@ subgraph_update(struct gpc_context *context, const struct gpc_step *planned,
 	return gpc_post_gpGraphRemake(context, &args, &bulk, 1);
 }
 
-/* The next one of the context that has no place in the new steps. */
+/* Returns the next valid subgraph of the context that is not yet reused by the new steps. */
 static struct gpc_handle *
 subgraph_reuse(struct gpc_exec_steps *exec_steps, const struct gpc_context *context, size_t *from)
 {
@@ -173,7 +177,7 @@ subgraph_reuse(struct gpc_exec_steps *exec_steps, const struct gpc_context *cont
 	return NULL;
 }
 
-/* The stream of a step's context, which is that of an earlier step if there is one. */
+/* Sets the stream of a step's context, shared with an earlier step if there is one. */
 static CUresult
 step_set_peer_stream(struct gpc_exec_step *steps, size_t number)
 {
@@ -189,7 +193,7 @@ step_set_peer_stream(struct gpc_exec_step *steps, size_t number)
 	return gpc_stream_create_in(step->context, CU_STREAM_NON_BLOCKING, 0, &step->peer_stream);
 }
 
-/* Before anything of it is sent. */
+/* Called before anything of the step is sent. */
 static CUresult
 step_prepare(const struct gpc_plan *plan, struct gpc_exec_step *steps, size_t number)
 {
@@ -201,7 +205,7 @@ step_prepare(const struct gpc_plan *plan, struct gpc_exec_step *steps, size_t nu
 	if (!step->context || (plan->steps[number].is_client && !plan->multi_context))
 		return CUDA_SUCCESS;
 	result = gpc_context_activate(step->context);
-	/* Read before: of a context that is reset meanwhile the sets are gone. */
+	/* Read first: if the context is reset in the meantime, the subgraphs are gone. */
 	step->number = gpc_stream_context_number(step->context);
 	return result == CUDA_SUCCESS && plan->multi_context ? step_set_peer_stream(steps, number)
 							     : result;
@@ -252,7 +256,7 @@ gpc_exec_steps_send(struct gpc_exec_steps *exec_steps, struct gpc_plan *plan)
 	uint64_t exec = exec_steps->exec;
 	CUresult result = steps ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 
-	/* Device code has its name: another one of another name would not do. */
+	/* Device code uses its handle, so the graph cannot be created anew with another. */
 	if (result == CUDA_SUCCESS && exec_steps->launchable &&
 	    (exec_steps->context != context || !gpc_exec_steps_are_valid(exec_steps)))
 		result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -263,7 +267,7 @@ gpc_exec_steps_send(struct gpc_exec_steps *exec_steps, struct gpc_plan *plan)
 	if (exec_steps->count == 0)
 		gpc_launch_shapes_query(&plan->shapes);
 	result = steps_send(exec_steps, plan, steps, &exec);
-	/* Of what is remade nobody has answered. */
+	/* An update is posted without a reply, so it proves nothing. */
 	if (result == CUDA_SUCCESS && exec_steps->count == 0)
 		gpc_launch_shapes_store(&plan->shapes);
 	gpc_exec_steps_drop(exec_steps);
@@ -285,15 +289,15 @@ subgraph_post(const struct gpc_handle *subgraph, struct gpc_stream *stream)
 						    .stream = stream->handle.id };
 	CUresult result = gpc_post_gpGraphLaunch(stream->context, &args);
 
-	/* Which kernels a graph has is not looked at. */
+	/* The kernels of the graph are not examined individually. */
 	if (atomic_load(&gpc_image_any_uses_printf))
 		gpc_session_note_visible(stream->context->scope.session);
-	/* Counted behind it: a fence in between does not cover the launch. */
+	/* Counted after posting, so that a fence in between does not cover the launch. */
 	(void)gpc_session_work_mark(stream->context->scope.session);
 	return result;
 }
 
-/* Behind what the graph may use of managed memory. */
+/* Flushes managed memory first, as the graph may use it. */
 static CUresult
 subgraph_launch(const struct gpc_handle *subgraph, struct gpc_stream *stream)
 {
@@ -325,7 +329,7 @@ memset_run(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
 	}
 }
 
-/* What it stood for in a capture it stands for no more. */
+/* The event no longer represents nodes of a capture. */
 static CUresult
 event_record_run(CUevent token, CUstream stream)
 {
@@ -364,7 +368,8 @@ client_step_run(const struct gpc_node_params *params, CUstream stream)
 	}
 }
 
-/* Where a step runs that is launched into this stream; NULL: its context has been reset. */
+/* Returns the stream that a step runs on when launched into this stream; NULL if its context was
+ * reset. */
 static struct gpc_stream *
 step_get_stream(const struct gpc_exec_step *step, struct gpc_stream *stream)
 {
@@ -393,7 +398,7 @@ step_upload(const struct gpc_exec_step *step, struct gpc_stream *stream)
 
 typedef CUresult step_fn(const struct gpc_exec_step *step, struct gpc_stream *stream);
 
-/* Behind what the stream of the launch was given. */
+/* Runs the step after the previous work of the launch stream. */
 static CUresult
 step_run_on_peer_stream(const struct gpc_exec_step *step, struct gpc_stream *stream, step_fn *go)
 {
@@ -412,8 +417,8 @@ step_run_on_peer_stream(const struct gpc_exec_step *step, struct gpc_stream *str
 	return result;
 }
 
-/* Sets of one stage, or one node of the client's: those of other contexts run beside what is of the
- * stream's, and the stream waits for them. */
+/* Runs the subgraphs of one stage, or one client step: those of other contexts run concurrently
+ * with those of the stream, which then waits for them. */
 static CUresult
 stage_run(const struct gpc_exec_step *steps, size_t count, struct gpc_stream *stream, step_fn *go)
 {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an executable graph is run as: steps of the client's, and sets of nodes that the daemon has
- * made graphs of its driver from (plan.h).  They belong to the executable, whose use they share.
- * What follows talks to the daemon, so it is called without gpc_graphs_lock.
+ * Execution steps of an executable graph: client-side steps, and server-side subgraphs that the
+ * daemon has created (plan.h).
+ *
+ * Ownership: part of the executable graph.
+ * Threads: used by one thread at a time, as the use of the executable graph is; called without
+ * gpc_graphs_lock, because the functions communicate with the daemon.
+ * Errors: CUDA_ERROR_CONTEXT_IS_DESTROYED if a context was reset, or the errors of the calls.
  */
 #ifndef GPC_SETS_H
 #define GPC_SETS_H
@@ -18,31 +22,29 @@ struct gpc_context;
 struct gpc_exec_step;
 struct gpc_stream;
 
-/* Zeroed there are none. */
+/* The steps; zeroed, there are none. */
 struct gpc_exec_steps {
-	struct gpc_context *context; /* of the sets; NULL: there are no sets, or of several */
+	struct gpc_context *context; /* context of the subgraphs; NULL: none, or several */
 	struct gpc_exec_step *steps;
 	size_t count;
-	bool updatable;  /* by kernels */
-	bool launchable; /* by kernels, and... */
-	uint64_t exec;   /* ... so is it named there */
+	bool updatable;  /* contains device-updatable nodes */
+	bool launchable; /* by kernels, with the handle ... */
+	uint64_t exec;   /* ... exec of the daemon's driver */
 };
 
-/* Whether the daemon has what it was given; after a reset of the context it has nothing.  Any
- * thread that keeps others from sending. */
+/* Returns whether the daemon's subgraphs still exist; a reset of their context destroys them. May
+ * be called by any thread while none is sending. */
 bool gpc_exec_steps_are_valid(const struct gpc_exec_steps *exec_steps);
 
-/* Brings the daemon up to the plan.  After a failure it may have a part: the next call sends all
- * anew. */
+/* Creates or updates the daemon's subgraphs according to the plan. After a failure some may be
+ * missing; the next call sends all of them again. */
 CUresult gpc_exec_steps_send(struct gpc_exec_steps *exec_steps, struct gpc_plan *plan);
-/* Before kernels launch or change it, in the order of the stream; for another one it does
- * nothing. */
+/* Uploads a graph that kernels launch or update, in stream order; no effect for other graphs. */
 CUresult gpc_exec_steps_upload(const struct gpc_exec_steps *exec_steps, struct gpc_stream *stream);
-/* Gives all up. */
+/* Destroys all steps. */
 void gpc_exec_steps_drop(struct gpc_exec_steps *exec_steps);
-/* Puts all steps into the stream.  Those of a context beside others go into a stream of that
- * context which is the sets' own; events make it all one behind, and one before the stream's work.
- */
+/* Posts all steps to the stream. Subgraphs of other contexts run on streams of their own in those
+ * contexts; events order them after the stream's earlier work and before its later work. */
 CUresult gpc_exec_steps_launch(const struct gpc_exec_steps *exec_steps, struct gpc_stream *stream);
 
 #endif /* GPC_SETS_H */

@@ -130,7 +130,7 @@ gpc_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
 	struct gpc_user_object *object = NULL;
 	CUresult result = gpc_graphs_begin();
 
-	/* The flag is required: nobody waits for the destructor. */
+	/* The flag is required: the destructor is not synchronized with. */
 	if (result == CUDA_SUCCESS && (!object_out || !destroy || initialRefcount == 0 ||
 				       flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC))
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -223,7 +223,7 @@ gpc_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int co
 	return gpc_graphs_end(result);
 }
 
-/* The end of what an executable held while launches may still use it. */
+/* Deferred destruction of an executable graph's copy while launches may still use its objects. */
 struct deferred_destroy {
 	struct gpc_request fence;
 	struct gpc_graph *graph;
@@ -261,7 +261,8 @@ deferred_destroy_run(void *data)
 	free(deferred_destroy);
 }
 
-/* By who reads the connection, and may hold any lock of graphs meanwhile. */
+/* Called by the reader of the connection, which may hold gpc_graphs_lock; so the graph is destroyed
+ * on another thread. */
 static void
 deferred_destroy_start(struct gpc_request *fence)
 {

@@ -6,8 +6,9 @@
 
 __thread struct gpc_guard gpc_guard __attribute__((tls_model("initial-exec")));
 
-/* Whether the current frame lies on the stack for signals: its address says nothing about frames of
- * the thread's own stack.  Nobody enters the library there but a signal handler. */
+/* Returns whether the current frame is on the alternate signal stack, where its address cannot be
+ * compared with frames of the thread's own stack. Only signal handlers enter the library on that
+ * stack. */
 static bool
 is_on_signal_stack(void)
 {
@@ -16,7 +17,7 @@ is_on_signal_stack(void)
 	return sigaltstack(NULL, &stack) == 0 && stack.ss_flags & SS_ONSTACK;
 }
 
-/* Stacks grow downwards. */
+/* The comparison relies on stacks that grow downwards. */
 bool
 gpc_guard_has_frame(const void *frame)
 {

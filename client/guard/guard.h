@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call guard: marks the call of the library that a thread executes.
+ * Call guard: per-thread marker of the library call that the thread executes.
  *
  * A signal handler may interrupt a thread anywhere in a call, while the thread owns locks of the
- * library.  Code that then runs on the thread (exit handlers, fork handlers, calls of the signal
- * handler) must not wait for these locks.  The guard is how such code is recognized:
+ * library. Code that then runs on the thread (exit handlers, fork handlers, calls of the signal
+ * handler) must not wait for these locks. The guard lets such code detect the situation:
  *
  *   a call within a call   gpc_guard_enter() refuses it; the caller returns
  *                          CUDA_ERROR_NOT_PERMITTED
  *   exit, fork             gpc_guard_is_inside(): the handlers of the library do nothing that needs
  *                          a lock or memory
  *   thread cancellation    disabled from gpc_guard_enter() to gpc_guard_leave(), so that no thread
- *                          ends while it owns a lock; after gpc_guard_enter_quick() from
+ *                          ends while it owns a lock; after gpc_guard_enter_quick() only from
  *                          gpc_guard_block() on, as disabling it costs a tenth of a launch
  *
- * A call that a signal handler has left by longjmp() does not count: its frame is gone.
+ * A call that a signal handler has left by longjmp() does not count, because its stack frame is
+ * gone.
  *
- * Threads: the state is thread-local; any thread.  All functions are async-signal-safe.
+ * Threads: the state is thread-local; any thread. All functions are async-signal-safe.
  */
 #ifndef GPC_GUARD_H
 #define GPC_GUARD_H
@@ -25,25 +26,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* State of the calling thread. */
 struct gpc_guard {
-	const void *frame; /* of the outermost call; NULL: the thread is outside */
-	bool blocking;     /* cancellation is disabled; before that it was ... */
+	const void
+		*frame; /* stack frame of the outermost call; NULL: the thread is not in a call */
+	bool blocking;  /* cancellation is disabled; cancel_state is the state before */
 	int cancel_state;
 };
 
+/* Used only by the inline functions below. */
 extern __thread struct gpc_guard gpc_guard __attribute__((tls_model("initial-exec")));
 
-/* Whether the frame is one of the recorded call or of what interrupted that. */
+/* Returns whether the frame belongs to the recorded call or to code that interrupted it, as opposed
+ * to a caller of a call that was left by longjmp(). */
 bool gpc_guard_has_frame(const void *frame);
 
+/* Returns whether the current code runs inside a call of the library on this thread. */
 static inline __attribute__((always_inline)) bool
 gpc_guard_is_inside(void)
 {
 	return gpc_guard.frame && gpc_guard_has_frame(__builtin_frame_address(0));
 }
 
-/* Before a cancellation point: disables cancellation until the call ends.  Outside of calls, in the
- * library's own threads, it does nothing. */
+/* Disables cancellation until the call ends; to be called before a cancellation point. Has no
+ * effect outside of calls, in the library's own threads. */
 static inline void
 gpc_guard_block(void)
 {
@@ -53,7 +59,8 @@ gpc_guard_block(void)
 	gpc_guard.blocking = true;
 }
 
-/* true: the call begins.  false: it is refused. */
+/* Marks the start of a call and returns true. Returns false if the thread is already in a call; the
+ * new call must then fail. Does not disable cancellation. */
 static inline __attribute__((always_inline)) bool
 gpc_guard_enter_quick(void)
 {
@@ -64,6 +71,7 @@ gpc_guard_enter_quick(void)
 	return true;
 }
 
+/* The same, and disables thread cancellation until gpc_guard_leave(). */
 static inline __attribute__((always_inline)) bool
 gpc_guard_enter(void)
 {
@@ -73,6 +81,7 @@ gpc_guard_enter(void)
 	return true;
 }
 
+/* Ends the call, and restores the thread's cancellation state. */
 static inline __attribute__((always_inline)) void
 gpc_guard_leave(void)
 {
@@ -84,7 +93,8 @@ gpc_guard_leave(void)
 	gpc_guard.frame = NULL;
 }
 
-/* Around a callback of the program that may call the library, and is called without a lock. */
+/* Clears the guard around a callback of the program that may call the library; returns the previous
+ * state for gpc_guard_set(). The calling thread must not own a lock of the library. */
 static inline struct gpc_guard
 gpc_guard_clear(void)
 {
@@ -95,6 +105,7 @@ gpc_guard_clear(void)
 	return before;
 }
 
+/* Restores the state that gpc_guard_clear() returned. */
 static inline void
 gpc_guard_set(struct gpc_guard before)
 {

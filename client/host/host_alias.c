@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/utsname.h>
 
-/* Memory that a file is mapped to, and others see what is written there. */
+/* A shared mapping of a file. */
 struct mapping {
 	uint64_t start, end, offset;
 	uint64_t major, minor, inode;
@@ -57,7 +57,8 @@ mappings_read(struct mappings *all)
 		(void)fclose(file);
 }
 
-/* Where the part [start, end) of one mapping is in the other; false: nowhere. */
+/* Translates the part [start, end) of one mapping to the other. Returns false if the other does not
+ * contain any of it. */
 static bool
 mapping_find_part(const struct mapping *one, const struct mapping *other, uint64_t *start,
 		  uint64_t *end)
@@ -100,7 +101,7 @@ gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_filter *matt
 	return found;
 }
 
-/* Linux pins no shared mapping of a file for writing whose pages it writes back, since 6.5
+/* Since Linux 6.5, a shared mapping of a file with writeback cannot be pinned for writing
  * (mm/gup.c, writable_file_mapping_allowed()). */
 static bool
 kernel_pins_no_files(void)
@@ -112,7 +113,8 @@ kernel_pins_no_files(void)
 	       (major > 6 || (major == 6 && minor >= 5));
 }
 
-/* device: the major number of the mapped file's; memory and file systems without a disk have 0. */
+/* device: major number of the file's device, which is 0 for memory and for file systems without a
+ * disk. */
 static bool
 part_is_pinnable(const char *flags, uint64_t device, bool read_only)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether memory is there twice: a file that is mapped at several addresses.  What kernels write at
- * one of them they would not find at the other, as each has a copy of its own at the daemon
- * (docs/host-memory.md).
+ * Checks of host memory that the program registers: whether it is mapped at several addresses, and
+ * whether a device could pin it.
  *
- * And whether the kernel would pin memory for a device, as NVIDIA's driver has it do when the
- * program registers the memory.
- *
- * Source: /proc/self/maps.  Threads: any.
+ * A file mapped twice cannot be made accessible to kernels at both addresses, because each mapping
+ * would have a replica of its own at the daemon (docs/host-memory.md). Memory that the Linux kernel
+ * would not pin is rejected, as with NVIDIA's driver.
+ * Threads: any.
+ * Source: /proc/self/maps.
  */
 #ifndef GPC_HOST_ALIAS_H
 #define GPC_HOST_ALIAS_H
@@ -16,17 +16,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether something that matters lies in [start, end). */
+/* Returns whether an alias in [start, end) matters to the caller. */
 typedef bool gpc_host_alias_filter(void *arg, uint64_t start, uint64_t end);
 
-/* The lowest address at which memory of [address, address + size) is once more, within that range
- * itself or where it matters; 0: there is none, or the kernel does not tell. */
+/* Returns the lowest address of another mapping of memory of [address, address + size), within the
+ * range itself or where the filter accepts it. Returns 0 if there is none, or if /proc/self/maps
+ * cannot be read. */
 uint64_t gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_filter *matters,
 			     void *arg);
 
-/* Whether [address, address + size) can be pinned, for a device that writes it unless read_only:
- * not what the program may not write itself, nor a shared mapping of a file on a disk.  Where that
- * is not known, true. */
+/* Returns whether [address, address + size) can be pinned for a device that writes to it, or only
+ * reads it if read_only. Memory that the program itself may not write and shared mappings of files
+ * on a disk cannot be. Returns true if unknown. */
 bool gpc_host_alias_is_pinnable(uint64_t address, uint64_t size, bool read_only);
 
 #endif /* GPC_HOST_ALIAS_H */

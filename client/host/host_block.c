@@ -25,19 +25,19 @@
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct gpc_ranges blocks GP_GUARDED_BY(lock);
-/* Registered and mirrored ones, by the device's address. */
+/* Registered and replicated blocks, by their device address. */
 static struct gpc_ranges device_ranges GP_GUARDED_BY(lock);
-/* One thread at a time makes a block one that kernels reach, or takes one away. */
+/* Serializes the threads that map a block for kernels or remove one. */
 static pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
 
 atomic_uint gpc_host_memory_copy_only, gpc_host_memory_registered, gpc_host_memory_shared;
 atomic_bool gpc_host_memory_exchanged;
-/* The addresses that memory has ever had lie in between. */
+/* Bounds of all addresses that memory ever had. */
 struct bounds {
 	atomic_uint_fast64_t low, high;
 };
 
-/* Of registered memory, and of all blocks, by both addresses. */
+/* Of registered memory; and of all blocks, by host and device addresses. */
 static struct bounds registered_bounds = { UINT64_MAX, 0 }, all_bounds = { UINT64_MAX, 0 };
 
 static void
@@ -71,7 +71,7 @@ gpc_host_block_is_mapped(const void *memory, size_t size)
 	uintptr_t start = (uintptr_t)memory & ~(page - 1);
 
 	gpc_guard_block();
-	/* It has nothing to do but says ENOMEM for a hole. */
+	/* MS_ASYNC has no effect except that it fails with ENOMEM for a hole. */
 	return end > (uintptr_t)memory && msync((void *)start, end - start, MS_ASYNC) == 0;
 }
 
@@ -87,7 +87,8 @@ session_has_shared_block(const struct gpc_session *session) GP_LOCKED(lock)
 	return false;
 }
 
-/* Of this origin, unless only what may be left over names it to kernels. */
+/* Returns whether the session has a replicated block of this origin, not counting speculative
+ * ones. */
 static bool
 session_has_replica(const struct gpc_session *session, enum gpc_host_origin origin) GP_LOCKED(lock)
 {
@@ -101,10 +102,10 @@ session_has_replica(const struct gpc_session *session, enum gpc_host_origin orig
 	return false;
 }
 
-/* Memory of a session with shared memory that is replicated all the same, by its origin: whether
- * there has been any, and whether the program was warned. */
+/* Replicated memory of sessions that also have shared memory, by origin: whether there was any, and
+ * whether the program was warned. */
 static struct {
-	const char *subject, *where; /* NULL: it never is */
+	const char *subject, *where; /* NULL: never replicated in such sessions */
 	atomic_bool present, warned;
 } replicas[] = {
 	[GPC_HOST_REGISTERED] = { .subject = "registered host memory",
@@ -114,8 +115,8 @@ static struct {
 			      .where = "memory that cuMemMap() mapped" },
 };
 
-/* After a block is shared, or one of this origin is replicated.  With both, a polled flag in the
- * one may be seen before its data in the other (docs/memory-model.md). */
+/* Called after a block was shared, or one of this origin replicated. If a session has both, a
+ * polled flag in one may be seen before its data in the other (docs/memory-model.md). */
 static void
 session_warn_polled_flags(const struct gpc_session *session, enum gpc_host_origin origin)
 {
@@ -133,7 +134,7 @@ session_warn_polled_flags(const struct gpc_session *session, enum gpc_host_origi
 			     replicas[origin].subject, replicas[origin].where);
 }
 
-/* Kernels reach the daemon's copy of the block from now on. */
+/* Called when kernels can access the daemon's replica of the block. */
 static void
 block_note_replica(const struct gpc_host_block *block)
 {
@@ -185,7 +186,7 @@ gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host
 {
 	const struct gpc_range *range;
 
-	/* Most copies are of other memory. */
+	/* A quick check, as most copies concern other memory. */
 	if (!bounds_have(&all_bounds, address))
 		return false;
 	(void)pthread_rwlock_rdlock(&lock);
@@ -217,7 +218,7 @@ gpc_host_block_note_awaited(uint64_t address)
 	(void)pthread_rwlock_unlock(&lock);
 }
 
-/* Other threads may still write them: NVIDIA's driver waits for all work, too. */
+/* Other threads may still write the values, so this waits for all work, as NVIDIA's driver does. */
 CUresult
 gpc_host_block_settle_wait_values(uint64_t address)
 {
@@ -267,7 +268,7 @@ gpc_host_block_remove(uint64_t address, enum gpc_host_origin origin, struct gpc_
 	return block;
 }
 
-/* What kernels have of it goes; they may still be using it. */
+/* Removes the block's device mapping, which kernels may still be using. */
 static void
 block_unmap_device(const struct gpc_host_block *block)
 {
@@ -334,7 +335,7 @@ gpc_host_block_drop_context(struct gpc_context *context)
 	}
 }
 
-/* Where kernels reach registered memory. */
+/* Records the device address of registered memory. */
 static CUresult
 device_ranges_add(struct gpc_host_block *block, const struct gpc_range *range,
 		  const struct gpc_heap_range *worker_range, uint64_t device)
@@ -352,7 +353,7 @@ device_ranges_add(struct gpc_host_block *block, const struct gpc_range *range,
 	return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* Whether kernels have a copy of something there. */
+/* Returns whether any registered block in the range is replicated. */
 static bool
 range_is_replicated(void *arg, uint64_t start, uint64_t end)
 {
@@ -372,7 +373,8 @@ range_is_replicated(void *arg, uint64_t start, uint64_t end)
 	return mirrored;
 }
 
-/* Kernels would see two copies of it, which are alike only now and then. */
+/* Rejects memory that is mapped twice: kernels would see two replicas, which are identical only at
+ * times. */
 static bool
 range_is_mapped_twice(const struct gpc_range *range)
 {
@@ -386,7 +388,8 @@ range_is_mapped_twice(const struct gpc_range *range)
 	return other != 0;
 }
 
-/* Registered memory: the daemon's copy lies as its page does, at addresses of its own. */
+/* Maps registered memory: the daemon's replica has the same offset in its page, at an address of
+ * its own. */
 static CUresult
 block_map_registered(struct gpc_context *context, struct gpc_host_block *block,
 		     const struct gpc_range *range)
@@ -425,7 +428,8 @@ block_map_allocated(struct gpc_context *context, const struct gpc_host_block *bl
 				      : result;
 }
 
-/* At its own address, which is the daemon's, too: what unmaps it there is the owner's. */
+/* Maps placed memory at its own address, which is also the daemon's; the owner of the mapping
+ * unmaps it there. */
 static CUresult
 block_map_placed(struct gpc_context *context, const struct gpc_range *range)
 {
@@ -460,7 +464,7 @@ block_map_by_origin(struct gpc_host_block *block, const struct gpc_range *range)
 	}
 }
 
-/* Kernels that read the block find addresses there. */
+/* Scans the block for addresses that kernels find when they read it. */
 static void
 block_scan_pointers(const struct gpc_host_block *block, const struct gpc_range *range,
 		    struct gpc_pointer_scan *pointers)
@@ -473,8 +477,8 @@ block_scan_pointers(const struct gpc_host_block *block, const struct gpc_range *
 				     range->size - skip, NULL);
 }
 
-/* false: it stays cold, as a copy has named it meanwhile, and only what may be left over names it
- * to kernels. */
+/* Sets the state. Returns false if the block stays copy-only, because a copy has used it in the
+ * meantime and only possibly stale pointers refer to it. */
 static bool
 block_set_state(struct gpc_host_block *block, enum gpc_host_state state, bool speculative)
 	GP_LOCKED(change_lock)
@@ -492,8 +496,8 @@ block_set_state(struct gpc_host_block *block, enum gpc_host_state state, bool sp
 	return set;
 }
 
-/* A copy names a block that only what was left over had mirrored: what kernels have written so far
- * comes first. */
+/* Called when a copy uses a speculative block: fetches what kernels have written so far and drops
+ * the replica. */
 static void
 block_drop_replica(struct gpc_host_block *block) GP_LOCKED(change_lock)
 {
@@ -507,8 +511,8 @@ block_drop_replica(struct gpc_host_block *block) GP_LOCKED(change_lock)
 		(unsigned long long)block->host);
 }
 
-/* Kernels reach the block from now on, if they can; names: those that it names are to be reached,
- * too.  The change lock keeps it. */
+/* Makes the block accessible to kernels, if possible, and adds the blocks that its contents point
+ * to to *pointers. change_lock keeps the block alive. */
 static CUresult
 block_map(struct gpc_host_block *block, const struct gpc_range *range, bool may_be_stale,
 	  struct gpc_pointer_scan *pointers) GP_LOCKED(change_lock)
@@ -525,7 +529,7 @@ block_map(struct gpc_host_block *block, const struct gpc_range *range, bool may_
 	if (block->state == GPC_HOST_PLAIN && block->origin != GPC_HOST_REGISTERED &&
 	    block->origin != GPC_HOST_PLACED)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	/* What is still on its way from it goes by the program's memory. */
+	/* Data that is still being sent from the block is read from the program's memory. */
 	gpc_lanes_settle((void *)(uintptr_t)range->base, range->size);
 	result = block_map_by_origin(block, range);
 	if (result != CUDA_SUCCESS)
@@ -545,7 +549,7 @@ block_map(struct gpc_host_block *block, const struct gpc_range *range, bool may_
 	return CUDA_SUCCESS;
 }
 
-/* The block around an address of the program's. */
+/* Finds the block around an address of the program. */
 static bool
 block_find_around(uint64_t address, struct gpc_range *range_p)
 {
@@ -559,7 +563,8 @@ block_find_around(uint64_t address, struct gpc_range *range_p)
 	return range != NULL;
 }
 
-/* A number may be an address where kernels reach nothing, or of a block that is freed by now. */
+/* A value in the list may be an address that kernels cannot access, or the address of a block that
+ * has been freed. */
 static CUresult
 pointers_map(struct gpc_pointer_scan *pointers) GP_LOCKED(change_lock)
 {
@@ -609,7 +614,8 @@ gpc_host_block_map(uint64_t address, uint64_t *device_p)
 	return result;
 }
 
-/* Of the block around the address; false: it has to leave the mirror before. */
+/* Marks the block around the address as used by a copy. Returns false if its replica must be
+ * dropped first. */
 static bool
 block_set_copied(uint64_t address)
 {
@@ -628,7 +634,7 @@ block_set_copied(uint64_t address)
 	return !leaves;
 }
 
-/* That changes no more than a flag waits for nobody. */
+/* In the common case only a flag is set, without change_lock. */
 void
 gpc_host_block_note_copied(uint64_t address)
 {

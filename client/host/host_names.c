@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that are looked at together; and of those at which any byte may begin an address. */
+/* Number of bytes that are checked at once, for aligned and for unaligned addresses. */
 #define SCAN_BLOCK 512
 #define SCAN_UNALIGNED_BLOCK ((size_t)64)
-/* The program may write what is read here: either value will do. */
+/* The program may concurrently write the bytes read here: either value is acceptable. */
 #define RACES_WITH_PROGRAM __attribute__((no_sanitize_thread))
 
 void
@@ -35,7 +35,7 @@ gpc_pointer_scan_fini(struct gpc_pointer_scan *pointers)
 	*pointers = (struct gpc_pointer_scan){ 0 };
 }
 
-/* Once: who asks why a kernel does not find its data is told. */
+/* Logged once, as an explanation if a kernel does not find its data. */
 static void
 log_stale_pointer(uint64_t address)
 {
@@ -100,7 +100,7 @@ gpc_pointer_scan_may_be_stale(const struct gp_kernel_info *kernel, size_t place)
 	return false;
 }
 
-/* At this place of the bytes. */
+/* Checks the value at this offset of the bytes. */
 static void
 scan_check_value(struct gpc_pointer_scan *pointers, uint64_t value,
 		 const struct gp_kernel_info *kernel, size_t place)
@@ -114,7 +114,7 @@ scan_check_value(struct gpc_pointer_scan *pointers, uint64_t value,
 	pointers->may_be_stale = false;
 }
 
-/* From one place on. */
+/* Checks the aligned values; `place` is the offset of the first byte. */
 static void
 scan_aligned(struct gpc_pointer_scan *pointers, const uint8_t *at, size_t size,
 	     const struct gp_kernel_info *kernel, size_t place)
@@ -124,7 +124,7 @@ scan_aligned(struct gpc_pointer_scan *pointers, const uint8_t *at, size_t size,
 	for (size_t i = 0; i + 8 <= size; i += 8) {
 		uint64_t value;
 
-		/* The program may write there meanwhile. */
+		/* The program may write concurrently. */
 		if (aligned)
 			value = __atomic_load_n((const uint64_t *)(const void *)(at + i),
 						__ATOMIC_RELAXED);
@@ -134,7 +134,7 @@ scan_aligned(struct gpc_pointer_scan *pointers, const uint8_t *at, size_t size,
 	}
 }
 
-/* Whether one of the bytes is this: the compiler has many of them compared at once. */
+/* Returns whether any of the bytes has this value, in a form that the compiler vectorizes. */
 static RACES_WITH_PROGRAM bool
 bytes_contain(const uint8_t *at, size_t size, uint8_t byte)
 {
@@ -145,7 +145,8 @@ bytes_contain(const uint8_t *at, size_t size, uint8_t byte)
 	return any;
 }
 
-/* What packed structures hold, at any byte.  At an odd place more is left over than meant. */
+/* Checks packed structures, at every byte offset. Addresses at unaligned offsets are more often
+ * stale than intended. */
 static RACES_WITH_PROGRAM void
 scan_unaligned(struct gpc_pointer_scan *pointers, const uint8_t *at, size_t size,
 	       const struct gp_kernel_info *kernel)
@@ -155,7 +156,7 @@ scan_unaligned(struct gpc_pointer_scan *pointers, const uint8_t *at, size_t size
 
 	for (size_t i = 0, part; i + 8 <= size; i += part) {
 		part = size - 7 - i < SCAN_UNALIGNED_BLOCK ? size - 7 - i : SCAN_UNALIGNED_BLOCK;
-		/* All such addresses have the sixth byte in common. */
+		/* All such addresses have the same sixth byte. */
 		if (one && !bytes_contain(at + i + 5, part, sixth))
 			continue;
 		for (size_t j = i; j < i + part; j++) {
@@ -167,8 +168,8 @@ scan_unaligned(struct gpc_pointer_scan *pointers, const uint8_t *at, size_t size
 	}
 }
 
-/* Whether one of the numbers may be an address, by their upper halves: the compiler has four of
- * these compared at once. */
+/* Returns whether any of the values may be an address, judged by the upper halves, in a form that
+ * the compiler vectorizes. */
 static RACES_WITH_PROGRAM bool
 block_may_have_pointers(const struct gpc_pointer_scan *pointers, const uint8_t *at)
 {

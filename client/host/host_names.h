@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses of cold blocks that were found among bytes which kernels are about to see: these must
- * reach the blocks, too (docs/host-memory.md).
+ * Pointer scan: finds addresses of copy-only blocks in bytes that kernels are about to see, because
+ * kernels must be able to access those blocks (docs/host-memory.md).
  *
- * The caller's own, as the list in it: gpc_pointer_scan_fini() frees that.
+ * Ownership: the caller owns the struct and its list, which gpc_pointer_scan_fini() frees.
+ * Threads: any, one thread per struct at a time.
+ * Errors: if memory is exhausted, `failed` is set.
  */
 #ifndef GPC_HOST_NAMES_H
 #define GPC_HOST_NAMES_H
@@ -12,40 +14,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Among fewer bytes than that addresses may begin at any byte, as in packed structures. */
+/* In fewer bytes than this, addresses are found at any byte offset, as in packed structures. */
 #define GPC_POINTER_SCAN_UNALIGNED ((size_t)1024)
 
 /*
- * A parameter of this size is a structure that the program may have filled only in part.  What it
- * has left as it was is often the address of what was copied last: PyTorch launches so, with
- * structures of 404 to 656 bytes that have room for as many dimensions as a tensor may have.
+ * A kernel parameter of this size or more is a structure that the program may have filled only in
+ * part. The unwritten rest often still contains the address of the most recently copied buffer:
+ * PyTorch launches with structures of 404 to 656 bytes, which have room for the largest number of
+ * dimensions of a tensor.
  */
 #define GPC_POINTER_SCAN_HALF_FILLED 192u
 
 struct gp_kernel_info;
 struct gpc_session;
 
+/* An address that was found. */
 struct gpc_scanned_pointer {
 	uint64_t address;
-	bool may_be_stale; /* it may be left over */
+	bool may_be_stale; /* it may be left over from earlier use of the memory */
 };
 
+/* A scan and the addresses it has found. */
 struct gpc_pointer_scan {
 	const struct gpc_session *session;
-	uint64_t base, size; /* where host memory lies; size 0: there is nothing to find */
+	uint64_t base, size; /* bounds of host memory; size 0: nothing to find */
 	struct gpc_scanned_pointer *list;
 	size_t count, room;
-	bool failed;       /* no memory for the list */
-	bool may_be_stale; /* what comes next counts only of blocks that no copy names */
+	bool failed;       /* memory for the list was exhausted */
+	bool may_be_stale; /* addresses found next count only for blocks that no copy has used */
 };
 
-/* For blocks of the session.  What is in the list stays there. */
+/* Prepares a scan for blocks of the session. Addresses already in the list stay there. */
 void gpc_pointer_scan_init(struct gpc_pointer_scan *pointers, const struct gpc_session *session);
 void gpc_pointer_scan_fini(struct gpc_pointer_scan *pointers);
 
+/* Adds the value to the list if it is the address of a block that must be mapped. */
 void gpc_pointer_scan_add(struct gpc_pointer_scan *pointers, uint64_t value);
 
-/* A number that may be an address; most are none.  Whether it is one of a cold block. */
+/* Checks a value, which is rarely an address. Returns whether it is one of a copy-only block. */
 static inline bool
 gpc_pointer_scan_check(struct gpc_pointer_scan *pointers, uint64_t value)
 {
@@ -57,16 +63,16 @@ gpc_pointer_scan_check(struct gpc_pointer_scan *pointers, uint64_t value)
 	return pointers->failed || pointers->count > before;
 }
 
-/* Whether an address at this place of the kernel's parameters, or of other bytes (NULL), may be
- * what is left over there: at an odd place, or in a large structure. */
+/* Returns whether an address at this offset of the kernel's parameters, or of other bytes (kernel
+ * NULL), may be stale: it is unaligned, or in a large structure. */
 bool gpc_pointer_scan_may_be_stale(const struct gp_kernel_info *kernel, size_t place);
 
-/* All that are aligned to 8 from the first byte on; among less than GPC_POINTER_SCAN_UNALIGNED all.
- * kernel: whose parameters the bytes are, or NULL. */
+/* Checks all values aligned to 8 relative to the first byte; fewer than GPC_POINTER_SCAN_UNALIGNED
+ * bytes are checked at every offset. kernel: the kernel whose parameters these are, or NULL. */
 void gpc_pointer_scan_run(struct gpc_pointer_scan *pointers, const void *bytes, size_t size,
 			  const struct gp_kernel_info *kernel);
 
-/* false: the list is empty. */
+/* Removes an address from the list. Returns false if the list is empty. */
 bool gpc_pointer_scan_pop(struct gpc_pointer_scan *pointers, struct gpc_scanned_pointer *name_p);
 
 #endif /* GPC_HOST_NAMES_H */

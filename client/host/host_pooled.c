@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* A block that was freed. */
+/* A block that was freed but not yet destroyed. */
 struct freed_block {
 	struct freed_block *prev, *next;
 	struct gpc_host_block *block;
@@ -24,7 +24,7 @@ struct freed_block {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct freed_block *freed_blocks GP_GUARDED_BY(lock);
-static atomic_size_t count; /* of them */
+static atomic_size_t count; /* length of the list */
 
 int
 gpc_host_pooled_create(struct gpc_context *context, uint64_t address, uint64_t size, uint64_t id,
@@ -45,8 +45,8 @@ gpc_host_pooled_create(struct gpc_context *context, uint64_t address, uint64_t s
 	return gpc_host_block_add((void *)(uintptr_t)address, size, &block);
 }
 
-/* Another process may read the memory after this one has freed it: what kernels wrote comes first.
- */
+/* Another process may read the memory after this one has freed it, so the kernels' writes are
+ * fetched first. */
 static void
 pooled_destroy(struct gpc_host_block *block, const struct gpc_range *range)
 {
@@ -80,7 +80,7 @@ gpc_host_pooled_free(uint64_t address, const struct gpc_space_free_order *end)
 	atomic_fetch_add(&count, 1);
 }
 
-/* Whose work is done, or which lie where: what is not set says nothing. */
+/* Selects blocks by completed work or by address; unset fields are ignored. */
 struct done_query {
 	const void *session, *context;
 	uint64_t done;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of host memory that pools give out and take back in stream order (client/memory/pool.h).
+ * Host memory blocks that pools allocate and free in stream order (client/memory/pool.h).
  *
- * What was freed is no block of the program's any more, but stays as it is for the work and the
- * host functions before the free, until those are known to be done or its bytes are given to
- * somebody else, which the pool does only then.  The pool locks; any thread may call.
+ * A freed block no longer belongs to the program, but stays mapped until all work and host
+ * functions issued before the free have completed or the pool reuses its bytes, which it does only
+ * then.
+ * Threads: any; the pool serializes the calls for one block.
  */
 #ifndef GPC_HOST_POOLED_H
 #define GPC_HOST_POOLED_H
@@ -17,19 +18,19 @@
 struct gpc_context;
 struct gpc_space_free_order;
 
-/* What of a pool's mapping is the program's from now on; exchanged: the mapping is part of a file
- * that other processes may have, too.  -ENOMEM. */
+/* Registers a part of a pool's mapping as a block of the program. exchanged: the mapping is part of
+ * a file that other processes may have too. Returns 0 or -ENOMEM. */
 GP_MUST_CHECK int gpc_host_pooled_create(struct gpc_context *context, uint64_t address,
 					 uint64_t size, uint64_t id, void *pool, bool exchanged);
-/* It is freed.  Without memory to remember that, at once. */
+/* Frees the block after the work that `end` describes; at once if memory is exhausted. */
 void gpc_host_pooled_free(uint64_t address, const struct gpc_space_free_order *end);
 
-/* What was freed behind work of the session up to `done`, or on a stream, or on all of a context
- * and on none, by the frees up to this number, is not used any more; see pool_space.h. */
+/* Destroys freed blocks whose work is done: work of the session up to `done`; or frees up to this
+ * number on a stream; or such frees on all streams of a context and on none. See pool_space.h. */
 void gpc_host_pooled_reap(const void *session, uint64_t done);
 void gpc_host_pooled_reap_stream(uint64_t stream, uint64_t number);
 void gpc_host_pooled_reap_context(const void *context, uint64_t number);
-/* And what lies there. */
+/* Destroys freed blocks that overlap the range. */
 void gpc_host_pooled_reap_range(uint64_t base, uint64_t size);
 
 #endif /* GPC_HOST_POOLED_H */

@@ -7,14 +7,15 @@
 
 #include <stdlib.h>
 
-/* What a session asks for; the daemon may give less. */
+/* Size that a session requests; the daemon may grant less. */
 #define RANGE_SIZE ((uint64_t)64 << 30)
 #define ADDRESS_MAX ((uint64_t)1 << 47)
-/* Places of the daemon's choice that are tried: something of this process may lie there. */
+/* Number of proposals of the daemon that are tried, as this process may already use their
+ * addresses. */
 #define TRIES 8
 
-/* The range for which the daemon has decided, if this process has nothing there.  GP_E_RESOURCE:
- * there is to be none. */
+/* Reserves the daemon's range if this process has nothing there. Returns GP_E_RESOURCE if the
+ * daemon has no range. */
 static int
 range_reserve(const struct gp_reply_gpHostReserve *reply)
 {
@@ -25,7 +26,7 @@ range_reserve(const struct gp_reply_gpHostReserve *reply)
 	return gpc_window_reserve(reply->address, reply->room);
 }
 
-/* One place of the daemon's choice. */
+/* Requests one proposal. */
 static CUresult
 range_request(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
 {
@@ -54,7 +55,7 @@ gpc_host_range_find(struct gpc_context *context, struct gp_reply_gpHostReserve *
 	if (!gpc_facts_have_call(facts, GP_CALL_gpHostReserve) ||
 	    !gpc_facts_have_call(facts, GP_CALL_gpHostTake))
 		return false;
-	/* The daemon has named one with its welcome. */
+	/* The daemon may have proposed a range in its welcome message. */
 	*reply = (struct gp_reply_gpHostReserve){ facts->host_base, facts->host_size };
 	if (facts->host_size)
 		r = range_reserve(reply);

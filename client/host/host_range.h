@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a session's host memory goes that kernels reach: a range in which neither end has anything.
- * By one thread for each session.
+ * Address range for a session's host memory that kernels access: free both in this process and on
+ * the daemon.
+ *
+ * Threads: one thread per session at a time.
  */
 #ifndef GPC_HOST_RANGE_H
 #define GPC_HOST_RANGE_H
@@ -11,13 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Its address and size are multiples of it. */
+/* Address and size of the range are multiples of this. */
 #define GPC_HOST_GRANULARITY ((uint64_t)2 << 20)
 
 struct gpc_context;
 
-/* The one that the daemon named with its welcome, or one that it is asked for; reserved here.
- * False: there is none. */
+/* Reserves, in this process, the range that the daemon proposed in its welcome message, or one that
+ * is requested from it, and stores it in *reply. Returns false if there is none. */
 bool gpc_host_range_find(struct gpc_context *context, struct gp_reply_gpHostReserve *reply);
 
 #endif /* GPC_HOST_RANGE_H */

@@ -24,43 +24,44 @@
 #include <unistd.h>
 
 #define GRANULARITY GPC_HOST_GRANULARITY
-/* Small blocks are cut from chunks of this size, the first ones smaller. */
+/* Small blocks are allocated from chunks of this size; the first chunks are smaller. */
 #define CHUNK_FIRST ((uint64_t)4 << 20)
-/* Of a range, which the daemon may begin at a multiple of 4 GiB: there a small number beside what
- * is left of an address would be an address again (gpc_host_memory_scan()). */
+/* Bytes that are skipped at the start of a range, which the daemon may place at a multiple of 4
+ * GiB: there, a small number next to the upper half of a stale address would look like an address
+ * (gpc_pointer_scan_run()). */
 #define SKIPPED ((uint64_t)0x6b400000)
 #define CHUNK_MAX ((uint64_t)16 << 20)
-/* Places of the daemon's choice that are tried: something of this process may lie there. */
+/* Number of addresses that are tried, as the daemon may still be unmapping something there. */
 #define TRIES 8
-/* Unmapped addresses that are not reused while there are others. */
+/* Number of unmapped addresses that are not reused while there are others. */
 #define DEFERRED_MAX 1024
-/* So often may other threads take what one has made for its own block, before it gives up. */
+/* Number of attempts to allocate from a new chunk, as other threads may take its memory first. */
 #define GROW_TRIES 16
-/* How long a refusal waits in all for cached memory to be unmapped. */
+/* After a refusal, number and interval of retries while cached memory is unmapped. */
 #define UNMAP_TRIES 100
 #define UNMAP_NAP_NS 2000000
-/* How long addresses wait for the daemon to be done with what it had there: for a moment in which
- * no kernel of any session runs. */
+/* Number of retries until the daemon has released its old memory at the addresses, which requires a
+ * moment in which no kernel of any session runs. */
 #define ADDRESS_TRIES 2500
-/* Freed bytes that wait for work, from which on the client asks how far the work is. */
+/* Deferred-free bytes above which the client queries the progress of the work. */
 #define WAITING_MAX ((uint64_t)1 << 20)
 
 struct space {
 	struct gpc_session *session;
 	struct space *next;
-	struct gpc_heap *heap; /* NULL: the daemon has none of it */
+	struct gpc_heap *heap; /* NULL: the daemon has no range */
 	uint64_t base, end;
 	bool shared;
-	pthread_mutex_t lock; /* making memory: one at a time */
-	/* Not shared: what the daemon has, by where it begins; under the lock. */
+	pthread_mutex_t lock; /* serializes the mapping of memory */
+	/* Not shared: ranges for which the daemon has memory; guarded by the lock. */
 	struct gpc_ranges device_mapped;
-	struct gpc_ranges files;       /* parts of files, over every transport; under the lock */
-	struct gpc_object_cache cache; /* shared memory that nothing uses: making it is slow */
-	struct gpc_context *primary;   /* of the calls that unmap it */
+	struct gpc_ranges files; /* parts of files, over every transport; guarded by the lock */
+	struct gpc_object_cache cache; /* unused shared memory, as mapping it is slow */
+	struct gpc_context *primary;   /* context of the calls that unmap it */
 	struct gpc_fence fence;
-	/* Unmappings that the daemon has answered.  It releases the addresses when no kernel of any
-	 * session runs; nothing waits for that, as two sessions whose kernels wait for their
-	 * programs would wait for one another. */
+	/* Number of unmappings that the daemon has acknowledged. It releases the addresses when no
+	 * kernel of any session runs. Nothing waits for that, because two sessions whose kernels
+	 * wait for their programs would deadlock. */
 	atomic_uint_fast64_t unmaps;
 };
 
@@ -146,7 +147,7 @@ space_create(struct gpc_context *context)
 	return space;
 }
 
-/* NULL: there is none for this session. */
+/* Returns NULL if the session has none. */
 static struct space *
 space_get(struct gpc_context *context)
 {
@@ -162,7 +163,7 @@ space_get(struct gpc_context *context)
 	return space && space->heap ? space : NULL;
 }
 
-/* There is nothing again. */
+/* Replaces the range by an inaccessible reservation. */
 static void
 range_cover(const struct gpc_heap_range *range)
 {
@@ -171,7 +172,7 @@ range_cover(const struct gpc_heap_range *range)
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-/* This process's own memory, over its reservation. */
+/* Maps private memory of this process over its reservation. */
 static CUresult
 range_map_private(const struct gpc_heap_range *range)
 {
@@ -187,7 +188,7 @@ struct map_request {
 	bool mapped;
 };
 
-/* The daemon's file comes in front of its answer. */
+/* The daemon passes the file descriptor before its reply. */
 static void
 map_request_recv(struct gpc_request *request)
 {
@@ -206,14 +207,14 @@ map_request_recv(struct gpc_request *request)
 	(void)close(fd);
 }
 
-/* Frees blocks whose work is done, and the addresses of the first unmappings. */
+/* Frees blocks whose work is done, and the addresses of the first `unmaps` unmappings. */
 static void
 space_reap(struct space *space, uint64_t unmaps)
 {
 	gpc_heap_reap(space->heap, gpc_session_work_done(space->session), unmaps);
 }
 
-/* Unmapped addresses are reused when there are no others, the oldest first. */
+/* Unmapped addresses are reused, oldest first, only when there are no others. */
 static int
 space_reserve(struct space *space, uint64_t size, struct gpc_heap_range *range_p)
 {
@@ -248,7 +249,7 @@ unmap_request_done(struct gpc_request *request)
 	free(unmap_request);
 }
 
-/* The addresses are free when the daemon has answered. */
+/* The addresses are free when the daemon has replied. */
 static void
 unmap_request_post(struct space *space, struct gpc_context *context,
 		   const struct gpc_heap_range *range)
@@ -256,7 +257,7 @@ unmap_request_post(struct space *space, struct gpc_context *context,
 	const struct gp_args_gpHostUnmap args = { .address = range->base, .size = range->size };
 	struct unmap_request *unmap_request = calloc(1, sizeof(*unmap_request));
 
-	/* Without memory for it the addresses are lost. */
+	/* If memory is exhausted, the addresses are lost. */
 	if (!unmap_request)
 		return;
 	*unmap_request = (struct unmap_request){ .space = space, .range = *range };
@@ -265,11 +266,11 @@ unmap_request_post(struct space *space, struct gpc_context *context,
 	if (gpc_start_gpHostUnmap(context->device->primary, &args, &unmap_request->request) ==
 	    CUDA_SUCCESS)
 		return;
-	/* A dead session's memory is gone as well. */
+	/* The memory of an ended session is freed with it. */
 	free(unmap_request);
 }
 
-/* The daemon makes it, and this process maps it as well if it is shared. */
+/* Makes the daemon allocate the memory; if it is shared, this process maps it too. */
 static CUresult
 map_request_wait(struct space *space, struct gpc_context *context,
 		 const struct gpc_heap_range *range, bool shared) GP_LOCKED(space->lock)
@@ -291,14 +292,15 @@ map_request_wait(struct space *space, struct gpc_context *context,
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-/* At addresses that are the block's, whatever the daemon still has there. */
+/* Maps memory at the block's own addresses, waiting until the daemon has released any old memory
+ * there. */
 static CUresult
 map_request_retry(struct space *space, struct gpc_context *context,
 		  const struct gpc_heap_range *range) GP_LOCKED(space->lock)
 {
 	CUresult result = map_request_wait(space, context, range, false);
 
-	/* What was given back a moment ago counts until it is gone. */
+	/* Memory freed a moment ago counts against the quota until it is unmapped. */
 	for (int i = 0; (result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES) ||
 			(result == CUDA_ERROR_OUT_OF_MEMORY && i < UNMAP_TRIES);
 	     i++) {
@@ -309,8 +311,8 @@ map_request_retry(struct space *space, struct gpc_context *context,
 	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
-/* At addresses of which the daemon has none that are on their way out; CUDA_ERROR_NOT_READY: those
- * that were tried are. */
+/* Tries addresses until the daemon has no memory there that is still being unmapped. Returns
+ * CUDA_ERROR_NOT_READY if it has at all that were tried. */
 static CUresult
 space_try_map_at_worker(struct space *space, struct gpc_context *context, uint64_t size,
 			bool shared, struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
@@ -328,7 +330,8 @@ space_try_map_at_worker(struct space *space, struct gpc_context *context, uint64
 	}
 	if (result == CUDA_SUCCESS)
 		*range_p = busy[--count];
-	/* The daemon may have it: its addresses come back when that is not so any more. */
+	/* The daemon may have allocated it: its addresses are freed when the unmapping is
+	 * acknowledged. */
 	if (result == CUDA_ERROR_OPERATING_SYSTEM)
 		count--;
 	while (count > 0)
@@ -366,7 +369,7 @@ static const struct gpc_cached_kind shared_kind = {
 	.bytes_max = (uint64_t)1 << 30,
 };
 
-/* Shared memory: cached, or new. */
+/* Returns shared memory from the cache, or new. */
 static CUresult
 space_map_shared(struct space *space, struct gpc_context *context, uint64_t size,
 		 struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
@@ -384,7 +387,7 @@ space_map_shared(struct space *space, struct gpc_context *context, uint64_t size
 	result = space_map_at_worker(space, context, size, true, range_p);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
-	/* The daemon counts what was cached until it is gone, which it cannot be at once. */
+	/* Cached memory counts against the quota until it is unmapped, which takes some time. */
 	if (!gpc_object_cache_drop(&space->cache, NULL, NULL))
 		return result;
 	for (int i = 0; result == CUDA_ERROR_OUT_OF_MEMORY && i < UNMAP_TRIES; i++) {
@@ -411,7 +414,7 @@ space_map(struct space *space, struct gpc_context *context, uint64_t size,
 	return result;
 }
 
-/* Removes a range from one of the lists; returns whether it was there. */
+/* Removes a range from one of the lists. Returns whether it was in it. */
 static bool
 ranges_remove(struct space *space, struct gpc_ranges *ranges, const struct gpc_heap_range *range)
 {
@@ -425,7 +428,7 @@ ranges_remove(struct space *space, struct gpc_ranges *ranges, const struct gpc_h
 	return found != NULL;
 }
 
-/* A mapping in which there is no block any more. */
+/* Unmaps, or caches, a mapping without blocks. */
 static void
 space_unmap(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range,
 	    uint64_t tag)
@@ -448,7 +451,7 @@ space_unmap(struct space *space, struct gpc_context *context, const struct gpc_h
 		gpc_heap_unreserve(space->heap, range);
 }
 
-/* Freed memory waits for work: which of it is done? */
+/* Queries the progress of the work that freed memory waits for. */
 static void
 space_poll_work(struct space *space, struct gpc_context *context)
 {
@@ -456,8 +459,8 @@ space_poll_work(struct space *space, struct gpc_context *context)
 	gpc_fence_start(&space->fence, context->device->primary);
 }
 
-/* From the chunks, or a new one, of which another thread may take so much that there must be one
- * more. */
+/* Allocates from the chunks, or from a new one; another thread may take so much of it that yet
+ * another is needed. */
 static CUresult
 space_alloc_small(struct space *space, struct gpc_context *context, uint64_t size,
 		  uint64_t *address_p) GP_LOCKED(space->lock)
@@ -475,7 +478,7 @@ space_alloc_small(struct space *space, struct gpc_context *context, uint64_t siz
 			result = space_map(space, context, size, &range);
 		if (result != CUDA_SUCCESS)
 			return result;
-		/* Without memory for it what was made is lost. */
+		/* If memory is exhausted, the new mapping is leaked. */
 		if (gpc_heap_add_chunk(space->heap, space, &range))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -38,7 +38,7 @@ late_copy_add(struct gpc_late_copy *late)
 	return number;
 }
 
-/* Does nothing if the copy has been removed: the end of a session drops its late copies. */
+/* Does nothing if the copy has already been removed, as the end of a session does. */
 static void
 late_copy_remove(uint64_t number)
 {
@@ -56,7 +56,8 @@ late_copy_remove(uint64_t number)
 		late->destroy(late);
 }
 
-/* result: CUDA_SUCCESS when the stream has got there, else why the session is over. */
+/* result: CUDA_SUCCESS when the stream has reached the copy, otherwise the reason why the session
+ * is over. */
 static void
 late_copy_run(CUstream stream, CUresult result, void *data)
 {
@@ -85,7 +86,7 @@ gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream, struct gpc_la
 
 	number = late_copy_add(late);
 	result = gpc_host_queue_post(scope, stream, &call);
-	/* The session may have ended meanwhile, and the copy with it. */
+	/* The session may have ended in the meantime, and destroyed the copy. */
 	if (result != CUDA_SUCCESS)
 		late_copy_remove(number);
 	return result;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Late copies: copies from host memory whose bytes leave when the stream reaches the copy, and
- * copies and fills within the host that happen then.
+ * Late copies: copies from host memory whose data is sent when the stream reaches the copy, and
+ * copies and fills within the host that are executed at that time.
  *
- * CUDA reads the source of an asynchronous copy from pinned memory in stream order.  While
- * something that the host can hold back is ahead of the copy (a host function, a stream's wait for
- * a value), the program may still fill the source.  Such a copy is posted as a host function of the
- * library's own: the worker notifies the client when the stream gets there, the client sends the
- * bytes with GP_COPY_LATE, and later work of the stream follows.  Nothing of it waits in the
- * caller, and no byte occupies the worker meanwhile.
+ * CUDA reads the source of an asynchronous copy from pinned memory in stream order. While something
+ * that the host can hold back is ahead of the copy (a host function, a stream's wait for a value),
+ * the program may still fill the source. Such a copy is posted as a host function of the library's
+ * own: the worker notifies the client when the stream reaches it, the client sends the data with
+ * GP_COPY_LATE, and later work of the stream follows. The caller does not wait, and no data
+ * occupies the worker in the meantime.
  *
- * Ownership: a late copy belongs to this unit from gpc_late_copy_post() on, which frees it.
+ * Ownership: gpc_late_copy_post() takes ownership of the copy and destroys it, also on failure.
  * Threads: any.
  */
 #ifndef GPC_LATE_COPY_H
@@ -22,31 +22,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The first member of what was allocated for the copy. */
+/* A late copy; the first member of the struct that the caller allocated for it. */
 struct gpc_late_copy {
 	struct gpc_session *session;
 	/* Memory of the program that the copy reads or writes; both 0: none. */
 	uintptr_t start, end;
-	uintptr_t start_to, end_to; /* of a copy within the host, the destination */
-	/* Sends the bytes; on the thread of late copies, or not at all if the session ends.  Copies
-	 * that the daemon had carried out before have all their bytes: they have been answered
-	 * before the stream's turn is announced, and an answer is read behind its bytes. */
+	uintptr_t start_to, end_to; /* destination of a copy within the host */
+	/* Sends the data; called on the thread of late copies, or not at all if the session ends.
+	 * The data of copies that the daemon has executed before is complete: their replies precede
+	 * the notification, and a reply is read after its data. */
 	CUresult (*send)(struct gpc_late_copy *late);
 	void (*destroy)(struct gpc_late_copy *late);
-	uint64_t number; /* of all that were posted */
+	uint64_t number; /* sequence number of the copy */
 	struct gpc_late_copy *prev, *next;
 };
 
-/* Whether the daemon of the session knows them. */
+/* Returns whether the session's daemon supports late copies. */
 bool gpc_late_copy_is_known(const struct gpc_session *session);
 
-/* Posts the copy to a stream (its name on the wire); session, start, end, send and destroy are set.
- * After an error it has been destroyed. */
+/* Posts the copy to the stream with this wire ID. session, start, end, send and destroy must be
+ * set. On failure the copy has been destroyed. */
 CUresult gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream,
 			    struct gpc_late_copy *late);
 
-/* Waits until no late copy uses [base, base + size) any more; returns at once in the child of
- * a fork, which has no thread that sends. */
+/* Waits until no late copy uses [base, base + size). Returns at once in the child of a fork, which
+ * has no sending thread. */
 void gpc_late_copy_settle(const void *base, uint64_t size);
 
 #endif /* GPC_LATE_COPY_H */

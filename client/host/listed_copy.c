@@ -17,20 +17,20 @@
 #include <string.h>
 #include <utlist.h>
 
-/* The driver takes only so many copies that cannot begin; the next one blocks the worker. */
+/* The driver queues only a limited number of copies that cannot start; the next one blocks the
+ * worker. */
 #define RECORDS_MAX 256
 
-static atomic_uint listed; /* records of all sessions */
+static atomic_uint listed; /* number of records of all sessions */
 
 struct gpc_listed_record {
 	struct gpc_listed_record *prev, *next;
 	struct gpc_listed_rows rows;
 	uint32_t number;
 	uint64_t room;
-	uint64_t issued; /* gpc_session_issued(): done when that is; 0: not posted */
-	uint64_t work;   /* the same by gpc_session_work_posted() */
-	uint8_t *sent;   /* the bytes as they were last sent again; NULL: they were not, or there
-			  * is no memory */
+	uint64_t issued; /* gpc_session_issued() after the copy; 0: not posted */
+	uint64_t work;   /* gpc_session_work_mark() after the copy; 0: not posted */
+	uint8_t *sent;   /* the bytes as last sent again; NULL: never, or memory was exhausted */
 };
 
 bool
@@ -61,7 +61,7 @@ record_remove(struct gpc_coherence *coherence, struct gpc_listed_record *record)
 	free(record);
 }
 
-/* The device has read what is known to be done. */
+/* Removes records of completed copies, whose source the device has read. */
 static void
 records_prune(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
@@ -104,7 +104,7 @@ gpc_listed_copy_add(struct gpc_coherence *coherence, const struct gpc_listed_row
 
 	if (!record)
 		return 0;
-	/* 0 is the number of none. */
+	/* The number 0 means none. */
 	copies->last_number = copies->last_number % (GP_COPY_NUMBERS - 1) + 1;
 	record->number = copies->last_number;
 	record->rows = *rows;
@@ -131,7 +131,7 @@ gpc_listed_copy_end(struct gpc_coherence *coherence) GP_LOCK_UNCHECKED
 	(void)pthread_mutex_unlock(&coherence->send_lock);
 }
 
-/* Of a row of a record, what differs from what was sent of it. */
+/* Sends again a row of a record, as far as it differs from what was sent. */
 static CUresult
 row_replace(struct gpc_coherence *coherence, struct gpc_listed_record *record, uint64_t row,
 	    bool all) GP_LOCKED(coherence->send_lock)
@@ -151,7 +151,8 @@ row_replace(struct gpc_coherence *coherence, struct gpc_listed_record *record, u
 		};
 
 		if (all || memcmp(record->sent + offset + at, bytes + at, size)) {
-			/* What is sent and what is remembered are the same bytes. */
+			/* The stored bytes are sent, so that both are the same even if the program
+			 * writes concurrently. */
 			if (record->sent)
 				args.data.data =
 					memcpy(record->sent + offset + at, bytes + at, size);
@@ -171,10 +172,10 @@ record_replace(struct gpc_coherence *coherence, struct gpc_listed_record *record
 	CUresult result = CUDA_SUCCESS;
 
 	gpc_guard_block();
-	/* The program may have unmapped registered memory, and not have said so. */
+	/* The program may have unmapped registered memory without unregistering it. */
 	if (!gpc_host_block_is_mapped(rows->base, rows_span(rows)))
 		return CUDA_SUCCESS;
-	/* A chunk that is read before the replacement arrives before it, too. */
+	/* A chunk that was read before the replacement must also arrive before it. */
 	if (rows->on_lanes)
 		gpc_lanes_settle(rows->base, rows_span(rows));
 	if (!record->sent)
@@ -193,7 +194,7 @@ gpc_listed_copies_replace(struct gpc_coherence *coherence) GP_LOCKED(coherence->
 	if (!coherence->listed.records)
 		return CUDA_SUCCESS;
 	records_prune(coherence);
-	/* The words were read before the sources are. */
+	/* The changes must be read before the sources. */
 	atomic_thread_fence(memory_order_acquire);
 	DL_FOREACH(coherence->listed.records, record)
 	{

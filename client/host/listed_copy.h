@@ -3,20 +3,20 @@
  * Listed copies: copies from pinned memory that were sent early and may have to be corrected.
  *
  * CUDA reads the source of an asynchronous copy from pinned memory when the stream reaches the
- * copy.  A kernel before the copy may wait for a word of replicated memory (mirror.h), and the
- * program may fill the source until it stores that word.  Programs that do so find the filled
- * source in device memory, and all others (a training step of cuDNN, which maps two words) have
- * their bytes sent at once and pay no round trip.
+ * copy. A kernel before the copy may wait for a value in replicated memory (mirror.h), and the
+ * program may fill the source until it stores that value. For programs that do so, the filled
+ * source reaches device memory; for all others (such as a training step of cuDNN, which maps two
+ * words) the data is sent at once, without a round trip.
  *
- * While work is under way that may be such a kernel, each early copy is listed.  Before changed
- * words are published, the sources of the listed copies are sent again (gpCopyReplace): all bytes
- * the first time, then those that differ.  From the first time on the session's copies are late
- * copies (late_copy.h) while such work is under way, and so are copies that do not fit into the
- * list.
+ * While work is in progress that may be such a kernel, each early copy is listed. Before changes of
+ * replicated memory are published, the sources of the listed copies are sent again (gpCopyReplace):
+ * all bytes the first time, then those that differ. After the first time, the session's copies
+ * become late copies (late_copy.h) while such work is in progress, and so do copies that do not fit
+ * into the list.
  *
- * Ownership: a session's mirror has the list, its send_lock guards the list, and what is posted
- * with the lock is in the order of the list.
- * Threads: any but the reader of the connection.
+ * Ownership: the list belongs to the session's coherence state.
+ * Threads: any but the reader of the connection. The coherence state's send_lock guards the list;
+ * calls posted under it are in the order of the list.
  */
 #ifndef GPC_LISTED_COPY_H
 #define GPC_LISTED_COPY_H
@@ -32,39 +32,42 @@ struct gpc_listed_record;
 struct gpc_coherence;
 struct gpc_session;
 
+/* The list of a session. */
 struct gpc_listed_copies {
-	struct gpc_listed_record *records; /* the oldest first */
+	struct gpc_listed_record *records; /* oldest first */
 	unsigned int count;
-	uint64_t room; /* that they take of GP_LISTED_ROOM */
+	uint64_t room; /* bytes of GP_LISTED_ROOM in use */
 	uint32_t last_number;
-	bool polled; /* they were sent again */
+	bool polled; /* sources were sent again */
 };
 
-/* What one record brings: rows of host memory, packed. */
+/* The source of one record: rows of host memory, packed in the record. */
 struct gpc_listed_rows {
 	const uint8_t *base;
 	uint64_t pitch, width, rows;
-	bool on_lanes; /* their bytes go over data lanes, after the record was posted */
+	bool on_lanes; /* the data is sent over data lanes, after the record */
 };
 
-/* Whether a kernel that is under way may wait for a word of replicated memory. */
+/* Returns whether a kernel in progress may be waiting for a value in replicated memory. */
 bool gpc_listed_copy_is_needed(struct gpc_session *session);
 
 /*
- * Before a copy of at most so many records is posted, which take at most so much staging memory of
- * the worker.  NULL: it is to be a late copy; else the mirror's send_lock is held until
- * gpc_listed_copy_end().
+ * Called before a copy is posted as at most `records` records, which need at most `room` bytes of
+ * the worker's staging memory. Returns NULL if it must be a late copy; otherwise send_lock is held
+ * until gpc_listed_copy_end().
  */
 struct gpc_coherence *gpc_listed_copy_begin(struct gpc_session *session, uint64_t records,
 					    uint64_t room) GP_LOCK_UNCHECKED;
-/* The number of one of its records, which is posted next; 0: no memory. */
+/* Lists the record that is posted next. Returns its number, or 0 if memory is exhausted. */
 uint32_t gpc_listed_copy_add(struct gpc_coherence *coherence, const struct gpc_listed_rows *rows,
 			     uint64_t room) GP_LOCK_UNCHECKED;
+/* Ends a copy whose records have been posted, and releases send_lock. */
 void gpc_listed_copy_end(struct gpc_coherence *coherence) GP_LOCK_UNCHECKED;
 
-/* After changed words were read, and before they are posted; with the mirror's send_lock. */
+/* Sends the sources of the listed copies again. Called with send_lock, after changes were read and
+ * before they are posted. */
 CUresult gpc_listed_copies_replace(struct gpc_coherence *coherence);
-/* Drops the records that read from [base, base + size), which is about to go. */
+/* Drops the records that read from [base, base + size), which is about to be freed. */
 void gpc_listed_copies_drop(const void *base, uint64_t size);
 
 #endif /* GPC_LISTED_COPY_H */

@@ -20,9 +20,10 @@
 #include <string.h>
 #include <utlist.h>
 
-/* So often it is tried to get all at once; then it comes in parts that have no order. */
+/* Number of attempts to build a consistent copy of everything; then it is sent in parts that have
+ * no order. */
 #define TRIES 4
-/* And so often that a picture names no block which kernels do not reach. */
+/* Number of attempts to map all blocks that a consistent copy points to. */
 #define MAP_TRIES 16
 
 atomic_uint gpc_replica_count;
@@ -77,7 +78,7 @@ coherence_request_publish(void *arg, uint32_t number)
 	(void)pthread_mutex_unlock(&coherence->lock);
 }
 
-/* Of a picture, under both locks. */
+/* Filter of a consistent copy, called with both locks held. */
 static bool
 value_may_be_sent(void *arg, uint64_t value)
 {
@@ -86,14 +87,14 @@ value_may_be_sent(void *arg, uint64_t value)
 	return !gpc_pointer_scan_check(&coherence->pointers, value);
 }
 
-/* The program may have made a block while the picture was read, and have put its address there: so
- * this asks behind that whether there are blocks to be found, and where. */
+/* The program may have created a block while the copy was read, and stored its address there. So
+ * the existence and bounds of blocks are checked after the read. */
 static void
 scan_prepare(void *arg)
 {
 	struct gpc_coherence *coherence = arg;
 
-	/* What only reads might be done before what was read. */
+	/* A write, as a mere load might be executed before the preceding reads. */
 	(void)atomic_fetch_add(&gpc_host_memory_copy_only, 0);
 	gpc_pointer_scan_init(&coherence->pointers, coherence->session);
 	coherence->consistent_copy.allow = coherence->pointers.size ? value_may_be_sent : NULL;
@@ -125,7 +126,7 @@ coherence_create(struct gpc_context *context)
 	return coherence;
 }
 
-/* NULL: no memory for it. */
+/* Returns NULL if memory is exhausted. */
 static struct gpc_coherence *
 coherence_get(struct gpc_context *context)
 {
@@ -148,7 +149,7 @@ replica_get_range(const struct gpc_replica *block)
 					  block->run_bitmap };
 }
 
-/* Behind so many bytes of all blocks; how many ranges there are. */
+/* Fills coherence->ranges with the blocks from the byte offset `skip` on. Returns their number. */
 size_t
 gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip) GP_LOCKED(coherence->lock)
 {
@@ -192,8 +193,8 @@ replica_unlink(struct gpc_coherence *coherence, struct gpc_replica *block)
 	gpc_session_count_visible_blocks(coherence->session, -1);
 }
 
-/* The program may let go of memory that it has registered, and not say so.  What CUDA has given is
- * there. */
+/* The program may unmap registered memory without unregistering it. Memory allocated by CUDA is
+ * always mapped. */
 void
 gpc_coherence_drop_unmapped(struct gpc_coherence *coherence) GP_LOCKED(coherence->lock)
 {
@@ -209,7 +210,7 @@ gpc_coherence_drop_unmapped(struct gpc_coherence *coherence) GP_LOCKED(coherence
 	}
 }
 
-/* The blocks may be other ones than before. */
+/* Restarts the cursor if the list of blocks has changed. */
 void
 gpc_coherence_refresh_cursor(struct gpc_coherence *coherence, struct gpc_coherence_cursor *cursor)
 	GP_LOCKED(coherence->lock)
@@ -219,7 +220,8 @@ gpc_coherence_refresh_cursor(struct gpc_coherence *coherence, struct gpc_coheren
 		*cursor = (struct gpc_coherence_cursor){ .revision = coherence->revision };
 }
 
-/* So much was asked for from way->at on, and so much of it is done. */
+/* Advances the cursor: `requested` bytes were requested from cursor->at on, of which `done` were
+ * processed. */
 void
 gpc_coherence_cursor_advance(struct gpc_coherence_cursor *cursor, uint64_t requested, uint64_t done)
 {
@@ -272,7 +274,8 @@ consistent_copy_post(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_
 	return result;
 }
 
-/* Answers that are under way may not know of the picture: by the records that it will go out in. */
+/* Replies in flight may not include this copy, so it is recorded by the numbers of the records that
+ * will carry it. */
 static void
 inflight_writes_note(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
@@ -294,8 +297,8 @@ copy_is_refused(const struct gpc_coherence *coherence) GP_LOCKED(coherence->send
 	return coherence->pointers.count || coherence->pointers.failed;
 }
 
-/* Kernels reach what a picture names before they see its address.  Without the lock, which that
- * takes; the next picture is another one. */
+/* Makes the blocks that the copy points to accessible to kernels before these see the addresses.
+ * Releases the lock, which that acquires; the next copy is read anew. */
 static CUresult
 pointers_map(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
@@ -310,8 +313,8 @@ pointers_map(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 	return result;
 }
 
-/* Looks at all blocks from a place on; false: that was all.  copy_is_refused(): it names blocks,
- * which are asked for, and was not taken. */
+/* Reads all blocks from the cursor on. Returns false if there was nothing left. If
+ * copy_is_refused(), the copy points to blocks that must be mapped first, and was not accepted. */
 static bool
 consistent_copy_read(struct gpc_coherence *coherence, struct gpc_coherence_cursor *cursor,
 		     bool map_pointers, CUresult *result) GP_LOCKED(coherence->send_lock)
@@ -340,7 +343,8 @@ consistent_copy_read(struct gpc_coherence *coherence, struct gpc_coherence_curso
 	return requested > 0;
 }
 
-/* What kernels cannot reach does not keep a picture here for ever. */
+/* The number of attempts is limited, so that blocks that kernels cannot access do not hold back a
+ * copy forever. */
 static CUresult
 consistent_copies_send(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
@@ -362,7 +366,8 @@ consistent_copies_send(struct gpc_coherence *coherence) GP_LOCKED(coherence->sen
 	return result;
 }
 
-/* What takes more than one record is not mixed with what another thread sends. */
+/* The lock is held throughout, so that changes in several records are not interleaved with those of
+ * another thread. */
 CUresult
 gpc_coherence_send(struct gpc_session *session)
 {
@@ -420,7 +425,7 @@ replica_create(void *host, uint64_t address, size_t size)
 	return block;
 }
 
-/* Before the first change: unchanged bytes of changed words are not sent from here on. */
+/* Called before the first change: from here on unchanged bytes of changed words are not sent. */
 static CUresult
 coherence_open(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
@@ -434,7 +439,7 @@ coherence_open(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 		result = gpc_post_gpHostMerge(coherence->primary, &args);
 		coherence->consistent_copy.merges = result == CUDA_SUCCESS;
 	}
-	/* Flags in memory that is shared are seen at once, and data here is not. */
+	/* Flags in shared memory are visible at once, unlike data in replicated memory. */
 	if (result == CUDA_SUCCESS && gpc_session_shares_memory(coherence->session) &&
 	    gpc_facts_have_call(gpc_session_facts(coherence->session), GP_CALL_gpHostPublish))
 		result = gpc_post_gpHostPublish(coherence->primary, &none);
@@ -442,7 +447,7 @@ coherence_open(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 	return result;
 }
 
-/* All of the block goes out, before anything that is posted later. */
+/* Sends the whole block, before anything that is posted later. */
 static CUresult
 replica_send(struct gpc_coherence *coherence, struct gpc_replica *block)
 	GP_LOCKED(coherence->send_lock)
@@ -522,7 +527,7 @@ gpc_coherence_remove(struct gpc_session *session, uint64_t address)
 
 	if (!coherence)
 		return;
-	/* Nothing of it is posted behind this. */
+	/* Nothing of the block is posted after this. */
 	(void)pthread_mutex_lock(&coherence->send_lock);
 	(void)pthread_mutex_lock(&coherence->lock);
 	DL_SEARCH_SCALAR(coherence->blocks, block, address, address);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory of which the daemon has a copy that kernels reach, and which is kept like this
- * process's (docs/host-memory.md).
+ * Coherence of replicated host memory: keeps host memory of this process and the daemon's replica,
+ * which kernels access, identical (docs/host-memory.md).
  *
- * A session has one list of such blocks, and a thread from its first block on.  Any thread may
- * call; no call is made with a lock that the reader of the connection takes.
+ * Each session has a list of replicated blocks and, from the first block on, a thread that
+ * exchanges changes while work is in progress.
+ * Threads: any. No function may be called with a lock that the reader of the connection acquires.
+ * Errors: functions that return CUresult return the session's error or CUDA_ERROR_OUT_OF_MEMORY.
  */
 #ifndef GPC_MIRROR_H
 #define GPC_MIRROR_H
@@ -20,26 +22,30 @@ struct gpc_context;
 struct gpc_coherence_fetch;
 struct gpc_session;
 
-/* Blocks, of all sessions. */
+/* Number of blocks of all sessions. */
 extern atomic_uint gpc_replica_count;
 
-/* The daemon's copy, at this address, becomes what the block is, and is kept so from then on.  Both
- * are equally aligned to 8. */
+/* Copies the block to the daemon's replica at this address, and keeps both identical from then on.
+ * The memory must stay mapped until gpc_coherence_remove(). host and address must be equally
+ * aligned modulo 8. */
 CUresult gpc_coherence_add(struct gpc_context *context, void *host, uint64_t address, size_t size);
-/* The block that begins at this address, if there is one. */
+/* Removes the block whose replica starts at this address, if there is one. */
 void gpc_coherence_remove(struct gpc_session *session, uint64_t address);
 
+/* Sends the program's changes; wakes the exchange thread; fetches the changes of kernels and waits
+ * until they are stored. */
 CUresult gpc_coherence_send(struct gpc_session *session);
 void gpc_coherence_wake(struct gpc_session *session);
 CUresult gpc_coherence_fetch(struct gpc_session *session);
-/* gpc_coherence_before_wait(), and the end of one that asked. */
+/* Slow paths of gpc_coherence_before_wait() and gpc_coherence_after_wait(), for a fetch that was
+ * started. */
 struct gpc_coherence_fetch *gpc_coherence_wait_begin(struct gpc_session *session,
 						     enum gp_host_after kind, uint32_t name,
 						     uint16_t call);
 CUresult gpc_coherence_wait_end(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
 				CUresult result);
 
-/* Before work is posted that may read a block: what the program has changed is on its way. */
+/* Called before work is posted that may read a block: sends the program's changes. */
 static inline CUresult
 gpc_coherence_before_work(struct gpc_session *session)
 {
@@ -48,7 +54,7 @@ gpc_coherence_before_work(struct gpc_session *session)
 		       : gpc_coherence_send(session);
 }
 
-/* And behind it: while it is under way changes are exchanged. */
+/* Called after work was posted: changes are exchanged while it is in progress. */
 static inline void
 gpc_coherence_after_work(struct gpc_session *session)
 {
@@ -56,9 +62,10 @@ gpc_coherence_after_work(struct gpc_session *session)
 		gpc_coherence_wake(session);
 }
 
-/* Before a wait for the daemon, for work of what is named, is posted: what that will have changed
- * is asked for, so that the wait stays one round trip.  call: what waits, for the statistics, which
- * count all up to gpc_coherence_after_wait() as one wait.  NULL: it is asked behind the wait. */
+/* Called before a wait for the daemon is posted, for the work that kind and name denote: requests
+ * the changes of that work, so that the wait takes one round trip. call: the waiting call, for the
+ * statistics, which count everything until gpc_coherence_after_wait() as one wait. Returns NULL if
+ * the changes are fetched after the wait instead. */
 static inline struct gpc_coherence_fetch *
 gpc_coherence_before_wait(struct gpc_session *session, enum gp_host_after kind, uint32_t name,
 			  uint16_t call)
@@ -68,8 +75,8 @@ gpc_coherence_before_wait(struct gpc_session *session, enum gp_host_after kind, 
 		       : gpc_coherence_wait_begin(session, kind, name, call);
 }
 
-/* Before the program is told that work is done, with this result: what that has changed is here.
- * fetch: what gpc_coherence_before_wait() gave, or NULL. */
+/* Called before the program learns that work is done, with this result: waits until the changes of
+ * the work have been stored. fetch: result of gpc_coherence_before_wait(), or NULL. */
 static inline CUresult
 gpc_coherence_after_wait(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
 			 CUresult result)

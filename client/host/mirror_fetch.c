@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon says that kernels have changed. */
+/* Fetching of the changes that kernels made to the daemon's replicas. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/error.h"
@@ -24,14 +24,15 @@ replica_contains(const struct gpc_replica *block, const struct gp_change *change
 	       change->address - block->address <= block->size - change->size;
 }
 
-/* What the answer says of a block that came later is of what was there before. */
+/* For a block that was added later, the reply describes earlier memory at its address. */
 static bool
 fetch_covers(const struct gpc_coherence_fetch *fetch, const struct gpc_replica *block)
 {
 	return block->writes <= fetch->writes;
 }
 
-/* With the lock: the block that has all of it; NULL: there is none.  The last one is likely. */
+/* Returns the block that contains the whole change, or NULL; called with the lock held. The last
+ * block found is tried first. */
 static struct gpc_replica *
 fetch_find_replica(struct gpc_coherence_fetch *fetch, const struct gp_change *change)
 {
@@ -45,8 +46,8 @@ fetch_find_replica(struct gpc_coherence_fetch *fetch, const struct gp_change *ch
 	return block;
 }
 
-/* Calls use() for what lies in blocks.  Where some were given back and others made while the
- * daemon was asked, a run may lie in several, or reach over the end of one. */
+/* Calls use() for the parts of the change that are in blocks. If blocks were removed and added
+ * since the request, a change may cover several, or extend beyond one. */
 static void
 change_each_part(struct gpc_coherence_fetch *fetch, const struct gp_change *change,
 		 void (*use)(struct gpc_replica *block, const struct gp_change *part))
@@ -77,8 +78,8 @@ change_each_part(struct gpc_coherence_fetch *fetch, const struct gp_change *chan
 	}
 }
 
-/* change_each_part() for all but the bytes that were sent meanwhile, of which the answer knows
- * nothing. */
+/* Like change_each_part(), but skips bytes that were sent since the request, which the reply does
+ * not include. */
 static void
 change_each_unsent(struct gpc_coherence_fetch *fetch, const struct gp_change *change,
 		   void (*use)(struct gpc_replica *block, const struct gp_change *part))
@@ -131,7 +132,8 @@ host_store(void *arg, const struct gp_change *change)
 	change_each_unsent(arg, change, host_store_part);
 }
 
-/* Answers come in the order in which the daemon looked: later ones know of no fewer records. */
+/* Replies arrive in the order in which the daemon scanned: later ones include at least as many
+ * records. */
 static void
 fetch_unlink(struct gpc_coherence *coherence, struct gpc_coherence_fetch *fetch)
 	GP_LOCKED(coherence->lock)
@@ -153,7 +155,7 @@ coherence_note_round_trip(struct gpc_coherence *coherence, const struct gpc_cohe
 		coherence->least_ns = took;
 }
 
-/* false: it is none. */
+/* Returns false if the reply is malformed. */
 static bool
 reply_decode(struct gpc_coherence_fetch *fetch, const struct gpc_request *request,
 	     struct gp_bytes *changes)
@@ -162,7 +164,7 @@ reply_decode(struct gpc_coherence_fetch *fetch, const struct gpc_request *reques
 	struct gp_reply_gpHostTake now = { 0 };
 	struct gp_dec dec;
 
-	/* The answers of later are alike. */
+	/* The replies of the other two calls have the same fields. */
 	gp_dec_init(&dec, request->reply, request->reply_size);
 	if (fetch->when == GPC_FETCH_NOW) {
 		gp_reply_gpHostTake_decode(&dec, &now);
@@ -181,7 +183,7 @@ reply_decode(struct gpc_coherence_fetch *fetch, const struct gpc_request *reques
 	return true;
 }
 
-/* In the order of the answers, and before anybody learns of a later one. */
+/* Called in the order of the replies, and before any thread can see a later one. */
 static void
 fetch_recv(struct gpc_request *request)
 {
@@ -194,7 +196,8 @@ fetch_recv(struct gpc_request *request)
 	if (!fetch->failed) {
 		gpc_coherence_drop_unmapped(coherence);
 		gp_changes_for_each(changes.data, changes.size, shadow_store, fetch);
-		/* With nothing in between: what has no order is here at about the same time. */
+		/* In one pass, so that changes without an order become visible at about the same
+		 * time. */
 		gp_changes_for_each(changes.data, changes.size, host_store, fetch);
 	}
 	if (fetch->when == GPC_FETCH_NOW)
@@ -203,7 +206,7 @@ fetch_recv(struct gpc_request *request)
 	(void)pthread_mutex_unlock(&coherence->lock);
 }
 
-/* Begins a fetch of what is behind a place: its ranges, as they travel. */
+/* Starts a fetch from the cursor on. Returns the encoded ranges. */
 static struct gp_bytes
 fetch_encode_ranges(struct gpc_coherence *coherence, struct gpc_coherence_fetch *fetch,
 		    struct gpc_coherence_cursor *cursor, uint8_t *room)
@@ -252,8 +255,8 @@ fetch_post(struct gpc_context *context, struct gp_bytes ranges, enum gp_consiste
 	}
 }
 
-/* It goes out in its place among what is sent.  Nothing is asked where there is nothing.  behind:
- * what is waited for, if it is. */
+/* Posts the request in its place among the changes that are sent, unless there are no ranges.
+ * after_args: the work to wait for, or NULL. */
 static CUresult
 fetch_start(struct gpc_coherence *coherence, struct gpc_coherence_fetch *fetch,
 	    struct gpc_coherence_cursor *cursor, struct gp_args_gpHostTakeBehind *after_args)
@@ -286,7 +289,7 @@ gpc_coherence_fetch_start(struct gpc_coherence *coherence, struct gpc_coherence_
 	return fetch_start(coherence, fetch, cursor, NULL);
 }
 
-/* It gets on, or the daemon is at fault. */
+/* The reply must make progress; otherwise the daemon is faulty. */
 CUresult
 gpc_coherence_fetch_end(struct gpc_coherence_fetch *fetch, enum gp_consistent_copy_part part)
 {
@@ -319,7 +322,7 @@ gpc_coherence_fetch_all(struct gpc_coherence *coherence)
 	}
 }
 
-/* Whether all that has been given is done, and what it has changed is here. */
+/* Returns whether all work issued so far is done and its changes have been stored. */
 static bool
 coherence_is_clean(struct gpc_coherence *coherence)
 {
@@ -335,7 +338,8 @@ gpc_coherence_fetch(struct gpc_session *session)
 							   : gpc_coherence_fetch_all(coherence);
 }
 
-/* Work behind a host function is not meant by the call, so it is not asked meanwhile. */
+/* The call does not mean work after a host function, so no fetch is started while one is
+ * outstanding. */
 struct gpc_coherence_fetch *
 gpc_coherence_wait_begin(struct gpc_session *session, enum gp_host_after kind, uint32_t name,
 			 uint16_t call)

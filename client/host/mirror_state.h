@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The blocks of one session of which the daemon has a copy, as the files mirror*.c share them:
- * mirror.c has the list and sends, mirror_fetch.c fetches, mirror_thread.c does both again and
- * again.
+ * Coherence state of one session, shared by the files mirror*.c: mirror.c has the list of blocks
+ * and sends changes, mirror_fetch.c fetches changes, mirror_thread.c does both periodically.
  *
- * A mirror is kept like its session.  Its locks say who may do what.
+ * Ownership: a struct gpc_coherence exists as long as its session.
+ * Threads: each member is guarded by the lock named at it.
  */
 #ifndef GPC_MIRROR_STATE_H
 #define GPC_MIRROR_STATE_H
@@ -26,108 +26,118 @@
 struct gpc_context;
 struct gpc_inflight_writes;
 
+/* A block of host memory with a replica at the daemon. */
 struct gpc_replica {
 	struct gpc_replica *prev, *next;
 	uint8_t *host, *shadow, *run_bitmap;
 	uint64_t address;
 	size_t size;
-	uint64_t writes; /* the record with the last of what it was at first */
+	uint64_t writes; /* number of the record with the last of its initial contents */
 };
 
-/* When the daemon looks. */
+/* When the daemon scans for changes. */
 enum gpc_fetch_when {
 	GPC_FETCH_NOW,
-	GPC_FETCH_AFTER_WORK, /* work */
-	GPC_FETCH_ON_CHANGE,  /* when something is there */
+	GPC_FETCH_AFTER_WORK, /* when the named work is done */
+	GPC_FETCH_ON_CHANGE,  /* as soon as there is a change */
 };
 
+/* A request for the changes that kernels have made. */
 struct gpc_coherence_fetch {
 	struct gpc_coherence_fetch *prev, *next;
 	struct gpc_request request;
 	struct gpc_coherence *coherence;
-	uint64_t writes; /* records with changes that the daemon has stored before its answer */
+	uint64_t writes; /* number of change records that the daemon has stored before its reply */
 	uint64_t begun_ns;
-	uint64_t requested, done; /* bytes of its ranges, and of those that the answer holds for */
-	uint64_t revision;        /* of the list of blocks */
+	uint64_t requested,
+		done;      /* bytes of the requested ranges, and of those that the reply covers */
+	uint64_t revision; /* revision of the list of blocks */
 	enum gpc_fetch_when when;
 	bool failed;
-	struct gpc_replica *last; /* that something was stored in */
+	struct gpc_replica *last; /* block that was stored to last */
 };
 
-/* How far what goes one way has got: all at once, or long runs before the rest. */
+/* Progress of a transfer in one direction: everything as one consistent copy, or long runs before
+ * the rest. */
 struct gpc_coherence_cursor {
-	uint64_t at, from, end; /* bytes of all blocks, one after the other */
+	uint64_t at, from, end; /* byte offsets in the concatenation of all blocks */
 	uint64_t revision;
 	enum gp_consistent_copy_part part;
 	int tries;
 };
 
-/* The blocks of one session; kept like the session itself. */
+/* The coherence state of one session. */
 struct gpc_coherence {
 	struct gpc_session *session;
 	struct gpc_coherence *next;
-	struct gpc_context *primary; /* in whose name it asks; it always exists */
+	struct gpc_context *primary; /* context of the requests; always exists */
 	struct gpc_session_hooks hooks;
 
-	/* The order in which changes go out; held while they are posted. */
+	/* Determines the order in which changes are sent; held while they are posted. */
 	pthread_mutex_t send_lock;
-	uint8_t *bytes; /* GP_CHANGES_MAX; under send_lock, like these: */
+	uint8_t *bytes; /* buffer of GP_CHANGES_MAX bytes; guarded by send_lock, as are: */
 	uint8_t named[GP_HOST_RANGES_MAX * 16] __attribute__((aligned(8)));
 	struct gp_consistent_copy consistent_copy;
-	struct gpc_pointer_scan pointers; /* that a picture has, which is not sent before */
-	uint64_t writes;                  /* records with changes that were posted */
+	struct gpc_pointer_scan
+		pointers; /* addresses in a consistent copy; mapped before the copy is sent */
+	uint64_t writes;  /* number of change records posted */
 	struct gpc_listed_copies listed;
-	bool opened; /* gpHostMerge was posted, if the daemon has it */
+	bool opened; /* gpHostMerge was posted, if the daemon supports it */
 
-	/* Of what follows.  Never held while something is posted: the reader of the connection
-	 * takes it. */
+	/* Guards the following. Never held while something is posted, because the reader of the
+	 * connection acquires it. */
 	pthread_mutex_t lock;
-	pthread_cond_t wanted; /* for the thread */
+	pthread_cond_t wanted; /* signaled for the thread */
 	struct gpc_replica *blocks;
 	size_t count;
-	uint64_t size;     /* of them all */
-	uint64_t revision; /* of the list */
+	uint64_t size;     /* total size of the blocks */
+	uint64_t revision; /* incremented when the list changes */
 	struct gp_changes_range *ranges;
-	size_t room; /* of them */
+	size_t room; /* capacity of ranges */
 	struct gpc_coherence_fetch *fetches;
 	struct gpc_inflight_writes *sent;
-	uint64_t least_ns;       /* that an answer has taken; 0: none has come */
-	uint32_t publish_number; /* the number that the daemon wants; 0: none */
+	uint64_t least_ns;       /* shortest round trip of a fetch; 0: none yet */
+	uint32_t publish_number; /* number of the publication that the daemon has requested; 0: none
+				  */
 	bool started;
 	bool over;
 
 	atomic_bool sleeps;
-	/* All work up to this record is done, and what it has changed is here. */
+	/* All work up to this work number is done, and its changes have been stored. */
 	atomic_uint_fast64_t clean;
 };
 
-/* NULL: it has none. */
+/* Returns NULL if the session has none. */
 struct gpc_coherence *gpc_coherence_find(const struct gpc_session *session);
 
-/* The ranges behind so many bytes of all blocks are in mirror->ranges; how many. */
+/* Fills coherence->ranges with the blocks from the byte offset `skip` on. Returns their number. */
 size_t gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip)
 	GP_LOCKED(coherence->lock);
-/* Blocks of which the program has unmapped the memory. */
+/* Removes blocks whose memory the program has unmapped. */
 void gpc_coherence_drop_unmapped(struct gpc_coherence *coherence) GP_LOCKED(coherence->lock);
-/* From the start, if the blocks are other ones than before. */
+/* Restarts the cursor if the list of blocks has changed. */
 void gpc_coherence_refresh_cursor(struct gpc_coherence *coherence,
 				  struct gpc_coherence_cursor *cursor) GP_LOCKED(coherence->lock);
-/* So much was asked for from way->at on, and so much of it is done. */
+/* Advances the cursor: `requested` bytes were requested from cursor->at on, of which `done` were
+ * processed. */
 void gpc_coherence_cursor_advance(struct gpc_coherence_cursor *cursor, uint64_t requested,
 				  uint64_t done);
 
-/* The fetch is zeros but for `when`, NOW or CHANGED, and stays until gpc_coherence_fetch_end().
- * Where there is no block behind the way, or too much to be told later, nothing is asked, and
- * nothing is to be ended. */
+/* Starts a fetch from the cursor on. *fetch must be zeroed except `when` (GPC_FETCH_NOW or
+ * GPC_FETCH_ON_CHANGE) and stay valid until gpc_coherence_fetch_end(). If there is no block after
+ * the cursor, or too much to be parked, nothing is requested (fetch->requested is 0), and
+ * gpc_coherence_fetch_end() must not be called. */
 CUresult gpc_coherence_fetch_start(struct gpc_coherence *coherence,
 				   struct gpc_coherence_fetch *fetch,
 				   struct gpc_coherence_cursor *cursor);
+/* Waits for a fetch and frees its reply. Ends the session if the reply is malformed or makes no
+ * progress. */
 CUresult gpc_coherence_fetch_end(struct gpc_coherence_fetch *fetch,
 				 enum gp_consistent_copy_part part);
-/* Waits until all that kernels had changed is here. */
+/* Waits until all changes that kernels have made so far are stored. */
 CUresult gpc_coherence_fetch_all(struct gpc_coherence *coherence);
 
-/* The thread gpupool-mirror; arg: the mirror. */
+/* Main function of the exchange thread; arg: the struct gpc_coherence. */
 void *gpc_coherence_run(void *arg);
 
 #endif /* GPC_MIRROR_STATE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* While work is under way changes go both ways: the client looks again and again at what the
- * program has changed, and asks the daemon to tell what the device has. */
+/* Exchange thread: while work is in progress, periodically scans the program's memory for changes,
+ * and requests the device's changes from the daemon. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/handle.h"
@@ -16,13 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Between two exchanges: so long, and so many times as long as looking takes. */
+/* Pause between two exchanges: at least this long, and at least this multiple of the CPU time of an
+ * exchange. */
 #define PAUSE_NS UINT64_C(70000)
 #define PAUSE_FACTOR 3
-/* Questions that are on their way at once, over a slow link. */
+/* Maximum number of outstanding fetches, over a slow link. */
 #define FETCHES_MAX 64
 
-/* Until there is work under way, or the session is over: then false. */
+/* Waits until work is in progress. Returns false if the session is over. */
 static bool
 coherence_await_work(struct gpc_coherence *coherence)
 {
@@ -30,7 +31,7 @@ coherence_await_work(struct gpc_coherence *coherence)
 
 	(void)pthread_mutex_lock(&coherence->lock);
 	for (;;) {
-		/* Who posts work looks at this behind it. */
+		/* Threads that post work check this flag afterwards. */
 		atomic_store(&coherence->sleeps, true);
 		over = coherence->over;
 		if (over || coherence->publish_number ||
@@ -44,12 +45,12 @@ coherence_await_work(struct gpc_coherence *coherence)
 	return !over;
 }
 
-/* Questions that are on their way, the oldest first; the thread's. */
+/* Outstanding fetches, oldest first; used by the thread only. */
 struct fetch_queue {
 	struct gpc_coherence_fetch *list[FETCHES_MAX];
 	unsigned int first, count;
 	unsigned int
-		parked_max; /* so many may be held: more where there is often something to tell */
+		parked_max; /* maximum number parked at the daemon; grows if changes are frequent */
 };
 
 static bool
@@ -59,8 +60,8 @@ fetch_may_be_parked(const struct gpc_coherence *coherence)
 				   GP_CALL_gpHostTakeChanged);
 }
 
-/* Over a link on which an answer takes long many are on their way, one behind the other; but no
- * more than that, or they would wait for the daemon. */
+/* Over a link with a long round trip many fetches are in flight, but no more than fit into it; more
+ * would wait at the daemon. */
 static unsigned int
 fetch_queue_limit(struct gpc_coherence *coherence, const struct fetch_queue *fetch_queue)
 {
@@ -103,7 +104,7 @@ coherence_get_size(struct gpc_coherence *coherence)
 	return size;
 }
 
-/* Whether the last of them names other blocks than there are now. */
+/* Returns whether the last fetch names other blocks than exist now. */
 static bool
 fetch_queue_is_stale(struct gpc_coherence *coherence, const struct fetch_queue *fetch_queue)
 {
@@ -118,8 +119,8 @@ fetch_queue_is_stale(struct gpc_coherence *coherence, const struct fetch_queue *
 	return old;
 }
 
-/* What is asked now ends what the daemon holds: so where there are other blocks than it knows.
- * Where that is too much to be held the client asks again and again. */
+/* A fetch with GPC_FETCH_NOW ends the parked ones at the daemon, so it is used when the list of
+ * blocks has changed. If there is too much to be parked, the client polls. */
 static CUresult
 fetch_queue_refill(struct gpc_coherence *coherence, struct fetch_queue *fetch_queue)
 {
@@ -136,7 +137,7 @@ fetch_queue_refill(struct gpc_coherence *coherence, struct fetch_queue *fetch_qu
 	return result;
 }
 
-/* The oldest one; whether there is more than it has told. */
+/* Completes the oldest fetch. Sets *more if there are changes that its reply did not include. */
 static CUresult
 fetch_queue_pop(struct fetch_queue *fetch_queue, bool *more)
 {
@@ -153,7 +154,7 @@ fetch_queue_pop(struct fetch_queue *fetch_queue, bool *more)
 	return result;
 }
 
-/* Sends what the program has changed, and tells the daemon so if it waits for that. */
+/* Sends the program's changes, and reports this to the daemon if it has requested a publication. */
 static CUresult
 changes_publish(struct gpc_coherence *coherence)
 {
@@ -170,7 +171,7 @@ changes_publish(struct gpc_coherence *coherence)
 		       : result;
 }
 
-/* Changes go both ways, without a wait for the answer of this time. */
+/* Exchanges changes in both directions, without waiting for the fetch that is started here. */
 static CUresult
 changes_exchange(struct gpc_coherence *coherence, struct fetch_queue *fetch_queue)
 {
@@ -203,7 +204,7 @@ fetch_queue_drain(struct fetch_queue *fetch_queue)
 	return result;
 }
 
-/* So nobody asks for it again. */
+/* Saves other waits from fetching again. */
 static void
 context_set_clean(void *object, void *arg)
 {
@@ -221,7 +222,7 @@ coherence_set_clean(struct gpc_coherence *coherence, uint64_t issued)
 	gpc_handle_each(GPC_KIND_CONTEXT, context_set_clean, coherence);
 }
 
-/* Changes go both ways until all that has been given by now is done. */
+/* Exchanges changes until all work issued so far is done. */
 static void
 changes_exchange_until_done(struct gpc_coherence *coherence)
 {
@@ -245,14 +246,14 @@ changes_exchange_until_done(struct gpc_coherence *coherence)
 		if (!done)
 			gp_sleep_ns(took > PAUSE_NS ? took : PAUSE_NS);
 	}
-	/* What is outstanding is completed with the session's end. */
+	/* Outstanding requests are completed when the session ends. */
 	(void)gpc_request_wait_own(&fence);
 	free(fence.reply);
 	if (done && result == CUDA_SUCCESS && fence.result == CUDA_SUCCESS)
 		result = gpc_coherence_fetch_all(coherence);
 	else
 		result = CUDA_ERROR_UNKNOWN;
-	/* The daemon holds none any more. */
+	/* The fetch above has ended those parked at the daemon. */
 	if (fetch_queue_drain(&fetch_queue) == CUDA_SUCCESS && result == CUDA_SUCCESS)
 		coherence_set_clean(coherence, issued);
 }

@@ -14,19 +14,19 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_pending_copy *pending_copies GP_GUARDED_BY(lock);
 static atomic_uint count;
-static atomic_uint replicated; /* of them, those that are */
-static atomic_uint over_lanes; /* of them, those over data lanes */
+static atomic_uint replicated; /* number of copies with `replicated` set */
+static atomic_uint over_lanes; /* number of copies over data lanes */
 
-/* What is looked for: a copy that writes to memory, or one that is a stream's. */
+/* Selects a copy by its destination, or by its stream. */
 struct pending_query {
 	uintptr_t base;
-	uint64_t size; /* 0: no memory is meant */
+	uint64_t size; /* 0: select by stream */
 	const struct gpc_session *session;
 	uint32_t stream;
 	uint64_t issued;
 };
 
-/* The last one that was done, as a stream's. */
+/* The last completed copy. */
 static struct pending_query last_done GP_GUARDED_BY(lock);
 static atomic_uint_fast64_t last_issued;
 
@@ -55,7 +55,7 @@ pending_unref(struct gpc_pending_copy *pending, unsigned int references)
 		free(pending);
 }
 
-/* Whether anybody waits for it. */
+/* Returns whether a thread waits for the copy. */
 static bool
 pending_remove(struct gpc_pending_copy *pending)
 {
@@ -122,7 +122,7 @@ pending_matches(const struct gpc_pending_copy *pending, const struct pending_que
 	       pending->stream == pending_query->stream && request->issued == pending_query->issued;
 }
 
-/* A reference to such a copy that is under way; NULL: none is. */
+/* Returns a new reference to a matching pending copy, or NULL. */
 static struct gpc_pending_copy *
 pending_find(const struct pending_query *pending_query)
 {
@@ -269,7 +269,7 @@ gpc_pending_copy_publish_when_due(const struct gpc_scope *scope, uint32_t stream
 	return gpc_host_queue_post(scope, stream, &call);
 }
 
-/* A copy that is done before the look was published by it. */
+/* A copy that completes before the scan of the program's memory is published by it. */
 CUresult
 gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream)
 {
@@ -281,7 +281,7 @@ gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream)
 	return gpc_pending_copy_publish_when_due(scope, stream);
 }
 
-/* The daemon notifies the client of the function after it has sent the bytes of earlier copies, and
+/* The daemon notifies the client of the function after it has sent the data of earlier copies, and
  * the client reads both from one connection. */
 CUresult
 gpc_pending_copy_order(const struct gpc_scope *scope, uint32_t stream)

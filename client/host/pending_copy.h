@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies to host memory that are under way though nobody waits for them.  They are found by the
- * memory that they write to, for it must not go before they are done and later copies to it must be
- * stored later, and by the stream whose last work they are, for who waits for that needs no other
- * answer.  Any thread may call.
+ * Pending copies: asynchronous device-to-host copies in flight.
+ *
+ * A pending copy can be found by its destination, which must not be freed before the copy is done
+ * and to which later copies must be stored later, and by the stream whose last work it is, because
+ * a wait for that stream then needs no other reply.
+ * Ownership: reference-counted; see struct gpc_pending_copy.
+ * Threads: any.
  */
 #ifndef GPC_PENDING_COPY_H
 #define GPC_PENDING_COPY_H
@@ -16,44 +19,51 @@
 #include <stdint.h>
 
 /*
- * The first member of what was malloc'ed for the copy, which is freed with the last reference: of
- * who starts it, of its answer, and of those who wait.
+ * A pending copy; the first member of the malloc'ed struct of the copy, which is freed with the
+ * last reference. References are held by the starting thread, by the expected reply, and by each
+ * waiting thread.
  */
 struct gpc_pending_copy {
 	struct gpc_request *request;
-	uint32_t stream; /* its name on the wire */
-	uint64_t lanes;  /* number of the stream (stream.h), of a copy over data lanes; else 0 */
-	uintptr_t start, end; /* of the memory */
+	uint32_t stream; /* wire ID of the stream */
+	uint64_t lanes;  /* for a copy over data lanes, number of the stream (stream.h); else 0 */
+	uintptr_t start, end; /* destination */
 	struct gpc_pending_copy *prev, *next;
 	unsigned int references;
 	unsigned int waiters;
 	bool started;
-	bool replicated; /* kernels reach the memory since the copy was posted */
+	bool replicated; /* the destination became accessible to kernels after the copy was posted
+			  */
 };
 
-/* request, stream, start and end are set; with a reference of the caller's and one for the answer.
- */
+/* Adds the copy, with one reference for the caller and one for the reply. request, stream, start
+ * and end must be set. */
 void gpc_pending_copy_add(struct gpc_pending_copy *pending);
-/* By the caller of add: the request has been started, or it could not be. */
+/* Called by the thread that added the copy, after starting the request: drops its reference; if the
+ * start failed, both references. */
 void gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success);
-/* The answer has come and its bytes are there, if it says so: whether somebody waits, who tells its
- * result.  It may be freed. */
+/* Called when the reply has arrived and, on success, the data is stored. Drops the reply's
+ * reference, so the copy may be freed. Returns whether a thread waits, which then reports the
+ * result. */
 bool gpc_pending_copy_done(struct gpc_pending_copy *pending, CUresult result);
 
-/* Before an operation of the stream that writes to host memory that the device reaches: it starts
- * after the bytes of earlier copies to other host memory have arrived, so a flag that it writes is
- * not seen before its data.  Posts nothing if no copy of the session is pending. */
+/* Called before an operation of the stream that writes to host memory accessible to the device:
+ * orders it after the arrival of the data of earlier copies to other host memory, so that a flag
+ * that it writes is not visible before its data. Posts nothing if the session has no pending
+ * copies. */
 CUresult gpc_pending_copy_order(const struct gpc_scope *scope, uint32_t stream);
 
-/* Kernels reach [base, base + size) from now on.  The bytes of pending copies arrive in the
- * program's memory, and the device needs them: gpc_pending_copy_before_work(). */
+/* Called when kernels get access to [base, base + size). The data of pending copies arrives in the
+ * program's memory, and must also be published to the device: see
+ * gpc_pending_copy_before_work(). */
 void gpc_pending_copy_replicate(const void *base, uint64_t size);
 
+/* Slow path of gpc_pending_copy_before_work(). */
 CUresult gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream);
 
-/* Before work of the stream that may use host memory that the device reaches: what the program has
- * changed is on its way, and the work starts after the bytes of earlier copies to such memory have
- * arrived here and have been published. */
+/* Called before work of the stream that may use host memory accessible to the device: sends the
+ * program's changes, and orders the work after the arrival and publication of the data of earlier
+ * copies to such memory. */
 static inline CUresult
 gpc_pending_copy_before_work(const struct gpc_scope *scope, uint32_t stream)
 {
@@ -62,33 +72,34 @@ gpc_pending_copy_before_work(const struct gpc_scope *scope, uint32_t stream)
 		       : gpc_pending_copy_publish(scope, stream);
 }
 
-/* The pending copies that write to the memory of a copy that is about to be posted. */
+/* Pending copies that overlap the destination of a new copy. */
 enum gpc_pending_overlap {
 	GPC_OVERLAP_NONE,
-	GPC_OVERLAP_STREAM, /* copies over data lanes, all of the new copy's stream */
+	GPC_OVERLAP_STREAM, /* only copies over data lanes of the same stream */
 	GPC_OVERLAP_LANE_0, /* also copies over lane 0 */
 	GPC_OVERLAP_OTHER,  /* also copies over data lanes of another stream */
 };
 
-/* stream: the number of the new copy's. */
+/* Returns the overlap; stream: number of the new copy's stream. */
 enum gpc_pending_overlap gpc_pending_copy_overlap(const void *base, uint64_t size, uint64_t stream);
 
-/* Whether a copy over data lanes is pending. */
+/* Returns whether a copy over data lanes is pending. */
 bool gpc_pending_copy_over_lanes(void);
 
-/* The stream's later work starts after all that the program had written when the stream got here
- * has been published. */
+/* Orders later work of the stream after the publication of everything that the program has written
+ * by the time the stream reaches this point. */
 CUresult gpc_pending_copy_publish_when_due(const struct gpc_scope *scope, uint32_t stream);
 
-/* Whether a pending copy writes to [base, base + size). */
+/* Returns whether a pending copy writes to [base, base + size). */
 bool gpc_pending_copy_writes(const void *base, uint64_t size);
 
-/* Waits until no pending copy writes to [base, base + size) any more; the first one's error. */
+/* Waits until no pending copy writes to [base, base + size). Returns the first error of these
+ * copies. */
 CUresult gpc_pending_copy_settle(const void *base, uint64_t size);
 
-/* Waits for the copy that the stream was given as this record (call.h, given), if it is not done
- * yet; all earlier work of the stream is done then.  False: it is none that is under way, or the
- * last one that was; nothing is known. */
+/* Waits for the copy that is the stream's work with this work number (gpc_request's issued), if it
+ * is pending; all earlier work of the stream is then done. Returns false if no such copy is pending
+ * and it is not the last one that completed: the state is then unknown. */
 bool gpc_pending_copy_await(struct gpc_session *session, uint32_t stream, uint64_t issued,
 			    CUresult *result_p);
 

@@ -13,7 +13,7 @@ struct gpc_inflight_writes {
 	struct gpc_inflight_writes *prev, *next;
 	uint64_t record;
 	size_t count;
-	struct run runs[]; /* by address */
+	struct run runs[]; /* sorted by address */
 };
 
 static int
@@ -55,7 +55,7 @@ gpc_inflight_writes_add(struct gpc_inflight_writes **list, uint64_t record,
 	DL_APPEND(*list, sent);
 }
 
-/* The first run that ends behind the address. */
+/* Returns the first run that ends after the address. */
 static size_t
 runs_find(const struct gpc_inflight_writes *sent, uint64_t address)
 {
@@ -91,7 +91,7 @@ size_to_mask(uint64_t size)
 	return size >= 32 ? UINT32_MAX : (UINT32_C(1) << size) - 1;
 }
 
-/* The bits of the run's changed bytes from an address on. */
+/* Returns the mask of the run's changed bytes from the address on. */
 static uint32_t
 run_mask(const struct run *run, uint64_t address, uint32_t size)
 {

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-/* Sessions of a process that have such memory; others do without. */
+/* Maximum number of sessions with a buffer; others work without. */
 #define SESSIONS 8
-/* A program that copies once needs none. */
+/* Number of copies without a buffer, as a program that copies once needs none. */
 #define COPIES_WITHOUT 2
 
 static struct gpc_bounce_buffer buffers[SESSIONS];
@@ -27,7 +27,7 @@ buffer_find(const struct gpc_session *session)
 	return NULL;
 }
 
-/* Whether it has its memory.  It is tried once. */
+/* Returns whether the buffer has memory. The allocation is tried once. */
 static bool
 buffer_is_allocated(struct gpc_bounce_buffer *buffer, struct gpc_context *context)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the worker shares, through which short copies come to pageable memory: the GPU writes
- * into it, so the bytes are copied once, by the client, and not twice through a ring.
+ * Bounce buffer: memory shared with the worker, through which short copies to pageable memory are
+ * made.
  *
- * A session has one piece of it, which counts as pinned memory of its own, from its third copy on
- * to its end.  Any thread may call; one at a time has it.
+ * The GPU writes directly into it, so the client copies the bytes once instead of twice through a
+ * ring. A session has one buffer, which counts as pinned memory, from its third copy until its end.
+ * Ownership: the buffers are static; a caller has exclusive use between acquire and release.
+ * Threads: any.
  */
 #ifndef GPC_STAGED_H
 #define GPC_STAGED_H
@@ -17,16 +19,16 @@ struct gpc_session;
 
 #define GPC_BOUNCE_BUFFER_SIZE ((uint64_t)1536 << 10)
 
-/* Of a session: whoever has it has all of it. */
+/* The buffer of a session; used by one thread at a time. */
 struct gpc_bounce_buffer {
 	_Atomic(const struct gpc_session *) session;
 	atomic_bool busy;
 	unsigned int copies;
-	uint64_t
-		address; /* of GPC_BOUNCE_BUFFER_SIZE bytes, here and there; 0: not yet, or never */
+	uint64_t address; /* of GPC_BOUNCE_BUFFER_SIZE bytes, in both processes; 0: not allocated */
 };
 
-/* NULL: the session's memory is not shared, its quota has no room, or another thread has it. */
+/* Returns the session's buffer, or NULL if memory is not shared with the daemon, the quota is
+ * exhausted, or another thread is using the buffer. */
 struct gpc_bounce_buffer *gpc_bounce_buffer_acquire(struct gpc_context *context);
 void gpc_bounce_buffer_release(struct gpc_bounce_buffer *buffer);
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #define MIB ((uint64_t)1 << 20)
-/* For so many allocations more of its size, but no more than this; or as much as is mapped, but no
- * more than that; or for one large one more. */
+/* The target is the maximum of: 32 more allocations of the last size, up to TARGET_SMALL_MAX; as
+ * much as is mapped, up to TARGET_MAPPED_MAX; one more large allocation, up to TARGET_LARGE_MAX. */
 #define TARGET_COUNT 32
 #define TARGET_SMALL_MAX (128 * MIB)
 #define TARGET_MAPPED_MAX (512 * MIB)
@@ -31,7 +31,7 @@ max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* How much there should be when this has been allocated. */
+/* Returns the target size after an allocation of this size. */
 static uint64_t
 allowance_get_target(const struct gpc_allowance *allowance, uint64_t size)
 {
@@ -73,7 +73,7 @@ reply_get_granted(struct gpc_request *request)
 	return reply.granted;
 }
 
-/* Waits for the answer, which is how much there is more. */
+/* Waits for the daemon's reply. Returns the number of bytes granted. */
 static uint64_t
 allowance_request(struct gpc_device *device, uint64_t device_return_allowance, uint64_t least,
 		  uint64_t wanted)
@@ -90,7 +90,7 @@ allowance_request(struct gpc_device *device, uint64_t device_return_allowance, u
 	return reply_get_granted(&request);
 }
 
-/* By who reads the answers: nothing is posted here. */
+/* Called by the thread that reads the replies, so nothing may be posted here. */
 static void
 refill_done(struct gpc_request *request)
 {
@@ -100,7 +100,7 @@ refill_done(struct gpc_request *request)
 	if (more == 0)
 		atomic_store(&allowance->exhausted, true);
 	atomic_fetch_add(&allowance->bytes, more);
-	/* From here on the request may be used again. */
+	/* From here on the request may be reused. */
 	atomic_store(&allowance->requested, false);
 }
 
@@ -117,8 +117,9 @@ refill_start(struct gpc_device *device, uint64_t wanted)
 		atomic_store(&allowance->requested, false);
 }
 
-/* Before the last of it is gone.  That it is asked for is seen by who gives everything back, or
- * else the daemon is told first that something is kept. */
+/* Starts a refill before the allowance is used up. `requested` is set first, so that a thread that
+ * returns everything sees the refill in flight, and recalls are allowed before the daemon grants
+ * anything. */
 static void
 refill_start_if_low(struct gpc_context *context, uint64_t size)
 {
@@ -136,7 +137,7 @@ refill_start_if_low(struct gpc_context *context, uint64_t size)
 	(void)pthread_mutex_unlock(&allowance->lock);
 }
 
-/* Whether what was asked for has come. */
+/* Returns whether an outstanding refill has completed. */
 static bool
 refill_poll(struct gpc_allowance *allowance)
 {
@@ -176,7 +177,7 @@ gpc_allowance_acquire(struct gpc_context *context, uint64_t size)
 		refill_start_if_low(context, size);
 		return true;
 	}
-	/* The daemon must know whom to ask for it before there is any. */
+	/* The daemon must be able to recall the allowance before there is any. */
 	gpc_memory_allow_recall(context);
 	more = allowance_request(context->device, atomic_exchange(&allowance->bytes, 0), size,
 				 size + allowance_get_target(allowance, size));
@@ -184,7 +185,7 @@ gpc_allowance_acquire(struct gpc_context *context, uint64_t size)
 		return false;
 	atomic_store(&allowance->exhausted, false);
 	atomic_fetch_add(&allowance->bytes, more - size);
-	/* And again, if it has asked for everything meanwhile. */
+	/* Again, in case the daemon has recalled everything in the meantime. */
 	gpc_memory_allow_recall(context);
 	return true;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Credit: device memory that the daemon has granted and that nothing is made of yet.  What is made
- * of it needs no answer, so a program that allocates memory of ever new sizes rarely waits.  There
- * is as much as suits the last allocation and all that is mapped; more is asked for behind the
- * program when a quarter of that is gone.  The daemon has it back with what is kept (memory.h).
+ * Allowance: device memory that the daemon has granted to the session but that is not yet
+ * allocated.
  *
- * It is counted in the device (context.h).  Any thread may call.
+ * Allocations within the allowance need no reply from the daemon, so a program that allocates
+ * memory of ever new sizes rarely waits. The target size of the allowance depends on the last
+ * allocation and on all mapped memory; a refill is requested asynchronously when a quarter is used.
+ * The daemon can recall it along with the cached memory (memory.h).
+ * Units: bytes; counted per device (context.h).
+ * Threads: any.
  */
 #ifndef GPC_CREDIT_H
 #define GPC_CREDIT_H
@@ -17,14 +20,16 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_session;
 
-/* So many bytes are the caller's, to post what is made of them.  Where there is not as much it
- * waits for the daemon's answer; false: it grants none, and nothing is left here. */
+/* Takes `size` bytes from the allowance; the caller then posts the allocation. Waits for the
+ * daemon's reply if the allowance is too small. Returns false if the daemon grants too little; the
+ * allowance is then empty. */
 bool gpc_allowance_acquire(struct gpc_context *context, uint64_t size);
-/* The same of what there is. */
+/* The same without waiting: returns false if the allowance is too small. */
 bool gpc_allowance_try_acquire(struct gpc_context *context, uint64_t size);
-/* With what the daemon has answered so far. */
+/* Returns the size of the allowance, including refills that have arrived. */
 uint64_t gpc_allowance_get_bytes(struct gpc_device *device);
-/* Gives all of the session's back, also what is on its way.  By who may wait for the daemon. */
+/* Returns the allowance of all devices of the session to the daemon, including refills in flight.
+ * May be called only by a thread that may wait for the daemon. */
 void gpc_allowance_return(const struct gpc_session *session);
 
 #endif /* GPC_CREDIT_H */

@@ -14,22 +14,23 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Who has asked for it.  A library's variable is one for all contexts of its device. */
+/* A context and image through which the variable was queried. A library's variable is the same in
+ * all contexts of its device. */
 struct owner {
 	struct owner *next;
 	struct gpc_context *context;
 	uint32_t image;
 };
 
-/* As long as anybody has, it is device memory: as the program's own it would be read and written
- * where the daemon says. */
+/* A variable with at least one owner is device memory. Without the registration its address would
+ * be treated as the program's own memory, and read and written there. */
 struct global {
 	struct owner *owners;
 	uint64_t id;
 	bool managed;
 };
 
-/* By daemon: their drivers place variables where they like, and not apart from one another's. */
+/* One list per daemon: their drivers choose addresses independently, so these may overlap. */
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct gpc_ranges globals[GPC_SESSIONS_MAX] GP_GUARDED_BY(lock);
 
@@ -45,7 +46,7 @@ global_find_range(uint64_t address)
 	const struct gpc_context *current = gpc_context_get_current();
 	const struct gpc_range *range = NULL;
 
-	/* The current context says whose is meant, if several have such an address. */
+	/* If several daemons use the address, the current context decides. */
 	if (current)
 		range = gpc_ranges_find(context_get_ranges(current), address, 1);
 	for (int i = 0; !range && i < gpc_session_count(); i++)
@@ -53,7 +54,7 @@ global_find_range(uint64_t address)
 	return range;
 }
 
-/* The current context, if it is one of those that have asked. */
+/* Returns the current context if it is an owner, otherwise the first owner. */
 static struct gpc_context *
 global_get_context(const struct global *global)
 {
@@ -103,8 +104,8 @@ page_round_up(uint64_t address)
 	return page_round_down(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* The first place from at on, before end, that known variables have no page of; *until: the next
- * one that they have, or end. */
+/* Returns the first page from `at` on, before end, without a registered variable; *until is set to
+ * the next page with one, or to end. */
 static uint64_t
 pages_next_gap(uint64_t at, uint64_t end, uint64_t *until)
 {
@@ -130,7 +131,7 @@ pages_next_gap(uint64_t at, uint64_t end, uint64_t *until)
 	return at;
 }
 
-/* Gives back the pages of a variable that is not known, as far as no other has them. */
+/* Releases the pages of an unregistered variable, except those that other variables use. */
 static void
 pages_release(uint64_t first, uint64_t end)
 {
@@ -141,9 +142,9 @@ pages_release(uint64_t first, uint64_t end)
 }
 
 /*
- * The variable's pages become the library's, as far as they are not: what the program maps later
- * must not come to lie there, as copies from and to it would be the daemon's.  Variables share
- * pages, and those of several daemons may share addresses.
+ * Reserves those of the variable's pages that are not yet reserved: memory that the program maps
+ * later must not be placed there, as copies from and to it would access the daemon's memory.
+ * Variables share pages, and those of several daemons may share addresses.
  */
 static int
 pages_reserve(uint64_t first, uint64_t end)
@@ -161,7 +162,7 @@ pages_reserve(uint64_t first, uint64_t end)
 	return 0;
 }
 
-/* A new range, or the one that is there, if it is the same. */
+/* Adds a new range, or returns the existing one if it is the same. */
 static int
 global_add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct global **global_p)
 {
@@ -209,10 +210,10 @@ gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, bool
 	struct global *global;
 	int r;
 
-	/* Nothing can be copied from or to it. */
+	/* Nothing can be copied from or to an empty variable. */
 	if (size == 0)
 		return 0;
-	/* The first page is of no use to anybody, and the last one has no end. */
+	/* The first page is never usable, and the last one would overflow. */
 	if (page_round_down(address) == 0 || page_round_up(address + size) < address)
 		return GP_E_INVALID;
 	owner = malloc(sizeof(*owner));
@@ -221,7 +222,7 @@ gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, bool
 	*owner = (struct owner){ .context = context, .image = image };
 	(void)pthread_rwlock_wrlock(&lock);
 	r = global_add_range(context_get_ranges(context), address, size, &global);
-	/* Asked for before, in another way or by another thread. */
+	/* Queried before, in another way or by another thread. */
 	if (r == 0)
 		global->managed |= managed;
 	if (r == 0 && !global_has_owner(global, owner)) {

@@ -116,12 +116,12 @@ gpc_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 		return result;
 	if (!pFlags || !gpc_host_memory_find((uintptr_t)p, &found))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* With unified addressing all of it counts as mapped, and as everybody's. */
+	/* With unified addressing, all pinned memory is reported as mapped, and as portable. */
 	*pFlags = CU_MEMHOSTALLOC_DEVICEMAP | (found.flags & CU_MEMHOSTALLOC_WRITECOMBINED);
 	return CUDA_SUCCESS;
 }
 
-/* Such memory is pinned already, but not registered. */
+/* Such memory is already pinned, but not registered. */
 static bool
 address_is_allocated(uintptr_t address)
 {
@@ -181,7 +181,7 @@ gpc_cuMemHostUnregister(void *p)
 	return gpc_host_block_destroy(block, &range);
 }
 
-/* Where kernels could reach it, or, if there is no such place, anywhere. */
+/* Allocates memory at addresses that kernels can use or, if there are none, anywhere. */
 static CUresult
 block_allocate(struct gpc_context *context, size_t size, struct gpc_host_block *block,
 	       void **address_p)
@@ -233,7 +233,8 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*pp = address;
-	/* Who asks for that may tell kernels the address in ways that are not seen here. */
+	/* A program with this flag may pass the address to kernels in ways that are not visible
+	 * here. */
 	if (block.state != GPC_HOST_COPY_ONLY || !(Flags & CU_MEMHOSTALLOC_DEVICEMAP))
 		return CUDA_SUCCESS;
 	result = gpc_host_block_map((uintptr_t)address, &(uint64_t){ 0 });
@@ -244,8 +245,8 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	return result;
 }
 
-/* Of a number that may be an address: it is none where kernels reach nothing, or another thread has
- * freed the block meanwhile. */
+/* Result for a value that only may be an address: it is not one if kernels cannot access the
+ * memory, or if another thread has freed the block in the meantime. */
 static CUresult
 result_of_pointer_guess(CUresult result)
 {
@@ -270,8 +271,8 @@ gpc_host_memory_scan_pointers(struct gpc_context *context, const void *bytes, si
 	return result;
 }
 
-/* Whether it is an address of registered memory that the kernel may use, as the program names it:
- * at this place of its parameters. */
+/* Returns whether the value at this offset of the kernel's parameters is an address of registered
+ * memory as used by the program, and not stale. */
 static bool
 address_is_registered(uint64_t address, const struct gp_kernel_info *kernel, size_t place)
 {
@@ -285,7 +286,7 @@ address_is_registered(uint64_t address, const struct gp_kernel_info *kernel, siz
 		 gpc_pointer_scan_may_be_stale(kernel, place));
 }
 
-/* From one place where an address may begin to the next. */
+/* Returns the distance between offsets at which an address may start. */
 static size_t
 scan_get_step(size_t size)
 {
@@ -307,7 +308,7 @@ gpc_host_memory_has_registered(const void *bytes, size_t size, const struct gp_k
 	return false;
 }
 
-/* value: the device's address of it. */
+/* Replaces *value by the device's address. */
 static CUresult
 pointer_translate(const struct gpc_context *context, uint64_t *value, bool *found_p)
 {

@@ -15,19 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A mapping of another process's. */
+/* A mapping of another process's memory. */
 struct import {
 	struct gpc_context *context;
 	struct gpc_heap_range range;
 	struct gp_ipc_handle bytes;
 	uint64_t id;
-	unsigned int count; /* cuIpcOpenMemHandle less cuIpcCloseMemHandle */
+	unsigned int count; /* number of cuIpcOpenMemHandle minus cuIpcCloseMemHandle */
 };
 
-/* One call at a time, round trips included; who only looks takes the other. */
+/* Serializes the calls, including their round trips; mere lookups use the other lock. */
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-/* By address: of allocations, and of whole mappings. */
+/* Sorted by address; exports are allocations, imports whole mappings. */
 static struct gpc_ranges exports GP_GUARDED_BY(lock), imports GP_GUARDED_BY(lock);
 static atomic_bool any;
 
@@ -67,7 +67,7 @@ ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *item)
 	return r;
 }
 
-/* The item of the range in which this is; NULL: there is none, or it has none. */
+/* Removes the range that contains the address. Returns its item, or NULL. */
 static void *
 ranges_remove(struct gpc_ranges *ranges, uint64_t at)
 {
@@ -83,7 +83,7 @@ ranges_remove(struct gpc_ranges *ranges, uint64_t at)
 	return item;
 }
 
-/* What this process gives. */
+/* Exports. */
 
 bool
 gpc_ipc_memory_can_export(const struct gpc_address *found)
@@ -102,7 +102,7 @@ export_withdraw(struct gpc_ipc_export *export)
 	gpc_handle_remove(&export->handle);
 }
 
-/* The one that begins there; NULL: none does. */
+/* Returns the export that starts at the address, or NULL. */
 static struct gpc_ipc_export *
 export_find(uint64_t address)
 {
@@ -171,7 +171,7 @@ export_create(const struct gpc_address *found)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The same memory has the same handle. */
+/* The handle of an allocation never changes. */
 static CUresult
 export_get_handle(const struct gpc_address *found, CUipcMemHandle *handle)
 {
@@ -199,14 +199,14 @@ gpc_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	if (!pHandle || found.kind != GPC_ADDRESS_DEVICE || !found.plain)
 		return CUDA_ERROR_INVALID_VALUE;
 	atomic_store(&any, true);
-	/* Copies that have returned may still be on their way; later ones are waited for
+	/* Copies whose calls have returned may still be in progress; later copies are waited for
 	 * (pointer.h). */
 	if (!gpc_ipc_memory_is_shared(found.base))
 		result = gpc_memory_settle(found.context);
 	return result == CUDA_SUCCESS ? export_get_handle(&found, pHandle) : result;
 }
 
-/* What it gets. */
+/* Imports. */
 
 bool
 gpc_ipc_memory_find(uint64_t address, struct gpc_address *found)
@@ -234,7 +234,7 @@ gpc_ipc_memory_find(uint64_t address, struct gpc_address *found)
 	return range != NULL;
 }
 
-/* What the daemon says of it later counts; these are the client's own limits. */
+/* Checks the client's own limits; the daemon checks the rest. */
 static bool
 handle_is_valid(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
 {
@@ -378,7 +378,7 @@ import_find(uint64_t address)
 	return import;
 }
 
-/* With the calls locked. */
+/* Called with calls_lock held. */
 static void
 import_destroy(struct import *import)
 {
@@ -413,7 +413,7 @@ gpc_cuIpcCloseMemHandle(CUdeviceptr dptr)
 	return result;
 }
 
-/* One of the context's; NULL: there is none. */
+/* Returns any import of the context, or NULL. */
 static struct import *
 context_next_import(const struct gpc_context *context)
 {

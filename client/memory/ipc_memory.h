@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory of one process in another (cuIpcGetMemHandle, cuIpcOpenMemHandle): allocations of
- * this process that others may open, and mappings of theirs in this one's window.  Any thread.
+ * IPC of device memory (cuIpcGetMemHandle, cuIpcOpenMemHandle): allocations of this process that
+ * are exported to others, and imported allocations of other processes, mapped in this process's
+ * window.
  *
- * A mapping that was shared is given back when it is freed, and not kept (memory.h): who has opened
- * it may have it for longer.
+ * An exported mapping is unmapped when it is freed instead of being cached (memory.h), because
+ * importers may keep it longer.
+ * Threads: any.
  */
 #ifndef GPC_IPC_MEMORY_H
 #define GPC_IPC_MEMORY_H
@@ -18,26 +20,29 @@
 struct gpc_address;
 struct gpc_context;
 
-/* What others may open: an allocation, or physical memory (physical_memory.h). */
+/* An export: an allocation, or physical memory (physical_memory.h). */
 struct gpc_ipc_export {
 	struct gpc_handle handle;
-	struct gpc_context *context; /* whose it is */
-	uint64_t address;            /* of an allocation */
+	struct gpc_context *context; /* context of the memory */
+	uint64_t address;            /* start address of an allocation */
 	struct gp_ipc_handle bytes;
 };
 
-/* Whether there has been any: what is asked below is answered without a lock while not. */
+/* Returns whether anything was ever exported or imported; until then, the queries below need no
+ * lock. */
 bool gpc_ipc_memory_any(void);
-/* Of another process's memory. */
+/* Fills in `found` if the address is in imported memory. Returns whether it is in an imported
+ * mapping. */
 bool gpc_ipc_memory_find(uint64_t address, struct gpc_address *found);
-/* Whether the memory can be given to other processes; whether another one has, or may have, it. */
+/* Return whether the memory can be exported; and whether it is exported or imported. */
 bool gpc_ipc_memory_can_export(const struct gpc_address *found);
 bool gpc_ipc_memory_is_shared(uint64_t address);
 
-/* The allocation that begins there, if one does, is about to be freed. */
+/* Withdraws the export of the allocation that starts at the address, if any; called before it is
+ * freed. */
 void gpc_ipc_memory_withdraw(uint64_t address);
 
-/* For struct gpc_context_part. */
+/* Hook for struct gpc_context_part. */
 void gpc_ipc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_IPC_MEMORY_H */

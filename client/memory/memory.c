@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Freed bytes that wait for work, from which on the client asks how far the work is. */
+/* Deferred-free bytes above which the client queries the progress of the work. */
 #define WAITING_MAX ((uint64_t)1 << 20)
-/* And from which on it rather waits than maps more. */
+/* Deferred-free bytes above which the client waits instead of mapping more. */
 #define WAITING_SETTLE ((uint64_t)16 << 20)
 
 static _Atomic(struct gpc_memory *) memories;
@@ -62,7 +62,7 @@ memory_create(struct gpc_session *session)
 	return memory;
 }
 
-/* NULL: no memory for it. */
+/* Returns NULL if memory is exhausted. */
 static struct gpc_memory *
 memory_get(struct gpc_session *session)
 {
@@ -84,7 +84,7 @@ gpc_memory_from_context(struct gpc_context *context)
 	return memory_get(context->scope.session);
 }
 
-/* Whose window the address is in; NULL: nobody's. */
+/* Returns the allocator whose window contains the address, or NULL. */
 static struct gpc_memory *
 memory_around(uint64_t address)
 {
@@ -124,7 +124,7 @@ memory_reap(struct gpc_memory *memory)
 		      atomic_load(&memory->unmaps_done));
 }
 
-/* Waits for all that was posted, unmappings included. */
+/* Waits for everything posted, including unmappings. */
 CUresult
 gpc_memory_settle_all(struct gpc_memory *memory, struct gpc_context *context)
 {
@@ -147,7 +147,7 @@ gpc_memory_unmap_now(struct gpc_memory *memory, struct gpc_context *context,
 {
 	const struct gp_args_gpMemoryUnmap args = { .address = range->base, .size = range->size };
 
-	/* A dead session's memory is gone as well. */
+	/* The memory of an ended session is freed with it. */
 	(void)gpc_post_gpMemoryUnmap(context, &args);
 	atomic_fetch_sub(&context->device->allowance.mapped, range->size);
 	gpc_heap_defer_range(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
@@ -164,7 +164,7 @@ gpc_memory_return_unused(struct gpc_memory *memory, struct gpc_context *context)
 	gpc_allowance_return(memory->session);
 }
 
-/* Gives all that is free back to the daemon, and waits until it is. */
+/* Returns all free memory to the daemon, and waits until that is done. */
 static CUresult
 memory_reclaim(struct gpc_memory *memory, struct gpc_context *context)
 {
@@ -177,7 +177,7 @@ memory_reclaim(struct gpc_memory *memory, struct gpc_context *context)
 	return gpc_memory_settle_all(memory, context);
 }
 
-/* Out of credit nobody waits for it. */
+/* Mapping from the allowance needs no wait. */
 static CUresult
 range_map_from_allowance(struct gpc_context *context, const struct gpc_heap_range *range)
 {
@@ -204,7 +204,7 @@ range_map_and_wait(struct gpc_context *context, const struct gpc_heap_range *ran
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }
 
-/* take: how credit is had for it. */
+/* acquire_allowance: how the allowance for it is acquired. */
 static CUresult
 memory_map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
 	   bool (*acquire_allowance)(struct gpc_context *context, uint64_t size),
@@ -226,7 +226,7 @@ memory_map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size
 	return result;
 }
 
-/* Chunks double, so few are waited for, and no credit is asked for with them. */
+/* Chunk sizes double, so waits are rare, and no allowance is requested for them. */
 static CUresult
 heap_add_chunk(struct gpc_memory *memory, struct gpc_context *context, uint64_t size)
 {
@@ -242,8 +242,8 @@ heap_add_chunk(struct gpc_memory *memory, struct gpc_context *context, uint64_t 
 	return CUDA_SUCCESS;
 }
 
-/* With the grow lock held: a block from the chunks, or from a new one, of which another thread may
- * take so much that there must be one more. */
+/* Called with grow_lock held: allocates from the chunks, or from a new one; another thread may take
+ * so much of it that yet another is needed. */
 static CUresult
 heap_grow_and_alloc(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
 		    uint64_t id, uint64_t *address_p)
@@ -280,8 +280,8 @@ heap_alloc_growing(struct gpc_memory *memory, struct gpc_context *context, uint6
 }
 
 /*
- * Before the heap grows: has work ended that freed memory was waiting for?  Where as much waits as
- * would be mapped, the work is waited for, as cuMemFree itself may do.
+ * Called before the heap grows: frees memory whose work has completed. If the amount that waits for
+ * work is as large as a new mapping, the work is waited for, as cuMemFree itself may do.
  */
 static void
 heap_recover_freed(struct gpc_memory *memory, struct gpc_context *context)
@@ -293,7 +293,7 @@ heap_recover_freed(struct gpc_memory *memory, struct gpc_context *context)
 	gpc_fence_poll(&memory->fence);
 	(void)gpc_fence_is_redundant(memory->session);
 	memory_reap(memory);
-	/* Host functions may go on only when this thread does. */
+	/* Outstanding host functions may depend on this thread. */
 	if (gpc_heap_deferred_bytes(memory->heap) >= much &&
 	    !gpc_session_awaits_host(memory->session))
 		(void)gpc_memory_settle_all(memory, context);
@@ -342,7 +342,7 @@ gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p
 {
 	struct gpc_memory *memory = gpc_memory_from_context(context);
 
-	/* Absurd sizes need no round trip. */
+	/* Sizes that cannot fit need no round trip. */
 	if (!memory || size > gpc_session_facts(memory->session)->window_size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return size <= GPC_HEAP_SMALL_MAX ? heap_alloc_small(memory, context, size, address_p)
@@ -356,7 +356,7 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 	struct gpc_heap_range range;
 	struct gpc_heap_block block;
 
-	/* It may be another daemon's. */
+	/* The memory may belong to another daemon. */
 	if (memory && memory->session != context->scope.session &&
 	    gpc_heap_find(memory->heap, address, &block))
 		context = block.owner;
@@ -397,7 +397,7 @@ gpc_memory_reserve_addresses(struct gpc_context *context, uint64_t size,
 		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The daemon maps there again behind what it unmaps: it may be told to at once. */
+/* The addresses can be reused at once: the daemon orders a later mapping after its unmapping. */
 void
 gpc_memory_unreserve_addresses(struct gpc_context *context, const struct gpc_heap_range *range)
 {
@@ -452,8 +452,8 @@ gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 	return true;
 }
 
-/* What the context has before it asks for any: a daemon that waits for nobody gives no more than it
- * has granted, the others what they map with the context. */
+/* Returns the size of a new context's first chunk: a daemon that creates contexts asynchronously
+ * provides at most what it has granted, other daemons what they map with the context. */
 static uint64_t
 context_get_first_chunk(struct gpc_memory *memory, struct gpc_context *context)
 {
@@ -464,7 +464,7 @@ context_get_first_chunk(struct gpc_memory *memory, struct gpc_context *context)
 	return facts->heap_size ? gpc_heap_chunk_size(memory->heap, context) : 0;
 }
 
-/* Where the context's first heap chunk goes; 0: none is wanted. */
+/* Reserves addresses for the context's first heap chunk; 0: none is wanted. */
 CUresult
 gpc_memory_prepare_context(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 {

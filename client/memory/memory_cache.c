@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* The count is reported to the daemon when it has changed by this much. */
+/* Change of the count, in bytes, that is reported to the daemon. */
 #define REPORT_STEP ((uint64_t)32 << 20)
 
 static void
@@ -26,7 +26,7 @@ count_report(struct gpc_device *device, uint64_t reported, uint64_t now)
 			return;
 		(void)gpc_post_gpMemoryCountKept(device->primary, &args);
 		reported = now;
-		/* Another thread may have reported a newer count, and before this one. */
+		/* Another thread may have reported a newer count before this one. */
 		now = atomic_load(&device->cached_reported);
 	} while (now != reported);
 }
@@ -48,7 +48,7 @@ gpc_memory_cache_count(const struct gpc_cached *cached, uint64_t more)
 	gpc_memory_count_cached(cached->context->device, more);
 }
 
-/* Objects that are cached from now on are reported to the daemon anew. */
+/* Objects cached from now on allow a new recall. */
 static void *
 recall_return(void *arg)
 {
@@ -63,7 +63,7 @@ recall_return(void *arg)
 	return NULL;
 }
 
-/* The thread that reads the answers must not post: a call may have to wait for one of them. */
+/* The thread that reads the replies must not post, because a call may have to wait for a reply. */
 static void
 recall_received(struct gpc_request *request)
 {
@@ -93,7 +93,7 @@ gpc_memory_allow_recall(struct gpc_context *context)
 		atomic_store(&memory->recallable, false);
 }
 
-/* false: the object is too large or the session has failed. */
+/* Returns false if the object is too large or the session has failed. */
 static bool
 cache_put(struct gpc_memory *memory, const struct gpc_cached *cached)
 {
@@ -177,7 +177,7 @@ mapping_unmap(const struct gpc_cached *cached)
 	gpc_memory_unmap_now(gpc_memory_from_context(cached->context), cached->context, &range);
 }
 
-/* In the name of the primary context, which outlives the others. */
+/* Cached with the primary context, which outlives the others. */
 static const struct gpc_cached_kind mapping_kind = {
 	.drop = mapping_unmap,
 	.count_max = 63,
@@ -235,7 +235,7 @@ gpc_mapping_release(struct gpc_memory *memory, struct gpc_context *context,
 }
 
 /* A mapping that only waits for work is waited for, as cuMemFree itself may do: mapping more would
- * take a round trip, too. */
+ * also take a round trip. */
 bool
 gpc_mapping_acquire(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
 		    struct gpc_heap_range *range_p)

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The object cache of a session's device memory: arrays, textures and physical memory that the
- * program has released; mappings are in it as well (memory_state.h).  Its bytes are reported to the
- * daemon, and the daemon may recall it (gpMemoryKeep): then all objects are dropped, and the unused
- * memory of pools and the credit are returned.
+ * Object cache of a session's device memory: released arrays, textures and physical memory, and
+ * mappings (memory_state.h), stored for reuse.
  *
- * Threads: any; drop() of a kind waits for nothing.
+ * The cached bytes are reported to the daemon, which may recall them (gpMemoryKeep): then all
+ * objects are dropped, and the unused memory of pools and the allowance are returned.
+ * Ownership: the cache owns its objects; the drop() function of their kind destroys them.
+ * Threads: any. drop() functions never wait.
  */
 #ifndef GPC_MEMORY_CACHE_H
 #define GPC_MEMORY_CACHE_H
 
 #include "client/alloc/object_cache.h"
 
-/* The budget of each kind but mappings. */
+/* Budget of each kind except mappings. */
 #define GPC_MEMORY_CACHE_BUDGET .count_max = 32, .bytes_max = (uint64_t)256 << 20
 
-/* false: the object is too large or the session has failed; the caller destroys the object. */
+/* Puts an object into the cache. Returns false if the object is too large or the session has
+ * failed; the caller must then destroy the object. */
 bool gpc_memory_cache_put(const struct gpc_cached_kind *kind, void *object,
 			  struct gpc_context *context, uint64_t bytes);
-/* An object of this context that no work uses; NULL: there is none. */
+/* Takes an object of this kind and context that no work uses and that fits `wanted`. Returns NULL
+ * if there is none; otherwise the caller owns it. */
 void *gpc_memory_cache_acquire(const struct gpc_cached_kind *kind, struct gpc_context *context,
 			       const void *wanted);
-/* Drops the objects of the context's session that pass the filter, or those of the context. */
+/* Drop the objects of the context's session that pass the filter, or those of the context. */
 void gpc_memory_cache_drop_if(struct gpc_context *context, gpc_cached_filter *filter,
 			      const void *arg);
 void gpc_memory_cache_drop_context(struct gpc_context *context);

@@ -17,11 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What the kernel calls such a file; the most of one. */
+/* Name of such a file in the kernel; and its maximum size. */
 #define HOST_NAME "gpupool-host-memory"
 #define HOST_MAX ((uint64_t)1 << 40)
 
-/* Memory for tiles is no other process's. */
+/* Memory for tiles cannot be shared with other processes. */
 static CUresult
 prop_check_usage(const CUmemAllocationProp *prop)
 {
@@ -42,7 +42,7 @@ gpc_physical_is_host(const CUmemLocation *location)
 	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
-/* What the daemon of the current context's device, or of the first one, can do counts. */
+/* The capabilities of the daemon of the current context's device, or of the first device, apply. */
 static struct gpc_device *
 device_for_host(void)
 {
@@ -57,7 +57,7 @@ gpc_physical_device(const CUmemLocation *location)
 	return gpc_physical_is_host(location) ? device_for_host() : gpc_device_get(location->id);
 }
 
-/* Memory of no particular node is no other process's. */
+/* Host memory without a NUMA node cannot be shared with other processes. */
 static CUresult
 prop_check_host(const CUmemAllocationProp *prop)
 {
@@ -120,7 +120,7 @@ physical_drop(struct gpc_physical *allocation)
 		(void)gpc_post_gpUnshare(allocation->device->primary, &share);
 		gpc_handle_remove(&allocation->share->handle);
 	}
-	/* A dead session's memory is gone as well. */
+	/* The memory of an ended session is freed with it. */
 	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
 	gpc_handle_remove(&allocation->handle);
 }
@@ -131,7 +131,7 @@ cached_drop(const struct gpc_cached *cached)
 	physical_drop(cached->object);
 }
 
-/* The primary context, in whose name all is done, says of which device it is. */
+/* Cached with the primary context of its device, which all its calls use. */
 static const struct gpc_cached_kind physical_kind = {
 	.drop = cached_drop,
 	GPC_MEMORY_CACHE_BUDGET,
@@ -151,7 +151,7 @@ tile_pool_request(const struct gpc_physical *allocation)
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }
 
-/* Nobody waits for it. */
+/* Posted without waiting. */
 static CUresult
 physical_make_from_allowance(const struct gpc_physical *allocation)
 {
@@ -207,7 +207,7 @@ physical_create(struct gpc_device *device, uint64_t size, unsigned short usage,
 	return result;
 }
 
-/* The file is the memory's from now on, also if that fails. */
+/* Takes ownership of the descriptor, also on failure. */
 static CUresult
 host_create_from_file(int fd, uint64_t size, const CUmemAllocationProp *prop,
 		      CUmemGenericAllocationHandle *handle)
@@ -230,8 +230,8 @@ host_create_from_file(int fd, uint64_t size, const CUmemAllocationProp *prop,
 	return CUDA_SUCCESS;
 }
 
-/* Of this machine; what kernels reach of it, and what counts for the quota, is made where it is
- * mapped and a device is given access. */
+/* Allocates memory of this machine. The daemon's replica, which counts against the quota, is
+ * created when the memory is mapped and a device is given access. */
 static CUresult
 host_create(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle)
 {
@@ -280,7 +280,7 @@ gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 		return host_create(size, prop, handle);
 	if (size == 0 || size % gpc_session_facts(device->session)->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Absurd sizes need no round trip. */
+	/* Sizes that cannot fit need no round trip. */
 	if (size > device->total_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!usage)
@@ -291,7 +291,7 @@ gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 		return result;
 	allocation->users = 1;
 	allocation->prop = *prop;
-	/* Hints that are not followed. */
+	/* The remaining flags are hints, which are ignored. */
 	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
 	allocation->prop.allocFlags.usage = usage;
 	*handle = (uintptr_t)allocation->handle.token;

@@ -16,13 +16,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A pool whose freed memory waits for work maps more instead, up to so much, or this many times of
- * what was ever in use at once; then it waits, too. */
+/* A pool whose freed memory waits for work maps more instead, up to WAITING_MAX or this multiple of
+ * its peak use; beyond that it waits. */
 #define WAITING_MAX ((uint64_t)64 << 20)
 #define WAITING_TIMES 2
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t grow_lock = PTHREAD_MUTEX_INITIALIZER; /* one thread maps at a time */
+static pthread_mutex_t grow_lock = PTHREAD_MUTEX_INITIALIZER; /* only one thread maps at a time */
 static struct gpc_pool *pools GP_GUARDED_BY(lock);
 static struct gpc_ranges mappings GP_GUARDED_BY(lock); /* of all pools: struct gpc_space_mapping */
 static struct {
@@ -67,7 +67,7 @@ pool_get_session(const struct gpc_pool *pool)
 	return pool->device->session;
 }
 
-/* A pool's mappings come and go in the name of the primary context, which always exists. */
+/* A pool's mappings are created and unmapped in the primary context, which always exists. */
 static struct gpc_context *
 pool_get_context(const struct gpc_pool *pool)
 {
@@ -183,7 +183,7 @@ gpc_pool_set_current(struct gpc_pool *pool)
 	devices[pool->device->ordinal].current = pool;
 }
 
-/* The caller unmaps range. */
+/* The caller unmaps *range. */
 static void
 mapping_drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(lock)
 {
@@ -193,8 +193,9 @@ mapping_drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP
 	gpc_space_remove(mapping->space, mapping);
 }
 
-/* Whether nothing keeps a destroyed pool any more; then nobody finds it from now on.  What is here,
- * too, stays for the host functions before the free. */
+/* Unlinks a destroyed pool without users and blocks, so that it can no longer be found. Returns
+ * whether it was unlinked. Memory that is also accessible here stays for the host functions before
+ * the free. */
 static bool
 pool_unlink_unused(struct gpc_pool *pool)
 {
@@ -215,7 +216,7 @@ pool_unlink_unused(struct gpc_pool *pool)
 	return true;
 }
 
-/* Freed blocks may still be in use by work: the daemon unmaps behind it. */
+/* Work may still use freed blocks: the daemon orders the unmapping after it. */
 static void
 pool_dispose(struct gpc_pool *pool)
 {
@@ -253,7 +254,7 @@ gpc_pool_destroy(struct gpc_pool *pool)
 		pool_dispose(pool);
 }
 
-/* Work up to here is done. */
+/* Reuses memory of completed work. */
 void
 gpc_pool_reap(struct gpc_pool *pool) GP_LOCKED(lock)
 {
@@ -313,7 +314,7 @@ gpc_pool_unref(struct gpc_pool *pool)
 		pool_dispose(pool);
 }
 
-/* Allocating. */
+/* Allocation. */
 
 static int
 host_block_create(struct gpc_pool *pool, uint64_t address, uint64_t size, uint64_t id)
@@ -352,7 +353,7 @@ pool_try_alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool wait,
 	return CUDA_SUCCESS;
 }
 
-/* Before more is mapped: has work ended that freed memory was waiting for? */
+/* Called before more is mapped: checks whether the work that freed memory waits for is done. */
 static void
 pool_recover_freed(struct gpc_pool *pool)
 {
@@ -364,7 +365,7 @@ pool_recover_freed(struct gpc_pool *pool)
 	gpc_pools_unlock();
 	if (waiting == 0)
 		return;
-	/* Host functions may go on only when this thread does. */
+	/* Outstanding host functions may depend on this thread. */
 	if (waiting >= (most > WAITING_MAX ? most : WAITING_MAX) &&
 	    !gpc_session_awaits_host(pool_get_session(pool)))
 		(void)gpc_memory_settle(pool_get_context(pool));
@@ -392,7 +393,7 @@ pool_add_mapping(struct gpc_pool *pool, const struct gpc_heap_range *range)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Whatever is in use: it goes with its context. */
+/* Frees the memory even if it is in use, as it ends with its context. */
 void
 gpc_pool_drop_context(struct gpc_context *context)
 {
@@ -432,7 +433,7 @@ pool_grow(struct gpc_pool *pool, uint64_t size)
 	return result == CUDA_SUCCESS ? pool_add_mapping(pool, &range) : result;
 }
 
-/* What is mapped for a block, another thread may take before this one does: then once more. */
+/* Another thread may take the memory that was mapped for this block; the pool then grows again. */
 static CUresult
 pool_grow_and_alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool reap,
 		    CUdeviceptr *address_p)
@@ -458,7 +459,8 @@ pool_reclaim_and_alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size,
 
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
-	/* There is no more: what waits for work, or lies idle elsewhere, has to do. */
+	/* No more memory is available, so memory that waits for work, or that is unused elsewhere,
+	 * must be reused. */
 	if (gpc_memory_settle(pool_get_context(pool)) == CUDA_SUCCESS &&
 	    pool_try_alloc(pool, stream, size, true, address_p) == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
@@ -496,7 +498,8 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 	gpc_pools_unlock();
 	if (!pool)
 		return handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
-	/* What is here, too, no stream has again before its work is done. */
+	/* Memory that is also accessible here is not reused, even by the same stream, before its
+	 * work is done. */
 	if (pool->host || pool->own)
 		stream = GPC_POOL_NO_STREAM;
 	if (pool->imported)
@@ -520,7 +523,8 @@ gpc_pool_get_end(struct gpc_session *session, const struct gpc_context *context,
 		end.stream = stream;
 		end.context = context;
 	}
-	/* In this order: done behind posted would call work done that is not. */
+	/* In this order: if `done` were read after `posted`, unfinished work might be considered
+	 * done. */
 	end.done = gpc_session_work_done(session);
 	end.tag = gpc_session_work_posted(session);
 	return end;
@@ -553,7 +557,7 @@ gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream)
 		pool = gpc_pool_from_mapping(range->item);
 		if (!context || context->scope.session == pool_get_session(pool))
 			r = block_free_locked(range->item, address, context, stream);
-		/* Nobody has to synchronize for it. */
+		/* A free on no stream needs no synchronization. */
 		if (r == 0 && !context)
 			gpc_pool_count_spare(pool);
 		unused = pool_unlink_unused(pool);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory pools: where their memory comes from, and what goes back when work is done, or memory runs
- * out. */
+/* Memory pools: mapping and unmapping of their memory, and its release when work is done or memory
+ * is exhausted. */
 #include "client/alloc/heap.h"
 #include "client/host/host_pooled.h"
 #include "client/host/host_space.h"
@@ -10,7 +10,7 @@
 #include "client/pages/pages.h"
 #include "transport/shm/sealed_memory.h"
 
-/* Of a pool that other processes may import: a part of its file, whose pages exist at once. */
+/* Maps a part of the file of an exportable pool, whose pages are allocated at once. */
 static CUresult
 pool_map_file(const struct gpc_pool *pool, const struct gpc_heap_range *range, uint64_t *address_p)
 {
@@ -98,7 +98,7 @@ gpc_pool_count_spare(struct gpc_pool *pool)
 	pool->spare = spare;
 }
 
-/* Beyond its threshold a pool keeps one mapping at most. */
+/* Beyond its threshold a pool retains at most one mapping. */
 static void
 pools_release_excess(const struct gpc_device *device)
 {
@@ -139,7 +139,7 @@ gpc_pool_context_done(struct gpc_context *context, uint64_t count)
 	gpc_pools_unlock();
 }
 
-/* What was done before an event is not known here, only how far the work is. */
+/* It is unknown here which work precedes an event; only the overall progress is known. */
 void
 gpc_pool_event_done(struct gpc_context *context)
 {
@@ -168,7 +168,7 @@ gpc_pool_reclaim(struct gpc_device *device)
 	gpc_pools_unlock();
 }
 
-/* The daemon unmaps after all work, so what is unmapped need not wait for it here. */
+/* The daemon orders the unmapping after all work, so it need not be waited for here. */
 static void
 pool_release_all(struct gpc_pool *pool, uint64_t keep)
 {

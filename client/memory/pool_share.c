@@ -27,17 +27,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The name of the file of a pool of host memory. */
+/* Name of the file of a host memory pool. */
 #define FILE_NAME "gpupool-host-pool"
 
 /* A mapping of another process's pool. */
 struct import {
 	struct import *next;
-	struct gpc_pool *pool; /* which it holds */
+	struct gpc_pool *pool; /* referenced */
 	struct gpc_heap_range range;
 	struct gp_ipc_handle bytes;
 	unsigned int blocks;
-	uint64_t tag; /* of host memory: work up to this count may use what was freed */
+	uint64_t tag; /* host memory: work up to this mark may use freed blocks */
 };
 
 struct block {
@@ -45,13 +45,14 @@ struct block {
 	uint64_t id;
 };
 
-/* One call at a time, round trips included; who only looks takes the other. */
+/* Serializes the calls, including their round trips; mere lookups use the other lock. */
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct import *imports GP_GUARDED_BY(calls_lock);
 static struct gpc_ranges blocks GP_GUARDED_BY(lock); /* struct block */
 static atomic_bool any;
-static atomic_uint unused; /* imports of host memory that have no blocks, and wait for work */
+static atomic_uint
+	unused; /* number of imports of host memory without blocks, which wait for work */
 
 bool
 gpc_pool_any_shared(void)
@@ -59,7 +60,7 @@ gpc_pool_any_shared(void)
 	return atomic_load_explicit(&any, memory_order_relaxed);
 }
 
-/* What this process gives. */
+/* Exports. */
 
 void
 gpc_pool_export_withdraw(struct gpc_ipc_export *share)
@@ -115,7 +116,7 @@ mapping_request_export(struct gpc_ipc_export *share, const struct gpc_pool *pool
 	return result;
 }
 
-/* Of the pool itself, or of what is mapped for it. */
+/* Exports the pool itself, or one of its mappings if range is not NULL. */
 static CUresult
 export_create(const struct gpc_pool *pool, const struct gpc_heap_range *range,
 	      struct gpc_ipc_export **share_p)
@@ -135,7 +136,7 @@ export_create(const struct gpc_pool *pool, const struct gpc_heap_range *range,
 	return result;
 }
 
-/* A pool that may be shared, held; or NULL. */
+/* Returns a referenced pool that may be exported, or NULL. */
 static struct gpc_pool *
 pool_ref_exportable(CUmemoryPool handle)
 {
@@ -161,7 +162,7 @@ gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&calls_lock);
 	atomic_store(&any, true);
-	/* A pool that is held keeps what names it. */
+	/* The export of a referenced pool cannot be withdrawn. */
 	result = pool->share ? CUDA_SUCCESS : export_create(pool, NULL, &pool->share);
 	if (result == CUDA_SUCCESS)
 		*bytes = pool->share->bytes;
@@ -212,7 +213,7 @@ gpc_pool_export_file(CUmemoryPool handle, int *fd_p)
 	return result;
 }
 
-/* Where the block lies, and what its mapping is shared by so far: NULL, by nothing. */
+/* The location of a block, and the present export of its mapping, or NULL. */
 struct block_location {
 	struct gpc_pool *pool;
 	struct gpc_heap_range mapping;
@@ -220,7 +221,7 @@ struct block_location {
 	struct gpc_ipc_export *share;
 };
 
-/* With the pools locked. */
+/* Called with the pools' lock held. */
 static bool
 location_find(uint64_t address, struct block_location *block_location)
 {
@@ -250,7 +251,7 @@ location_find_and_ref(uint64_t address, struct block_location *block_location)
 	return found;
 }
 
-/* The mapping is still there, unless the program has freed the block meanwhile. */
+/* The mapping still exists, unless the program has freed the block in the meantime. */
 static bool
 location_set_export(struct block_location *block_location, struct gpc_ipc_export *share)
 {
@@ -267,7 +268,8 @@ location_set_export(struct block_location *block_location, struct gpc_ipc_export
 	return same;
 }
 
-/* Copies that have returned may still be on their way; later ones are waited for (pointer.h). */
+/* Copies whose calls have returned may still be in progress; later copies are waited for
+ * (pointer.h). */
 static CUresult
 location_export_mapping(struct block_location *block_location) GP_LOCKED(calls_lock)
 {
@@ -285,7 +287,7 @@ location_export_mapping(struct block_location *block_location) GP_LOCKED(calls_l
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The handle of memory in a pool's file.  *bytes: its mapping, offset and size. */
+/* Builds the handle of memory in a pool's file. *bytes contains mapping, offset and size. */
 static bool
 host_handle_init(int fd, uint64_t file_offset, struct gp_ipc_handle *bytes)
 {
@@ -300,7 +302,7 @@ host_handle_init(int fd, uint64_t file_offset, struct gp_ipc_handle *bytes)
 	return fd_get_inode(fd, &bytes->daemon);
 }
 
-/* The pool is held. */
+/* The pool is referenced. */
 static CUresult
 host_block_export(const struct block_location *block_location, struct gp_ipc_handle *bytes)
 {
@@ -349,7 +351,7 @@ gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
 	return result;
 }
 
-/* What it gets. */
+/* Imports. */
 
 static bool
 handle_is_of_kind(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind)
@@ -386,7 +388,8 @@ gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 	return pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Of one file a session has one mapping: two would be two copies for kernels. */
+/* A session may have only one mapping of a file, because two would be separate replicas for
+ * kernels. */
 static bool
 file_is_own(int fd)
 {
@@ -401,7 +404,7 @@ file_is_own(int fd)
 	return pool != NULL;
 }
 
-/* The descriptor is the pool's from now on, also if that fails. */
+/* Takes ownership of the descriptor, also on failure. */
 static CUresult
 pool_create_from_file(struct gpc_device *device, int fd, CUmemoryPool *handle_p)
 {
@@ -479,7 +482,7 @@ gpc_pool_find_imported(uint64_t address, struct gpc_address *found)
 	return range != NULL;
 }
 
-/* What the daemon says of it later counts; these are the client's own limits. */
+/* Checks the client's own limits; the daemon checks the rest. */
 static bool
 handle_is_valid(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
 {
@@ -498,8 +501,8 @@ file_offset(const struct gp_ipc_handle *bytes)
 	return offset;
 }
 
-/* Another process made the bytes: what they name must be inside the pool's file, whose size is
- * sealed. */
+/* The handle comes from another process: it must denote memory inside the pool's file, whose size
+ * is sealed. */
 static bool
 host_handle_is_valid(const struct gp_ipc_handle *bytes, int fd)
 {
@@ -571,15 +574,14 @@ import_unmap(const struct import *import)
 	gpc_memory_unreserve_addresses(context, &import->range);
 }
 
-/* Whether work that was given before blocks were freed may still use them. */
+/* Returns whether work posted before blocks were freed may still use them. */
 static bool
 import_is_waiting(const struct import *import)
 {
 	return gpc_session_work_done(import->pool->device->session) < import->tag;
 }
 
-/* A mapping of which no block is imported any more.  Of host memory, host functions and copies may
- * still use it. */
+/* Closes a mapping without imported blocks. Host functions and copies may still use host memory. */
 static void
 import_close_unused(struct import *import) GP_LOCKED(calls_lock)
 {
@@ -615,7 +617,7 @@ gpc_pool_close_unused(void)
 	(void)pthread_mutex_unlock(&calls_lock);
 }
 
-/* Of a file that was imported as two pools a session has one mapping. */
+/* A session has one mapping of a file even if it was imported as two pools. */
 static bool
 pools_share_mappings(const struct gpc_pool *pool, const struct gpc_pool *other)
 {
@@ -623,7 +625,7 @@ pools_share_mappings(const struct gpc_pool *pool, const struct gpc_pool *other)
 	       (pool->host && other->host && pool->device->session == other->device->session);
 }
 
-/* Pointers into one mapping say the same of it. */
+/* Handles of pointers into one mapping are equal up to the offset. */
 static struct import *
 import_find(const struct gpc_pool *pool, const struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
 {
@@ -663,7 +665,7 @@ import_open(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct imp
 	return CUDA_SUCCESS;
 }
 
-/* The block that begins there, out of the table. */
+/* Removes the block that starts at the address from the table. */
 static struct block *
 block_remove(uint64_t address)
 {
@@ -680,7 +682,7 @@ block_remove(uint64_t address)
 	return block;
 }
 
-/* What kernels still write to blocks that were freed there comes first. */
+/* Kernels may still be writing to blocks that were freed there; that must finish first. */
 static int
 host_block_create(const struct import *import, uint64_t address, uint64_t size, uint64_t id)
 {
@@ -717,7 +719,7 @@ block_add(struct import *import, uint64_t address, uint64_t size)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Whether blocks are there already, and just this one. */
+/* Returns whether any block overlaps; *same_p is set to whether it is the same one. */
 static bool
 blocks_overlap(uint64_t address, uint64_t size, bool *same_p)
 {
@@ -730,9 +732,9 @@ blocks_overlap(uint64_t address, uint64_t size, bool *same_p)
 	return range != NULL;
 }
 
-/* Device memory that is imported twice is there once, and freed once; host memory is refused, as
- * NVIDIA's driver does (580, measured).  Another block that was there, and that the program has not
- * freed here, is an error of its own. */
+/* Device memory that is imported twice exists once, and is freed once; host memory is rejected, as
+ * NVIDIA's driver does (580, measured). An overlap with a different block that the program has not
+ * freed is an error. */
 static CUresult
 import_add_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t *address_p)
 {
@@ -807,7 +809,7 @@ host_block_free(struct import *import, uint64_t address, const struct gpc_contex
 		gpc_memory_poll(import->pool->device->primary);
 }
 
-/* The daemon unmaps behind the work that was posted, of all streams. */
+/* The daemon orders the unmapping after the posted work of all streams. */
 CUresult
 gpc_pool_free_imported(uint64_t address, const struct gpc_context *context, uint64_t stream)
 {

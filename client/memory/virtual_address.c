@@ -7,9 +7,10 @@
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
-/* Above this it is addresses for more memory than there may be: the window has not that many. */
+/* Larger reservations may exceed the memory that exists, and the window does not have enough
+ * addresses for them. */
 #define IN_WINDOW_MAX ((uint64_t)1 << 30)
-/* How many places of the daemon's choice are tried: something of this process may lie there. */
+/* Number of addresses chosen by the daemon that are tried, as this process may already use them. */
 #define TRIES 8
 
 static uint64_t
@@ -43,7 +44,7 @@ reserve_outside_window(struct gpc_context *context, uint64_t size,
 	bool found = false;
 	int count = 0;
 
-	/* The daemon goes on to other places, the more so while it has those that did not fit. */
+	/* The daemon chooses other addresses while it holds those that did not fit. */
 	while (!found && count < TRIES) {
 		result = gpc_wait_gpAddressReserve(context, &args, &reply);
 		if (result != CUDA_SUCCESS)
@@ -98,7 +99,8 @@ gpc_virtual_address_free(struct gpc_context *context, const struct gpc_virtual_a
 		gpc_memory_unreserve_addresses(context, &range);
 		return;
 	}
-	/* In this order: nothing of this process may come to lie where the daemon has memory. */
+	/* In this order: nothing of this process may be mapped where the daemon still has
+	 * memory. */
 	(void)gpc_post_gpAddressFree(context, &args);
 	gpc_window_release(address->whole, address->whole_size);
 }

@@ -24,26 +24,26 @@
 
 struct mapping {
 	struct gpc_physical *allocation;
-	struct gpc_context *context; /* names the session */
+	struct gpc_context *context; /* determines the session */
 	uint64_t id;
-	bool accessible;             /* to its own device, or to others, or to the host */
-	uint64_t accessible_devices; /* bits of the application's devices */
-	bool accessible_to_host;     /* of host memory */
+	bool accessible;             /* by any device or by the host */
+	uint64_t accessible_devices; /* bit mask of the application's devices */
+	bool accessible_to_host;     /* host memory: by the host */
 };
 
 struct reservation {
-	struct gpc_context *context; /* names the session */
+	struct gpc_context *context; /* determines the session */
 	struct gpc_virtual_address address;
 	uint64_t size;
 };
 
-/* One call at a time, round trips included; who only looks takes the other. */
+/* Serializes the calls, including their round trips; mere lookups use the other lock. */
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct gpc_ranges reservations GP_GUARDED_BY(lock), mappings;
 static atomic_bool any; /* there has been a reservation */
 
-/* The range in which address is. */
+/* Returns the range that contains the address. */
 static struct gpc_range *
 range_find_around(const struct gpc_ranges *ranges, uint64_t address)
 {
@@ -282,7 +282,7 @@ gpc_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 	if (!prop || !allocation)
 		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
 	*prop = allocation->prop;
-	/* The driver chooses a node for the host's, and names that. */
+	/* For host memory without a node, the driver chooses one and reports it. */
 	if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST)
 		prop->location = (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA };
 	return gpc_virtual_memory_unlock(CUDA_SUCCESS);
@@ -301,7 +301,7 @@ gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp
 	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
 	     option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Of no location in particular: the first device's. */
+	/* Without a location, the first device is used. */
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_INVALID ||
 	    prop->location.type != CU_MEM_LOCATION_TYPE_INVALID)
 		result = gpc_physical_check_prop(prop);
@@ -315,7 +315,8 @@ gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp
 
 /* Mappings. */
 
-/* All that the daemon checks has been checked: nobody waits for it. */
+/* Everything that the daemon would check has been checked, so the call is posted without
+ * waiting. */
 static CUresult
 mapping_place(const struct mapping *mapping, uint64_t address, uint64_t size)
 {
@@ -374,7 +375,7 @@ mapping_check(uint64_t address, uint64_t size, const struct gpc_physical *alloca
 	    (allocation->host < 0 &&
 	     reservation->context->scope.session != allocation->device->session))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* NVIDIA's driver maps no part, and no more, either. */
+	/* NVIDIA's driver does not map parts, or more than the size, either. */
 	return size == allocation->size ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -393,7 +394,7 @@ gpc_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocation
 		result == CUDA_SUCCESS ? mapping_create(ptr, size, allocation) : result);
 }
 
-/* The mappings that fill the range from end to end; NULL: they do not. */
+/* Returns the first of the mappings that fill the range exactly, or NULL if they do not. */
 static struct gpc_range *
 mappings_find_filling(uint64_t address, uint64_t size, size_t *count_p)
 {
@@ -427,7 +428,8 @@ mapping_destroy(struct gpc_range *range)
 	gpc_physical_drop_unused(allocation);
 }
 
-/* Reserved, and nothing is mapped there: NVIDIA's driver is content with that. */
+/* Returns whether the range is reserved but unmapped, which cuMemUnmap of NVIDIA's driver
+ * accepts. */
 static bool
 range_is_unmapped(uint64_t address, uint64_t size)
 {
@@ -457,8 +459,8 @@ gpc_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return gpc_virtual_memory_unlock(CUDA_SUCCESS);
 }
 
-/* The host's memory is given to the host, and to devices of the daemon that the addresses are of.
- */
+/* Host memory can be made accessible to the host, and to devices of the daemon that the addresses
+ * belong to. */
 static CUresult
 access_check_host(const struct mapping *mapping, const CUmemAccessDesc *access)
 {
@@ -480,8 +482,8 @@ access_check_host(const struct mapping *mapping, const CUmemAccessDesc *access)
 								  : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* A device can be given its own memory and that of those that it reaches, to read and write; its
- * own cannot be taken away. */
+/* A device can be given read-write access to its own memory and to that of its peers; access to its
+ * own cannot be revoked. */
 static CUresult
 access_check(const struct mapping *mapping, const CUmemAccessDesc *access)
 {
@@ -503,7 +505,7 @@ access_check(const struct mapping *mapping, const CUmemAccessDesc *access)
 								   : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* What the daemon has to be told. */
+/* Reports the access to the daemon if necessary. */
 static CUresult
 access_map_for_device(const struct gpc_range *range, const CUmemAccessDesc *access)
 {

@@ -17,16 +17,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Maximum number of threads that are direct at once: one of each session. */
+/* Maximum number of direct threads at a time: one per session. */
 #define DIRECT_MAX 64
 
-/* A fault that waits: on the stack of its thread, which waits for the answer, or an event. */
+/* A pending fault: on the stack of its thread, which waits for the result, or a userfaultfd
+ * event. */
 struct fault {
 	struct fault *next;
 	uint64_t address;
 	enum gpc_page_access access;
 	bool is_event;
-	atomic_int answer; /* 0: not yet; SERVED or REFUSED */
+	atomic_int answer; /* 0: pending; SERVED or REFUSED */
 };
 enum {
 	SERVED = 1,
@@ -35,26 +36,26 @@ enum {
 
 static __thread bool direct_here __attribute__((tls_model("initial-exec")));
 static __thread bool forbidden_here __attribute__((tls_model("initial-exec")));
-/* The same, for the thread that reads events: as gettid(); 0: none. */
+/* The same flags for the thread that reads events: thread IDs; 0: none. */
 static atomic_int direct_threads[DIRECT_MAX];
 static atomic_int forbidden;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started GP_GUARDED_BY(lock);
-static size_t running GP_GUARDED_BY(lock); /* queues with a thread */
+static size_t running GP_GUARDED_BY(lock); /* number of queues with a thread */
 static _Atomic(enum gpc_page_faults_mechanism) mechanism;
-static gpc_page_faults_serve *serve_fault; /* before the way is set */
+static gpc_page_faults_serve *serve_fault; /* set before the mechanism */
 
-/* Faults of all threads, and of those that others wait for: each has a thread that serves. */
+/* Queues for the faults of ordinary and of direct threads, each with a serving thread. */
 struct queue {
 	_Atomic(struct fault *) waiting;
-	atomic_int wanted; /* changes with each fault */
+	atomic_int wanted; /* futex word, incremented with each fault */
 	bool direct;
 };
 static struct queue queues[] = { { .direct = false }, { .direct = true } };
 #define QUEUES (sizeof(queues) / sizeof(queues[0]))
 
-/* Events that are answered, to be used again; and those that the reader has taken from there. */
+/* Completed events, pushed for reuse; and those that the reader has popped from there. */
 static _Atomic(struct fault *) events_done;
 static struct fault *events_free;
 
@@ -94,7 +95,7 @@ queue_add(struct queue *queue, struct fault *fault)
 	futex_wake(&queue->wanted);
 }
 
-/* The threads that serve. */
+/* Serving threads. */
 
 static void
 fault_answer(struct fault *fault, bool served)
@@ -102,13 +103,14 @@ fault_answer(struct fault *fault, bool served)
 	atomic_int *answer = &fault->answer;
 
 	if (fault->is_event) {
-		/* A thread whose page was mapped goes on already. */
+		/* A thread whose page was mapped has already been resumed. */
 		if (!served)
 			gpc_page_userfault_refuse(fault->address, false);
 		list_push(&events_done, fault);
 		return;
 	}
-	/* From here on its thread may be gone: a wake-up too many hurts nobody. */
+	/* The thread may resume, and the fault be gone, from here on: a superfluous wakeup is
+	 * harmless. */
 	atomic_store(answer, served ? SERVED : REFUSED);
 	futex_wake(answer);
 }
@@ -155,7 +157,7 @@ gpc_page_faults_request(uint64_t address, enum gpc_page_access access)
 	return atomic_load(&fault.answer) == SERVED;
 }
 
-/* Events.  The reader allocates nothing from the program's heap. */
+/* Events. The reader allocates no memory from the program's heap. */
 
 static bool
 events_grow(void)
@@ -210,7 +212,7 @@ event_report(uint64_t address, enum gpc_page_access access, int thread)
 		gpc_page_userfault_refuse(address, true);
 }
 
-/* Threads. */
+/* Per-thread flags. */
 
 void
 gpc_page_faults_set_direct(bool direct)
@@ -243,7 +245,7 @@ gpc_page_faults_allow(void)
 		atomic_store(&forbidden, 0);
 }
 
-/* The way. */
+/* Mechanism. */
 
 enum gpc_page_faults_mechanism
 gpc_page_faults_mechanism(void)

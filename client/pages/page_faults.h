@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults of the program's threads on pages that are fetched when they are touched (pages.h).
+ * Page faults of the program's threads on demand-paged memory (pages.h).
  *
- * They are reported in one of two ways, chosen once for the process: by userfaultfd
- * (page_userfault.h), or by SIGSEGV (page_signal.h).  Either way threads of the library serve them,
- * while the threads that faulted wait.
+ * Faults are reported by one of two mechanisms, chosen once per process: userfaultfd
+ * (page_userfault.h) or SIGSEGV (page_signal.h). In both cases threads of the library serve the
+ * faults while the faulting threads wait.
+ * Threads: any, unless noted otherwise.
  */
 #ifndef GPC_PAGE_FAULTS_H
 #define GPC_PAGE_FAULTS_H
@@ -17,43 +18,47 @@
 enum gpc_page_access {
 	GPC_PAGE_READ,
 	GPC_PAGE_WRITE,
-	GPC_PAGE_ACCESS_UNKNOWN, /* this machine does not tell */
+	GPC_PAGE_ACCESS_UNKNOWN, /* not reported by this machine */
 };
 
+/* How faults are reported. */
 enum gpc_page_faults_mechanism {
 	GPC_PAGE_FAULTS_NONE, /* not started, or in the child of a fork */
 	GPC_PAGE_FAULTS_SIGNAL,
 	GPC_PAGE_FAULTS_USERFAULT,
 };
 
-/* Whether the access may be tried again; else it is the program's fault.  Called by a thread of the
- * library; direct: by another one, for a thread of gpc_page_faults_set_direct(). */
+/* Serves a fault. Returns true if the access is to be retried, false if the fault is the program's
+ * own. Called on threads of the library: on a separate one (direct is true) for threads of
+ * gpc_page_faults_set_direct(). */
 typedef bool gpc_page_faults_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
-/* Once for the process, before there are such pages; again: nothing happens.  GPUPOOL_MANAGED
- * chooses the way.  0 or -errno. */
+/* Starts the serving threads and the mechanism, which GPUPOOL_MANAGED can select. Called before
+ * such pages exist; further calls have no effect. Returns 0 or -errno. */
 GP_MUST_CHECK int gpc_page_faults_start(gpc_page_faults_serve *serve);
 enum gpc_page_faults_mechanism gpc_page_faults_mechanism(void);
 
-/* Faults of [base, base + size) may be served; those far from all such ranges are never looked at.
- */
+/* Declares that faults in [base, base + size) may be served. Faults far from all such ranges are
+ * rejected without being served. */
 void gpc_page_faults_cover(uint64_t base, uint64_t size);
 
-/* The program may have taken SIGSEGV for a handler of its own: takes it back, and knows of that
- * handler from now on.  One system call, or none with userfaultfd.  Any thread. */
+/* Reinstalls the SIGSEGV handler if the program has installed one of its own, which is then called
+ * for faults that are not served. Costs one system call, or none with userfaultfd. Any thread. */
 void gpc_page_faults_reinstall(void);
 
-/* The child of a fork has no thread of the library: nothing is served in it. */
+/* Called in the child of a fork, which has no serving threads: faults are no longer served. */
 void gpc_page_faults_forked(void);
 
-/* While the thread is one that others wait for: its faults wait for none of theirs. */
+/* Marks the calling thread as one that other threads' work may wait for, so that its faults do not
+ * wait for that work. */
 void gpc_page_faults_set_direct(bool direct);
-/* While it must not fault at all, as the threads that serve faults would wait for it.  One thread
- * at a time. */
+/* Marks the calling thread as one that must not fault at all, because the serving threads would
+ * wait for it. One thread at a time. */
 void gpc_page_faults_forbid(void);
 void gpc_page_faults_allow(void);
 
-/* Of a handler of SIGSEGV: has the fault of this thread served; false: it is the program's. */
+/* Called by the SIGSEGV handler: has the fault of this thread served and waits for the result.
+ * Returns false if the fault is the program's own. */
 bool gpc_page_faults_request(uint64_t address, enum gpc_page_access access);
 
 #endif /* GPC_PAGE_FAULTS_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/pages/pages_state.h"
 
-/* What is on the other side comes for the child alone, as it is: the work may wait for this thread.
- */
+/* Remote blocks are fetched for the child only, in their present state, because the work may wait
+ * for this thread. */
 static bool
 blocks_save(struct gpc_pages *pages, uint64_t block, uint64_t count)
 {
@@ -23,7 +23,8 @@ gpc_pages_save(struct gpc_pages *pages)
 		return;
 	for (uint64_t at = 0, run; at < pages->count; at += run) {
 		run = gpc_block_run(pages, at, pages->count);
-		/* Without it the child has none: it is over. */
+		/* If fetching fails because the session is over, the child does not get the
+		 * blocks. */
 		if (!blocks_save(pages, at, run))
 			continue;
 		for (uint64_t i = at; i < at + run; i++)

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What older C libraries lack. */
+/* Missing in older C libraries. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -21,10 +21,10 @@
 #define MADV_DONTNEED_LOCKED 24
 #endif
 
-/* So many descriptors at most: they are the program's, too. */
+/* Maximum number of descriptors used, as they count against the program's limit. */
 #define DESCRIPTORS_MAX 64
 
-/* What is mapped at first of a part that is opened; then as much as is mapped already. */
+/* Size that is mapped first when a range is opened; each further step doubles what is mapped. */
 #define OPEN_FIRST ((uint64_t)256 << 10)
 
 static atomic_int descriptors;
@@ -35,7 +35,7 @@ program_get_pointer(const struct gpc_page_memory *memory, uint64_t offset)
 	return (void *)(uintptr_t)(memory->base + offset);
 }
 
-/* Nobody's memory, at the program's addresses. */
+/* Reserves the program's addresses, inaccessible. */
 static int
 program_reserve(const struct gpc_page_memory *memory)
 {
@@ -45,8 +45,8 @@ program_reserve(const struct gpc_page_memory *memory)
 		       : 0;
 }
 
-/* The memory is a file, which tells what was written; or nameless, where the program may have no
- * more descriptors or no file of that size. */
+/* Creates the memory as a file, whose written parts the kernel reports; or anonymously, if the
+ * program's limits allow no more descriptors or no file of that size. */
 static void *
 memory_map(uint64_t size, int *fd_p)
 {
@@ -75,8 +75,8 @@ memory_map(uint64_t size, int *fd_p)
 	return memory;
 }
 
-/* A second mapping of the same memory, for the program, which gets nothing of it yet.  The child of
- * a fork does not get the mapping: it would find bytes that are not the newest. */
+/* Maps the same memory at the program's addresses, inaccessible. A forked child does not inherit
+ * the mapping, where it would see stale data. */
 static int
 program_map(const struct gpc_page_memory *memory)
 {
@@ -170,7 +170,7 @@ userfault_map_once(const struct gpc_page_memory *memory, uint64_t offset, uint64
 			   : gpc_page_userfault_map_protected(base, size, memory->backing + offset);
 }
 
-/* Maps the memory's pages for the program; the memory gets those that it lacks. */
+/* Maps the memory's pages for the program, and allocates missing ones. */
 static int
 userfault_map(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
 	      bool is_writable)
@@ -192,7 +192,7 @@ userfault_close(const struct gpc_page_memory *memory, uint64_t offset, uint64_t 
 											: 0;
 }
 
-/* A little first: its threads go on while the rest is mapped. */
+/* Maps a small part first, so that its threads resume while the rest is mapped. */
 static int
 userfault_open(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
 	       bool is_writable)
@@ -211,7 +211,7 @@ userfault_open(const struct gpc_page_memory *memory, uint64_t offset, uint64_t s
 		r = gpc_page_userfault_protect(memory->base + offset, size, true);
 		r = r ? r : 1;
 	}
-	/* Nothing stays that is not known to be there. */
+	/* On failure no pages are left mapped whose presence is not recorded. */
 	if (r < 0)
 		(void)userfault_close(memory, offset, size);
 	return r;
@@ -249,7 +249,7 @@ int
 gpc_page_memory_reopen(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
 		       enum gpc_page_rights rights)
 {
-	/* Without a registration nothing waits. */
+	/* Without a registration no thread waits. */
 	if (!memory->is_userfault || rights == GPC_PAGE_RIGHTS_FREE)
 		return 0;
 	return userfault_open(memory, offset, size, rights == GPC_PAGE_RIGHTS_WRITE);

@@ -12,29 +12,30 @@
 #include <stdbool.h>
 #include <ucontext.h>
 
-/* How many handlers of the program's we can keep apart. */
+/* Maximum number of the program's handlers that can be distinguished. */
 #define ACTIONS 8
 
-/* Other faults, of which a program may live, are to be told apart without a lock. */
+/* Faults elsewhere, which a program may handle regularly, are recognized without a lock. */
 #define AREAS 16
 #define NEAR ((uint64_t)1 << 32)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool active;
-/* Addresses that lie closer to one another than NEAR are one area. */
+/* Ranges closer to one another than NEAR are merged into one area. */
 static struct {
 	atomic_uint_fast64_t base, end;
 } areas[AREAS];
 static atomic_uint area_count;
 
 /*
- * The program's handlers, each with a handler of ours before it.  A program that puts back what it
- * found, or calls that, means the handler that it had then, and not the one that it put in between.
+ * The program's handlers, each with a separate handler of the library before it. A program that
+ * restores or calls the handler that it found before means the one it had at that time, not one
+ * that it has installed since.
  */
 static struct sigaction actions[ACTIONS];
 static atomic_uint action_count;
 
-/* The handler. */
+/* Handler. */
 
 static enum gpc_page_access
 fault_get_access(const void *context)
@@ -49,7 +50,7 @@ fault_get_access(const void *context)
 #endif
 }
 
-/* Nobody can jump to such pages: that would be tried for ever. */
+/* Jumps to such pages cannot be served: they would be retried forever. */
 static bool
 fault_is_jump(const void *context)
 {
@@ -93,8 +94,8 @@ action_is_default(const struct sigaction *action)
 	       (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
 }
 
-/* The instruction is tried again and the process ends, with a core of where it was; what was sent
- * by somebody is sent once more. */
+/* Returning retries the instruction, and the process terminates with a core dump of the faulting
+ * state; a signal that was sent by a process is raised again. */
 static void
 process_terminate(const siginfo_t *info)
 {
@@ -105,7 +106,7 @@ process_terminate(const siginfo_t *info)
 		(void)raise(SIGSEGV);
 }
 
-/* As the kernel would call it. */
+/* Calls the program's handler as the kernel would. */
 static void
 action_call(struct sigaction *action, int number, siginfo_t *info, void *context)
 {
@@ -139,7 +140,7 @@ fault_handle(struct sigaction *action, int number, siginfo_t *info, void *contex
 		action_call(action, number, info, context);
 }
 
-/* One for each place of actions[]. */
+/* One handler per slot of actions[]. */
 #define HANDLER(place)                                                                             \
 	static void handle_##place(int number, siginfo_t *info, void *context)                     \
 	{                                                                                          \
@@ -158,7 +159,7 @@ static void (*const handlers[ACTIONS])(int, siginfo_t *, void *) = {
 	handle_0, handle_1, handle_2, handle_3, handle_4, handle_5, handle_6, handle_7,
 };
 
-/* Having the signal. */
+/* Installation. */
 
 static bool
 action_is_ours(const struct sigaction *action)
@@ -170,7 +171,7 @@ action_is_ours(const struct sigaction *action)
 	return false;
 }
 
-/* In the rest of a mask the C library leaves what it finds. */
+/* The C library leaves the rest of the mask undefined. */
 static bool
 actions_match(const struct sigaction *a, const struct sigaction *b)
 {
@@ -183,8 +184,8 @@ actions_match(const struct sigaction *a, const struct sigaction *b)
 	return true;
 }
 
-/* The place of the program's handler.  Once all places are taken, the newest handler has the last
- * one. */
+/* Returns the slot of the program's handler. When all slots are in use, the newest handler replaces
+ * the last one. */
 static unsigned int
 action_find_slot(const struct sigaction *found) GP_LOCKED(lock)
 {
@@ -201,9 +202,9 @@ action_find_slot(const struct sigaction *found) GP_LOCKED(lock)
 	return count;
 }
 
-/* On the stack for signals if that is where the program's is called: who handles an overflow of its
- * stack must be.  Not deferred: a handler of another signal may touch such pages, too, while its
- * thread waits for some. */
+/* Uses the alternate signal stack if the program's handler does, as a program that handles stack
+ * overflows requires. SA_NODEFER, because a handler of another signal may also touch such pages
+ * while its thread waits for one. */
 static int
 handler_install(void) GP_LOCKED(lock)
 {

@@ -22,7 +22,7 @@
 #define SYS_close_range 436
 #endif
 
-/* How many pages that were refused can be restored. */
+/* Maximum number of refused pages that can be restored. */
 #define REFUSED_MAX 16
 
 enum command_kind {
@@ -34,7 +34,7 @@ enum command_kind {
 	COMMAND_WAKE,
 };
 
-/* What the descriptor is needed for. */
+/* An operation on the descriptor. */
 struct command {
 	enum command_kind kind;
 	uint64_t base, size;
@@ -45,12 +45,12 @@ struct command {
 };
 
 static gpc_page_userfault_report *report;
-static int descriptor = -1; /* its number in both tables */
+static int descriptor = -1; /* the same number in both descriptor tables */
 static uint64_t page;
 
 /*
- * An order for the reader: the thread that gives it touches the bell, a page that is registered and
- * not mapped, and so waits for the reader.
+ * Command for the reader: the requesting thread touches the doorbell, a page that is registered but
+ * not mapped, and thereby waits for the reader.
  */
 static pthread_mutex_t command_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct command *_Atomic command_posted;
@@ -59,7 +59,7 @@ static const volatile uint8_t *doorbell;
 static atomic_uint_fast64_t refused[REFUSED_MAX]; /* 0: none */
 static atomic_uint refused_count;
 
-/* 1: it reads; or -errno. */
+/* 1: the reader is running; or -errno. */
 static atomic_int reader_state;
 
 static int
@@ -84,7 +84,7 @@ command_run(const struct command *command)
 	return -EINVAL;
 }
 
-/* The reader. */
+/* Reader. */
 
 static void
 reader_serve_doorbell(void)
@@ -106,7 +106,7 @@ reader_set_state(int state)
 	(void)syscall(SYS_futex, &reader_state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* A table of descriptors that has nothing but ours. */
+/* Creates a descriptor table that contains only this descriptor. */
 static int
 reader_unshare(void)
 {
@@ -188,7 +188,7 @@ gpc_page_userfault_start(gpc_page_userfault_report *reports, bool *in_kernel_p)
 	return r;
 }
 
-/* Orders. */
+/* Commands. */
 
 static int
 command_execute(struct command *command)
@@ -197,13 +197,14 @@ command_execute(struct command *command)
 
 	if (gp_fd_guard_is_marked(descriptor)) {
 		r = command_run(command);
-		/* Closed meanwhile, or another file by now. */
+		/* The descriptor was closed in the meantime, or its number now belongs to another
+		 * file. */
 		if (r != -EBADF && r != -ENOTTY)
 			return r;
 	}
 	(void)pthread_mutex_lock(&command_lock);
 	atomic_store(&command_posted, command);
-	/* Again where the page was still mapped, or a handler of a signal interrupted the wait. */
+	/* Repeats if the page was still mapped, or if a signal handler interrupted the wait. */
 	while (!atomic_load(&command->is_done)) {
 		(void)*doorbell;
 		(void)madvise((void *)(uintptr_t)doorbell, page, MADV_DONTNEED);
@@ -256,7 +257,7 @@ gpc_page_userfault_protect(uint64_t base, uint64_t size, bool is_writable)
 	return command_execute(&command);
 }
 
-/* Refusals. */
+/* Refused pages. */
 
 static void
 page_set(uint64_t address, int protection)

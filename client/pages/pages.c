@@ -35,7 +35,7 @@ state_to_rights(enum gpc_page_state state)
 	}
 }
 
-/* What some block of the range may have at most. */
+/* Returns the maximum rights that any block of the range has. */
 static enum gpc_page_rights
 pages_get_max_rights(const struct gpc_pages *pages)
 {
@@ -50,7 +50,7 @@ blocks_set_rights(const struct gpc_pages *pages, uint64_t block, uint64_t count,
 				   gpc_block_length(pages, block, count), from, to);
 }
 
-/* The blocks are among those that are looked at when all is given. */
+/* Includes the blocks in the interval that is scanned by a flush. */
 static void
 pages_widen_open(struct gpc_pages *pages, uint64_t block, uint64_t count)
 {
@@ -81,7 +81,7 @@ blocks_set_states(struct gpc_pages *pages, uint64_t block, uint64_t count,
 		pages_widen_open(pages, block, count);
 }
 
-/* Giving. */
+/* Flushing. */
 
 static bool
 pages_push(const struct gpc_pages *pages, uint64_t offset, uint64_t size)
@@ -90,7 +90,7 @@ pages_push(const struct gpc_pages *pages, uint64_t offset, uint64_t size)
 				  pages->memory.backing + offset);
 }
 
-/* Of blocks that were writable and are not any more. */
+/* Sends blocks that were writable and no longer are. */
 static bool
 blocks_push(const struct gpc_pages *pages, uint64_t block, uint64_t count,
 	    enum gpc_page_state state)
@@ -109,8 +109,8 @@ blocks_push(const struct gpc_pages *pages, uint64_t block, uint64_t count,
 	return pushed;
 }
 
-/* A process may have only so many pieces of memory that are protected differently: then all ranges
- * become one piece each. */
+/* The number of a process's mappings with different protections is limited: when the limit is
+ * reached, each range is reduced to one mapping by flushing all blocks. */
 static bool
 ranges_close_all(void) GP_LOCKED(lock)
 {
@@ -137,8 +137,8 @@ ranges_close_all(void) GP_LOCKED(lock)
 
 enum block_filter {
 	FILTER_ALL,
-	FILTER_PLAIN, /* all but those that are GPC_BLOCK_DIRECT */
-	FILTER_DIRECT /* those */
+	FILTER_PLAIN, /* all except those with GPC_BLOCK_DIRECT */
+	FILTER_DIRECT /* those only */
 };
 
 static bool
@@ -154,8 +154,8 @@ block_passes_filter(const struct gpc_pages *pages, uint64_t block, enum block_fi
 	       block_is_direct(pages, block) == (block_filter == FILTER_DIRECT);
 }
 
-/* Before a block is sent it is made inaccessible, or readable: what is written here from then on
- * faults, and waits for the lock, so nothing is lost between the two. */
+/* A block is made inaccessible, or readable, before it is sent: later local writes then fault and
+ * wait for the lock, so none is lost in between. */
 static bool
 blocks_flush(struct gpc_pages *pages, uint64_t from, uint64_t end, bool is_written,
 	     enum block_filter block_filter) GP_LOCKED(lock)
@@ -179,7 +179,8 @@ blocks_flush(struct gpc_pages *pages, uint64_t from, uint64_t end, bool is_writt
 						  state_to_rights(next)))
 			return ranges_close_all();
 		flushed &= blocks_push(pages, at, run, state);
-		/* A host function that changes a readable block of its own has it sent again. */
+		/* A readable block that a host function has fetched is sent again if the host
+		 * function changes it. */
 		blocks_set_states(pages, at, run, next,
 				  next == GPC_PAGE_CLEAN && block_is_direct(pages, at));
 	}
@@ -224,7 +225,7 @@ void
 gpc_pages_end(void) GP_UNLOCKS(work_lock)
 {
 	gpc_page_faults_allow();
-	/* An access that was refused may be tried again after the call. */
+	/* A refused access may be retried after the call. */
 	if (gpc_page_userfault_has_refused()) {
 		(void)pthread_mutex_lock(&lock);
 		gpc_page_userfault_restore();
@@ -292,7 +293,7 @@ gpc_pages_flush_direct(void)
 
 /* Fetching. */
 
-/* More at once, the longer they are touched one after the other. */
+/* Sequential accesses increase the number of blocks fetched at once. */
 static uint64_t
 pages_count_to_open(struct gpc_pages *pages, uint64_t block)
 {
@@ -333,8 +334,8 @@ blocks_fetch(const struct gpc_pages *pages, uint64_t block, uint64_t count)
 				   pages->memory.backing + gpc_block_offset(block));
 }
 
-/* A block is here, and the access faulted all the same: another thread was faster, or the kernel
- * has unmapped the page. */
+/* Handles a fault on a local block: another thread was faster, or the kernel has unmapped the
+ * page. */
 static bool
 page_open(struct gpc_pages *pages, uint64_t address) GP_LOCKED(lock)
 {
@@ -343,12 +344,12 @@ page_open(struct gpc_pages *pages, uint64_t address) GP_LOCKED(lock)
 	int r = gpc_page_memory_reopen(&pages->memory, offset & ~(page - 1), page,
 				       state_to_rights(gpc_block_state(pages, block)));
 
-	/* It has been written: as if that had faulted. */
+	/* The page has been written to; handled like a write fault. */
 	return r <= 0 ? r == 0
 		      : blocks_open(pages, block, 1, GPC_PAGE_DIRTY, block_is_direct(pages, block));
 }
 
-/* What is readable already and faults was written. */
+/* A fault on a readable block is a write, unless the access is known to be a read. */
 static bool
 block_serve(struct gpc_pages *pages, uint64_t address, uint64_t block, enum gpc_page_access access,
 	    bool direct) GP_LOCKED(lock)
@@ -387,7 +388,7 @@ pages_find(uint64_t address, uint64_t *block_p) GP_LOCKED(lock)
 	return range->item;
 }
 
-/* Without the lock meanwhile: the work may wait for a thread whose faults are direct.  The owner
+/* Releases the lock while waiting, as the work may wait for a thread with direct faults. The owner
  * outlives its memory. */
 static bool
 pages_await(const struct gpc_pages *pages) GP_LOCKED(lock)
@@ -436,7 +437,8 @@ gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct)
 
 /* Ranges. */
 
-/* Nothing of these blocks is needed.  What will be written to them the kernel tells, if it can. */
+/* Marks the contents of the blocks as undefined. If possible, the kernel will report what is
+ * written to them. */
 static void
 blocks_set_unused(struct gpc_pages *pages, uint64_t block, uint64_t count) GP_LOCKED(lock)
 {
@@ -450,7 +452,7 @@ blocks_set_unused(struct gpc_pages *pages, uint64_t block, uint64_t count) GP_LO
 			gpc_page_memory_drop(&pages->memory, gpc_block_offset(at),
 					     gpc_block_length(pages, at, run));
 	}
-	/* Blocks that cannot be opened open when they are touched. */
+	/* Blocks that cannot be opened now are opened when they are touched. */
 	if (gpc_page_memory_tracks_writes(&pages->memory) &&
 	    blocks_set_rights(pages, block, count, GPC_PAGE_RIGHTS_NONE, GPC_PAGE_RIGHTS_FREE) ==
 		    0) {
@@ -587,10 +589,10 @@ gpc_pages_state(uint64_t address)
 
 /* Forks. */
 
-/* Whether this thread has the lock for a fork. */
+/* whether this thread holds the lock for a fork */
 static __thread bool fork_locked;
 
-/* A signal handler that has interrupted a call must not wait for a lock of that call, nor fetch
+/* A signal handler that has interrupted a call must neither wait for a lock of that call nor fetch
  * pages: its child gets no managed memory. */
 void
 gpc_pages_before_fork(void) GP_LOCK_UNCHECKED

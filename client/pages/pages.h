@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is here and on another side: at one address, in this process a cache of pages that
- * come when they are touched.  docs/managed.md says what that promises.  Knows no CUDA: whose the
- * memory is gives the functions that carry bytes.
+ * Demand-paged local cache of remote memory, mapped at the same address as on the remote side (the
+ * GPU); docs/managed.md describes its guarantees.
  *
- * A range is cut into blocks.  A block is the other side's (inaccessible here), here and there
- * alike (readable), or here alone (writable).  Any thread may call.
- *
- * Work of the other side is given between gpc_pages_begin() and gpc_pages_end(), with what it uses
- * given before.  No thread has a fault served in between, so that what is given stays given until
- * the work is on its way; one of gpc_page_faults_direct is: others may wait for it.
+ * A range is divided into blocks. A block is remote (inaccessible here), identical on both sides
+ * (readable), or local only (writable). This module does not depend on CUDA: the owner of the
+ * memory provides functions that transfer data.
+ * Remote work is posted between gpc_pages_begin() and gpc_pages_end(), after a flush of the memory
+ * that it uses. No other thread's fault is served in between, so that flushed blocks stay flushed
+ * until the work is posted; except those of threads of gpc_page_faults_set_direct(), which other
+ * threads may wait for.
+ * Threads: any.
  */
 #ifndef GPC_PAGES_H
 #define GPC_PAGES_H
@@ -21,44 +22,47 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The smallest thing that is fetched, but for the last one of a range. */
+/* Block size: the smallest unit of fetching, except for the last block of a range. */
 #define GPC_PAGES_BLOCK ((uint64_t)64 << 10)
-/* And the largest. */
+/* The largest unit of fetching. */
 #define GPC_PAGES_RUN_MAX ((uint64_t)16 << 20)
 
 /*
- * false: it cannot be done, and never will.  Addresses are whole pages of one range.  Those that
- * carry bytes return when `from` may change, `to` has the bytes; they take no lock of pages.c's.
+ * Functions of the owner. They return false on a permanent failure. Ranges consist of whole pages
+ * of one memory range. fetch() and push() return when `to` contains the data, or when `from` may
+ * change. None may acquire a lock of pages.c.
  */
 struct gpc_pages_ops {
-	/* Waits for the work of the other side that was given last.  May take long. */
+	/* Waits for the remote work that was posted last; may take long. */
 	bool (*await)(void *owner);
 	bool (*fetch)(void *owner, uint64_t address, uint64_t size, void *to);
-	/* Before all work that is given later. */
+	/* Sends data, ordered before all work that is posted later. */
 	bool (*push)(void *owner, uint64_t address, uint64_t size, const void *from);
 };
 
 /*
- * Addresses that the caller has reserved become such memory, or (destroy) are reserved again.  base
- * is a multiple of the block size (is_known: of the page size), size of the page size.  All of it
- * is the other side's, and nothing is known to be in it (gpc_pages_set_unused) but if is_known.
- * group: whose work may use it. -ENOMEM; -errno: there are no threads or no signals to be had.
+ * Creates such memory at addresses that the caller has reserved; gpc_pages_destroy() leaves them
+ * reserved. base must be a multiple of the block size (if is_known, of the page size), size a
+ * multiple of the page size. All blocks are remote; unless is_known, their contents are undefined
+ * (see gpc_pages_set_unused()). group: identifies the work that may use the memory. Returns
+ * -ENOMEM, or another -errno if threads or the fault mechanism are not available.
  */
 GP_MUST_CHECK int gpc_pages_create(uint64_t base, uint64_t size, bool is_known,
 				   const struct gpc_pages_ops *calls, void *owner,
 				   const void *group);
 void gpc_pages_destroy(uint64_t base);
 
-/* Nothing of what is in [base, base + size) is needed any more: it can be written here without
- * having been fetched.  Of blocks that have more than that nothing is done. */
+/* Declares the contents of [base, base + size) undefined, so that they can be written here without
+ * fetching them. Blocks that are only partly in the range are not affected. */
 void gpc_pages_set_unused(uint64_t base, uint64_t size);
 
-/* From this address on it will be touched here soon: much is fetched at once. */
+/* Announces accesses from this address on, so that more is fetched at once. */
 void gpc_pages_expect(uint64_t address);
 
+/* Number of such memory ranges; use gpc_pages_any(). */
 extern atomic_uint gpc_pages_count;
 
-/* Whether there are any. */
+/* Returns whether such memory exists. */
 static inline bool
 gpc_pages_any(void)
 {
@@ -66,36 +70,39 @@ gpc_pages_any(void)
 				0);
 }
 
-/* Whether there are any in [base, base + size). */
+/* Returns whether any of [base, base + size) is such memory. */
 bool gpc_pages_have(uint64_t base, uint64_t size);
 
+/* Start and end of a critical section in which remote work is posted. The calling thread must not
+ * touch such memory in between. */
 void gpc_pages_begin(void);
 void gpc_pages_end(void);
 
-/* In between: all of the group's that is here goes to the other side; or a part of it, which stays
- * readable here unless the work writes it, with what threads with gpc_page_faults_direct have of
- * it. false: it cannot. */
+/* Send local changes between gpc_pages_begin() and gpc_pages_end(): all memory of the group, which
+ * becomes remote; or a range, which stays readable here unless the work writes to it, including
+ * blocks fetched by threads of gpc_page_faults_set_direct(). Return false on failure. */
 bool gpc_pages_flush(const void *group);
 bool gpc_pages_flush_range(uint64_t base, uint64_t size, bool is_written);
 
-/* Of a thread with gpc_page_faults_direct: what it fetched and changed goes to the other side. */
+/* For a thread of gpc_page_faults_set_direct(): sends the blocks that it has fetched and
+ * changed. */
 void gpc_pages_flush_direct(void);
 
-/* gpc_page_faults_serve. */
+/* Implements gpc_page_faults_serve. */
 bool gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
-/* Around fork().  The child has its own copy of what was here, and of what was on the other side at
- * that moment: no work is awaited. */
+/* Called around fork(). The child gets its own copy of local blocks, and of remote blocks as they
+ * are at that moment, without waiting for work. */
 void gpc_pages_before_fork(void);
 void gpc_pages_after_fork(bool is_child);
 
-/* For tests and messages. */
+/* Block states, for tests and messages. */
 enum gpc_page_state {
-	GPC_PAGE_REMOTE, /* on the other side */
-	GPC_PAGE_UNUSED, /* there, and nothing is in it */
-	GPC_PAGE_CLEAN,  /* readable */
-	GPC_PAGE_FRESH,  /* writable; what was written says the kernel */
-	GPC_PAGE_DIRTY,  /* writable */
+	GPC_PAGE_REMOTE, /* remote */
+	GPC_PAGE_UNUSED, /* remote, with undefined contents */
+	GPC_PAGE_CLEAN,  /* readable here, identical */
+	GPC_PAGE_FRESH,  /* writable here; the kernel reports written parts */
+	GPC_PAGE_DIRTY,  /* writable here; considered written */
 };
 enum gpc_page_state gpc_pages_state(uint64_t address);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One range of pages, as pages.c, which has the list of them and its lock, and page_fork.c share
- * it.  Who calls holds the lock.
+ * State of one range of pages, shared by pages.c, which has the list of ranges, and page_fork.c.
+ *
+ * Threads: guarded by the lock of pages.c, which all callers hold.
  */
 #ifndef GPC_PAGES_STATE_H
 #define GPC_PAGES_STATE_H
@@ -9,25 +10,26 @@
 #include "client/pages/page_memory.h"
 #include "client/pages/pages.h"
 
-/* Of a block's byte: its state; whether it is unused, and of an allocation, so that work may write
- * it; whether the child of a fork gets it; and whether a thread fetched it whose faults are direct.
- */
+/* Bits of a block: its state; whether it is unused and part of an allocation, so that work may
+ * write to it; whether the child of a fork gets it; and whether it was fetched by a thread with
+ * direct faults. */
 #define GPC_BLOCK_STATE 0x0f
 #define GPC_BLOCK_ALLOCATED 0x20
 #define GPC_BLOCK_SAVED 0x40
 #define GPC_BLOCK_DIRECT 0x80
 
+/* A range of pages. */
 struct gpc_pages {
 	struct gpc_page_memory memory;
-	uint64_t count; /* of blocks */
+	uint64_t count; /* number of blocks */
 	const struct gpc_pages_ops *calls;
 	void *owner;
 	const void *group;
-	uint64_t open_from, open_to; /* no other blocks are here */
-	uint64_t unused;             /* how many are GPC_PAGE_UNUSED */
-	uint64_t direct;             /* how many are GPC_BLOCK_DIRECT */
-	uint64_t fresh;              /* how many are GPC_PAGE_FRESH */
-	uint64_t next, run; /* the block behind the last that was opened; how many they were */
+	uint64_t open_from, open_to; /* interval that contains all local blocks */
+	uint64_t unused;             /* number of blocks with GPC_PAGE_UNUSED */
+	uint64_t direct;             /* number of blocks with GPC_BLOCK_DIRECT */
+	uint64_t fresh;              /* number of blocks with GPC_PAGE_FRESH */
+	uint64_t next, run;          /* block after the last ones opened, and number of those */
 	uint8_t blocks[];
 };
 
@@ -49,7 +51,7 @@ gpc_block_offset(uint64_t block)
 	return block * GPC_PAGES_BLOCK;
 }
 
-/* Of blocks, which may be the last ones. */
+/* Returns the size in bytes of consecutive blocks; the last block of a range may be shorter. */
 static inline uint64_t
 gpc_block_length(const struct gpc_pages *pages, uint64_t block, uint64_t count)
 {
@@ -58,7 +60,7 @@ gpc_block_length(const struct gpc_pages *pages, uint64_t block, uint64_t count)
 	return gpc_block_offset(count) < left ? gpc_block_offset(count) : left;
 }
 
-/* How many blocks from this one on, before end, are in the same state. */
+/* Returns the number of blocks from this one on, before end, with the same state. */
 static inline uint64_t
 gpc_block_run(const struct gpc_pages *pages, uint64_t block, uint64_t end)
 {
@@ -69,7 +71,8 @@ gpc_block_run(const struct gpc_pages *pages, uint64_t block, uint64_t end)
 	return at - block;
 }
 
-/* What the child of a fork gets, in front of the fork; in the child; and behind it in both. */
+/* Save what the child of a fork gets, before the fork; restore it in the child; and drop it after
+ * the fork in both processes. */
 void gpc_pages_save(struct gpc_pages *pages);
 void gpc_pages_restore(struct gpc_pages *pages);
 void gpc_pages_drop_saved(struct gpc_pages *pages);

@@ -12,10 +12,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* That go with one question. */
+/* Maximum number of pairs that are prefetched with one query. */
 #define AHEAD_MAX 32
 
-/* Two events, by the numbers of their records, and the question about them. */
+/* Two events, identified by their record numbers, and the query of the time between them. */
 struct pair {
 	struct gpc_event *start, *end;
 	uint64_t started, ended;
@@ -80,7 +80,8 @@ pair_start(struct pair *pair)
 	return gpc_start_cuEventElapsedTime_v2(pair->end->context, &args, &pair->request);
 }
 
-/* The event that its stream recorded next, if it is of this session and done. */
+/* Sets up the pair of this event and the one recorded next. Returns false unless both belong to the
+ * same session and are known to be complete. */
 static bool
 pair_init_next(struct gpc_event *event, struct pair *pair)
 {
@@ -91,7 +92,7 @@ pair_init_next(struct gpc_event *event, struct pair *pair)
 	       gpc_event_is_done(event, &pair->started) && gpc_event_is_done(next, &pair->ended);
 }
 
-/* Those behind the event that the program asks about; how many. */
+/* Starts queries for the events recorded after this one. Returns their number. */
 static size_t
 pairs_start_ahead(struct gpc_event *event, struct pair pairs[AHEAD_MAX])
 {
@@ -109,7 +110,7 @@ pairs_start_ahead(struct gpc_event *event, struct pair pairs[AHEAD_MAX])
 	return count;
 }
 
-/* The answer, of this result. */
+/* Decodes and caches the reply of a query with this result. */
 static CUresult
 pair_finish(struct pair *pair, CUresult result, float *ms)
 {

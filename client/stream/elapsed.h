@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times between events.  Who measures often asks for many of them at the end, one behind the other:
- * so with the first question go those about the events that were recorded next in the stream, each
- * with the one before it.  A program that times a hundred runs waits for a few answers, not for a
- * hundred.  Any thread may call.
+ * Cache and prefetch of elapsed times between events (cuEventElapsedTime).
+ *
+ * Programs that measure often query many pairs of consecutive events at the end. The first query
+ * therefore also fetches the times between the events that were recorded next in the stream, each
+ * with its predecessor: a program that times a hundred runs waits for a few replies instead of a
+ * hundred.
+ * Threads: any.
  */
 #ifndef GPC_ELAPSED_H
 #define GPC_ELAPSED_H
@@ -12,16 +15,17 @@
 
 struct gpc_event;
 
-/* Of an event: what it is between. */
+/* Per-event state. */
 struct gpc_elapsed {
-	_Atomic(void *) next; /* token of the event that its stream recorded next; NULL: none yet */
-	/* The last time that was told up to this event, under a lock of elapsed.c: between records
-	 * with these numbers (event.h); 0: none. */
+	_Atomic(void *) next; /* token of the event that the stream recorded next; NULL: none */
+	/* Last known time that ended at this event, with the record numbers (event.h) of both
+	 * events; 0: none. Guarded by a lock of elapsed.c. */
 	uint64_t started, ended;
 	float ms;
 };
 
-/* The event has been recorded in the stream of this name. */
+/* Called after the event was recorded in the stream with this wire ID: links it to the stream's
+ * previous timed event. */
 void gpc_elapsed_note(struct gpc_event *event, uint32_t stream);
 
 #endif /* GPC_ELAPSED_H */

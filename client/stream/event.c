@@ -36,15 +36,16 @@ gpc_event_id(CUevent hEvent, uint32_t *id_p)
 	return result;
 }
 
-/* A record of an event, as a thread sees it. */
+/* A consistent copy of an event's last record. */
 struct event_record {
-	uint64_t number; /* the event's recorded */
-	uint32_t stream; /* 0: what it is of its stream's work is not known, and given is ... */
-	uint64_t issued; /* ... the last work of any stream behind it */
+	uint64_t number; /* the event's `recorded` */
+	uint32_t stream; /* wire ID of the stream; 0: unknown, and `issued` is ... */
+	uint64_t issued; /* ... the session's last work number at the record */
 };
 
-/* Behind the call: who sees the number and asks, asks about this time.  No two events have one
- * number, so what is found out of one that another thread destroys says nothing of the next. */
+/* Called after the call was posted, so that a thread that sees the number queries this record.
+ * Record numbers are unique, so a result for an event that another thread destroys is never
+ * mistaken for that of its successor. */
 static uint64_t
 event_set_recorded(struct gpc_event *event, uint64_t place)
 {
@@ -58,8 +59,8 @@ event_set_recorded(struct gpc_event *event, uint64_t place)
 	return recorded;
 }
 
-/* Of a record that was posted to this stream when so many had given work to any; 0 where another
- * thread's came between. */
+/* Returns the `place` of a record posted to this stream when the session's last work number was
+ * `before`; 0 if another thread posted work in between. */
 static uint64_t
 event_record_get_place(const struct gpc_session *session, uint32_t stream, uint64_t before)
 {
@@ -128,7 +129,8 @@ event_drop(struct gpc_event *event)
 
 	gpc_watch_drop(&event->watch);
 	result = gpc_post_cuEventDestroy_v2(event->context, &args);
-	/* Only now, or another thread could announce a new event of that place before. */
+	/* Removed only now; otherwise another thread could announce a new event with the same ID
+	 * first. */
 	gpc_handle_remove(&event->handle);
 	return result;
 }
@@ -142,7 +144,7 @@ gpc_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* cuEventCreate: an event between processes cannot keep time. */
+	/* cuEventCreate: an interprocess event requires CU_EVENT_DISABLE_TIMING. */
 	if (!phEvent || (Flags & ~(unsigned int)KNOWN_FLAGS) ||
 	    ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -192,9 +194,9 @@ changes_send(CUstream stream, CUresult result, void *session)
 		(void)gpc_coherence_send(session);
 }
 
-/* Each process replicates host memory that several have to its own session.  So what kernels wrote
- * is in the memory before the event is recorded, and what other processes wrote is replicated
- * before work that comes after a wait. */
+/* Each process replicates shared host memory to its own session. So the writes of kernels are
+ * fetched before the event is recorded, and the writes of other processes are sent before work that
+ * comes after a wait. */
 static CUresult
 changes_post_exchange(const struct gpc_event *event, const struct gpc_context *context,
 		      uint32_t stream, CUstreamCallback callback)
@@ -209,8 +211,8 @@ changes_post_exchange(const struct gpc_event *event, const struct gpc_context *c
 					     : CUDA_SUCCESS;
 }
 
-/* Other processes may be told of it in ways that the daemon does not see: when the call returns,
- * the event is recorded for all. */
+/* Other processes may be notified through channels that the daemon does not see, so the event must
+ * be recorded for all when the call returns. */
 static CUresult
 event_record_and_wait(struct gpc_context *context,
 		      const struct gp_args_cuEventRecordWithFlags *event_record)
@@ -239,7 +241,7 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 		return result;
 	if (flags & ~(unsigned int)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* cuEventRecord: event and stream must be of the same context. */
+	/* cuEventRecord: event and stream must belong to the same context. */
 	if (event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.hEvent = event->handle.id;
@@ -253,12 +255,13 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 		result = gpc_post_cuEventRecordWithFlags(context, &args);
 	if (result == CUDA_SUCCESS && !event_is_interprocess(event))
 		place = event_record_get_place(context->scope.session, args.hStream, before);
-	/* Another process may ask for it. */
+	/* Another process may query the event. */
 	if (result == CUDA_SUCCESS && event_is_interprocess(event))
 		gpc_session_note_visible(context->scope.session);
 	recorded = event_set_recorded(event, place);
 	gpc_elapsed_note(event, args.hStream);
-	/* A program that asks for its events by turns need not wait for any of them. */
+	/* If the program polls its events in turn, the completion watch saves the round trip of the
+	 * next query. */
 	if (place && atomic_load_explicit(&event->queried, memory_order_relaxed))
 		gpc_watch_start(&event->watch, recorded,
 				&(struct gpc_watched){ context, event->handle.id, true });
@@ -281,7 +284,7 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 		result = gpc_event_lookup(hEvent, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Two daemons know nothing of each other: the event is waited for here. */
+	/* Daemons cannot order work among each other, so the client waits for the event. */
 	if (event->context->scope.session != context->scope.session)
 		return gpc_cuEventSynchronize(hEvent);
 	args.hEvent = event->handle.id;
@@ -314,7 +317,7 @@ gpc_event_order(struct gpc_stream *before, struct gpc_stream *after)
 	return result;
 }
 
-/* A context that is named, made known to the daemon. */
+/* Looks up the explicit context and the event, and activates the context on the daemon. */
 static CUresult
 context_enter_event(CUcontext hCtx, CUevent hEvent, struct gpc_context **context_p,
 		    struct gpc_event **event_p)
@@ -364,8 +367,8 @@ gpc_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Two daemons know nothing of each other: the event is waited for here, as one of another
-	 * process is with which host memory is exchanged. */
+	/* Daemons cannot order work among each other, so the client waits for the event; so it does
+	 * for an interprocess event when host memory is exchanged. */
 	if (event->context->scope.session != context->scope.session ||
 	    event_exchanges_memory(event))
 		return gpc_cuEventSynchronize(hEvent);
@@ -374,7 +377,8 @@ gpc_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	return gpc_post_cuCtxWaitEvent(context, &args);
 }
 
-/* Whether it is known to be complete: not of one that others record, too. */
+/* Returns whether the record is known to be complete; never for an event that other processes may
+ * also record. */
 static bool
 event_record_is_done(struct gpc_event *event, const struct event_record *event_record)
 {
@@ -393,7 +397,8 @@ event_record_is_done(struct gpc_event *event, const struct event_record *event_r
 	return true;
 }
 
-/* Whether the last record is known to be complete, and all that its work has changed is here. */
+/* Returns whether the last record is known to be complete and all changes of its work have been
+ * fetched. */
 static bool
 event_is_complete(const struct gpc_event *event)
 {
@@ -412,7 +417,7 @@ gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p)
 	return event_record.number && event_record_is_done(event, &event_record);
 }
 
-/* And so is what its stream was given before. */
+/* Earlier work of the record's stream is done too. */
 static void
 event_record_set_done(struct gpc_event *event, const struct event_record *event_record)
 {
@@ -433,7 +438,7 @@ event_query(const struct gpc_event *event)
 	return gpc_wait_cuEventQuery(event->context, &args);
 }
 
-/* What the work before a record has changed is fetched once. */
+/* Fetches the changes of the work before a record once. */
 static CUresult
 event_after_wait(struct gpc_event *event, const struct event_record *event_record,
 		 struct gpc_coherence_fetch *fetch, CUresult result)
@@ -492,7 +497,7 @@ gpc_event_settle(struct gpc_event *event)
 		       : event_wait(event, &event_record);
 }
 
-/* cuEventQuery, cuEventSynchronize: an event never recorded counts as complete. */
+/* cuEventQuery, cuEventSynchronize: an event that was never recorded counts as complete. */
 CUresult
 gpc_cuEventQuery(CUevent hEvent)
 {

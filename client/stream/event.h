@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of the application.  Any thread may call.  An event is not counted: its memory stays that
- * of an event (client/base/handle.h), and its context is never freed.
+ * CUDA events of the application (CUevent).
+ *
+ * Ownership: events are not reference-counted. The memory of a destroyed event is only ever reused
+ * for another event (client/base/handle.h), and contexts are never freed, so a stale pointer is
+ * safe to read.
+ * Threads: any.
  */
 #ifndef GPC_EVENT_H
 #define GPC_EVENT_H
@@ -17,40 +21,46 @@
 
 struct gpc_stream;
 
+/* An event. */
 struct gpc_event {
 	struct gpc_handle handle;
 	struct gpc_context *context;
 	unsigned int flags;
-	/* The number of the last record, of all events'; 0: none, and it counts as complete. */
+	/* Number of the last record, unique among all events; 0: never recorded, which counts as
+	 * complete. */
 	atomic_uint_fast64_t recorded;
-	/* The stream of that record, and which of the records it is that gave this one work
-	 * (session.h): the name, and 32 bits of the number; 0: not known. */
+	/* Stream of that record (upper 32 bits: wire ID) and the lower 32 bits of its last work
+	 * number before the record (gpc_session_issued(), session.h); 0: unknown. */
 	atomic_uint_fast64_t place;
-	/* The last of the session's records that gave any stream work, behind that record. */
+	/* Last work number of the session at the record, for any stream. */
 	atomic_uint_fast64_t issued;
-	atomic_uint_fast64_t done;    /* that number, when it was complete */
-	atomic_uint_fast64_t fetched; /* and when what that changed of mirrored memory was here */
-	atomic_bool queried; /* whether it is done, and so the next time it is recorded, probably */
+	atomic_uint_fast64_t done;    /* value of `recorded` that is known to be complete */
+	atomic_uint_fast64_t fetched; /* value of `recorded` whose changes of replicated host memory
+					 were fetched */
+	atomic_bool queried; /* the program has queried the event, and will probably query it after
+				the next record */
 	struct gpc_watch *watch;
 	struct gpc_elapsed elapsed;
 };
 
-/* The event behind hEvent, or its name on the wire; CUDA_ERROR_INVALID_HANDLE. */
+/* Looks up the event, or its wire ID. Returns CUDA_ERROR_INVALID_HANDLE if hEvent is not an
+ * event. */
 CUresult gpc_event_lookup(CUevent hEvent, struct gpc_event **event_p);
 CUresult gpc_event_id(CUevent hEvent, uint32_t *id_p);
 
-/* Whether it is known to be complete without asking, as it was recorded with this number. */
+/* Returns whether the event is known to be complete, without querying the daemon. Sets *recorded_p
+ * to the number of its last record. */
 bool gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p);
 
-/* If CUDA has it complete because of a call that synchronized implicitly (sync.h), it is from now
- * on: waits for it. */
+/* Waits for the event if CUDA considers it complete because of an implicit synchronization (sync.h)
+ * that was not yet waited for. Returns the result of the wait, otherwise CUDA_SUCCESS. */
 CUresult gpc_event_settle(struct gpc_event *event);
 
-/* What `behind` is given from now on runs behind what `before` was given so far.  Of another daemon
- * that is waited for. */
+/* Orders all later work of `after` after the work given to `before` so far. Blocks until `before`
+ * is idle if the streams belong to different daemons. */
 CUresult gpc_event_order(struct gpc_stream *before, struct gpc_stream *after);
 
-/* Forgets all events of a context that is being destroyed. */
+/* Invalidates all events of a context that is being destroyed. */
 void gpc_event_drop_context(struct gpc_context *context);
 
 #endif /* GPC_EVENT_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: functions of the application in a stream. */
+/* CUDA driver API: host functions in a stream. */
 #include "client/stream/stream.h"
 #include "client/wire/host_queue.h"
 #include "gpc_calls.h"

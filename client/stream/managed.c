@@ -9,12 +9,12 @@
 
 #include <stdlib.h>
 
-/* The work of one session that may have used managed memory, up to the last; in turns
- * (gpc_pages_begin), as is everything here. */
+/* The last work of each session that may have used managed memory. Guarded by the critical section
+ * of gpc_pages_begin(), like everything here. */
 static struct work {
-	uint64_t issued;           /* gpc_session_issued() behind it; 0: it is done */
-	struct gpc_stream *stream; /* that has all of it; NULL: several have */
-	uint64_t number;           /* the stream's: another one may be in its place */
+	uint64_t issued;           /* gpc_session_issued() after the work; 0: done */
+	struct gpc_stream *stream; /* stream of all of the work; NULL: several */
+	uint64_t number; /* number of that stream, as its memory may be reused for another */
 	struct gpc_context *context;
 } works[GPC_SESSIONS_MAX];
 
@@ -24,7 +24,7 @@ session_get_work(const struct gpc_session *session)
 	return &works[gpc_session_number(session)];
 }
 
-/* The number is looked at last: what is done of another stream says nothing. */
+/* The stream's number is checked last: `done` of another stream would be meaningless. */
 static bool
 stream_is_done_with(struct gpc_stream *stream, uint64_t number, uint64_t issued)
 {
@@ -32,7 +32,7 @@ stream_is_done_with(struct gpc_stream *stream, uint64_t number, uint64_t issued)
 	       __atomic_load_n(&stream->number, __ATOMIC_ACQUIRE) == number;
 }
 
-/* What the program has waited for tells it, where that is all of the work. */
+/* Uses the results of the program's own waits, if these cover all of the work. */
 static bool
 work_is_done(const struct work *work)
 {
@@ -72,7 +72,7 @@ gpc_managed_begin(const struct gpc_session *session)
 	return flush_finish(session, gpc_pages_flush(session));
 }
 
-/* What a copy, a fill or an operation on a word writes, and what it reads. */
+/* The range that a copy, a fill or a memory operation writes, and the range that it reads. */
 struct parts {
 	uint64_t dst, dst_size, src, src_size;
 };
@@ -87,14 +87,14 @@ parts_flush(const struct parts *parts)
 	       (parts->dst_size == 0 || gpc_pages_flush_range(parts->dst, parts->dst_size, true));
 }
 
-/* Parts that are given when their stream reaches them, by a late copy (client/host/late_copy.h)
- * that has no bytes of its own. */
+/* Ranges that are sent when their stream reaches them, by a late copy (client/host/late_copy.h)
+ * without data of its own. */
 struct late_parts {
 	struct gpc_late_copy late;
 	struct parts parts;
 };
 
-/* Without the turn: a thread that has it may wait for the stream. */
+/* Runs outside of the critical section, because a thread inside it may wait for the stream. */
 static CUresult
 late_parts_flush(struct gpc_late_copy *late)
 {

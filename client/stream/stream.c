@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The thread's own default streams, one for each context in which it has used it. */
+/* Per-thread default streams of a thread, one per context in which it has used one. */
 struct thread_stream {
 	struct thread_stream *next;
 	void *token;
-	uint32_t context; /* id of the context it belongs to */
+	uint32_t context; /* wire ID of the context */
 };
 
 static pthread_key_t thread_streams_key;
@@ -31,7 +31,7 @@ token_to_stream(const void *token)
 	return gpc_handle_get(GPC_KIND_STREAM, token);
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if memory is exhausted. */
 static struct gpc_stream *
 stream_create(struct gpc_context *context, unsigned int flags, int priority)
 {
@@ -49,7 +49,7 @@ stream_create(struct gpc_context *context, unsigned int flags, int priority)
 	return stream;
 }
 
-/* The last record that gave this very stream work. */
+/* Returns the number of the last work given to this stream itself. */
 static uint64_t
 stream_get_own_issued(const struct gpc_stream *stream)
 {
@@ -67,7 +67,7 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 	*stream_p = stream_create(context, flags, priority);
 	if (!*stream_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* What its place has had so far was another stream's. */
+	/* Work numbers of the slot so far belong to other streams. */
 	atomic_store(&(*stream_p)->done, stream_get_own_issued(*stream_p));
 	atomic_store(&(*stream_p)->fetched, stream_get_own_issued(*stream_p));
 	atomic_store(&(*stream_p)->implied, stream_get_own_issued(*stream_p));
@@ -96,7 +96,8 @@ stream_drop(struct gpc_stream *stream)
 		gpc_atomic_max(&stream->context->left, issued);
 	result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
 	gpc_watch_drop(&stream->watch);
-	/* Only now, or another thread could announce a new stream of that place before. */
+	/* Removed only now; otherwise another thread could announce a new stream with the same ID
+	 * first. */
 	gpc_handle_remove(&stream->handle);
 	return result;
 }
@@ -123,8 +124,8 @@ thread_streams_key_create(void)
 	(void)pthread_key_create(&thread_streams_key, thread_streams_destroy);
 }
 
-/* Where the thread's default streams are: gpc_enter() has said the primary context of a green one.
- */
+/* Returns the context whose default streams the thread uses: for a green context, gpc_enter()
+ * returns its primary context. */
 static struct gpc_context *
 context_get_green(struct gpc_context *context)
 {
@@ -139,7 +140,7 @@ context_get_per_thread_stream(struct gpc_context *context, struct gpc_stream **s
 	struct thread_stream *entry, **list_p;
 	CUresult result;
 
-	/* cuStreamGetCtx_v2: a green context has none. */
+	/* cuStreamGetCtx_v2: a green context has no per-thread stream. */
 	if (context_get_green(context) != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_once(&thread_streams_once, thread_streams_key_create);
@@ -150,7 +151,7 @@ context_get_per_thread_stream(struct gpc_context *context, struct gpc_stream **s
 		*stream_p = token_to_stream(entry->token);
 		if (*stream_p)
 			return CUDA_SUCCESS;
-		break; /* its context was reset: the place is used again */
+		break; /* the context was reset: the entry is reused */
 	}
 	if (!entry) {
 		entry = calloc(1, sizeof(*entry));
@@ -208,7 +209,8 @@ gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p)
 	return CUDA_SUCCESS;
 }
 
-/* A context went while its work was perhaps under way: of that nothing is ever known. */
+/* A context was destroyed while its work may have been in progress, whose completion can never be
+ * known. */
 static atomic_bool idle_unknown;
 
 static void
@@ -302,7 +304,8 @@ gpc_stream_set_done(struct gpc_stream *stream, uint64_t issued)
 	gpc_atomic_max(&stream->done, issued);
 }
 
-/* The last record that gave it work.  The legacy stream stands for all that wait for it. */
+/* Returns the number of the last work given to the stream. For the legacy stream this includes all
+ * streams that wait for it. */
 static uint64_t
 stream_get_issued(const struct gpc_stream *stream)
 {
@@ -311,7 +314,8 @@ stream_get_issued(const struct gpc_stream *stream)
 	return stream->legacy ? gpc_session_issued(session) : stream_get_own_issued(stream);
 }
 
-/* The last work that is not known to be done, of those that wait for the legacy stream. */
+/* The last work that is not known to be done, among the streams that synchronize with the legacy
+ * stream. */
 struct pending {
 	const struct gpc_stream *legacy;
 	uint64_t issued;
@@ -358,11 +362,12 @@ gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t issued, bo
 	return issued <= atomic_load(&stream->done);
 }
 
-/* Whether streams are done, as far as they have been looked at: a context's, or a session's. */
+/* Result of checking the streams of a context, or of a session. */
 struct all_done {
 	const struct gpc_context *context; /* or NULL */
 	const struct gpc_session *session;
-	bool legacy; /* one was among them; not where there is no memory for a list of them */
+	bool legacy; /* a legacy stream was found; false if there was no memory for the list of
+			streams */
 	bool done, fetched;
 };
 
@@ -374,7 +379,7 @@ all_done_check_stream(void *object, void *arg)
 	const struct gpc_context *context = __atomic_load_n(&stream->context, __ATOMIC_ACQUIRE);
 	uint64_t issued;
 
-	/* Another thread is making it: nothing has been given to it. */
+	/* Another thread is creating the stream: it has no work yet. */
 	if (!context)
 		return;
 	if (all->context ? context != all->context : context->scope.session != all->session)
@@ -393,7 +398,7 @@ gpc_stream_are_all_done(struct gpc_context *context, bool *fetched_p)
 
 	gpc_handle_each(GPC_KIND_STREAM, all_done_check_stream, &all);
 	*fetched_p = all.fetched;
-	/* In this order: a stream that goes meanwhile has left its work here. */
+	/* In this order: a stream destroyed in the meantime has recorded its work in `left`. */
 	return all.legacy && all.done && atomic_load(&context->left) <= atomic_load(&context->done);
 }
 
@@ -417,7 +422,7 @@ gpc_stream_session_is_idle(const struct gpc_session *session)
 	return all.legacy && all.done && !atomic_load(&idle_unknown);
 }
 
-/* Other streams than the non-blocking ones wait for the legacy stream's work, too. */
+/* Other streams than non-blocking ones also wait for the legacy stream's work. */
 bool
 gpc_stream_is_known_idle(const struct gpc_stream *stream)
 {
@@ -432,8 +437,8 @@ gpc_stream_set_fetched(struct gpc_stream *stream, uint64_t issued)
 		atomic_store(&stream->fetched, issued);
 }
 
-/* The answer of a copy that is the stream's last work says that the stream is done; one that failed
- * says nothing of what was before it. */
+/* The reply of a copy that is the stream's last work shows that the stream is done; a failed copy
+ * shows nothing about earlier work. */
 static CUresult
 stream_wait_until_done(struct gpc_stream *stream, uint64_t issued)
 {
@@ -448,7 +453,7 @@ stream_wait_until_done(struct gpc_stream *stream, uint64_t issued)
 	return copied == CUDA_SUCCESS ? result : copied;
 }
 
-/* Whether all that this work has changed of the program's memory is here. */
+/* Returns whether all changes of this work to the program's memory have been fetched. */
 static bool
 stream_is_fetched(const struct gpc_stream *stream, uint64_t issued)
 {
@@ -456,7 +461,7 @@ stream_is_fetched(const struct gpc_stream *stream, uint64_t issued)
 	       issued <= atomic_load(&stream->context->done);
 }
 
-/* What this work has changed is fetched once. */
+/* Fetches the changes of this work once. */
 static CUresult
 stream_after_wait(struct gpc_stream *stream, uint64_t issued, struct gpc_coherence_fetch *fetch,
 		  CUresult result)

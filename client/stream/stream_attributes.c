@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-/* Of all streams: set by one thread, while another one launches. */
+/* Guards the attributes of all streams: one thread may set them while another launches. */
 static pthread_mutex_t attributes_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What can be set, each in its place of struct gpc_stream. */
+/* The attributes that can be set, in the order of struct gpc_stream. */
 static const CUlaunchAttributeID ids[GPC_STREAM_ATTRIBUTES] = {
 	CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW,
 	CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY,
@@ -17,7 +17,7 @@ static const CUlaunchAttributeID ids[GPC_STREAM_ATTRIBUTES] = {
 	CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
 };
 
-/* -1: it is none of them. */
+/* Returns -1 if the ID is none of these. */
 static int
 attribute_find_slot(CUlaunchAttributeID id)
 {
@@ -28,7 +28,7 @@ attribute_find_slot(CUlaunchAttributeID id)
 	return -1;
 }
 
-/* As long as nobody has set it. */
+/* Returns the value before the first set. */
 static CUlaunchAttributeValue
 attribute_get_default(CUlaunchAttributeID id)
 {
@@ -104,7 +104,7 @@ attribute_set(struct gpc_stream *stream, int place, const CUlaunchAttributeValue
 	pthread_mutex_unlock(&attributes_lock);
 }
 
-/* The priority cannot change once the stream is made. */
+/* The priority of an existing stream cannot change. */
 CUresult
 gpc_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
 {
@@ -139,7 +139,7 @@ gpc_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 	return CUDA_SUCCESS;
 }
 
-/* How the host waits is nothing that a launch is told, and neither is a window of nothing. */
+/* The host's wait policy and an empty access window are not passed to a launch. */
 static bool
 attribute_applies_to_launch(CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
 {
@@ -164,7 +164,7 @@ gpc_stream_launch(const struct gpc_stream *stream, const CUlaunchConfig *config,
 {
 	unsigned int count = config->numAttrs;
 
-	/* What makes no sense is the caller's to refuse. */
+	/* Invalid configurations are rejected by the caller. */
 	if ((count > 0 && !config->attrs) || count > GPC_STREAM_LAUNCH_MAX - GPC_STREAM_ATTRIBUTES)
 		return config;
 	launch->config = *config;

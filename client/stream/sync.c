@@ -28,7 +28,7 @@ context_wait(struct gpc_context *context)
 	return gpc_coherence_after_wait(session, fetch, result);
 }
 
-/* All that was given to its streams up to this record. */
+/* Waits for all work given to the context's streams up to this work number. */
 static CUresult
 context_wait_unless_done(struct gpc_context *context, uint64_t issued)
 {
@@ -52,13 +52,13 @@ gpc_sync_context(struct gpc_context *context)
 	bool only = atomic_load(&gpc_contexts_active) == 1;
 	CUresult result;
 
-	/* The primary context's other streams are not waited for. */
+	/* A green context does not wait for the primary context's other streams. */
 	if (context->parent)
 		return context_wait(context);
 	result = context_wait_unless_done(context, issued);
 	if (result == CUDA_SUCCESS)
 		gpc_atomic_max(&context->done, issued);
-	/* No other context has work that freed memory would wait for. */
+	/* No other context has work that freed memory would have to wait for. */
 	if (result == CUDA_SUCCESS && only)
 		gpc_session_work_set_done(context->scope.session, posted);
 	if (result == CUDA_SUCCESS)
@@ -72,8 +72,8 @@ context_is_known_done(const struct gpc_context *context, uint64_t issued)
 	return issued <= atomic_load(&context->done) || issued <= atomic_load(&context->implied);
 }
 
-/* The last work of the session that the program or another process may see, of which so much has
- * been given. */
+/* Returns the last work number of the session whose effects the program or another process may see;
+ * `issued` is the session's last work number. */
 static uint64_t
 session_get_issued_visible(const struct gpc_session *session, uint64_t issued)
 {
@@ -82,7 +82,8 @@ session_get_issued_visible(const struct gpc_session *session, uint64_t issued)
 		       : gpc_session_issued_visible(session);
 }
 
-/* What has failed is for another call to report: this one does what the program wants of it. */
+/* The error of earlier work is left for another call to report, because this call itself
+ * succeeds. */
 static void
 session_defer_error(struct gpc_session *session, CUresult result)
 {
@@ -90,8 +91,8 @@ session_defer_error(struct gpc_session *session, CUresult result)
 		gpc_session_defer(session, result);
 }
 
-/* Work that is given later comes after all that the context was given.  false: a daemon that does
- * not know how. */
+/* Orders later work after all work of the context. Returns false if the daemon does not support
+ * it. */
 static bool
 context_post_barrier(struct gpc_context *context)
 {
@@ -102,7 +103,7 @@ context_post_barrier(struct gpc_context *context)
 	       gpc_post_gpContextBarrier(context, &args) == CUDA_SUCCESS;
 }
 
-/* A CUDA runtime gives back its libraries and contexts in exit(), also while a host function never
+/* A CUDA runtime frees its libraries and contexts in exit(), even while a host function never
  * returns. */
 static atomic_bool exiting;
 
@@ -136,7 +137,7 @@ gpc_sync_implicitly(struct gpc_context *context)
 	session_defer_error(session, result);
 }
 
-/* Not while a host function runs: the call is refused. */
+/* Waiting is not allowed inside a host function; the call itself will be refused. */
 static bool
 thread_may_wait(void)
 {
@@ -152,7 +153,8 @@ gpc_sync_implicitly_current(void)
 		gpc_sync_implicitly(context->parent ? context->parent : context);
 }
 
-/* Of whatever context: nothing has been given that a look at the address could lead to. */
+/* Returns whether nothing is pending in any context, so that the lookup of the address can be
+ * skipped. */
 static bool
 current_context_is_idle(void)
 {

@@ -9,14 +9,15 @@
 
 struct gpc_watch {
 	struct gpc_request request;
-	uint32_t id; /* of the event or stream; the next one in its memory has another */
+	uint32_t
+		id; /* wire ID of the event or stream; a successor in the same memory has another */
 	uint64_t mark;
 	atomic_uint refs;
 };
 
-/* Over all places. */
+/* Guards all slots. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* In a place that is dropped: who still asks begins no watch there. */
+/* Value of a dropped slot: a concurrent query does not start a watch there. */
 static struct gpc_watch dropped;
 static atomic_uint count;
 
@@ -36,7 +37,8 @@ watch_complete(struct gpc_request *request)
 	watch_unref(request->arg);
 }
 
-/* What is not in the place any more, or is not put there: the caller's to give back. */
+/* Stores the watch in the slot unless that is dropped. Returns the watch that the caller must
+ * unref: the previous one, or the new one if it was not stored. */
 static struct gpc_watch *
 watch_exchange(struct gpc_watch **place, struct gpc_watch *watch)
 {
@@ -57,12 +59,12 @@ gpc_watch_drop(struct gpc_watch **place)
 }
 
 enum watched {
-	WATCHED_NOT, /* nobody watches the work up to this mark: ask */
+	WATCHED_NOT, /* no watch for the work up to this mark: query the daemon */
 	WATCHED_PENDING,
 	WATCHED_DONE,
 };
 
-/* Reads what has arrived, without blocking. */
+/* Polls the watch, reading arrived messages without blocking. */
 static enum watched
 watch_poll(struct gpc_watch **place, uint32_t id, uint64_t mark)
 {
@@ -84,7 +86,7 @@ watch_poll(struct gpc_watch **place, uint32_t id, uint64_t mark)
 	return watched;
 }
 
-/* NULL: none is to be begun. */
+/* Returns NULL if no watch is to be started. */
 static struct gpc_watch *
 watch_create(uint64_t mark, const struct gpc_watched *watched)
 {
@@ -105,7 +107,8 @@ watch_create(uint64_t mark, const struct gpc_watched *watched)
 	return watch;
 }
 
-/* result: of starting its request.  The place has it from now on, if nobody has dropped that. */
+/* Called with the result of starting the request. The slot owns the watch from here, unless it was
+ * dropped. */
 static void
 watch_started(struct gpc_watch **place, struct gpc_watch *watch, CUresult result)
 {

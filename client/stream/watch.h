@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Being told when work is done that was not done when somebody asked, or about which somebody will
- * ask: the daemon is given a wait that nobody here waits for, and until its answer comes questions
- * are answered here.
+ * Completion watches: report when a stream or an event completes, so that later queries need no
+ * round trip.
  *
- * A place (of an event or a stream) has one at a time, about the work up to a mark.  A watch is
- * counted, by its place and by its request; any thread may call.  Who asks while another thread
- * drops the place gets an answer about what was there, and leaves nothing behind: a watch is of one
- * name, and a dropped place takes none.
+ * The daemon is sent a wait that no thread here waits for; until its reply arrives, queries are
+ * answered locally with CUDA_ERROR_NOT_READY.
+ * A slot (in an event or a stream) has at most one watch at a time, for the work up to a mark.
+ * Ownership: a watch is reference-counted by its slot and by its request. A watch belongs to one
+ * wire ID, and none is created in a dropped slot, so that a query that races with the drop leaves
+ * nothing behind.
+ * Threads: any.
  */
 #ifndef GPC_WATCH_H
 #define GPC_WATCH_H
@@ -17,28 +19,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* More are not begun: the daemon keeps each. */
+/* Maximum number of watches, as the daemon stores each. */
 #define GPC_WATCHES_MAX 64
 
 struct gpc_watch;
 
-/* An event, or a stream. */
+/* The event or stream to watch. */
 struct gpc_watched {
 	struct gpc_context *context;
 	uint32_t id;
 	bool is_event;
 };
 
-/* Whether its work up to the mark is done, as cuEventQuery and cuStreamQuery answer.  Where it is
- * not, it is watched from then on. */
+/* Returns the result of cuEventQuery or cuStreamQuery for the work up to the mark. If the work is
+ * not done, a watch is started. */
 CUresult gpc_watch_query(struct gpc_watch **place, uint64_t mark,
 			 const struct gpc_watched *watched);
 
-/* Watches the work up to the mark, which has been posted: who asks later need not wait.  Not if too
- * many are watched, or where the wait would have to be kept behind host functions. */
+/* Starts a watch for posted work up to the mark, so that a later query need not wait. Has no effect
+ * if too many watches exist, or if the daemon would have to defer the wait because of host
+ * functions. */
 void gpc_watch_start(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched);
 
-/* The place goes: nothing is watched there until its memory is zeros again. */
+/* Drops the watch of a slot that is being destroyed; no watch is created in it until its memory is
+ * zeroed again. */
 void gpc_watch_drop(struct gpc_watch **place);
 
 #endif /* GPC_WATCH_H */

@@ -14,13 +14,15 @@
 #include <string.h>
 
 #define ALIGNED(size) (((size) + 7) & ~(size_t)7)
-/* Room for the fences of those who wait, and for what others post meanwhile. */
+/* Reserve for the fences of waiting threads, and for calls that other threads post in the
+ * meantime. */
 #define DEFERRED_RESERVE ((uint64_t)1 << 20)
 
 __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
 __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
 
-/* Whoever fetches what the fields are read from needs the lock. */
+/* Encodes into a separate buffer: fetching the memory that the fields are read from needs the send
+ * lock. */
 static CUresult
 call_begin_unlocked(struct gpc_call *call, size_t size)
 {
@@ -58,7 +60,7 @@ gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t nu
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (record_size > GP_CONN_MESSAGE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* There may be no room before a function has been answered, or a store of the host has
+	/* There may be no room until a host function has returned, or until a store of the host has
 	 * released the GPU. */
 	result = gp_call_is_unordered(number) || gpc_call_reads ? gpc_session_status(session)
 								: gpc_receiver_make_room(session);
@@ -83,7 +85,7 @@ scope_get_context_id(const struct gpc_scope *scope)
 	return scope ? __atomic_load_n(&scope->context, __ATOMIC_RELAXED) : 0;
 }
 
-/* Completes the record, which is not yet committed. */
+/* Completes the record's header, before the record is committed. */
 static size_t
 call_finish_record(struct gpc_call *call, uint32_t request, bool bulk)
 {
@@ -119,7 +121,8 @@ call_log(const struct gpc_call *call, uint32_t request, const struct iovec *bulk
 		gp_enc_size(&call->enc), bulk_get_size(bulk, bulk_count));
 }
 
-/* What the record may cost the daemon until the functions before it are done. */
+/* Returns the maximum cost of the record to the daemon until the earlier host functions are
+ * done. */
 static uint64_t
 call_get_deferred_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
@@ -137,30 +140,33 @@ gpc_call_room(uint64_t max_deferred)
 	return (max < GP_DEFERRED_QUEUE_MIN ? GP_DEFERRED_QUEUE_MIN : max) - DEFERRED_RESERVE;
 }
 
-/* What the host stores may be what the daemon waits for, so it is never held back here, either. */
+/* A store of the host may be the value that the daemon waits for, so it is never held back here
+ * either. */
 static bool
 call_is_never_deferred(const struct gpc_call *call)
 {
 	return gpc_call_passes || gp_call_is_unordered(call->number);
 }
 
-/* Whether the daemon reports the cost of what it keeps.  Else only a fence does, and records count
- * only while host functions are not done. */
+/* Returns whether the daemon can report the cost of its deferred queue. Otherwise only a fence
+ * shows it, and records count only while host functions are outstanding. */
 static bool
 session_has_room_query(const struct gpc_session *session)
 {
 	return gpc_facts_have_call(&session->facts, GP_CALL_gpBacklogRoom);
 }
 
-/* A waiting thread has at most one, and may have a lock that the next store of the host needs. */
+/* A waiting thread has at most one such call outstanding, and may own a lock that the next store of
+ * the host needs. */
 static bool
 call_is_of_waiter(uint16_t number)
 {
 	return number == GP_CALL_gpFence || number == GP_CALL_gpHostTakeBehind;
 }
 
-/* The caller must wait: the daemon may have to keep more than it can, after host functions or for
- * streams whose queues are full.  What is larger than all room goes when nothing else is out. */
+/* Returns whether the caller must wait because the daemon may have to defer more than it can, after
+ * host functions or for streams whose queues are full. A call larger than the whole limit is sent
+ * when nothing else is outstanding. */
 static bool
 call_exceeds_room(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
@@ -194,7 +200,7 @@ scope_fence(const struct gpc_scope *scope)
 	return result;
 }
 
-/* Waits until all that was posted is done.  Another call's error stays to be told. */
+/* Waits until all posted calls are done. An error of another call remains to be reported. */
 static CUresult
 call_settle_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
@@ -214,7 +220,7 @@ call_settle_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.loc
 	return result;
 }
 
-/* After an error the daemon keeps nothing. */
+/* After an error the daemon's deferred queue is empty. */
 static void
 room_query_done(struct gpc_request *request)
 {
@@ -234,8 +240,8 @@ room_query_done(struct gpc_request *request)
 	(void)pthread_mutex_unlock(&session->sender.lock);
 }
 
-/* Asks the daemon to report when what it keeps costs at most this, unless a query is outstanding.
- */
+/* Requests a report when the cost of the deferred queue has fallen to at most this value, unless a
+ * request is outstanding. */
 static CUresult
 room_query_start(const struct gpc_scope *scope, struct gpc_session *session, uint64_t most)
 {
@@ -283,8 +289,8 @@ call_await_room(struct gpc_call *call, uint64_t cost) GP_LOCKED(call->session->s
 	return result;
 }
 
-/* The lock is free meanwhile: the daemon keeps only so much, so who has more to send waits for it,
- * as it would for room in a GPU's queue. */
+/* Releases the lock while waiting. The daemon's deferred queue is limited, so a caller with more
+ * data waits for room, as it would for room in a GPU's queue. */
 static CUresult
 call_wait_for_room(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
@@ -310,7 +316,7 @@ call_wait_for_room(struct gpc_call *call, const struct iovec *bulk, int bulk_cou
 	return result;
 }
 
-/* When the record is committed: the daemon counts in this order, too. */
+/* Called when the record is committed, because the daemon counts in this order too. */
 static void
 call_count_deferred(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
@@ -335,7 +341,8 @@ call_count_deferred(struct gpc_call *call, const struct iovec *bulk, int bulk_co
 		room->settled = room->posted;
 }
 
-/* Early enough for the answer to come before the room is used up. */
+/* Returns whether to query now, early enough for the reply to arrive before the limit is
+ * reached. */
 static bool
 session_wants_room_query(const struct gpc_session *session) GP_LOCKED(session->sender.lock)
 {
@@ -371,7 +378,8 @@ gpc_call_waits_done(struct gpc_session *session, uint32_t count)
 	return known;
 }
 
-/* When the record is committed: who sees the number knows that it is on its way. */
+/* Called when the record is committed, so that a thread that sees the number knows that the record
+ * is on its way. */
 static void
 call_count_issued(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
@@ -392,7 +400,7 @@ call_count_issued(const struct gpc_call *call) GP_LOCKED(call->session->sender.l
 		gpc_atomic_max(&issued->seen, number);
 }
 
-/* Commits the record and sees to its sending; releases the lock. */
+/* Commits the record and ensures that it is sent; releases the lock. */
 static CUresult
 call_submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
 	GP_UNLOCKS(call->session->sender.lock)
@@ -403,7 +411,7 @@ call_submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, i
 	call_count_deferred(call, bulk, bulk_count);
 	wants = session_wants_room_query(call->session);
 	call_count_issued(call);
-	/* Only before the first answer does it matter (first_answer.h). */
+	/* Needed only until the first reply (first_answer.h). */
 	if (!atomic_load_explicit(&call->session->receiver.served, memory_order_relaxed) &&
 	    gp_call_is_unbounded(call->number))
 		atomic_store_explicit(&call->session->issued.work, true, memory_order_relaxed);
@@ -421,7 +429,7 @@ call_submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, i
 	return result;
 }
 
-/* What call_begin_unlocked() has left to do; with the lock. */
+/* Copies the fields from the buffer of call_begin_unlocked() into the ring, under the lock. */
 static CUresult
 call_move_into_ring(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
@@ -461,7 +469,7 @@ gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes) GP_LOCK_UNCHECKED
 	return result;
 }
 
-/* What cannot be sent is not committed, so that nothing but this call is lost. */
+/* A call that cannot be sent is not committed, so that only this call is lost. */
 static CUresult
 call_check(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_UNCHECKED
 {
@@ -509,7 +517,7 @@ gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct 
 	request->issued = gpc_session_issued(session) + (call->stream != 0);
 	id = gpc_receiver_expect(session, request);
 	(void)call_submit(call, id, bulk, bulk_count);
-	/* If the session has ended meanwhile, the request is completed like any other. */
+	/* If the session has ended in the meantime, the request is completed like any other. */
 	if (gpc_session_status(session) != CUDA_SUCCESS)
 		gpc_receiver_abort(session);
 	return CUDA_SUCCESS;

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls: the only way from a CUDA function to the wire.
+ * Remote calls: encodes, posts and starts calls to the daemon. Every request of a CUDA function to
+ * the daemon uses this interface.
  *
  * Generated code (gpc_calls.h) offers for each wire call X of codegen/api:
+ *
  *   CUresult gpc_post_X(context, &args[, bulk, bulk_count])              POST calls
  *   CUresult gpc_wait_X(context, &args, &reply[, bulk, bulk_count])      WAIT calls
- *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])    WAIT calls, without
- * waiting with struct gp_args_X and gp_reply_X of protocol's gp_calls.h (no reply argument where
- * nothing comes back).  Any thread may call them; the order of the calls is the order on the wire.
- * A CUresult other than CUDA_SUCCESS is either what the daemon answered or the session's sticky
+ *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])    WAIT calls, asynchronous
+ *
+ * with struct gp_args_X and gp_reply_X of protocol's gp_calls.h (without the reply argument if the
+ * call returns no fields). The order of the calls is the order on the wire.
+ * Threads: any.
+ * Errors: a CUresult other than CUDA_SUCCESS is either the daemon's result or the session's sticky
  * error.
  */
 #ifndef GPC_CALL_H
@@ -27,26 +31,30 @@
 struct gp_conn;
 struct gpc_request;
 
-/* Where a call goes, and in whose name: what the wire knows of a context. */
+/* The session and the wire context ID that a call is issued on. */
 struct gpc_scope {
 	struct gpc_session *session;
-	uint32_t context; /* its name there, read atomically; 0: the daemon does not know it now */
+	uint32_t context; /* wire context ID, atomic; 0: not known to the daemon now */
 };
 
 /*
- * A call that is under way and will be answered.  It lives in the caller's memory until it is
- * complete; the caller sets data, done and arg, and zeroes the rest.  When gpc_start_X fails, none
- * of the functions is called.
+ * A call in flight that expects a reply.
+ *
+ * The caller sets data, before, done, arg and lazy as needed and zeroes the rest. If gpc_start_X
+ * fails, none of the functions is called.
  *
  * data() receives the bulk tails of data notes (gpCopyOut) and must drain them with
- * gp_conn_recv_bulk(); a negative return kills the session.  done() is called once, by whichever
- * thread reads the reply (also when the session is lost), with no lock held; it may free the
- * request unless somebody waits for it, may post and start calls, and must not wait for one.
- * before() is called in front of that, and before anybody sees that the request is complete, with
- * its reply there unless the session is lost; later messages wait for it.
- * Requests with done() are answered though nobody waits; the others are read while somebody does.
- * Nobody is woken for the answer of a lazy one, which has done(): it is read with other answers, or
- * within a second.
+ * gp_conn_recv_bulk(); a negative return value ends the session. done() is called once, by the
+ * thread that reads the reply, also when the session is lost, with no lock held; it may free the
+ * request unless a thread waits for it, may post and start calls, and must not wait for one.
+ * before() is called before done() and before any thread can see that the request is complete; the
+ * reply is already available unless the session is lost, and later messages are not processed until
+ * it returns.
+ *
+ * Replies of requests with done() are read even if no thread waits; replies of other requests are
+ * read only while a thread waits. A lazy request, which must have done(), wakes no thread: its
+ * reply is read along with others, or within a second.
+ * Ownership: the request is in the caller's memory and must stay there until it is complete.
  */
 struct gpc_request {
 	struct gpc_session *session;
@@ -56,26 +64,27 @@ struct gpc_request {
 	bool complete;
 	bool lazy;
 	CUresult result;
-	void *reply; /* malloc'ed copy of the reply's fields; the caller of gpc_start_X frees it */
+	void *reply; /* malloc'ed copy of the reply's fields; freed by the caller of gpc_start_X */
 	size_t reply_size;
 	int (*data)(struct gpc_request *request, struct gp_conn *conn, uint64_t offset,
 		    uint64_t size);
 	void (*before)(struct gpc_request *request);
 	void (*done)(struct gpc_request *request);
 	void *arg;
-	uint64_t issued; /* gpc_session_issued() when it was started, this call included */
+	uint64_t issued; /* gpc_session_issued() at the start, including this call */
 	struct gpc_request *next;
 };
 
 /*
- * Blocks until request is complete; the calling thread reads the connection if nobody else does.
- * What was the result of the call, or, if that was CUDA_SUCCESS, the session's deferred error.
+ * Blocks until the request is complete; the calling thread reads the connection if no other thread
+ * does. Returns the result of the call or, if that is CUDA_SUCCESS, the session's deferred error,
+ * which is cleared.
  */
 CUresult gpc_request_wait(struct gpc_request *request);
 
 /*
- * The same for a call after which this end must know whether it was carried out: its own result.  A
- * deferred error that it would have told is left for another call.
+ * Like gpc_request_wait(), but returns the call's own result, for callers that must know whether
+ * the call itself was executed. A deferred error is left for a later call.
  */
 static inline CUresult
 gpc_request_wait_own(struct gpc_request *request)
@@ -88,55 +97,64 @@ gpc_request_wait_own(struct gpc_request *request)
 	return CUDA_SUCCESS;
 }
 
-/* Reads what has arrived without blocking; whether request is complete. */
+/* Reads, without blocking, the messages that have arrived. Returns whether the request is
+ * complete. */
 bool gpc_request_poll(struct gpc_request *request);
 
-/* The stream of a call that gives all of them work. */
+/* Stream ID of a call that gives work to all streams. */
 #define GPC_ALL_STREAMS UINT32_MAX
 
-/* What the generated functions are made of. */
+/* A call being encoded; used by the generated functions. */
 struct gpc_call {
 	struct gpc_session *session;
 	const struct gpc_scope *scope;
 	struct gp_enc enc;
 	uint16_t number;
-	uint32_t stream;     /* that it gives work to; 0: none; GPC_ALL_STREAMS */
-	void *fields;        /* malloc'ed, while they are not yet in the ring; else NULL */
-	uint64_t lane_bytes; /* that belong to the record and travel on the data lanes */
+	uint32_t stream; /* wire ID of the stream that the call gives work to; 0: none; or
+			    GPC_ALL_STREAMS */
+	void *fields; /* malloc'ed encoding buffer, until the fields are copied into the ring; else
+			 NULL */
+	uint64_t lane_bytes; /* bytes of the call that travel on the data lanes */
 };
 
-/* While the thread's calls go past host functions, as those do in a stream of the library's own,
- * and late copies: the daemon keeps none of them. */
+/* Set while the thread's calls are not ordered after host functions and late copies, such as calls
+ * on a stream of the library's own: the daemon never defers them. */
 extern __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
-/* While the thread reads the connection: its calls wait for no answer. */
+/* Set while the thread reads the connection: its calls must not wait for replies. */
 extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
 
 /*
- * Takes the session's send lock and room for size bytes of fields, to be encoded with call->enc;
- * the lock is released by post or start, and not held after a failure.  Where the fields may lie in
- * memory that has to be fetched first (pages.h), it is these that take the lock.  scope NULL: a
- * call of the first session that acts in no context.  stream: the name of the one that gets work,
- * or 0, or GPC_ALL_STREAMS.
+ * Starts a call: reserves room for `size` bytes of fields, to be encoded with call->enc. scope
+ * NULL: the call is on the first session and in no context. stream: wire ID of the stream that gets
+ * work, 0 or GPC_ALL_STREAMS.
+ *
+ * Acquires the session's send lock, which gpc_call_post() or gpc_call_start() releases; it is not
+ * held after a failure. While managed memory exists (pages.h), encoding may fault on fields that
+ * must be fetched first; the fields are then encoded into a buffer, and gpc_call_lock(),
+ * gpc_call_post() or gpc_call_start() acquires the lock.
  */
 CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
 			size_t size, uint32_t stream);
-/* Takes the lock before the call is posted, and waits for room for it and for lane_bytes, which
- * travel on the data lanes; gpc_call_post() does not wait then.  The fields must be encoded.
- * After a failure the lock is not held. */
+/* Acquires the send lock and waits until there is room for the call and for `lane_bytes` bytes on
+ * the data lanes, so that gpc_call_post() does not wait. The fields must be encoded. The lock is
+ * not held after a failure. */
 CUresult gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes);
+/* Commits the encoded call without a reply (post) or with one (start, see struct gpc_request), and
+ * releases the send lock, also on failure. Waits for room if the daemon may have to defer too much.
+ * bulk is sent after the record; its memory may be reused when the function returns. */
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);
 
-/* How much a session may have outstanding that the daemon may have to keep, in bytes as
- * GP_DEFERRED_QUEUE_COST counts them, if the daemon keeps at most max_deferred (0: it did not say).
- */
+/* Returns the maximum cost, in the bytes of GP_DEFERRED_QUEUE_COST, of the outstanding calls that
+ * the daemon may have to defer. max_deferred is the daemon's own limit; 0: not reported. */
 uint64_t gpc_call_room(uint64_t max_deferred);
 
-/* The daemon did not take a host function: nothing is kept behind it. */
+/* Called when the daemon has refused a host function: no calls are deferred because of it. */
 void gpc_call_function_refused(struct gpc_session *session);
 
-/* By who reads the connection: so many gpStreamWait are over.  false: there were not so many. */
+/* Called by the reader of the connection: `count` gpStreamWait calls are complete. Returns false if
+ * fewer were outstanding. */
 bool gpc_call_waits_done(struct gpc_session *session, uint32_t count);
 
 #endif /* GPC_CALL_H */

@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* A turn of the receiver thread takes half of it, unless the process was stopped. */
+/* A pass of the receiver thread takes half of this, unless the process was stopped. */
 #define CHECK_NS UINT64_C(1000000000)
-/* So many times what a peer may pause inside a message. */
+/* Multiples of the time that a peer may pause within a message. */
 #define STALLS 2
 #define STALLS_OF_COMPILER 10
 
@@ -21,7 +21,8 @@ gpc_first_reply_init(struct gpc_first_reply *first)
 	*first = (struct gpc_first_reply){ .checked_ns = gp_now_ns() };
 }
 
-/* How long the answers that are awaited may take; 0: as long as the GPU's work does. */
+/* Returns the time limit for the outstanding replies; 0: no limit, as they depend on the GPU's
+ * work. */
 static uint64_t
 reply_limit_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
@@ -38,8 +39,8 @@ reply_limit_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock
 	return stalls * UINT64_C(1000000) * gpc_config_timeout_ms();
 }
 
-/* What the control connection has to say before lane 0 says anything is that the session is over.
- */
+/* Before the first message on lane 0, the control connection can only report the end of the
+ * session. */
 static bool
 control_reports_end(struct gpc_session *session)
 {
@@ -63,7 +64,7 @@ gpc_first_reply_check_locked(struct gpc_session *session, struct gpc_first_reply
 
 	if (atomic_load_explicit(&session->receiver.outstanding, memory_order_relaxed) == 0)
 		limit = 0;
-	/* While the process was stopped nobody was waited for. */
+	/* Time during which the process was stopped does not count. */
 	first->waited_ns += passed < 2 * CHECK_NS ? passed : CHECK_NS;
 	first->checked_ns = now;
 	if (limit == 0)

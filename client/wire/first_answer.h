@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wait for the first word of lane 0.  Until then nobody knows that the daemon has the lane:
- * whoever passes connections on may have kept it.  A daemon that misses it ends the session on the
- * control connection; where nobody says anything, the session ends when an answer is owed for too
- * long.  The receiver thread's.
+ * Watchdog for the first reply on lane 0: ends the session if the daemon does not reply in time.
+ *
+ * Until the first message arrives, the client cannot know that the daemon has received the lane,
+ * because a proxy between them may have kept the connection. A daemon that misses the lane ends the
+ * session on the control connection; without any message, the session ends when a reply is overdue.
+ * Threads: used by the receiver thread only.
  */
 #ifndef GPC_FIRST_ANSWER_H
 #define GPC_FIRST_ANSWER_H
 
 #include "client/wire/session_inside.h"
 
+/* State of the watchdog. */
 struct gpc_first_reply {
-	uint64_t checked_ns; /* when it looked last */
-	uint64_t waited_ns;  /* so long was an answer owed */
-	char why[160];       /* LATE: what is so */
+	uint64_t checked_ns; /* time of the last check */
+	uint64_t waited_ns;  /* time for which a reply has been outstanding */
+	char why[160];       /* explanation for GPC_FIRST_REPLY_LATE */
 };
 
+/* Result of a check: whether the session is to end, and why. */
 enum gpc_first_reply_end {
 	GPC_FIRST_REPLY_NONE,
-	GPC_FIRST_REPLY_ENDED, /* the control connection says why the session is over, or is gone */
+	GPC_FIRST_REPLY_ENDED, /* reported on the control connection, or that is closed */
 	GPC_FIRST_REPLY_LATE,
 };
 
+/* Starts the watchdog. */
 void gpc_first_reply_init(struct gpc_first_reply *first);
-/* In each turn until something has come: whether, and how, the session is to end.  Without the lock
- * meanwhile. */
+/* Called periodically until the first message arrives. Returns whether, and how, the session is to
+ * end. Releases the lock temporarily. */
 enum gpc_first_reply_end gpc_first_reply_check_locked(struct gpc_session *session,
 						      struct gpc_first_reply *first)
 	GP_LOCKED(session->receiver.lock);

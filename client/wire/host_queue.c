@@ -16,13 +16,13 @@
 
 struct gpc_host_function {
 	struct gpc_handle handle;
-	struct gpc_host_function *prev, *next; /* of all that are not done */
+	struct gpc_host_function *prev, *next; /* list of all functions that are not done */
 	struct gpc_host_function *due_next;
 	const struct gpc_scope *scope;
 	struct gpc_host_call call;
 	CUresult result;
 	bool is_due;
-	bool local; /* the daemon knows nothing of it */
+	bool local; /* not known to the daemon */
 };
 
 void
@@ -75,7 +75,8 @@ function_run(const struct gpc_host_function *function, CUresult result)
 		call->callback(NULL, result, call->data);
 		return;
 	}
-	/* The streams that others wait for may be waiting for this function. */
+	/* Faults of managed memory inside the function must not wait for streams, as these may wait
+	 * for this function. */
 	gpc_page_faults_set_direct(true);
 	gpc_in_host_function = true;
 	if (call->callback)
@@ -88,7 +89,7 @@ function_run(const struct gpc_host_function *function, CUresult result)
 		gpc_pages_flush_direct();
 }
 
-/* The reader of the connection looks for it under this lock. */
+/* The reader of the connection searches the list under this lock. */
 static void
 function_remove_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
 	GP_LOCKED(functions->lock)
@@ -111,7 +112,7 @@ function_post_done(const struct gpc_host_function *function)
 	return gpc_call_post(&call, NULL, 0);
 }
 
-/* Work after the function finds what the function has written. */
+/* Publishes the function's writes to later work. */
 static void
 session_publish_writes(struct gpc_session *session)
 {
@@ -121,8 +122,8 @@ session_publish_writes(struct gpc_session *session)
 		hooks->after_function(hooks->arg);
 }
 
-/* One that the daemon did not take is not answered.  Another function may have the name when the
- * answer is on its way, not before. */
+/* A function that the daemon refused needs no reply. The ID may be reused by another function once
+ * the reply has been posted, not before. */
 static void
 function_finish(struct gpc_host_function *function)
 {
@@ -153,8 +154,8 @@ runner_get_first(struct gpc_host_functions *functions, const struct gpc_host_run
 	return NULL;
 }
 
-/* After the session's end: the runner's functions, in the order in which they were posted.  The
- * other runner may be inside one of its own. */
+/* Drops the runner's functions after the end of the session, in the order of posting. The other
+ * runner may be inside one of its functions. */
 static void
 runner_drop_all_locked(struct gpc_session *session, const struct gpc_host_runner *runner)
 	GP_LOCKED(session->functions.lock)
@@ -166,7 +167,7 @@ runner_drop_all_locked(struct gpc_session *session, const struct gpc_host_runner
 	while ((function = runner_get_first(functions, runner))) {
 		function_remove_locked(&session->functions, function);
 		(void)pthread_mutex_unlock(&session->functions.lock);
-		/* At the program's exit nobody wants to hear of it. */
+		/* At the program's exit the functions are not called. */
 		if (result != CUDA_ERROR_DEINITIALIZED || function->call.library)
 			function_run(function, function->local ? CUDA_SUCCESS : result);
 		free(function);
@@ -174,7 +175,7 @@ runner_drop_all_locked(struct gpc_session *session, const struct gpc_host_runner
 	}
 }
 
-/* The function sees what kernels before it have written. */
+/* Fetches the writes of earlier kernels, so that the function sees them. */
 static void
 session_fetch_writes(struct gpc_session *session)
 {
@@ -277,8 +278,8 @@ runner_start_locked(struct gpc_session *session, const struct gpc_host_function 
 	return r;
 }
 
-/* Enters it, and sees to it that there is a thread for it.  From then on it may be gone, with the
- * session; id_p: its name. */
+/* Adds the function to the list and ensures that its thread runs. Afterwards the function may be
+ * freed at any time, if the session ends; *id_p is its ID. */
 static CUresult
 function_add(struct gpc_host_function *function, uint32_t *id_p)
 {
@@ -303,7 +304,8 @@ function_add(struct gpc_host_function *function, uint32_t *id_p)
 	return r == -ESHUTDOWN ? gpc_session_status(session) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* It could not be posted; if that ended the session, the thread may have dropped it already. */
+/* Removes a function that could not be posted; if the failure ended the session, the thread may
+ * have dropped it already. */
 static void
 function_cancel(struct gpc_session *session, uint32_t id)
 {
@@ -349,7 +351,7 @@ gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 	}
 	gpc_receiver_expect_note(scope->session);
 	result = function_post(scope, &args);
-	/* Counted behind it: a fence in between does not cover the function. */
+	/* Counted after posting, so that a fence in between does not cover the function. */
 	(void)gpc_session_work_mark(scope->session);
 	if (result != CUDA_SUCCESS) {
 		function_cancel(scope->session, args.function);

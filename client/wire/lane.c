@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session's data lanes: how they are opened, and how they end. */
+/* Opening and closing of a session's data lanes. */
 #include "client/wire/lane.h"
 
 #include "base/clock.h"
@@ -115,7 +115,7 @@ gpc_lane_fail(struct gpc_lane *lane, int r)
 	gpc_session_lost_on(lane->session, lane->conn, name, r);
 }
 
-/* One lane more is there, or cannot be had.  Whether it is there. */
+/* Counts one more lane as connected or failed. Returns whether the lane is usable. */
 static bool
 lane_finish_connect(struct gpc_lane *lane, struct gp_conn *conn)
 {
@@ -158,7 +158,8 @@ lane_connect(struct gpc_lane *lane)
 	lane->pack.mode = GP_PACK_OFF;
 	if (conn && session->facts.features & GP_FEATURE_LZ4 && !gp_conn_get_device(conn))
 		lane->pack.mode = config->compression;
-	/* Without threads for them the session is not what the daemon takes it for. */
+	/* The daemon expects all connected lanes to be served, so the session cannot continue
+	 * without their threads. */
 	if (lane_finish_connect(lane, conn) &&
 	    gpc_thread_start(session, gpc_lane_send_main, lane, "gpupool-laneout") != 0)
 		gpc_session_fail(session, CUDA_ERROR_OUT_OF_MEMORY, "no thread for a data lane");
@@ -186,7 +187,8 @@ config_is_rdma(const struct gpc_lanes_config *config)
 	return strcmp(config->url.scheme, "rdma") == 0;
 }
 
-/* 0: not known, or RDMA, whose lanes and copies are those of a short link. */
+/* Returns 0 if the round-trip time is unknown, and for RDMA, whose number of lanes and copy sizes
+ * are those of a short link. */
 static uint64_t
 session_get_round_trip(const struct gpc_session *session)
 {
@@ -206,7 +208,7 @@ session_get_lane_count(const struct gpc_session *session)
 			      session_get_round_trip(session), config_is_rdma(config));
 }
 
-/* With the lock that only one thread opens them.  All connect at once. */
+/* Called under open_lock, so that only one thread opens the lanes. All lanes connect at once. */
 static void
 lanes_open(struct gpc_session *session)
 {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data lanes: connections of a session besides its lane, which carry the bytes of large copies in
- * chunks (protocol/wire.md, 7).  They are opened by the first copy that is large enough; each has a
- * thread that sends, straight from the application's memory, and one that receives, straight into
- * it.  Any thread may call.
+ * Data lanes: additional connections of a session, which carry the data of large copies in chunks
+ * (protocol/wire.md, 7).
+ *
+ * The lanes are opened by the first copy that is large enough. Each has a thread that sends
+ * directly from the application's memory and one that receives directly into it.
+ * Threads: any.
+ * Errors: a lane that fails ends the session.
  */
 #ifndef GPC_LANE_H
 #define GPC_LANE_H
@@ -18,77 +21,86 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What it takes to open them. */
+/* Parameters for opening the lanes. */
 struct gpc_lanes_config {
 	struct gp_url url;
 	uint8_t ticket[GP_TICKET_SIZE];
-	unsigned int max;              /* lanes of the session, the call stream's included */
-	bool exact;                    /* so many in any case */
-	enum gp_pack_mode compression; /* of what is sent, if the daemon can */
-	uint64_t round_trip_ns;        /* of the link, as far as that is known; 0: it is not */
+	unsigned int max; /* maximum number of lanes of the session, including lane 0 */
+	bool exact;       /* open exactly `max` lanes */
+	enum gp_pack_mode compression; /* compression of outgoing data, if the daemon supports it */
+	uint64_t round_trip_ns;        /* round-trip time of the link; 0: unknown */
 };
 
-/* session.c: sets session->lanes, and at the end, when no thread is left.  0 or -ENOMEM. */
+/* Called by session.c: creates session->lanes, and frees it when no thread is left.
+ * gpc_lanes_init() returns 0 or -ENOMEM. */
 GP_MUST_CHECK int gpc_lanes_init(struct gpc_session *session);
 void gpc_lanes_fini(struct gpc_session *session);
-/* Before the first copy: they may be opened. */
+/* Sets the parameters, before the first copy; until then no lanes are opened. *config is copied. */
 void gpc_lanes_configure(struct gpc_session *session, const struct gpc_lanes_config *config);
-/* Whether all that was given to them is sent before the deadline (gp_now_ns()). */
+/* Waits until all queued data is sent. Returns false if the deadline (gp_now_ns()) passes first. */
 bool gpc_lanes_drain(struct gpc_session *session, uint64_t deadline);
-/* The session is over: nothing more is sent or received, and nobody waits. */
+/* Stops sending and receiving at the end of the session, and wakes all waiting threads. */
 void gpc_lanes_stop(struct gpc_session *session);
-/* In the child of a fork. */
+/* Closes the connections in the child of a fork, without sending anything. */
 void gpc_lanes_abandon(struct gpc_session *session);
 
 /*
- * Whether a copy of this size goes over them.  The first such copy has them opened, all at once,
- * and waits for them.  later: the caller may go on before the bytes are sent.
+ * Returns whether a copy of this size is to use the lanes. The first such copy opens all of them at
+ * once and waits for them. later: the caller may return before the data is sent.
  */
 bool gpc_lanes_open_for_copy(struct gpc_session *session, uint64_t size, bool later);
 
 /*
- * To the device in the order of a stream (its name on the wire), in one record: returns when all
- * but the last few have gone out, if wait is NULL; else *wait counts what gpc_lanes_wait_sent() is
- * to wait for.  CUDA_ERROR_NOT_READY: there are host functions that are not done, the copy is
- * not due (GP_COPY_LATE), and nothing has happened.
+ * Copies to the device, as one record, in the order of the stream with this wire ID.
+ *
+ * Waits while too many copies are unsent, queues the data and posts the record. The memory must
+ * stay valid until the data is sent. Unless wait is NULL, *wait is incremented, and decremented
+ * when the data is sent or the session is over; gpc_lanes_wait_sent() waits until it is 0. Returns
+ * CUDA_ERROR_NOT_READY, without any effect, if host functions are outstanding and flags does not
+ * contain GP_COPY_LATE.
  */
 CUresult gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst,
 			const void *memory, uint64_t size, unsigned int flags, unsigned int *wait);
 CUresult gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wait);
-/* Waits until nothing of this memory, which is about to go, is being sent. */
+/* Waits until no data of this memory, which is about to be freed, is being sent by any session. */
 void gpc_lanes_settle(const void *base, uint64_t size);
 
 /*
- * From the device: what comes for a copy, from its start until its request is complete.
+ * A copy from the device: the destination of incoming chunks, from the start of the copy until its
+ * request is complete.
  *
- * Chunks of two copies to the same memory arrive on different lanes, in any order.  If `ordered` is
- * set, a chunk is stored after all bytes of the copies of the same stream to the chunk's memory
- * whose records were posted before.  The lane reads nothing meanwhile.  This does not deadlock:
- * - The daemon has copies of one stream in the order of their records, gives their chunks to the
- *   lanes in that order, and each lane sends in that order.  So no missing chunk of the earlier
- *   copy is on a lane after the chunk that waits.
- * - An earlier copy that failed lacks bytes until the reader of lane 0 has its reply.  The daemon
- *   sends that reply, and each reply before it, before it gives the waiting chunk to a lane.  So
- *   the chunks for which the reader may have to wait are not after the waiting chunk, either.
- * Copies of different streams have no such order on the lanes, so none waits for the other here.
+ * Chunks of two copies to the same memory arrive on different lanes, in any order. If `ordered` is
+ * set, a chunk is stored after all bytes of earlier copies of the same stream to the chunk's
+ * memory, and the lane reads nothing until then. This does not deadlock:
+ *
+ *   - The daemon has copies of one stream in the order of their records, gives their chunks to the
+ *     lanes in that order, and each lane sends in that order. So no missing chunk of the earlier
+ *     copy is on a lane after the chunk that waits.
+ *   - A failed earlier copy lacks bytes until the reader of lane 0 has its reply. The daemon sends
+ *     that reply, and each reply before it, before it gives the waiting chunk to a lane. So the
+ *     chunks for which the reader may have to wait are not after the waiting chunk, either.
+ *
+ * Copies of different streams have no such order on the lanes, so neither waits for the other here.
+ * Ownership: the caller's memory; linked from gpc_lanes_expect() to gpc_lanes_finish().
  */
 struct gpc_lane_in {
 	struct gpc_lane_in *next;
 	uint32_t copy;
 	uint8_t *memory;
 	uint64_t size, received;
-	unsigned int busy; /* lanes that are writing to the memory, or wait to do so */
-	uint64_t stream;   /* its number (stream.h) */
+	unsigned int busy; /* number of lanes that are writing to the memory, or wait to do so */
+	uint64_t stream;   /* number of the stream (stream.h) */
 	bool ordered;
-	uint64_t posted; /* order of the records; 0: it is not known yet */
-	uint64_t after;  /* waits for copies up to this record */
+	uint64_t posted; /* position in the order of the records; 0: not yet known */
+	uint64_t after;  /* wait for copies up to this position */
 };
 
-/* Names the copy: memory, size, stream and ordered are set. */
+/* Registers the copy and assigns its ID (copy). memory, size, stream and ordered must be set. */
 void gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in);
-/* Its record has been posted. */
+/* Called after the copy's record has been posted. */
 void gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in);
-/* Waits until so many bytes of it are there, or the session is over; then none will come. */
+/* Waits until `sent` bytes of the copy have arrived or the session is over, and unregisters the
+ * copy. No chunk is written to its memory afterwards. */
 void gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t sent);
 
 #endif /* GPC_LANE_H */

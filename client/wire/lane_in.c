@@ -42,7 +42,7 @@ chunk_recv_bytes(struct gpc_lane *lane, const struct gp_chunk *chunk, void *memo
 	return r;
 }
 
-/* Whether an earlier copy to the chunk's memory lacks bytes (lane.h). */
+/* Returns whether an earlier copy to the chunk's memory lacks bytes (lane.h). */
 static bool
 chunk_is_early(const struct gpc_lanes *lanes, const struct gpc_lane_in *in,
 	       const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
@@ -107,7 +107,7 @@ gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in)
 	do
 		in->copy = ++lanes->last_in;
 	while (incoming_find(lanes, in->copy));
-	/* What is known to be posted by now is so before this copy. */
+	/* Copies that are known to be posted now come before this one. */
 	in->after = in->ordered ? lanes->last_posted : 0;
 	in->next = lanes->incoming;
 	lanes->incoming = in;
@@ -137,7 +137,7 @@ gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t s
 	while (*place != in)
 		place = &(*place)->next;
 	*place = in->next;
-	/* Of one that failed chunks may wait for bytes that do not come. */
+	/* After a failed copy, chunks may be waiting for bytes that will not arrive. */
 	if (in->received < in->size)
 		(void)pthread_cond_broadcast(&lanes->changed);
 	(void)pthread_mutex_unlock(&lanes->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies to the device over data lanes: the queue of their chunks, and the threads that send them.
- */
+/* Copies to the device over data lanes: the queue of their chunks, and the threads that send
+ * them. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/error.h"
@@ -15,8 +15,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Copies that are not sent: while the last chunks of one are on their way the lanes begin the next
- * one, and other threads' calls get in between. */
+/* Maximum number of unsent copies: while the last chunks of one are being sent, the lanes can start
+ * the next, and calls of other threads can be interleaved. */
 #define UNSENT_MAX 2
 
 void
@@ -35,7 +35,7 @@ gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 	(void)pthread_cond_broadcast(&lanes->changed);
 }
 
-/* Waits for a chunk to send; false: the session is over. */
+/* Waits for a chunk to send. Returns false if the session is over. */
 static bool
 chunk_pop(struct gpc_lanes *lanes, struct gpc_lane_out **outgoing_p, struct gp_chunk *chunk)
 {
@@ -77,7 +77,7 @@ chunk_finish(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 	(void)pthread_mutex_unlock(&lanes->lock);
 }
 
-/* Into the lane's own room, if that is worth it and there is some. */
+/* Compresses the chunk into the lane's buffer, if that is worthwhile and memory is available. */
 static void
 chunk_pack(struct gpc_lane *lane, struct gp_chunk *chunk, struct iovec *bulk)
 {
@@ -132,8 +132,8 @@ gpc_lane_send_main(void *arg)
 	return NULL;
 }
 
-/* With the sender's lock, so that copies are in the order of their records.  Whether the session is
- * not over. */
+/* Called under the sender's lock, so that the copies are in the order of their records. Returns
+ * false if the session is over. */
 static bool
 outgoing_push(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 {
@@ -200,7 +200,7 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		free(outgoing);
 		return result;
 	}
-	/* From here on this thread has the sender's lock. */
+	/* The sender's lock is held from here. */
 	if (session->functions.unanswered > 0 && !(flags & GP_COPY_LATE))
 		result = CUDA_ERROR_NOT_READY;
 	else if (!outgoing_push(session->lanes, outgoing))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/wire/lane_plan.h"
 
-/* From here on the link's round trip takes longer than anything that threads do for a copy. */
+/* Above this round-trip time, the link takes longer than any work of the threads for a copy. */
 #define LONG_NS 1000000u
-/* One connection has a few MiB under way at most: on a link of 25 Gbit/s it fills this much of the
- * round trip. */
+/* One connection has at most a few MiB in flight, which fills this part of the round trip on a link
+ * of 25 Gbit/s. */
 #define LANE_FILLS_NS 500000u
-/* A network card carries what three bring without a core, and keeps their memory pinned. */
+/* A network card transfers the data of three lanes without using a core, and their memory stays
+ * pinned. */
 #define RDMA_LANES 3
 
 uint64_t
@@ -15,8 +16,8 @@ gpc_lane_copy_min(bool later)
 	return later ? GPC_LANE_COPY_MIN_LATER : GPC_LANE_COPY_MIN;
 }
 
-/* Each lane that is busy all the time keeps a core busy, which shall be half of them at most.  On a
- * long link lanes wait most of the time.  One data lane alone carries no more than lane 0 does. */
+/* Each busy lane occupies a core, and lanes should occupy at most half of the cores. On a long link
+ * lanes wait most of the time. A single data lane would carry no more than lane 0 does. */
 unsigned int
 gpc_lane_count(unsigned int most, unsigned int cores, uint64_t round_trip_ns, bool rdma)
 {

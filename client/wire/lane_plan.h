@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many data lanes suit a session, and which copies go over them.  Numbers only; any thread.
+ * Policy for data lanes: how many a session opens, and which copies use them.
+ *
+ * Threads: any; pure functions.
  */
 #ifndef GPC_LANE_PLAN_H
 #define GPC_LANE_PLAN_H
@@ -8,20 +10,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* With lane 0; more than these are opened only if the user says so. */
+/* Default maximum number of lanes, including lane 0; more are opened only on the user's request. */
 #define GPC_LANES_DEFAULT 8
 /*
- * Copies from this size on: below it one connection is done before the others were of use, and the
- * wake-ups of their threads cost more than they gain.
+ * Minimum size of a copy that uses the lanes. Smaller copies finish on one connection before the
+ * others could help, and waking their threads costs more than it gains.
  */
 #define GPC_LANE_COPY_MIN ((uint64_t)512 << 10)
-/* Where the caller may go on before the bytes are sent, which it sends itself on lane 0. */
+/* The same for copies whose caller may return before the data is sent; on lane 0 the caller would
+ * have to send the data itself. */
 #define GPC_LANE_COPY_MIN_LATER ((uint64_t)256 << 10)
 
-/* round_trip_ns: the shortest that was seen; 0: none yet. */
+/* Returns the minimum size of a copy that uses the lanes. */
 uint64_t gpc_lane_copy_min(bool later);
 
-/* Data lanes: at most so many, lane 0 not counted. */
+/* Returns the number of data lanes to open, not counting lane 0, at most `most`. round_trip_ns is
+ * the shortest round-trip time measured so far; 0: none. */
 unsigned int gpc_lane_count(unsigned int most, unsigned int cores, uint64_t round_trip_ns,
 			    bool rdma);
 

@@ -17,8 +17,8 @@
 struct record {
 	struct gp_header header;
 	const uint8_t *fields;
-	size_t size;      /* of the fields */
-	size_t bulk_size; /* of the message, when this is its last record */
+	size_t size;      /* size of the fields */
+	size_t bulk_size; /* bulk size of the message, if this is its last record */
 };
 
 static int
@@ -27,7 +27,8 @@ lane_fail_malformed(struct gpc_session *session, const char *what)
 	return gp_conn_fail(session->lane, -EPROTO, "malformed %s", what);
 }
 
-/* What the connection has to say about itself stands, else it is the offset or size. */
+/* Returns the connection's own error if there is one; otherwise the offset or the size is
+ * invalid. */
 static int
 request_deliver_data(struct gpc_session *session, struct gpc_request *request, uint64_t offset,
 		     uint64_t size)
@@ -108,7 +109,7 @@ record_handle_error(struct gpc_session *session, const struct record *record)
 	if (!sticky)
 		gpc_log(GPC_LOG_ERROR, "%s: %s failed with error %u", gp_conn_peer(session->lane),
 			gpc_call_name((uint16_t)call), result);
-	/* What it was accepted by before does not hold any more. */
+	/* Results of earlier checks are no longer valid. */
 	if (gp_call_invalidates_checks((uint16_t)call))
 		gpc_session_revise(session);
 	if (sticky)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a message of the daemon means.  For who holds the receiving token (receiver.c).
+ * Parser of the daemon's messages: receives a message and handles its records.
+ *
+ * Threads: called only by the thread that holds the receiving token (receiver.c).
  */
 #ifndef GPC_RECEIVE_H
 #define GPC_RECEIVE_H
@@ -14,12 +16,14 @@ struct gpc_request;
 struct gpc_session;
 
 /*
- * Blocks for the next message and carries out what its records say.  GP_E_EOF: there will be none;
- * a negative errno: the connection is dead, gp_conn_error() says why.
+ * Blocks until the next message arrives and handles its records. Returns 0, GP_E_EOF if the daemon
+ * closed the connection, or a negative error if the connection is unusable; gp_conn_error() then
+ * gives the reason.
  */
 GP_MUST_CHECK int gpc_receive(struct gpc_session *session);
 
-/* receiver.c: the request of that name that waits for an answer, or NULL; and it has come. */
+/* Implemented in receiver.c. gpc_receiver_find() returns the outstanding request with this ID, or
+ * NULL; gpc_receiver_complete() completes it with this result. */
 struct gpc_request *gpc_receiver_find(struct gpc_session *session, uint32_t id);
 void gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request,
 			   CUresult result);

@@ -20,15 +20,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How often the receiver thread looks for lazy answers, and after a sender that may be stuck,
- * because the daemon, too, is stuck sending what nobody here reads. */
+/* Interval at which the receiver thread polls for lazy replies, and for a sender that may be
+ * blocked because the daemon, too, is blocked sending data that no thread here reads. */
 #define WATCH_MS 500
-/* Without a descriptor to poll, the token is held this long at a time. */
+/* Time for which the token is held at a time if there is no descriptor to poll. */
 #define WAIT_MS 1
-/* For so long an answer may be unread that nobody waits for. */
+/* Maximum time that a reply without a waiter may stay unread. */
 #define YIELD_NS 100000
-/* A wait of WATCH_MS that takes so much longer: the process did not run meanwhile.  For so long it
- * is remembered. */
+/* A wait of WATCH_MS that takes this much longer means that the process was suspended; this is
+ * remembered for REMEMBERED_NS. */
 #define SUSPENDED_NS UINT64_C(5000000000)
 #define REMEMBERED_NS UINT64_C(10000000000)
 
@@ -39,7 +39,7 @@ gpc_receiver_init(struct gpc_session *session)
 
 	gp_lock_init_adaptive(&session->receiver.lock);
 	gp_cond_init(&receiver->wanted);
-	/* Without it the receiver finds out a little later. */
+	/* Without this descriptor the receiver thread notices a little later. */
 	gp_stdio_placeholders_open();
 	receiver->wake_fd = gp_fd_move_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	gp_stdio_placeholders_close();
@@ -55,7 +55,7 @@ gpc_receiver_fini(struct gpc_session *session)
 	(void)pthread_mutex_destroy(&session->receiver.lock);
 }
 
-/* For who leaves without reading on: somebody else may. */
+/* Called by a reader that stops reading; wakes the next waiter to read instead. */
 static void
 reader_hand_over_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
@@ -68,7 +68,7 @@ reader_hand_over_locked(struct gpc_session *session) GP_LOCKED(session->receiver
 		(void)pthread_cond_signal(&receiver->waiters->woken);
 	else if (receiver->unattended > 0 && receiver->idle)
 		(void)pthread_cond_signal(&receiver->wanted);
-	/* The descriptor says nothing of what has been read ahead. */
+	/* The descriptor does not become readable for data that has been read ahead. */
 	else if (receiver->polling && gp_conn_pending(session->lane) &&
 		 gp_fd_guard_is_marked(receiver->wake_fd))
 		(void)!write(receiver->wake_fd, &one, sizeof(one));
@@ -84,7 +84,8 @@ request_find_link(struct gpc_receiver *receiver, uint32_t id)
 	return place;
 }
 
-/* With the lock: what comes is read though nobody waits for it. */
+/* Counts a reply or note that is to be read even if no thread waits for it; called with the lock
+ * held. */
 static void
 receiver_attend_locked(struct gpc_receiver *receiver)
 {
@@ -126,7 +127,7 @@ gpc_receiver_expect_note(struct gpc_session *session)
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	receiver_attend_locked(receiver);
 	receiver->notes++;
-	/* The thread may be waiting for others to read. */
+	/* The thread may be waiting while others read. */
 	(void)pthread_cond_signal(&receiver->wanted);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
@@ -172,7 +173,7 @@ gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, 
 	else if (done)
 		receiver->unattended--;
 	for (struct gpc_waiter *waiter = receiver->waiters; waiter; waiter = waiter->next) {
-		/* Those of no request wait for there to be fewer. */
+		/* Waiters without a request wait until fewer requests are outstanding. */
 		if (waiter->request && waiter->request != request)
 			continue;
 		waiter->complete = true;
@@ -180,14 +181,14 @@ gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, 
 		(void)pthread_cond_signal(&waiter->woken);
 	}
 	request->result = result;
-	/* From here on the request is the caller's again, unless it has done(). */
+	/* From here on the caller may free the request, unless it has done(). */
 	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (done)
 		done(request);
 }
 
-/* By the holder of the token. */
+/* Called by the holder of the token. */
 static void
 requests_complete_all(struct gpc_session *session)
 {
@@ -207,8 +208,8 @@ requests_complete_all(struct gpc_session *session)
 	}
 }
 
-/* When nobody reads: reads one message, or, with block false, what has arrived.
- * Returns with the lock and without the token; whether anything came. */
+/* Called while no thread reads: reads one message or, if block is false, only what has arrived.
+ * Returns with the lock held and the token released; returns whether anything was read. */
 static bool
 session_read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver.lock)
 {
@@ -248,7 +249,8 @@ gpc_receiver_abort(struct gpc_session *session)
 
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	(void)pthread_cond_broadcast(&receiver->wanted);
-	/* Who reads was woken by the shutdown of the connection, and does this. */
+	/* A thread that is reading was woken by the shutdown of the connection, and completes the
+	 * requests itself. */
 	if (!receiver->reading) {
 		(void)session_read_locked(session, false);
 		reader_hand_over_locked(session);
@@ -281,14 +283,15 @@ waiter_remove(struct gpc_session *session, struct gpc_waiter *waiter)
 	reader_hand_over_locked(session);
 }
 
-/* What nothing waits for on its way shows how long the link is. */
+/* The shortest time of a wait is the round-trip time of the link, as some replies are not delayed
+ * by anything else. */
 static void
 session_note_round_trip(struct gpc_session *session, const struct gpc_request *request)
 {
 	uint64_t took = gp_now_ns() - request->started_ns;
 	uint64_t least = atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
 
-	/* Of two threads that write at once either may win: another wait comes. */
+	/* If two threads write at once, either value may remain; a later wait corrects it. */
 	if (least == 0 || took < least)
 		atomic_store_explicit(&session->round_trip_ns, took, memory_order_relaxed);
 }
@@ -303,8 +306,8 @@ gpc_request_wait(struct gpc_request *request)
 
 	gpc_guard_block();
 	(void)pthread_mutex_lock(&session->receiver.lock);
-	/* An answer that another thread has read meanwhile was waited for, too, unless the request
-	 * is one that goes on behind the call. */
+	/* A reply that another thread has read in the meantime still counts as a wait, unless the
+	 * request is one that continues after the call. */
 	waits = !request->complete || !request->done;
 	if (waits)
 		gpc_stats_wait_start(request->call);
@@ -376,7 +379,7 @@ gpc_receiver_make_room(struct gpc_session *session)
 	return gpc_session_status(session);
 }
 
-/* Whether the sender has been busy with one message since the last look. */
+/* Returns whether the sender has been sending the same message since the last check. */
 static bool
 sender_is_blocked(struct gpc_session *session, uint64_t *seen_p)
 {
@@ -388,7 +391,7 @@ sender_is_blocked(struct gpc_session *session, uint64_t *seen_p)
 	return blocked;
 }
 
-/* What has come for those who do not wait. */
+/* Reads replies of lazy requests that have arrived. */
 static void
 receiver_poll_lazy_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
@@ -400,7 +403,8 @@ receiver_poll_lazy_locked(struct gpc_session *session) GP_LOCKED(session->receiv
 	reader_hand_over_locked(session);
 }
 
-/* Without the lock, and mostly without the token, while it waits.  Whether there is one. */
+/* Waits for a message without the lock and, if there is a descriptor, without the token. Returns
+ * whether one has arrived. */
 static bool
 session_wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	GP_LOCKED(session->receiver.lock)
@@ -416,7 +420,8 @@ session_wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 		receiver->polling = true;
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (fd >= 0) {
-		/* The program may have closed it, and opened a file of this number. */
+		/* The program may have closed the descriptor and opened another file with the same
+		 * number. */
 		int wake_fd = gp_fd_guard_is_marked(receiver->wake_fd) ? receiver->wake_fd : -1;
 		struct pollfd pollers[2] = { { .fd = fd, .events = POLLIN },
 					     { .fd = wake_fd, .events = POLLIN } };
@@ -435,8 +440,9 @@ session_wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	return came;
 }
 
-/* Who starts a copy mostly waits for it right away, and reads better alone: the thread leaves it to
- * him for a while, and for as long as copies come one after the other he need not wake it. */
+/* A thread that starts a copy usually waits for it at once; letting it read the reply itself saves
+ * a wakeup. The receiver thread yields for a short time, and while copies follow one another it
+ * need not be woken. */
 static void
 receiver_yield_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
@@ -516,7 +522,7 @@ session_check_silence_locked(struct gpc_session *session) GP_LOCKED(session->rec
 	(void)pthread_mutex_lock(&session->receiver.lock);
 }
 
-/* An idle program has a moment in which it can copy what it shares with the worker. */
+/* While the program is idle, the pages that it shares with the worker can be copied. */
 static void
 receiver_poll_peer_closed_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {

@@ -12,9 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-/* How long after the last message, whoever sent it, the sender looks for more before it sleeps:
- * waking it costs the next caller a system call, some microseconds, which a launch in a loop must
- * not pay each time.  From SPIN_ALONE_NS on it does so while nobody else wants the processor. */
+/* Time for which the sender thread polls for more records after the last message of any thread
+ * before it sleeps: waking it costs the next caller a system call of some microseconds, which a
+ * loop of launches must not pay each time. After SPIN_ALONE_NS it polls only while no other thread
+ * needs the processor. */
 #define SPIN_NS 30000
 #define SPIN_ALONE_NS 10000
 #define BUFFER_ALIGNMENT 64
@@ -75,8 +76,8 @@ gpc_sender_notify_locked(struct gpc_session *session)
 	sender_notify_change(&session->sender);
 }
 
-/* With the token: sends what was gathered, and this bulk behind it.  The buffer to be filled
- * next is empty, for only the holder of the token sends from the other one. */
+/* Called with the token: sends the gathered records, followed by this bulk. The other buffer, which
+ * is filled next, is empty, because only the holder of the token sends from it. */
 static void
 sender_write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(session->sender.lock)
@@ -119,7 +120,7 @@ sender_release_token_locked(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 	}
 }
 
-/* Neither token nor seal is taken. */
+/* Called while neither `writing` nor `sealed` is set. */
 static void
 sender_write_gathered_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock)
 {
@@ -166,7 +167,7 @@ void
 gpc_sender_post_unlock(struct gpc_session *session)
 {
 	struct gpc_sender *sender = &session->sender;
-	/* Who is writing wakes the thread afterwards. */
+	/* A thread that is sending wakes the sender thread afterwards. */
 	bool wake = sender->sleeping && !sender->writing;
 
 	if (wake)
@@ -223,7 +224,7 @@ gpc_sender_main(void *arg)
 {
 	struct gpc_session *session = arg;
 	struct gpc_sender *sender = &session->sender;
-	uint64_t seen = 0; /* messages when it last looked for more */
+	uint64_t seen = 0; /* value of `sent` at the last poll */
 
 	(void)pthread_mutex_lock(&session->sender.lock);
 	while (!gpc_session_is_over(session)) {

@@ -19,10 +19,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A receiver looks this long for a reply before it sleeps, unless somebody else wants the
- * processor: being woken costs a tenth of what a copy of some MiB takes. */
+/* Time for which a receiver polls for a reply before it sleeps, unless another thread needs the
+ * processor: waking it costs a tenth of the time of a copy of some MiB. */
 #define SPIN_USEC 1000
-/* When the lane breaks the supervisor may know why, a little later than we. */
+/* When the lane breaks, the supervisor may report the reason a little later. */
 #define REASON_WAIT_MS 300
 
 static struct gpc_session *sessions[GPC_SESSIONS_MAX];
@@ -88,7 +88,7 @@ session_free(struct gpc_session *session)
 	free(session);
 }
 
-/* The session is over: whoever waits for it finds out. */
+/* Wakes all waiting threads at the end of the session. */
 static void
 session_wake_all(struct gpc_session *session)
 {
@@ -117,7 +117,7 @@ void
 gpc_session_set_hooks(struct gpc_session *session, const struct gpc_session_hooks *hooks)
 {
 	atomic_store(&session->hooks, hooks);
-	/* It may have ended before. */
+	/* The session may have ended before. */
 	if (gpc_session_is_over(session))
 		hooks->over(hooks->arg);
 }
@@ -182,7 +182,7 @@ gpc_session_note_pinned(struct gpc_session *session)
 	atomic_store_explicit(&session->pinned, true, memory_order_relaxed);
 }
 
-/* What may have led to it on this side. */
+/* Formats possible causes on this side. */
 static void
 session_format_causes(const struct gpc_session *session, CUresult result, char *text, size_t size)
 {
@@ -200,14 +200,14 @@ session_format_causes(const struct gpc_session *session, CUresult result, char *
 			       "addresses of cuMemHostGetDevicePointer() (gpupool(7))");
 }
 
-/* Whoever runs the program is to know, unless the program itself is about to close the session. */
+/* Reports the end of the session to the user, unless the program itself is about to close it. */
 static void
 session_end(struct gpc_session *session, CUresult result, const char *why)
 {
 	bool closing = gpc_session_state_get(&session->state) == GPC_SESSION_CLOSING;
 	char more[160];
 
-	/* Below, and from a daemon of before, the code is that of a session that cannot be had. */
+	/* Lower layers, and older daemons, use this code for a session that cannot be opened. */
 	if (result == GPC_ERROR_NO_SESSION)
 		result = GPC_ERROR_LOST;
 	session_format_causes(session, result, more, sizeof(more));
@@ -232,7 +232,7 @@ gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 	session_end(session, result, why);
 }
 
-/* Whether the daemon says why it ends the session, and what. */
+/* Waits for the daemon's reason for ending the session. Returns whether it was reported. */
 static bool
 session_await_reason(struct gpc_session *session, int64_t end, CUresult *result_p, char *text,
 		     size_t size) GP_LOCKED(session->reason_lock)
@@ -267,7 +267,8 @@ gpc_session_lost(struct gpc_session *session, int r)
 	gpc_session_lost_on(session, session->lane, "", r);
 }
 
-/* The worker frees what both ends share, and tells why it has ended, only after that. */
+/* The worker reports why it has ended only after freeing the shared pages, for which it waits until
+ * the lane is closed. */
 static void
 session_leave_shared(struct gpc_session *session) GP_LOCKED(session->reason_lock)
 {
@@ -301,7 +302,7 @@ gpc_session_defer(struct gpc_session *session, CUresult result)
 {
 	int none = CUDA_SUCCESS;
 
-	/* The first one stays: what failed later often failed because of it. */
+	/* The first error is retained, because later ones are often its consequences. */
 	(void)atomic_compare_exchange_strong(&session->deferred, &none, (int)result);
 }
 
@@ -361,7 +362,8 @@ gpc_session_has_host_functions(const struct gpc_session *session)
 {
 	const struct gpc_host_functions *functions = &session->functions;
 
-	/* In this order: what is over meanwhile counts as there. */
+	/* waits is loaded first, so that a wait posted in between counts as a function, which is
+	 * the safe error. */
 	unsigned int waits = atomic_load(&functions->waits);
 
 	return atomic_load(&functions->unanswered) > waits;
@@ -375,7 +377,7 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 
 	(void)gpc_session_state_move(&session->state, GPC_SESSION_CLOSING, CUDA_SUCCESS);
 	sent = gpc_sender_drain(session, deadline) && gpc_lanes_drain(session, deadline);
-	/* Without the log line of gpc_session_fail(): this is as it should be. */
+	/* No log line as in gpc_session_fail(), because this is a regular end. */
 	(void)gpc_session_state_move(&session->state, GPC_SESSION_CLOSED, CUDA_SUCCESS);
 	if (sent)
 		gpc_silence_send_bye(session);
@@ -394,7 +396,7 @@ gpc_session_destroy(struct gpc_session *session)
 {
 	if (!session)
 		return;
-	/* Closing perhaps did not wait for them. */
+	/* gpc_session_close() may have returned without waiting for them. */
 	(void)gpc_threads_wait(session, GP_FOREVER);
 	gp_conn_destroy(session->lane);
 	gp_conn_destroy(session->control);
@@ -405,7 +407,7 @@ void
 gpc_session_abandon(struct gpc_session *session)
 {
 	(void)gpc_session_state_move(&session->state, GPC_SESSION_ABANDONED, CUDA_SUCCESS);
-	/* Not gp_conn_destroy(): what it says to the peer, it would say in the parent's name. */
+	/* gp_conn_destroy() would send messages to the peer in the name of the parent. */
 	gp_conn_abandon(session->lane);
 	if (session->control)
 		gp_conn_abandon(session->control);

@@ -11,7 +11,7 @@ static const unsigned int leads_to[GPC_SESSION_STATE_COUNT] = {
 	[GPC_SESSION_CLOSED] = TO(ABANDONED),
 };
 
-/* What calls answer in the next state. */
+/* Returns the result of calls in the next state. */
 static CUresult
 state_get_result(enum gpc_session_state to, CUresult before, CUresult error)
 {

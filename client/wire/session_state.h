@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The states of a session, and how it gets from one to another.  A session has its state and, once
- * calls fail, what they answer in one word, which any thread may read and move.
+ * State machine of a session.
+ *
+ * One atomic word contains the state and the result of calls in that state.
+ * Threads: any thread may read the word and move the state.
  */
 #ifndef GPC_SESSION_STATE_H
 #define GPC_SESSION_STATE_H
@@ -12,43 +14,44 @@
 
 enum gpc_session_state {
 	/*
-	 * gpc_session_create() makes it; its threads are being started, and nobody else knows it.
-	 * Left for OPEN when they run, for FAILED if the connection is lost before, for CLOSED if
-	 * one cannot be started.
+	 * gpc_session_create() is starting the threads; the session is not yet visible to other
+	 * threads. Next: OPEN when the threads run, FAILED if the connection is lost first, CLOSED
+	 * if a thread cannot be started.
 	 */
 	GPC_SESSION_STARTING,
 	/*
-	 * Calls are sent and answered.  Left for CLOSING by gpc_session_close(), for FAILED by
-	 * gpc_session_fail() and gpc_session_lost().
+	 * Calls are sent and receive replies. Next: CLOSING by gpc_session_close(), FAILED by
+	 * gpc_session_fail() or gpc_session_lost().
 	 */
 	GPC_SESSION_OPEN,
 	/*
-	 * What was posted is being sent, for as long as the deadline allows.  Calls are still
-	 * taken, for those of other threads may be under way.  Left for CLOSED, or for FAILED.
+	 * Posted calls are being sent until the deadline. Calls are still accepted, because other
+	 * threads may be inside one. Next: CLOSED or FAILED.
 	 */
 	GPC_SESSION_CLOSING,
 	/*
-	 * A kernel faulted, or the connection is lost, or the daemon ended the session.  Calls
-	 * answer with that error at once; what was outstanding has been completed with it.  The
-	 * session's threads end.  Left for CLOSED by gpc_session_close().
+	 * A kernel faulted, the connection is lost, or the daemon ended the session. Calls return
+	 * that error at once; outstanding requests have been completed with it. The session's
+	 * threads end. Next: CLOSED by gpc_session_close().
 	 */
 	GPC_SESSION_FAILED,
 	/*
-	 * Its threads have been told to end.  Calls answer CUDA_ERROR_DEINITIALIZED, or the error
-	 * of FAILED.  gpc_session_destroy() may follow when no thread is inside.
+	 * The threads have been requested to end. Calls return CUDA_ERROR_DEINITIALIZED, or the
+	 * error of FAILED. gpc_session_destroy() may follow when no other thread uses the session.
 	 */
 	GPC_SESSION_CLOSED,
 	/*
-	 * In the child of a fork, from any other: the connections are the parent's, and there are
-	 * no threads.  Calls answer CUDA_ERROR_NOT_INITIALIZED.  It is never left.
+	 * The child of a fork, from any other state: the connections belong to the parent, and
+	 * there are no threads. Calls return CUDA_ERROR_NOT_INITIALIZED. Final state.
 	 */
 	GPC_SESSION_ABANDONED,
 	GPC_SESSION_STATE_COUNT
 };
 
 /*
- * Moves to another state; error is what FAILED answers.  false: the state that it is in does not
- * lead there, and nothing has changed.  Of several threads that move to the same one succeeds.
+ * Moves to another state; error is the result of calls in FAILED. Returns false, without any
+ * change, if the current state has no such transition. If several threads move to the same state,
+ * one succeeds.
  */
 bool gpc_session_state_move(atomic_uint *word, enum gpc_session_state to, CUresult error);
 
@@ -61,7 +64,7 @@ gpc_session_state_get(const atomic_uint *word)
 					GPC_SESSION_RESULT_BITS);
 }
 
-/* CUDA_SUCCESS, or what calls answer. */
+/* Returns CUDA_SUCCESS or the error that calls return. */
 static inline CUresult
 gpc_session_state_result(const atomic_uint *word)
 {

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <utlist.h>
 
-/* Copied at a time: for so many bytes the program may store beside the copy. */
+/* Bytes copied at a time; the program may store to this part while it is copied. */
 #define STEP ((size_t)256 << 10)
 
 struct pages {
@@ -35,7 +35,7 @@ gpc_shared_pages_add(const struct gpc_session *session, uint64_t address, size_t
 {
 	struct pages *pages = malloc(sizeof(*pages));
 
-	/* Without memory for it the pages go with the session. */
+	/* If memory is exhausted, the pages are lost with the session. */
 	if (!pages)
 		return;
 	*pages = (struct pages){ .session = session, .address = address, .size = size };
@@ -79,8 +79,8 @@ private_map(size_t size)
 	return own == MAP_FAILED ? NULL : own;
 }
 
-/* The bytes of a word that the program wrote into the shared page after the copy, unless it has
- * written them again since. */
+/* Merges into `at` the bytes of a word that the program wrote into the shared page after the copy,
+ * unless it has written them again since. */
 static void
 word_merge_late_store(uint64_t *at, uint64_t copied, uint64_t late)
 {
@@ -98,8 +98,8 @@ word_merge_late_store(uint64_t *at, uint64_t copied, uint64_t late)
 					      __ATOMIC_RELAXED));
 }
 
-/* at: where the program has the pages; shared: the same ones at another address; own: where the
- * copy is made, which then moves to `at`; copied: room for size bytes. */
+/* at: the program's address of the pages; shared: a second mapping of the same pages; own: where
+ * the copy is made before it is moved to `at`; copied: scratch buffer of `size` bytes. */
 static void
 pages_copy_part(uint8_t *at, const uint8_t *shared, uint8_t *own, uint8_t *copied, size_t size)
 {
@@ -107,7 +107,7 @@ pages_copy_part(uint8_t *at, const uint8_t *shared, uint8_t *own, uint8_t *copie
 	const uint64_t *late = (const uint64_t *)(const void *)shared;
 	const uint64_t *before = (const uint64_t *)(const void *)copied;
 
-	/* Its pages are there when it counts. */
+	/* Touches the pages first, so that the time-critical part does not fault. */
 	memset(own, 0, size);
 	memcpy(copied, shared, size);
 	memcpy(own, copied, size);
@@ -127,7 +127,7 @@ pages_make_private(const struct pages *pages, uint8_t *copied)
 {
 	uint8_t *at = address_to_pointer(pages->address);
 	uint8_t *shared = mremap(at, 0, pages->size, MREMAP_MAYMOVE);
-	/* One mapping, so that its parts are one again where they move to. */
+	/* One mapping, so that the parts merge into one again after they are moved. */
 	uint8_t *own = private_map(pages->size);
 
 	for (size_t done = 0; shared != MAP_FAILED && own && done < pages->size; done += STEP)

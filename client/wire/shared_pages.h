@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages that a session's worker has made and this process has mapped at fixed addresses.  The
- * worker frees them when the session ends, whoever has them mapped.
+ * Registry of memory pages that a session's worker has allocated and this process has mapped at
+ * fixed addresses.
  *
+ * The worker frees the pages when the session ends, even if they are still mapped;
+ * gpc_shared_pages_make_private() replaces them before that happens.
  * Threads: any.
  */
 #ifndef GPC_SHARED_PAGES_H
@@ -14,16 +16,20 @@
 
 struct gpc_session;
 
-/* After the pages were mapped there. */
+/* Registers pages after they were mapped. If memory is exhausted, the pages are not registered and
+ * are lost with the session. */
 void gpc_shared_pages_add(const struct gpc_session *session, uint64_t address, size_t size);
-/* Before others are, or none. */
+/* Unregisters pages before they are unmapped or replaced. */
 void gpc_shared_pages_remove(uint64_t address, size_t size);
+/* Returns whether any pages of the session are registered. */
 bool gpc_shared_pages_exist(const struct gpc_session *session);
 /*
- * The session is lost, the program is not: its pages become this process's own, with what is in
- * them.  The program may read and write them meanwhile: for the 0.1 ms that a part takes it may see
- * what was there before its last store, and no store is lost.  But a byte that it changes and, in
- * that time, changes back may be left changed.
+ * Replaces the session's pages by private copies when the session is lost but the program
+ * continues.
+ *
+ * The program may access the pages during the call: for the 0.1 ms that a part takes it may read
+ * data from before its last store, but no store is lost. A byte that is changed and changed back
+ * within that time may keep the changed value.
  */
 void gpc_shared_pages_make_private(const struct gpc_session *session);
 

@@ -14,7 +14,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* The rest of a message on the control connection: it fits into one packet. */
+/* Timeout for the rest of a message on the control connection; such a message fits into one
+ * packet. */
 #define MESSAGE_MS 1000
 
 static void
@@ -45,7 +46,7 @@ news_store(struct gpc_control_news *news, const Gpupool__ControlMessage *message
 	}
 }
 
-/* false: no message came. */
+/* Returns whether a message was received. */
 static bool
 news_recv(struct gpc_session *session, int timeout_ms)
 {
@@ -94,13 +95,13 @@ gpc_control_news_await(struct gpc_session *session, int64_t end)
 		left = gp_remaining_ms(end);
 		if (news->is_over || news->failed != 0)
 			break;
-		/* For a message that comes byte by byte, too. */
+		/* The deadline also covers a message that arrives byte by byte. */
 		gp_conn_set_deadline(session->control, left > 0 ? (unsigned int)left : 1);
 	} while (news_recv(session, left) && left > 0);
 	return news->is_over;
 }
 
-/* Whether anybody can wait for the daemon. */
+/* Returns whether a thread may be waiting for the daemon. */
 static bool
 session_is_waiting(struct gpc_session *session)
 {
@@ -115,7 +116,7 @@ conn_is_lost(struct gp_conn *conn, unsigned int timeout_ms)
 	return conn && gp_conn_get_unacknowledged_ms(conn) >= timeout_ms;
 }
 
-/* A lane of which nothing is acknowledged: why the session ends. */
+/* Finds a lane without acknowledgments, and formats the reason for the end of the session. */
 static bool
 session_find_lost_lane(struct gpc_session *session, char *text, size_t size)
 {
@@ -141,7 +142,8 @@ session_find_lost_lane(struct gpc_session *session, char *text, size_t size)
 	return lost;
 }
 
-/* Other reasons for its end come on the lanes, too, after what the daemon sent before. */
+/* Only a silent network is reported here: other reasons also arrive on the lanes, after the data
+ * that the daemon sent before. */
 static bool
 session_read_control(struct gpc_session *session, char *text, size_t size)
 {
@@ -176,7 +178,7 @@ session_send_ping(struct gpc_session *session, int64_t now)
 		return;
 	silence->ping++;
 	silence->pinged_ms = now;
-	/* If that fails, reading finds out why. */
+	/* If this fails, reading the connection returns the reason. */
 	(void)!gp_control_send_ping(session->control, silence->ping);
 	atomic_flag_clear(&silence->sending);
 }
@@ -199,19 +201,19 @@ silence_report_end(struct gpc_session *session)
 	gpc_log_always("%s: the daemon answers again", gp_conn_peer(session->lane));
 }
 
-/* The daemon answers, but a lane has stopped in the middle of a message. */
+/* Returns whether a lane has stopped in the middle of a message while the daemon responds. */
 static bool
 lane_is_stalled(const struct gpc_silence *silence, int64_t now)
 {
 	int64_t noticed = atomic_load(&silence->stalled_ms);
 
-	/* A lane that stopped with the daemon goes on a little later. */
+	/* A lane that stopped together with the daemon resumes a little later. */
 	return now - silence->answers_since_ms >= (int64_t)silence->timeout_ms && noticed &&
 	       now - noticed <= 2 * GPC_SILENCE_CHECK_MS &&
 	       atomic_load(&silence->stalled_for_ms) >= silence->timeout_ms;
 }
 
-/* After half of the time a ping is sent; after all of it silence is reported. */
+/* A ping is sent after half of the timeout; silence is reported after all of it. */
 static void
 silence_evaluate(struct gpc_session *session, int64_t now)
 {
@@ -244,7 +246,7 @@ silence_evaluate(struct gpc_session *session, int64_t now)
 	}
 }
 
-/* Whether the session is lost. */
+/* Returns whether the session is lost. */
 static bool
 silence_check(struct gpc_session *session, int64_t now, char *why, size_t size)
 {
@@ -294,7 +296,7 @@ gpc_silence_check(struct gpc_session *session, char *why, size_t size)
 	return lost;
 }
 
-/* For gp_conn_set_stall_callback(). */
+/* Callback of gp_conn_set_stall_callback(). */
 static bool
 lane_note_stalled(void *arg, unsigned int silent_ms)
 {
@@ -309,7 +311,7 @@ lane_note_stalled(void *arg, unsigned int silent_ms)
 	}
 	if (!gpc_silence_check(lane->session, why, sizeof(why)))
 		return true;
-	/* Whichever connection it is: receiving reports this reason. */
+	/* Receiving reports this reason, whichever connection it concerns. */
 	(void)gp_conn_fail(lane->conn, -ETIMEDOUT, "%s", why);
 	return false;
 }
