@@ -316,6 +316,13 @@ call_wait_for_room(struct gpc_call *call, const struct iovec *bulk, int bulk_cou
 	return result;
 }
 
+static void
+host_function_count_done(struct gpc_host_functions *functions)
+{
+	functions->host--;
+	functions->unanswered--;
+}
+
 /* Called when the record is committed, because the daemon counts in this order too. */
 static void
 call_count_deferred(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
@@ -326,12 +333,12 @@ call_count_deferred(struct gpc_call *call, const struct iovec *bulk, int bulk_co
 
 	if (gp_call_awaits_host(call->number))
 		functions->unanswered++;
-	if (call->number == GP_CALL_gpStreamWait) {
-		functions->waits++;
+	if (call->number == GP_CALL_gpStreamWait)
 		gpc_receiver_expect_note(call->session);
-	}
+	else if (gp_call_awaits_host(call->number))
+		functions->host++;
 	if (call->number == GP_CALL_gpHostFunctionDone)
-		functions->unanswered--;
+		host_function_count_done(functions);
 	else if ((functions->unanswered > 0 || session_has_room_query(call->session)) &&
 		 !call_is_never_deferred(call))
 		room->posted += call_get_deferred_cost(call, bulk, bulk_count);
@@ -356,7 +363,7 @@ void
 gpc_call_function_refused(struct gpc_session *session)
 {
 	(void)pthread_mutex_lock(&session->sender.lock);
-	session->functions.unanswered--;
+	host_function_count_done(&session->functions);
 	(void)pthread_mutex_unlock(&session->sender.lock);
 }
 
@@ -367,11 +374,9 @@ gpc_call_waits_done(struct gpc_session *session, uint32_t count)
 	bool known;
 
 	(void)pthread_mutex_lock(&session->sender.lock);
-	known = count <= functions->waits;
-	if (known) {
-		functions->waits -= count;
+	known = count <= functions->unanswered - functions->host;
+	if (known)
 		functions->unanswered -= count;
-	}
 	(void)pthread_mutex_unlock(&session->sender.lock);
 	for (uint32_t i = 0; known && i < count; i++)
 		gpc_receiver_note_received(session);

@@ -360,13 +360,7 @@ gpc_session_is_host_gated(const struct gpc_session *session)
 bool
 gpc_session_has_host_functions(const struct gpc_session *session)
 {
-	const struct gpc_host_functions *functions = &session->functions;
-
-	/* waits is loaded first, so that a wait posted in between counts as a function, which is
-	 * the safe error. */
-	unsigned int waits = atomic_load(&functions->waits);
-
-	return atomic_load(&functions->unanswered) > waits;
+	return atomic_load(&session->functions.host) > 0;
 }
 
 void

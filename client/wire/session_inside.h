@@ -97,7 +97,7 @@ struct gpc_host_functions {
 	/* Guarded by the sender's lock: host functions and stream waits after which the daemon may
 	 * have to defer calls. */
 	atomic_uint unanswered; /* posted but not completed, including streams' waits for values */
-	atomic_uint waits;      /* the waits for values alone */
+	atomic_uint host;       /* the host functions alone */
 };
 
 /* Accounting of the calls that the daemon may have to defer, in the bytes of

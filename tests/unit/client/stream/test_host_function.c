@@ -319,9 +319,9 @@ waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over(void **
 	assert_int_equal(wait_for_word(), CUDA_SUCCESS);
 	assert_true(gpc_session_awaits_host(fixture->session));
 	assert_false(gpc_session_has_host_functions(fixture->session));
-	for (int i = 0; i < PATIENCE_MS && fixture->session->functions.waits == 2; i++)
+	for (int i = 0; i < PATIENCE_MS && fixture->session->functions.unanswered == 2; i++)
 		(void)usleep(1000);
-	assert_int_equal(fixture->session->functions.waits, 1);
+	assert_int_equal(fixture->session->functions.unanswered, 1);
 	assert_true(gpc_session_awaits_host(fixture->session));
 	assert_int_equal(fence(), CUDA_SUCCESS);
 	assert_false(gpc_session_awaits_host(fixture->session));
