@@ -61,6 +61,7 @@ void gpc_tlsf_split(struct gpc_tlsf *tlsf, uint32_t place, uint32_t units);
 /* Returns the used run that contains the unit at place, or GPC_TLSF_NONE if the unit is free or in
  * no region. */
 uint32_t gpc_tlsf_find(const struct gpc_tlsf *tlsf, uint32_t place);
+/* Returns the length in units of the used run that begins at place. */
 uint32_t gpc_tlsf_get_units(const struct gpc_tlsf *tlsf, uint32_t place);
 
 /* Return the two user words of a used run. Both are zero after gpc_tlsf_alloc(). */
@@ -73,6 +74,7 @@ uint64_t *gpc_tlsf_get_user64(const struct gpc_tlsf *tlsf, uint32_t place);
 unsigned int gpc_tlsf_size_class(uint32_t units);
 unsigned int gpc_tlsf_size_class_fitting(uint32_t units);
 
+/* Convert between a place and the numbers of its region and unit. */
 static inline uint32_t
 gpc_tlsf_place(uint32_t region, uint32_t unit)
 {

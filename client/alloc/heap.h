@@ -44,6 +44,7 @@ struct gpc_heap_range {
 GP_MUST_CHECK int gpc_heap_create(uint64_t base, uint64_t size, uint64_t granularity,
 				  uint64_t first_chunk, struct gpc_heap **heap_p);
 void gpc_heap_destroy(struct gpc_heap *heap);
+/* Returns whether address is in the window, whether or not it is allocated. */
 bool gpc_heap_contains(const struct gpc_heap *heap, uint64_t address);
 
 /* Allocates a small block, of 1 to GPC_HEAP_SMALL_MAX bytes, from the chunks of the owner. Errors:

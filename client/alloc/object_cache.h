@@ -47,6 +47,7 @@ struct gpc_object_cache {
 	struct gpc_cached list[GPC_OBJECT_CACHE_MAX]; /* oldest first */
 };
 
+/* Initializes an empty cache. count_bytes: as in the struct; may be NULL. */
 void gpc_object_cache_init(struct gpc_object_cache *cache,
 			   void (*count_bytes)(const struct gpc_cached *cached, uint64_t more));
 /* Adds an object, and drops the oldest of its kind while the kind exceeds its budget. The object

@@ -48,6 +48,7 @@ struct gpc_space_free_list {
 		*lists[2][GPC_TLSF_SIZE_CLASSES]; /* [0]: small level, [1]: large level */
 };
 
+/* Return the size of a run in bytes, and set both of its user words. */
 uint64_t gpc_space_run_size(const struct gpc_space_run *run);
 void gpc_space_run_set_kind(const struct gpc_space_run *run, enum gpc_space_kind kind,
 			    uint32_t slack, uint64_t value);
@@ -67,6 +68,7 @@ struct gpc_space_freed *gpc_free_list_search(struct gpc_space_free_list *free_li
 					     const struct gpc_space_level *level, bool large,
 					     uint32_t units);
 
+/* Append a run to the age list of the space, or remove it from there. */
 void gpc_free_list_age_append(struct gpc_space *space, struct gpc_space_freed *freed);
 void gpc_free_list_age_remove(struct gpc_space *space, struct gpc_space_freed *freed);
 

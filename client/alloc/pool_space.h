@@ -104,9 +104,9 @@ GP_MUST_CHECK int gpc_space_free(struct gpc_space_mapping *mapping, uint64_t add
 bool gpc_space_find(struct gpc_space_mapping *mapping, uint64_t address,
 		    struct gpc_space_block *block);
 
-/* Make freed memory reusable by all streams: what was freed after work up to `done`; or frees up to
- * this number on the stream; or frees up to this number on all streams of the context and in no
- * stream's order. */
+/* Make freed memory reusable by all streams: gpc_space_reap() memory freed after work up to `done`;
+ * reap_stream() frees up to this number on the stream; reap_context() frees up to this number on
+ * all streams of the context and in no stream's order. */
 void gpc_space_reap(struct gpc_space *space, uint64_t done);
 void gpc_space_reap_stream(struct gpc_space *space, uint64_t stream, uint64_t number);
 void gpc_space_reap_context(struct gpc_space *space, const void *context, uint64_t number);

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peer access between contexts (cuCtxEnablePeerAccess). Any thread may call. */
+/*
+ * Peer access between contexts (cuCtxEnablePeerAccess): the list of pairs for which the program has
+ * enabled it.
+ *
+ * Threads: any thread may call.
+ */
 #ifndef GPC_PEER_H
 #define GPC_PEER_H
 

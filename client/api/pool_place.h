@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Location of memory pools: creates and looks up pools of device, host and managed memory. Any
- * thread may call. */
+/*
+ * Location of memory pools: creates and looks up pools of device, host and managed memory.
+ *
+ * Ownership: a pool belongs to the list of pools (client/memory/pool.h).
+ * Threads: any thread may call; the pools lock is held where noted.
+ */
 #ifndef GPC_POOL_PLACE_H
 #define GPC_POOL_PLACE_H
 

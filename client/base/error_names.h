@@ -12,6 +12,7 @@
 
 #include <cuda.h>
 
+/* Returns the identifier of the error, for example "CUDA_ERROR_INVALID_VALUE". */
 CUresult gpc_error_name(CUresult error, const char **name_p);
 
 /* The texts are those of NVIDIA's driver, because programs print and compare them. */

@@ -8,8 +8,8 @@
  *     token = lab.token           # paths: absolute, ~/..., or relative to the folder of this file
  *     authority, certificate, key, crl, tenant, gpus, memory, sm, wait
  *
- * Ownership: struct gpc_pools_config is the caller's; the caller calls gpc_pools_config_free(),
- * whatever the functions returned.
+ * Ownership: struct gpc_pools_config is the caller's; the caller calls gpc_pools_config_free() even
+ * after a failure.
  * Threads: any thread may call.
  * Errors: with a buffer `error`, the functions return -1 at the first invalid line, and the text
  * names file and line. With NULL they return 0, skip invalid lines, and store the text for the

@@ -54,6 +54,7 @@ struct gpc_stats {
 	uint64_t bytes_sent, bytes_received;
 };
 
+/* Return the totals since the process started, and print them with all waits and calls. */
 void gpc_stats_get(struct gpc_stats *stats);
 void gpc_stats_print(FILE *file);
 

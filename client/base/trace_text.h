@@ -39,7 +39,7 @@ void gpc_trace_text_span(struct gpc_trace_text *text, struct gpc_trace_track tra
 /* Adds a counter value. member: name of the counted quantity. */
 void gpc_trace_text_count(struct gpc_trace_text *text, struct gpc_trace_track track, uint64_t at_ns,
 			  const char *name, const char *member, uint64_t value);
-/* Names a track. what: process_name, thread_name or process_labels. */
+/* Names a track. The kind of name, `what`, is process_name, thread_name or process_labels. */
 void gpc_trace_text_name(struct gpc_trace_text *text, struct gpc_trace_track track,
 			 const char *what, const char *name);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creation of images; internal to image.c and image_load.c. Until it is loaded, an image belongs to
- * the thread that loads it.
+ * Creation of images; internal to image.c and image_load.c.
+ *
+ * Ownership: the caller owns a created image until a module or library takes it over.
+ * Threads: until it is loaded, an image is used only by the thread that loads it.
  */
 #ifndef GPC_IMAGE_INSIDE_H
 #define GPC_IMAGE_INSIDE_H

@@ -191,7 +191,7 @@ image_load(struct gpc_image *image, struct gpc_context *context, const struct gp
 }
 
 /* Security: a launch copies as many bytes from the program's memory as its parameters have, so
- * their size must come from the program's own image, not from the daemon. The same holds for
+ * their size must come from the program's own image, not from the daemon. The same applies to
  * variables, which programs copy as a whole. */
 static CUresult
 image_check(struct gpc_image *image, const struct gp_image *view,

@@ -29,8 +29,7 @@ bool gpc_image_preload_load(struct gpc_image *image, struct gpc_context *context
 			    CUresult *result_p);
 /* Makes an image available for loading again. It must be loaded, and its variables known. */
 void gpc_image_preload_add(struct gpc_image *image);
-/* Tells the daemon, if it has the image, that the image is unloaded. No kernel handles of it may
- * exist. */
+/* Unloads the image in the daemon, if it exists there. No kernel handles of it may exist. */
 void gpc_image_preload_unload(struct gpc_image *image);
 /* Makes the daemon free all unloaded images for good, when it is out of memory. Returns whether
  * there were any. */

@@ -26,6 +26,7 @@ struct gpc_module {
 	struct gpc_function_list functions; /* CUfunction objects */
 };
 
+/* Returns the module of a handle, or CUDA_ERROR_INVALID_HANDLE. */
 CUresult gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p);
 /* Starts a call on a library, and returns its image once it is loaded. Errors:
  * CUDA_ERROR_INVALID_HANDLE, and those of loading. */
@@ -33,6 +34,7 @@ CUresult gpc_library_enter_image(CUlibrary token, struct gpc_image **image_p);
 
 /* Creates a view of a library's image in a context. Returns NULL if out of memory. */
 struct gpc_module *gpc_module_create_view(struct gpc_image *image, struct gpc_context *context);
+/* Destroys a module and its functions, and unloads its image if the module owns it. */
 void gpc_module_destroy(struct gpc_module *module);
 
 /* Returns the view of the library that owns this image, creating it on first use. Errors:

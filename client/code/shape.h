@@ -51,6 +51,7 @@ struct gpc_kernel_query {
  * be cached. */
 bool gpc_share_watch(struct gpc_context *context);
 
+/* Look up and store a reply in the cache of the image. */
 static inline bool
 gpc_kernel_query_find(struct gpc_image *image, const struct gpc_kernel_query *query,
 		      uint64_t *answer_p)

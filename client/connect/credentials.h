@@ -31,6 +31,7 @@ GP_MUST_CHECK int gpc_credentials_find(const struct gp_url *url,
 				       size_t error_size);
 void gpc_credentials_fini(struct gpc_credentials *credentials);
 
+/* Returns whether any file is set. */
 bool gpc_credentials_any(const struct gpc_credentials *credentials);
 
 /* Formats the source of a file for messages: "GPUPOOL_TLS_KEY" or "key of pool lab". Returns

@@ -30,6 +30,7 @@ struct gpc_session_facts {
 	uint8_t unknown_calls[GP_CALL_BITMAP_SIZE]; /* bit n: the daemon does not support call n */
 };
 
+/* Returns whether the daemon supports this call number. */
 static inline bool
 gpc_facts_have_call(const struct gpc_session_facts *facts, unsigned int call)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Identity of the running program, by which a daemon recognizes a program that it served before and
- * preloads its images. Called by one thread, in cuInit().
+ * preloads its images.
+ *
+ * Threads: one thread, in cuInit().
  */
 #ifndef GPC_PROGRAM_H
 #define GPC_PROGRAM_H

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Token that authenticates this user to a daemon. The file is read anew in each call. Any thread
- * may call.
+ * Token that authenticates this user to a daemon. The file is read anew in each call.
+ *
+ * Ownership: the token is copied to the caller, which erases it after use.
+ * Threads: any thread may call.
  */
 #ifndef GPC_TOKEN_H
 #define GPC_TOKEN_H

@@ -20,6 +20,7 @@ struct gpc_window_range {
 /* Reserves a range. Errors: GP_E_INVALID: something is already mapped there; -ENOMEM: the process's
  * limit for address space is exceeded. */
 GP_MUST_CHECK int gpc_window_reserve(uint64_t base, uint64_t size);
+/* Unreserves a range. */
 void gpc_window_release(uint64_t base, uint64_t size);
 /* Reserves whole pages at a fixed address. Addresses that no process can map are accepted without a
  * reservation. Errors: GP_E_INVALID: something is mapped there, or nothing may be; -ENOMEM,

@@ -11,6 +11,7 @@
  * initialized, in the child of a fork, or while the process exits. */
 extern atomic_int gpc_lifecycle;
 
+/* Returns CUDA_SUCCESS if calls are allowed, otherwise the error to return. */
 static inline CUresult
 gpc_lifecycle_check(void)
 {

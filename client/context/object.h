@@ -43,6 +43,7 @@ CUresult gpc_object_to_wire(struct gpc_context **context_p, enum gpc_kind kind, 
 			    uint32_t *id_p);
 /* Returns the token of the object with this wire ID, or NULL. */
 void *gpc_object_from_wire(enum gpc_kind kind, uint32_t id);
+/* Destroys the objects of a context whose kind is destroyed with the context. */
 void gpc_objects_drop_context(struct gpc_context *context);
 
 /* Starts a call on a handle of this kind. object_p points to a pointer, which receives the object.

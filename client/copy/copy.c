@@ -285,9 +285,9 @@ side_get_managed_span(const struct gpc_copy *copy, const struct gpc_side *side)
 }
 
 /* Sends the managed memory that the copy uses first. If the copy only reads it, other threads may
- * continue during the wait, because what they write here does not reach the device. A synchronous
- * copy from host memory waits for whatever holds up its stream before it blocks work of other
- * threads. */
+ * continue during the wait, because the bytes that they write here do not reach the device. A
+ * synchronous copy from host memory waits for host functions and wait values before its stream,
+ * before it blocks work of other threads. */
 static CUresult
 copy_run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t dst_size,
 		 uint64_t src_size)
@@ -463,8 +463,8 @@ gpc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 
 /* Batched copies */
 
-/* The access order replaces the kind of the memory: what may be read or written after the call is
- * treated as pinned memory, other memory as pageable. */
+/* The access order replaces the kind of the memory: a side that may be accessed after the call is
+ * treated as pinned memory, any other as pageable. */
 static CUresult
 copy_run_ordered(struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder order)
 {

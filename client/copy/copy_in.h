@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies from host memory to the device. Any thread may call. */
+/*
+ * Copies from host memory to the device.
+ *
+ * Threads: any thread may call.
+ */
 #ifndef GPC_COPY_IN_H
 #define GPC_COPY_IN_H
 

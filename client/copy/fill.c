@@ -153,7 +153,7 @@ fill_run(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	if (result != CUDA_SUCCESS)
 		return result;
 	args->stream = stream->handle.id;
-	/* What the program wrote before must not overwrite the fill later, and must be visible to
+	/* Earlier writes of the program must not overwrite the fill later, and must be visible to
 	 * work that the fill releases. */
 	if (found.kind == GPC_ADDRESS_HOST ||
 	    gpc_session_awaits_host(stream->context->scope.session))

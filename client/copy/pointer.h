@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pointer attributes that affect other calls. Any thread may call. */
+/*
+ * Pointer attributes that affect other calls.
+ *
+ * Threads: any thread may call.
+ */
 #ifndef GPC_POINTER_H
 #define GPC_POINTER_H
 

@@ -52,7 +52,8 @@ reference_is_bound(const struct gpc_texture_reference *reference, const struct g
 		      sizeof(reference->description)) == 0;
 }
 
-/* The daemon keeps the array of an object alive as long as the object exists. */
+/* The daemon keeps the array of an object alive as long as the object exists, so the object is
+ * destroyed when it is no longer bound. */
 static void
 reference_drop_object(struct gpc_texture_reference *reference) GP_LOCKED(lock)
 {
