@@ -38,9 +38,9 @@ struct gpc_heap_range {
 	uint64_t base, size;
 };
 
-/* Creates a heap for [base, base + size). base and first_chunk are multiples of the granularity, a
- * power of two from GPC_HEAP_SMALL_MAX to GPC_HEAP_CHUNK_MAX. Errors: GP_E_INVALID, GP_E_RESOURCE,
- * -ENOMEM. */
+/* Creates a heap for [base, base + size). base is a multiple of the granularity, a power of two
+ * from GPC_HEAP_SMALL_MAX to GPC_HEAP_CHUNK_MAX; size is rounded down to it, first_chunk (0:
+ * default) up. Errors: GP_E_INVALID, GP_E_RESOURCE, -ENOMEM. */
 GP_MUST_CHECK int gpc_heap_create(uint64_t base, uint64_t size, uint64_t granularity,
 				  uint64_t first_chunk, struct gpc_heap **heap_p);
 void gpc_heap_destroy(struct gpc_heap *heap);

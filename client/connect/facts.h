@@ -22,7 +22,7 @@ struct gpc_session_facts {
 	uint64_t heap_size;   /* mapped by gpContextCreate */
 	uint64_t max_image_size;
 	uint64_t max_bulk;     /* of bulk data in one call */
-	uint64_t max_deferred; /* of records deferred after host functions; 0: GP_DEFERRED_QUEUE_MAX
+	uint64_t max_deferred; /* of calls deferred after host functions; 0: GP_DEFERRED_QUEUE_MAX
 				*/
 	int driver_version;    /* as cuDriverGetVersion() reports it to the program */
 	uint64_t features;     /* mask of enum gp_feature supported by both ends */
