@@ -6,12 +6,13 @@
 #include <string.h>
 
 #define BITMAP_WORDS (GPC_TLSF_REGION_UNITS / 64)
-/* How many runs are looked at that may be too short. */
+/* Maximum number of runs examined that may be too short. */
 #define SCAN_MAX 32
 
 /*
- * Of the first and the last unit of a run; what lies between is stale.  The last unit says whether
- * the run is free, and then how long: that is how the right neighbour finds its start.
+ * Valid only for the first and the last unit of a run; nodes between them are stale. The last node
+ * stores whether the run is free and its length, by which the right neighbor finds the start of the
+ * run when it merges.
  */
 struct node {
 	uint32_t units : 31;
@@ -29,9 +30,9 @@ _Static_assert(sizeof(struct node) == 16, "a region of 64 MiB has 2 MiB of nodes
 
 struct gpc_tlsf_region {
 	uint32_t units;
-	uint64_t starts[BITMAP_WORDS];       /* units where a run begins */
-	uint64_t summary[BITMAP_WORDS / 64]; /* words of starts that are not zero */
-	struct node nodes[];                 /* untouched pages cost nothing */
+	uint64_t starts[BITMAP_WORDS];       /* one bit per unit: a run begins here */
+	uint64_t summary[BITMAP_WORDS / 64]; /* one bit per word of starts: not zero */
+	struct node nodes[];                 /* untouched pages use no memory */
 };
 
 static struct node *
@@ -40,7 +41,7 @@ node_at(const struct gpc_tlsf *tlsf, uint32_t place)
 	return &tlsf->regions[gpc_tlsf_region(place)]->nodes[gpc_tlsf_unit(place)];
 }
 
-/* Runs of below 8 units have a class each; above, eight classes share a power of two. */
+/* Below 8 units each length is a class of its own; above, eight classes share a power of two. */
 unsigned int
 gpc_tlsf_size_class(uint32_t units)
 {
@@ -52,7 +53,7 @@ gpc_tlsf_size_class(uint32_t units)
 	return (power - 2) * 8 + ((units >> (power - 3)) & 7);
 }
 
-/* The least class all of whose runs have so many units. */
+/* Rounds up, so that every run of the returned class is long enough. */
 unsigned int
 gpc_tlsf_size_class_fitting(uint32_t units)
 {
@@ -249,7 +250,8 @@ gpc_tlsf_alloc(struct gpc_tlsf *tlsf, uint32_t units)
 	class = size_class_find(tlsf, gpc_tlsf_size_class_fitting(units));
 	if (class < GPC_TLSF_SIZE_CLASSES)
 		return run_acquire(tlsf, tlsf->heads[class], units);
-	/* What is left may fit without its whole class doing so, a region's only run for one. */
+	/* A run of the same class as the request may still be long enough, for example the only run
+	 * of a region. */
 	place = tlsf->heads[gpc_tlsf_size_class(units)];
 	for (int i = 0; i < SCAN_MAX && place != GPC_TLSF_NONE; i++) {
 		if (node_at(tlsf, place)->units >= units)
@@ -313,7 +315,7 @@ gpc_tlsf_find(const struct gpc_tlsf *tlsf, uint32_t place)
 		return GPC_TLSF_NONE;
 	bits = region->starts[word] & ~0ull >> (63 - unit % 64);
 	if (!bits) {
-		/* Unit 0 begins a run, so there is a word before this one. */
+		/* A run begins at unit 0, so an earlier word is not zero. */
 		bits = region->summary[group] & ((1ull << (word % 64)) - 1);
 		while (!bits)
 			bits = region->summary[--group];

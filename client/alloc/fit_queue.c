@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/alloc/fit_queue.h"
 
-/* The word of a run that waits: this, and the next place. */
+/* 32-bit user word of a queued run: this bit, and the place of the next run. */
 #define DEFERRED 0x80000000u
 #define QUEUE_END 0x7fffffffu
 

@@ -15,16 +15,17 @@ struct mapping {
 	struct mapping *prev, *next;
 	bool chunk;
 	bool spare;      /* a wholly free chunk */
-	uint32_t region; /* of a chunk, in its arena */
-	uint64_t size;   /* of a large block: as asked for */
+	uint32_t region; /* of a chunk: in the allocator of its arena */
+	uint64_t size;   /* of a large block: as requested */
 	uint64_t id;
 };
 
-/* What an owner has. */
+/* The mappings of one owner. */
 struct arena {
 	void *owner;
 	struct arena *next;
-	/* Of its chunks: units of GPC_HEAP_ALIGNMENT; a live run's word is the bytes asked for. */
+	/* Allocator of its chunks. The unit is GPC_HEAP_ALIGNMENT; the 32-bit user word of a live
+	 * run is the requested size. */
 	struct gpc_tlsf tlsf;
 	struct mapping *chunks[GPC_TLSF_REGIONS];
 	struct mapping *mappings;
@@ -38,11 +39,12 @@ struct gpc_heap {
 	struct gpc_heap_range window;
 	uint64_t granularity;
 	uint64_t first_chunk;
-	/* Of the window: units of the granularity; a mapped run's value is its mapping. */
+	/* Allocator of the window. The unit is the granularity; the 64-bit user word of a mapped
+	 * run is its mapping. */
 	struct gpc_tlsf addresses;
 	struct gpc_deferred_free unmapped;
 	struct arena *arenas;
-	atomic_uint_fast64_t deferred; /* bytes of all arenas */
+	atomic_uint_fast64_t deferred; /* bytes, over all arenas */
 };
 
 static uint64_t
@@ -97,9 +99,8 @@ window_index(const struct gpc_heap *heap, uint64_t address)
 	return (uint32_t)((address - heap->window.base) / heap->granularity);
 }
 
-/* A chunk must be spare.  The addresses stay taken until gpc_heap_defer_range() and what follows
- * it.
- */
+/* A chunk must be spare. The addresses stay in use until gpc_heap_defer_range() and
+ * gpc_heap_reap(). */
 static void
 mapping_remove(struct gpc_heap *heap, struct mapping *mapping, struct gpc_heap_range *range_p)
 {
@@ -335,7 +336,7 @@ mapping_find(struct gpc_heap *heap, uint64_t address)
 	return (struct mapping *)(uintptr_t)*gpc_tlsf_get_user64(&heap->addresses, place);
 }
 
-/* The live block of a chunk that address is in. */
+/* Returns the live block of the chunk that contains address. */
 static uint32_t
 block_find(const struct mapping *mapping, uint64_t address)
 {
@@ -366,7 +367,7 @@ block_release(struct arena *arena, uint32_t place)
 	}
 }
 
-/* The smallest, if there are more than so many. */
+/* Pops the smallest spare chunk if the arena has more than spares_min of them. */
 static bool
 arena_pop_spare(struct gpc_heap *heap, struct arena *arena, unsigned int spares_min,
 		struct gpc_heap_range *range_p)
@@ -492,7 +493,7 @@ arena_remove(struct gpc_heap *heap, struct arena *arena)
 	free(arena);
 }
 
-/* Nothing is cut from the chunks any more. */
+/* Converts chunks to plain mappings, from which nothing is allocated. */
 static void
 arena_dissolve(struct gpc_heap *heap, struct arena *arena)
 {

@@ -27,7 +27,7 @@ cache_drop(const struct gpc_object_cache *cache, const struct gpc_cached *cached
 	cached->kind->drop(cached);
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static struct gpc_cached
 cache_remove(struct gpc_object_cache *cache, unsigned int place)
 {
@@ -39,7 +39,8 @@ cache_remove(struct gpc_object_cache *cache, unsigned int place)
 	return cached;
 }
 
-/* Puts it, or removes the oldest of its kind to make room; an object without others fits. */
+/* Adds the object and returns true, or removes the oldest of its kind to make room and returns
+ * false. An object that is alone in its kind always fits. */
 static bool
 cache_put(struct gpc_object_cache *cache, const struct gpc_cached *cached,
 	  struct gpc_cached *oldest)

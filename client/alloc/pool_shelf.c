@@ -3,9 +3,10 @@
 
 #include <stdlib.h>
 
-/* How many freed runs of a size class are looked at that may be too short. */
+/* Maximum number of freed runs of a size class examined that may be too short. */
 #define SCAN_MAX 32
-/* Shelves that are empty are kept up to so many: their streams go on. */
+/* Maximum number of free lists before empty ones are freed. Their streams are likely to need them
+ * again. */
 #define FREE_LISTS_MAX 64
 
 uint64_t
@@ -32,7 +33,7 @@ gpc_free_list_find(struct gpc_space *space, uint64_t stream)
 		link = &(*link)->next;
 	free_list = *link;
 	if (free_list) {
-		/* To the front: it will be asked for again. */
+		/* Move to front: the stream is likely to need it again soon. */
 		*link = free_list->next;
 		free_list->next = space->free_lists;
 		space->free_lists = free_list;
@@ -40,7 +41,7 @@ gpc_free_list_find(struct gpc_space *space, uint64_t stream)
 	return free_list;
 }
 
-/* What streams that are gone left behind. */
+/* Frees empty free lists, which may belong to destroyed streams. */
 static void
 free_lists_trim(struct gpc_space *space)
 {

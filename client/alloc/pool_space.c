@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Larger blocks are whole granules: that wastes little of them, and keeps the levels few. */
+/* Larger blocks use whole granules: little is wasted, and two levels suffice. */
 #define SMALL_MAX ((uint64_t)16 << 20)
 #define MAPPING_MIN ((uint64_t)4 << 20)
 #define MAPPING_MAX ((uint64_t)64 << 20)
@@ -69,7 +69,7 @@ run_acquire(struct gpc_space *space, const struct gpc_space_run *run)
 	}
 }
 
-/* It is anybody's. */
+/* The run becomes reusable by all streams. */
 static void
 run_release(struct gpc_space *space, const struct gpc_space_run *run)
 {
@@ -80,7 +80,7 @@ run_release(struct gpc_space *space, const struct gpc_space_run *run)
 		space->idle++;
 }
 
-/* An empty space begins small. */
+/* An empty space starts with small mappings again. */
 static void
 space_reset(struct gpc_space *space)
 {
@@ -133,7 +133,8 @@ freed_reap(struct gpc_space *space, struct gpc_space_freed *freed)
 	free(freed);
 }
 
-/* From what the stream itself has freed; the rest of a longer run stays what it is. */
+/* Reuses memory that the stream itself has freed. The rest of a longer run stays in the free
+ * list. */
 static bool
 run_pop_freed(struct gpc_space *space, uint64_t stream, struct gpc_space_run *run, uint32_t units)
 {
@@ -160,9 +161,9 @@ run_pop_freed(struct gpc_space *space, uint64_t stream, struct gpc_space_run *ru
 	return true;
 }
 
-/* Chunks. */
+/* Chunks */
 
-/* Wholly free chunks become free space of the large level; whether there were any. */
+/* Returns wholly free chunks to the large level. Returns whether there were any. */
 static bool
 chunks_dissolve(struct gpc_space *space, const struct gpc_space_mapping *only)
 {
@@ -228,7 +229,7 @@ run_alloc(struct gpc_space *space, struct gpc_space_run *run, uint32_t units)
 	return true;
 }
 
-/* What a block counts as. */
+/* The bytes that a block counts for in the usage of the pool. */
 static uint64_t
 block_charge(uint64_t size)
 {
@@ -305,7 +306,7 @@ gpc_space_add(struct gpc_space *space, uint64_t base, uint64_t size,
 	return 0;
 }
 
-/* The run in use that address is in. */
+/* Finds the used run that contains address. */
 static bool
 run_find(const struct gpc_space_mapping *mapping, uint64_t address, struct gpc_space_run *run)
 {
@@ -453,7 +454,7 @@ gpc_space_find_excess(struct gpc_space *space, uint64_t keep, bool spare)
 	return excess;
 }
 
-/* Retires what was freed in no stream's order in the mapping, if nothing else is in use there. */
+/* Reaps what was freed in no stream's order in the mapping, if nothing else is in use there. */
 static bool
 mapping_release(struct gpc_space *space, const struct gpc_space_mapping *mapping)
 {

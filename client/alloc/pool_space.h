@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The space of one memory pool: which part of its mappings is whose, and in which order of which
- * stream it was freed.  Bookkeeping only: mapping and unmapping are the pool's, which also locks.
+ * Address space of one memory pool: tracks the blocks in its mappings, and the stream order in
+ * which blocks were freed.
  *
- * Freed memory waits on the shelf of its stream, whose next allocation may have it at once; it is
- * anybody's when the work before the free is known to be done (gpc_space_reap and the others).
- * Small blocks are cut from chunks, chunks and large blocks from the mappings.  Sizes are bytes.
+ * Bookkeeping only: the pool maps and unmaps device memory. A freed block waits in the free list of
+ * its stream, whose next allocation may reuse it at once. All streams may reuse it when the work
+ * before the free is known to be done (gpc_space_reap() and its variants). Small blocks are cut
+ * from chunks; chunks and large blocks are cut from the mappings.
+ *
+ * Ownership: the space owns its bookkeeping until gpc_space_fini(); struct gpc_space_mapping lives
+ * until gpc_space_remove().
+ * Threads: no lock inside; the pool serializes all calls.
+ * Units: sizes are bytes.
  */
 #ifndef GPC_POOL_SPACE_H
 #define GPC_POOL_SPACE_H
@@ -16,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A wholly free mapping of up to so much may be kept for the next allocation. */
+/* A wholly free mapping of at most this size may stay mapped for the next allocation. */
 #define GPC_SPACE_CACHED_MAX ((uint64_t)64 << 20)
 
 struct gpc_space_free_list;
@@ -25,16 +31,16 @@ struct gpc_space_freed;
 struct gpc_space_mapping {
 	struct gpc_space *space;
 	uint64_t base, size;
-	uint32_t region;        /* of the large level */
-	unsigned int busy;      /* blocks in use, or freed and waiting */
-	unsigned int unordered; /* of these, freed in no stream's order */
-	bool cached;            /* wholly free, and kept though it should have been given back */
-	void *share;            /* the pool's: what other processes may open it by */
+	uint32_t region;        /* in the large level */
+	unsigned int busy;      /* number of blocks in use or freed and waiting */
+	unsigned int unordered; /* of these, the number freed in no stream's order */
+	bool cached; /* wholly free and due to be unmapped, but cached for the next allocation */
+	void *share; /* belongs to the pool: state by which other processes can open the memory */
 };
 
 struct gpc_space_chunk {
 	uint64_t base;
-	uint32_t outer; /* the run of the large level that it is */
+	uint32_t outer; /* the run of the large level that the chunk occupies */
 };
 
 struct gpc_space_level {
@@ -43,78 +49,82 @@ struct gpc_space_level {
 };
 
 struct gpc_space {
-	struct gpc_space_level large; /* in units of the granularity; regions are mappings */
+	struct gpc_space_level large; /* unit: the granularity; regions are mappings */
 	struct gpc_space_level small; /* regions are chunks */
 	struct gpc_space_mapping *mappings[GPC_TLSF_REGIONS];
 	struct gpc_space_chunk chunks[GPC_TLSF_REGIONS];
 	struct gpc_space_free_list *free_lists;
-	struct gpc_space_freed *oldest, *newest; /* by tag */
+	struct gpc_space_freed *oldest, *newest; /* in the order of their tags */
 	uint64_t next_mapping, next_chunk;
-	unsigned int blocks; /* in use */
-	unsigned int idle;   /* mappings that are wholly free */
-	uint64_t waiting;    /* freed, but not anybody's yet */
+	unsigned int blocks; /* number in use */
+	unsigned int idle;   /* number of mappings that are wholly free */
+	uint64_t waiting;    /* bytes freed, but not yet reusable by all streams */
 	uint64_t reserved, reserved_high;
 	uint64_t used, used_high;
-	uint64_t used_peak; /* like used_high, which the application resets */
+	uint64_t used_peak; /* like used_high, but the application cannot reset it */
 };
 
 struct gpc_space_block {
 	uint64_t address;
-	uint64_t size; /* as asked for */
+	uint64_t size; /* as requested */
 	uint64_t id;
 };
 
-/* The end of a block's use: in which stream's order (0: in none's), behind how much work. */
+/* Order of a free: the stream (0: no stream's order) and the work before it. */
 struct gpc_space_free_order {
 	uint64_t stream;
-	const void *context; /* of the stream */
-	uint64_t tag;        /* the work posted before */
-	uint64_t done;       /* and how much of that is known to be done */
-	uint64_t number;     /* of this free among all */
+	const void *context; /* the context of the stream */
+	uint64_t tag;        /* count of the work posted before the free */
+	uint64_t done;       /* count of the work known to be done */
+	uint64_t number;     /* sequence number of this free */
 };
 
-/* granularity: of mappings, a power of two. */
+/* Initializes an empty space. granularity: that of mappings, a power of two. */
 void gpc_space_init(struct gpc_space *space, uint64_t granularity);
 void gpc_space_fini(struct gpc_space *space);
 
-/* GP_E_RESOURCE: a mapping has to be added first.  -ENOMEM. */
+/* Allocates a block in the order of the stream. Errors: GP_E_RESOURCE: no room, so the caller adds
+ * a mapping and retries; GP_E_INVALID: size 0. */
 GP_MUST_CHECK int gpc_space_alloc(struct gpc_space *space, uint64_t stream, uint64_t size,
 				  uint64_t id, uint64_t *address_p);
 
-/* What should be mapped for a block of this size, and what must be. */
+/* Return the preferred and the minimum size of a mapping to add for a block of this size. */
 uint64_t gpc_space_preferred_size(const struct gpc_space *space, uint64_t size);
 uint64_t gpc_space_required_size(const struct gpc_space *space, uint64_t size);
-/* -ENOMEM, GP_E_RESOURCE. */
+/* Adds a mapping that the pool has made. Errors: -ENOMEM, GP_E_RESOURCE (too large, or too
+ * many). */
 GP_MUST_CHECK int gpc_space_add(struct gpc_space *space, uint64_t base, uint64_t size,
 				struct gpc_space_mapping **mapping_p);
 
-/* address is inside the mapping.  GP_E_INVALID: no block begins there.  -ENOMEM: it is not freed.
- */
+/* Frees the block that begins at address, an address inside the mapping. Errors: GP_E_INVALID: no
+ * block begins there; -ENOMEM: the block stays allocated. */
 GP_MUST_CHECK int gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address,
 				 const struct gpc_space_free_order *end);
-/* The block that an address of the mapping is in; false: none. */
+/* Finds the live block that contains an address of the mapping. Returns false if there is none. */
 bool gpc_space_find(struct gpc_space_mapping *mapping, uint64_t address,
 		    struct gpc_space_block *block);
 
-/* What was freed behind work up to `done` is anybody's; or on a stream, or on all of a context and
- * on none, by the frees up to this number. */
+/* Make freed memory reusable by all streams: gpc_space_reap() memory freed after work up to `done`;
+ * reap_stream() frees up to this number on the stream; reap_context() frees up to this number on
+ * all streams of the context and in no stream's order. */
 void gpc_space_reap(struct gpc_space *space, uint64_t done);
 void gpc_space_reap_stream(struct gpc_space *space, uint64_t stream, uint64_t number);
 void gpc_space_reap_context(struct gpc_space *space, const void *context, uint64_t number);
 
-/* A wholly free mapping without which at least `keep` bytes stay reserved; NULL: there is none.
- * With spare the last one may be kept: it is marked as due then, and not returned. */
+/* Returns a wholly free mapping that can be unmapped while at least `keep` bytes stay reserved, or
+ * NULL if there is none. With `spare`, the largest mapping of at most GPC_SPACE_CACHED_MAX bytes is
+ * not returned; when no other is left, it is marked as cached. */
 struct gpc_space_mapping *gpc_space_find_excess(struct gpc_space *space, uint64_t keep, bool spare);
-/* Makes one mapping wholly free, without which at least `keep` bytes stay reserved, where all that
- * is not free was freed in no stream's order; false: none can be made so.  The work before those
- * frees may still run, so the caller removes the mapping at once. */
+/* Makes one mapping wholly free, without which at least `keep` bytes stay reserved, and in which
+ * the only memory in use was freed in no stream's order. Returns false if there is no such mapping.
+ * The work before those frees may still run, so the caller must remove the mapping at once. */
 bool gpc_space_release(struct gpc_space *space, uint64_t keep);
-/* Takes a wholly free mapping out, and frees what describes it. */
+/* Removes a wholly free mapping and frees the struct. */
 void gpc_space_remove(struct gpc_space *space, struct gpc_space_mapping *mapping);
-/* Bytes of mappings that are due. */
+/* Returns the bytes of mappings that are marked as cached. */
 uint64_t gpc_space_cached_bytes(const struct gpc_space *space);
-/* Bytes of mappings that could be given back while at least `keep` bytes stay reserved: nothing is
- * in use there, but for what was freed in no stream's order. */
+/* Returns the bytes of mappings that can be unmapped while at least `keep` bytes stay reserved:
+ * those in which nothing is in use, except memory freed in no stream's order. */
 uint64_t gpc_space_releasable_bytes(const struct gpc_space *space, uint64_t keep);
 
 #endif /* GPC_POOL_SPACE_H */

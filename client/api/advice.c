@@ -11,17 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A device is a bit of a mask; the host has the last one. */
+/* A device is a bit of a mask; the last bit is the host. */
 #define DEVICES_MAX 63
 #define HOST_BIT ((uint64_t)1 << DEVICES_MAX)
 
 struct advice {
-	CUmemLocation preferred, prefetched; /* CU_MEM_LOCATION_TYPE_INVALID: none */
+	CUmemLocation preferred, prefetched; /* CU_MEM_LOCATION_TYPE_INVALID: not set */
 	uint64_t accessed;
 	bool read_mostly;
 };
 
-/* By address; what no segment has nothing was said of. */
+/* Sorted by address. Addresses in no segment have no advice. */
 struct segment {
 	uint64_t base, end;
 	struct advice advice;
@@ -58,7 +58,7 @@ segment_insert(size_t place, const struct segment *segment) GP_LOCKED(lock)
 	return 0;
 }
 
-/* The place of the first segment that ends behind the address. */
+/* Returns the index of the first segment that ends after the address. */
 static size_t
 segment_lower_bound(uint64_t address) GP_LOCKED(lock)
 {
@@ -75,7 +75,7 @@ segment_lower_bound(uint64_t address) GP_LOCKED(lock)
 	return low;
 }
 
-/* No segment goes on across the address. */
+/* Splits the segment that contains the address, so that none extends across it. */
 static int
 segment_split(uint64_t address) GP_LOCKED(lock)
 {
@@ -90,7 +90,7 @@ segment_split(uint64_t address) GP_LOCKED(lock)
 	return segment_insert(place + 1, &rest);
 }
 
-/* [base, end) is whole segments, of which the first one's place comes back. */
+/* Makes [base, end) consist of whole segments, and stores the index of the first. */
 static int
 segments_cover(uint64_t base, uint64_t end, size_t *place_p) GP_LOCKED(lock)
 {
@@ -136,7 +136,7 @@ gpc_advice_check_location(CUmemLocation location)
 	}
 }
 
-/* Whether the location is looked at, and can be one. */
+/* Checks the advice, and the location if the advice uses it. */
 static CUresult
 advice_check(CUmem_advise advice, CUmemLocation location)
 {
@@ -245,7 +245,7 @@ location_is_same(CUmemLocation a, CUmemLocation b)
 						     a.type != CU_MEM_LOCATION_TYPE_HOST_NUMA));
 }
 
-/* What was said of the whole range. */
+/* Returns the advice that all of the range has in common. */
 static struct advice
 advice_get_common(uint64_t base, uint64_t end)
 {
@@ -274,7 +274,7 @@ advice_get_common(uint64_t base, uint64_t end)
 	return base < end ? (struct advice){ 0 } : all;
 }
 
-/* As the older attributes say it. */
+/* The older attributes report a location as a device ordinal. */
 static int32_t
 location_to_device(CUmemLocation location)
 {

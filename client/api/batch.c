@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies in batches, one after the other: the stream's order is one that a batch may have.
+ * CUDA driver API: batched copies. The copies of a batch are issued one after the other in the
+ * stream: CUDA leaves their order undefined, so stream order is allowed.
  */
 #include "client/copy/array.h"
 #include "client/copy/copy.h"
@@ -17,7 +18,7 @@ access_order_is_valid(CUmemcpySrcAccessOrder order)
 	       order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-/* Each copy has attributes, in runs that begin at attrsIdxs[]. */
+/* Every copy needs attributes: entry i of attrs applies from copy attrsIdxs[i] on. */
 static bool
 attributes_are_valid(const CUmemcpyAttributes *attrs, const size_t *begins, size_t number,
 		     size_t count)
@@ -57,7 +58,7 @@ gpc_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, s
 	return result;
 }
 
-/* Before 13.0; which copy failed is not told. */
+/* The version before CUDA 13.0. Which copy failed is not reported. */
 CUresult
 gpc_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 		       CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
@@ -69,7 +70,7 @@ gpc_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size
 					 hStream);
 }
 
-/* *element: that of the array, or as it was, of memory. */
+/* Sets *element to the element size of an array operand; for memory *element is unchanged. */
 static CUresult
 operand_get_element_size(const CUmemcpy3DOperand *operand, uint32_t *element)
 {
@@ -91,7 +92,8 @@ operand_get_element_size(const CUmemcpy3DOperand *operand, uint32_t *element)
 	return CUDA_SUCCESS;
 }
 
-/* One side of a copy, in the members of CUDA_MEMCPY3D; of memory, nothing but rows and slices. */
+/* One side of a copy, in terms of CUDA_MEMCPY3D. For memory only address, pitch and height are
+ * used. */
 struct side {
 	CUmemorytype type;
 	CUdeviceptr address;
@@ -169,7 +171,7 @@ op_to_memcpy3d(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *copy)
 	return CUDA_SUCCESS;
 }
 
-/* Before 13.0. */
+/* The version before CUDA 13.0. */
 CUresult
 gpc_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
 			 unsigned long long flags, CUstream hStream)

@@ -69,7 +69,7 @@ gpc_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numPar
 		return result;
 	if (numParams < 0 || (numParams > 0 && !paramsArray))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* cuDeviceGetExecAffinitySupport says so. */
+	/* No affinity is supported, as cuDeviceGetExecAffinitySupport() reports. */
 	if (numParams > 0)
 		return gpc_device_get(dev) ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
 					   : CUDA_ERROR_INVALID_DEVICE;
@@ -88,7 +88,7 @@ gpc_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned
 				  ctxCreateParams->numExecAffinityParams, flags, dev);
 }
 
-/* A context that must be named: what NULL is answered with. */
+/* Starts a call whose context must not be NULL; `null` is the error that NULL returns. */
 static CUresult
 context_enter_named(CUcontext ctx, struct gpc_context **context_p, CUresult null)
 {
@@ -116,7 +116,8 @@ gpc_cuCtxDestroy_v2(CUcontext ctx)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Those are released, or reset. */
+	/* Primary contexts are released or reset, green contexts destroyed by a function of their
+	 * own. */
 	if (context->primary || context->parent)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context_destroy(context);
@@ -149,7 +150,7 @@ gpc_cuCtxDetach(CUcontext ctx)
 		return result;
 	if (context != gpc_context_get_current())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* Those live on. */
+	/* Primary and green contexts are not destroyed by a detach. */
 	if (context->primary || context->parent)
 		return CUDA_SUCCESS;
 	if (__atomic_sub_fetch(&context->retained, 1, __ATOMIC_RELAXED) == 0)
@@ -241,7 +242,7 @@ gpc_cuCtxSynchronize_v2(CUcontext ctx)
 	return result == CUDA_SUCCESS ? gpc_sync_context(context) : result;
 }
 
-/* The daemon tells a limit that its driver does not know as GP_LIMIT_UNSUPPORTED. */
+/* For a limit that its driver does not know, the daemon sends GP_LIMIT_UNSUPPORTED. */
 static CUresult
 limit_check(const struct gpc_context *context, CUlimit limit)
 {
@@ -253,12 +254,13 @@ limit_check(const struct gpc_context *context, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-/* Bytes, by cuCtxSetLimit. */
+/* Maximum granularity in bytes that cuCtxSetLimit() accepts. */
 #define L2_GRANULARITY_MAX 128
 
-/* The daemon's limits are for all and only grow: it has this one since it gave the device's, or
- * since it took the context's. The granularity is a hint, which no daemon heeds: any up to a line
- * of the cache will do. */
+/* The daemon's limits are common to all sessions and only grow. So a value is already in effect if
+ * it is at most the device's limit at the start of the session or the value that this context set
+ * last. The L2 fetch granularity is a hint that daemons ignore: any value up to a cache line is
+ * accepted. */
 static bool
 limit_is_satisfied(const struct gpc_context *context, CUlimit limit, size_t value)
 {
@@ -270,7 +272,8 @@ limit_is_satisfied(const struct gpc_context *context, CUlimit limit, size_t valu
 	return value <= set || ((int)limit < device->limit_count && value <= device->limits[limit]);
 }
 
-/* The cache is of all who use the device, so nothing of it is set aside for one of them. */
+/* The L2 cache is shared by all sessions of the device, so no part of it is set aside for one of
+ * them. */
 static CUresult
 persisting_l2_set(struct gpc_context *context, size_t value)
 {
@@ -297,16 +300,16 @@ gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED)
-		return CUDA_ERROR_NOT_PERMITTED; /* they belong to how the context was made */
+		return CUDA_ERROR_NOT_PERMITTED; /* fixed when the context is created */
 	if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
 		return persisting_l2_set(context, value);
-	/* As NVIDIA's driver does, which maps the stacks anew. */
+	/* NVIDIA's driver synchronizes here too, as it remaps the stacks. */
 	if (limit == CU_LIMIT_STACK_SIZE)
 		gpc_sync_implicitly(context);
 	args.context = context->handle.id;
 	if (!limit_is_satisfied(context, limit, value))
 		result = gpc_wait_gpContextSetLimit(context, &args);
-	/* Memory that is kept for later may be what is missing. */
+	/* Memory cached by this client may be all that is missing. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
 		result = gpc_wait_gpContextSetLimit(context, &args);
 	if (result == CUDA_SUCCESS)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA driver API: core dumps of the GPU.  None can be made of a GPU that is elsewhere, so to
- * switch them on is refused; the other settings are kept to be asked for.  A context has the
- * application's where it has none of its own.
+ * CUDA driver API: core dumps of the GPU. A core dump of a remote GPU cannot be made, so enabling
+ * one is refused; the other settings are stored and returned. A setting that a context lacks is
+ * that of the application.
  */
 #include "base/lock.h"
 #include "client/base/lacks.h"
@@ -20,14 +20,14 @@
 
 struct settings {
 	struct settings *next;
-	uint64_t context; /* its number; 0: the application */
+	uint64_t context; /* number of the context; 0: the application */
 	bool has[CU_COREDUMP_MAX];
 	int numbers[CU_COREDUMP_MAX];
 	char texts[CU_COREDUMP_MAX][TEXT_MAX];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* For ever: numbers of contexts are not used again, and few set anything. */
+/* Never freed: context numbers are not reused, and few contexts have settings. */
 static struct settings *all_settings GP_GUARDED_BY(lock);
 
 static bool
@@ -50,7 +50,7 @@ attribute_is_known(CUcoredumpSettings attribute)
 	return attribute >= CU_COREDUMP_ENABLE_ON_EXCEPTION && attribute < CU_COREDUMP_MAX;
 }
 
-/* NULL: it has set nothing. */
+/* Returns NULL if the context has no settings. */
 static struct settings *
 settings_find(uint64_t context) GP_LOCKED(lock)
 {
@@ -116,7 +116,7 @@ attribute_check(CUcoredumpSettings attribute, const void *value, const size_t *s
 		return CUDA_ERROR_INVALID_VALUE;
 	if (attribute == CU_COREDUMP_GENERATION_FLAGS)
 		return *(const int *)value & ~FLAGS_KNOWN ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	/* Nobody could make one. */
+	/* No core dump can be made of a remote GPU. */
 	if (*(const bool *)value && (attribute == CU_COREDUMP_ENABLE_ON_EXCEPTION ||
 				     attribute == CU_COREDUMP_ENABLE_USER_TRIGGER))
 		return gpc_not_supported(GPC_UNSUPPORTED_CORE_DUMP);

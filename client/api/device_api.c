@@ -86,7 +86,7 @@ gpc_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_forma
 	return CUDA_SUCCESS;
 }
 
-/* That of other kinds is none. */
+/* No kind of affinity is supported. */
 CUresult
 gpc_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
 {

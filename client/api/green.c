@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: green contexts.  The daemon's driver splits; a resource says how it was split.
- */
+/* CUDA driver API: green contexts. The daemon's driver splits the multiprocessors. A CUdevResource
+ * stores how it was split, by which the daemon repeats the split. */
 #include "client/api/green.h"
 
 #include "base/lock.h"
@@ -25,20 +25,21 @@
 	(CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |                                         \
 	 CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE)
 
-/* In the part of a CUdevResource that is the driver's. */
+/* Stored in the driver's private part of a CUdevResource. */
 struct origin {
 	uint32_t magic;
-	int32_t device;          /* the application's ordinal */
-	uint32_t source;         /* a green context's name; 0: what the session has */
-	uint32_t resource_split; /* which one made it; 0: it is all of the source */
+	int32_t device;  /* ordinal in the application */
+	uint32_t source; /* wire ID of a green context; 0: the multiprocessors of the session */
+	uint32_t resource_split; /* number of the split that made it; 0: it is the whole source */
 	uint32_t flags, wanted, groups;
-	uint32_t group; /* or REST */
+	uint32_t group; /* index of the group, or REST */
 };
 
 _Static_assert(sizeof(struct origin) <= sizeof(((CUdevResource *)NULL)->_internal_padding),
 	       "a resource tells what it is");
 
-/* What a descriptor stands for.  CUDA has no call that ends one: equal ones are one, for ever. */
+/* A resource descriptor. CUDA has no call that destroys one, so equal descriptors share one object,
+ * which is never freed. */
 struct desc {
 	struct desc *next;
 	struct origin of;
@@ -83,16 +84,16 @@ gpc_green_context_enter(CUgreenCtx hCtx, struct gpc_green_context **green_p)
 
 struct query {
 	const struct gpc_device *device;
-	uint64_t green;    /* the number of a green context, never used twice; 0: of the session */
+	uint64_t green;    /* number of a green context, never reused; 0: the session */
 	uint64_t revision; /* of the session */
-	uint32_t call;     /* 0: the reply is not stored */
+	uint32_t call;     /* 0: the reply is not cached */
 	uint32_t flags, wanted, groups;
 };
 
 static struct gpc_query_cache cache = GPC_QUERY_CACHE(64);
 
-/* A green context stays as it is; what the session has changes with its share, which the daemon
- * then reports. */
+/* The resources of a green context are constant. Those of the session change with its share of the
+ * GPU, which the daemon then reports. */
 static bool
 query_find(struct query *query, void *reply, size_t size)
 {
@@ -110,7 +111,7 @@ query_put(const struct query *query, const void *reply, size_t size)
 		gpc_query_cache_put(&cache, query, sizeof(*query), reply, size);
 }
 
-/* green NULL: what the session has of the device. */
+/* green NULL: the multiprocessors of the device that the session may use. */
 static CUresult
 resource_query(const struct gpc_device *device, const struct gpc_context *green,
 	       CUdevResource *resource)
@@ -134,7 +135,7 @@ resource_query(const struct gpc_device *device, const struct gpc_context *green,
 	return CUDA_SUCCESS;
 }
 
-/* What the driver looks at before all else. */
+/* NVIDIA's driver checks the type before anything else. */
 static CUresult
 resource_check_type(const CUdevResource *resource, CUdevResourceType type)
 {
@@ -184,7 +185,8 @@ gpc_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevReso
 	return resource_query(green->context->device, green->context, resource);
 }
 
-/* A split that is to be made, or one that has been. */
+/* Performs a split, or returns the cached reply of an equal one. Sets origin->groups to the number
+ * of groups made. */
 static CUresult
 resource_split(struct origin *origin, unsigned int groups, struct gp_reply_gpResourceSplit *reply)
 {
@@ -238,7 +240,7 @@ gpc_cuDevSmResourceSplitByCount(CUdevResource *list, unsigned int *nbGroups,
 		return result;
 	if (minCount > input->sm.smCount || (useFlags & ~(unsigned int)FLAGS_KNOWN))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* What a split has made must become a green context before it is split again. */
+	/* CUDA: the result of a split must become a green context before it can be split again. */
 	if (origin.resource_split)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	origin.flags = useFlags;
@@ -264,7 +266,8 @@ gpc_cuDevSmResourceSplitByCount(CUdevResource *list, unsigned int *nbGroups,
 	return CUDA_SUCCESS;
 }
 
-/* All of one split, and that may be made again. */
+/* All resources of a descriptor must come from one split, which the daemon repeats when it creates
+ * the green context. */
 static CUresult
 desc_init(const CUdevResource *resources, unsigned int count, struct desc *desc)
 {
@@ -285,7 +288,7 @@ desc_init(const CUdevResource *resources, unsigned int count, struct desc *desc)
 		else if (origin.resource_split && origin.group < GROUPS_MAX)
 			desc->picks[origin.group / 64] |= UINT64_C(1) << origin.group % 64;
 	}
-	/* How it was made, and not which time. */
+	/* Descriptors of equal splits are equal, so the number of the split is dropped. */
 	desc->of.resource_split = desc->of.group = 0;
 	return CUDA_SUCCESS;
 }
@@ -327,7 +330,7 @@ gpc_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resource
 	return desc ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* NULL: it is none. */
+/* Returns NULL if the token is invalid. */
 static const struct desc *
 desc_find(CUdevResourceDesc token)
 {
@@ -340,7 +343,7 @@ desc_find(CUdevResourceDesc token)
 	return desc;
 }
 
-/* It holds the primary context. */
+/* A green context retains its primary context. */
 static CUresult
 primary_retain(struct gpc_device *device)
 {
@@ -355,7 +358,7 @@ primary_retain(struct gpc_device *device)
 	return result;
 }
 
-/* The daemon makes it, with its default stream. */
+/* Creates the green context and its default stream in the daemon. */
 static CUresult
 green_create_remote(struct gpc_context *context, const struct desc *desc)
 {
@@ -382,7 +385,7 @@ green_create_remote(struct gpc_context *context, const struct desc *desc)
 	return result;
 }
 
-/* The primary context is retained. */
+/* The caller has retained the primary context. */
 static CUresult
 green_create(struct gpc_device *device, const struct desc *desc, struct gpc_green_context **green_p)
 {
@@ -436,7 +439,7 @@ gpc_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc token, CUdevice dev, u
 	return result;
 }
 
-/* The primary context stays retained. */
+/* Does not release the primary context. */
 static void
 green_destroy(struct gpc_green_context *green)
 {
@@ -446,7 +449,7 @@ green_destroy(struct gpc_green_context *green)
 		(void)gpc_context_pop();
 	gpc_handle_remove(&green->handle);
 	gpc_context_reset(context);
-	/* Threads in which it is current find that it is destroyed. */
+	/* A thread in which it is current then finds that it is destroyed. */
 	__atomic_store_n(&context->parent, NULL, __ATOMIC_RELEASE);
 	gpc_handle_remove(&context->handle);
 }

@@ -36,7 +36,8 @@ gpc_listed_device_has_peer_access(int index, int other)
 	return device && peer && gpc_peer_access_is_possible(device, peer);
 }
 
-/* In no context's name: a program that only looks has none.  A deferred error is not for NVML. */
+/* Without a context, since a program that only monitors has none. Deferred errors are left to CUDA
+ * calls; NVML does not report them. */
 CUresult
 gpc_listed_device_get_state(int index, unsigned int parts, struct gp_device_state *state)
 {

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices as NVML's users ask for them: by their place in REMOTE_GPU's list.  Any thread, when
- * there are sessions. */
+/*
+ * Devices by their index in REMOTE_GPU, including those hidden by CUDA_VISIBLE_DEVICES: implements
+ * the functions of struct gpc_pool_table for gpupool's NVML library.
+ *
+ * Threads: any thread, once the sessions are open.
+ */
 #ifndef GPC_LISTED_H
 #define GPC_LISTED_H
 
 #include "client/base/pool_table.h"
 
-/* CUDA_ERROR_INVALID_DEVICE: there is none. */
+/* Fills *out. Returns CUDA_ERROR_INVALID_DEVICE if the index is out of range. */
 CUresult gpc_listed_device_describe(int index, struct gpc_pool_device *out);
-/* reach.h. */
+/* Returns whether kernels of one device can access the memory of the other (reach.h). */
 bool gpc_listed_device_has_peer_access(int index, int other);
-/* One round trip, in no context's name. */
+/* Queries the state of a device: one round trip, without a context. Errors:
+ * CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_UNKNOWN if the reply is malformed; errors of the call. */
 CUresult gpc_listed_device_get_state(int index, unsigned int parts, struct gp_device_state *state);
 
 #endif /* GPC_LISTED_H */

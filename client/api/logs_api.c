@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: the error log.  It needs no cuInit(), and nothing of it travels.  The driver
- * looks at no flags. */
+/* CUDA driver API: the error log. It works before cuInit() and is local to the process. Flags are
+ * ignored, as in NVIDIA's driver. */
 #include "client/base/log_kept.h"
 #include "gpc_calls.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA driver API: managed memory.  Advice and prefetching are taken though the device says that it
- * has no concurrent access, as programs do not always ask; docs/managed.md says what they do.
+ * CUDA driver API: managed memory. Advice and prefetches are accepted although the device reports
+ * no concurrent managed access, because programs do not always query that; docs/managed.md
+ * describes their effect.
  */
 #include "client/api/advice.h"
 #include "client/context/context.h"
@@ -29,7 +30,7 @@ gpc_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 	return result;
 }
 
-/* Whether all of it is managed memory, of one allocation. */
+/* Checks that the whole range is managed memory of one allocation. */
 static CUresult
 managed_range_check(uint64_t base, uint64_t size, struct gpc_address *found)
 {
@@ -52,7 +53,7 @@ gpc_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemL
 	return result == CUDA_SUCCESS ? gpc_advice_set(devPtr, count, advice, location) : result;
 }
 
-/* Before 12.2 a location was a device. */
+/* Before CUDA 12.2 a location was a device ordinal. */
 static CUmemLocation
 device_to_location(CUdevice device)
 {
@@ -67,8 +68,8 @@ gpc_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice 
 	return gpc_cuMemAdvise_v2(devPtr, count, advice, device_to_location(device));
 }
 
-/* What is here goes to the device, and stays readable here.  To the host nothing goes before it is
- * touched: then much of it. */
+/* To a device: pages that are valid only here are sent, and stay readable here. To the host:
+ * nothing is fetched until the first access, which then fetches a large part at once. */
 static CUresult
 range_prefetch(uint64_t base, uint64_t size, CUmemLocation location)
 {
@@ -109,7 +110,7 @@ struct batch {
 	const size_t *sizes;
 	size_t count;
 	const CUmemLocation *locations;
-	const size_t *begins; /* the first range that each location is for */
+	const size_t *begins; /* index of the first range of each location */
 	size_t location_count;
 };
 
@@ -172,7 +173,8 @@ gpc_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 	return batch_prefetch(&batch, flags, hStream);
 }
 
-/* Whoever reads what was discarded gets any value, also the old one. */
+/* A read of discarded memory may return any value, including the old one. So only the arguments are
+ * checked. */
 CUresult
 gpc_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 			   unsigned long long flags, CUstream hStream)
@@ -218,8 +220,8 @@ gpc_cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribut
 	return result;
 }
 
-/* Who may touch the memory while which stream works: a touch waits for all work, so the program may
- * do what it promises, and nothing has to be kept. */
+/* Attachment limits which stream's work excludes CPU access. Here a CPU access waits for all work,
+ * which is correct for every kind of attachment, so nothing is stored. */
 CUresult
 gpc_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {

@@ -59,7 +59,7 @@ gpc_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, s
 	return result;
 }
 
-/* In a thread without a context: that of the memory. */
+/* For a thread without a current context: uses the context that owns the memory. */
 static CUresult
 memory_enter_owner(CUdeviceptr dptr, struct gpc_context **context_p)
 {
@@ -84,7 +84,8 @@ gpc_cuMemFree_v2(CUdeviceptr dptr)
 		return result;
 	gpc_ipc_memory_withdraw(dptr);
 	result = gpc_memory_free(context, dptr);
-	/* Of a pool's memory all uses have ended, too, when it is freed in no stream's order. */
+	/* Memory of a pool: the program guarantees that all uses have ended, so it is freed in no
+	 * stream's order. */
 	return result == CUDA_SUCCESS ? result : gpc_pool_free(dptr, NULL, 0);
 }
 

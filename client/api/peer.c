@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies between contexts (cuMemcpyPeer*), and peer access.
+ * CUDA driver API: copies between contexts (cuMemcpyPeer*) and peer access.
  *
- * An address says whose memory it is, so the contexts that the program names only have to exist; a
- * synchronous copy also comes behind the work of both and before their later work.
+ * An address identifies its memory, so the contexts that the program names need only exist. A
+ * synchronous copy is also ordered after the earlier work of both contexts and before their later
+ * work.
  */
 #include "client/api/peer.h"
 
@@ -31,7 +32,8 @@ enter_peers(CUcontext a, CUcontext b)
 	return result == CUDA_SUCCESS ? gpc_context_lookup(b, &context) : result;
 }
 
-/* All work of a context that is not the current one, whose order its own stream keeps. */
+/* Waits for all work of a context, unless it is the current one: there the stream of the copy
+ * provides the order. */
 static CUresult
 context_await_other(CUcontext context)
 {
@@ -51,7 +53,7 @@ contexts_await_others(CUcontext a, CUcontext b)
 	return result == CUDA_SUCCESS && a != b ? context_await_other(b) : result;
 }
 
-/* What was copied has to be there before the other contexts' later work. */
+/* The copy must be complete before later work of the other contexts starts. */
 static CUresult
 copy_sync_for_others(CUcontext a, CUcontext b)
 {
@@ -87,7 +89,7 @@ gpc_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr s
 	return gpc_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
 }
 
-/* The context of one side; that of an array is the array's. */
+/* Returns the context of one side. The context of an array is that of the array itself. */
 static CUcontext
 side_get_context(CUmemorytype type, CUcontext named, CUcontext other)
 {
@@ -156,7 +158,7 @@ gpc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 	return result == CUDA_SUCCESS ? gpc_cuMemcpy3DAsync_v2(&copy, hStream) : result;
 }
 
-/* The first may touch the second's memory. */
+/* The first context may access the memory of the second. */
 struct pair {
 	struct pair *next;
 	const struct gpc_context *context, *peer;
@@ -195,7 +197,7 @@ pair_add(const struct gpc_context *context, const struct gpc_context *peer)
 	return enabled ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_SUCCESS;
 }
 
-/* Those of the two contexts, NULL: of any; whether there were some. */
+/* Removes the pairs of these contexts (NULL: any context). Returns whether there were any. */
 static bool
 pair_drop(const struct gpc_context *context, const struct gpc_context *peer)
 {
@@ -256,7 +258,7 @@ gpc_cuCtxDisablePeerAccess(CUcontext peerContext)
 	return result;
 }
 
-/* Which operations a link does by itself the driver is not asked: none. */
+/* Reports no native atomic operations: the daemon's driver is not queried for them. */
 static CUresult
 atomic_capabilities_clear(unsigned int *capabilities, const CUatomicOperation *operations,
 			  unsigned int count)

@@ -15,9 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Allocating and freeing. */
+/* Allocation */
 
-/* Of managed memory: nothing is in it, and where it was made says where it would best lie. */
+/* Initializes a block of managed memory: its contents are undefined, and its preferred location is
+ * that of the pool. */
 static CUresult
 managed_block_init(CUmemLocation location, uint64_t address, uint64_t size)
 {
@@ -98,12 +99,13 @@ gpc_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	result = gpc_pool_free(dptr, stream->context, stream->number);
 	if (result != CUDA_ERROR_INVALID_VALUE)
 		return result;
-	/* Memory of cuMemAlloc may be freed like this, too: it waits for all work. */
+	/* Memory of cuMemAlloc() may be freed in stream order, too. It is reused after all work is
+	 * done. */
 	gpc_ipc_memory_withdraw(dptr);
 	return gpc_memory_free(context, dptr);
 }
 
-/* Pools. */
+/* Pools */
 
 static bool
 location_is_host(CUmemLocationType type)
@@ -112,7 +114,7 @@ location_is_host(CUmemLocationType type)
 	       type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
-/* A pool has whole mappings: its greatest size is rounded up to them. */
+/* A pool consists of whole mappings, so its maximum size is rounded up to them. */
 static uint64_t
 pool_round_max_size(const struct gpc_pool *pool, size_t requested)
 {
@@ -121,7 +123,8 @@ pool_round_max_size(const struct gpc_pool *pool, size_t requested)
 	return rounded < requested ? requested : rounded;
 }
 
-/* The file of host memory that other processes may import. */
+/* Creates the file of a host memory pool that other processes may import. *file_p is -1 if the pool
+ * needs none. */
 static CUresult
 pool_create_file(const CUmemPoolProps *props, int *file_p)
 {
@@ -208,7 +211,7 @@ pool_get_flag(struct gpc_pool *pool, CUmemPool_attribute attribute)
 	}
 }
 
-/* The high watermarks begin anew where the current ones are. */
+/* A high watermark is reset to the current value. */
 static CUresult
 pool_set_value(struct gpc_pool *pool, CUmemPool_attribute attribute, uint64_t value)
 {
@@ -267,7 +270,8 @@ pool_get_value(const struct gpc_pool *pool, CUmemPool_attribute attribute, cuuin
 		*value_p = pool->threshold;
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		/* What is kept for speed alone is to be had by anybody: see cuMemGetInfo. */
+		/* Mappings cached only for speed do not count: they are available to every
+		 * allocation (see cuMemGetInfo). */
 		*value_p = space->reserved - gpc_space_cached_bytes(space);
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
@@ -308,8 +312,8 @@ gpc_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *v
 	return result;
 }
 
-/* Who may touch a pool's memory: who has it, always, and devices that reach it.  Managed memory is
- * everybody's. */
+/* Access to a pool's memory: its own location always has it, and devices with peer access can have
+ * it. Managed memory is accessible everywhere, so its access cannot be set. */
 static CUresult
 access_check(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 {
@@ -336,7 +340,8 @@ access_check(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 								   : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What the daemon has to do for it, which takes round trips; the pool is held. */
+/* Enables peer access in the daemon, which takes round trips. So the caller holds a reference to
+ * the pool, not the lock. */
 static CUresult
 access_enable(const struct gpc_pool *pool, const CUmemAccessDesc *map, size_t count)
 {
@@ -353,7 +358,7 @@ access_enable(const struct gpc_pool *pool, const CUmemAccessDesc *map, size_t co
 	return result;
 }
 
-/* With the pools locked. */
+/* The pools lock is held. */
 static void
 access_store(struct gpc_pool *pool, const CUmemAccessDesc *access)
 {

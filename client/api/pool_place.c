@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: where memory pools are, and the pools of a place. */
+/* CUDA driver API: locations of memory pools, and the default and current pool of each location. */
 #include "client/api/pool_place.h"
 
 #include "client/context/context.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* As what other processes may import a pool. */
+/* Returns whether pools of the device can be exported as these handle types. */
 static bool
 device_can_export(const struct gpc_device *device, unsigned int types)
 {
@@ -18,7 +18,7 @@ device_can_export(const struct gpc_device *device, unsigned int types)
 	return (types & ~(unsigned int)possible) == 0;
 }
 
-/* Whether there are pools there at all.  Managed memory is wherever it is touched. */
+/* Checks that pools can be created at the location. Managed memory needs no location. */
 static CUresult
 location_check(const CUmemLocation *location, CUmemAllocationType type)
 {
@@ -44,7 +44,8 @@ location_check(const CUmemLocation *location, CUmemAllocationType type)
 								  : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Of host memory of one node alone, which is a file of this machine, and of a device's. */
+/* Pools can be exported if they are of a device's memory, or of the host memory of one NUMA node,
+ * which is a file of this machine. */
 static CUresult
 props_check_handle_types(const CUmemPoolProps *props)
 {
@@ -79,7 +80,7 @@ gpc_pool_check_props(const CUmemPoolProps *props)
 
 		result = types == CUDA_SUCCESS ? result : types;
 	}
-	/* Nothing is decompressed. */
+	/* The only usage flag is hardware decompression, which is not supported. */
 	return result == CUDA_SUCCESS && props->usage ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 
@@ -119,7 +120,7 @@ gpc_pool_enter(CUmemoryPool handle, struct gpc_pool **pool_p)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The pools of a device. */
+/* Pools of a device */
 
 static CUresult
 device_get_pool(CUmemoryPool *pool_out, CUdevice dev,
@@ -174,7 +175,8 @@ gpc_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 	return result;
 }
 
-/* The pools of other locations, each of which has a default one from when it is asked for. */
+/* Pools of other locations: the default pool of a location is created when it is first
+ * requested. */
 
 static CUresult
 location_enter(const CUmemLocation *location, CUmemAllocationType type)
@@ -193,7 +195,7 @@ location_is_device_memory(const CUmemLocation *location, CUmemAllocationType typ
 	       location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-/* A node's number is looked at, but not that of the host or of no place. */
+/* The location's ID counts for devices and NUMA nodes only. */
 static bool
 pool_is_at(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAllocationType type)
 {
@@ -205,7 +207,7 @@ pool_is_at(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAllo
 	       (!numbered || pool->location.id == location->id);
 }
 
-/* With the pools locked.  NULL: no memory for it. */
+/* The pools lock is held. Returns NULL if out of memory. */
 static struct gpc_pool *
 pool_get_at(const CUmemLocation *location, CUmemAllocationType type, bool current)
 {

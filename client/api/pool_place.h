@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory pools of devices, of the host and of managed memory.  Any thread. */
+/*
+ * Location of memory pools: creates and looks up pools of device, host and managed memory.
+ *
+ * Ownership: a pool belongs to the list of pools (client/memory/pool.h).
+ * Threads: any thread may call; the pools lock is held where noted.
+ */
 #ifndef GPC_POOL_PLACE_H
 #define GPC_POOL_PLACE_H
 
@@ -7,12 +12,15 @@
 
 #include <cuda.h>
 
-/* Whether there can be such a pool: CUDA's error. */
+/* Checks whether a pool with these properties can be created. Returns CUDA_SUCCESS or the error
+ * that cuMemPoolCreate() returns. */
 CUresult gpc_pool_check_props(const CUmemPoolProps *props);
-/* With the pools locked, where there can be one.  NULL: no memory for it. */
+/* Creates a pool at a location that has been checked. The caller holds the pools lock. Returns NULL
+ * if out of memory. */
 struct gpc_pool *gpc_pool_create_at(CUmemLocation location, CUmemAllocationType type);
 
-/* The pool of the handle, with the pools locked unless it fails. */
+/* Starts a call on a pool. On success the pools lock is held; the caller unlocks it. Errors:
+ * CUDA_ERROR_INVALID_VALUE if the handle is invalid. */
 CUresult gpc_pool_enter(CUmemoryPool handle, struct gpc_pool **pool_p);
 
 #endif /* GPC_POOL_PLACE_H */

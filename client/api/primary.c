@@ -21,7 +21,8 @@ gpc_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 	device->primary->retained++;
 	device->primary->destroyed = false;
 	(void)pthread_mutex_unlock(&device->primary->lock);
-	/* The first call that needs it makes it: that one can say why it cannot be made. */
+	/* The context is activated on first use, by a call that can return the reason for a
+	 * failure. */
 	*pctx = device->primary->handle.token;
 	return CUDA_SUCCESS;
 }
@@ -61,7 +62,7 @@ gpc_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	struct gpc_device *device;
 	CUresult result = gpc_device_enter(dev, &device);
 
-	/* Who retained it still has to release it. */
+	/* A reset does not change the retain count. */
 	if (result == CUDA_SUCCESS)
 		gpc_context_reset(device->primary);
 	return result;

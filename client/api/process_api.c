@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA driver API: what a process is told of itself.  Notifications are of memory over a budget
- * that the operating system sets; a tenant's quota is kept by refusing more, so there are none, and
- * what is registered is only known by its handle.
+ * CUDA driver API: notifications and checkpoints of a process. A notification would report memory
+ * over a budget that the operating system sets. The quota of a tenant is enforced by refusing
+ * allocations, so no notification is ever sent, and registering one only creates a handle.
  */
 #include "client/context/context.h"
 #include "gpc_calls.h"
@@ -52,7 +52,7 @@ gpc_cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle c
 	return CUDA_SUCCESS;
 }
 
-/* No process is ever locked: cuCheckpointProcessLock is not supported.  cuInit() is not needed. */
+/* A process is never locked: cuCheckpointProcessLock() is not supported. Works before cuInit(). */
 CUresult
 gpc_cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Physical memory and memory pools of one process in another, by descriptors that programs pass on:
- * a sealed file in memory with a struct gp_ipc_handle in it.  What opens it is the daemon's secret,
- * not the file.  What a program passes on of a pointer into a pool is such a handle itself.
+ * CUDA driver API: physical memory and memory pools shared between processes by file descriptors.
+ * The descriptor is a sealed memory file that contains a struct gp_ipc_handle. Access is granted by
+ * the daemon's secret in the handle, not by the file. CUmemPoolPtrExportData is such a handle
+ * itself.
  */
 #include "base/file_limit.h"
 #include "client/base/log.h"
@@ -24,7 +25,7 @@
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* -1: there is none to be had. */
+/* Returns -1 if no descriptor could be created. */
 static int
 descriptor_create(const struct gp_ipc_handle *bytes)
 {
@@ -43,7 +44,7 @@ descriptor_create(const struct gp_ipc_handle *bytes)
 	return -1;
 }
 
-/* A descriptor of anything else is none of ours. */
+/* Returns false for a descriptor that descriptor_create() did not make. */
 static bool
 descriptor_read(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *bytes)
 {
@@ -56,7 +57,7 @@ descriptor_read(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *bytes)
 	       memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 && bytes->kind == kind;
 }
 
-/* Not with other devices' machines: fabric handles are what a cluster of NVIDIA's has. */
+/* Fabric handles share memory between the machines of an NVIDIA cluster, which is not supported. */
 static CUresult
 handle_type_check(CUmemAllocationHandleType type)
 {
@@ -75,14 +76,14 @@ memory_export(CUmemGenericAllocationHandle handle, int *fd_p)
 	if (!allocation ||
 	    !(allocation->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The file itself: it is this machine's. */
+	/* Host memory is a file of this machine: export the file itself. */
 	if (allocation->host >= 0) {
 		*fd_p = fcntl(allocation->host, F_DUPFD_CLOEXEC, 0);
 		atomic_store(&gpc_host_memory_exchanged, true);
 		return *fd_p < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 	}
-	/* Copies that have returned may still be on their way; later ones are waited for
-	 * (pointer.h). */
+	/* Copies that have already returned may still be running: wait for them. Later copies of
+	 * exported memory are synchronous (pointer.h). */
 	if (!allocation->shared)
 		result = gpc_memory_settle(allocation->device->primary);
 	if (result == CUDA_SUCCESS)
@@ -115,8 +116,9 @@ gpc_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHa
 	return result;
 }
 
-/* The daemon whose device it is: that of the current context, or the first one's.  NULL: it has no
- * such device, which is said: NCCL takes it for an end. */
+/* The device must be of the daemon of the current context or, without one, of the first daemon.
+ * Returns NULL if that daemon's session has no such device, and logs it, because NCCL treats the
+ * error as fatal. */
 static struct gpc_device *
 device_find_by_remote(int remote)
 {
@@ -161,14 +163,14 @@ gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *o
 		result = gpc_virtual_memory_lock();
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* The descriptor itself stands where a pointer to another kind of handle would. */
+	/* The pointer argument contains the descriptor itself. */
 	if (!descriptor_read((int)(intptr_t)osHandle, GP_IPC_PHYSICAL, &bytes))
 		return gpc_virtual_memory_unlock(
 			gpc_physical_open_host((int)(intptr_t)osHandle, handle));
 	return gpc_virtual_memory_unlock(memory_import(&bytes, handle));
 }
 
-/* Pools. */
+/* Pools */
 
 _Static_assert(sizeof(CUmemPoolPtrExportData) == sizeof(struct gp_ipc_handle), "it holds one");
 

@@ -22,7 +22,7 @@
 
 extern char **environ;
 
-/* Set and not empty, or NULL. */
+/* Returns the value, or NULL if it is not set or empty. */
 static const char *
 environment_get(const char *name)
 {
@@ -31,7 +31,7 @@ environment_get(const char *name)
 	return text && *text ? text : NULL;
 }
 
-/* One of CUDA's, which is what the program makes it. */
+/* For variables of CUDA itself: honors changes by the program with setenv(). */
 static const char *
 environment_get_cuda(const char *name)
 {
@@ -66,7 +66,8 @@ gpc_config_find_misspelled(char *name, size_t size)
 			continue;
 		memcpy(name, *variable, length);
 		name[length] = '\0';
-		/* One letter, or two where it is of a GPU all the same: REMOTE_IP is not meant. */
+		/* Distance 1; or 2 if the name contains GPU, so that names such as REMOTE_IP do not
+		 * match. */
 		if (strcmp(name, meant) != 0 &&
 		    gp_edit_distance(name, meant) <= (strcasestr(name, "GPU") ? 2u : 1u))
 			return true;
@@ -88,7 +89,7 @@ static int GP_PRINTF(4, 5)
 	return GP_E_INVALID;
 }
 
-/* rCUDA's SERVER[@PORT][:GPU]; without a GPU it is the first. */
+/* rCUDA's syntax is SERVER[@PORT][:GPU]; the default GPU is 0. */
 static int
 rcuda_parse_device(int number, struct gp_url *url, char *error, size_t error_size)
 {
@@ -127,8 +128,8 @@ rcuda_parse(struct gp_url *urls, int max, int *count_p, char *error, size_t erro
 	return r;
 }
 
-/* A host without a scheme gets TLS where this user has credentials or a pool with it: a token is
- * never sent in clear.  text: the list; NULL: no address has a scheme. */
+/* A host without a scheme gets TLS if this user has credentials, or a pool with TLS for it: a token
+ * is never sent in clear text. text: the list of addresses; NULL: no address has a scheme. */
 static void
 urls_default_to_tls(const char *text, struct gp_url *urls, int count)
 {
@@ -241,7 +242,7 @@ uuid_format(const CUuuid *uuid, char text[UUID_TEXT_SIZE])
 		       b[13], b[14], b[15]);
 }
 
-/* -1: none, or more than one begins like this. */
+/* Returns -1 if no device, or more than one, has a UUID with this prefix. */
 static int
 device_find_by_uuid(const char *prefix, size_t len, const CUuuid *uuids, int count)
 {
@@ -291,7 +292,7 @@ gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int
 		list += strspn(list, " ");
 		len = strcspn(list, ", ");
 		index = device_find_by_entry(list, len, uuids, count);
-		/* The driver, too, ends the list at the first entry that it does not know. */
+		/* NVIDIA's driver also ignores the list from the first invalid entry on. */
 		if (index < 0)
 			break;
 		for (int i = 0; i < visible; i++) {
@@ -337,7 +338,7 @@ options_parse_priority(struct gpc_session_options *options, char *error, size_t 
 	return 0;
 }
 
-/* "0=1G,1=512MB"; the star is ours: all devices that are not named. */
+/* Syntax: "0=1G,1=512MB". The key "*" is an extension: all devices that are not listed. */
 static int
 options_parse_memory(struct gpc_session_options *options, char *error, size_t error_size)
 {
@@ -432,7 +433,7 @@ options_parse_lanes(struct gpc_session_options *options, char *error, size_t err
 	return 0;
 }
 
-/* Connections ask gpc_config_timeout_ms(). */
+/* Only checks: connections call gpc_config_timeout_ms(). */
 static int
 timeout_check(char *error, size_t error_size)
 {

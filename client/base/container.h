@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The object of which this is a member; pointer is not NULL. */
+/* Returns the object that contains *pointer as this member. The pointer must not be NULL. */
 #define GPC_CONTAINER(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 #endif /* GPC_CONTAINER_H */

@@ -14,8 +14,8 @@ gpc_error_to_cuda(int r)
 	case -ENOMEM:
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	default:
-		/* Unreachable, foreign, of another version, REMOTE_GPU misspelt, connection lost:
-		 * what the application can do about any of them is the same. */
+		/* Unreachable daemon, not a gpupool daemon, version mismatch, misspelled
+		 * REMOTE_GPU, lost connection: an application handles them all alike. */
 		return GPC_ERROR_NO_SESSION;
 	}
 }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What went wrong below CUDA, as a CUresult: the only place that makes one out of our own codes.
+ * Conversion of gpupool's error codes to CUresult; the only place where it is done.
  */
 #ifndef GPC_ERROR_H
 #define GPC_ERROR_H
 
 #include <cuda.h>
 
-/* r: 0, a negative errno or a GP_E_*, as the shared layers return them. */
+/* Converts 0, a negative errno or a GP_E_* code of the shared layers. -ENOMEM becomes
+ * CUDA_ERROR_OUT_OF_MEMORY, any other error GPC_ERROR_NO_SESSION. */
 CUresult gpc_error_to_cuda(int r);
 
-/* No daemon is named, and this machine has no driver of its own. */
+/* REMOTE_GPU is not set, and this machine has no NVIDIA driver. */
 #define GPC_ERROR_NO_DRIVER CUDA_ERROR_NO_DEVICE
-/* A session that cannot be had. */
+/* A session could not be opened. */
 #define GPC_ERROR_NO_SESSION CUDA_ERROR_SYSTEM_NOT_READY
-/* One that was lost, with its daemon, its worker or its connection. */
+/* A session was lost, because its daemon, worker or connection failed. */
 #define GPC_ERROR_LOST CUDA_ERROR_DEVICE_UNAVAILABLE
 
 #endif /* GPC_ERROR_H */

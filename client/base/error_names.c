@@ -148,7 +148,7 @@ struct error_text {
 	const char *string;
 };
 
-/* Without a default, so that the compiler names a value of cuda.h that the list lacks. */
+/* No default, so that the compiler reports a value of cuda.h that the list lacks. */
 static struct error_text
 error_get_text(CUresult error)
 {

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* id: low 20 bits index, upper 12 generation.  Token: a pointer that no process can have mapped, so
- * that a program which looks behind it faults at once, with the low bits free as of any object. */
+/* id: low 20 bits index, upper 12 generation. Token: a pointer that no process can have mapped, so
+ * that a program that dereferences it faults at once, with zeros in the low bits like the address
+ * of any object. */
 #define INDEX_BITS 20
 #define INDEX_MAX (1u << INDEX_BITS)
 #define GENERATIONS (1u << (32 - INDEX_BITS))
@@ -22,18 +23,19 @@
 #define PAGES (INDEX_MAX / PAGE_SLOTS)
 
 struct slot {
-	struct gpc_handle *handle; /* NULL while free */
-	void *memory;              /* of objects of this place; NULL: they have their own */
-	uint32_t id;               /* of the handle, or of the last one that was here */
+	struct gpc_handle *handle; /* NULL while the slot is free */
+	void *memory; /* memory for the objects of this slot; NULL: they have memory of their own */
+	uint32_t id;  /* of the handle, or of the last one in this slot */
 	uint32_t next_free;
 };
 
-/* Pages are made as they are needed and stay, so that a lookup needs no lock. */
+/* Pages are allocated on demand and never freed, so that a lookup needs no lock. */
 struct table {
 	pthread_mutex_t lock;
 	struct slot *pages[PAGES];
-	uint32_t made; /* slots 1 to made exist; index 0 is never given out */
-	/* Freed slots wait in a queue, so that a stale handle stays recognisable for long. */
+	uint32_t made; /* slots 1 to made exist; index 0 is never used */
+	/* Freed slots are reused in FIFO order, so that a stale handle stays detectable as long as
+	 * possible. */
 	uint32_t free_first, free_last;
 };
 
@@ -41,7 +43,7 @@ static struct table tables[GPC_KIND_COUNT] = {
 	[0 ... GPC_KIND_COUNT - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
 };
 
-/* NULL when no such slot was ever made. */
+/* Returns NULL if no such slot was ever made. */
 static struct slot *
 slot_get(struct table *table, uint32_t index)
 {
@@ -122,7 +124,8 @@ slot_release(struct table *table, uint32_t index) GP_LOCKED(table->lock)
 	table->free_last = index;
 }
 
-/* Word by word, for who still looks at what it was (client/stream/managed.c). */
+/* Word by word and atomically, because a thread may still read the previous object
+ * (client/stream/managed.c). */
 static void
 object_clear(uint64_t *words, size_t size)
 {
@@ -224,7 +227,7 @@ gpc_handle_remove(struct gpc_handle *handle)
 	(void)pthread_mutex_unlock(&table->lock);
 }
 
-/* malloc'ed; NULL when there are none. */
+/* Returns an array that the caller frees, or NULL if there are no objects. */
 static uint32_t *
 table_list_ids(struct table *table, uint32_t *count_p)
 {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The application's handles: CUstream, CUevent, CUcontext, CUmodule, CUlibrary, CUkernel,
- * CUfunction, CUmemoryPool.
+ * Handle tables: map the opaque handles of the application (CUstream, CUevent, CUcontext, CUmodule,
+ * CUlibrary, CUkernel, CUfunction, CUmemoryPool and others) to objects.
  *
- * A handle is a token, never an address: it says kind, generation and index, so a stale or foreign
- * one is recognised.  The object behind it begins with struct gpc_handle.  Any thread may call;
- * lookups take no lock.
+ * A handle is a token, never an address. It encodes kind, generation and index, so a stale or
+ * foreign handle is detected. The object begins with struct gpc_handle.
  *
- * Objects are not counted: a launch would pay for it.  What gpc_handle_new() makes stays memory of
- * an object of its kind for ever, and the next one of its place gets it.  So an application that
- * destroys an object which another of its threads uses may have the use meet the next object, but
- * nothing reads memory that has been freed.  What has memory of its own (gpc_handle_add()) lives as
- * long as the process, or says in its header who sees to it.
+ * Ownership: objects have no reference counts, because a launch would pay for them. Memory from
+ * gpc_handle_new() is never returned to the heap: it is reused only for the next object of the same
+ * slot, which is of the same kind. So if an application destroys an object that another of its
+ * threads uses, that use may see the next object, but never freed memory. An object with memory of
+ * its own (gpc_handle_add()) lives as long as the process, or its header states how its lifetime is
+ * ensured.
+ * Threads: any thread may call; lookups take no lock.
  */
 #ifndef GPC_HANDLE_H
 #define GPC_HANDLE_H
@@ -23,34 +24,37 @@
 
 struct gpc_handle {
 	enum gpc_kind kind;
-	uint32_t id; /* the object's name on the wire: index and generation; never 0 */
-	void *token; /* what the application has */
+	uint32_t id; /* the object's ID on the wire: index and generation; never 0 */
+	void *token; /* the handle that the application has */
 };
 
-/* An object of zeros but for its kind, id and token.  All of a kind have the same size.  NULL:
- * there is no memory, or there are 2^20 of the kind. */
+/* Creates an object of zeros, except for its kind, id and token. All objects of a kind have the
+ * same size. Returns NULL if out of memory or if there are already 2^20 objects of the kind. */
 void *gpc_handle_new(enum gpc_kind kind, size_t size);
-/* Names an object in the caller's memory.  0 or -ENOMEM. */
+/* Creates a handle for an object in the caller's memory. Returns 0 or -ENOMEM. */
 int gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle);
 
-/* What was written to the object up to now is seen by each lookup from now on: for an object that
- * another thread may have without a lock of ours in between. */
+/* Makes all earlier writes to the object visible to every later lookup. Needed if another thread
+ * can get the handle without synchronizing through a lock of the library. */
 void gpc_handle_publish(struct gpc_handle *handle);
 
-/* The object behind token, or NULL when it is none of this kind (any bit pattern is allowed). */
+/* Returns the object of the token, or NULL if the token is not a valid handle of this kind. Any bit
+ * pattern is allowed. */
 void *gpc_handle_get(enum gpc_kind kind, const void *token);
 
-/* What kind the token says that it is of; any number, of what is no token. */
+/* Returns the kind that is encoded in the token. The result is arbitrary for a value that is not a
+ * token. */
 unsigned int gpc_handle_kind(const void *token);
 
-/* The object of this name on the wire, or NULL. */
+/* Returns the object with this wire ID, or NULL. */
 void *gpc_handle_find(enum gpc_kind kind, uint32_t id);
 
-/* Forgets the handle: the token is invalid from now on, and the memory is the next object's, or the
- * caller's who has added it. */
+/* Invalidates the handle. Its memory is reused for the next object, or belongs to the caller again
+ * if gpc_handle_add() was used. */
 void gpc_handle_remove(struct gpc_handle *handle);
 
-/* Calls visit for each live object of the kind (a snapshot; visit may remove objects). */
+/* Calls visit for each live object of the kind. Works on a snapshot, so visit may remove
+ * objects. */
 void gpc_handle_each(enum gpc_kind kind, void (*visit)(void *object, void *arg), void *arg);
 
 #endif /* GPC_HANDLE_H */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the pool lacks: the user is told once of each thing, and what the program may do instead,
- * unless GPUPOOL_LOG says quiet.  Any thread, at any time.
+ * Unsupported features: returns CUDA_ERROR_NOT_SUPPORTED, and reports each feature once on standard
+ * error with an alternative, unless GPUPOOL_LOG contains quiet.
+ *
+ * Threads: any thread, at any time.
  */
 #ifndef GPC_LACKS_H
 #define GPC_LACKS_H
 
 #include <cuda.h>
 
-/* Parts of calls that work otherwise; and what is too much. */
+/* Unsupported parts of calls that are supported otherwise, and exceeded limits. */
 enum gpc_unsupported_feature {
 	GPC_UNSUPPORTED_CONTEXTS_IN_GRAPH,
 	GPC_UNSUPPORTED_HOST_COPY_IN_BODY,
@@ -24,10 +26,10 @@ enum gpc_unsupported_feature {
 	GPC_UNSUPPORTED_COUNT,
 };
 
-/* Always CUDA_ERROR_NOT_SUPPORTED. */
+/* Reports the feature if it was not reported before. Always returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult gpc_not_supported(enum gpc_unsupported_feature feature);
 
-/* The line itself; instead: or NULL. */
+/* Reports that `what` is not supported. instead: an alternative, or NULL. */
 void gpc_not_supported_report(const char *what, const char *instead);
 
 #endif /* GPC_LACKS_H */

@@ -24,7 +24,7 @@ static const struct {
 	{ "tables", GPC_LOG_TABLES }, { "calls", GPC_LOG_CALLS }, { "quiet", GPC_LOG_QUIET },
 };
 
-/* 0: there is no such word. */
+/* Returns 0 for an unknown word. */
 static unsigned int
 category_find(const char *text, size_t len)
 {
@@ -88,7 +88,7 @@ gpc_log_is_enabled(enum gpc_log category)
 	return enabled_categories & category;
 }
 
-/* One line, whatever has come into it. */
+/* Makes the message a single line of printable characters. */
 static void
 line_format(char *line, size_t room, const char *text, va_list arguments)
 {
@@ -99,7 +99,7 @@ line_format(char *line, size_t room, const char *text, va_list arguments)
 	line[gp_printable_text(line, room - 1, message)] = '\0';
 }
 
-/* In one write, so that lines of several threads and processes do not mix. */
+/* One write(), so that lines of several threads and processes do not mix. */
 static void
 line_write(const char *message)
 {
@@ -119,7 +119,7 @@ gpc_log(enum gpc_log category, const char *text, ...)
 	char line[2 * LINE_MAX_SIZE];
 	va_list arguments;
 
-	/* What went wrong is kept for the program, too. */
+	/* Errors are stored even if they are not printed. */
 	if (category != GPC_LOG_ERROR && !gpc_log_is_enabled(category))
 		return;
 	va_start(arguments, text);
@@ -131,7 +131,7 @@ gpc_log(enum gpc_log category, const char *text, ...)
 		line_write(line);
 }
 
-/* Whether the text differs from the last one that was asked about. */
+/* Returns whether the line differs from the one of the last call. */
 static bool
 line_is_new(const char *line)
 {

@@ -29,7 +29,7 @@ static struct listener listeners[LISTENERS_MAX] GP_GUARDED_BY(lock);
 static void
 entry_format(char *text, const char *line)
 {
-	struct timespec now; /* of the day: for people */
+	struct timespec now; /* wall-clock time, for human readers */
 	struct tm tm;
 	int used;
 
@@ -38,7 +38,7 @@ entry_format(char *text, const char *line)
 	used = snprintf(text, GPC_LOG_LINE_MAX, "[%02d:%02d:%02d.%03d][%lu][CUDA][E] ", tm.tm_hour,
 			tm.tm_min, tm.tm_sec, (int)(now.tv_nsec / 1000000),
 			(unsigned long)pthread_self());
-	/* Room for the newline of a dump. */
+	/* Leaves room for the newline of a dump. */
 	(void)snprintf(text + used, GPC_LOG_LINE_MAX - 1 - (size_t)used, "%s", line);
 }
 
@@ -53,7 +53,7 @@ gpc_log_history_add(const char *line)
 	memcpy(history[count++ % GPC_LOG_HISTORY_MAX], text, sizeof(text));
 	memcpy(notified, listeners, sizeof(notified));
 	(void)pthread_mutex_unlock(&lock);
-	/* What goes wrong in one who is told is only kept. */
+	/* An error inside a listener is stored without calling listeners again. */
 	if (gpc_in_host_function)
 		return;
 	gpc_in_host_function = true;
@@ -76,7 +76,8 @@ gpc_log_history_next(void)
 	return next;
 }
 
-/* From which one on there is room, with what says that some are missing; *cut: they are. */
+/* Returns the number of the first line that fits in the buffer, together with the line that reports
+ * an omission. *cut: lines are omitted. */
 static uint32_t
 history_find_first(uint32_t from, size_t room, bool *cut) GP_LOCKED(lock)
 {
@@ -112,7 +113,7 @@ gpc_log_history_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p
 	*size = 0;
 	(void)pthread_mutex_lock(&lock);
 	next = count;
-	/* One that never was. */
+	/* A number of a line that does not exist yet. */
 	if (from > next)
 		from = next;
 	first = history_find_first(from, room, &cut);

@@ -13,14 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is looked for. */
+/* The library to find. */
 struct wanted {
 	const char *name;
 	const void *ours;
 	bool (*is_it)(void *library);
 };
 
-/* Where distributions, containers and other systems keep it. */
+/* Folders that distributions, containers and other systems use. */
 static const char *const folders[] = {
 	"/usr/lib/x86_64-linux-gnu",
 	"/usr/lib/aarch64-linux-gnu",
@@ -56,7 +56,7 @@ library_open(const struct wanted *wanted, const char *path)
 		gpc_log(GPC_LOG_ERROR, "%s: %s", path, dlerror());
 		return NULL;
 	}
-	/* Not closed again: its threads, if it has any, would be left without their code. */
+	/* Not closed: threads that it may have started would lose their code. */
 	if (!wanted->is_it(library))
 		return NULL;
 	gpc_log(GPC_LOG_INFO, "no daemon is named: all calls go to %s", path);
@@ -91,12 +91,12 @@ library_open_in_path(const struct wanted *wanted)
 	return library;
 }
 
-/* The loader itself cannot be asked: it would answer with the library of that name that it has,
- * which is this one.  Its cache has the paths as plain strings. */
+/* dlopen() by name would return the library that is already loaded under it, which is this one. The
+ * loader's cache contains the paths as plain strings. */
 static void *
 library_open_from_cache(const struct wanted *wanted)
 {
-	size_t size = strlen(wanted->name) + 1; /* with its NUL */
+	size_t size = strlen(wanted->name) + 1; /* including its NUL */
 	int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
 	const char *cache, *place, *end;
 	void *library = NULL;

@@ -24,10 +24,10 @@
 
 struct reader {
 	struct gpc_pools_config *pools;
-	struct gpc_pool_config *open; /* the section of the current line; NULL: none */
+	struct gpc_pool_config *open; /* section of the current line; NULL: none */
 	const char *file;
 	int line;
-	unsigned int keys_set; /* bit: key */
+	unsigned int keys_set; /* bit mask over keys[] */
 	char *error;           /* NULL: invalid lines are skipped */
 	size_t error_size;
 };
@@ -54,7 +54,7 @@ static const struct key {
 };
 #define KEYS ((int)(sizeof(keys) / sizeof(keys[0])))
 
-/* Returns 0 if invalid lines are skipped. */
+/* Reports an invalid line. Returns 0 if invalid lines are skipped, else -1. */
 static int __attribute__((format(printf, 2, 3)))
 reader_fail(struct reader *reader, const char *format, ...)
 {
@@ -74,7 +74,7 @@ reader_fail(struct reader *reader, const char *format, ...)
 	return r;
 }
 
-/* NULL: not set, or not an absolute path. */
+/* Returns NULL if the variable is not set or is not an absolute path. */
 static const char *
 folder_get(const char *name)
 {
@@ -95,7 +95,7 @@ text_trim(char *text)
 	return text;
 }
 
-/* A comment follows a blank, or begins the line. */
+/* '#' or ';' starts a comment at the beginning of a line or after a blank. */
 static void
 comment_cut(char *line)
 {
@@ -121,7 +121,7 @@ gpc_pool_config_is_name(const char *text)
 	return true;
 }
 
-/* *bare_p: the address that equals url has no scheme. */
+/* *bare_p: the matching address has no scheme. */
 static bool
 address_find(const struct gpc_pool_config *pool, const struct gp_url *url, bool *bare_p)
 {
@@ -228,7 +228,7 @@ section_open(struct reader *reader, char *line)
 	return 0;
 }
 
-/* "~/..." is in the user's home, another relative path in the file's folder. */
+/* "~/..." is relative to the user's home, any other relative path to the folder of the file. */
 static int
 path_store(struct reader *reader, const struct key *key, char *into, const char *value)
 {
@@ -271,7 +271,7 @@ key_fail(struct reader *reader, const char *name)
 			   reader->open->name, name, known);
 }
 
-/* NULL, or the reason why the value is invalid, in room. */
+/* Returns NULL, or the reason why the value is invalid, stored in room. */
 static const char *
 value_check(const struct gpc_pools_config *pools, const char *name, const char *value, char *room,
 	    size_t size)
@@ -284,7 +284,7 @@ value_check(const struct gpc_pools_config *pools, const char *name, const char *
 	urls = calloc(URLS_MAX, sizeof(*urls));
 	if (!urls)
 		return "out of memory";
-	/* Its error names the invalid item of the list. */
+	/* The error names the invalid item of the list. */
 	r = gp_url_list_parse(value, urls, URLS_MAX, &count, room, size);
 	free(urls);
 	return r ? room : NULL;
@@ -318,7 +318,7 @@ value_store(struct reader *reader, const char *name, const char *value)
 	if (key->is_path)
 		return path_store(reader, key, into, value);
 	wrong = value_check(reader->pools, name, value, room, sizeof(room));
-	/* Of a list the other addresses count. */
+	/* The other addresses of a list remain valid. */
 	if (wrong && (reader_fail(reader, "[pool %s] %s: %s", pool, name, wrong) ||
 		      strcmp(name, "url") != 0))
 		return reader->error ? -1 : 0;
@@ -328,7 +328,7 @@ value_store(struct reader *reader, const char *name, const char *value)
 	return 0;
 }
 
-/* A secret that stands here by mistake must not reach a terminal or a log. */
+/* A secret pasted here by mistake must not be printed on a terminal or in a log. */
 static bool
 line_has_token(const char *line)
 {
@@ -396,7 +396,7 @@ int
 gpc_pools_config_read_file(struct gpc_pools_config *pools, const char *path, char *error,
 			   size_t error_size)
 {
-	/* A pipe without a writer would block. */
+	/* O_NONBLOCK: opening a pipe without a writer would block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char what[128] = "", *text = NULL;
@@ -455,13 +455,13 @@ gpc_pools_config_read(struct gpc_pools_config *pools, char *error, size_t error_
 
 	if (gpc_user_folder(folder, sizeof(folder))) {
 		(void)snprintf(path, sizeof(path), "%s/" GPC_POOLS_FILE, folder);
-		/* HOME may be another user's, of which a program need not know. */
+		/* HOME may belong to another user; that is not the program's fault. */
 		if (!error && access(folder, X_OK) && errno == EACCES)
 			path[0] = '\0';
 		if (*path && gpc_pools_config_read_file(pools, path, error, error_size))
 			return -1;
 	}
-	/* On a node the folder is the daemon's, and closed to other users. */
+	/* On a GPU node the folder belongs to the daemon and is closed to other users. */
 	if (access(machine, R_OK) && errno == EACCES)
 		return 0;
 	return gpc_pools_config_read_file(pools, machine, error, error_size);
@@ -487,7 +487,7 @@ gpc_pool_config_find_token(struct gpc_pool_config *pool)
 		pool->token[0] = '\0';
 }
 
-/* Reads both files for a program, which goes on whatever they have. */
+/* Reads both files for a program, which continues even if they are invalid. */
 static void
 pools_read_lenient(struct gpc_pools_config *pools)
 {
@@ -509,7 +509,7 @@ gpc_pool_config_is_hidden(const struct gpc_pools_config *pools, const struct gpc
 	return false;
 }
 
-/* Whether a daemon is shown the same, and believed for the same reason. */
+/* Returns whether both pools present the same credentials and trust the same authority. */
 static bool
 credentials_equal(const struct gpc_pool_config *a, const struct gpc_pool_config *b)
 {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reader of pools.conf: the user's file, then the machine's.
+ * Parser of pools.conf, the list of pools with their addresses and credentials: first the user's
+ * file, then the machine's.
  *
  *     [pool lab]
- *     url = tls://gpunode         # as REMOTE_GPU has it
- *     token = lab.token           # paths: absolute, ~/..., or relative to this file's folder
+ *     url = tls://gpunode         # as in REMOTE_GPU
+ *     token = lab.token           # paths: absolute, ~/..., or relative to the folder of this file
  *     authority, certificate, key, crl, tenant, gpus, memory, sm, wait
  *
- * Ownership: the caller's, until gpc_pools_config_free(), whatever was returned.  Threads: any.
- * Errors: with a buffer for an error, the functions return -1 at the first invalid line, and the
- * text names file and line.  With NULL they return 0, skip invalid lines, and store the text for
- * the first one in fault: a damaged file must not stop a program.
+ * Ownership: struct gpc_pools_config is the caller's; the caller calls gpc_pools_config_free() even
+ * after a failure.
+ * Threads: any thread may call.
+ * Errors: with a buffer `error`, the functions return -1 at the first invalid line, and the text
+ * names file and line. With NULL they return 0, skip invalid lines, and store the text for the
+ * first one in `fault`, because a damaged file must not stop a program.
  */
 #ifndef GPC_POOLS_H
 #define GPC_POOLS_H
@@ -30,7 +33,7 @@
 #define GPC_POOLS_FILE "pools.conf"
 #define GPC_MACHINE_FOLDER "/etc/gpupool"
 
-/* An empty text: not given. */
+/* An empty text means that the key is not set. */
 struct gpc_pool_config {
 	char name[GPC_POOL_NAME_MAX];
 	char url[GPC_POOL_URL_MAX];
@@ -40,51 +43,59 @@ struct gpc_pool_config {
 	char tenant[GPC_POOL_NAME_MAX];
 	char gpus[GPC_POOL_VALUE_MAX], memory[GPC_POOL_VALUE_MAX], sm[GPC_POOL_VALUE_MAX];
 	char wait[GPC_POOL_VALUE_MAX];
-	char file[GPC_POOL_PATH_MAX]; /* the file and the line of its section */
+	char file[GPC_POOL_PATH_MAX]; /* file and line of the section */
 	int line;
 };
 
 struct gpc_pools_config {
-	struct gpc_pool_config
-		*list; /* in the order of the files; the first of several with one name counts */
+	struct gpc_pool_config *list; /* in the order of the files; of several pools with one name,
+					 the first counts */
 	int count;
 	char fault[GPC_POOLS_FAULT_MAX]; /* "": every line is valid */
-	/* Set by the caller before it reads: NULL, or the reason why this key must not have this
-	 * value; NULL: every value is valid but that of url, which is always looked at */
+	/* Set by the caller before parsing: returns NULL, or the reason why the value is invalid
+	 * for this key. If check is NULL, all values are valid. The value of url is always
+	 * checked. */
 	const char *(*check)(const char *key, const char *value);
 };
 
-/* Adds the pools of this text of this file. */
+/* Adds the pools in a text that was read from `file`. */
 int gpc_pools_config_parse(struct gpc_pools_config *pools, const char *text, size_t size,
 			   const char *file, char *error, size_t error_size);
-/* Adds the pools of a file; a file that does not exist has none. */
+/* Adds the pools of a file. A missing file has no pools. */
 int gpc_pools_config_read_file(struct gpc_pools_config *pools, const char *path, char *error,
 			       size_t error_size);
 /* Adds the pools of both files. */
 int gpc_pools_config_read(struct gpc_pools_config *pools, char *error, size_t error_size);
 void gpc_pools_config_free(struct gpc_pools_config *pools);
 
-/* The folder of the user's files; false: neither XDG_CONFIG_HOME nor HOME names one. */
+/* Returns the folder of the user's files. Returns false if neither XDG_CONFIG_HOME nor HOME names
+ * one. */
 bool gpc_user_folder(char *path, size_t size);
-/* If the pool names no token: the one that "gpupool login" stored, if it exists. */
+/* If the pool has no token, sets it to the file that "gpupool login" stored, if that exists. */
 void gpc_pool_config_find_token(struct gpc_pool_config *pool);
 
-/* Whether another pool, before it in the list, has its name. */
+/* Returns whether an earlier pool in the list has the same name. */
 bool gpc_pool_config_is_hidden(const struct gpc_pools_config *pools,
 			       const struct gpc_pool_config *pool);
-/* Whether the pool has this daemon.  An address without a scheme equals tcp:// and tls://. */
+/* Returns whether the pool contains the address. An address without a scheme matches tcp:// and
+ * tls://. */
 bool gpc_pool_config_has_address(const struct gpc_pool_config *pool, const struct gp_url *url);
-/* The pool whose credentials a program shows to this daemon, with its token: of several the one
- * that has a token or a certificate.  Reads both files; the first fault of a process becomes one
- * line on standard error.  *pool_p: NULL if there is none.  GP_E_INVALID: several have, and not the
- * same; the error names two of them. */
+/*
+ * Selects the pool whose credentials are used for a daemon, and sets its token file. If several
+ * pools contain the address, the one with a token or a certificate is selected. Reads both files;
+ * the first fault in a process is reported once on standard error. *pool_p is NULL if no pool
+ * contains the address.
+ * Errors: GP_E_INVALID: several pools have different credentials; error names two of them.
+ */
 GP_MUST_CHECK int gpc_pools_config_select(struct gpc_pools_config *pools, const struct gp_url *url,
 					  const struct gpc_pool_config **pool_p, char *error,
 					  size_t error_size);
-/* Whether a pool has this host and port with tls://, or without a scheme and with credentials. */
+/* Returns whether a pool contains this host and port with tls://, or without a scheme and with
+ * credentials. */
 bool gpc_pools_config_want_tls(const struct gp_url *url);
 
-/* Letters, digits, '.', '_' and '-', and no '.' or '-' first. */
+/* Returns whether the text is a valid pool name: letters, digits, '.', '_' and '-', not starting
+ * with '.' or '-'. */
 bool gpc_pool_config_is_name(const char *text);
 
 #endif /* GPC_POOLS_H */

@@ -7,10 +7,10 @@
 
 struct gpc_query_reply {
 	UT_hash_handle hh;
-	char bytes[]; /* of the query, then of the reply */
+	char bytes[]; /* the query, then the reply */
 };
 
-/* Under the lock.  Accepts NULL. */
+/* The lock is held. Accepts NULL. */
 static void
 reply_drop(struct gpc_query_cache *cache, struct gpc_query_reply *reply)
 {
@@ -28,7 +28,7 @@ gpc_query_cache_fini(struct gpc_query_cache *cache)
 	(void)pthread_mutex_destroy(&cache->lock);
 }
 
-/* Under the lock. */
+/* The lock is held. */
 static struct gpc_query_reply *
 reply_find(const struct gpc_query_cache *cache, const void *query, size_t size)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Query cache: replies of the daemon, so that a query with the same bytes is sent once.  A query is
- * a struct of the call, what the reply depends on, and gpc_session_revision() from before the query
- * was sent, if the reply depends on that: with a newer revision it is not found.  Beyond a number
- * of replies the oldest are dropped.
+ * Query cache: stores replies of the daemon to idempotent queries, so that each query is sent once.
  *
- * Threads: any, but for fini.
+ * The key is the bytes of a query struct, which contains the call and everything that the reply
+ * depends on. If the reply depends on state that can change, the key also contains
+ * gpc_session_revision() from before the query was sent, so an outdated reply is not found. When
+ * the cache is full, the oldest reply is dropped.
+ *
+ * Ownership: replies are copied in and out.
+ * Threads: any thread may call, except gpc_query_cache_fini().
  */
 #ifndef GPC_QUERY_CACHE_H
 #define GPC_QUERY_CACHE_H
@@ -19,7 +22,7 @@ struct gpc_query_reply;
 struct gpc_query_cache {
 	pthread_mutex_t lock;
 	unsigned int max;
-	struct gpc_query_reply *replies; /* uthash, the oldest first */
+	struct gpc_query_reply *replies; /* uthash, oldest first */
 };
 
 #define GPC_QUERY_CACHE(most)                                                                      \
@@ -29,10 +32,11 @@ struct gpc_query_cache {
 
 void gpc_query_cache_fini(struct gpc_query_cache *cache);
 
-/* Padding and unused members of a query are zero; its reply always has the same size. */
+/* Copies the stored reply to `reply` and returns true, or returns false. Padding and unused members
+ * of the query must be zero, and a query always has the same reply_size. */
 bool gpc_query_cache_find(struct gpc_query_cache *cache, const void *query, size_t size,
 			  void *reply, size_t reply_size);
-/* Replaces the reply to the same query.  Out of memory nothing is stored. */
+/* Stores a reply, replacing an earlier one to the same query. If out of memory, stores nothing. */
 void gpc_query_cache_put(struct gpc_query_cache *cache, const void *query, size_t size,
 			 const void *reply, size_t reply_size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many ranges end at or before address. */
+/* Returns the number of ranges that end at or before address. */
 static size_t
 ranges_lower_bound(const struct gpc_ranges *ranges, uint64_t address)
 {
@@ -53,7 +53,7 @@ gpc_ranges_find(const struct gpc_ranges *ranges, uint64_t base, uint64_t size)
 
 	if (at == ranges->count)
 		return NULL;
-	/* It ends behind base. */
+	/* The range ends after base, so it overlaps unless it starts too late. */
 	if (ranges->list[at].base > base && ranges->list[at].base - base >= size)
 		return NULL;
 	return &ranges->list[at];

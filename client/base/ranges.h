@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Address ranges that do not overlap, in order: what is looked up by an address inside.  Changes
- * are linear, lookups logarithmic.  Not locked: the owner does that.
+ * Sorted set of address ranges that do not overlap, each with an item: finds the range that
+ * contains an address. Changes take linear time, lookups logarithmic time.
+ *
+ * Ownership: the set owns its list until gpc_ranges_fini(); the items are the caller's.
+ * Threads: no lock inside; the owner serializes all calls.
  */
 #ifndef GPC_RANGES_H
 #define GPC_RANGES_H
@@ -21,12 +24,14 @@ struct gpc_ranges {
 	size_t count, room;
 };
 
-/* GP_E_INVALID: empty, or it overlaps another one.  -ENOMEM. */
+/* Adds a range. Errors: GP_E_INVALID: the range is empty, wraps around or overlaps another one;
+ * -ENOMEM. */
 GP_MUST_CHECK int gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size,
 				 void *item);
-/* The first range that has an address in [base, base + size); NULL: none has. */
+/* Returns the first range that overlaps [base, base + size), or NULL. The pointer is valid until
+ * the next change. */
 struct gpc_range *gpc_ranges_find(const struct gpc_ranges *ranges, uint64_t base, uint64_t size);
-/* range is what gpc_ranges_find() returned; the item stays the caller's. */
+/* Removes a range that gpc_ranges_find() returned. The item stays the caller's. */
 void gpc_ranges_remove(struct gpc_ranges *ranges, struct gpc_range *range);
 void gpc_ranges_fini(struct gpc_ranges *ranges);
 

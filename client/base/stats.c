@@ -15,20 +15,20 @@
 static atomic_uint_fast64_t waits, posted, messages, bytes_sent, bytes_received;
 static atomic_bool launched;
 static uint64_t waits_at_launch;
-/* Indexed by call number; the pages of unused numbers are never touched. */
+/* Indexed by call number. Pages of unused numbers are never touched. */
 static atomic_uint_fast32_t counts[NUMBERS];
 static atomic_uint_fast64_t wait_counts[GPC_WAIT_END], wait_ns[GPC_WAIT_END];
 static atomic_uint_fast64_t own_waits, own_ns;
 
-/* The wait that this thread is in. */
+/* The wait of this thread. */
 static _Thread_local struct {
 	unsigned int depth;
 	unsigned int cause;
 	uint64_t begun;
-	bool own; /* the thread is the library's */
+	bool own; /* the thread is one of the library's own */
 } current;
 
-/* The new count. */
+/* Returns the new count. */
 static uint64_t
 counter_add(atomic_uint_fast64_t *counter, uint64_t amount)
 {
@@ -38,7 +38,8 @@ counter_add(atomic_uint_fast64_t *counter, uint64_t amount)
 void
 gpc_stats_call(uint16_t number, bool is_posted)
 {
-	/* Under a lock, so that no locked instruction is needed; readers may look at any time. */
+	/* The send lock serializes writers, so no atomic read-modify-write is needed; readers may
+	 * read at any time. */
 	atomic_store_explicit(&counts[number],
 			      atomic_load_explicit(&counts[number], memory_order_relaxed) + 1,
 			      memory_order_relaxed);
@@ -148,7 +149,7 @@ gpc_wait_name(unsigned int cause)
 	return cause < NUMBERS ? gpc_call_name((uint16_t)cause) : names[cause - NUMBERS];
 }
 
-/* What is printed, largest first. */
+/* A line of the printed table, which is sorted by order, largest first. */
 struct line {
 	unsigned int number;
 	uint64_t order;
@@ -164,7 +165,8 @@ compare_lines(const void *a, const void *b)
 	return left->number < right->number ? -1 : 1;
 }
 
-/* The numbers below end whose value is not 0, in order of their values; the caller frees them. */
+/* Returns the numbers below `end` whose value is not 0, sorted by value. The caller frees the
+ * list. */
 static struct line *
 lines_create(uint64_t (*value)(unsigned int number), unsigned int end, size_t *count_p)
 {

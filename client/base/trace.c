@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Events of a thread that are not yet written: a power of two. */
+/* Capacity of a thread's buffer, in events; a power of two. */
 #define EVENTS 32768
 
 enum kind {
@@ -23,17 +23,18 @@ enum kind {
 
 struct event {
 	uint64_t begun_ns;
-	uint64_t value;   /* when it ended; bytes in all */
+	uint64_t value;   /* end time, or total bytes */
 	const char *name; /* of a call */
-	uint32_t what;    /* result, cause, way */
+	uint32_t what;    /* result, cause or direction */
 	uint32_t kind;
 };
 
-/* A thread's.  It alone moves the head, and who takes the events alone moves the tail. */
+/* Buffer of one thread: single producer, single consumer. Only the thread moves head; only the
+ * flushing thread moves tail. */
 struct buffer {
 	struct buffer *next;
 	atomic_uint_fast64_t head, tail, lost;
-	atomic_bool ended; /* the thread has */
+	atomic_bool ended; /* the thread has exited */
 	bool named;
 	int tid;
 	char name[32];
@@ -42,9 +43,9 @@ struct buffer {
 
 atomic_bool gpc_trace_on;
 
-/* Any thread puts one in front; who takes the events alone takes one out. */
+/* Any thread prepends a buffer; only the flushing thread removes one. */
 static struct buffer *_Atomic buffers;
-static uint64_t lost_before; /* by threads that have ended; the taker's */
+static uint64_t lost_before; /* by threads that have exited; used by the flushing thread only */
 static uint64_t first_ns;
 static pthread_key_t key;
 static _Thread_local struct buffer *thread_buffer;
@@ -76,7 +77,7 @@ gpc_trace_start_ns(void)
 	return first_ns;
 }
 
-/* NULL: no memory, which is tried again with the next event. */
+/* Returns NULL if out of memory; the next event tries again. */
 static struct buffer *
 buffer_create(void)
 {
@@ -175,7 +176,7 @@ buffer_write(struct gpc_trace_text *text, struct buffer *buffer)
 	atomic_store_explicit(&buffer->tail, tail, memory_order_release);
 }
 
-/* The first one may just get another one in front: then it is taken out the next time. */
+/* Fails if another thread has just prepended a buffer; the next flush then removes this one. */
 static bool
 buffer_remove(struct buffer *before, struct buffer *buffer)
 {
@@ -197,7 +198,7 @@ gpc_trace_flush(struct gpc_trace_text *text)
 	uint64_t lost = 0;
 
 	for (buffer = atomic_load(&buffers); buffer; buffer = next) {
-		/* Asked before its last events are looked for. */
+		/* Read before the last events are written: no event follows once it is set. */
 		bool ended = atomic_load_explicit(&buffer->ended, memory_order_acquire);
 
 		next = buffer->next;

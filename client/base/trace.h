@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timeline that GPUPOOL_TRACE asks for, as far as the program's own threads make it: with it a
- * user sees which call, wait or transfer a slow program spends its time in (docs/tracing.md).
+ * Event recorder for the timeline that GPUPOOL_TRACE enables: records calls, waits and transfers of
+ * the program's threads, to show where a slow program spends its time (docs/tracing.md).
  *
- * Each thread has a buffer of its own that only it fills, without a lock; entry/tracer.h empties
- * all of them.  What a full buffer cannot take is counted.  Any thread may record; nothing is
- * recorded, and nothing costs more than a look at gpc_trace_on, without GPUPOOL_TRACE.
+ * Each thread has a buffer that only it fills, without a lock; entry/tracer.h drains all of them.
+ * Events that do not fit in a full buffer are counted as lost. Without GPUPOOL_TRACE nothing is
+ * recorded, and the only cost is reading gpc_trace_on.
+ *
+ * Threads: any thread may record. gpc_trace_flush() must not run concurrently with itself.
+ * Units: times are nanoseconds of gp_now_ns().
  */
 #ifndef GPC_TRACE_H
 #define GPC_TRACE_H
@@ -25,27 +28,28 @@ gpc_trace_is_on(void)
 	return __builtin_expect(atomic_load_explicit(&gpc_trace_on, memory_order_relaxed), 0);
 }
 
-/* While the library is loaded, before there are calls: whether GPUPOOL_TRACE is set. */
+/* Enables tracing if GPUPOOL_TRACE is set, and returns whether it is. Called once, while the
+ * library is loaded. */
 bool gpc_trace_init(void);
-/* When that was: what the timeline's times are told from. */
+/* Returns the time of gpc_trace_init(), the origin of the timeline. */
 uint64_t gpc_trace_start_ns(void);
 
-/* name: of the exported function; it stays where it is. */
+/* Records a CUDA call that ends now. name: the exported function's name, which must be a static
+ * string. */
 void gpc_trace_call(const char *name, uint64_t begun_ns, CUresult result);
-/* cause: as in stats.h.  Around a wait, when it has ended. */
+/* Records a wait that ends now. cause: as in stats.h. */
 void gpc_trace_wait(unsigned int cause, uint64_t begun_ns);
-/* So many bytes have gone over the link since the program began. */
+/* Records the total number of bytes transferred over the link since the program started. */
 enum gpc_trace_direction {
 	GPC_TRACE_SENT,
 	GPC_TRACE_RECEIVED
 };
 void gpc_trace_bytes(enum gpc_trace_direction direction, uint64_t total);
 
-/* Writes and forgets what the threads have recorded; not two at a time.  Returns how much was lost
- * so far. */
+/* Writes all recorded events to text and removes them. Returns the number of events lost so far. */
 uint64_t gpc_trace_flush(struct gpc_trace_text *text);
 
-/* In the child of a fork: what the parent's threads have recorded is the parent's. */
+/* Drops the parent's events in the child of a fork; the parent writes them. */
 void gpc_trace_after_fork(void);
 
 #endif /* GPC_TRACE_H */

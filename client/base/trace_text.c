@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define ROOM_MIN ((size_t)1 << 16)
-/* Of any number. */
+/* Maximum number of decimal digits of a uint64_t. */
 #define DIGITS 20
 #define NS_PER_US 1000
 
@@ -33,7 +33,7 @@ text_append_string(struct gpc_trace_text *text, const char *words)
 	text_append(text, words, strlen(words));
 }
 
-/* With zeros in front, for so many digits. */
+/* Pads with leading zeros to at least this number of digits. */
 static void
 text_append_number(struct gpc_trace_text *text, uint64_t number, int digits)
 {
@@ -48,7 +48,7 @@ text_append_number(struct gpc_trace_text *text, uint64_t number, int digits)
 	text_append(text, digits_text, (size_t)count);
 }
 
-/* In quotes: printable ASCII as it is, other bytes as characters of their numbers. */
+/* Writes a quoted string: printable ASCII unchanged, other bytes as \u00XX. */
 static void
 text_append_quoted(struct gpc_trace_text *text, const char *words)
 {
@@ -71,7 +71,7 @@ text_append_quoted(struct gpc_trace_text *text, const char *words)
 	text_append_string(text, "\"");
 }
 
-/* In microseconds, as the format has it. */
+/* The trace format uses microseconds. */
 static void
 text_append_duration(struct gpc_trace_text *text, const char *member, uint64_t ns)
 {
@@ -101,7 +101,7 @@ event_open(struct gpc_trace_text *text, const char *phase, struct gpc_trace_trac
 	text_append_quoted(text, name);
 }
 
-/* The last member, and the end. */
+/* Appends the last member and closes the event. */
 static void
 event_close_with_number(struct gpc_trace_text *text, const char *member, uint64_t value)
 {

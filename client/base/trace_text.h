@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events as the text of a timeline file: the JSON array of Chrome's trace format, one event a line.
- * A comma stands before each event but the first, so that a file whose program was killed is whole
- * but for the "]".  A text belongs to one thread.
+ * Writer of timeline files: formats events as the JSON array of Chrome's trace format, one event
+ * per line.
+ *
+ * A comma precedes each event except the first, so the file of a killed program lacks only the
+ * final "]".
+ *
+ * Ownership: the text owns its data until gpc_trace_text_fini().
+ * Threads: one thread per text.
+ * Errors: out of memory sets `lost`.
+ * Units: times are nanoseconds, relative to begun_ns.
  */
 #ifndef GPC_TRACE_TEXT_H
 #define GPC_TRACE_TEXT_H
@@ -14,24 +21,25 @@
 struct gpc_trace_text {
 	char *data;
 	size_t size, room;
-	bool lost;         /* there was no memory for all of it */
-	uint64_t begun_ns; /* what times are told from; 0 at first */
+	bool lost;         /* out of memory: events are missing */
+	uint64_t begun_ns; /* origin of times; initially 0 */
 	int pid;           /* of the program */
 };
 
-/* Where an event belongs. */
+/* The track that an event belongs to. */
 struct gpc_trace_track {
 	int pid, tid;
 };
 
-/* Something that took time.  detail: a member of args, or NULL. */
+/* Adds an event with a duration. detail: name of an additional argument with this value, or
+ * NULL. */
 void gpc_trace_text_span(struct gpc_trace_text *text, struct gpc_trace_track track,
 			 uint64_t begun_ns, uint64_t ended_ns, const char *kind, const char *name,
 			 const char *detail, uint64_t value);
-/* A number that changes; member: what it is. */
+/* Adds a counter value. member: name of the counted quantity. */
 void gpc_trace_text_count(struct gpc_trace_text *text, struct gpc_trace_track track, uint64_t at_ns,
 			  const char *name, const char *member, uint64_t value);
-/* What a track is called; what: process_name, thread_name or process_labels. */
+/* Names a track. The kind of name, `what`, is process_name, thread_name or process_labels. */
 void gpc_trace_text_name(struct gpc_trace_text *text, struct gpc_trace_track track,
 			 const char *what, const char *name);
 

@@ -82,7 +82,8 @@ gpc_function_enter(CUfunction token, struct gpc_function **function_p)
 	return result == CUDA_SUCCESS ? gpc_function_lookup(NULL, token, function_p) : result;
 }
 
-/* Where the calls of a function go: its own context, the current one, or the image's device. */
+/* Returns the context for calls on a function: its own, the current one, or the primary context of
+ * the image's device. */
 static struct gpc_context *
 function_get_context(const struct gpc_function *function)
 {
@@ -95,8 +96,8 @@ function_get_context(const struct gpc_function *function)
 	return function->image->device->primary;
 }
 
-/* The values of a kernel are read without a lock: who sets one while others launch it has no order
- * between the two. */
+/* Kernel attributes are read without a lock: a program that sets one while another thread launches
+ * has not defined an order between the two. */
 static struct gp_kernel_info *
 function_get_info(const struct gpc_function *function)
 {
@@ -176,7 +177,8 @@ attribute_varies(const struct gpc_function *function, CUfunction_attribute attri
 	return is;
 }
 
-/* Of several devices one has its own value: each is asked from now on. */
+/* One of several devices has a value of its own, so from now on the attribute is queried for each
+ * device. */
 static void
 attribute_set_varying(const struct gpc_function *function, CUfunction_attribute attribute)
 {
@@ -190,8 +192,8 @@ attribute_set_varying(const struct gpc_function *function, CUfunction_attribute 
 	(void)pthread_mutex_unlock(&function->image->lock);
 }
 
-/* Whether what is known of the kernel is so on the context's device: what can be set each device
- * has of its own, and what is known is of the image's device. */
+/* Returns whether the known value applies to the context's device. Attributes that can be set have
+ * a value per device; the known one is that of the image's device. */
 static bool
 attribute_is_of_device(const struct gpc_function *function, const struct gpc_context *context,
 		       CUfunction_attribute attribute)
@@ -200,7 +202,7 @@ attribute_is_of_device(const struct gpc_function *function, const struct gpc_con
 	       context->device == function->image->device;
 }
 
-/* All attributes at once: a program that asks for one asks for others, too. */
+/* Queries all attributes at once: a program that requests one usually requests others. */
 static CUresult
 attributes_query(const struct gpc_function *function, struct gpc_context *context)
 {
@@ -242,7 +244,7 @@ attribute_get(struct gpc_function *function, struct gpc_context *context, int *v
 		return result;
 	if (context->device == function->image->device && !attribute_varies(function, attribute)) {
 		result = attributes_query(function, context);
-		/* An older daemon does not know the message. */
+		/* An older daemon does not know the call. */
 		if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_SUPPORTED)
 			return result;
 		if (gpc_function_get_attribute(function, attribute, value_p))
@@ -270,7 +272,8 @@ shared_size_fits(const struct gpc_function *function, int value)
 	       value <= most - fixed;
 }
 
-/* Whether no driver refuses it; what nobody can say here the daemon is asked. */
+/* Returns whether every driver accepts the value. If that is not known here, the daemon is
+ * queried. */
 static bool
 attribute_is_allowed(const struct gpc_function *function, CUfunction_attribute attribute, int value)
 {
@@ -286,8 +289,9 @@ attribute_is_allowed(const struct gpc_function *function, CUfunction_attribute a
 	}
 }
 
-/* What needs the code once more, as others use it with other settings, may find no memory for that:
- * the next call tells, as a launch does natively where code is loaded lazily. */
+/* Posted if possible. If other sessions use the code with other settings, the daemon loads it once
+ * more, which may fail for lack of memory. A later call then reports that, as a launch does in
+ * NVIDIA's driver with lazy loading. */
 static CUresult
 attribute_send(const struct gpc_function *function, struct gpc_context *context,
 	       CUfunction_attribute attribute, int value)
@@ -299,12 +303,12 @@ attribute_send(const struct gpc_function *function, struct gpc_context *context,
 
 	if (attribute_is_allowed(function, attribute, value))
 		result = gpc_post_gpFunctionAttribute(context, &post);
-	/* An older daemon does not know the message. */
+	/* An older daemon does not know the call. */
 	return result == CUDA_ERROR_NOT_SUPPORTED ? gpc_wait_cuFuncSetAttribute(context, &args)
 						  : result;
 }
 
-/* Another load of the image has it as it was before the first change. */
+/* Saves the value before the first change, which is the value in another load of the image. */
 static void
 setting_save_original(const struct gpc_function *function, CUfunction_attribute attribute)
 {
@@ -454,7 +458,7 @@ gpc_cuKernelGetParamInfo(CUkernel token, size_t paramIndex, size_t *paramOffset,
 		       : result;
 }
 
-/* The context through which a kernel is asked about on a device. */
+/* Returns the context through which a kernel is queried on a device. */
 static CUresult
 kernel_enter_on_device(CUkernel token, CUdevice dev, struct gpc_function **kernel_p,
 		       struct gpc_context **context_p)

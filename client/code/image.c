@@ -21,7 +21,7 @@ struct gpc_image_global {
 	struct gpc_context *context;
 	uint64_t address;
 	uint64_t size;
-	bool used; /* the program has asked for it */
+	bool used; /* the program has requested its address */
 	char name[];
 };
 
@@ -94,7 +94,7 @@ gpc_image_unload(struct gpc_image *image)
 	gpc_image_free(image);
 }
 
-/* What was set of its kernels goes with the context, as their variables do. */
+/* Kernel settings are lost with the context, as variables are. */
 static void
 settings_invalidate(struct gpc_image *image)
 {
@@ -170,7 +170,8 @@ gpc_image_is_managed(const struct gpc_image *image, const char *name)
 	return image->variables && gp_image_variables_is_managed(image->variables, name);
 }
 
-/* A place that cannot be would be looked up as what lies there: the program's own memory. */
+/* Reserves the address range of a variable. If other memory is mapped there, the address would be
+ * looked up as the program's own memory. */
 static CUresult
 global_reserve(struct gpc_image *image, struct gpc_context *context, const char *name,
 	       const struct gp_reply_gpImageGlobal *reply)
@@ -193,7 +194,7 @@ global_reserve(struct gpc_image *image, struct gpc_context *context, const char 
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Known from now on; NULL: out of memory. */
+/* Returns NULL if out of memory. */
 static struct gpc_image_global *
 global_add(struct gpc_image *image, struct gpc_context *context, const char *name,
 	   const struct gp_reply_gpImageGlobal *reply)
@@ -213,7 +214,7 @@ global_add(struct gpc_image *image, struct gpc_context *context, const char *nam
 	return global;
 }
 
-/* What the daemon says of a variable's size, against what the image says. */
+/* Compares the size that the daemon reports with that in the image. */
 static CUresult
 global_check(const struct gpc_image *image, const char *name, uint64_t size)
 {
@@ -227,7 +228,7 @@ global_check(const struct gpc_image *image, const char *name, uint64_t size)
 			       peer, name, (unsigned long long)has, (unsigned long long)size);
 		return CUDA_ERROR_INVALID_IMAGE;
 	case GP_VARIABLE_UNKNOWN:
-		/* Of a place that has no bytes nobody would look what lies there. */
+		/* With size 0 nothing is reserved at the address, so it would remain unchecked. */
 		if (size)
 			return CUDA_SUCCESS;
 		gpc_log_always("%s: a variable is not used: %s has no bytes as the daemon tells, "
@@ -241,7 +242,7 @@ global_check(const struct gpc_image *image, const char *name, uint64_t size)
 	}
 }
 
-/* A question that is under way. */
+/* A query in flight. */
 struct pending {
 	struct gpc_request request;
 	const char *name;
@@ -259,7 +260,7 @@ global_query_start(struct gpc_image *image, struct gpc_context *context, const c
 	return gpc_start_gpImageGlobal(context, &args, &pending->request);
 }
 
-/* Whoever asks for one variable of few asks for the others, too, soon. */
+/* A program that requests one of a few variables soon requests the others. */
 static size_t
 globals_query_others(struct gpc_image *image, struct gpc_context *context, const char *name,
 		     struct pending *others)
@@ -276,7 +277,7 @@ globals_query_others(struct gpc_image *image, struct gpc_context *context, const
 	return count;
 }
 
-/* The answer, of this result. */
+/* Adds the variable if the query succeeded with this result. */
 static CUresult
 global_query_finish(struct gpc_image *image, struct gpc_context *context, struct pending *pending,
 		    CUresult result)
@@ -297,8 +298,8 @@ global_query_finish(struct gpc_image *image, struct gpc_context *context, struct
 	return result;
 }
 
-/* Where the daemon says that it is, and how large: one round trip for the few that there are. What
- * is not told of the others is asked for again when they are wanted. */
+/* Queries address and size of a variable, and in the same round trip those of the other variables
+ * if there are few. If one of the others fails, it is queried again when it is needed. */
 static CUresult
 global_query(struct gpc_image *image, struct gpc_context *context, const char *name)
 {
@@ -333,7 +334,7 @@ managed_global_query(struct gpc_image *image, struct gpc_context *context, const
 	return result;
 }
 
-/* The program has asked for it: it is used from now on, if it is as the image says. */
+/* Validates and reserves a variable when the program first requests it. */
 static CUresult
 global_use(struct gpc_image *image, struct gpc_context *context, struct gpc_image_global *global)
 {
@@ -374,7 +375,7 @@ gpc_image_get_global(struct gpc_image *image, struct gpc_context *context, const
 			return result;
 		global = global_find(image, context, name);
 	}
-	/* Another thread may have reset the context meanwhile. */
+	/* Another thread may have reset the context in the meantime. */
 	result = global ? global_use(image, context, global) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images that are being loaded, for image.c and image_load.c only.  An image is its loader's until
- * it is loaded.
+ * Creation of images; internal to image.c and image_load.c.
+ *
+ * Ownership: the caller owns a created image until a module or library takes it over.
+ * Threads: until it is loaded, an image is used only by the thread that loads it.
  */
 #ifndef GPC_IMAGE_INSIDE_H
 #define GPC_IMAGE_INSIDE_H
@@ -10,11 +12,11 @@
 
 struct gpc_image_loading;
 
-/* It has a name and nothing else; NULL: no memory. */
+/* Creates an image that has a handle and nothing else. Returns NULL if out of memory. */
 struct gpc_image *gpc_image_create(struct gpc_context *context);
-/* The daemon need not be told. */
+/* Frees an image that the daemon does not have. */
 void gpc_image_free(struct gpc_image *image);
-/* Nobody waits for it.  Accepts NULL. */
+/* Frees the state of a load for which no thread waits. Accepts NULL. */
 void gpc_image_loading_free(struct gpc_image_loading *loading);
 
 #endif /* GPC_IMAGE_INSIDE_H */

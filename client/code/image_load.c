@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an image comes to the daemon: what of it travels, and what the daemon says of it. */
+/* Loading of images: selects the code to send, sends it if the daemon does not have it, and
+ * validates the reply. */
 #include "base/lock.h"
 #include "base/sha256.h"
 #include "client/base/error.h"
@@ -25,13 +26,12 @@
 #include <unistd.h>
 #include <utlist.h>
 
-/* A first try without the image pays only when the image is larger than what fits a message or two.
- */
+/* Trying without the code first pays only if the code is larger than a message or two. */
 #define SEND_AT_ONCE ((size_t)256 << 10)
 
 atomic_bool gpc_image_any_uses_printf;
 
-/* Who waits for what was asked for earlier; one at a time. */
+/* Serializes threads that wait for asynchronous loads. */
 static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_image_loading *all_loading GP_GUARDED_BY(loading_lock); /* utlist */
 
@@ -63,7 +63,7 @@ device_to_image_target(const struct gpc_device *device)
 	};
 }
 
-/* A view of what the application gave, and the bytes that travel: the part of it that the daemon's
+/* Parses the application's image and extracts the code to send, which is the part that the daemon's
  * GPU can use. */
 static CUresult
 image_flatten(const void *source, const struct gp_image_target *target, struct gp_image **view_p,
@@ -90,9 +90,9 @@ image_flatten(const void *source, const struct gp_image_target *target, struct g
 	return image_error_to_cuda(r);
 }
 
-/* A load that was asked for and not waited for; the image owns it. */
+/* An asynchronous load whose reply has not been processed; the image owns it. */
 struct gpc_image_loading {
-	struct gpc_image_loading *prev, *next; /* of all that are not taken */
+	struct gpc_image_loading *prev, *next; /* in all_loading */
 	struct gpc_request request;
 	struct gpc_context *context;
 	void *bytes;
@@ -107,8 +107,8 @@ kernel_list_fail(struct gpc_context *context)
 	return GPC_ERROR_LOST;
 }
 
-/* The software device refuses code of a compiler that a GPU loads, and the program may not look at
- * the error.  Text of the program's own is as wrong on a GPU. */
+/* The software device may refuse compiled code that a GPU would load, and the program may ignore
+ * the error. Source text of the program's own would be as wrong on a GPU, so it is not reported. */
 static void
 load_report_failure(const struct gpc_context *context, const void *bytes, CUresult result,
 		    struct gp_bytes log)
@@ -126,7 +126,7 @@ load_report_failure(const struct gpc_context *context, const void *bytes, CUresu
 		     gpc_session_peer(session), (int)result, (int)length, text);
 }
 
-/* Asks the daemon to load the bytes; sends them when it has not seen them before. */
+/* Loads the code in the daemon and waits. Sends the code if the daemon does not have it. */
 static CUresult
 image_load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
 		    const uint8_t sha256[GPC_SHA256_SIZE], const struct gpc_jit_options *options,
@@ -152,7 +152,7 @@ image_load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes,
 		free(raw);
 		result = gpc_wait_gpImageLoad(context, &args, &reply, send ? &bulk : NULL,
 					      send ? 1 : 0, &raw);
-		/* Memory that is kept for later may be what is missing. */
+		/* Memory cached by this client may be all that is missing. */
 	} while ((result == CUDA_SUCCESS && reply.missing && !send && (send = true)) ||
 		 (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_image_preload_drop(context)) ||
 		 (result == CUDA_ERROR_OUT_OF_MEMORY && !reclaimed && (reclaimed = true) &&
@@ -174,7 +174,7 @@ image_set_digest(struct gpc_image *image, const void *bytes, size_t size)
 	image->size = size;
 }
 
-/* What the daemon has, or has promised, is loaded without waiting. */
+/* An image that the daemon has or has preloaded is loaded without waiting. */
 static CUresult
 image_load(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
 	   const void *bytes, size_t size, const struct gpc_jit_options *options)
@@ -190,9 +190,9 @@ image_load(struct gpc_image *image, struct gpc_context *context, const struct gp
 				   &image->info);
 }
 
-/* Launches copy as many bytes out of the program's memory as parameters have, so it is for the
- * program's image to say how many these are, and not for the daemon; likewise for variables, which
- * programs copy as a whole. */
+/* Security: a launch copies as many bytes from the program's memory as its parameters have, so
+ * their size must come from the program's own image, not from the daemon. The same applies to
+ * variables, which programs copy as a whole. */
 static CUresult
 image_check(struct gpc_image *image, const struct gp_image *view,
 	    const struct gp_image_target *target)
@@ -208,7 +208,7 @@ image_check(struct gpc_image *image, const struct gp_image *view,
 	return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* The daemon has loaded it. */
+/* The daemon has loaded the image, or the load has been posted. */
 static CUresult
 image_init_kernels(struct gpc_image *image, const struct gp_image *view,
 		   const struct gp_image_target *target)
@@ -274,13 +274,13 @@ gpc_image_load(struct gpc_context *context, const void *source,
 	return result;
 }
 
-/* It is read with other answers: nobody is woken. */
+/* The reply is read along with others; no thread is woken for it. */
 static void
 loading_ignore_reply(struct gpc_request *request)
 {
 }
 
-/* Takes the bytes over. */
+/* Takes ownership of bytes. */
 static CUresult
 loading_start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t size)
 {
@@ -312,7 +312,7 @@ loading_start(struct gpc_image *image, struct gpc_context *context, void *bytes,
 	return CUDA_SUCCESS;
 }
 
-/* *retry_p: it is to be asked for once more, with the bytes or once there is memory. */
+/* *retry_p: load again, because the daemon needs the code or may have memory then. */
 static CUresult
 loading_recv(struct gpc_image_loading *loading, struct gp_image_info **info_p, bool *retry_p)
 {
@@ -360,7 +360,7 @@ loading_finish(struct gpc_image *image)
 	return result;
 }
 
-/* One round trip for all: whatever is wanted next comes behind them anyway. */
+/* One round trip for all: any later call is processed after them anyway. */
 static void
 loadings_await(void) GP_LOCKED(loading_lock)
 {
@@ -464,8 +464,8 @@ file_read(const char *path, CUresult *result_p)
 	*result_p = fd < 0 ? CUDA_ERROR_FILE_NOT_FOUND : CUDA_ERROR_INVALID_IMAGE;
 	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0 &&
 	    (uint64_t)st.st_size <= GP_IMAGE_SIZE_MAX) {
-		/* Zeros behind it end PTX text, and stop whoever reads the header of a short file.
-		 */
+		/* Trailing zeros terminate PTX text, and make reading the header of a short file
+		 * safe. */
 		data = calloc(1, (size_t)st.st_size + 64);
 		*result_p = data ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 		while (data && size < (size_t)st.st_size &&
@@ -493,7 +493,7 @@ gpc_image_read_file(const char *path, void **source_p)
 	return result;
 }
 
-/* Any of its contexts will do to load a library. */
+/* A library can be loaded in any context of the session. */
 static struct gpc_context *
 session_get_context(const struct gpc_session *session)
 {

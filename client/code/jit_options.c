@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Where an option stands, or NULL. */
+/* Returns a pointer to the value of the option, or NULL. */
 static void **
 option_find(const struct gpc_jit_options *options, CUjit_option key)
 {
@@ -65,7 +65,7 @@ gpc_jit_log_fill(const struct gpc_jit_log *log, struct gp_bytes text)
 	if (length > 0)
 		memcpy(log->text, text.data, length);
 	log->text[length] = '\0';
-	/* CU_JIT_*_LOG_BUFFER_SIZE_BYTES: on output, how much was written. */
+	/* CU_JIT_*_LOG_BUFFER_SIZE_BYTES: on output, the number of bytes written. */
 	*log->size_p = (void *)(uintptr_t)length;
 }
 

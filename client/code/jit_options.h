@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of the JIT compiler that stay here: the log buffers of the application among them, which
- * are filled on the way back.  The values of an option array are pointers or scalars in a void *,
- * as cuModuleLoadDataEx says.
+ * JIT compiler options that are handled in the client, such as the application's log buffers, which
+ * are filled from the daemon's reply. Values of an option array are pointers or scalars in a void
+ * *, as cuModuleLoadDataEx() defines.
+ *
+ * Ownership: the arrays and buffers are the application's.
+ * Threads: any thread; the functions have no state.
  */
 #ifndef GPC_JIT_OPTIONS_H
 #define GPC_JIT_OPTIONS_H
@@ -12,23 +15,24 @@
 
 #include <cuda.h>
 
-/* A buffer of the application's. */
+/* A log buffer of the application. */
 struct gpc_jit_log {
-	char *text; /* NULL: it gave none */
+	char *text; /* NULL: no buffer was passed */
 	size_t room;
-	void **size_p; /* gets how much was written */
+	void **size_p; /* receives the number of bytes written */
 };
 
-/* CUDA_ERROR_INVALID_VALUE: one of them is none. */
+/* Returns CUDA_ERROR_INVALID_VALUE if an option is invalid or an array is missing. */
 CUresult gpc_jit_options_check_keys(const struct gpc_jit_options *options);
-/* What the driver refuses whatever the code is: CUDA_ERROR_INVALID_VALUE. */
+/* Also rejects what NVIDIA's driver rejects for any code. Returns CUDA_ERROR_INVALID_VALUE. */
 CUresult gpc_jit_options_check(const struct gpc_jit_options *options);
 
-/* The info log, or the error log. */
+/* Return the buffer for the info log or the error log, and fill such a buffer; a text that is too
+ * long is truncated. */
 struct gpc_jit_log gpc_jit_log_find(const struct gpc_jit_options *options, bool error);
 void gpc_jit_log_fill(const struct gpc_jit_log *log, struct gp_bytes text);
 
-/* log went to the error log when result is a failure, else to the info log. */
+/* Fills the error log if result is a failure, else the info log; the other one becomes empty. */
 void gpc_jit_options_log(const struct gpc_jit_options *options, CUresult result,
 			 struct gp_bytes log);
 

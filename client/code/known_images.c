@@ -15,24 +15,25 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Of one Welcome: a daemon tells of fewer. */
+/* Per Welcome; a daemon sends fewer. */
 #define IMAGES_MAX 256
-/* For more the daemon may have no memory, and that is to be known at once. */
+/* The daemon may have no memory for more variables than this, which the program must learn when it
+ * loads the image. */
 #define VARIABLES_MAX ((uint64_t)64 << 10)
 
 struct known {
 	struct known *next;
 	const struct gpc_session *session;
-	int device; /* the daemon's ordinal */
+	int device; /* ordinal in the daemon */
 	uint8_t sha256[GPC_SHA256_SIZE];
-	struct gp_image_info *info; /* NULL: it has this digest */
+	struct gp_image_info *info; /* NULL: only its digest is known */
 	uint8_t digest[GP_SHA256_SIZE];
-	bool retired;  /* this process has had it... */
-	uint64_t size; /* ... of so many bytes */
+	bool retired;  /* this process has loaded and unloaded it ... */
+	uint64_t size; /* ... and it has this size */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct known *images GP_GUARDED_BY(lock);     /* utlist, the newest first */
+static struct known *images GP_GUARDED_BY(lock);     /* utlist, newest first */
 static struct gpc_image *loaded GP_GUARDED_BY(lock); /* utlist */
 
 static bool
@@ -78,7 +79,8 @@ gpc_image_preload_parse(const struct gpc_session *session, const Gpupool__Welcom
 		gpupool__known_images__free_unpacked(all, NULL);
 }
 
-/* What the daemon would tell: it is used if it is that. */
+/* Derives the information that the daemon would send from the image itself. It is valid if its
+ * digest is that of the daemon. */
 static bool
 known_derive_info(struct known *known, const struct gp_image *view,
 		  const struct gp_image_target *target)
@@ -108,8 +110,10 @@ known_free(struct known *known)
 	free(known);
 }
 
-/* While there are host functions the daemon may keep a load behind the unloading of an image whose
- * place it has, and not launches of it: who waits for its answer sends none before. */
+/* Returns whether the call can be posted instead of waited for. While host functions are pending,
+ * the daemon may defer the load until after the unloading of an image whose ID it reuses, but does
+ * not defer launches in the same way. Waiting for the reply ensures that no launch is sent before
+ * it. */
 static bool
 call_keeps_order(const struct gpc_device *device, unsigned int call)
 {
@@ -155,7 +159,7 @@ known_load(struct gpc_image *image, struct gpc_context *context, const struct gp
 	return true;
 }
 
-/* As it was when the image was loaded. */
+/* Restores the state that the kernels had when the image was loaded. */
 static void
 info_reset(struct gp_image_info *info, const struct gpc_image_setting *settings)
 {
@@ -175,7 +179,7 @@ info_reset(struct gp_image_info *info, const struct gpc_image_setting *settings)
 	}
 }
 
-/* NULL: no memory. */
+/* Returns NULL if out of memory. */
 static struct gp_image_info *
 image_copy_info(struct gpc_image *image)
 {
@@ -234,7 +238,7 @@ gpc_image_preload_load(struct gpc_image *image, struct gpc_context *context,
 {
 	bool known;
 
-	/* Held while the call is posted: the daemon counts in this order. */
+	/* Held while posting: the daemon must process the calls in the order of this list. */
 	(void)pthread_mutex_lock(&lock);
 	known = known_load(image, context, view, target, result_p) ||
 		image_load_again(image, context, result_p);
@@ -253,7 +257,7 @@ gpc_image_preload_add(struct gpc_image *image)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* As the daemon does.  Those of a session are beyond a limit from some place in the list on. */
+/* Drops the oldest unloaded images beyond the limits, exactly as the daemon does. */
 static void
 retired_trim(const struct gpc_session *session, unsigned int count_max, uint64_t bytes_max)
 	GP_LOCKED(lock)
@@ -316,7 +320,7 @@ gpc_image_preload_unload(struct gpc_image *image)
 	(void)pthread_mutex_lock(&lock);
 	if (image->listed)
 		DL_DELETE(loaded, image);
-	/* What was not loaded the daemon does not know. */
+	/* The daemon does not know an image that was not loaded. */
 	if (image->info && gpc_session_status(image->device->session) == CUDA_SUCCESS &&
 	    !image_retire(image))
 		(void)gpc_post_gpImageUnload(image->device->primary, &args);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images that daemons have already, so that they are loaded without waiting: those that the same
- * program used before, as the daemon's Welcome says; those that this process has loaded, as long
- * as they are there; and the last few that it has unloaded (protocol/image_info.h).
+ * Images that can be loaded without waiting because the daemon already has them: preloaded images,
+ * which the same program used before and the daemon's Welcome lists; images that this process has
+ * loaded; and the last few that it has unloaded (protocol/image_info.h).
  *
- * A session's are added before any other thread knows it; any thread may use them.
+ * Threads: gpc_image_preload_parse() is called before other threads know the session; any thread
+ * may call the others.
  */
 #ifndef GPC_KNOWN_IMAGES_H
 #define GPC_KNOWN_IMAGES_H
@@ -15,20 +16,23 @@
 
 #include <stdbool.h>
 
-/* What makes no sense, or finds no memory, is passed over. */
+/* Adds the preloaded images of a Welcome. Invalid entries, and those for which there is no memory,
+ * are skipped. */
 void gpc_image_preload_parse(const struct gpc_session *session, const Gpupool__Welcome *welcome);
 
-/* Loads an image that has its hash, and gives it what is known of its kernels; *result_p: of the
- * call.  view: the same image.  false: it is not known, or the daemon has found other kernels in it
- * than view shows. */
+/* If the image (identified by its hash) is known: posts a load of it, fills image->info with the
+ * known kernels, stores the result of the call in *result_p, and returns true. view: the same
+ * image, parsed. Returns false if the image is unknown, or if the daemon found other kernels in it
+ * than view contains. */
 bool gpc_image_preload_load(struct gpc_image *image, struct gpc_context *context,
 			    const struct gp_image *view, const struct gp_image_target *target,
 			    CUresult *result_p);
-/* The image is loaded, and its variables are known. */
+/* Makes an image available for loading again. It must be loaded, and its variables known. */
 void gpc_image_preload_add(struct gpc_image *image);
-/* Tells the daemon that it goes, if the daemon has it.  Nobody has a kernel of it any more. */
+/* Unloads the image in the daemon, if it exists there. No kernel handles of it may exist. */
 void gpc_image_preload_unload(struct gpc_image *image);
-/* There is no memory: what was unloaded goes for good.  Whether there was any. */
+/* Makes the daemon free all unloaded images for good, when it is out of memory. Returns whether
+ * there were any. */
 bool gpc_image_preload_drop(struct gpc_context *context);
 
 #endif /* GPC_KNOWN_IMAGES_H */

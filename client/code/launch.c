@@ -22,12 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of cuLaunchCooperativeKernelMultiDevice(). */
+/* All flags of cuLaunchCooperativeKernelMultiDevice(). */
 #define LIST_FLAGS_ALL                                                                             \
 	(CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |                                 \
 	 CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
 
-/* What fits the caller's stack without a thought; larger buffers come from the heap. */
+/* Maximum size of parameters packed on the stack; larger ones use the heap. */
 #define PARAMS_SMALL 4096
 
 /* The packed parameters of one launch. */
@@ -37,7 +37,7 @@ struct params {
 	uint64_t small[PARAMS_SMALL / 8];
 };
 
-/* Most parameters have one of two sizes, for which this is no call of a function. */
+/* Most parameters have 4 or 8 bytes; for these memcpy() is inlined. */
 static inline void
 param_copy(char *to, const void *from, size_t size)
 {
@@ -49,7 +49,7 @@ param_copy(char *to, const void *from, size_t size)
 		memcpy(to, from, size);
 }
 
-/* Up to the end of the last parameter; they ascend (protocol/image_info.h). */
+/* The end of the last parameter; parameters are sorted by offset (protocol/image_info.h). */
 static size_t
 params_size(const struct gp_kernel_info *info)
 {
@@ -91,8 +91,9 @@ params_pack(struct params *params, const struct gp_kernel_info *info, void **val
 	return CUDA_SUCCESS;
 }
 
-/* In memory of their own: what the program has packed may not be changed, and may be managed
- * memory, which must not be touched while a launch is posted.  What it has not packed is zero. */
+/* Copies parameters that the program has packed itself. That buffer must not be modified, and it
+ * may be managed memory, which must not be accessed while a launch is being posted. Missing bytes
+ * become zero. */
 static CUresult
 params_make_private(struct params *params, size_t least)
 {
@@ -110,8 +111,8 @@ params_make_private(struct params *params, size_t least)
 	return CUDA_SUCCESS;
 }
 
-/* cuLaunchKernel's extra: the application has packed the parameters itself, the first of them alone
- * perhaps: NCCL's kernels have 4 KiB, of which it packs what it uses. */
+/* cuLaunchKernel's extra: the application has packed the parameters itself, perhaps only the first
+ * of them. NCCL's kernels have 4 KiB of parameters, of which it packs those it uses. */
 static CUresult
 params_parse_extra(struct params *params, const struct gp_kernel_info *info, void **extra)
 {
@@ -139,7 +140,7 @@ params_parse(struct params *params, const struct gp_kernel_info *info, void **va
 {
 	params->bytes = (struct gp_bytes){ 0 };
 	params->heap = NULL;
-	/* cuLaunchKernel: one of the two ways, not both. */
+	/* cuLaunchKernel allows kernelParams or extra, not both. */
 	if (values && extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (extra)
@@ -173,8 +174,8 @@ dimension_is_valid(const struct gpc_device *device, unsigned int value, CUdevice
 	return value > 0 && value <= (unsigned int)gpc_device_attribute(device, limit);
 }
 
-/* A block beyond what the kernel allows: the driver tells registers that run out (701) from launch
- * bounds that are passed (1). */
+/* The error for a block that exceeds the kernel's limit: the driver distinguishes exceeded
+ * registers (701) from exceeded launch bounds (1). */
 static CUresult
 block_size_error(const struct gpc_device *device, const struct gpc_function *function,
 		 uint64_t threads)
@@ -189,7 +190,7 @@ block_size_error(const struct gpc_device *device, const struct gpc_function *fun
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What the driver would refuse at once, and what can be told here. */
+/* Checks only what the driver refuses at once and what is known here. */
 CUresult
 gpc_launch_check(const struct gpc_device *device, const struct gpc_function *function,
 		 const CUlaunchConfig *config)
@@ -267,7 +268,7 @@ events_record(const CUlaunchConfig *config)
 	return result;
 }
 
-/* What a launch that the driver may refuse for its attributes hangs on. */
+/* Extracts the attributes for which the driver may refuse a launch. */
 static CUresult
 attribute_parse(struct gpc_launch_attributes *attributes, const CUlaunchAttribute *attribute)
 {
@@ -338,7 +339,7 @@ gpc_launch_attributes_encode(const CUlaunchConfig *config, struct gpc_launch_att
 	return result;
 }
 
-/* CUDA_LAUNCH_BLOCKING: the kernel has run when the launch returns. */
+/* With CUDA_LAUNCH_BLOCKING (finish) the kernel has completed when the launch returns. */
 static CUresult
 launch_submit_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args,
 		       bool finish)
@@ -371,7 +372,7 @@ params_translate(struct gpc_context *context, struct params *params,
 		       : result;
 }
 
-/* Host memory that the kernel reaches becomes what the program has written. */
+/* Synchronizes the host memory that the kernel can access with what the program has written. */
 static CUresult
 launch_prepare(struct gpc_context *context, uint32_t stream, struct params *params,
 	       const struct gp_kernel_info *kernel)
@@ -393,12 +394,12 @@ launch_submit(struct gpc_context *context, const struct gp_args_gpLaunch *args, 
 	CUresult result = wait ? launch_submit_and_wait(context, args, finish)
 			       : gpc_post_gpLaunch(context, args);
 
-	/* Counted behind it: a fence in between does not cover the launch. */
+	/* Marked after posting: a fence sent in between does not cover the launch. */
 	(void)gpc_session_work_mark(context->scope.session);
 	return result;
 }
 
-/* Behind what the kernel may use of managed memory. */
+/* Sends the managed memory that the kernel may use before the launch. */
 static CUresult
 launch_submit_managed(struct gpc_stream *stream, const struct gp_args_gpLaunch *args, bool wait,
 		      bool finish)
@@ -439,7 +440,7 @@ kernel_launch(const CUlaunchConfig *config, CUfunction f, void **values, void **
 			config = gpc_stream_launch(stream, config, &merged);
 		result = gpc_function_get_twin(function, context, &function);
 	}
-	/* Nobody knows what its parameters are. */
+	/* The parameter layout of an absent kernel is unknown. */
 	if (result == CUDA_SUCCESS && function->info->absent)
 		result = CUDA_ERROR_INVALID_IMAGE;
 	if (result == CUDA_SUCCESS)
@@ -485,7 +486,7 @@ kernel_launch(const CUlaunchConfig *config, CUfunction f, void **values, void **
 	return result == CUDA_SUCCESS ? events_record(config) : result;
 }
 
-/* The shape in the arguments of the functions below. */
+/* Initializes a CUlaunchConfig from the arguments of the functions below. */
 #define SHAPE                                                                                      \
 	.gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,  \
 	.blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes,          \

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launches and questions about launches have in common.  Any thread may call. */
+/*
+ * Functions common to kernel launches, graph nodes and occupancy queries.
+ *
+ * Threads: any thread may call.
+ */
 #ifndef GPC_LAUNCH_H
 #define GPC_LAUNCH_H
 
@@ -17,35 +21,37 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_function;
 
-/* Of one launch; in the caller's memory. */
+/* Attributes of one launch, encoded for the wire. Lives in the caller's memory. */
 struct gpc_launch_attributes {
-	struct gp_bytes bytes; /* for the wire, in memory */
+	struct gp_bytes bytes; /* the encoding, stored in memory[] */
 	uint32_t cluster[3];
-	uint32_t preferred[3]; /* cluster */
-	uint32_t policy;       /* by which clusters are distributed */
-	uint32_t carveout;     /* the preferred one of shared memory; 0: none is said */
+	uint32_t preferred[3]; /* preferred cluster dimension */
+	uint32_t policy;       /* cluster scheduling policy */
+	uint32_t carveout; /* 1 + the preferred carveout of shared memory in percent; 0: default */
 	bool clustered;
 	bool cooperative;
 	uint64_t memory[GPC_LAUNCH_ATTRIBUTES_MAX * 9];
 };
 
-/* CUDA_ERROR_NOT_SUPPORTED: there are attributes that are not remoted. */
+/* Encodes the attributes of a launch. Errors: CUDA_ERROR_NOT_SUPPORTED: an attribute is not
+ * supported; CUDA_ERROR_INVALID_VALUE. */
 CUresult gpc_launch_attributes_encode(const CUlaunchConfig *config,
 				      struct gpc_launch_attributes *attributes);
 
 /*
- * The event that a launch's attribute names, or NULL.  It would come when the kernel's blocks have
- * begun, or have said so; here it is recorded behind the kernel, and who waits for it sees no less.
+ * Returns the event of a launch attribute, or NULL. CUDA records it when all blocks of the kernel
+ * have started or have triggered it. Here it is recorded after the kernel, which is later and thus
+ * safe for every waiter.
  */
 CUevent gpc_launch_get_event(const CUlaunchAttribute *attribute);
-/* CUDA_ERROR_INVALID_HANDLE: one of them is none.  CUDA_ERROR_INVALID_VALUE: too many attributes.
- */
+/* Checks the events of a launch. Errors: CUDA_ERROR_INVALID_HANDLE: invalid event;
+ * CUDA_ERROR_INVALID_VALUE: too many attributes. */
 CUresult gpc_launch_check_events(const CUlaunchConfig *config);
 
 /*
- * For nodes of graphs.  Whether a launch of this shape would be refused at once; and the parameters
- * of one, as the application gives them, packed into memory that free() frees (NULL: there are
- * none).
+ * For graph nodes. check() returns the error with which CUDA would refuse a launch of this shape at
+ * once, or CUDA_SUCCESS. pack() packs kernel parameters, which the application passes in values or
+ * in extra, into new memory that the caller frees (NULL: no parameters).
  */
 CUresult gpc_launch_check(const struct gpc_device *device, const struct gpc_function *function,
 			  const CUlaunchConfig *config);

@@ -8,11 +8,12 @@
 
 #include <stdlib.h>
 
-/* A CUlibrary; its image knows it as owner. */
+/* A CUlibrary. Its images refer to it as owner. */
 struct library {
 	struct gpc_handle handle;
 	struct gpc_image *image;
-	struct gpc_module *modules; /* one view for each context that asked; under image->lock */
+	struct gpc_module
+		*modules; /* one view per context that requested one; protected by image->lock */
 };
 
 CUresult
@@ -28,7 +29,7 @@ gpc_library_enter_image(CUlibrary token, struct gpc_image **image_p)
 	return result;
 }
 
-/* A library belongs to no context; without a current one it is loaded on the first device. */
+/* A library belongs to no context. Without a current context it is loaded on the first device. */
 static CUresult
 library_enter_load(struct gpc_context **context_p)
 {
@@ -58,7 +59,7 @@ library_create(struct gpc_image *image, CUlibrary *library_p)
 	return CUDA_SUCCESS;
 }
 
-/* Both options are hints: nothing of the image is used after loading, and universal tables are not
+/* Both options are hints: the source image is not used after loading, and universal tables are not
  * read. */
 static CUresult
 options_check(const CUlibraryOption *options, unsigned int count)
@@ -70,8 +71,9 @@ options_check(const CUlibraryOption *options, unsigned int count)
 	return CUDA_SUCCESS;
 }
 
-/* Where the daemon is asked and not waited for: what a compiler has put into the program is code,
- * and CUDA, too, looks at it when a kernel is wanted.  With several daemons each is to have it. */
+/* Returns whether the load need not be waited for. Embedded compiler output is valid code, and
+ * CUDA, too, loads it only when a kernel is needed. With several daemons the load is synchronous,
+ * because each must have the image. */
 static bool
 load_may_be_async(const void *code, const struct gpc_jit_options *jit)
 {
@@ -249,8 +251,8 @@ gpc_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const 
 	return gpc_image_get_global(library->image, context, name, dptr, bytes);
 }
 
-/* NVIDIA's runtime asks before there is a context: then it is the first device's.  Of code in a
- * form that is not read here nobody knows which variables are managed. */
+/* NVIDIA's runtime calls this before there is a context; then the first device is used. For code in
+ * a form that is not parsed here, it is unknown which variables are managed. */
 CUresult
 gpc_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const char *name)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The linker of device code (cuLink*).  The linking is the daemon's; files are read here, and what
- * it says of them comes back with every call, into the buffers that the application gave when it
- * made the linker.
+ * Linker of device code (cuLink*). The daemon links. Input files are read here. The daemon's
+ * messages are returned with each reply, in the log buffers that the application passed when it
+ * created the linker.
  *
- * What was linked before is not waited for: a program that links the same inputs again gets what
- * the daemon has answered.  A linker has a key, of all that it was given so far; while answers are
- * known for it the daemon does not hear of it.  It is told all at once when one is not.
+ * Results are cached: a program that links the same inputs again gets the earlier replies without
+ * waiting. A linker has a key, the hash of everything it was given so far. As long as replies for
+ * its key are cached, the daemon does not know the linker. On the first miss the linker is created
+ * in the daemon and all its inputs are sent.
  */
 #include "base/lock.h"
 #include "base/sha256.h"
@@ -26,24 +27,24 @@
 #include <unistd.h>
 #include <uthash.h>
 
-/* Answers that are kept; the oldest go. */
+/* Limits of the cache; the oldest entries are dropped. */
 #define LINKED_MAX 256
 #define LINKED_BYTES ((uint64_t)16 << 20)
 
-/* An answer of the daemon's. */
+/* A cached reply of the daemon. */
 struct linked {
 	uint8_t key[GP_SHA256_SIZE];
-	struct gp_bytes info, error, image; /* in bytes */
+	struct gp_bytes info, error, image; /* stored in bytes[] */
 	UT_hash_handle hh;
 	uint64_t size;
 	uint8_t bytes[];
 };
 
 static pthread_mutex_t linked_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct linked *all_linked GP_GUARDED_BY(linked_lock); /* the oldest first */
+static struct linked *all_linked GP_GUARDED_BY(linked_lock); /* oldest first */
 static uint64_t linked_bytes GP_GUARDED_BY(linked_lock);
 
-/* Of a linker that the daemon does not know of yet. */
+/* An input of a linker that the daemon does not know yet. */
 struct input {
 	struct input *next;
 	int32_t type;
@@ -52,24 +53,25 @@ struct input {
 	size_t size;
 };
 
-/* In the object's memory, as are its inputs. */
+/* Allocated, like its inputs, in the object's scratch memory. */
 struct linker {
 	struct gpc_jit_log info, error;
 	struct gp_bytes options;
 	struct input *inputs, **last;
 	uint8_t key[GP_SHA256_SIZE];
 	bool sent;     /* the daemon knows it */
-	bool complete; /* what was linked has been given out, and the daemon was not asked */
-	bool failed;   /* an answer was an error: its key says nothing any more */
+	bool complete; /* completed from the cache, without the daemon */
+	bool failed; /* the daemon reported an error, or the linker was completed there: the key is
+			invalid */
 };
 
-/* What a linker that is told late is waited for with. */
+/* Requests in flight that create a linker in the daemon belatedly. */
 struct replay {
 	struct gpc_request *requests;
 	size_t count;
 };
 
-/* The key of what has this as well. */
+/* Extends the key by data. */
 static void
 key_add(uint8_t key[GP_SHA256_SIZE], const void *data, size_t size)
 {
@@ -101,7 +103,7 @@ key_add_input(uint8_t key[GP_SHA256_SIZE], const struct linker *linker, const st
 	key_add(key, input->data, input->size);
 }
 
-/* Another one than that of any input. */
+/* Must differ from the key of any input. */
 static void
 key_complete(uint8_t key[GP_SHA256_SIZE], const struct linker *linker)
 {
@@ -158,7 +160,8 @@ linked_store(const uint8_t key[GP_SHA256_SIZE], struct gp_bytes info, struct gp_
 	(void)pthread_mutex_unlock(&linked_lock);
 }
 
-/* Whether there is an answer: the logs are filled, and *image_p (or NULL) is a copy, malloc'ed. */
+/* Looks up a cached reply. If found, fills the logs; if image_p is not NULL, stores a copy of the
+ * image, which the caller frees. */
 static bool
 linked_find(const struct linker *linker, const uint8_t key[GP_SHA256_SIZE], void **image_p,
 	    size_t *size_p)
@@ -188,7 +191,7 @@ linked_find(const struct linker *linker, const uint8_t key[GP_SHA256_SIZE], void
 	return linked != NULL;
 }
 
-/* Keeps a copy, which the daemon is perhaps told later; false: no memory. */
+/* Stores a copy, which may have to be sent to the daemon later. Returns false if out of memory. */
 static bool
 input_store(struct gpc_object *object, const struct input *input)
 {
@@ -226,7 +229,7 @@ input_start(const struct gpc_object *object, const struct input *input, struct g
 	return gpc_start_gpLinkAdd(object->context, &args, request, &bulk, 1);
 }
 
-/* What was started counts, whatever comes of the rest. */
+/* replay->count is the number of requests started, even if a later one fails. */
 static CUresult
 replay_start_all(const struct gpc_object *object, struct replay *replay)
 {
@@ -250,8 +253,8 @@ replay_start_all(const struct gpc_object *object, struct replay *replay)
 	return result;
 }
 
-/* Before the daemon is asked something of the linker, and replay_finish() behind it: it is told
- * what it does not know. */
+/* Sends the daemon the parts of the linker that it does not know. Called before each request about
+ * the linker; replay_finish() must follow the request. */
 static CUresult
 replay_start(const struct gpc_object *object, struct replay *replay)
 {
@@ -286,7 +289,7 @@ replay_finish(struct replay *replay, CUresult result)
 	return all == CUDA_SUCCESS ? result : all;
 }
 
-/* With options, which the daemon may refuse. */
+/* With options, since the daemon may refuse them. */
 static CUresult
 linker_create_and_wait(const struct gpc_object *object)
 {
@@ -429,7 +432,7 @@ gpc_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t 
 	return input_add(object, type, data, size, name, &jit);
 }
 
-/* All of a file; *data_p is to be freed. */
+/* Reads a whole file; the caller frees *data_p. */
 static CUresult
 file_read(int fd, void **data_p, size_t *size_p)
 {
@@ -506,7 +509,7 @@ linker_complete_and_wait(struct gpc_object *object, const uint8_t key[GP_SHA256_
 	}
 	if (!linker->failed)
 		linked_store(key, reply.info, reply.error, reply.image);
-	/* What comes behind it is no input of the same. */
+	/* Inputs added after this do not extend the key. */
 	linker->failed = true;
 	*image_p = (void *)(uintptr_t)reply.image.data;
 	*size_p = reply.image.size;
@@ -530,7 +533,7 @@ gpc_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	linker = object->extra;
 	key_complete(key, linker);
 	if (linked_find(linker, key, cubinOut, &size)) {
-		/* The linker's own, until it is destroyed. */
+		/* The image belongs to the linker until it is destroyed. */
 		gp_scratch_adopt(&object->memory, *cubinOut);
 		linker->complete = true;
 	} else {
@@ -556,7 +559,7 @@ gpc_cuLinkDestroy(CUlinkState state)
 	drop.linker = args.state = object->handle.id;
 	if (linker->sent)
 		result = gpc_post_gpLinkDrop(object->context, &drop);
-	/* An older daemon does not know the message. */
+	/* An older daemon does not know the call. */
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		result = gpc_wait_cuLinkDestroy(object->context, &args);
 	if (result == CUDA_SUCCESS)

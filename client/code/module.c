@@ -66,7 +66,7 @@ gpc_module_drop_context(struct gpc_context *context)
 	gpc_handle_each(GPC_KIND_MODULE, module_destroy_if_in_context, context);
 }
 
-/* A fresh module of an image that was just loaded, which it owns from now on. */
+/* Creates a module that owns the image just loaded; unloads the image on failure. */
 static CUresult
 module_create_owning(struct gpc_context *context, struct gpc_image *image, CUmodule *module_p)
 {
@@ -127,7 +127,7 @@ gpc_cuModuleUnload(CUmodule hmod)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* cuModuleUnload: a library's module goes with the library. */
+	/* cuModuleUnload: the module of a library is unloaded with the library. */
 	if (module->of_library)
 		return CUDA_ERROR_NOT_PERMITTED;
 	gpc_module_destroy(module);

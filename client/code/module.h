@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUmodule and CUlibrary.  A module belongs to a context and owns its image, unless it is the view
- * that cuLibraryGetModule gives of a library, which owns the image then.  Any thread may call.
+ * Modules (CUmodule) and libraries (CUlibrary). A module belongs to a context and owns its image,
+ * except for the view of a library that cuLibraryGetModule() returns, whose image the library owns.
  *
- * Neither they nor images and functions are counted: a launch would pay for it.  To unload what
- * another thread launches from, or looks a name up in, is an error of the program with NVIDIA's
- * driver, too; so an image goes when its module or library is unloaded, and not before.
+ * Ownership: modules, libraries, images and functions have no reference counts, because a launch
+ * would pay for them. Unloading code that another thread is launching or looking up is an error of
+ * the program with NVIDIA's driver, too. So an image is freed when its module or library is
+ * unloaded.
+ * Threads: any thread may call.
  */
 #ifndef GPC_MODULE_H
 #define GPC_MODULE_H
@@ -19,27 +21,31 @@ struct gpc_module {
 	struct gpc_handle handle;
 	struct gpc_image *image;
 	struct gpc_context *context;
-	bool of_library;                    /* the image is the library's */
-	struct gpc_module *next;            /* of the library's views */
+	bool of_library;                    /* the library owns the image */
+	struct gpc_module *next;            /* in the library's list of views */
 	struct gpc_function_list functions; /* CUfunction objects */
 };
 
+/* Returns the module of a handle, or CUDA_ERROR_INVALID_HANDLE. */
 CUresult gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p);
-/* Begins a call about a library, and finds its image. */
+/* Starts a call on a library, and returns its image once it is loaded. Errors:
+ * CUDA_ERROR_INVALID_HANDLE, and those of loading. */
 CUresult gpc_library_enter_image(CUlibrary token, struct gpc_image **image_p);
 
-/* A view of a library's image in a context; NULL: out of memory. */
+/* Creates a view of a library's image in a context. Returns NULL if out of memory. */
 struct gpc_module *gpc_module_create_view(struct gpc_image *image, struct gpc_context *context);
+/* Destroys a module and its functions, and unloads its image if the module owns it. */
 void gpc_module_destroy(struct gpc_module *module);
 
-/* The view of the library whose image this is; made on first use. */
+/* Returns the view of the library that owns this image, creating it on first use. Errors:
+ * CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_library_get_module(struct gpc_image *image, struct gpc_context *context,
 				struct gpc_module **module_p);
 
 /* Unloads the modules of a context that is being destroyed. */
 void gpc_module_drop_context(struct gpc_context *context);
 
-/* The module that a function was taken from; CUDA_ERROR_INVALID_HANDLE. */
+/* Returns the module that the function belongs to, or CUDA_ERROR_INVALID_HANDLE. */
 CUresult gpc_module_from_function(const struct gpc_function *function, CUmodule *hmod);
 
 #endif /* GPC_MODULE_H */

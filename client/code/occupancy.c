@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each distinct question is asked once (client/base/query_cache.h). */
+/* CUDA driver API: occupancy. Each distinct query is sent once (client/base/query_cache.h). */
 #include "client/code/function.h"
 #include "client/code/image.h"
 #include "client/code/launch.h"
@@ -14,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Block sizes of whole warps that are asked for together. */
+/* Maximum number of block sizes, in whole warps, queried together. */
 #define CANDIDATES_MAX 64
-/* Clusters in a row that are asked about together: as many as cuBLAS asks about. */
+/* Number of consecutive cluster sizes queried together; cuBLAS queries this many. */
 #define ROW_MAX 32
 
-/* What is asked about: the kernel as the current context's daemon knows it. */
+/* The kernel that is queried, in the session of the current context. */
 struct subject {
 	struct gpc_context *context;
 	struct gpc_function *function;
 	uint64_t kernel;
 };
 
-/* How many blocks of this size fit on a multiprocessor. */
+/* The number of blocks of this size that fit on a multiprocessor. */
 struct candidate {
 	int size;
 	uint64_t shared;
@@ -101,7 +101,7 @@ candidate_query(const struct subject *subject, struct candidate *candidate, unsi
 	return result;
 }
 
-/* Together, those that are not known. */
+/* Queries all unknown candidates in one round trip. */
 static CUresult
 candidates_query_batch(const struct subject *subject, struct candidate *candidates, size_t count,
 		       unsigned int flags)
@@ -191,7 +191,8 @@ int_min(int a, int b)
 	return a < b ? a : b;
 }
 
-/* The block sizes that are whole warps (and the limit itself), largest first; how many. */
+/* Lists the block sizes that are whole warps, and the limit itself, largest first. Returns their
+ * number. */
 static size_t
 candidates_list(const struct subject *subject, int limit, CUoccupancyB2DSize size_to_shared,
 		size_t shared, struct candidate *candidates)
@@ -213,7 +214,7 @@ candidates_list(const struct subject *subject, int limit, CUoccupancyB2DSize siz
 	return count;
 }
 
-/* cuOccupancyMaxPotentialBlockSize: the one that keeps most threads on a multiprocessor. */
+/* cuOccupancyMaxPotentialBlockSize: the size with the most threads on a multiprocessor. */
 static const struct candidate *
 candidates_get_best(const struct candidate *candidates, size_t count)
 {
@@ -228,7 +229,7 @@ candidates_get_best(const struct candidate *candidates, size_t count)
 	return best;
 }
 
-/* Of an older daemon, one after the other. */
+/* For an older daemon: one query per candidate. */
 static CUresult
 candidates_query_each(const struct subject *subject, struct candidate *candidates, size_t count,
 		      unsigned int flags)
@@ -308,7 +309,7 @@ cluster_query(const struct subject *subject, unsigned int what, const CUlaunchCo
 	return result;
 }
 
-/* Libraries ask about clusters of one block after the other, each alone in its grid. */
+/* Libraries query clusters of 1, 2, 3, ... blocks, each with a grid of one cluster. */
 static bool
 cluster_is_row(unsigned int what, const CUlaunchConfig *config,
 	       const struct gpc_launch_attributes *attributes)
@@ -320,7 +321,7 @@ cluster_is_row(unsigned int what, const CUlaunchConfig *config,
 	       config->gridDimZ == 1 && !preferred[0] && !preferred[1] && !preferred[2];
 }
 
-/* A refusal of a size is an answer; one for want of something is not. */
+/* A rejected size is a valid reply. Other errors, such as a lack of memory, are temporary. */
 static bool
 result_is_cacheable(CUresult result)
 {
@@ -336,7 +337,7 @@ clusters_store(struct gpc_image *image, const struct gpc_kernel_query *query, CU
 		gpc_kernel_query_put(image, query, (uint64_t)result << 32 | (uint32_t)value);
 }
 
-/* What a row's clusters are known by, from one block on. */
+/* Stores the replies for all sizes of the row, starting with one block. */
 static void
 row_store(struct gpc_image *image, struct gpc_kernel_query query,
 	  const struct gp_occupancy_clusters *answers)
@@ -349,8 +350,7 @@ row_store(struct gpc_image *image, struct gpc_kernel_query query,
 	}
 }
 
-/* All sizes at once.  Another result than CUDA_SUCCESS: the one in question is to be asked alone.
- */
+/* Queries all sizes in one round trip. On failure the caller queries the single size. */
 static CUresult
 row_query(const struct subject *subject, const CUlaunchConfig *config,
 	  const struct gpc_launch_attributes *attributes, struct gp_occupancy_clusters *answers)
@@ -377,9 +377,9 @@ row_query(const struct subject *subject, const CUlaunchConfig *config,
 	return result;
 }
 
-/* A question that is not answered yet, and whether it may be. */
+/* A query whose reply is not cached. watched: the reply may be cached. */
 struct clusters {
-	unsigned int what; /* gpOccupancyCluster */
+	unsigned int what; /* as in gpOccupancyCluster */
 	const CUlaunchConfig *config;
 	struct gpc_launch_attributes attributes;
 	struct gpc_kernel_query query;
@@ -409,7 +409,7 @@ clusters_query(const struct subject *subject, const struct clusters *clusters, i
 	return result;
 }
 
-/* The answer hangs on the share, of whose changes the daemon tells. */
+/* The reply depends on the session's share of the GPU, whose changes the daemon reports. */
 static CUresult
 clusters_get(unsigned int what, int *value, CUfunction func, const CUlaunchConfig *config)
 {

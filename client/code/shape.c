@@ -18,7 +18,8 @@ gpc_share_watch(struct gpc_context *context)
 
 	if (gpc_session_watches_revision(session))
 		return true;
-	/* Twice does no harm; and nobody believes that it is posted before it is. */
+	/* Posting it twice is harmless. The flag is set only after it is posted, so that other
+	 * threads rely on it no earlier. */
 	if (gpc_post_gpShareWatch(context, &args) != CUDA_SUCCESS)
 		return false;
 	gpc_session_set_revision_watch(session);
@@ -87,8 +88,8 @@ grid_is_divisible(const uint32_t *cluster, const CUlaunchConfig *config)
 		config->gridDimY % cluster[1] == 0 && config->gridDimZ % cluster[2] == 0);
 }
 
-/* The shape is asked once.  What has been accepted is accepted again, with as many blocks that must
- * run together or fewer, and with any grid of whole clusters. */
+/* Each shape is queried once. A shape that was accepted is accepted again with the same number of
+ * cooperative blocks or fewer, and with any grid of whole clusters. */
 void
 gpc_launch_shape_init(struct gpc_launch_shape *check, struct gpc_context *context,
 		      struct gpc_function *function, const CUlaunchConfig *config,
@@ -109,7 +110,8 @@ gpc_launch_shape_init(struct gpc_launch_shape *check, struct gpc_context *contex
 	check->blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
 	gpc_kernel_query_init(&check->query, GPC_KERNEL_QUERY_LAUNCH, context, function);
 	gpc_kernel_query_set_shape(&check->query, config, attributes);
-	/* Any grid, and what is only preferred refuses none. */
+	/* The key omits the grid, and the carveout, which as a preference never causes a
+	 * refusal. */
 	memset(check->query.words + GPC_KERNEL_QUERY_GRID, 0, 4 * sizeof(uint32_t));
 	check->query.words[GPC_KERNEL_QUERY_GRID] = source;
 	if (!gpc_kernel_query_find(function->image, &check->query, &accepted))
@@ -118,7 +120,7 @@ gpc_launch_shape_init(struct gpc_launch_shape *check, struct gpc_context *contex
 			(attributes->cooperative && check->blocks > accepted);
 }
 
-/* A question that is answered with a number, and perhaps under way. */
+/* A query in flight, or a cached reply; the reply is a number. */
 struct pending {
 	struct gpc_kernel_query query;
 	struct gpc_request request;
@@ -126,7 +128,7 @@ struct pending {
 	bool known;
 };
 
-/* One that was started is waited for. */
+/* If the query was started, number_query_finish() must follow. */
 static CUresult
 blocks_query_start(const struct gpc_launch_shape *check, struct pending *pending)
 {
@@ -163,7 +165,7 @@ multiprocessors_query_start(const struct gpc_launch_shape *check, struct pending
 			      : gpc_start_gpResource(check->context, &args, &pending->request);
 }
 
-/* The first number of the answer, which is kept. */
+/* Decodes and caches the first number of the reply. */
 static void
 number_query_finish(const struct gpc_launch_shape *check, struct pending *pending)
 {
@@ -183,7 +185,7 @@ number_query_finish(const struct gpc_launch_shape *check, struct pending *pendin
 	free(pending->request.reply);
 }
 
-/* Both at once; 0: the daemon does not say. */
+/* Starts both queries, then waits. Returns 0 if the limit is unknown. */
 static uint64_t
 blocks_get_max(const struct gpc_launch_shape *check)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor maps (cuTensorMap*), the descriptors by which kernels of compute capability 9.0 and later
- * move tiles.  The driver alone knows their bits, so the daemon is asked, once for each shape: the
- * first eight bytes of a map are the tensor's address, and the others do not depend on it.  Any
- * thread may call.
+ * CUDA driver API: tensor maps (cuTensorMap*), descriptors by which kernels of compute capability
+ * 9.0 and later copy tiles. Only the driver knows their encoding, so the daemon encodes them, once
+ * for each shape: the first eight bytes of a map are the tensor's address, and the rest does not
+ * depend on it. Any thread may call.
  */
 #include "client/base/query_cache.h"
 #include "client/context/context.h"
@@ -16,13 +16,13 @@
 
 enum {
 	ADDRESS_ALIGNMENT = 16, /* of a tensor */
-	/* What of an address a shape may depend on: how it is aligned. */
+	/* The bits of an address that a shape may depend on: its alignment. */
 	ADDRESS_BITS = 0xff,
 };
 
 struct query {
 	const struct gpc_device *device;
-	struct gp_tensor_shape shape; /* the address: its ADDRESS_BITS alone */
+	struct gp_tensor_shape shape; /* its address has only the ADDRESS_BITS */
 };
 
 static struct gpc_query_cache cache = GPC_QUERY_CACHE(1024);
@@ -45,8 +45,8 @@ tensor_map_query(struct gpc_context *context, const struct gp_tensor_shape *shap
 }
 
 /*
- * The map with the address of the tensor that the shape names.  A program's map may stand anywhere:
- * the driver does not ask for the alignment of its type.
+ * Encodes the map for the tensor of this shape. The target may have any alignment: NVIDIA's driver
+ * does not require that of its type.
  */
 static CUresult
 tensor_map_encode(void *target, const struct gp_tensor_shape *shape)
@@ -75,7 +75,7 @@ tensor_map_encode(void *target, const struct gp_tensor_shape *shape)
 	return CUDA_SUCCESS;
 }
 
-/* What all kinds have. */
+/* Parameters common to all kinds of maps. */
 struct common {
 	CUtensorMapDataType type;
 	cuuint32_t rank;

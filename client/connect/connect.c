@@ -11,14 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where a daemon does not say, and what it may claim. */
+/* Default and upper bound for values of the Welcome. */
 #define OUTSTANDING_DEFAULT 1024
 #define OUTSTANDING_MAX 65536
 #define IMAGE_DEFAULT ((uint64_t)1 << 30)
 
-/* Where control connections go, and lanes that find no RDMA: for an address for RDMA to the same
- * place, with TLS if this user has anything to check or to show.  What the daemon would like does
- * not count: whoever is on the way could say so. */
+/* Sets the address for control connections, and for lanes without RDMA. For an RDMA address it is
+ * the same host and port, with TLS if this user has any credentials. The daemon's preference is
+ * ignored, because a man in the middle could forge it. */
 static void
 opening_set_control_url(struct gpc_opening *opening)
 {
@@ -28,7 +28,7 @@ opening_set_control_url(struct gpc_opening *opening)
 			       gpc_credentials_any(&opening->credentials) ? "tls" : "tcp");
 }
 
-/* An empty bitmap stands for all calls. */
+/* An empty bitmap means that all calls are supported. */
 static void
 welcome_parse_calls(const ProtobufCBinaryData *known, uint8_t *unknown)
 {
@@ -36,7 +36,7 @@ welcome_parse_calls(const ProtobufCBinaryData *known, uint8_t *unknown)
 		unknown[i] = (uint8_t) ~(i < known->len ? known->data[i] : 0);
 }
 
-/* Of a daemon from before there were data lanes: 1. */
+/* Returns 1 for a daemon that does not support several lanes. */
 static unsigned int
 link_get_lane_count(const struct gpc_link *link)
 {

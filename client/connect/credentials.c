@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Set and not empty, or NULL. */
+/* Returns the value, or NULL if it is not set or empty. */
 static const char *
 environment_get(const char *name)
 {

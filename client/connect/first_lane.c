@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lanes: the first one, whose connection is begun before its ticket is known, and the others.
- */
+/* Lanes: the first one, which is connected before its ticket is known, and the others. */
 #include "base/clock.h"
 #include "client/base/config.h"
 #include "client/base/log.h"
@@ -14,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where there is another way, and the daemon waits for the lane. */
+/* Timeout for RDMA if there is an alternative, while the daemon waits for the lane. */
 #define TRY_RDMA_MS 3000
-/* A daemon may drop a connection that has said nothing for somewhat longer. */
+/* A daemon may drop a connection that has been silent for somewhat longer than this. */
 #define AHEAD_NS 150000000u
 
-/* With the key that only the daemon has besides us. */
+/* Starts TLS with a key derived from the ticket, which only the daemon also knows. */
 static int
 lane_secure(struct gpc_opening *opening, const uint8_t *ticket, unsigned int lane,
 	    struct gp_conn **conn_p)
@@ -40,7 +39,8 @@ lane_secure(struct gpc_opening *opening, const uint8_t *ticket, unsigned int lan
 	return r;
 }
 
-/* It may be of no use any more: then another one is made. */
+/* Uses the connection made ahead of time, unless it is missing, too old or no longer usable.
+ * Returns false if the caller must connect. */
 static bool
 lane_acquire_ahead(struct gpc_opening *opening, const struct gp_preamble *preamble,
 		   struct gp_conn **conn_p)
@@ -96,9 +96,9 @@ gpc_link_open_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE
 	return lane_open(&opening, url, ticket, lane, conn_p);
 }
 
-/* A name can have the addresses of several daemons, and only one of these knows the session: lanes
- * go to the address that the control connection has, which is not looked up again.  For RDMA a host
- * can have an address of its own, so there the name stays. */
+/* A host name can resolve to several daemons, only one of which has the session. So lanes use the
+ * address of the control connection, without another lookup. RDMA may use another address of the
+ * host, so there the name is kept. */
 static void
 url_pin_address(struct gp_url *url, const struct gp_conn *control)
 {
@@ -109,7 +109,7 @@ url_pin_address(struct gp_url *url, const struct gp_conn *control)
 void
 gpc_first_lane_connect_start(struct gpc_opening *opening, const struct gp_conn *control)
 {
-	/* Its lanes may come another way. */
+	/* Its lanes may use another transport. */
 	if (gpc_url_wants_rdma(opening->url))
 		return;
 	opening->ahead_ns = gp_now_ns();
@@ -122,7 +122,7 @@ gpc_first_lane_connect_finish(struct gpc_opening *opening, const struct gp_conn 
 {
 	if (opening->ahead_fd < 0)
 		return;
-	/* What goes wrong the next try will say. */
+	/* An error is ignored here: lane_open() connects again and reports it. */
 	if (gp_connect_finish(control, opening->ahead_fd, gpc_opening_limit_ms(),
 			      &opening->ahead) != 0)
 		opening->ahead = NULL;

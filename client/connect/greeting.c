@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control connection: preambles, TLS, Hello and Welcome. */
+/* Control connection: preambles, TLS, Hello and Welcome. */
 #include "base/clock.h"
 #include "client/base/config.h"
 #include "client/base/stats.h"
@@ -17,15 +17,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Asked for with lane 0; how many of them suit the link shows later (lane_plan.h). */
+/* Number of lanes requested in Hello; the number that suits the link is determined later
+ * (lane_plan.h). */
 #define LANES_DEFAULT 8
-/* Of the words of a daemon, in a line. */
+/* Maximum length of a daemon's text in a message. */
 #define REFUSAL_MAX 256
-/* So long is the connection kept that was begun ahead. */
+/* Maximum time that a connection made ahead of time is kept open. */
 #define AHEAD_MS 150
 
-/* Of a daemon that was asked for TLS and has none there.  It may say why it refuses; whoever it is,
- * nothing else that it says in clear counts. */
+/* The peer answered a TLS request without TLS. It may send a reason for its refusal; everything
+ * else that it sends unencrypted is ignored, as the peer is not authenticated. */
 static int
 plain_refusal_recv(struct gpc_opening *opening, struct gp_conn *conn)
 {
@@ -78,7 +79,8 @@ preamble_recv(struct gpc_opening *opening, struct gp_conn *conn)
 	return 0;
 }
 
-/* Its answer needs no work of the daemon's: it shows how long the link is. */
+/* The daemon replies to the preamble without doing any work, so this measures the round-trip time
+ * of the link. */
 static int
 preamble_recv_first(struct gpc_opening *opening, struct gpc_link *link, uint64_t sent_ns)
 {
@@ -89,13 +91,14 @@ preamble_recv_first(struct gpc_opening *opening, struct gpc_link *link, uint64_t
 	return r;
 }
 
-/* TLS on the control connection, which begins behind the preamble, before that is answered. */
+/* Starts TLS on the control connection. The handshake follows the preamble without waiting for its
+ * reply. */
 static int
 control_secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls,
 	       uint64_t sent_ns)
 {
 	int begun = gp_conn_secure_start(link->control, tls, opening->url->host);
-	/* A daemon that closed at once may have said why. */
+	/* A daemon that closed the connection at once may have sent a reason. */
 	int r = begun == 0 || begun == -EPIPE || begun == -ECONNRESET
 			? preamble_recv_first(opening, link, sent_ns)
 			: begun;
@@ -114,8 +117,8 @@ control_secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls
 	return r;
 }
 
-/* What it carries always fits into the peer's buffers, so only a silent network stops it: the
- * system may end it by itself. */
+/* Messages on this connection always fit in the peer's buffers, so only a failed network can block
+ * sending: the send timeout may then end the connection. */
 static int
 control_open(struct gpc_opening *opening, struct gpc_link *link, const struct gp_preamble *preamble)
 {
@@ -126,7 +129,7 @@ control_open(struct gpc_opening *opening, struct gpc_link *link, const struct gp
 	return r;
 }
 
-/* Up to where Hello goes out, inside TLS. */
+/* Opens the connection up to the point where Hello is sent inside TLS. */
 static int
 control_open_secure(struct gpc_opening *opening, struct gpc_link *link,
 		    const struct gp_preamble *preamble)
@@ -172,7 +175,7 @@ user_get_name(char *name, size_t size)
 		(void)snprintf(name, size, "%u", (unsigned int)geteuid());
 }
 
-/* The token, if there is one: never where somebody else could read it. */
+/* Adds the token, if there is one. It is sent only over an encrypted or local connection. */
 static int
 hello_add_token(struct gpc_opening *opening, const struct gp_conn *conn, ProtobufCBinaryData *data)
 {
@@ -251,7 +254,7 @@ gpc_opening_recv_message(struct gpc_opening *opening, struct gp_conn *conn,
 	char refusal[REFUSAL_MAX];
 	int r;
 
-	/* For one that comes byte by byte, too. */
+	/* Also limits a message that arrives byte by byte. */
 	gp_conn_set_deadline(conn, GPC_WELCOME_MS);
 	r = gp_conn_wait(conn, GPC_WELCOME_MS);
 	if (r == 0)
@@ -283,7 +286,7 @@ gpc_opening_recv_message(struct gpc_opening *opening, struct gp_conn *conn,
 	return r;
 }
 
-/* Hello is on its way.  Inside TLS the daemon's preamble has come before. */
+/* Hello has been sent. With TLS the daemon's preamble has already been received. */
 static int
 welcome_recv(struct gpc_opening *opening, struct gpc_link *link, bool tls, uint64_t sent_ns)
 {
@@ -301,7 +304,7 @@ welcome_recv(struct gpc_opening *opening, struct gpc_link *link, bool tls, uint6
 	}
 	if (r == 0)
 		gpc_first_lane_connect_finish(opening, link->control);
-	/* Where there is no place yet it would be in the way of others. */
+	/* If there is no session slot yet, the connection would waste resources of the daemon. */
 	if (r == 0 && gp_conn_wait(link->control, AHEAD_MS) == 0)
 		gpc_first_lane_drop(opening);
 	if (r == 0)
@@ -322,7 +325,8 @@ gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link)
 	int r;
 
 	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_CONTROL_TLS : GP_PREAMBLE_CONTROL, 0);
-	/* In clear Hello goes out before the daemon's version is known: one round trip less. */
+	/* Without TLS Hello is sent before the daemon's version is known, which saves a round
+	 * trip. */
 	r = tls ? control_open_secure(opening, link, &preamble)
 		: control_open(opening, link, &preamble);
 	sent_ns = gp_now_ns();
@@ -330,7 +334,8 @@ gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link)
 	if (r == 0)
 		r = hello_send(opening, link->control, &link->lanes, &link->lanes_exact,
 			       &link->compression);
-	/* A daemon that closed at once may have said why before our Hello bounced. */
+	/* A daemon that closed the connection at once may have sent a reason before sending Hello
+	 * failed. */
 	if (handshaken && (r == -EPIPE || r == -ECONNRESET))
 		r = 0;
 	if (r == 0) {

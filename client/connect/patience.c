@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A place at a daemon that is full, or is being started anew, waited for. */
+/* Retry policy for a daemon that has no session slot or is restarting. */
 #include "base/clock.h"
 #include "client/base/config.h"
 #include "client/base/log.h"
@@ -13,26 +13,27 @@
 #include <time.h>
 
 #define SECOND_NS UINT64_C(1000000000)
-/* From one question to the next; it doubles. */
+/* Initial pause between two attempts; it doubles. */
 #define PAUSE_NS (SECOND_NS / 2)
 #define PAUSE_MAX_NS (8 * SECOND_NS)
-/* A daemon that has kept the question for so long in vain is asked again at once. */
+/* If the daemon delayed its reply by this time because the client was queued, the next attempt
+ * follows after a short pause. */
 #define QUEUED_NS (4 * SECOND_NS)
 #define PAUSE_QUEUED_NS (SECOND_NS / 10)
-/* So often it says that it still waits. */
+/* Interval of reports that the client is still waiting. */
 #define REPORT_NS (60 * SECOND_NS)
-/* A daemon that is being started anew listens again within this time. */
+/* A restarting daemon listens again within this time. */
 #define RESTART_NS (30 * SECOND_NS)
 
 struct retry {
 	uint64_t start_ns, deadline_ns, last_report_ns;
-	unsigned int seconds;              /* 0: it does not wait */
-	struct gpc_admission_wait waiting; /* at the daemon */
-	bool known;                        /* the daemon has answered before */
+	unsigned int seconds;              /* 0: no retries */
+	struct gpc_admission_wait waiting; /* sent to the daemon */
+	bool known;                        /* the daemon has replied before */
 	char last_report[640];
 };
 
-/* At first, when there is another reason, and once a minute. */
+/* Reports the first wait, each change of the reason, and otherwise once a minute. */
 static void
 retry_report(struct retry *retry, const char *why, uint64_t now_ns)
 {
@@ -50,7 +51,7 @@ retry_report(struct retry *retry, const char *why, uint64_t now_ns)
 	retry->last_report_ns = now_ns;
 }
 
-/* Any, but not another's, and not 0. */
+/* A random number, unique among the daemon's clients, and not 0. */
 static uint64_t
 client_number_create(void)
 {
@@ -61,8 +62,8 @@ client_number_create(void)
 	return number | 1;
 }
 
-/* Whether it helps to ask again.  Nobody listens while a daemon is started anew, and one that stops
- * closes the connection; of one that has never answered the address may be wrong. */
+/* Returns whether a retry may succeed. A restarting daemon refuses connections, and a stopping one
+ * closes them; if the daemon has never replied, the address may be wrong. */
 static bool
 retry_is_useful(struct retry *retry, int r, uint64_t now_ns)
 {
@@ -86,7 +87,7 @@ retry_is_useful(struct retry *retry, int r, uint64_t now_ns)
 	}
 }
 
-/* Not less than it is: whom the daemon has kept for so long asks no more. */
+/* Rounds up: if the daemon has delayed its reply for this time, the deadline has passed. */
 static uint32_t
 retry_get_left_ms(const struct retry *retry, uint64_t now_ns)
 {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file's path, and what changes when it is written anew. */
+/* Adds the path of a file, and properties that change when it is rewritten. */
 static bool
 digest_add_file(struct gp_sha256 *digest, const char *path)
 {
@@ -26,7 +26,7 @@ digest_add_file(struct gp_sha256 *digest, const char *path)
 	return true;
 }
 
-/* The first argument is the script, where the executable is an interpreter. */
+/* If the executable is an interpreter, its first argument is the script. */
 static bool
 script_get_path(char *text, size_t size)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which program this is: a daemon tells a program that it has served before what it remembers of
- * it.  By one thread, in cuInit.
+ * Identity of the running program, by which a daemon recognizes a program that it served before and
+ * preloads its images.
+ *
+ * Threads: one thread, in cuInit().
  */
 #ifndef GPC_PROGRAM_H
 #define GPC_PROGRAM_H
@@ -11,8 +13,8 @@
 
 #define GPC_PROGRAM_KEY_SIZE 32
 
-/* A hash of the executable's path, size and time, and of those of the script that it runs.  false:
- * nobody can tell. */
+/* Computes a hash of path, size and modification time of the executable and of the script that it
+ * interprets. Returns false if the executable cannot be determined. */
 bool gpc_program_key(uint8_t key[GPC_PROGRAM_KEY_SIZE]);
 
 #endif /* GPC_PROGRAM_H */

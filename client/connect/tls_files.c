@@ -17,8 +17,9 @@ no_pass_phrase(char *text, int size, int writing, void *unused)
 	return -1;
 }
 
-/* Whether the pool's authority stands behind the client's certificate, as gpupoolctl cert client
- * writes both; those between it and an authority that this machine knows are none. */
+/* Returns whether the file of the client's certificate also contains the pool's authority, as
+ * "gpupoolctl cert client" writes it: a self-signed CA certificate. Intermediate certificates do
+ * not count. */
 static bool
 file_has_root(const char *path)
 {
@@ -27,7 +28,7 @@ file_has_root(const char *path)
 	bool found = false;
 	X509 *one;
 
-	/* Without OpenSSL it is said later, where the files are wanted. */
+	/* A missing OpenSSL library is reported later, when the files are needed. */
 	if (gp_openssl_open() && stat(path, &status) == 0 && S_ISREG(status.st_mode))
 		file = fopen(path, "re");
 	while (file && !found && (one = PEM_read_X509(file, NULL, no_pass_phrase, NULL))) {
@@ -40,8 +41,8 @@ file_has_root(const char *path)
 	return found;
 }
 
-/* Whether certificates follow the token.  A file that cannot be read is complained of where the
- * token is needed. */
+/* Returns whether certificates follow the token. An unreadable file is reported where the token is
+ * needed. */
 static bool
 file_has_certificates(const char *path)
 {
@@ -50,7 +51,7 @@ file_has_certificates(const char *path)
 	FILE *file;
 	bool found = false;
 
-	/* Who waits at a pipe does not get on. */
+	/* Reading from a pipe could block forever. */
 	if (stat(path, &status) || !S_ISREG(status.st_mode))
 		return false;
 	file = fopen(path, "re");

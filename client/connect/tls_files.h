@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom this user's programs believe to be a daemon, and what they show it: the files of its
- * credentials, and the authority's certificate in the token's or the certificate's file.
+ * TLS configuration of the client: loads the certificate and key that it presents, and the
+ * authorities by which it verifies a daemon. The authority's certificate may also be in the file of
+ * the token or of the client's certificate.
+ *
+ * Threads: any thread may call.
  */
 #ifndef GPC_TLS_H
 #define GPC_TLS_H
@@ -9,12 +12,13 @@
 #include "client/connect/credentials.h"
 #include "transport/tls/tls.h"
 
-/* Reads the files; to be given back with gp_tls_unref().  Any thread.  0, GP_E_INVALID or -ENOMEM;
- * then error says what is wrong, and with which file. */
+/* Creates the configuration from the files of the credentials. The caller calls gp_tls_unref().
+ * Returns 0, GP_E_INVALID or -ENOMEM; then error names the file and the reason. */
 GP_MUST_CHECK int gpc_tls_read(const struct gpc_credentials *credentials, struct gp_tls **tls_p,
 			       char *error, size_t error_size);
 
-/* Whether one of them says which authority is believed; else it is those of this machine. */
+/* Returns whether the credentials name an authority. If not, the daemon is verified by this
+ * machine's certificate store. */
 bool gpc_tls_has_authority(const struct gpc_credentials *credentials);
 
 #endif /* GPC_TLS_H */

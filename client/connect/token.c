@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The file's path, as messages have it: "GPUPOOL_TOKEN_FILE=PATH", or "PATH, the token of pool
- * lab". */
+/* Formats the path for messages: "GPUPOOL_TOKEN_FILE=PATH", or "PATH, the token of pool lab". */
 static void
 token_format_path(const struct gpc_credentials *credentials, char *text, size_t size)
 {
@@ -34,11 +33,11 @@ token_fail(const struct gpc_credentials *credentials, const char *what, char *er
 	return GP_E_INVALID;
 }
 
-/* The open file, or NULL: errno says why. */
+/* Returns the open file, or NULL with errno set. */
 static FILE *
 token_open(const struct gpc_credentials *credentials)
 {
-	/* Who waits at a pipe does not get on. */
+	/* O_NONBLOCK: opening a pipe could block forever. */
 	int fd = open(credentials->token, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat status;
 	char name[512];

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The token that this user has for the daemon.  Read anew at each call, from any thread.
+ * Token that authenticates this user to a daemon. The file is read anew in each call.
+ *
+ * Ownership: the token is copied to the caller, which erases it after use.
+ * Threads: any thread may call.
  */
 #ifndef GPC_TOKEN_H
 #define GPC_TOKEN_H
@@ -10,7 +13,8 @@
 
 #include <stdbool.h>
 
-/* *found_p: there is a file of a token.  GP_E_INVALID: error says what is wrong with it. */
+/* Reads the token. *found_p reports whether a token file is configured. Returns GP_E_INVALID if the
+ * file is invalid or unreadable; then error contains the reason. */
 GP_MUST_CHECK int gpc_token_read(const struct gpc_credentials *credentials, struct gp_token *token,
 				 bool *found_p, char *error, size_t error_size);
 

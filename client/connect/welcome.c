@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether what a daemon says of itself can be so. */
+/* Validation of a daemon's Welcome. */
 #include "client/connect/connect.h"
 
 #include <string.h>
 
-/* Bounds of what it may claim. */
+/* Bounds of accepted values. */
 #define ADDRESS_MAX ((uint64_t)1 << 47)
 #define GRANULARITY_MIN ((uint64_t)4 << 10)
 #define GRANULARITY_MAX ((uint64_t)1 << 30)

@@ -9,17 +9,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Gaps below this are of no use for a window: the list of what is taken stays short. */
+/* Smaller gaps cannot contain a window; ignoring them keeps the list short. */
 #define GAP_MIN ((uint64_t)1 << 36)
-/* From here on most processes can have nothing. */
+/* Most processes can map nothing from this address on. */
 #define USER_ADDRESS_END ((uint64_t)1 << 47)
 
-/* 0: it is reserved, or no process can have anything there.  -EEXIST: something is there. */
+/* Returns -EEXIST if something is mapped there. */
 static int
 range_reserve(uint64_t base, uint64_t size)
 {
 	void *wanted = (void *)(uintptr_t)base;
-	/* ThreadSanitizer replaces an address that it does not like by NULL in mmap(). */
+	/* A direct system call, because ThreadSanitizer's mmap() may replace an address by NULL. */
 	void *found = (void *)syscall(
 		SYS_mmap, wanted, size, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -28,7 +28,7 @@ range_reserve(uint64_t base, uint64_t size)
 		return 0;
 	if (found == MAP_FAILED)
 		return -errno;
-	/* Kernels before 4.17 take the address as a hint. */
+	/* Kernels before 4.17 treat the address as a hint. */
 	(void)munmap(found, size);
 	return -EEXIST;
 }

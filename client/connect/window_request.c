@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session's window, which must be free here, too. */
+/* Negotiation of the session's window, which must also be free in this process. */
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/connect/opening.h"
@@ -11,7 +11,7 @@
 
 #define WINDOW_TRIES 4
 
-/* Asks for a window that avoids all that this process has mapped. */
+/* Requests a window that avoids everything mapped in this process. */
 static int
 window_query_other(struct gpc_opening *opening, struct gpc_link *link)
 {

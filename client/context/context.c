@@ -23,7 +23,7 @@ atomic_uint gpc_contexts_active;
 
 __thread bool gpc_per_thread_default INITIAL_EXEC;
 
-/* What lies below the current context. */
+/* The contexts below the current one. */
 struct stack {
 	size_t count, room;
 	struct gpc_context *below[];
@@ -31,13 +31,13 @@ struct stack {
 
 __thread struct gpc_context *gpc_current_context INITIAL_EXEC;
 static __thread struct stack *stack INITIAL_EXEC;
-static __thread bool thread_is_exiting INITIAL_EXEC; /* its keys' destructors run */
+static __thread bool thread_is_exiting INITIAL_EXEC; /* the destructors of its keys are running */
 
 static pthread_key_t stack_key;
 static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-/* All there ever were: `current` of some thread may still point to a destroyed one. */
+/* All contexts ever created: a thread's current context may be one that has been destroyed. */
 static struct gpc_context *contexts GP_GUARDED_BY(list_lock);
 static uint64_t last_number GP_GUARDED_BY(list_lock);
 
@@ -127,7 +127,8 @@ parts_report_created(struct gpc_context *context, const struct gp_args_gpContext
 	}
 }
 
-/* A device that is full has no room for the heap that a daemon of before maps with a context. */
+/* For an older daemon, which maps the heap together with the context: waits, because a full device
+ * has no memory for it. */
 static CUresult
 context_create_and_wait(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
 {
@@ -137,7 +138,7 @@ context_create_and_wait(struct gpc_context *context, const struct gp_args_gpCont
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }
 
-/* The memory that its heap begins with is the session's already. */
+/* Posted: the initial memory of the heap already belongs to the session. */
 static CUresult
 context_create_remote(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
 {
@@ -206,7 +207,7 @@ gpc_context_reset(struct gpc_context *context)
 	struct gp_args_gpContextDestroy args = { .context = context->handle.id };
 	bool was_active;
 
-	/* The runtimes give back what they keep while the context still works. */
+	/* The runtimes release their state while the context still works. */
 	gpc_context_storage_reset(context->handle.token);
 	for (size_t i = 0; i < part_count; i++) {
 		if (parts[i].leave)
@@ -221,7 +222,7 @@ gpc_context_reset(struct gpc_context *context)
 	was_active = gpc_context_is_active(context);
 	context->destroyed = true;
 	__atomic_store_n(&context->scope.context, 0, __ATOMIC_RELEASE);
-	/* A session that is over has nothing to be destroyed. */
+	/* In a session that has ended there is nothing to destroy. */
 	if (was_active) {
 		atomic_fetch_sub(&gpc_contexts_active, 1);
 		(void)gpc_post_gpContextDestroy(context, &args);
@@ -248,7 +249,7 @@ gpc_enter_initialized(void)
 		return CUDA_ERROR_NOT_PERMITTED;
 	if (__builtin_expect(result != CUDA_SUCCESS, 0))
 		return result;
-	/* With several daemons, what one has lost is no concern of another's devices. */
+	/* With several daemons, the error of one session does not affect devices of another. */
 	return gpc_session_status(gpc_current_context ? gpc_current_context->scope.session
 						      : gpc_session_get());
 }
@@ -326,8 +327,8 @@ gpc_context_enter_current(struct gpc_context **context_p)
 	return gpc_context_enter(NULL, context_p);
 }
 
-/* The program's own destructors may come later, and use contexts: in the first round they find the
- * stack as it was; what they push when it is gone makes a new one. */
+/* The program's own key destructors may run after this one and use contexts. So the first round
+ * leaves the stack as it is; a push after it has been freed creates a new one. */
 static void
 thread_exited(void *arg)
 {
@@ -359,7 +360,7 @@ stack_push_current(void)
 		larger->count = stack ? larger->count : 0;
 		larger->room = room;
 		stack = larger;
-		/* Frees it when the thread ends. */
+		/* The key's destructor frees it when the thread exits. */
 		(void)pthread_once(&stack_once, make_stack_key);
 		(void)pthread_setspecific(stack_key, stack);
 	}

@@ -17,14 +17,14 @@ struct entry {
 	struct entry *next;
 };
 
-/* A handful of entries: contexts times runtimes. */
+/* A short list: contexts times runtimes. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *entries GP_GUARDED_BY(lock);
 
-/* Counts the changes of the map, so that a thread knows when to distrust what it remembers. */
+/* Number of changes to the map, by which a thread detects that its cached values are outdated. */
 static atomic_uint_fast64_t generation = 1;
 
-/* Generation 0 never is, so a thread begins with nothing remembered. */
+/* Generation 0 never occurs, so the cache is initially empty. */
 struct cached_value {
 	uint64_t generation;
 	CUcontext ctx;
@@ -32,7 +32,7 @@ struct cached_value {
 	void *value;
 };
 
-#define CACHED_VALUES_MAX 8 /* runtimes that commonly live in one process */
+#define CACHED_VALUES_MAX 8 /* typical number of runtimes in one process */
 static __thread struct cached_value cached_value[CACHED_VALUES_MAX];
 
 static void
@@ -47,10 +47,10 @@ lock_release(void) GP_UNLOCKS(lock)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* Whether this thread has the lock for a fork. */
+/* Whether this thread acquired the lock for a fork. */
 static __thread bool fork_locked;
 
-/* A signal handler that has interrupted a call must not wait for a lock of that call. */
+/* A fork in a signal handler must not wait for a lock held by the call that it interrupted. */
 static void
 fork_prepare(void) GP_LOCK_UNCHECKED
 {
@@ -67,7 +67,7 @@ fork_release(void) GP_LOCK_UNCHECKED
 	fork_locked = false;
 }
 
-/* Without the lock another thread of the parent may own it for ever. */
+/* If the lock was not acquired before the fork, another thread of the parent may have held it. */
 static void
 fork_child(void) GP_LOCK_UNCHECKED
 {
@@ -76,7 +76,8 @@ fork_child(void) GP_LOCK_UNCHECKED
 	fork_release();
 }
 
-/* The exit handlers of the child use the table, whatever the parent's other threads were doing. */
+/* Exit handlers of the child use the map, regardless of what other threads of the parent were
+ * doing. */
 static void
 fork_register(void)
 {
@@ -101,7 +102,7 @@ entry_find(CUcontext ctx, void *key)
 	return place;
 }
 
-/* After the change: who sees the new number sees the new map. */
+/* After the change: a thread that sees the new number also sees the change. */
 static void
 generation_advance(void) GP_LOCKED(lock)
 {
@@ -144,7 +145,7 @@ entry_get_value(void **value_p, CUcontext ctx, void *key, struct cached_value *p
 	lock_acquire();
 	entry = *entry_find(ctx, key);
 	if (entry) {
-		/* A signal handler sees all of it or nothing. */
+		/* A signal handler must not see a partial entry. */
 		place->generation = 0;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		place->ctx = ctx;
@@ -220,7 +221,7 @@ gpc_context_storage_reset(CUcontext ctx)
 {
 	struct entry *removed = entries_remove_context(ctx);
 
-	/* Without the lock: a destructor may come back here, and may put its state anew. */
+	/* Without the lock: a destructor may call these functions and store a new value. */
 	while (removed) {
 		struct entry *entry = removed;
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the CUDA runtimes of this process keep per context: a map from (context, key) to a pointer.
- * Every runtime (each library may carry its own) has one key, and looks it up once per CUDA call.
- * Process-wide; any thread may call. Reads that repeat take no lock. Values belong to the runtimes:
- * one is given back through its destructor, or forgotten.
+ * Context-local storage of the CUDA runtimes in this process: a map from (context, key) to a
+ * pointer.
+ *
+ * Each runtime (every library may contain its own) has one key, and looks it up once per CUDA call.
+ *
+ * Ownership: values belong to the runtimes; the storage returns a value by calling its destructor,
+ * or drops it.
+ * Threads: process-wide; any thread may call. A repeated lookup takes no lock.
  */
 #ifndef GPC_CONTEXT_STORAGE_H
 #define GPC_CONTEXT_STORAGE_H
@@ -12,17 +16,21 @@
 
 typedef void gpc_context_storage_destructor(CUcontext ctx, void *key, void *value);
 
-/* Takes the place of an earlier value, whose destructor is not called. destructor may be NULL. */
+/* Stores a value. Replaces an earlier value without calling its destructor. destructor may be NULL.
+ * Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_context_storage_put(CUcontext ctx, void *key, void *value,
 				 gpc_context_storage_destructor *destructor);
 
-/* CUDA_ERROR_INVALID_HANDLE when there is none: the runtime then makes its state and puts it. */
+/* Looks up a value. Returns CUDA_ERROR_INVALID_HANDLE if there is none; the runtime then creates
+ * its state and stores it. Returns CUDA_ERROR_NOT_PERMITTED in a signal handler that has
+ * interrupted a call. */
 CUresult gpc_context_storage_get(void **value_p, CUcontext ctx, void *key);
 
-/* Forgets without calling the destructor. */
+/* Removes a value without calling its destructor. Returns CUDA_ERROR_INVALID_HANDLE if there is
+ * none. */
 CUresult gpc_context_storage_delete(CUcontext ctx, void *key);
 
-/* For a context that is reset or destroyed: forgets its values and calls their destructors. */
+/* Removes all values of a context that is being reset or destroyed, and calls their destructors. */
 void gpc_context_storage_reset(CUcontext ctx);
 
 #endif /* GPC_CONTEXT_STORAGE_H */

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a PCI domain, how many bits are a machine's own. */
+/* Number of bits of a PCI domain that are used within one machine. */
 #define DOMAIN_SHIFT 12
 
-/* Those that the program sees, then those that CUDA_VISIBLE_DEVICES hides. */
+/* Visible devices, followed by those that CUDA_VISIBLE_DEVICES hides. */
 static struct gpc_device *devices;
-static int device_count; /* that it sees */
-static int *listed;      /* the place among them of each device of REMOTE_GPU's list */
+static int device_count; /* number of visible devices */
+static int *listed;      /* index in devices[] of each device of REMOTE_GPU */
 static int listed_count;
 
 int
@@ -99,30 +99,31 @@ session_has_call(const struct gpc_session *session, int call)
 static int
 device_copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 {
-	/* As long as we know of any, so that every place below exists. */
+	/* At least as long as the client's own list, so that all indices below exist. */
 	size_t count = source->n_attributes > CU_DEVICE_ATTRIBUTE_MAX ? source->n_attributes
 								      : CU_DEVICE_ATTRIBUTE_MAX;
 	int32_t *attributes = calloc(count, sizeof(*attributes));
 
 	if (!attributes)
 		return -ENOMEM;
-	/* An older daemon may leave out fewer. */
+	/* An older daemon may not clear all attributes that are absent. */
 	for (size_t i = 0; i < source->n_attributes; i++)
 		attributes[i] = gpc_is_absent_attribute((int64_t)i) ? 0 : source->attributes[i];
-	/* The pools are this library's own, whatever the device has; the rest is the daemon's. */
+	/* Memory pools are implemented in this library, independent of the device. */
 	attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
-	/* So is managed memory, which the GPU knows nothing of. */
+	/* So is managed memory, of which the GPU knows nothing. */
 	attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 1;
-	/* And pools of this machine's memory, which kernels reach. */
+	/* Pools of this machine's memory, which kernels can access. */
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED] =
 		session_has_call(device->session, GP_CALL_gpHostReserve) &&
 		session_has_call(device->session, GP_CALL_gpHostTake);
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED] =
 		attributes[CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED];
-	/* No node of this machine is closer to the GPU than another: the first stands for all. */
+	/* No NUMA node of this machine is closer to the GPU than another: node 0 represents all. */
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] =
 		attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED] ? 0 : -1;
-	/* The daemon's driver makes what kernels reach of it; what the program has is here. */
+	/* The daemon's driver maps the memory that kernels access; the program's copy is in this
+	 * process. */
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] &=
 		session_has_call(device->session, GP_CALL_gpHostPlace) &&
 		session_has_call(device->session, GP_CALL_gpHostTake);
@@ -140,7 +141,7 @@ device_copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 			: CU_MEM_HANDLE_TYPE_NONE;
 	if (!session_has_call(device->session, GP_CALL_gpArrayTiles))
 		attributes[CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED] = 0;
-	/* The runtime checks that both ways of asking agree. */
+	/* The runtime checks that the attributes agree with cuDeviceGetPCIBusId(). */
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = device->pci_domain;
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = source->pci_bus;
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID] = source->pci_device;
@@ -190,8 +191,8 @@ device_init(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 	device->session = from->session;
 	device->name = strdup(source->name);
 	memcpy(device->uuid.bytes, source->uuid.data, sizeof(device->uuid.bytes));
-	/* Devices of several machines may have the same place on their buses, and programs tell
-	 * devices apart by it. */
+	/* Devices of different machines may have the same PCI address, by which programs
+	 * distinguish devices. */
 	device->pci_domain =
 		(int)(((uint32_t)source->pci_domain + ((uint32_t)from->daemon << DOMAIN_SHIFT)) &
 		      0xffff);
@@ -213,8 +214,8 @@ device_init(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 	return device->primary ? 0 : -ENOMEM;
 }
 
-/* The list ends at a device that the pool does not have, silently, as with NVIDIA's driver: who has
- * mistaken the number would look for it for long.  An empty list and -1 are meant. */
+/* NVIDIA's driver silently ends the list at an entry that does not exist, and so does this library;
+ * but such a mistake is hard to find, so it is reported. An empty list and -1 are intentional. */
 static void
 devices_warn_hidden(const char *list, int visible, int count)
 {
@@ -235,7 +236,7 @@ devices_warn_hidden(const char *list, int visible, int count)
 			list, visible, visible == 1 ? "" : "s", count);
 }
 
-/* Fills in the order of the places, and where each device is in it; how many the program sees. */
+/* Fills order[] (visible devices first) and listed[]. Returns the number of visible devices. */
 static int
 devices_sort(const struct gpc_device_source *sources, int count, int *order)
 {

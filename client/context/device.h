@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices that the application sees: made from the Welcome when the session is opened, then
- * constant, so that questions about them are answered without asking the daemon.
+ * Devices of the pool that the application sees. They are created from the Welcome when the session
+ * is opened and are constant afterwards, so queries about them need no round trip.
+ *
+ * Ownership: process-wide; freed by gpc_devices_destroy().
+ * Threads: any thread may read; create and destroy are called while no other thread uses CUDA.
  */
 #ifndef GPC_DEVICE_H
 #define GPC_DEVICE_H
@@ -9,23 +12,24 @@
 #include "client/context/context.h"
 #include "protocol/control.h"
 
-/* A device of a checked Welcome, and the session that reaches it. */
+/* A device of a validated Welcome, and the session for its calls. */
 struct gpc_device_source {
 	const Gpupool__Device *device;
 	struct gpc_session *session;
-	int daemon;       /* its number in REMOTE_GPU */
-	uint64_t granted; /* memory that is the session's already */
+	int daemon;       /* index of the daemon in REMOTE_GPU */
+	uint64_t granted; /* bytes of its memory already granted to the session */
 };
 
 /*
- * Makes the devices, each with its primary context, which stays inactive.  The program sees those
- * that CUDA_VISIBLE_DEVICES admits.  0 or -ENOMEM.
+ * Creates the devices, each with its inactive primary context. The program sees those that
+ * CUDA_VISIBLE_DEVICES selects. Returns 0 or -ENOMEM.
  */
 GP_MUST_CHECK int gpc_devices_create(const struct gpc_device_source *sources, int count);
-/* Forgets them and their primary contexts; for the child of a fork, and tests. */
+/* Frees the devices and all contexts. Only for the child of a fork, and for tests. */
 void gpc_devices_destroy(void);
 
-/* All of them, hidden ones too, in the order in which REMOTE_GPU lists them; NULL: none. */
+/* All devices, including hidden ones, in the order of REMOTE_GPU. get_listed() returns NULL if the
+ * index is out of range. */
 int gpc_device_listed_count(void);
 const struct gpc_device *gpc_device_get_listed(int index);
 

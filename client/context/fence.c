@@ -46,7 +46,7 @@ fence_done(struct gpc_request *request)
 		gpc_session_work_set_done(request->session, fence->count);
 	free(request->reply);
 	request->reply = NULL;
-	/* From here on the request may be used again. */
+	/* After this the request may be reused. */
 	atomic_store(&fence->outstanding, false);
 }
 

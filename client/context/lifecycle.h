@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether this process may use CUDA; entry/init.c says so, every call asks. */
+/* Life-cycle state of the library in this process: whether CUDA calls are allowed. Set by
+ * entry/init.c, checked by every call. */
 #ifndef GPC_LIFECYCLE_H
 #define GPC_LIFECYCLE_H
 
 #include <cuda.h>
 #include <stdatomic.h>
 
-/* CUDA_SUCCESS once cuInit has succeeded; else what every call answers: not initialised, forked
- * since, or the process is ending. */
+/* CUDA_SUCCESS after a successful cuInit(); otherwise the error that every call returns: not
+ * initialized, in the child of a fork, or while the process exits. */
 extern atomic_int gpc_lifecycle;
 
+/* Returns CUDA_SUCCESS if calls are allowed, otherwise the error to return. */
 static inline CUresult
 gpc_lifecycle_check(void)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of the application that are the daemon's driver's and nothing else (GP_KIND with OBJECT),
- * and what else generated stubs make of their arguments.  An object belongs to its context, and
- * goes with it or stays behind it as the description says.  Any thread may call.
+ * Generic objects: application objects that exist only in the daemon's driver (GP_KIND with
+ * OBJECT), and helpers by which generated stubs convert handles to wire IDs.
+ *
+ * Ownership: an object belongs to its context. Whether it is destroyed with the context depends on
+ * its kind (gpc_kind_has_context_lifetime).
+ * Threads: any thread may call.
  */
 #ifndef GPC_OBJECT_H
 #define GPC_OBJECT_H
@@ -18,39 +21,47 @@
 struct gpc_object {
 	struct gpc_handle handle;
 	struct gpc_context *context;
-	struct gp_scratch memory; /* of hand-written calls: it goes with the object */
+	struct gp_scratch memory; /* scratch memory of hand-written calls, freed with the object */
 	void *extra;
 };
 
-/* Generated: whether objects of a kind are destroyed with their context. */
+/* Generated table: whether objects of a kind are destroyed with their context. */
 extern const bool gpc_kind_has_context_lifetime[];
 
-/* The daemon does not know it yet. */
+/* Creates an object that does not exist in the daemon yet. Returns CUDA_ERROR_OUT_OF_MEMORY on
+ * failure. */
 CUresult gpc_object_create(enum gpc_kind kind, struct gpc_context *context,
 			   struct gpc_object **object_p);
-/* The daemon does not know it any more. */
+/* Frees an object that no longer exists in the daemon. */
 void gpc_object_destroy(struct gpc_object *object);
-/* The same for a token of the application's. */
+/* Frees the object of a token, if the token is valid. */
 void gpc_object_destroy_by_token(enum gpc_kind kind, const void *token);
-/* Its name on the wire; *context_p, of the same session, becomes the object's own. */
+/* Returns the wire ID of an object of the same session, and replaces *context_p by the object's
+ * context. Returns CUDA_ERROR_INVALID_HANDLE if the token is invalid or belongs to another
+ * session. */
 CUresult gpc_object_to_wire(struct gpc_context **context_p, enum gpc_kind kind, const void *token,
 			    uint32_t *id_p);
-/* What the application calls the object of this name; NULL: there is none. */
+/* Returns the token of the object with this wire ID, or NULL. */
 void *gpc_object_from_wire(enum gpc_kind kind, uint32_t id);
+/* Destroys the objects of a context whose kind is destroyed with the context. */
 void gpc_objects_drop_context(struct gpc_context *context);
 
-/* Begins a call about what is behind a handle: *object_p is a pointer to an object of the kind. */
+/* Starts a call on a handle of this kind. object_p points to a pointer, which receives the object.
+ * Returns CUDA_ERROR_INVALID_HANDLE if the handle is invalid. */
 CUresult gpc_enter_kind(enum gpc_kind kind, const void *token, void *object_p);
-/* Begins a call about a device, which needs no current context: *context_p is its primary one. */
+/* Starts a call on a device, which needs no current context. *context_p receives the primary
+ * context of the device. Returns CUDA_ERROR_INVALID_DEVICE if the ordinal is invalid. */
 CUresult gpc_enter_device(CUdevice ordinal, struct gpc_context **context_p);
-/* The daemon's ordinal of a device of the context's session; CUDA_ERROR_INVALID_DEVICE. */
+/* Returns the daemon's ordinal of a device of the context's session, or
+ * CUDA_ERROR_INVALID_DEVICE. */
 CUresult gpc_device_to_wire(const struct gpc_context *context, CUdevice ordinal, int32_t *remote_p);
-/* The application's ordinal of a device of the daemon's; -1: it has none. */
+/* Returns the application's ordinal of a device of the daemon, or -1 if it is not visible. */
 CUdevice gpc_device_from_wire(const struct gpc_context *context, int32_t remote);
-/* A context's name on the wire, where it is made known; *context_p becomes it. */
+/* Returns the wire ID of a context, after activating it, and stores the context in *context_p. */
 CUresult gpc_context_to_wire(struct gpc_context **context_p, CUcontext token, uint32_t *id_p);
 
-/* The two ends no longer agree on the stream: the session ends. */
+/* Ends the session because a reply is malformed, which means that the two ends disagree on the
+ * protocol. Returns GPC_ERROR_LOST. */
 CUresult gpc_reply_fail_malformed(const struct gpc_context *context);
 
 #endif /* GPC_OBJECT_H */

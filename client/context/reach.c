@@ -5,7 +5,7 @@
 #include "gpc_calls.h"
 #include "protocol/control.h"
 
-/* Of a daemon's devices there are no more; what it numbers higher has no peers here. */
+/* Maximum number of devices of a daemon; devices with a higher ordinal have no peers. */
 #define NUMBERS 32
 
 static bool

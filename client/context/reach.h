@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which devices can be given whose memory: those of one daemon between which its driver has a link.
- * The daemon is told once that kernels of a device shall reach another one's memory, and then keeps
- * to it while the session lives: what a program takes back is answered as CUDA does, but a kernel
- * that uses it all the same would end the work of others in the same worker.  Any thread.
+ * Peer access between devices of one daemon that its driver reports as connected.
+ *
+ * Once the daemon has enabled access between two devices, it stays enabled for the life of the
+ * session. If the program disables it, the calls behave as in CUDA, but the mapping remains: a
+ * kernel that uses the memory nevertheless would otherwise fault and end the work of other sessions
+ * in the same worker.
+ *
+ * Threads: any thread may call.
  */
 #ifndef GPC_REACH_H
 #define GPC_REACH_H
@@ -13,13 +17,14 @@
 
 struct gpc_device;
 
-/* Whether kernels of the device can be given the memory of the other one. */
+/* Returns whether kernels of device can access the memory of the other device. */
 bool gpc_peer_access_is_possible(const struct gpc_device *device, const struct gpc_device *other);
-/* What the driver says of the link; 0 where there is none. */
+/* Returns a property of the link, as the daemon's driver reports it; 0 if there is no link. */
 int gpc_peer_access_get_attribute(const struct gpc_device *device, const struct gpc_device *other,
 				  CUdevice_P2PAttribute attribute);
-/* Has the daemon give it, all that is there and all that comes; the caller has asked
- * gpc_peer_access_is_possible().  It waits for the daemon, the first time. */
+/* Enables access from device to all present and future memory of the other one;
+ * gpc_peer_access_is_possible() must be true. Waits for the daemon the first time. Returns the
+ * result of that call. */
 CUresult gpc_peer_access_enable(struct gpc_device *device, const struct gpc_device *other);
 
 #endif /* GPC_REACH_H */

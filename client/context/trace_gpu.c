@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The clocks of two machines drift apart by no more than 50 millionths. */
+/* The drift between the clocks of two machines is at most 50 ppm. */
 #define DRIFT 20000
 #define REPORT_NS 1000000000
-/* So often at first, for the shortest of these round trips tells the time best. */
+/* Number of initial exchanges: the one with the shortest round trip gives the smallest error. */
 #define FIRST_EXCHANGES 8
 
 uint64_t
@@ -43,7 +43,8 @@ call_get_name(uint32_t call)
 	return info->shown ? info->shown : info->name;
 }
 
-/* Of a kernel what it is called, as it was told now or before. */
+/* Returns the name of a kernel, from this event or an earlier one; for other work the name of the
+ * call. */
 static const char *
 event_get_name(struct gpc_gpu_trace *gpu, const struct gp_trace_event *event)
 {
@@ -73,7 +74,8 @@ stream_write_name(struct gpc_trace_text *text, const struct gpc_gpu_trace *gpu,
 			    "thread_name", name);
 }
 
-/* The exchanges differ by less than their errors; what a stream does is in order all the same. */
+/* Clock corrections may reorder events within the clock error; clamps them so that events of a
+ * stream stay in order. */
 static void
 event_write(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
 	    const struct gp_trace_event *event)
@@ -115,7 +117,7 @@ status_write(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
 	const struct gpc_trace_track track = { gpu->pid, 0 };
 	uint64_t error = gpc_gpu_trace_clock_error(gpu, now) + reply->error;
 
-	/* The first exchanges make it better fast. */
+	/* The error decreases quickly in the first exchanges. */
 	if (now - gpu->reported_ns > REPORT_NS || error < gpu->reported_error_ns / 2) {
 		gpu->reported_ns = now;
 		gpu->reported_error_ns = error;
@@ -139,7 +141,7 @@ daemon_write_name(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
 	gpu->named = true;
 }
 
-/* Nobody waits, so a deferred error stays the program's. */
+/* Does not consume a deferred error, which is left for a call of the program. */
 static void
 request_done(struct gpc_request *request)
 {
@@ -149,7 +151,7 @@ request_done(struct gpc_request *request)
 	atomic_store(&gpu->answered, true);
 }
 
-/* In no context's name. */
+/* Issued without a context. */
 static void
 request_start(struct gpc_gpu_trace *gpu, struct gpc_session *session)
 {
@@ -167,7 +169,7 @@ request_start(struct gpc_gpu_trace *gpu, struct gpc_session *session)
 	gpu->unable = true;
 }
 
-/* false: it is none. */
+/* Returns false if the reply is an error or malformed. */
 static bool
 request_recv(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu)
 {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon tells of the GPU's work, put into the timeline: a process of its own with a track
- * for each stream.  For one thread, which keeps one of these for each session: zero at first, and
- * where it is while it is asked.
+ * GPU part of the timeline: fetches the daemon's measurements of GPU work and writes them as a
+ * process of its own, with one track per stream.
+ *
+ * Ownership: the caller has one struct gpc_gpu_trace per session, initially zero. It must not move
+ * while a request is in flight.
+ * Threads: one thread.
+ * Units: times are nanoseconds.
  */
 #ifndef GPC_TRACE_GPU_H
 #define GPC_TRACE_GPU_H
@@ -20,20 +24,20 @@ struct gpc_session;
 #define GPC_GPU_TRACE_STREAMS 4096
 
 struct gpc_gpu_trace {
-	int pid;             /* in the file */
-	bool named, unable;  /* unable: the daemon measures nothing, or is gone */
-	unsigned int wanted; /* answers, the one that is under way among them */
-	bool requested;      /* it is under way */
+	int pid;             /* of its process in the timeline */
+	bool named, unable;  /* unable: the daemon measures nothing, or the connection is lost */
+	unsigned int wanted; /* number of replies wanted, including the one in flight */
+	bool requested;      /* a request is in flight */
 	struct gpc_request request;
 	uint64_t request_ns, reply_ns;
-	atomic_bool answered; /* by whoever has read it */
-	/* The daemon's clock and this many nanoseconds (modulo 2^64) are ours, give or take the
-	 * error, as an exchange found it. */
+	atomic_bool answered; /* set by the thread that reads the reply */
+	/* Clock synchronization: daemon's clock + ahead_ns (modulo 2^64) = local clock, with a
+	 * maximum error of error_ns at set_ns. */
 	uint64_t ahead_ns, error_ns, set_ns;
 	uint64_t reported_ns, reported_error_ns, missed;
 	struct {
 		uint32_t stream;
-		uint64_t end_ns; /* of what was written */
+		uint64_t end_ns; /* of the last event written */
 	} streams[GPC_GPU_TRACE_STREAMS];
 	struct {
 		uint64_t kernel;
@@ -41,19 +45,20 @@ struct gpc_gpu_trace {
 	} names[GP_TRACE_NAME_SLOTS];
 };
 
-/* One more answer than is under way, at least. */
+/* Requests at least one more reply than is in flight. */
 void gpc_gpu_trace_request(struct gpc_gpu_trace *gpu);
-/* Writes what has been answered, and asks if an answer is wanted, without waiting for it.  Whether
- * none is wanted any more. */
+/* Writes a received reply and sends the next request if more replies are wanted, without waiting.
+ * Returns whether no more replies are wanted or possible. */
 bool gpc_gpu_trace_poll(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
 			struct gpc_session *session);
 
-/* The parts of it.  An exchange: asked, what the daemon's clock said, answered. */
+/* Internal functions, for tests. sync_clock() processes one exchange: the times of the request, of
+ * the daemon's clock, and of the reply. */
 void gpc_gpu_trace_sync_clock(struct gpc_gpu_trace *gpu, uint64_t request_ns, uint64_t daemon_ns,
 			      uint64_t reply_ns);
-/* By how much our time of the daemon's may be wrong now. */
+/* Returns the current maximum error of converting the daemon's time to local time. */
 uint64_t gpc_gpu_trace_clock_error(const struct gpc_gpu_trace *gpu, uint64_t now_ns);
-/* false: malformed. */
+/* Writes encoded events. Returns false if they are malformed. */
 bool gpc_gpu_trace_write(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
 			 struct gp_bytes events);
 

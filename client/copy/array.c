@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the levels that are made when they are asked for. */
+/* Protects levels, which are created on request. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 CUresult
@@ -92,16 +92,16 @@ array_create_and_wait(const struct gpc_array *array)
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }
 
-/* How many there are here, of all sessions. */
+/* Number of arrays in this process, over all sessions. */
 static atomic_uint array_count;
 
-/* What all GPUs have of width and height; and of depth, or of width and height of what has depth.
- */
+/* Limits common to all GPUs: for width and height; and for the depth, or for width and height of an
+ * array with depth. */
 #define SIDE_MAX 16384
 #define DEPTH_MAX 2046
 
-/* Whether the driver takes such an array, of what gp_array_check() passes, if it has the memory
- * (bench/driver/arrayfacts). */
+/* Returns whether the driver accepts an array of this shape, after gp_array_check(), if there is
+ * memory (bench/driver/arrayfacts). */
 static bool
 shape_is_always_valid(const struct gp_array_shape *shape)
 {
@@ -112,7 +112,7 @@ shape_is_always_valid(const struct gp_array_shape *shape)
 	       shape->depth <= DEPTH_MAX;
 }
 
-/* Out of credit: nobody waits for it. */
+/* Creates the array with memory from the allowance, so that it cannot fail and is posted. */
 static bool
 array_create_from_allowance(const struct gpc_array *array, CUresult *result_p)
 {
@@ -132,7 +132,7 @@ array_create_from_allowance(const struct gpc_array *array, CUresult *result_p)
 	return true;
 }
 
-/* Memory that the client keeps for later counts against the quota, and may be what is missing. */
+/* Memory cached by this client counts against its quota, and may be all that is missing. */
 static CUresult
 array_create_remote(const struct gpc_array *array)
 {
@@ -147,7 +147,7 @@ array_create_remote(const struct gpc_array *array)
 	return result;
 }
 
-/* Another thread may be asking for one. */
+/* Under the lock, as another thread may be requesting a level. */
 static void
 array_drop_levels(struct gpc_array *array, bool for_ever)
 {
@@ -181,7 +181,7 @@ array_destroy_remote(struct gpc_array *array)
 	struct gpc_context *context = array->context;
 	CUresult result;
 
-	/* First, so that nothing of it is kept behind gpc_texture_drop_array(). */
+	/* Freed first, so that no texture of it can be cached after gpc_texture_drop_array(). */
 	array_free(array);
 	result = gpc_post_gpArrayDestroy(context, &args);
 	gpc_texture_drop_array(context, args.array);
@@ -224,7 +224,8 @@ array_query_tiling(struct gpc_array *array)
 	return result;
 }
 
-/* One of this shape that the program has destroyed, with what was in it. */
+/* Reuses an array of this shape that the program has destroyed. Its contents are those of the old
+ * one. */
 static bool
 array_reuse(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
 {
@@ -279,7 +280,7 @@ array_create(struct gpc_context *context, const struct gp_array_shape *shape, vo
 	return result;
 }
 
-/* levels 0: no mipmapped one. */
+/* levels 0: not a mipmapped array. */
 static CUresult
 array_create_described(void **token_p, const CUDA_ARRAY3D_DESCRIPTOR *described,
 		       unsigned int levels)
@@ -334,7 +335,8 @@ static CUresult
 array_destroy(struct gpc_array *array)
 {
 	array_drop_levels(array, false);
-	/* What lies behind the tiles of a sparse one is the program's. */
+	/* The memory mapped to the tiles of a sparse array belongs to the program, so the array is
+	 * not cached. */
 	if (!shape_is_sparse(&array->shape) &&
 	    gpc_memory_cache_put(&array_kind, array, array->context,
 				 gp_array_get_bytes(&array->shape)))
@@ -350,7 +352,7 @@ gpc_cuArrayDestroy(CUarray hArray)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* A level goes with its mipmapped array. */
+	/* A level is destroyed with its mipmapped array. */
 	return array->whole == array ? array_destroy(array) : CUDA_ERROR_INVALID_HANDLE;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuMemcpy*: what CUDA calls a copy, brought into one form and sent on its way. */
+/* CUDA driver API: cuMemcpy*. Normalizes each copy and dispatches it by the kind of its sides. */
 #include "client/copy/copy.h"
 
 #include "client/base/container.h"
@@ -22,14 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a call's work goes. */
+/* The stream of a copy, and how it is executed. */
 struct target {
 	struct gpc_stream *stream;
 	bool async;
-	bool late; /* in the stream's order, also within the host: a copy of a batch */
+	bool late; /* in stream order even within host memory: a copy of a batch */
 };
 
-/* A synchronous call is one of the default stream's. */
+/* A synchronous call uses the default stream. */
 static CUresult
 target_enter(struct target *target, CUstream hStream, bool async)
 {
@@ -107,8 +107,8 @@ struct late_move {
 	struct gpc_copy copy;
 };
 
-/* The stream has reached the copy: what kernels before it have written is fetched, and those behind
- * it find what it writes. */
+/* The stream has reached the copy: fetches what earlier kernels have written, and makes the result
+ * visible to later ones. */
 static CUresult
 late_move_run(struct gpc_late_copy *late)
 {
@@ -147,8 +147,9 @@ late_move_post(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &move->late);
 }
 
-/* Waits until the stream would reach work that is given now.  A stream that waits for the default
- * stream, and has no work of its own, does so for its next work alone: a copy of nothing. */
+/* Waits until the stream would reach work that is given to it now. A stream that waits for the
+ * default stream, but has no work of its own, would wait only before its next work: so an empty
+ * copy is posted. */
 static CUresult
 stream_await_position(struct gpc_stream *stream)
 {
@@ -162,11 +163,11 @@ stream_await_position(struct gpc_stream *stream)
 }
 
 /*
- * All is done when the call returns, behind the stream's earlier work: CUDA's "API synchronization
- * behavior" says so of any host memory, and NVIDIA's driver waits (also in cuMemcpyAsync, measured
- * with 580, and in the launch of a graph with such a copy).  Copies of other streams are not waited
- * for: they may wait for what comes next.  A batch in the stream's order does not wait, natively
- * and here.
+ * The copy is complete when the call returns, and is ordered after the stream's earlier work:
+ * CUDA's "API synchronization behavior" requires this for any host memory, and NVIDIA's driver
+ * waits (also in cuMemcpyAsync, measured with version 580, and in the launch of a graph with such a
+ * copy). Copies of other streams are not waited for, since they may depend on the caller's next
+ * action. A batch in stream order does not wait, neither natively nor here.
  */
 static CUresult
 copy_within_host(const struct target *target, const struct gpc_copy *requested)
@@ -185,7 +186,8 @@ copy_within_host(const struct target *target, const struct gpc_copy *requested)
 	return result;
 }
 
-/* It writes to no mirrored memory itself: what was given before it is what may have. */
+/* The copy itself writes no replicated memory, but earlier work may have, so its changes are
+ * fetched in the same wait. */
 static CUresult
 copy_out_and_fetch(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
@@ -222,8 +224,8 @@ copy_post(const struct target *target, const struct gpc_copy *copy)
 	return result;
 }
 
-/* What the device reads of the program's memory is there before; what it writes to it is here when
- * a synchronous copy returns. */
+/* Synchronizes the host memory that the copy reads before it, and the host memory that it writes
+ * when a synchronous copy returns. */
 static CUresult
 copy_run_on_device(const struct target *target, const struct gpc_copy *copy)
 {
@@ -231,13 +233,13 @@ copy_run_on_device(const struct target *target, const struct gpc_copy *copy)
 	bool device_mapped = copy->dst.device_mapped || copy->src.device_mapped;
 	CUresult result = CUDA_SUCCESS;
 
-	/* The copy may write the word that another stream waits for. */
+	/* The copy may write the wait value of another stream. */
 	if (device_mapped || gpc_session_awaits_host(session))
 		result = gpc_pending_copy_before_work(&target->stream->context->scope,
 						      target->stream->handle.id);
 	if (!device_mapped)
 		return result == CUDA_SUCCESS ? copy_post(target, copy) : result;
-	/* The program may write the source until it stores the word that a kernel waits for. */
+	/* The program may fill the source until it stores the word that a kernel polls. */
 	if (result == CUDA_SUCCESS && copy->src.replicated && gpc_copy_kernels_may_poll(session))
 		result = gpc_pending_copy_publish_when_due(&target->stream->context->scope,
 							   target->stream->handle.id);
@@ -273,7 +275,7 @@ copy_run_plain(const struct target *requested, const struct gpc_copy *copy)
 	return result == CUDA_SUCCESS ? gpc_stream_fence(target.stream) : result;
 }
 
-/* How much of this side is managed memory; 0: none. */
+/* Returns the size of the side if any of it is managed memory, else 0. */
 static uint64_t
 side_get_managed_span(const struct gpc_copy *copy, const struct gpc_side *side)
 {
@@ -282,9 +284,10 @@ side_get_managed_span(const struct gpc_copy *copy, const struct gpc_side *side)
 	return !side->host && !side->array && gpc_managed_contains(side->base, size) ? size : 0;
 }
 
-/* Behind what is here of the memory.  Where it is only read, others may go on while the copy is
- * waited for: what they write here does not reach the device.  A synchronous copy from host memory
- * waits for what holds its stream back before it keeps others from giving work. */
+/* Sends the managed memory that the copy uses first. If the copy only reads it, other threads may
+ * continue during the wait, because the bytes that they write here do not reach the device. A
+ * synchronous copy from host memory waits for host functions and wait values before its stream,
+ * before it blocks work of other threads. */
 static CUresult
 copy_run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t dst_size,
 		 uint64_t src_size)
@@ -308,7 +311,7 @@ copy_run_managed(const struct target *target, const struct gpc_copy *copy, uint6
 	return result;
 }
 
-/* Managed memory that the call names as the host's is copied as such. */
+/* Managed memory that the call passes as host memory follows the rules for host memory. */
 static CUresult
 copy_run_named(const struct target *requested, const struct gpc_copy *copy, uint64_t dst_size,
 	       uint64_t src_size)
@@ -458,10 +461,10 @@ gpc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 	return copy_3d(hStream, true, pCopy);
 }
 
-/* Copies in batches. */
+/* Batched copies */
 
-/* Whatever the memory is: what may be read or written after the call is treated as pinned memory,
- * other memory as pageable. */
+/* The access order replaces the kind of the memory: a side that may be accessed after the call is
+ * treated as pinned memory, any other as pageable. */
 static CUresult
 copy_run_ordered(struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder order)
 {
@@ -475,7 +478,8 @@ copy_run_ordered(struct target *target, struct gpc_copy *copy, CUmemcpySrcAccess
 	if (copy->dst.host && !during_call)
 		copy->dst.pinned = true;
 	result = copy_run(target, copy);
-	/* The device reads memory that it reaches when the stream gets there. */
+	/* The device reads device-mapped memory when the stream reaches the copy, so wait for
+	 * that. */
 	return result == CUDA_SUCCESS && during_call &&
 			       (copy->src.device_mapped || side_get_managed_span(copy, &copy->src))
 		       ? gpc_stream_fence(target->stream)
@@ -524,7 +528,7 @@ gpc_copy_node_run(const CUDA_MEMCPY3D *params, CUstream hStream)
 		       : result;
 }
 
-/* Arrays: one row. */
+/* Arrays: copies of one row */
 
 static CUresult
 copy_row(CUstream hStream, bool async, struct gpc_place dst, struct gpc_place src, size_t size)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous copies that are not calls of the application's.
+ * Asynchronous copies on behalf of batches and graphs, which are not cuMemcpy* calls of the
+ * application.
  *
- * gpc_copy_linear_ordered(), gpc_copy_3d_ordered(): copies of a batch, whose caller says when the
- * source is read.  Unlike cuMemcpyAsync() they do not wait for copies within host memory, unless
- * the source is to be read during the call. gpc_copy_node_run(): the copy of a graph's node, when
- * the graph is launched.  A copy within host memory waits for the stream's earlier work, as in
- * NVIDIA's driver (measured with 580), and its bytes are there when the call returns; any other
- * copy returns at once.
+ * gpc_copy_linear_ordered(), gpc_copy_3d_ordered(): copies of a batch; `order` states when the
+ * source may be read. Unlike cuMemcpyAsync() they do not wait for copies within host memory, unless
+ * the source must be read during the call.
  *
- * Threads and errors: those of the CUDA functions.
+ * gpc_copy_node_run(): the copy of a graph node, when the graph is launched. A copy within host
+ * memory waits for the stream's earlier work, as in NVIDIA's driver (measured with version 580),
+ * and is complete when the call returns; any other copy returns at once.
+ *
+ * Threads: as cuMemcpyAsync().
+ * Errors: as cuMemcpyAsync().
  */
 #ifndef GPC_COPY_H
 #define GPC_COPY_H

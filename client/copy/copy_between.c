@@ -15,7 +15,8 @@
 
 #define PIECE_SIZE ((uint64_t)4 << 20)
 
-/* The context of device memory, or of host memory that the device reaches; NULL: it is neither. */
+/* Returns the context of device memory or of device-mapped host memory, or NULL for other
+ * memory. */
 static struct gpc_context *
 address_get_context(uint64_t address)
 {
@@ -80,7 +81,7 @@ gpc_copy_is_between(const struct gpc_copy *copy)
 	return dst && src && dst->device->session != src->device->session;
 }
 
-/* One piece of a row. */
+/* Copies a part of a row. */
 static CUresult
 piece_copy(struct gpc_stream *to, uint64_t dst, struct gpc_stream *from, uint64_t src,
 	   uint64_t size, void *piece)
@@ -130,6 +131,6 @@ gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy)
 					  copy->width, piece);
 	}
 	free(piece);
-	/* A stream of the receiving daemon may go on only with the data there. */
+	/* Other streams of the receiving daemon may continue only after the data has arrived. */
 	return result == CUDA_SUCCESS ? gpc_stream_fence(dst->legacy) : result;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies when there are several daemons, which know nothing of each other: the device memory says
- * whose the copy is, and what goes from one to another travels through this process.  Any thread.
+ * Copies with several daemons, which do not know each other. A copy is executed by the daemon that
+ * owns the device memory; data between two daemons is transferred through this process.
+ *
+ * Threads: any thread may call.
  */
 #ifndef GPC_COPY_BETWEEN_H
 #define GPC_COPY_BETWEEN_H
@@ -14,20 +16,21 @@
 struct gpc_stream;
 
 /*
- * Whether a copy given to this stream needs another one: *stream_p becomes a stream of the daemon
- * that has the device memory, and the work given to the first one so far is done.  The copy must
- * then be waited for.  CUDA_SUCCESS with *changed_p false: the stream will do.
+ * Selects the stream for a copy to or from address. If the memory belongs to another daemon than
+ * the stream, *stream_p becomes a stream of that daemon and *changed_p true, after all work given
+ * to the original stream is done; the caller must then wait for the copy. Otherwise *changed_p is
+ * false.
+ * Errors: those of waiting; CUDA_ERROR_INVALID_CONTEXT.
  */
 CUresult gpc_copy_route(struct gpc_stream **stream_p, uint64_t address, bool *changed_p);
 
-/* Whether both sides are device memory, of two daemons. */
+/* Returns whether both sides are device memory, of different daemons. */
 bool gpc_copy_is_between(const struct gpc_copy *copy);
-/* Carries such a copy out, behind the work that was given to the stream; returns when it is done.
- */
+/* Executes such a copy after the work given to the stream. Returns when it is complete. */
 CUresult gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy);
 
-/* The same for a copy to or from an array.  CUDA_ERROR_NOT_SUPPORTED: its sides are on two daemons.
- */
+/* Like gpc_copy_route(), for a copy to or from an array. CUDA_ERROR_NOT_SUPPORTED: its sides are on
+ * different daemons. */
 CUresult gpc_copy_route_array(struct gpc_stream **stream_p, const struct gpc_copy *copy,
 			      bool *changed_p);
 

@@ -20,32 +20,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Other threads' calls get between the records of a long copy. */
+/* Limits the size of a record, so that calls of other threads can be sent between the records of a
+ * long copy. */
 #define RECORD_MAX ((uint64_t)8 << 20)
-/* Rows of at least this length go out as they lie; gathering shorter ones costs less than naming
- * them. */
+/* Rows of at least this length are sent from their place; shorter ones are cheaper to gather than
+ * to list. */
 #define ROW_MIN ((uint64_t)2048)
 #define ROWS_MAX 256
 #define PACKED_MAX ((uint64_t)1 << 20)
 
-/* So few bytes go in the record itself, and many such records in one message: a copy costs the
- * caller no system call. */
+/* At most this many bytes are sent in the record itself, and several such records in one message,
+ * so a copy costs the caller no system call. */
 #define SHORT_MAX ((size_t)16 << 10)
 
-/* Longer copies are not looked at for addresses: of pinned memory, which is to be fast, and of
- * other memory. */
+/* Longer copies are not scanned for addresses. Pinned memory has a lower limit, because its copies
+ * must be fast. */
 #define SCANNED_PINNED_MAX ((uint64_t)64 << 10)
 #define SCANNED_MAX ((uint64_t)1 << 20)
 
 struct sending {
 	struct gpc_context *context;
-	uint32_t stream; /* its name on the wire */
+	uint32_t stream; /* its wire ID */
 	const struct gpc_copy *copy;
-	unsigned int flags;  /* GP_COPY_BARRIER goes with the last record alone */
-	uint64_t record_max; /* bytes */
+	unsigned int flags;  /* GP_COPY_BARRIER is set only on the last record */
+	uint64_t record_max; /* in bytes */
 	uint8_t *packed;
 	bool on_lanes;
-	struct gpc_coherence *coherence; /* that lists its records; NULL: none does */
+	struct gpc_coherence
+		*coherence; /* lists the records (listed_copy.h); NULL: they are not listed */
 };
 
 static void *
@@ -54,7 +56,7 @@ host_row(const struct gpc_copy *copy, uint64_t slice, uint64_t row)
 	return (void *)(uintptr_t)gpc_side_row(&copy->src, slice, row);
 }
 
-/* What one record brings: so many rows, from a byte of one of them on. */
+/* The part of a copy that one record sends: whole rows, or a piece of one row. */
 struct part {
 	uint64_t slice, row, column;
 	uint64_t width, rows;
@@ -67,7 +69,7 @@ part_get_flags(const struct sending *sending, const struct part *part)
 	return part->last ? sending->flags : sending->flags & ~GP_COPY_BARRIER;
 }
 
-/* Staging memory of the worker that a record of so many bytes takes, at most. */
+/* Returns the maximum of the worker's staging memory that a record of this size uses. */
 static uint64_t
 record_get_room(const struct sending *sending, uint64_t bytes, bool is_row)
 {
@@ -85,12 +87,12 @@ record_get_room(const struct sending *sending, uint64_t bytes, bool is_row)
 		largest = GP_LISTED_SLOT / 4;
 	if (largest > GP_LISTED_SLOT)
 		largest = GP_LISTED_SLOT;
-	/* Whole rows fill a part by half at least. */
+	/* Whole rows fill at least half of a part. */
 	return (is_row ? (bytes + largest - 1) / largest : 2 * bytes / largest + 2) *
 	       GP_LISTED_SLOT;
 }
 
-/* Lists the record, whose flags name it then. */
+/* Lists the record, if the copy is listed, and returns its flags, which then contain its number. */
 static CUresult
 part_list(const struct sending *sending, const struct part *part, unsigned int *flags)
 {
@@ -145,7 +147,7 @@ copy_is_scanned(const struct gpc_copy *copy)
 		!gpc_host_memory_is_pinned(host_row(copy, 0, 0), copy->width));
 }
 
-/* Bytes of a short copy may be addresses that kernels will use. */
+/* The bytes of a short copy may be addresses that kernels will use. */
 static CUresult
 copy_scan_addresses(const struct sending *sending)
 {
@@ -200,7 +202,7 @@ part_post(const struct sending *sending, const struct part *part, const struct i
 	return gpc_post_gpCopyIn(sending->context, &args, bulk, count);
 }
 
-/* A row too long for one record, from this place in it on. */
+/* Sends a row that is too long for one record, from byte `from` on. */
 static CUresult
 send_row(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t from, bool last)
 {
@@ -276,9 +278,9 @@ send_slice(const struct sending *sending, uint64_t slice)
 }
 
 /*
- * One long row, whose bytes go over the data lanes.  Pinned memory of an asynchronous copy may be
- * read after the call.  What comes behind a host function has to be kept by the daemon, which takes
- * it on lane 0 only.
+ * Sends one long row over the data lanes. may_return: pinned memory of an asynchronous copy may be
+ * read after the call. A copy after a host function must be deferred by the daemon, which accepts
+ * its data on lane 0 only.
  */
 static CUresult
 send_over_lanes(const struct sending *sending, bool may_return)
@@ -314,7 +316,7 @@ send_over_lanes(const struct sending *sending, bool may_return)
 	return result == CUDA_SUCCESS ? sent : result;
 }
 
-/* How the copy is cut into records. */
+/* Decides how the copy is divided into records. */
 static CUresult
 sending_init(struct sending *sending, bool may_return)
 {
@@ -360,7 +362,7 @@ sending_fini(struct sending *sending)
 	free(sending->packed);
 }
 
-/* One row whose bytes go in the record itself. */
+/* Returns whether the copy is one row that is sent in the record itself. */
 static bool
 copy_is_short(const struct gpc_copy *copy)
 {
@@ -401,8 +403,9 @@ copy_send(struct sending *sending, bool may_return)
 	return result;
 }
 
-/* Lists the records of an early copy; false: it is to be a late copy.  Memory that may go without
- * the library's knowledge is not read again later. */
+/* Starts listing the records of a copy that is sent early. Returns false if it must be a late copy
+ * instead. Memory that is not pinned may be freed without the library's knowledge, so it must not
+ * be read again later. */
 static bool
 copy_list_records(struct sending *sending)
 {
@@ -434,8 +437,7 @@ struct late {
 	struct gpc_context *context;
 	uint32_t stream;
 	struct gpc_copy copy;
-	uint8_t *bytes; /* of the source as it was when the copy was called; NULL: the source itself
-			 */
+	uint8_t *bytes; /* the source at the time of the call; NULL: read from the source itself */
 };
 
 static CUresult
@@ -461,7 +463,7 @@ late_destroy(struct gpc_late_copy *copy)
 	free(late);
 }
 
-/* Pageable memory is read when the copy is called. */
+/* Pageable memory is read during the call. */
 static bool
 late_read_source(struct late *late)
 {
@@ -506,7 +508,7 @@ late_post(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &late->late);
 }
 
-/* Nothing of the library runs between the program's store and the kernel's load. */
+/* No code of the library runs between the program's store and the kernel's load. */
 bool
 gpc_copy_kernels_may_poll(struct gpc_session *session)
 {
@@ -514,8 +516,9 @@ gpc_copy_kernels_may_poll(struct gpc_session *session)
 	       !gpc_fence_is_redundant(session);
 }
 
-/* Whether the bytes of an asynchronous copy are to leave when the stream reaches the copy: the
- * program may fill the source until then; or so many bytes would occupy the worker until then. */
+/* Returns whether the data of an asynchronous copy must be sent when the stream reaches the copy:
+ * because the program may fill the source until then, or because the data would occupy the worker's
+ * memory until then. */
 static bool
 copy_is_late(struct gpc_session *session, const struct gpc_copy *copy)
 {
@@ -547,8 +550,8 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		return late_post(stream, copy);
 	if (barrier)
 		gpc_sync_implicitly_stream(stream);
-	/* A function before the copy may be what fills its source; the caller of a synchronous one
-	 * may count on its having run. */
+	/* A host function before the copy may fill its source; the caller of a synchronous copy may
+	 * rely on its having run. */
 	if (barrier || copy->src.pinned)
 		result = gpc_stream_fence_functions(stream);
 	if (result == CUDA_SUCCESS)
@@ -565,7 +568,7 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 	}
 	if (result == CUDA_SUCCESS)
 		result = sending_send(&sending, may_return);
-	/* Counted behind it: a fence in between does not cover the copy. */
+	/* Marked after posting: a fence sent in between does not cover the copy. */
 	if (sending.coherence)
 		gpc_listed_copy_end(sending.coherence);
 	else

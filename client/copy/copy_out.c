@@ -18,18 +18,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Requests of one copy that are under way together. */
+/* Maximum number of requests of one copy in flight. */
 #define BATCH 16
-/* Through shared memory by pieces, so that the GPU writes the next one meanwhile; shorter copies
- * are not worth while. */
+/* Copies through shared memory are divided into pieces, so that the GPU writes the next piece while
+ * this one is copied. Shorter copies do not benefit. */
 #define STAGED_MIN ((uint64_t)32 << 10)
 #define STAGED_PIECE ((uint64_t)256 << 10)
-/* Of a piece: its answer says that the rest of it is there. */
+/* Last bytes of each piece, which are sent as a reply: its arrival shows that the rest of the piece
+ * is complete. */
 #define STAGED_END 64
 
 _Static_assert(GPC_BOUNCE_BUFFER_SIZE <= BATCH * STAGED_PIECE, "a copy's pieces are one batch");
 
-/* One slice of a copy: one gpCopyOut, gpCopyOutLanes or gpArrayCopyOut. */
+/* One slice of a copy: one request gpCopyOut, gpCopyOutLanes or gpArrayCopyOut. */
 struct slice {
 	struct gpc_request request;
 	bool lanes;
@@ -39,7 +40,7 @@ struct slice {
 	uint64_t received;
 };
 
-/* A slice that nobody waits for, unless the memory is to go. */
+/* A slice for which no thread waits, unless its memory is about to be freed. */
 struct pending {
 	struct gpc_pending_copy copy;
 	struct slice slice;
@@ -71,7 +72,7 @@ slice_recv_rows(struct gpc_request *request, struct gp_conn *conn, uint64_t offs
 	return 0;
 }
 
-/* Slices of an array whose rows follow each other here are asked for together. */
+/* Slices of an array whose destination is contiguous are requested together. */
 static uint64_t
 slice_count(const struct gpc_copy *copy)
 {
@@ -79,7 +80,7 @@ slice_count(const struct gpc_copy *copy)
 										    : copy->depth;
 }
 
-/* The reply has come; of the bytes that it is for some may still be on their way. */
+/* The reply has arrived; some of its data may still be in flight on the lanes. */
 static void
 slice_recv_reply(struct gpc_request *request)
 {
@@ -107,9 +108,9 @@ slice_get_overlap(const struct slice *slice, const struct gpc_stream *stream)
 }
 
 /*
- * Copies to memory that an earlier, unfinished copy writes: its bytes are stored before those of
- * this one.  Over data lanes that holds for copies of one stream (lane.h).  In any other case this
- * copy goes over lane 0: the reader has all bytes of the copies that are answered there before.
+ * If an earlier, unfinished copy writes the same memory, its data must be stored before that of
+ * this one. Data lanes guarantee this for copies of one stream (lane.h). In any other case this
+ * copy uses lane 0, where the reader has received the data of all copies whose replies precede.
  */
 static bool
 slice_suits_lanes(struct slice *slice, const struct gpc_stream *stream)
@@ -212,7 +213,7 @@ slice_start(struct slice *slice, struct gpc_stream *stream, const struct gpc_cop
 	return result;
 }
 
-/* An answer without the bytes is none. */
+/* A reply without its data is a protocol error. */
 static CUresult
 slice_result(struct slice *slice, CUresult result)
 {
@@ -237,7 +238,7 @@ slice_wait(struct slice *slice, struct gpc_stream *stream)
 	return result;
 }
 
-/* What was started is waited for, also when another one failed. */
+/* Waits for all requests that were started, even if one fails. */
 static CUresult
 copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, unsigned int count)
 {
@@ -250,7 +251,7 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 		result = slice_start(&slices[started], stream, copy, at + started);
 		started += result == CUDA_SUCCESS;
 	}
-	/* One wait, however many answers it takes. */
+	/* Counts as one wait, regardless of the number of replies. */
 	if (started > 0)
 		gpc_stats_wait_start(slices[0].request.call);
 	for (unsigned int i = 0; i < started; i++) {
@@ -264,7 +265,8 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 	return result;
 }
 
-/* A piece goes to the shared memory, but for its end, which comes as an answer behind it. */
+/* Copies a piece to the shared memory, except its end, which is requested as a reply and ordered
+ * after the piece. */
 static CUresult
 piece_start_staged(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *piece,
 		   uint64_t address)
@@ -293,7 +295,8 @@ piece_start_staged(struct slice *slice, struct gpc_stream *stream, const struct 
 	return result == CUDA_SUCCESS ? slice_start(slice, stream, &end, 0) : result;
 }
 
-/* The piece that begins so far behind the copy's start; the last two have at least an end each. */
+/* Returns the piece that begins at offset. The sizes ensure that the last two pieces are at least
+ * STAGED_END each. */
 static struct gpc_copy
 copy_get_piece(const struct gpc_copy *copy, uint64_t offset)
 {
@@ -338,7 +341,7 @@ copy_staged(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t add
 	return result;
 }
 
-/* One row between device memory and plain memory here. */
+/* One row from device memory to plain host memory. */
 static bool
 copy_suits_staging(const struct gpc_copy *copy)
 {
@@ -367,7 +370,7 @@ gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return result;
 }
 
-/* Who waits reports the error; else it is the session's. */
+/* If a thread waits, it returns the error; otherwise the error is deferred. */
 static void
 pending_done(struct gpc_request *request)
 {
@@ -379,9 +382,10 @@ pending_done(struct gpc_request *request)
 		gpc_session_defer(session, result);
 }
 
-/* Whether a copy of another stream that was posted before may be carried out after this one: the
- * daemon has to keep it for a function or a wait.  This stream's later work, which may end that
- * wait, must then find the bytes stored: chunks of the other copy do not wait for lane 0. */
+/* Returns whether an earlier copy of another stream to the same memory may be executed after this
+ * one, because the daemon must defer it for a host function or a wait value. Later work of this
+ * stream, which may end that wait, must then find this copy's data stored, as chunks of the other
+ * copy do not wait for lane 0. */
 static bool
 slice_may_overtake(const struct slice *slice, const struct gpc_stream *stream)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies from the device to this process.  Whoever reads the connection writes the rows to where
- * they belong; what a stream's or an event's wait was answered for has arrived before.
+ * Copies from the device to host memory. The thread that reads the connection stores the rows at
+ * their destination, before it processes the reply to a later wait for the stream or for an event.
+ *
+ * Threads: any thread may call.
  */
 #ifndef GPC_COPY_OUT_H
 #define GPC_COPY_OUT_H
@@ -10,10 +12,10 @@
 
 struct gpc_stream;
 
-/* Returns when the bytes are there. */
+/* Copies and returns when the data has arrived. */
 CUresult gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy);
 
-/* Returns at once; what fails later is a deferred error of the session. */
+/* Starts the copy and returns. A later failure becomes a deferred error of the session. */
 CUresult gpc_copy_out_async(struct gpc_stream *stream, const struct gpc_copy *copy);
 
 #endif /* GPC_COPY_OUT_H */

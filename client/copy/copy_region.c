@@ -6,14 +6,14 @@
 #include "client/host/host_block.h"
 #include "client/memory/address.h"
 
-/* One side as CUDA describes it. */
+/* Parameters of one side in CUDA's terms. */
 struct side_params {
 	CUmemorytype type;
 	CUarray array;
 	uint64_t host, device;
 	uint64_t x, y, z;
-	uint64_t pitch;  /* 0: rows follow each other */
-	uint64_t height; /* of a slice; 0: slices follow each other */
+	uint64_t pitch;  /* 0: rows are contiguous */
+	uint64_t height; /* rows per slice; 0: slices are contiguous */
 };
 
 static bool
@@ -35,7 +35,7 @@ gpc_copy_span(const struct gpc_copy *copy, const struct gpc_side *side)
 	return side_get_span(copy, side, &size) ? size : UINT64_MAX;
 }
 
-/* Kernels of the current session reach it: then it is copied as the device's. */
+/* Kernels of the current session can access the memory: it is copied as device memory. */
 static bool
 address_is_device_mapped(const struct gpc_address *found)
 {
@@ -46,7 +46,8 @@ address_is_device_mapped(const struct gpc_address *found)
 		(context && found->context->scope.session == context->scope.session));
 }
 
-/* Unified addressing: a host address given as a device's is taken for what it is, and so on. */
+/* With unified addressing, the address decides: for example, a host address passed as a device
+ * address is treated as host memory. */
 static CUresult
 side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 {
@@ -143,7 +144,7 @@ side_set(const struct gpc_copy *copy, struct gpc_side *side, const struct side_p
 	return side_check(copy, side, side_params->type);
 }
 
-/* Fewer, longer rows where both sides allow it. */
+/* Merges rows, where both sides allow it, to get fewer and longer ones. */
 static void
 copy_collapse_rows(struct gpc_copy *copy)
 {
@@ -183,7 +184,7 @@ copy_set_sides(struct gpc_copy *copy, const struct side_params *dst, const struc
 	return result;
 }
 
-/* Whether there is nothing to copy, of which CUDA looks at nothing else. */
+/* Returns whether the copy is empty. CUDA then checks nothing else. */
 static bool
 copy_is_empty(struct gpc_copy *copy, uint64_t width, uint64_t height, uint64_t depth)
 {
@@ -233,7 +234,7 @@ gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst, const struct gp
 	return copy_is_empty(copy, size, 1, 1) ? CUDA_SUCCESS : copy_set_sides(copy, &to, &from);
 }
 
-/* What both ways of describing a copy say of a side, src or dst. */
+/* Members common to both structures that describe a copy; side is src or dst. */
 #define SIDE_PARAMS(params, side)                                                                  \
 	.type = (params)->side##MemoryType, .array = (params)->side##Array,                        \
 	.host = (uintptr_t)(params)->side##Host, .device = (params)->side##Device,                 \

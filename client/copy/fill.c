@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuMemset*. */
+/* CUDA driver API: cuMemset*. */
 #include "client/context/context.h"
 #include "client/copy/copy_between.h"
 #include "client/copy/pointer.h"
@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bytes from the first to behind the last; false: there is no such range. */
+/* Computes the number of bytes from the first to the last. Returns false if the range is
+ * invalid. */
 static bool
 fill_get_span(const struct gp_args_gpFill *args, uint64_t *span_p)
 {
@@ -52,7 +53,8 @@ struct late_fill {
 	struct gp_args_gpFill args;
 };
 
-/* The stream has got there.  Kernels may reach the memory since. */
+/* The stream has reached the fill. Kernels may have started to access the memory since it was
+ * posted. */
 static CUresult
 late_fill_run(struct gpc_late_copy *late)
 {
@@ -84,8 +86,9 @@ late_fill_post(struct gpc_stream *stream, const struct gp_args_gpFill *args, uin
 	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &fill_run->late);
 }
 
-/* Pinned memory of this process: behind the stream's earlier work, which may wait for the caller.
- * Copies of other streams are not waited for: they may wait for what comes next. */
+/* Fills pinned memory of this process after the stream's earlier work, which may depend on the
+ * caller. Copies of other streams are not waited for, since they may depend on the caller's next
+ * action. */
 static CUresult
 fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size, bool async)
 {
@@ -150,8 +153,8 @@ fill_run(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	if (result != CUDA_SUCCESS)
 		return result;
 	args->stream = stream->handle.id;
-	/* What the program has written before is not sent over the fill later, and what the fill
-	 * releases sees it. */
+	/* Earlier writes of the program must not overwrite the fill later, and must be visible to
+	 * work that the fill releases. */
 	if (found.kind == GPC_ADDRESS_HOST ||
 	    gpc_session_awaits_host(stream->context->scope.session))
 		result = gpc_pending_copy_before_work(&stream->context->scope, stream->handle.id);
@@ -186,7 +189,7 @@ fill_memory(CUstream hStream, bool async, CUdeviceptr dst, size_t pitch, unsigne
 	return result == CUDA_SUCCESS ? fill_run(stream, &args, async) : result;
 }
 
-/* The four functions for elements of a type. */
+/* Defines the four functions for one element type. */
 #define MEMSET(bits, type)                                                                         \
 	CUresult gpc_cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)               \
 	{                                                                                          \

@@ -14,12 +14,12 @@
 
 #include <stdlib.h>
 
-/* An error that another call left behind is told by one that waits, also by ours: so often in a row
- * it is taken for that. */
+/* A deferred error of another call is reported by the next call that waits, which may be this one.
+ * So a transfer fails only after this number of errors in a row. */
 #define TRIES 8
 
-/* A stream of its own: no work of the program's comes before its copies, and the daemon keeps none
- * of them behind a host function.  It goes with the context. */
+/* A separate stream: its copies are not ordered after work of the program, and the daemon does not
+ * defer them after host functions. It is destroyed with the context. */
 static struct gpc_stream *
 context_get_managed_stream(struct gpc_context *context)
 {
@@ -51,7 +51,7 @@ session_await_work(struct gpc_context *context)
 	return result;
 }
 
-/* The context is the owner of its pages: it is never freed. */
+/* The owner of the pages is the context, which is never freed. */
 bool
 gpc_managed_await(void *owner)
 {
@@ -65,7 +65,8 @@ gpc_managed_await(void *owner)
 
 typedef CUresult transfer_function(struct gpc_stream *stream, const struct gpc_copy *copy);
 
-/* Of such memory programs build what points to other memory, so all of it is looked at. */
+/* Programs build data structures with pointers in managed memory, so all of it is scanned for
+ * addresses. */
 static CUresult
 copy_to_device(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
@@ -74,7 +75,7 @@ copy_to_device(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return gpc_copy_in(stream, copy, true);
 }
 
-/* What other calls left to be told is left to them. */
+/* Deferred errors of other calls are preserved for the program. */
 static bool
 pages_transfer(struct gpc_context *context, transfer_function *transfer,
 	       const struct gpc_copy *copy)

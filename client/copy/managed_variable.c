@@ -12,19 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One for each context and image that asked for it. */
+/* One entry per context and image that requested the variable. */
 struct variable {
 	struct gpc_context *context;
 	uint32_t image;
 	uint64_t address, size;
 };
 
-/* Whole pages of variables that share pages: of these only the variables' own bytes travel. */
+/* Whole pages of variables that share pages. Only the variables' own bytes are transferred. */
 struct span {
 	uint64_t base, size;
 };
 
-/* Both by address; changed in turns (gpc_pages_begin) alone. */
+/* variables is sorted by address. Both lists change only between gpc_pages_begin() and
+ * gpc_pages_end(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct variable *variables GP_GUARDED_BY(lock);
 static size_t count GP_GUARDED_BY(lock), room GP_GUARDED_BY(lock);
@@ -43,7 +44,7 @@ page_above(uint64_t address)
 	return page_below(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* What travels. */
+/* Transfer */
 
 typedef bool transfer_function(struct gpc_context *context, uint64_t address, uint64_t size,
 			       void *host);
@@ -103,7 +104,7 @@ static const struct gpc_pages_ops span_calls = {
 	.push = span_push,
 };
 
-/* Spans. */
+/* Spans */
 
 static int
 span_add(uint64_t base, uint64_t end, struct gpc_context *context)
@@ -125,7 +126,8 @@ span_add(uint64_t base, uint64_t end, struct gpc_context *context)
 	return r;
 }
 
-/* What is here of them goes to the device; [*first_p, *end_p) grows to what they have. */
+/* Flushes the overlapping spans to the device and removes them. Extends [*first_p, *end_p) to cover
+ * them. */
 static bool
 spans_drop(uint64_t *first_p, uint64_t *end_p)
 {
@@ -150,8 +152,8 @@ spans_drop(uint64_t *first_p, uint64_t *end_p)
 	return pushed;
 }
 
-/* The next variables in [*at, end) that share pages: their context, and where their pages end;
- * NULL: there are no more.  *at: where they begin. */
+/* Finds the next variables in [*at, end) that share pages. Returns their context, or NULL if there
+ * are no more; *at and *group_end become the bounds of their pages. */
 static struct gpc_context *
 group_find_next(uint64_t *at, uint64_t end, uint64_t *group_end)
 {
@@ -177,7 +179,8 @@ group_find_next(uint64_t *at, uint64_t end, uint64_t *group_end)
 	return context;
 }
 
-/* In turn: the spans of these pages become those of the variables that there are now. */
+/* Replaces the spans of these pages by those of the current variables. Called between
+ * gpc_pages_begin() and gpc_pages_end(). */
 static int
 spans_rebuild(uint64_t first, uint64_t end)
 {
@@ -195,7 +198,7 @@ spans_rebuild(uint64_t first, uint64_t end)
 	return r;
 }
 
-/* Variables. */
+/* Variables */
 
 static int
 variables_make_room(size_t place) GP_LOCKED(lock)
@@ -214,7 +217,7 @@ variables_make_room(size_t place) GP_LOCKED(lock)
 	return 0;
 }
 
-/* 1: it is there already. */
+/* Returns 1 if the variable already exists. */
 static int
 variable_insert(const struct variable *wanted)
 {
@@ -236,7 +239,8 @@ variable_insert(const struct variable *wanted)
 	return r;
 }
 
-/* One of this context, or this image; false: there is none. */
+/* Removes a variable of this context or, if context is NULL, of this image. Returns false if there
+ * is none. */
 static bool
 variable_remove(const struct gpc_context *context, uint32_t image, struct variable *removed)
 {

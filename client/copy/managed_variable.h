@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables of images that are managed memory (__managed__): the driver has chosen their addresses,
- * at which this process has reserved their pages (client/memory/globals.h).  Any thread.
+ * Managed variables of images (__managed__). The daemon's driver has chosen their addresses, at
+ * which this process has reserved pages (client/memory/globals.h).
+ *
+ * Threads: any thread may call.
  */
 #ifndef GPC_MANAGED_VARIABLE_H
 #define GPC_MANAGED_VARIABLE_H
@@ -10,10 +12,10 @@
 
 struct gpc_context;
 
-/* For gpc_image_set_variable_calls(). */
+/* Handlers for gpc_image_set_variable_calls(). */
 extern const struct gpc_image_variable_calls gpc_managed_variable_calls;
 
-/* For struct gpc_context_part. */
+/* Drops the managed variables of a context (for struct gpc_context_part). */
 void gpc_managed_variable_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MANAGED_VARIABLE_H */

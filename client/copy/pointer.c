@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the application asks about an address; all answers are the client's own. */
+/* CUDA driver API: pointer attributes. All of them are known in the client. */
 #include "client/copy/pointer.h"
 
 #include "base/lock.h"
@@ -15,8 +15,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* How much an answer writes, by attribute; 0: there is no such attribute. What is documented as a
- * boolean is an int, in the driver and for those who ask it. */
+/* Size of each attribute's value; 0: invalid attribute. Attributes documented as boolean are ints,
+ * in NVIDIA's driver and in the programs that query it. */
 static const uint8_t sizes[] = {
 	[CU_POINTER_ATTRIBUTE_CONTEXT] = 8,
 	[CU_POINTER_ATTRIBUTE_MEMORY_TYPE] = 4,
@@ -40,7 +40,7 @@ static const uint8_t sizes[] = {
 	[CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE] = 4,
 };
 
-/* Buffer ids with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS set, as ranges of one. */
+/* Buffer IDs with CU_POINTER_ATTRIBUTE_SYNC_MEMOPS set, as ranges of size 1. */
 static pthread_rwlock_t synchronous_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct gpc_ranges synchronous GP_GUARDED_BY(synchronous_lock);
 static atomic_size_t synchronous_count;
@@ -88,8 +88,8 @@ buffer_set_synchronous(uint64_t id, bool on)
 	return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-/* 0: there is none.  Asking for the device's does not make it one that kernels use: libraries ask
- * for all at once, to know what an address is. */
+/* Returns 0 if there is no such pointer. Querying the device pointer does not mark host memory as
+ * used by kernels: libraries query all attributes at once to classify an address. */
 static uint64_t
 address_get_pointer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr)
 {
@@ -102,7 +102,7 @@ address_get_pointer(CUpointer_attribute attribute, const struct gpc_address *fou
 	return base ? base + (ptr - found->base) : 0;
 }
 
-/* Of memory that CUDA knows.  What is not named here is 0: nothing can be shared with other
+/* For memory that CUDA knows. Attributes not listed are 0: nothing can be shared with other
  * devices. */
 static CUresult
 attribute_get(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr,
@@ -175,7 +175,7 @@ attribute_get(CUpointer_attribute attribute, const struct gpc_address *found, ui
 	return CUDA_SUCCESS;
 }
 
-/* Here a question that makes no sense has an answer, too; false: nothing is written. */
+/* Attributes of unknown memory. Returns false if nothing is written. */
 static bool
 attribute_get_unknown(CUpointer_attribute attribute, uint64_t ptr, uint64_t *value_p)
 {
@@ -211,7 +211,7 @@ attribute_check(CUpointer_attribute attribute, const void *data)
 	return CUDA_SUCCESS;
 }
 
-/* An address means the same in all contexts: a thread that has none may ask, too. */
+/* An address means the same in all contexts, so no current context is needed. */
 CUresult
 gpc_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
@@ -227,7 +227,7 @@ gpc_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr
 	if (!address_is_known(&found))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = attribute_get(attribute, &found, ptr, &value);
-	/* A pointer that there is not is NULL, besides being an error. */
+	/* CUDA writes NULL for a pointer that does not exist, in addition to the error. */
 	memcpy(data, &value, sizes[attribute]);
 	return result;
 }

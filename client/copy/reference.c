@@ -16,10 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Over the images' lists, and over what is bound; a context's lock may be held outside. */
+/* Protects the images' lists and the bound state. The lock of a context may be held when it is
+ * acquired. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* All bytes of it are compared later, so those that no member has are zero. */
+/* The struct is compared bytewise later, so padding and unused members must be zero. */
 static void
 reference_set_resource(struct gpc_texture_reference *reference, CUresourcetype type)
 {
@@ -51,7 +52,8 @@ reference_is_bound(const struct gpc_texture_reference *reference, const struct g
 		      sizeof(reference->description)) == 0;
 }
 
-/* The daemon keeps the object's array as long as the object is there. */
+/* The daemon keeps the array of an object alive as long as the object exists, so the object is
+ * destroyed when it is no longer bound. */
 static void
 reference_drop_object(struct gpc_texture_reference *reference) GP_LOCKED(lock)
 {
@@ -244,7 +246,7 @@ gpc_cuTexRefDestroy(CUtexref hTexRef)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* A module's goes with the module. */
+	/* A reference of a module is freed with the module. */
 	if (reference->image)
 		return CUDA_ERROR_INVALID_HANDLE;
 	gpc_handle_remove(&reference->handle);
@@ -265,7 +267,7 @@ gpc_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 	return result;
 }
 
-/* The reference takes the array's format. */
+/* Sets the format of the reference to that of the array. */
 static void
 reference_copy_format(struct gpc_texture_reference *reference, const struct gpc_array *array)
 {
@@ -314,7 +316,7 @@ gpc_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray
 	return CUDA_SUCCESS;
 }
 
-/* Of memory, whose format is the reference's. */
+/* Memory has no format of its own: it gets that of the reference. */
 static void
 reference_apply_format(struct gpc_texture_reference *reference)
 {
@@ -329,7 +331,8 @@ reference_apply_format(struct gpc_texture_reference *reference)
 	}
 }
 
-/* Device memory of the program, beginning as textures must; *offset: how far behind. */
+/* Checks that this is device memory of the program. *offset: distance from the preceding address
+ * with the alignment that textures require. */
 static CUresult
 memory_check_alignment(CUdeviceptr address, size_t bytes, CUdevice_attribute alignment,
 		       size_t *offset)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface references.  A module's belong to its image and end with it; those of
- * cuTexRefCreate() are the program's, and no kernel reads them.  What is set is kept here.  At a
- * launch, those of the image that have changed since are made into texture or surface objects, and
- * the daemon is told to bind them.  Any thread may call; who sets one while another thread launches
- * keeps the order himself.
+ * Texture and surface references. Those of a module belong to its image; those of cuTexRefCreate()
+ * belong to the program and are not used by kernels.
+ *
+ * Settings are stored in the client. At a launch, the references of the image that have changed are
+ * converted to texture or surface objects, and the daemon binds them.
+ *
+ * Ownership: a reference of a module is freed with its image, another one by cuTexRefDestroy().
+ * Threads: any thread may call. A program that sets a reference while another thread launches must
+ * provide the order itself.
  */
 #ifndef GPC_REFERENCE_H
 #define GPC_REFERENCE_H
@@ -25,15 +29,16 @@ struct gpc_image;
 struct gpc_texture_reference {
 	struct gpc_handle handle; /* GPC_KIND_TEXREF or GPC_KIND_SURFREF */
 	struct gpc_texture_reference *next;
-	const struct gpc_image *image; /* NULL: the program's own */
+	const struct gpc_image *image; /* NULL: created by cuTexRefCreate() */
 	char *name;
 	bool surface;
-	CUDA_RESOURCE_DESC resource; /* resType GPC_TEXTURE_REFERENCE_UNBOUND: it is not set */
+	CUDA_RESOURCE_DESC resource; /* resType GPC_TEXTURE_REFERENCE_UNBOUND: not set */
 	CUDA_TEXTURE_DESC description;
 	CUarray_format format;
 	int channels;
 
-	/* What it is for the daemon, under reference.c's lock; context NULL: nothing. */
+	/* State bound in the daemon, protected by the lock of reference.c; context NULL: not
+	 * bound. */
 	struct gpc_context *context;
 	CUDA_RESOURCE_DESC bound_resource;
 	CUDA_TEXTURE_DESC bound_description;
@@ -46,7 +51,8 @@ gpc_texture_reference_anisotropy(const struct gpc_texture_reference *reference)
 	return (int)reference->description.maxAnisotropy;
 }
 
-/* The context is being destroyed or reset; before gpc_texture_drop_context(). */
+/* Unbinds all references in a context that is being destroyed or reset. Called before
+ * gpc_texture_drop_context(). */
 void gpc_texture_reference_drop_context(struct gpc_context *context);
 
 #endif /* GPC_REFERENCE_H */

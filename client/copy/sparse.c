@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: sparse arrays, and the memory that the program puts behind their tiles. */
+/* CUDA driver API: sparse arrays, and the memory that the program maps to their tiles. */
 #include "client/context/context.h"
 #include "client/copy/array.h"
 #include "client/memory/physical_memory.h"
@@ -13,7 +13,7 @@
 static CUresult
 properties_get(CUDA_ARRAY_SPARSE_PROPERTIES *properties, const struct gpc_array *array)
 {
-	/* A level is a part of what is asked about as a whole. */
+	/* Properties are defined for the whole array, not for a level. */
 	if (!properties || array->whole != array || !(array->shape.flags & CUDA_ARRAY3D_SPARSE))
 		return CUDA_ERROR_INVALID_VALUE;
 	*properties = (CUDA_ARRAY_SPARSE_PROPERTIES){
@@ -25,7 +25,7 @@ properties_get(CUDA_ARRAY_SPARSE_PROPERTIES *properties, const struct gpc_array 
 	return CUDA_SUCCESS;
 }
 
-/* The driver checks nothing before it. */
+/* NVIDIA's driver reports this error before any other. */
 CUresult
 gpc_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
 {
@@ -92,7 +92,8 @@ tiles_set_place(const CUarrayMapInfo *info, struct gp_array_tiles *tiles)
 	}
 }
 
-/* Memory made for tiles, and a place in it that is long enough; or none. */
+/* The memory must have been created for tiles and have enough room at the offset; an unmapping has
+ * no memory. */
 static CUresult
 tiles_set_memory(const CUarrayMapInfo *info, uint64_t bytes, const struct gpc_device *device,
 		 struct gp_array_tiles *tiles)
@@ -166,7 +167,7 @@ tiles_send(struct gpc_stream *stream, const struct gp_array_tiles *tiles, size_t
 	return result;
 }
 
-/* Memory that is looked up stays as long as its calls are locked. */
+/* The lock keeps memory that has been looked up valid. */
 CUresult
 gpc_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {

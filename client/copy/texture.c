@@ -12,11 +12,11 @@
 #include <string.h>
 #include <uthash.h>
 
-/* Two daemons may give two objects the same number, and so may one to a texture and a surface. */
+/* Two daemons may use the same number, as may one daemon for a texture and a surface. */
 struct key {
 	struct gpc_session *session;
 	unsigned long long object;
-	unsigned long long surface; /* 1, or 0 */
+	unsigned long long surface; /* 1: surface; 0: texture */
 };
 
 struct texture {
@@ -24,12 +24,12 @@ struct texture {
 	UT_hash_handle hh;
 	struct key key;
 	struct gpc_context *context;
-	struct gp_args_gpTextureCreate args; /* without its name; of a surface array and level */
+	struct gp_args_gpTextureCreate args; /* without its ID; of a surface only array and level */
 	struct gpc_texture descriptors;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct texture *textures GP_GUARDED_BY(lock); /* hash, by key */
+static struct texture *textures GP_GUARDED_BY(lock); /* uthash, by key */
 
 static struct key
 key_init(const struct gpc_context *context, unsigned long long object, bool surface)
@@ -46,7 +46,7 @@ texture_find(struct key key) GP_LOCKED(lock)
 	return texture;
 }
 
-/* What the driver says of it is what counts; its number may be that of one that is long gone. */
+/* The driver's number is authoritative; an object destroyed long ago may have had the same one. */
 static void
 texture_insert(struct texture *texture)
 {
@@ -103,13 +103,14 @@ texture_is_of_array(const struct gpc_cached *cached, const void *array)
 void
 gpc_texture_drop_array(struct gpc_context *context, uint32_t array)
 {
-	/* Whoever found the array and keeps something of it has done so by now. */
+	/* Acquiring the lock waits for threads that have found the array and may cache an object of
+	 * it. */
 	(void)pthread_mutex_lock(&lock);
 	(void)pthread_mutex_unlock(&lock);
 	gpc_memory_cache_drop_if(context, texture_is_of_array, &array);
 }
 
-/* One that the program has destroyed, and that is just the same; NULL: there is none. */
+/* Reuses an identical object that the program has destroyed. Returns NULL if there is none. */
 static struct texture *
 texture_reuse(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface)
 {
@@ -212,7 +213,8 @@ args_set_view(const CUDA_RESOURCE_VIEW_DESC *from, struct gp_args_gpTextureCreat
 	args->view_last_layer = from->lastLayer;
 }
 
-/* The application's own device memory, which is told from its host memory as CUDA would. */
+/* Linear and pitch2D textures must use device memory; the address lookup classifies it as CUDA
+ * does. */
 static CUresult
 args_check_memory(const struct gp_args_gpTextureCreate *args)
 {
@@ -224,7 +226,7 @@ args_check_memory(const struct gp_args_gpTextureCreate *args)
 	return found.kind == GPC_ADDRESS_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* args: all but the name. */
+/* args: all members except the ID. */
 static CUresult
 texture_create_remote(struct gpc_context *context, const struct gp_args_gpTextureCreate *args,
 		      bool surface, struct texture *texture)
@@ -245,7 +247,7 @@ texture_create_remote(struct gpc_context *context, const struct gp_args_gpTextur
 	return result;
 }
 
-/* One that is there, or a new one. */
+/* Reuses a cached object or creates one. */
 static CUresult
 texture_get(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface,
 	    const struct gpc_texture *descriptors, unsigned long long *object_p)
@@ -335,7 +337,8 @@ gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pRes
 	return gpc_surface_create(context, pResDesc, pSurfObject);
 }
 
-/* What is of an array that is gone could be taken for one of a later array. */
+/* An object of an array that no longer exists is not cached: it could be mistaken for one of a
+ * later array. */
 static CUresult
 texture_destroy(struct texture *texture) GP_LOCKED(lock)
 {
