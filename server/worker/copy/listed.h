@@ -24,8 +24,8 @@ struct gpd_slot;
 struct gpd_listed_part {
 	struct gpd_listed_part *prev, *next;
 	const struct gpd_slot *slot;
-	uint32_t number; /* of the record; a number that is used again is of one that is done */
-	uint64_t offset; /* of the record's bytes, which are packed */
+	uint32_t number; /* of the record; a number is reused only after its copy is done */
+	uint64_t offset; /* in the packed bytes of the record */
 	uint8_t *memory;
 	size_t size;
 };
@@ -38,11 +38,12 @@ struct gpd_listed {
 void gpd_listed_init(struct gpd_listed *listed);
 void gpd_listed_fini(struct gpd_listed *listed);
 
-/* Adds a copy of *part; false: no memory. */
+/* Adds a copy of *part. false: out of memory. */
 bool gpd_listed_add(struct gpd_listed *listed, const struct gpd_listed_part *part);
 /* Removes the parts in this slot. */
 void gpd_listed_drop(struct gpd_listed *listed, const struct gpd_slot *slot);
-/* Overwrites these bytes of the record where they are listed, and passes over the others. */
+/* Overwrites these bytes of the record where they are listed; bytes that are no longer listed are
+ * skipped. */
 void gpd_listed_replace(struct gpd_listed *listed, uint32_t number, uint64_t offset,
 			const void *bytes, size_t size);
 
