@@ -407,8 +407,8 @@ start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args, co
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_cut_init(&cut, args->src, args->pitch, args->width, args->height);
-	/* Cut into the large chunks of GPUDirect unless lane 0 uses RDMA, where they may be sent
-	 * from device memory. */
+	/* With an RDMA device the parts keep their default size, because GPUDirect sends chunks
+	 * of GP_CHUNK_MAX (straight_out.c). */
 	if (lanes && !gp_conn_get_device(session->conn))
 		cut.largest = gp_chunk_get_step(total, true);
 	return copy_out_start(session, args->stream, &cut, total, lanes);
