@@ -143,6 +143,7 @@ CUresult gpd_stream_record(struct gpd_stream *stream, CUevent *event);
 CUresult gpd_stream_query_work(const struct gpd_stream *stream);
 void gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition);
 
+/* Whether a pending wait refers to the stream. */
 static inline bool
 gpd_stream_has_waits(const struct gpd_stream *stream)
 {
