@@ -8,6 +8,11 @@
  * any peer. A failed handshake therefore does not affect the session, and an unfinished one does
  * not block the lane's number: the first peer that proves the key gets the lane. The supervisor is
  * notified then.
+ *
+ * Ownership: both functions take ownership of the connection, also when the lane is refused.
+ * Threads: any, unless noted.
+ * Errors: not returned. A refusal is logged; a data lane that cannot be added, or a lane 0 that
+ * cannot be started, ends its session.
  */
 #ifndef GPD_ACCEPT_H
 #define GPD_ACCEPT_H

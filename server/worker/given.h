@@ -4,7 +4,8 @@
  * driver's own.
  *
  * Threads: the generated dispatcher, on the session's executor.
- * Errors: CUDA_SUCCESS, or the error that CUDA defines for an invalid argument of that type.
+ * Errors: CUDA_SUCCESS, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_CONTEXT or
+ * CUDA_ERROR_INVALID_HANDLE.
  */
 #ifndef GPD_GIVEN_H
 #define GPD_GIVEN_H

@@ -7,9 +7,10 @@
  * (backlog.h). A client that never reports it therefore delays only itself, and one that dies
  * leaves nothing on the GPU.
  *
- * Ownership: functions have names chosen by the client, in the session's handle table. The executor
+ * Ownership: the session, through its handle table, under names chosen by the client. The executor
  * frees a function when the client reports its end, which can happen as soon as the responder has
  * used it for the last time, or at the session's end after the responder has ended.
+ * Threads: executor only.
  */
 #ifndef GPD_HOST_FUNCTION_H
 #define GPD_HOST_FUNCTION_H

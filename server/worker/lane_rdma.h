@@ -4,6 +4,7 @@
  * pass one on: the worker listens itself, checks the tickets of its sessions, and notifies the
  * supervisor of accepted lanes.
  *
+ * Ownership: accepted connections are passed to accept.h.
  * Threads: to be started by the worker's main thread before its first session; a thread of its own
  * accepts lanes.
  */

@@ -3,6 +3,9 @@
  * Life cycle of a session. The supervisor opens it with its window and its line in the ledger,
  * before there is a lane. Lane 0 starts its threads, which end with the lane and then close the
  * session.
+ *
+ * Ownership: the session is freed by gpd_session_close() or gpd_session_discard().
+ * Threads: as noted. A thread that holds the lock of the list (sessions.h) keeps the session alive.
  */
 #ifndef GPD_SESSION_LIFE_H
 #define GPD_SESSION_LIFE_H
@@ -40,8 +43,8 @@ enum gpd_closing_phase {
 	GPD_CLOSING_AWAIT,   /* the session's GPU work ends or is canceled; waiters are notified */
 	GPD_CLOSING_OBJECTS, /* only this thread knows the session; skipped if the GPU is lost */
 	GPD_CLOSING_MEMORY,  /* all objects are destroyed; skipped if the GPU is lost */
-	/* Everything is freed; if the GPU is lost, only the global references to the session's
-	 * arrays are dropped. The ledger, the log and the supervisor are notified. */
+	/* Nothing is left to free. If the GPU is lost, the session's arrays are detached from the
+	 * worker's list. The ledger, the log and the supervisor are notified. */
 	GPD_CLOSING_REPORT,
 };
 

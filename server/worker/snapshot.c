@@ -113,7 +113,7 @@ fill_device(struct device_memory *memory, int ordinal)
 	device->pci_bus_id = memory->bus_id;
 	device->priority_least = from->priority_least;
 	device->priority_greatest = from->priority_greatest;
-	/* What the driver reports for an untouched primary context. */
+	/* The flags that the driver reports for an unused primary context. */
 	device->default_flags = CU_CTX_MAP_HOST;
 	device->n_limits = CU_LIMIT_MAX;
 	device->limits = memory->limits;

@@ -3,6 +3,9 @@
  * Snapshot of a worker's devices at its start: the part of Welcome that is the same for all
  * sessions. Clients answer device queries from it. The worker packs it and the supervisor stores
  * it.
+ *
+ * Ownership: the caller frees the packed message.
+ * Threads: the worker's main thread, before the first session.
  */
 #ifndef GPD_SNAPSHOT_H
 #define GPD_SNAPSHOT_H

@@ -8,6 +8,7 @@
  * the word, together with those of other waits, until the condition is met. It polls by copies on a
  * stream that all sessions share.
  *
+ * Ownership: session->wait_values.
  * Threads: executor only.
  */
 #ifndef GPD_WORD_H

@@ -97,7 +97,7 @@ const char *gpd_blob_get_error_text(const struct gpd_blob *blob);
 /* The hash and the size; lives as long as the blob. */
 const struct gpd_image_name *gpd_blob_name(const struct gpd_blob *blob);
 
-/* What the image's code uses, as found by gpd_image_scan(). */
+/* Returns what the image's code uses, as found by gpd_image_scan(). */
 struct gpd_image_uses gpd_blob_uses(struct gpd_blob *blob);
 
 #endif /* GPD_IMAGE_CACHE_H */

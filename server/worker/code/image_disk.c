@@ -42,7 +42,7 @@ struct entry {
 static struct {
 	int dir;
 	uint64_t limit;
-	/* What may be written before the next scan is due. */
+	/* Bytes and files that may be written before the next scan is due. */
 	_Atomic int64_t bytes_left, files_left;
 	_Atomic bool scanning;
 } disk = { .dir = -1 };

@@ -3,7 +3,9 @@
  * Static scan of an image: which runtime features its code uses and how much variable memory it
  * needs, without loading it.
  *
+ * Ownership: the caller owns the image and the result.
  * Threads: one thread at a time per image.
+ * Errors: only those of the limiter; code that cannot be read is reported as having state.
  */
 #ifndef GPD_IMAGE_SCAN_H
 #define GPD_IMAGE_SCAN_H
@@ -15,10 +17,9 @@ struct gp_image;
 struct gp_unpack_limiter;
 
 struct gpd_image_uses {
-	bool print;  /* printf */
-	bool malloc; /* malloc, or new */
-	bool state;  /* it has, or may have, state that kernels of different sessions must not share
-			(image_state.h) */
+	bool print;         /* printf */
+	bool malloc;        /* malloc, or new */
+	bool state;         /* may have state; see image_state.h */
 	uint64_t variables; /* bytes of device memory that its variables need */
 };
 

@@ -3,6 +3,7 @@
  * Finds the variables of device code: whether it has state, and how much device memory it needs.
  *
  * Threads: any. The bytes are untrusted; every offset is checked.
+ * Errors: none; malformed code is reported as having unknown size and state.
  */
 #ifndef GPD_IMAGE_VARIABLES_H
 #define GPD_IMAGE_VARIABLES_H

@@ -4,6 +4,7 @@
  *
  * Ownership: reference counted. The executor has a reference while parts are left, and each part in
  * flight has one.
+ * Threads: executor only, unless noted.
  */
 #ifndef GPD_COPY_OUT_STATE_H
 #define GPD_COPY_OUT_STATE_H

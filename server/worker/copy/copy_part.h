@@ -3,6 +3,7 @@
  * Splits rectangles of device memory and boxes of arrays into parts that fit into staging. On the
  * host side the rows are packed.
  *
+ * Ownership: plain values; the caller owns the memory that they describe.
  * Threads: executor only.
  * Units: bytes, except where a count of rows or slices is stated.
  */

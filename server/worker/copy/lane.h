@@ -9,6 +9,7 @@
  *
  * Ownership: the session owns its lanes. A lane is freed after its threads have been joined; the
  * shared state after the responder has ended, too.
+ * Threads: as noted for each function.
  * Errors: 0 or a negative errno, unless noted.
  */
 #ifndef GPD_LANE_H
@@ -41,8 +42,7 @@ const char *gpd_lanes_add(struct gpd_session *session, unsigned int number, stru
 struct gpd_arrival {
 	uint64_t offset;
 	size_t size;
-	struct gpd_piece piece; /* memory NULL: the bytes are in device memory already. Else the
-				   caller releases it. */
+	struct gpd_piece piece; /* the caller's; memory NULL: bytes are in device memory */
 };
 
 /* Any thread: whether all lanes use the same RDMA device as lane 0; false without RDMA. */

@@ -2,6 +2,7 @@
 /*
  * Internal state of a session's data lanes, shared by lane.c, lane_in.c and straight_in.c only.
  *
+ * Ownership: the session owns gpd_lanes; each lane's threads use it until they are joined.
  * Threads: gpd_lanes.lock protects the members of gpd_lanes, except the atomic ones.
  */
 #ifndef GPD_LANE_STATE_H

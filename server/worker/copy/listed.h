@@ -2,14 +2,15 @@
 /*
  * Listed copies: parts of copies to the device whose staged bytes may still be replaced.
  *
- * CUDA reads pinned memory when the stream reaches the copy.  The client sends the bytes early, so
- * that a copy costs no round trip; where a kernel before the copy may wait for a word of the
- * program's memory, the program may fill the source until it stores that word.  The client then
- * sends the filled source again (gpCopyReplace) before the word, and the staged bytes are
- * overwritten where they are.
+ * CUDA reads pinned memory when the stream reaches the copy. The client sends the bytes early, so
+ * that a copy costs no round trip. If a kernel before the copy may wait for a word of the program's
+ * memory, the program may fill the source until it stores that word. The client then sends the
+ * filled source again (gpCopyReplace) before the word, and the staged bytes are overwritten in
+ * place.
  *
- * Ownership: the session's staging has the list; a part leaves it before its slot goes back.
+ * Ownership: the session's staging owns the list; a part is removed before its slot is released.
  * Threads: the executor adds and replaces; the responder and the data lanes drop.
+ * Errors: only gpd_listed_add() can fail.
  */
 #ifndef GPD_LISTED_H
 #define GPD_LISTED_H

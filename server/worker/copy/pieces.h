@@ -5,6 +5,7 @@
  * from one piece to the next. An operation that does not touch such memory is one part.
  *
  * Threads: executor only.
+ * Errors: the result of the first call that fails.
  */
 #ifndef GPD_PIECES_H
 #define GPD_PIECES_H

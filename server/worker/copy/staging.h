@@ -9,6 +9,7 @@
  * has used it up.
  *
  * Ownership: slots are reference counted and return to the pool; they are never freed.
+ * Threads: as noted for each function.
  * Errors: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_NOT_READY if no slot is free now.
  */
 #ifndef GPD_STAGING_H

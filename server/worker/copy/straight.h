@@ -3,6 +3,11 @@
  * Large copies by GPUDirect, without staging: the RDMA device of the lanes reads and writes device
  * memory itself (peer_memory.h). Whether a copy can use GPUDirect is decided once, when it starts.
  * Without such a device it never does, and the other functions are not called.
+ *
+ * Ownership: the executor's reference keeps a scheduled copy until gpd_gpudirect_out_is_done().
+ * Threads: executor only, unless noted.
+ * Errors: a failure to start falls back to staging; a send failure is reported in the reply of the
+ * copy.
  */
 #ifndef GPD_STRAIGHT_H
 #define GPD_STRAIGHT_H

@@ -12,8 +12,7 @@
 /* How a copy is sent. The thread that changes it from SCHEDULED owns the copy. */
 enum way {
 	STAGED,    /* the executor gives its parts to the stream */
-	SCHEDULED, /* by GPUDirect when its stream has completed the preceding work, or staged if
-		      the executor needs the stream earlier */
+	SCHEDULED, /* by GPUDirect after preceding work, unless canceled */
 	SENDING,   /* the lanes are sending it */
 	DONE,      /* sent with its reply; the executor removes it from the list */
 };

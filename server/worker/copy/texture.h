@@ -4,6 +4,7 @@
  * kernel that uses the object after the client has destroyed the array cannot read memory of
  * another tenant.
  *
+ * Ownership: the session, through its handle table.
  * Threads: executor only.
  */
 #ifndef GPD_TEXTURE_H

@@ -7,6 +7,7 @@
  *
  * Ownership: gpd_devices lives as long as the process.
  * Threads: any after start; only the atomic members change later, the limits with limit_lock.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_DEVICE_H
 #define GPD_DEVICE_H
@@ -33,8 +34,7 @@ struct gpd_device {
 	int priority_least, priority_greatest;
 	pthread_mutex_t limit_lock;
 	_Atomic size_t limits[CU_LIMIT_MAX]; /* current values; they only grow, under limit_lock */
-	uint64_t default_limits[CU_LIMIT_MAX]; /* initial values that sessions see, or
-						  GP_LIMIT_UNSUPPORTED */
+	uint64_t default_limits[CU_LIMIT_MAX]; /* initial, or GP_LIMIT_UNSUPPORTED */
 };
 
 struct gpd_devices {

@@ -6,6 +6,7 @@
  * Its functions are in one table (codegen/api/driver.h). An optional function that the library
  * lacks returns CUDA_ERROR_NOT_SUPPORTED; without a required one the library is rejected.
  *
+ * Ownership: the library stays open as long as the process runs.
  * Threads: the table is filled at start, before other threads exist, and is read-only afterwards.
  */
 #ifndef GPD_DRIVER_H

@@ -5,6 +5,7 @@
  * own.
  *
  * Threads: any.
+ * Errors: none; values that are not available are GP_STATE_NONE or empty texts.
  */
 #ifndef GPD_NVML_H
 #define GPD_NVML_H

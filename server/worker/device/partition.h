@@ -16,6 +16,7 @@
  *
  * Ownership: partitions are reference counted.
  * Threads: any.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_PARTITION_H
 #define GPD_PARTITION_H

@@ -3,6 +3,10 @@
  * GPUDirect RDMA: device memory that the network card reads and writes itself, so that large copies
  * need no staging. Whether a GPU, its driver and the card support it is detected, never assumed:
  * the driver reports the GPU's abilities, and the first registration shows whether it works.
+ *
+ * Threads: any, after gpd_gpudirect_memory_start().
+ * Errors: a registration that fails is logged and disables GPUDirect for the device if it is the
+ * first.
  */
 #ifndef GPD_PEER_MEMORY_H
 #define GPD_PEER_MEMORY_H
@@ -13,7 +17,7 @@
 
 struct gp_conn;
 
-/* What the driver reports. */
+/* GPUDirect abilities as reported by the driver. */
 struct gpd_gpudirect_facts {
 	bool by_address;   /* other devices may use addresses of its memory (nvidia-peermem) */
 	bool mapped;       /* also of memory mapped by cuMemMap(), as all of the worker's is */

@@ -9,6 +9,7 @@
  *
  * Ownership: the words are the 8-byte words of a marker page; the owner of the page assigns them.
  * Threads: any, with the stream's device current.
+ * Errors: a function that enqueues returns false if the driver refuses.
  * Units: nanoseconds of the GPU's clock.
  */
 #ifndef GPD_STAMP_H

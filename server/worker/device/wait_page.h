@@ -6,6 +6,7 @@
  *
  * Ownership: a page belongs to its caller from acquire to release.
  * Threads: any.
+ * Errors: CUresult or NULL.
  */
 #ifndef GPD_WAIT_PAGE_H
 #define GPD_WAIT_PAGE_H

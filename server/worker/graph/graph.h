@@ -5,7 +5,7 @@
  * driver's graph is rebuilt when the session's multiprocessors or a kernel's image have changed
  * since it was built.
  *
- * Ownership: a graph belongs to the session's handle table.
+ * Ownership: the session, through its handle table.
  * Threads: executor only.
  */
 #ifndef GPD_GRAPH_H

@@ -30,10 +30,9 @@ struct gpd_graph_built {
 	CUgraphExec driver;
 	int device;
 	struct gpd_partition *partition; /* a reference, or NULL */
-	CUgraph root; /* graph of the root that it was built in and occupies, or NULL */
-	bool stays;   /* Stays on this partition even if the session's changes: device code has the
-			 driver's handle of the graph, its conditions or its nodes. */
-	uint64_t kernels_changed;   /* session->kernels_changed when its kernels were looked up */
+	CUgraph root;             /* graph of the root that it was built in and occupies, or NULL */
+	bool stays;               /* does not move: device code has driver handles of it */
+	uint64_t kernels_changed; /* session->kernels_changed when its kernels were looked up */
 	struct gpd_image_uses uses; /* of all its kernels */
 	const char *kernel;         /* name of the last one, or NULL */
 	uint64_t charged; /* bytes charged to the session's name memory until it is destroyed */

@@ -12,8 +12,9 @@
  * drops it; the next one can be built when it is gone. Handles of two roots may have the same
  * number, so the client always names the root.
  *
- * Ownership: a root belongs to the session's handle table.
+ * Ownership: the session, through its handle table.
  * Threads: executor only, with the device current where the driver is called.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_GRAPH_ROOT_H
 #define GPD_GRAPH_ROOT_H

@@ -3,6 +3,7 @@
  * Scans a client's graph plan (protocol/graph_plan.h) before anything is built: it counts what the
  * plan is charged for and finds the graph root that it needs.
  *
+ * Ownership: the caller owns the plan.
  * Threads: any; the functions only read their input.
  */
 #ifndef GPD_GRAPH_SURVEY_H

@@ -6,10 +6,11 @@
  * library may be shared with other sessions (library.h) until the image needs one of its own. The
  * library is released when all work enqueued before the unload is done.
  *
- * Ownership: the handle table. After the client has unloaded an image, whoever unloads its library
- * frees it; the session can then reach it only through image.c's list of unloaded images, under its
- * lock.
+ * Ownership: the session, through its handle table. After the client has unloaded an image, the
+ * thread that unloads its library frees it; the session can then reach it only through image.c's
+ * list of unloaded images, under its lock.
  * Threads: executor only, except that list.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_IMAGE_H
 #define GPD_IMAGE_H

@@ -4,7 +4,9 @@
  * of each image are charged to the session and its tenant, even if other images have the same
  * bytes.
  *
+ * Ownership: the caller owns the reference and the charge that it gets.
  * Threads: executor only.
+ * Errors: CUresult.
  */
 #ifndef GPD_IMAGE_BYTES_H
 #define GPD_IMAGE_BYTES_H

@@ -3,7 +3,9 @@
  * Links an image of a session to its driver library, and stores what the session has set for its
  * kernels.
  *
+ * Ownership: the image owns its library, or a reference to a shared one.
  * Threads: executor only, with the named device current.
+ * Errors: CUresult.
  */
 #ifndef GPD_IMAGE_LIBRARY_H
 #define GPD_IMAGE_LIBRARY_H

@@ -4,7 +4,9 @@
  * Nothing else in the worker makes the driver load or unload code, because these calls wait until
  * every kernel on the device has ended.
  *
+ * Ownership: the caller owns the library; on failure it has no driver library but may have a log.
  * Threads: any, with the target device current.
+ * Errors: CUresult.
  */
 #ifndef GPD_IMAGE_LOAD_H
 #define GPD_IMAGE_LOAD_H

@@ -3,6 +3,7 @@
  * Common parts of launches and of queries about launches.
  *
  * Threads: executor only, unless noted.
+ * Errors: CUresult.
  */
 #ifndef GPD_LAUNCH_H
 #define GPD_LAUNCH_H

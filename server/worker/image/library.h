@@ -12,6 +12,7 @@
  * Ownership: shared libraries are reference counted; a library that is not shared belongs to its
  * image.
  * Threads: any, with the named device current where a function requires it.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_LIBRARY_H
 #define GPD_LIBRARY_H

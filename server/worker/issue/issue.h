@@ -15,6 +15,7 @@
  *
  * Ownership: part of a session. The threads are started on first use and end with gpd_issue_stop().
  * Threads: the session's executor, except failed(), which a launcher's thread calls.
+ * Errors: failures of launches are reported by failed().
  */
 #ifndef GPD_ISSUE_H
 #define GPD_ISSUE_H
@@ -41,9 +42,8 @@ struct gpd_issue_launch {
 	CUlaunchConfig config; /* including its attributes */
 	const void *params;    /* in the packed format */
 	size_t params_size;
-	const char *kernel; /* Its name and the dynamic shared memory it may use, for the report of
-			       a failure. */
-	int dynamic;
+	const char *kernel; /* the kernel's name, for the report of a failure */
+	int dynamic; /* bytes of dynamic shared memory that it may use, for the same report */
 };
 
 /* State of a session's launch threads. Initialized to zeros: the executor launches everything. */

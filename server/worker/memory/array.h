@@ -8,9 +8,10 @@
  * without blocking all sessions. The memory stays charged to the session until then, or until the
  * session ends.
  *
- * Ownership: the session's handle table. A destroyed array is only in a list of the worker, and is
- * freed by the thread that has returned its memory to the driver.
+ * Ownership: the session, through its handle table. A destroyed array is only in a list of the
+ * worker, and is freed by the thread that has returned its memory to the driver.
  * Threads: executor only, unless noted. The list has a lock of its own.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_ARRAY_H
 #define GPD_ARRAY_H
@@ -78,8 +79,8 @@ bool gpd_array_wait_freed(struct gpd_session *session);
 bool gpd_array_wait_idle_freed(struct gpd_session *session, int device);
 
 /* Destroys all arrays at the session's end, after its waits have ended and its textures are
- * destroyed. If the context is lost and the names are gone, only the charges of what is left are
- * settled. */
+ * destroyed. May be called again: it then only detaches the destroyed arrays that are still listed
+ * from the session. */
 void gpd_arrays_destroy(struct gpd_session *session);
 
 #endif /* GPD_ARRAY_H */

@@ -141,7 +141,7 @@ allowance_get_excess(const struct device_allowance *device_allowance)
 		       : 0;
 }
 
-/* What the quota and the device still allow. */
+/* Bytes that the quota and the device still allow. */
 static uint64_t
 device_get_room(struct gpd_session *session, int device,
 		const struct device_allowance *device_allowance)

@@ -9,6 +9,7 @@
  * Ownership: the session.
  * Threads: the worker's main thread creates it; then executor only; destroyed by the thread that
  * ends the session.
+ * Errors: CUresult, or 0 or false.
  */
 #ifndef GPD_GRANT_H
 #define GPD_GRANT_H
@@ -19,7 +20,7 @@
 
 struct gpd_session;
 
-/* What a client maps at once for small allocations; a multiple of every granularity. */
+/* Bytes that a client maps at once for small allocations; a multiple of every granularity. */
 #define GPD_HEAP_SIZE ((uint64_t)4 << 20)
 
 /* Reserves GPD_HEAP_SIZE on the first device that the session may use (*device_p), without waiting

@@ -4,7 +4,9 @@
  * registered with the driver at the same addresses. They are registered in pieces, because the
  * driver blocks all launches of all sessions while it registers.
  *
+ * Ownership: host_memory.c, until gpd_host_arena_free().
  * Threads: executor; after the arena is unmapped by the client, the thread of quiet_jobs.h.
+ * Errors: CUresult.
  */
 #ifndef GPD_HOST_ARENA_H
 #define GPD_HOST_ARENA_H
@@ -27,8 +29,7 @@ struct gpd_host_arena {
 	void *request;       /* gpd_wait_request() of the unmap */
 	bool shared;         /* the client maps the same pages */
 	bool punches;        /* the client has its file: unmapping also punches the file's pages */
-	bool placed; /* memory of gpHostPlace: part of the session's device memory (memory.h), which
-			unmaps it */
+	bool placed;         /* from gpHostPlace: unmapped by memory.h */
 };
 
 /* Maps the arena over the session's reservation, registers it and, if it is shared, passes its file

@@ -9,6 +9,7 @@
  * thread of quiet_jobs.h when the device is idle. The range is freed with its last arena, which may
  * outlive the session.
  *
+ * Ownership: session->host_memory; after the session's end, its remaining arenas.
  * Threads: executor only, unless noted.
  */
 #ifndef GPD_HOST_MEMORY_H

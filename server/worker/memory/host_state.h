@@ -5,6 +5,7 @@
  *
  * Threads: only the executor changes the list of arenas, so it reads the list without a lock.
  * copies_lock protects what the responder and the watch thread also use.
+ * Errors: CUresult; GPD_LATER if the reply has been or will be sent.
  */
 #ifndef GPD_HOST_STATE_H
 #define GPD_HOST_STATE_H

@@ -28,12 +28,10 @@ struct gpd_physical {
 	struct gpd_shared_physical *shared; /* it is one of its users; NULL: it owns the memory */
 	bool tiles;                         /* for sparse arrays (tiles.h); never mapped */
 	uint64_t zeroed;       /* zeroed bytes at its start; the rest was never mapped */
-	unsigned int mappings; /* number of mappings, without those being unmapped: the driver keeps
-				  memory for them */
-	unsigned int leaving; /* number of mappings being unmapped; this and the following are under
-				 the lock of the session's memory */
-	bool released;        /* the name is gone; freed with the last mapping */
-	bool counted;         /* included in the sum of memory being freed */
+	unsigned int mappings; /* without those being unmapped */
+	unsigned int leaving;  /* being unmapped; memory's lock */
+	bool released;         /* freed with the last mapping; memory's lock */
+	bool counted;          /* in the sum of memory being freed; memory's lock */
 };
 
 /* Allocates whole granules, which the caller releases with cuMemRelease(). gpd_physical_zero()

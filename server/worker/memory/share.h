@@ -4,6 +4,7 @@
  * name of the client's, a secret (share/offer.h) and a reference to the memory. The export of a
  * pool is only a name, which exports of the pool's memory refer to.
  *
+ * Ownership: the session, through its handle table; each export has a reference to its memory.
  * Threads: executor only.
  */
 #ifndef GPD_SHARE_H

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of the tiles of sparse arrays: physical memory allocated for that (gpTilePoolCreate),
- * which the client maps into arrays (gpArrayTiles). An array keeps a reference to all memory that
- * was ever mapped into it, so the memory stays charged to its session until its name and those
- * arrays are gone.
+ * which the client maps into arrays (gpArrayTiles). Sparse arrays let a program have textures
+ * larger than its quota, with only the parts in use mapped.
  *
- * Sparse arrays let a program have textures larger than its quota, with only the parts in use
- * mapped.
- *
+ * Ownership: an array keeps a reference to all memory that was ever mapped into it, so the memory
+ * stays charged to its session until its name and those arrays are gone.
  * Threads: executor only, unless noted.
+ * Errors: CUresult.
  */
 #ifndef GPD_TILES_H
 #define GPD_TILES_H

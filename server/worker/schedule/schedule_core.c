@@ -10,7 +10,7 @@
 #define CREDIT_NS UINT64_C(20000000)
 /* After a short pause it is this, minus the pause: the run still gets what the others are ahead. */
 #define OWED_NS UINT64_C(100000000)
-/* What a tenant with a cap can save, and what it needs to start. */
+/* Budget that a tenant with a cap can save, and budget that it needs to start. */
 #define BUDGET_MAX INT64_C(50000000)
 #define BUDGET_START INT64_C(1000000)
 /* Minimum charge for a turn, however short its work, so that passing it around is not free. */
@@ -122,7 +122,7 @@ budget_is_spent(struct gpd_order_tenant *tenant, uint64_t now)
 	return tenant->budget <= 0;
 }
 
-/* What a tenant misses while its cap delays it is not made up for. */
+/* GPU time that a tenant misses while its cap delays it is not made up for. */
 static void
 order_advance(struct gpd_order *order, uint64_t now)
 {

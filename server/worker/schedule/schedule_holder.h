@@ -7,6 +7,7 @@
  * gaps on the GPU, because no other run could use it. While no other run waits it is charged
  * nothing, unless it has a cap.
  *
+ * Ownership: a queue is created with the first run of its device and never freed.
  * Threads: all functions need the queue's lock.
  */
 #ifndef GPD_SCHEDULE_HOLDER_H

@@ -16,6 +16,7 @@
  *
  * When the GPU is lost, all entries count as done, with no time.
  *
+ * Ownership: part of a run.
  * Threads: opening and closing: executor only, with the device current; collecting: any.
  * Units: nanoseconds.
  */

@@ -399,7 +399,7 @@ gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p)
 	while (!run_must_not_wait(run) && !run_may_go(turns, run, now)) {
 		if (!since) {
 			since = now;
-			/* What it waits for may be done without a poll having found it. */
+			/* Its work may be done without a poll having found it. */
 			run_harvest(turns, run, false);
 			now = gp_now_ns();
 			continue;

@@ -11,6 +11,11 @@
  *
  * The executor removes a run only while the thread does not use it (pins); after unlocking, the
  * thread looks up runs again under the lock.
+ *
+ * Ownership: a run belongs to its session and is freed after gpd_turn_remove_run(). The queue of a
+ * device is created with its first run and never freed.
+ * Threads: the session's executor; the queue's lock protects the members that the thread uses, too.
+ * Units: nanoseconds.
  */
 #ifndef GPD_SCHEDULE_TURNS_H
 #define GPD_SCHEDULE_TURNS_H
@@ -48,8 +53,7 @@ struct gpd_schedule_run {
 	uint32_t joins; /* launches that need no marker: no other run waits */
 	bool in_batch, measured, timed;
 
-	_Atomic bool open;    /* in a batch; seq_cst with revoked: each side stores, then loads the
-				 other's */
+	_Atomic bool open;    /* in a batch; ordered (seq_cst) with revoked */
 	_Atomic bool revoked; /* its turn is over, or it has none */
 
 	/* Under the queue's lock. */
@@ -63,9 +67,8 @@ struct gpd_schedule_run {
 	 * advance, for work that two polls found running and that is not done. */
 	uint64_t since_ns, credited_ns, advanced_ns;
 	uint64_t running, running_ns; /* the entry last seen running, and when */
-	uint64_t left_ns; /* since when it had no work on the GPU at the end of its turn; 0: it had
-			   */
-	uint64_t gap_ns;  /* its usual time without work, if short */
+	uint64_t left_ns;             /* start of its idle time at the end of its turn; 0: none */
+	uint64_t gap_ns;              /* its usual time without work, if short */
 };
 
 /* Minimum time for which the GPU is reserved for a holder without work (at most ten times that if

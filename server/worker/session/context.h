@@ -3,8 +3,9 @@
  * CUDA contexts of a session. They exist only as names: all contexts of a device, of all sessions,
  * are the worker's primary context of that device.
  *
- * Ownership: the session's handle table.
+ * Ownership: the session, through its handle table.
  * Threads: executor only.
+ * Errors: CUresult or NULL.
  */
 #ifndef GPD_CONTEXT_H
 #define GPD_CONTEXT_H
@@ -24,8 +25,7 @@ struct gpd_context {
 	unsigned int flags;
 	struct gpd_stream *legacy; /* its NULL stream */
 	struct gpd_stream *joins; /* ordered after all others, for an event; created on first use */
-	struct gpd_stream *gate;  /* ordered after all events that the context waits for; created on
-				     first use */
+	struct gpd_stream *gate;  /* ordered after awaited events; created on first use */
 	struct gpd_context *parent; /* of a green context: the context it is a part of; else NULL */
 	struct gpd_green *green;    /* a reference; NULL: it has all of the session's SMs */
 };

@@ -7,9 +7,10 @@
  * wait began. The last capture is in the event's common part, because an interprocess event is the
  * same event for all sessions that have opened it.
  *
- * Ownership: an event belongs to its session's handle table; the common part is freed with the last
- * event that uses it.
+ * Ownership: the session, through its handle table; the common part is freed with the last event
+ * that uses it.
  * Threads: executor only, unless noted. The common part has a lock.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_EVENT_H
 #define GPD_EVENT_H
@@ -38,8 +39,7 @@ struct gpd_event {
 	struct gpd_context *context;
 	unsigned int flags;
 	struct gpd_event_common *common;
-	unsigned int deferred_records; /* records of it in the session's deferred queue; common
-					  part's lock */
+	unsigned int deferred_records; /* in the deferred queue; common part's lock */
 	bool opened;                   /* opened from another session */
 };
 

@@ -3,7 +3,8 @@
  * Handle table of a session: maps names chosen by the client to objects. An invalid name is an
  * error and is never used as an address. Objects embed struct gpd_handle as their first member.
  *
- * Ownership: the table does not own the objects.
+ * Ownership: the table does not free objects; the module of each kind does, at the latest at the
+ * session's end.
  * Threads: executor only.
  */
 #ifndef GPD_HANDLE_H

@@ -3,9 +3,10 @@
  * Objects that exist only in the driver (GP_KIND with OBJECT): the client's name, the driver's
  * handle, and the driver's function that destroys it.
  *
- * Ownership: the session's handle table. An object that belongs to a context is destroyed with it,
- * all others with the session.
+ * Ownership: the session, through its handle table. An object that belongs to a context is
+ * destroyed with it, all others with the session.
  * Threads: executor only.
+ * Errors: CUresult; CUDA_ERROR_INVALID_HANDLE for a name in use.
  */
 #ifndef GPD_OBJECT_H
 #define GPD_OBJECT_H

@@ -44,8 +44,7 @@ struct printing {
 struct gpd_print {
 	pthread_mutex_t send_lock; /* keeps sent output in order; taken before the locks below */
 	struct printing *printing;
-	unsigned int launching; /* launches between gpd_print_begin() and gpd_print_end(), which
-				   have no event yet */
+	unsigned int launching; /* launches in progress, without an event yet */
 	uint64_t session;       /* number and peer of the session, for the log */
 	char peer[128];
 	bool loss_reported;  /* possible loss of output was reported */

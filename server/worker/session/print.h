@@ -8,6 +8,7 @@
  *
  * Ownership: the session; its executor frees session->print under the lock that protects the owner
  * and the receiver.
+ * Threads: any, unless noted.
  */
 #ifndef GPD_PRINT_H
 #define GPD_PRINT_H

@@ -8,6 +8,7 @@
  * Ownership: the session; the executor frees a dropped stream when no pending wait refers to it.
  * Threads: executor only, except the atomic members, which the responder uses while a wait refers
  * to the stream.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_STREAM_H
 #define GPD_STREAM_H
@@ -51,8 +52,7 @@ struct gpd_stream {
 	uint64_t moved_work;  /* work it had when it was moved, all of it on the former stream */
 	CUevent before;       /* for copies by GPUDirect (straight_in.c); created on first use */
 	CUevent barrier;      /* after its last barrier; created on first use */
-	CUstream peer_stream; /* copy/aside.h, on peer_stream_device; created on first use, as are
-				 its events */
+	CUstream peer_stream; /* copy/aside.h; created on first use */
 	int peer_stream_device;
 	CUevent peer_stream_begin, peer_stream_end;
 	uint64_t batch; /* schedule.h: batch of its last launch */

@@ -10,7 +10,9 @@
  * dropped get CUDA_ERROR_DEINITIALIZED. done() is called exactly once if the wait was added, and
  * never if adding failed.
  *
+ * Ownership: the caller owns arg; done() may free it.
  * Threads: waits are added by the executor only, which blocks while too many are pending.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_WAIT_H
 #define GPD_WAIT_H

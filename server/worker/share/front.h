@@ -16,6 +16,7 @@
  *
  * Ownership: the pool owns its streams; a caller borrows one until gpd_stream_pool_release().
  * Threads: any, with the device current.
+ * Errors: none; without streams in the pool the caller creates its own.
  */
 #ifndef GPD_FRONT_H
 #define GPD_FRONT_H
