@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Result of the first registration on a device. If it fails, no other is tried. */
+/* Result of the first registration on a device. If it fails, or if the driver cannot allocate such
+ * memory, no other is tried. */
 enum knowledge {
 	UNTRIED,
 	WORKS,
@@ -20,8 +21,7 @@ enum knowledge {
 
 static struct {
 	struct gpd_gpudirect_methods ways;
-	_Atomic int
-		known; /* enum knowledge; also HOPELESS if the driver allocates no such memory */
+	_Atomic int known; /* enum knowledge */
 } devices[GPD_DEVICES_MAX];
 
 struct gpd_gpudirect_methods

@@ -19,8 +19,7 @@ struct gpd_session;
 struct gpd_unpacking {
 	struct gp_unpack_limiter limiter;
 	struct gpd_session *session;
-	struct gpd_unpacking
-		*next; /* list of those that have their tenant's slot; unpackings.lock */
+	struct gpd_unpacking *next; /* list of slot owners; unpackings.lock */
 	bool has_tenant_slot, is_running;
 };
 

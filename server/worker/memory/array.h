@@ -35,9 +35,8 @@ enum gpd_array_state {
 
 struct gpd_array {
 	struct gpd_handle name;
-	struct gpd_array *next; /* list of destroyed arrays */
-	struct gpd_session
-		*session; /* while destroyed: the session that is charged; NULL: it has ended */
+	struct gpd_array *next;      /* list of destroyed arrays */
+	struct gpd_session *session; /* charged while destroyed; NULL: ended */
 	enum gpd_array_state state;
 	struct gp_array_shape shape;
 	int device;

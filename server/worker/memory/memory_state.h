@@ -29,8 +29,7 @@ struct gpd_chunk {
 	struct gpd_shared_physical *shared; /* if not NULL, the chunk is one of its users */
 	bool granted;                       /* set until it is mapped: the caller owns the handle */
 	bool host;                          /* memory of the machine, accessible to all devices */
-	bool rdma_tried,
-		rdma_registered; /* registration with the lanes' RDMA device was tried, succeeded */
+	bool rdma_tried, rdma_registered;   /* with the lanes' RDMA device */
 };
 
 /* A chunk that is being unmapped. */

@@ -32,8 +32,7 @@ struct gpd_account {
 	const _Atomic bool *closing; /* the session is closing: waits end */
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
-	_Atomic uint64_t
-		quotas_reported; /* bit per ledger line: quotas whose exhaustion was logged */
+	_Atomic uint64_t quotas_reported; /* exhausted quotas in the log: bit per ledger line */
 	/* Executor: memory of ended sessions was not freed in time; it is not waited for again. */
 	bool ending_timed_out;
 	struct gpd_issue *issue;           /* launch threads (issue.h); NULL: none */

@@ -25,8 +25,7 @@ struct gpd_sessions {
 	int cpus;
 	struct gpd_ledger *ledger;
 	struct gpd_channel channel; /* to the supervisor; any thread may send */
-	void (*before_exit)(
-		void); /* called by the exiting thread before the process ends; or NULL */
+	void (*before_exit)(void);  /* called by the thread that exits; or NULL */
 	pthread_mutex_t lock;
 	struct gpd_session *first; /* utlist of all; protected by lock */
 	_Atomic int count;         /* number of sessions with threads */

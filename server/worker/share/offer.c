@@ -11,8 +11,7 @@
 pthread_mutex_t gpd_ipc_exports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpd_ipc_export *exports GP_GUARDED_BY(gpd_ipc_exports_lock);
 static uint32_t last_number GP_GUARDED_BY(gpd_ipc_exports_lock);
-static uint32_t worker
-	GP_GUARDED_BY(gpd_ipc_exports_lock); /* random number of this worker; 0: not chosen yet */
+static uint32_t worker GP_GUARDED_BY(gpd_ipc_exports_lock); /* random ID; 0: not chosen */
 
 static bool
 get_random(void *bytes, size_t size)
