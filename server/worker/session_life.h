@@ -35,7 +35,7 @@ void gpd_session_follow_ledger(struct gpd_session *session);
 
 /*
  * Phases of closing a session. The phases are run in this order, and the parts of a phase in the
- * order of gpd_closing_parts. The comments say what a phase may rely on. Every new component of a
+ * order of gpd_closing_parts. The comments state what a phase may rely on. Every new component of a
  * session needs an entry in that table.
  */
 enum gpd_closing_phase {

@@ -19,7 +19,7 @@ struct gpd_variables {
 	uint64_t size; /* sum of the variables in global memory; at most GPD_VARIABLES_UNKNOWN */
 	/* One launch of its kernels, or a write from outside, may affect another launch: the code
 	 * has variables in global or constant memory, or texture or surface references, or the scan
-	 * could not tell. */
+	 * could not determine it. */
 	bool state;
 };
 

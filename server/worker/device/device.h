@@ -42,8 +42,8 @@ struct gpd_devices {
 	struct gpd_device all[GPD_DEVICES_MAX];
 	uint64_t granularity; /* largest of all devices */
 	_Atomic int lost;     /* CUresult that made CUDA unusable in this process, or 0 */
-	/* A kernel was launched that may allocate device heap memory. What such kernels do not free
-	 * stays allocated in the context until the process ends. */
+	/* A kernel was launched that may allocate device heap memory. Memory that such kernels do
+	 * not free stays allocated in the context until the process ends. */
 	_Atomic bool heap_used;
 };
 

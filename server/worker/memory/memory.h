@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory of a session: what is mapped in its window and in the additional address ranges
+ * Device memory of a session: the mappings in its window and in the additional address ranges
  * that it has reserved.
  *
  * The worker reserves the window's addresses before a session starts and frees them after it.

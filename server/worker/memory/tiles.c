@@ -106,7 +106,7 @@ make_cleared(struct gpd_array *array, uint64_t width, uint64_t height, int devic
 	return result;
 }
 
-/* Returns an array of exactly one granule of memory. A probe array tells the size of a tile. The
+/* Returns an array of exactly one granule of memory. A probe array shows the size of a tile. The
  * probe takes no memory and is never destroyed, because that would wait for the kernels of all
  * sessions. */
 static CUresult

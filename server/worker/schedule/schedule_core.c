@@ -6,7 +6,7 @@
 #include <utlist.h>
 
 #define UNIT 1024
-/* How far a run may be behind the others when it requests a turn after a pause. */
+/* How much less GPU time than the others a run may have when it requests a turn after a pause. */
 #define CREDIT_NS UINT64_C(20000000)
 /* After a short pause it is this, minus the pause: the run still gets what the others are ahead. */
 #define OWED_NS UINT64_C(100000000)
@@ -103,8 +103,8 @@ raise_to_least(uint64_t *value, uint64_t least)
 		*value = least;
 }
 
-/* How far a run that was served or waited at `seen_ns` may be behind the others when it requests a
- * turn. */
+/* How much less GPU time than the others a run that was served or waited at `seen_ns` may have when
+ * it requests a turn. */
 static uint64_t
 get_credit_ns(uint64_t seen_ns, uint64_t now)
 {

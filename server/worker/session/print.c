@@ -287,7 +287,7 @@ queue_wait(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED(p
 }
 
 /* Waits after the sessions that already wait, so that an owner that always has printing kernels
- * lets others in. */
+ * lets others take over. */
 static bool
 owner_wait(struct gpd_session *session) GP_LOCKED(print.lock)
 {

@@ -167,7 +167,8 @@ loss_claim(CUresult result, struct gpd_channel_lost *lost, struct gpd_session **
 	int none = 0;
 	bool first;
 
-	/* Attributed under the same rule: what the driver has written about it is logged first. */
+	/* Attributed under the same rule: the text that the driver has written about it is logged
+	 * first. */
 	gpd_driver_stderr_flush();
 	pthread_mutex_lock(&gpd_sessions.lock);
 	first = atomic_compare_exchange_strong(&gpd_devices.lost, &none, (int)result);

@@ -377,7 +377,7 @@ entry_poll(struct entry *entry)
 
 /*
  * Removes the complete entries from the queue and returns them in the order of adding. The newest
- * is checked first. The GPU continues meanwhile, so whatever it did before an entry that was found
+ * is checked first. The GPU continues meanwhile, so all that it did before an entry that was found
  * complete is also found complete when its older entry is checked later. In the opposite order, the
  * reply of a synchronization could overtake the data of a copy that the GPU had finished before it.
  */

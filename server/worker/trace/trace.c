@@ -259,8 +259,8 @@ compare_clock(struct clock *clock, int device)
 	}
 }
 
-/* Sets the interval of a finished operation. The intervals of a stream do not overlap, whatever the
- * clocks show. */
+/* Sets the interval of a finished operation. The intervals of a stream do not overlap, even if the
+ * clocks differ. */
 static void
 entry_set_interval(struct gpd_trace *trace, struct entry *entry, uint64_t end)
 {
