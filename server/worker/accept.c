@@ -21,12 +21,13 @@
 #include <utlist.h>
 
 #define STACK_SIZE ((size_t)256 << 10)
-/* Handshakes for one lane of a session: all but one are of strangers. */
+/* Maximum number of concurrent handshakes for one lane of a session: at most one of them is from
+ * the session's client. */
 #define HANDSHAKES_MAX 4
 
-/* A lane on its way to its session. */
+/* A lane whose session has not received it yet. */
 struct incoming {
-	struct incoming *next; /* in half_open */
+	struct incoming *next; /* list half_open */
 	uint64_t session;
 	unsigned int number;
 	struct gp_conn *conn;
@@ -34,11 +35,11 @@ struct incoming {
 	bool given_up;
 };
 
-/* Those whose handshake is under way, each with a thread, the newest first. */
+/* Lanes with a handshake in progress, each with a thread, newest first. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct incoming *half_open GP_GUARDED_BY(lock);
 
-/* Without it the session is not what the client believes it to be. */
+/* Ends the session: the client relies on the lane. */
 static void
 lane_refuse_locked(struct gpd_session *session, unsigned int number, const char *reason)
 {
@@ -49,7 +50,8 @@ lane_refuse_locked(struct gpd_session *session, unsigned int number, const char 
 	gpd_session_stop(session, text);
 }
 
-/* Why the session does not take the connection over, or NULL.  It begins with lane 0. */
+/* Gives the connection to the session; lane 0 starts it. Returns the reason if the session refuses
+ * it, else NULL. */
 static const char *
 lane_attach(struct gpd_session *session, const struct incoming *incoming)
 	GP_LOCKED(gpd_sessions.lock)
@@ -64,7 +66,7 @@ lane_attach(struct gpd_session *session, const struct incoming *incoming)
 							  : NULL;
 }
 
-/* Takes the connection over; reason: why there is none. */
+/* Takes ownership of the connection. reason: why there is none, else NULL. */
 static void
 lane_deliver(const struct incoming *incoming, const char *reason)
 {
@@ -73,7 +75,7 @@ lane_deliver(const struct incoming *incoming, const char *reason)
 
 	pthread_mutex_lock(&gpd_sessions.lock);
 	session = gpd_sessions_find_locked(incoming->session);
-	/* Without a session it has ended while the lane was on its way. */
+	/* If there is no session, it has ended before the lane arrived. */
 	if (session && gpd_session_is(session, GPD_SESSION_OPENED) != begins)
 		session = NULL;
 	if (session && !reason)
@@ -98,8 +100,8 @@ incoming_destroy(struct incoming *incoming)
 	free(incoming);
 }
 
-/* A lane's name can be read on its way, so the one who has the key may not be the first to come: of
- * too many the oldest, which has had the most time, is given up. */
+/* A lane's name can be read on the network, so the peer that has the key may not be the first to
+ * connect. Beyond the limit the oldest handshake, which has had the most time, is ended. */
 static void
 handshake_evict_oldest(const struct incoming *incoming) GP_LOCKED(lock)
 {
@@ -114,12 +116,13 @@ handshake_evict_oldest(const struct incoming *incoming) GP_LOCKED(lock)
 	}
 	if (count < HANDSHAKES_MAX)
 		return;
-	/* Its thread notices; what else there is of the connection is that thread's. */
+	/* Its thread detects the shutdown; the connection belongs to that thread. */
 	oldest->given_up = true;
 	(void)shutdown(gp_conn_fd(oldest->conn), SHUT_RDWR);
 }
 
-/* Its session waits for one that has the key; the client, if it was that, for the next try. */
+/* The session goes on waiting for a peer with the key; the client, if it was the peer, may try
+ * again. */
 static void
 incoming_refuse(const struct incoming *incoming, const char *reason)
 {
@@ -130,7 +133,7 @@ incoming_refuse(const struct incoming *incoming, const char *reason)
 	gp_conn_destroy(incoming->conn);
 }
 
-/* The supervisor hears of it before the session can end. */
+/* Notifies the supervisor first, before the session can end. */
 static void
 incoming_complete(const struct incoming *incoming)
 {
@@ -192,13 +195,13 @@ handshake_start(const struct incoming *template)
 	incoming_refuse(template, "the daemon has no thread for its handshake");
 }
 
-/* Why there is no connection, or NULL. */
+/* Returns the reason if there is no connection, else NULL. */
 static const char *
 conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p)
 {
 	int r;
 
-	/* The kernel drops a descriptor for which there is no room. */
+	/* The kernel drops a passed descriptor if the process has too many. */
 	if (fd < 0)
 		return "the daemon has no descriptor left for its connection";
 	r = gp_conn_adopt(scheme, fd, conn_p);
@@ -234,6 +237,6 @@ gpd_lane_accept(const struct gpd_channel_message *message)
 		lane_deliver(&incoming, reason);
 	}
 	explicit_bzero(&incoming, sizeof(incoming));
-	/* The channel's buffer has the key until the next message. */
+	/* The channel's buffer would keep the key until the next message. */
 	explicit_bzero((void *)lane, sizeof(*lane));
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gates: what records wait for in the backlog besides host functions and words, so that the
- * executor waits for none of it: what the host stores comes in a later record and may be what the
- * GPU waits for.
- *   a full stream: room in its queue (session/depth.h)
- *   a stream with a copy to the client: staging memory for the parts that are left (copy/copy.h)
- *   a stream with a copy to the device: staging memory for it (copy/staging.h)
- *   an event of several sessions: a record of it that another session's backlog has
+ * Gates: conditions other than host functions and memory words for which records wait in the
+ * deferred queue. The executor itself must not wait for them, because a later record may contain
+ * what the GPU is waiting for, such as a value stored by the host.
  *
- * Ownership: the session's list.  Threads: the executor alone.
+ *   gate of ...                         opens when ...
+ *   a full stream                       its queue has room (session/depth.h)
+ *   a stream with a copy to the client  all parts of the copy are enqueued (copy/copy.h)
+ *   a stream with a copy to the device  there is staging memory for it (copy/staging.h)
+ *   an event of several sessions        no other session has deferred a record of it
+ *
+ * Ownership: the session's list.
+ * Threads: executor only.
+ * Errors: 0 or -ENOMEM, unless noted.
  */
 #ifndef GPD_BACKLOG_GATE_H
 #define GPD_BACKLOG_GATE_H
@@ -19,10 +23,10 @@
 
 struct gpd_session;
 
-/* How often the executor looks whether a gate is open. */
+/* How often the executor polls the gates. */
 #define GPD_DEFERRED_GATE_POLL_MS 1
 
-/* A record, as the functions below look at it. */
+/* The members of a record that the functions below need. */
 struct gpd_gated_record {
 	uint16_t call;
 	const void *fields;
@@ -30,24 +34,25 @@ struct gpd_gated_record {
 	uint64_t bulk_size;
 };
 
-/* Before a record has its place: a gate for each event that it names and another session holds, and
- * for the stream of a copy that has no staging memory after a while.  -ENOMEM. */
+/* To be called before a new record is deferred or carried out: adds a gate for each event that it
+ * names and whose record another session has deferred, and for the stream of a copy for which
+ * staging memory is not available after a short wait. */
 int gpd_deferred_gates_before_record(struct gpd_session *session,
 				     const struct gpd_gated_record *record);
 
-/* Before a record that was kept is carried out: 1: there is no staging memory for it, and it waits
- * for a gate.  -ENOMEM. */
+/* To be called before a deferred record is carried out. 1: there is no staging memory for it, and
+ * it must wait for a gate. */
 int gpd_deferred_gates_before_deferred(struct gpd_session *session,
 				       const struct gpd_gated_record *record);
 
-/* After a record was carried out, and before it leaves the backlog: for streams that are full now,
- * and those of copies that have parts left.  -ENOMEM. */
+/* To be called after a record was carried out and before it is removed from the deferred queue:
+ * adds gates for streams that are full now and for streams of copies with parts left. */
 int gpd_deferred_gates_after_record(struct gpd_session *session);
 
-/* Whether a gate was opened: records may be carried out. */
+/* Polls the gates. Returns whether one has opened, so that deferred records may be carried out. */
 bool gpd_deferred_gates_poll(struct gpd_session *session);
 
-/* At the session's end. */
+/* Frees all gates at the session's end. */
 void gpd_deferred_gates_destroy(struct gpd_session *session);
 
 #endif /* GPD_BACKLOG_GATE_H */

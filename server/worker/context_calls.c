@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls about contexts: what is made and ends with one is of many kinds. */
+/* Calls about contexts, whose creation and destruction involve objects of many kinds. */
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -15,10 +15,10 @@
 
 #include <stdlib.h>
 
-/* Each takes memory of the device that nobody is charged for. */
+/* Maximum per session: each takes device memory that is not charged. */
 #define GREENS_MAX 64
 
-/* Its green contexts, which a client ends before, are nobody's. */
+/* Clears the parent of its green contexts, which a client should have destroyed before. */
 static void
 green_clear_parent(struct gpd_session *session, const struct gpd_context *parent)
 {
@@ -31,7 +31,7 @@ green_clear_parent(struct gpd_session *session, const struct gpd_context *parent
 	}
 }
 
-/* Ends streams, events and images of the context and frees it. */
+/* Destroys streams, events and other objects of the context, and frees it. */
 static void
 context_destroy(struct gpd_session *session, struct gpd_context *context)
 {
@@ -46,7 +46,7 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 	gpd_objects_destroy_context(session, context);
 	gpd_graph_destroy_context(session, context);
 	gpd_image_invalidate_context(session, context);
-	/* Dropping one may free others that were dropped before: the walk begins again. */
+	/* Dropping a stream may free others that were dropped before, so the walk starts again. */
 	for (struct gpd_stream *s = session->streams; s; s = next) {
 		next = s->next;
 		if (s->context != context)
@@ -117,7 +117,7 @@ gpd_gpContextDestroy(struct gpd_session *session, const struct gp_args_gpContext
 	return CUDA_SUCCESS;
 }
 
-/* NULL: all contexts. */
+/* context NULL: all contexts. */
 static CUresult
 reply_when_idle(struct gpd_session *session, struct gpd_context *context)
 {
@@ -152,8 +152,8 @@ gpd_gpFence(struct gpd_session *session, const struct gp_args_gpFence *args)
 	return reply_when_idle(session, NULL);
 }
 
-/* The stacks of all threads that fit on the device are made at once: no client may ask for more
- * than a part of the memory that all share. */
+/* The driver allocates the stacks of all threads that fit on the device at once, so a client may
+ * use only a part of the memory that all sessions share. */
 static bool
 stack_fits(const struct gpd_device *device, uint64_t value)
 {
@@ -163,19 +163,20 @@ stack_fits(const struct gpd_device *device, uint64_t value)
 	return threads == 0 || value <= device->memory / 8 / threads;
 }
 
-/* What others must be left with, or the driver. */
+/* Whether the value would leave too little for other sessions or the driver. */
 static bool
 is_too_much(const struct gpd_device *device, CUlimit limit, uint64_t value)
 {
 	if (limit == CU_LIMIT_STACK_SIZE)
 		return !stack_fits(device, value);
-	/* Made large at the start; the driver refuses to change them once they are used. */
+	/* These are made large at the start; the driver does not change them once they are in
+	 * use. */
 	if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE)
 		return value > device->memory / 8;
 	return value > 1 << 16;
 }
 
-/* Raises a limit that all sessions share; one that is high enough already stays. */
+/* Raises a limit that all sessions share; it is never lowered. */
 static CUresult
 raise_limit(struct gpd_session *session, int ordinal, CUlimit limit, uint64_t value)
 {
@@ -220,14 +221,14 @@ gpd_gpContextSetLimit(struct gpd_session *session, const struct gp_args_gpContex
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		return raise_limit(session, context->device, (CUlimit)args->limit, args->value);
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
-		/* A hint, and between tenants nobody's. */
+		/* A hint that is not applied, because it would affect other tenants. */
 		return args->value <= 128 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	default:
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	}
 }
 
-/* Green contexts, parts of the multiprocessors that the session has; source 0 is the session. */
+/* Green contexts are parts of the session's multiprocessors; source 0 is the session. */
 static CUresult
 resource_get(struct gpd_session *session, int device, uint32_t source, CUdevResource *resource)
 {
@@ -302,7 +303,7 @@ green_count(const struct gpd_session *session)
 	return count;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct gpd_green *
 green_create(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
 {
@@ -324,7 +325,7 @@ green_create(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
 	return green;
 }
 
-/* Its default stream is its first one, with which the driver's green context is made. */
+/* The default stream is the first stream, with which the driver's green context is created. */
 static CUresult
 green_context_init(struct gpd_session *session, struct gpd_context *context,
 		   const struct gp_args_gpGreenMake *args)

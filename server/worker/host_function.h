@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host functions: what the client's process runs between two operations of a stream.
+ * Host functions: code that the client's process runs between two operations of a stream.
  *
- * When a marker behind the stream's earlier work is reached the client is told; nothing of the
- * stream's later work is given to the GPU before it says that the function has returned
- * (backlog.h), so a client that never does keeps only itself waiting, and one that dies leaves
- * nothing behind. Functions have names of the client's choice, in the session's table.  The
- * executor frees one when the client says that it is done, which it may say as soon as the
- * responder has used it for the last time; or at the session's end, when the responder has ended.
+ * When a marker after the stream's earlier work is reached, the client is notified. The stream's
+ * later work is not given to the GPU before the client reports that the function has returned
+ * (backlog.h). A client that never reports it therefore delays only itself, and one that dies
+ * leaves nothing on the GPU.
+ *
+ * Ownership: the session, through its handle table, under names chosen by the client. The executor
+ * frees a function when the client reports its end, which can happen as soon as the responder has
+ * used it for the last time, or at the session's end after the responder has ended.
+ * Threads: executor only.
  */
 #ifndef GPD_HOST_FUNCTION_H
 #define GPD_HOST_FUNCTION_H
 
 struct gpd_session;
 
-/* At the session's end, when the responder has ended. */
+/* Frees all functions and the deferred queue at the session's end, after the responder has
+ * ended. */
 void gpd_host_functions_destroy(struct gpd_session *session);
 
 #endif /* GPD_HOST_FUNCTION_H */

@@ -19,7 +19,7 @@
 
 #define PREAMBLE_MS 1000
 #define PAUSE_NS 50000000
-/* What goes on and on is told of once in a while. */
+/* Repeated errors are logged at this interval. */
 #define LOG_INTERVAL_MS 10000
 
 /* The lane that gp_accept() is about to return. */
@@ -30,7 +30,7 @@ struct arrival {
 
 static struct gp_listener *listener;
 
-/* With the worker's lock.  Why this lane is not one of the session's, or NULL. */
+/* The sessions' lock must be held. Returns why the lane is refused, or NULL. */
 static const char *
 check_lane(const struct gpd_session *session, unsigned int lane)
 {
@@ -42,7 +42,7 @@ check_lane(const struct gpd_session *session, unsigned int lane)
 	return lane >= session->lanes_max ? "beyond the session's limit" : NULL;
 }
 
-/* A lane that did not come about may come again. */
+/* A lane that was not completed may be requested again. */
 static void
 arrival_cancel(const struct arrival *arrival)
 {
@@ -55,7 +55,7 @@ arrival_cancel(const struct arrival *arrival)
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
-/* Whether the peer with this preamble may have a connection. */
+/* Whether the peer with this preamble may connect. */
 static bool
 lane_admit(void *arg, const char *peer, const void *bytes, size_t size)
 {
@@ -66,7 +66,7 @@ lane_admit(void *arg, const char *peer, const void *bytes, size_t size)
 	const char *wrong = NULL;
 	uint64_t session;
 
-	/* The last one came to nothing. */
+	/* The previous connection was not completed. */
 	if (arrival->session)
 		arrival_cancel(arrival);
 	arrival->session = 0;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The refusal of somebody who wants a lane of a session and may not have it: a line of the log, out
- * of the budget of the address that it came from, and a count.  Worker; any thread.
+ * Reports the refusal of a connection that requested a lane of a session: logs a line, within the
+ * log budget of the peer's address, and counts the refusal.
+ *
+ * Threads: any.
  */
 #ifndef GPD_LANE_REFUSAL_H
 #define GPD_LANE_REFUSAL_H
@@ -10,7 +12,8 @@
 
 #include <stdbool.h>
 
-/* peer as gp_conn_peer() says it; knows: it has shown the ticket of a session of this worker. */
+/* peer: as from gp_conn_peer(). knows: the peer has shown the ticket of a session of this worker;
+ * its refusal is not counted. */
 void gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...) GP_PRINTF(3, 4);
 
 #endif /* GPD_LANE_REFUSAL_H */

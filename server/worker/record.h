@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of a session's messages: each is checked, carried out, or kept behind a host
- * function, a word of memory or the gate of a full stream (backlog.h) and carried out later.
- * Executor only.
+ * Processes the records of a session's messages: each record is checked and carried out, or
+ * deferred until a host function, a memory word or a gate allows it (backlog.h).
+ *
+ * Threads: executor only.
+ * Errors: 0, or -EPROTO if the session must end.
  */
 #ifndef GPD_RECORD_H
 #define GPD_RECORD_H
@@ -10,13 +12,13 @@
 struct gp_message;
 struct gpd_session;
 
-/* All records of one message; 0, or -EPROTO: the session must end. */
+/* Processes all records of a message. */
 int gpd_executor_run_message(struct gpd_session *session, const struct gp_message *message);
 
-/* What waited in the backlog for what is over now; 0 or -EPROTO. */
+/* Carries out the deferred records that no longer have to wait. */
 int gpd_executor_run_deferred(struct gpd_session *session);
 
-/* The same for streams that were full (session/depth.h), and have room now. */
+/* Polls the gates (backlog_gate.h) and, if one has opened, carries out the deferred records. */
 int gpd_executor_poll_gates(struct gpd_session *session);
 
 #endif /* GPD_RECORD_H */

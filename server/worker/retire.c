@@ -11,14 +11,15 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Most kernels end sooner, and nobody need know. */
+/* Most kernels end sooner, and no report is needed. */
 #define REPORT_MS 100
-/* A session that hangs for so long, behind work that nobody has waited for longer than this, will
- * not get on. */
+/* A session that hangs for HANG_MS, while work has been running for ENDLESS_MS after its client
+ * left, will not make progress. */
 #define HANG_MS 5000
 #define ENDLESS_MS 2500
 
-/* Under the worker's lock: who ends the process holds it, so that no session comes meanwhile. */
+/* Under the sessions' lock, which is held when the process ends, so that no session is added
+ * meanwhile. */
 static bool retired GP_GUARDED_BY(gpd_sessions.lock);
 
 static void
@@ -34,7 +35,7 @@ busy_report(const struct gpd_session *session, bool busy)
 			       -1);
 }
 
-/* Of a session whose client is still there; the closing ones are not in the list. */
+/* Only sessions whose clients are present; closing ones are not in the list. */
 static bool
 any_hangs_locked(void) GP_LOCKED(gpd_sessions.lock)
 {

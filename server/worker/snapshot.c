@@ -14,11 +14,11 @@
 
 #define ATTRIBUTES CU_DEVICE_ATTRIBUTE_MAX
 #define BITMAP_SIZE(bits) (((bits) + 7) / 8)
-/* The newest interface that client/ offers. */
+/* The newest CUDA version that the client supports. */
 #define VERSION_MAX 13000
 #define EXEC_AFFINITY_TYPES 1
 
-/* All that a device's message points to. */
+/* All memory that a device's message points to. */
 struct device_memory {
 	Gpupool__Device device;
 	char name[256];
@@ -51,7 +51,7 @@ fill_attributes(struct device_memory *memory, int ordinal)
 		gpd_physical_has_host(ordinal);
 }
 
-/* What the driver does not know of a link is 0. */
+/* Link attributes that the driver does not know are 0. */
 static void
 fill_peers(struct device_memory *memory, int ordinal)
 {
@@ -113,7 +113,7 @@ fill_device(struct device_memory *memory, int ordinal)
 	device->pci_bus_id = memory->bus_id;
 	device->priority_least = from->priority_least;
 	device->priority_greatest = from->priority_greatest;
-	/* What the driver itself says of a primary context that nobody has touched. */
+	/* The flags that the driver reports for an unused primary context. */
 	device->default_flags = CU_CTX_MAP_HOST;
 	device->n_limits = CU_LIMIT_MAX;
 	device->limits = memory->limits;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a worker knows of its devices when it starts, as the part of Welcome that holds for all
- * sessions: the client answers device queries from it.  Packed by the worker, kept by the
- * supervisor.
+ * Snapshot of a worker's devices at its start: the part of Welcome that is the same for all
+ * sessions. Clients answer device queries from it. The worker packs it and the supervisor stores
+ * it.
+ *
+ * Ownership: the caller frees the packed message.
+ * Threads: the worker's main thread, before the first session.
  */
 #ifndef GPD_SNAPSHOT_H
 #define GPD_SNAPSHOT_H
@@ -10,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A malloc'ed packed Gpupool__Welcome; rdma_port: where lanes may come over RDMA, 0: nowhere.
- * 0, or -1 with one line in error. */
+/* Packs a Gpupool__Welcome, which the caller frees. rdma_port: port for lanes over RDMA; 0: none.
+ * Returns 0, or -1 with one line in error. */
 int gpd_snapshot_pack(uint16_t rdma_port, void **data_p, size_t *size_p, char *error,
 		      size_t error_size);
 

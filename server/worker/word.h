@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that wait until a word of device memory is as they want it (gpStreamWait).
+ * Emulation of cuStreamWaitValue*(): streams that wait until a word of device memory meets a
+ * condition (gpStreamWait).
  *
- * The GPU waits for nothing: the record of the wait stays in the backlog, in front of what comes
- * behind it in its stream.  When the stream's earlier work is done the session's executor looks at
- * the word, with those of other waits, until it is as it should be.  It looks by copies on a stream
- * that all sessions share.  Executor only.
+ * The GPU itself does not wait: the record of the wait stays in the deferred queue, before the
+ * later records of its stream. When the stream's earlier work is done, the session's executor polls
+ * the word, together with those of other waits, until the condition is met. It polls by copies on a
+ * stream that all sessions share.
+ *
+ * Ownership: session->wait_values.
+ * Threads: executor only.
  */
 #ifndef GPD_WORD_H
 #define GPD_WORD_H
@@ -14,17 +18,17 @@
 
 struct gpd_session;
 
-/* Whether any wait is not over. */
+/* Whether any wait is pending. */
 bool gpd_wait_values_are_pending(const struct gpd_session *session);
 
-/* Looks, without blocking: how many waits are over now.  What was behind them may be carried out
- * (record.h). */
+/* Polls without blocking. Returns the number of waits that have ended; the records after them may
+ * then be carried out (record.h). */
 unsigned int gpd_wait_values_poll(struct gpd_session *session);
 
-/* Lets time pass until it is worth while to look again; microseconds. */
+/* Sleeps, for microseconds, until the next poll is worthwhile. */
 void gpd_wait_values_pause(struct gpd_session *session);
 
-/* At the session's end, when its responder has ended. */
+/* Frees all waits at the session's end, after its responder has ended. */
 void gpd_wait_values_destroy(struct gpd_session *session);
 
 #endif /* GPD_WORD_H */

@@ -42,7 +42,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* What is granted and promised: to a session that is new. */
+/* The allowance and the preloads are for a new session only. */
 static void
 reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *session,
 	     struct gp_bytes known)
@@ -52,7 +52,7 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *se
 		sizeof(struct gpd_channel_opened) + (size_t)gpd_devices.count * sizeof(uint64_t);
 	struct gpd_channel_opened *opened = calloc(1, fixed + known.size);
 
-	/* The supervisor gives the opening up. */
+	/* The supervisor then abandons the opening. */
 	if (!opened)
 		return;
 	opened->window = *window;
@@ -74,7 +74,7 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *se
 	free(opened);
 }
 
-/* What the session may have on all its devices together. */
+/* Maximum memory of the session on all its devices together. */
 static uint64_t
 session_get_memory_max(uint32_t line)
 {
@@ -124,7 +124,7 @@ open_session(const struct gpd_channel_message *message)
 	free((void *)known.data);
 }
 
-/* Another window for a session whose lane has not come. */
+/* Assigns another window to a session whose lane 0 has not arrived. */
 static void
 move_session(const struct gpd_channel_message *message)
 {
@@ -175,7 +175,7 @@ close_session(const struct gpd_channel_message *message)
 		gpd_session_stop(session, reason);
 		session = NULL;
 	}
-	/* Without a lane nobody else knows it. */
+	/* Without a lane no other thread knows the session. */
 	if (session)
 		gpd_sessions_remove_locked(session);
 	pthread_mutex_unlock(&gpd_sessions.lock);
@@ -207,7 +207,7 @@ sessions_stop_all(const char *reason)
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
-/* A client that kept its descriptors would keep the pages. */
+/* A client that keeps its descriptors would otherwise keep the pages. */
 static void
 shared_memory_revoke(void)
 {
@@ -295,7 +295,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	void *snapshot = NULL;
 	size_t snapshot_size = 0;
 
-	/* No worker outlives its supervisor; signals are the supervisor's to see. */
+	/* A worker must not outlive its supervisor, which handles the signals. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGTERM, SIG_IGN);
@@ -304,10 +304,10 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	(void)prctl(PR_SET_NAME, "gpupoold-worker", 0, 0, 0);
 	if (gpd_channel_init(&gpd_sessions.channel, options->fd))
 		return 1;
-	/* One arena for each of many threads would keep what their sessions once used. */
+	/* With one arena per thread, memory that ended sessions have used would stay allocated. */
 	(void)mallopt(M_ARENA_MAX, ARENAS);
-	/* Where a sanitizer has taken over malloc(), the first use of the C library's own
-	 * initializes it, which two threads must not do at once. */
+	/* With a sanitizer's malloc(), this first use of the C library's own one initializes it,
+	 * which two threads must not do at once. */
 	(void)malloc_trim(0);
 	gpd_sessions.before_exit = shared_memory_revoke;
 	gpd_sessions.cpus = (int)gp_machine_processors("");
@@ -341,7 +341,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	free(snapshot);
 	while (gpd_channel_recv(&gpd_sessions.channel, true, &message) == 0)
 		message_handle(&message);
-	/* The supervisor is gone: so are the clients' sessions.  Programs keep what is in shared
-	 * memory, as no time is left to copy it. */
+	/* The supervisor and the clients' sessions have ended. Programs keep the shared memory,
+	 * because there is no time to copy it. */
 	_exit(0);
 }

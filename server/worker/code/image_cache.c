@@ -17,12 +17,12 @@
 #include <utlist.h>
 
 #define MEMORY_DEFAULT ((uint64_t)128 << 20)
-/* Of a tenant, writing at the same time; beyond that its loads write themselves. */
+/* Writer threads per tenant at the same time; beyond that a load writes the file itself. */
 #define WRITERS_OF_TENANT 2
-/* Blobs without a reference: a small one takes more memory than its bytes. */
+/* Maximum number of blobs without a reference: a small one takes more memory than its bytes. */
 #define IDLE_MAX 16384
 #define DISK_DEFAULT ((uint64_t)1 << 30)
-/* Who waits looks so often whether its session has ended. */
+/* A waiting session checks at this interval whether it has been closed. */
 #define POLL_NS 20000000
 
 uint64_t gpd_image_cache_stall_ns = UINT64_C(2000000000);
@@ -37,37 +37,37 @@ struct owner {
 /* A file that is being written. */
 struct output {
 	struct output *prev, *next;
-	struct gpd_blob *blob; /* a reference */
+	struct gpd_blob *blob; /* holds a reference */
 	char tenant[];
 };
 
 struct gpd_blob {
 	struct gpd_image_name name; /* size 0 until the bytes are there */
 	UT_hash_handle hh;
-	void *bytes;                         /* NULL: they are to come */
-	struct gpd_image_uploader *uploader; /* of them; NULL: they are there */
-	uint64_t heard_ns;                   /* when the last of them came */
+	void *bytes;                         /* NULL: not yet uploaded */
+	struct gpd_image_uploader *uploader; /* of the bytes; NULL: none, or complete */
+	uint64_t heard_ns;                   /* time of the last progress */
 	unsigned int refs;
 	struct owner *owners;         /* utlist */
-	struct gpd_blob *prev, *next; /* of those without a reference */
-	/* With the bytes. */
+	struct gpd_blob *prev, *next; /* list of blobs without a reference */
+	/* Valid once the bytes are there. */
 	struct gp_image *image;
 	int image_error;
-	char *wrong; /* with an error: what it is; NULL: no memory for it */
+	char *wrong; /* text of a -EBADMSG image_error; may be NULL */
 	struct gpd_image_uses uses;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t came; /* or will not */
+	pthread_cond_t came; /* an upload has completed or been abandoned */
 	pthread_cond_t written;
 	struct gpd_blob *blobs;
-	struct gpd_blob *unused; /* utlist of those without a reference, the oldest first */
-	uint64_t idle;           /* their bytes */
+	struct gpd_blob *unused; /* utlist of blobs without a reference, oldest first */
+	uint64_t idle;           /* sum of their bytes */
 	unsigned int idle_count;
 	struct gpd_image_cache_limits limits;
 	bool disk;              /* set before there are threads */
-	struct output *outputs; /* utlist of those that are being written */
+	struct output *outputs; /* utlist of files being written */
 } cache = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.limits = { MEMORY_DEFAULT, DISK_DEFAULT },
@@ -127,7 +127,7 @@ blob_find(const uint8_t *sha256) GP_LOCKED(cache.lock)
 	return blob;
 }
 
-/* Without bytes; NULL: no memory. */
+/* Creates a blob without bytes. NULL: out of memory. */
 static struct gpd_blob *
 blob_create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 {
@@ -160,7 +160,7 @@ is_owner(const struct gpd_blob *blob, const struct gpd_image_uploader *bringer)
 	return false;
 }
 
-/* Without memory for it the tenant sends the image again. */
+/* On failure to allocate, the tenant has to send the image again. */
 static void
 add_owner(struct gpd_blob *blob, const struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
 {
@@ -173,7 +173,7 @@ add_owner(struct gpd_blob *blob, const struct gpd_image_uploader *bringer) GP_LO
 	LL_PREPEND(blob->owners, owner);
 }
 
-/* Nobody brings it any more, or `bringer` does. */
+/* Makes the uploader the blob's only one; NULL: none. */
 static void
 blob_set_uploader(struct gpd_blob *blob, struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
 {
@@ -214,7 +214,7 @@ gpd_image_cache_upload_progress(struct gpd_image_uploader *bringer)
 	pthread_mutex_unlock(&cache.lock);
 }
 
-/* The driver follows what is in there without a look. */
+/* Checks the code, because the driver follows offsets in it without any check. */
 static int
 open_image(const void *bytes, size_t size, struct gp_unpack_limiter *gate,
 	   struct gp_image **image_p, struct gpd_image_uses *uses_p)
@@ -233,15 +233,15 @@ open_image(const void *bytes, size_t size, struct gp_unpack_limiter *gate,
 	return r;
 }
 
-/* Whether the error is the image's: the same for every session. */
+/* Whether the error is a property of the image, hence the same for every session. */
 static bool
 error_is_permanent(int error)
 {
 	return error != -ENOMEM && error != -EDQUOT && error != -ECANCELED;
 }
 
-/* Takes bytes over, or destroys them if the blob has them already.  *new_p: the tenant did not own
- * the blob before. */
+/* Stores the bytes in the blob, or frees them if the blob has its bytes already. *new_p: the tenant
+ * did not own the blob before. */
 static struct gpd_blob *
 blob_insert(const struct gpd_image_uploader *bringer, const uint8_t *sha256, void *bytes,
 	    size_t size, bool *new_p)
@@ -287,7 +287,7 @@ blob_insert(const struct gpd_image_uploader *bringer, const uint8_t *sha256, voi
 	return blob;
 }
 
-/* A reference, unless it is of another size, although no two images have one hash. */
+/* Returns a reference, or NULL if the size differs, although no two images have the same hash. */
 static struct gpd_blob *
 blob_acquire(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 {
@@ -313,8 +313,8 @@ is_same_tenant(const struct gpd_image_uploader *a, const struct gpd_image_upload
 	return strcmp(get_tenant(a), get_tenant(b)) == 0;
 }
 
-/* Waits for the bytes that another bringer of the tenant brings, as long as they come.  NULL: there
- * is no such blob. */
+/* Waits for another uploader of the same tenant while it makes progress. Returns the blob, or NULL
+ * if there is none. */
 static struct gpd_blob *
 blob_wait(const uint8_t *sha256, struct gpd_image_uploader *bringer, const _Atomic bool *given_up)
 	GP_LOCKED(cache.lock)
@@ -349,7 +349,7 @@ gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_uploader
 		pthread_mutex_unlock(&cache.lock);
 		return blob;
 	}
-	/* From now on this is the one that others of its tenant wait for. */
+	/* Other sessions of the tenant now wait for this uploader. */
 	if (!blob)
 		blob = blob_create(name->sha256);
 	if (blob && !blob->bytes && (!blob->uploader || is_same_tenant(blob->uploader, bringer))) {
@@ -403,7 +403,8 @@ count_outputs(const char *tenant) GP_LOCKED(cache.lock)
 	return count;
 }
 
-/* A session's load does not wait for the disk, unless its tenant writes much. */
+/* Written by a thread, so that a session's load does not wait for the disk, unless its tenant
+ * writes much. */
 static void
 output_start(struct gpd_blob *blob, const char *tenant)
 {

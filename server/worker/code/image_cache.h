@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device code by its SHA-256, for the sessions of the worker and, on disk, for later workers.
+ * Cache of device code images, keyed by SHA-256: in memory for the sessions of this worker and on
+ * disk for later workers.
  *
- * A blob is one image's bytes, counted, never changed once they are there.  The blobs that were
- * used last stay in memory without a reference, up to a limit.  On disk each is a file for each
- * tenant (image_disk.h); a file whose bytes do not have the hash is thrown away.
+ * A blob is the bytes of one image. It is reference counted and its bytes never change. The most
+ * recently used blobs stay in memory without a reference, up to a limit. On disk, each image is one
+ * file per tenant (image_disk.h); a file whose bytes do not match the hash is deleted.
  *
- * A hash is no proof that a client has the image.  So a session gets a blob only if a session of
- * its tenant has sent the bytes; for other tenants the image is missing.
+ * Knowing a hash does not prove that a client has the image. A session therefore gets a blob only
+ * if a session of the same tenant has sent its bytes; for other tenants the image is missing.
  *
- * Programs that start together load the same code, and it travels once for each tenant: a blob
- * exists from the moment on at which somebody is about to bring its bytes, from the disk or from a
- * client.  Other sessions of the tenant wait for them, as long as they come.  Any thread.
+ * Programs that start together load the same code, and each tenant sends it only once: a blob
+ * exists as soon as an uploader is about to bring its bytes, from the disk or from a client. Other
+ * sessions of the tenant wait for them while they keep arriving.
+ *
+ * Ownership: each reference is released with gpd_blob_unref(). The cache owns the bytes and the
+ * view of the image.
+ * Threads: any; the cache has one lock. Start and stop: main thread.
  */
 #ifndef GPD_IMAGE_CACHE_H
 #define GPD_IMAGE_CACHE_H
@@ -29,60 +34,70 @@ struct gpd_blob;
 
 /* Limits in bytes. */
 struct gpd_image_cache_limits {
-	uint64_t memory; /* of blobs without a reference */
+	uint64_t memory; /* of the blobs without a reference */
 	uint64_t disk;
 };
 
-/* Somebody who brings one image at a time: a session has one.  All zeros at first. */
+/* An uploader: brings the bytes of one image at a time. Each session has one. Initialized to zeros.
+ * Fields belong to the uploader's own thread unless noted. */
 struct gpd_image_uploader {
-	const char *tenant; /* its name, or NULL; outlives the calls here; its own thread */
-	/* What compressed code passes while it is read, or NULL; its own thread. */
+	const char *tenant; /* its name, or NULL; must outlive the calls below */
+	/* Limits the extraction of compressed code during the check; or NULL. */
 	struct gp_unpack_limiter *limiter;
-	struct gpd_blob *blob; /* whose bytes are to come; NULL: none; the cache's lock */
-	uint64_t waited_ns;    /* for others, in all; its own thread */
+	struct gpd_blob *blob; /* blob whose bytes are awaited, or NULL; cache's lock */
+	uint64_t waited_ns;    /* total wait for other uploaders */
 };
 
-/* Of what has not come for so long nobody expects that it does, and nobody waits longer than this
- * in all: who says again and again that bytes will come holds nobody up for ever. */
+/* An upload without progress for stall_ns is taken for stalled. A session waits for other uploaders
+ * at most wait_ns in total, so that an uploader that keeps announcing bytes cannot delay it
+ * forever. Nanoseconds. */
 extern uint64_t gpd_image_cache_stall_ns, gpd_image_cache_wait_ns;
 
-/* dir NULL: where the environment says (GPUPOOL_CACHE_DIR, XDG_CACHE_HOME, HOME), "": nowhere. */
+/* Sets the limits (NULL: the defaults) and opens the folder of the disk cache. dir NULL: chosen by
+ * the environment (GPUPOOL_CACHE_DIR, XDG_CACHE_HOME, HOME); "": no disk cache. */
 void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits *limits);
 
-/* Waits for what is being written and drops what nobody has. */
+/* Waits for writes in progress and frees all blobs without a reference. */
 void gpd_image_cache_stop(void);
 
-/* A reference, if it is here or another bringer brings it.  NULL: the caller is to bring it, until
- * gpd_image_cache_add() or gpd_image_cache_abandon_upload(); or *given_up has become true. */
+/* Returns a reference to the blob, after waiting for another uploader of the tenant if there is
+ * one. Returns NULL if the caller has to upload the bytes; other sessions of its tenant may then
+ * wait until it calls gpd_image_cache_add() or gpd_image_cache_abandon_upload(). *given_up becoming
+ * true ends the wait. */
 struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
 				     struct gpd_image_uploader *bringer,
 				     const _Atomic bool *given_up);
 
-/* The same, if its bytes are in memory; only for a tenant that has loaded it before. */
+/* Returns a reference if the bytes are in memory, else NULL; never waits. It does not check the
+ * tenant: only for an image that the caller's tenant has loaded before. */
 struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name);
 
-/* Some of the bytes have come. */
+/* Reports that some of the awaited bytes have arrived. */
 void gpd_image_cache_upload_progress(struct gpd_image_uploader *bringer);
-/* They do not come from this bringer, if any were to. */
+/* Ends this uploader's upload, if there is one, without bytes; waiters are woken. */
 void gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer);
 
-/* Takes bytes over that the bringer's client has sent, whose hash this is (from
- * gpd_image_bytes_alloc()); NULL: no memory, or the gate refused it. */
+/* Adds the bytes that the uploader's client has sent, with their hash, and returns a reference to
+ * their blob. Takes ownership of bytes, which are from gpd_image_bytes_alloc(), also on failure.
+ * Returns NULL if out of memory or if the uploader's limiter refused the extraction. */
 struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *bringer,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
 
+/* Adds a reference; the caller must have one already. */
 void gpd_blob_ref(struct gpd_blob *blob);
 /* Accepts NULL. */
 void gpd_blob_unref(struct gpd_blob *blob);
 
-/* 0, or why the bytes are no image (image/fatbin.h). The view lives as long as the blob. */
+/* Returns 0 and the parsed image, which lives as long as the blob, or the reason why the bytes are
+ * not a valid image (errors of image/fatbin.h). */
 int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);
-/* The same as the end of a sentence, as long as the blob lives. */
+/* The text of that error, as the end of a sentence; lives as long as the blob. */
 const char *gpd_blob_get_error_text(const struct gpd_blob *blob);
+/* The hash and the size; lives as long as the blob. */
 const struct gpd_image_name *gpd_blob_name(const struct gpd_blob *blob);
 
-/* What its kernels call. */
+/* Returns what the image's code uses, as found by gpd_image_scan(). */
 struct gpd_image_uses gpd_blob_uses(struct gpd_blob *blob);
 
 #endif /* GPD_IMAGE_CACHE_H */

@@ -17,18 +17,19 @@
 #include <unistd.h>
 
 #define NAME_SIZE (2 * GPD_SHA256_SIZE + 1)
-/* A file that a worker left half-written when it ended; older ones are deleted. */
+/* Prefix of a file that is being written. A worker that ended may have left one; it is deleted
+ * after this time. */
 #define UNFINISHED ".new-"
 #define UNFINISHED_SECONDS 3600
 #define RESERVE_MAX ((uint64_t)1 << 30)
-/* A scan of the folder is due after writes of this part of the limit, or of its files: other
- * workers write, too. A scan that deletes files deletes this part of the limit more, so that the
- * next one is not due at once. */
+/* The folder is scanned again after this fraction of the byte limit, or of its files, has been
+ * written, because other workers write too. A scan that deletes files deletes another LIMIT_PART of
+ * the limit, so that the next scan is not due at once. */
 #define LIMIT_PART 16
 #define FILES_PART 4
 #define FILES_PART_MIN 16
 
-/* A file takes at least a block and an inode, however small it is. */
+/* However small it is, a file takes at least a block and an inode. */
 unsigned int gpd_image_disk_files_max = 65536;
 
 /* One file of the folder. */
@@ -41,7 +42,7 @@ struct entry {
 static struct {
 	int dir;
 	uint64_t limit;
-	/* What may be written before the next scan. */
+	/* Bytes and files that may be written before the next scan is due. */
 	_Atomic int64_t bytes_left, files_left;
 	_Atomic bool scanning;
 } disk = { .dir = -1 };
@@ -54,8 +55,8 @@ gpd_image_bytes_alloc(size_t size)
 	if (size > SIZE_MAX - GP_IMAGE_ALIGN ||
 	    posix_memalign(&bytes, GP_IMAGE_ALIGN, size + GP_IMAGE_ALIGN))
 		return NULL;
-	/* The driver may look for the end of text that has none, as fatbinary of CUDA 8 wrote it.
-	 */
+	/* The driver may search for the end of text that has none, as written by fatbinary of CUDA
+	 * 8. */
 	memset((char *)bytes + size, 0, GP_IMAGE_ALIGN);
 	return bytes;
 }
@@ -90,7 +91,7 @@ folder_choose(const char *dir, char *path, size_t size)
 		length = snprintf(path, size, "%s/.cache/gpupool", base);
 	else
 		return -ENOENT;
-	/* "" asks for none. */
+	/* An empty path means no folder. */
 	return length > 0 && (size_t)length < size ? 0 : -ENOENT;
 }
 
@@ -165,7 +166,7 @@ gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant)
 	fd = openat(disk.dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
-	/* Of another size it stays: the client's idea of that may be what is wrong. */
+	/* A file of another size stays: the client's size may be the wrong one. */
 	if (fstat(fd, &status) == 0 && (uint64_t)status.st_size == name->size)
 		bytes = gpd_image_bytes_alloc(name->size);
 	if (bytes && (move_all(fd, bytes, name->size, true) || !has_hash(bytes, name))) {
@@ -203,7 +204,7 @@ add_entry(struct entry **entries, size_t *count, const char *name, const struct 
 {
 	struct entry *entry = *entries;
 
-	/* The array doubles. */
+	/* The array doubles when count is a power of two. */
 	if ((*count & (*count - 1)) == 0)
 		entry = realloc(entry, (*count ? 2 * *count : 1) * sizeof(*entry));
 	if (!entry)
@@ -216,7 +217,7 @@ add_entry(struct entry **entries, size_t *count, const char *name, const struct 
 	return true;
 }
 
-/* All images, for the caller to free.  Deletes what was not finished. */
+/* Returns all images, for the caller to free. Deletes old unfinished files. */
 static struct entry *
 read_folder(size_t *count)
 {
@@ -248,7 +249,7 @@ compare_age(const void *a, const void *b)
 	return left->used_ns < right->used_ns ? -1 : left->used_ns > right->used_ns;
 }
 
-/* Whoever reads it sees all of it or nothing. */
+/* Renames the complete file into place, so that readers see all of it or none. */
 static void
 put_file(const char *file, const void *bytes, size_t size)
 {
@@ -274,7 +275,7 @@ gpd_image_disk_reserve(uint64_t file_system_bytes)
 	return tenth < RESERVE_MAX ? tenth : RESERVE_MAX;
 }
 
-/* Whether the file system keeps its reserve when size bytes are written. */
+/* Whether the reserve of the file system stays free if size more bytes are written. */
 static bool
 has_room(uint64_t size)
 {
@@ -288,8 +289,8 @@ has_room(uint64_t size)
 	return available >= reserve && available - reserve >= size;
 }
 
-/* Deletes the images that were used longest ago until the folder is within its limits and size more
- * bytes have room. */
+/* Deletes the least recently used images until the folder is within its limits and size more bytes
+ * fit. */
 static void
 make_room(uint64_t size)
 {

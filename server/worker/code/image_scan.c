@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* What device code calls for printf and for malloc, in PTX as in the symbols of an ELF. */
+/* Symbols that device code calls for printf and malloc, the same in PTX and ELF. */
 #define PRINT_SYMBOL "vprintf"
 #define MALLOC_SYMBOL "malloc"
-/* Of compressed code, after extraction. */
+/* Total of compressed code per image, after extraction. */
 #define EXTRACT_MAX ((size_t)64 << 20)
 
 static void
@@ -20,10 +20,10 @@ code_scan(struct gpd_image_uses *uses, const void *bytes, size_t size)
 	const char *text = bytes;
 
 	uses->print = uses->print || memmem(bytes, size, PRINT_SYMBOL, strlen(PRINT_SYMBOL));
-	/* As a whole name: programs have functions of their own with names like it. */
+	/* Matches the whole name only: programs have functions with similar names. */
 	uses->malloc = uses->malloc || gpd_text_find_word(text, text, text + size, MALLOC_SYMBOL);
 	uses->state = uses->state || variables.state;
-	/* Of a fatbin's entries the driver loads one. */
+	/* The driver loads only one of a fatbin's entries, so the largest counts. */
 	if (variables.size > uses->variables)
 		uses->variables = variables.size;
 }

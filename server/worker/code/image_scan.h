@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be read off an image without loading it.  One thread at a time per image. */
+/*
+ * Static scan of an image: which runtime features its code uses and how much variable memory it
+ * needs, without loading it.
+ *
+ * Ownership: the caller owns the image and the result.
+ * Threads: one thread at a time per image.
+ * Errors: only those of the limiter; code that cannot be read is reported as having state.
+ */
 #ifndef GPD_IMAGE_SCAN_H
 #define GPD_IMAGE_SCAN_H
 
@@ -12,14 +19,14 @@ struct gp_unpack_limiter;
 struct gpd_image_uses {
 	bool print;         /* printf */
 	bool malloc;        /* malloc, or new */
-	bool state;         /* variables, or it may have: what sessions do must not meet in it */
-	uint64_t variables; /* bytes of device memory that its variables take */
+	bool state;         /* may have state; see image_state.h */
+	uint64_t variables; /* bytes of device memory that its variables need */
 };
 
-/* What its code calls and has.  Of what is so large that looking would take too long: it calls
- * nothing, for those are libraries of kernels, and has state. */
-/* Compressed code passes the gate (NULL: there is none).  Returns 0; -EDQUOT or -ECANCELED of
- * the gate. */
+/* Scans the image. Code too large to extract within the budget is reported as calling nothing,
+ * since such images are kernel libraries, and as having state. */
+/* Compressed code is extracted through the limiter (NULL: no limit). Returns 0, or the limiter's
+ * -EDQUOT or -ECANCELED. */
 int gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *gate,
 		   struct gpd_image_uses *uses_p) __attribute__((warn_unused_result));
 

@@ -13,8 +13,7 @@
 #define SECTION ".nv.global"
 #define STATE_SPACE ".global"
 #define NAME_SIZE 512
-/* Sections and symbols that are looked at in one ELF: one that has more is not there for a linker.
- */
+/* Limit on the sections and symbols scanned in one ELF; more than that is not a linker's output. */
 #define SCANNED_MAX ((uint64_t)1 << 26)
 
 static uint64_t
@@ -23,11 +22,11 @@ size_add(uint64_t a, uint64_t b)
 	return b < GPD_VARIABLES_UNKNOWN - a ? a + b : GPD_VARIABLES_UNKNOWN;
 }
 
-/* ELF: variables are the sections .nv.global and .nv.global.init. */
+/* ELF: the sections .nv.global and .nv.global.init contain the variables. */
 
 struct elf {
 	struct gp_elf file;
-	uint64_t scanned; /* at so many sections and symbols */
+	uint64_t scanned; /* sections and symbols scanned so far */
 };
 
 static bool
@@ -36,8 +35,9 @@ begins_with(const char *name, const char *start)
 	return strncmp(name, start, strlen(start)) == 0;
 }
 
-/* The compiler's own tables and texts, which nobody writes: of sin(), of printf() and assert(). And
- * the objects without members that NVIDIA's headers define, which have nothing to write. */
+/* Tables and strings that the compiler generates and that are never written: those of sin(),
+ * printf() and assert(). Also the objects without members that NVIDIA's headers define, which have
+ * nothing to write. */
 static bool
 is_constant(const char *name, uint64_t size)
 {
@@ -56,7 +56,7 @@ is_inside(const struct gp_elf *elf, const Elf64_Shdr *section)
 typedef bool symbol_check(const struct gp_elf *elf, const Elf64_Shdr *texts,
 			  const Elf64_Sym *symbol, void *arg);
 
-/* Whether it is so of all symbols, which are where they should be. */
+/* Returns whether the predicate is true of all symbols and all symbol tables are well-formed. */
 static bool
 elf_check_symbols(struct elf *elf, symbol_check *is_so, void *arg)
 {
@@ -88,7 +88,7 @@ elf_check_symbols(struct elf *elf, symbol_check *is_so, void *arg)
 	return true;
 }
 
-/* To textures, surfaces or samplers: their symbols have types of their own. */
+/* References to textures, surfaces and samplers are symbols of OS-specific types. */
 static bool
 is_no_reference(const struct gp_elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
 		void *arg)
@@ -119,7 +119,7 @@ is_constant_or_elsewhere(const struct gp_elf *elf, const Elf64_Shdr *texts, cons
 	return true;
 }
 
-/* Whether all of the section are constants. */
+/* Whether constants cover the whole section. */
 static bool
 are_constants(struct elf *elf, uint64_t index, const Elf64_Shdr *section)
 {
@@ -132,7 +132,7 @@ are_constants(struct elf *elf, uint64_t index, const Elf64_Shdr *section)
 	       cover.bytes >= section->sh_size;
 }
 
-/* Of each block, and of each launch: parameters, literals, addresses. */
+/* Sections that exist per block or per launch: parameters, literals, addresses. */
 static bool
 section_is_transient(const char *name)
 {
@@ -155,7 +155,7 @@ section_keeps_state(struct elf *elf, uint64_t index, const Elf64_Shdr *section)
 	       !(begins_with(name, SECTION) && are_constants(elf, index, section));
 }
 
-/* One without a name may have some. */
+/* A section whose name cannot be read counts as one. */
 static bool
 has_variables(const struct gp_elf *elf, const Elf64_Shdr *section)
 {
@@ -191,7 +191,7 @@ elf_scan(const uint8_t *bytes, size_t size)
 	return variables;
 }
 
-/* PTX: the readers of image/ find what is declared outside of bodies. */
+/* PTX: the readers of image/ find the declarations outside of function bodies. */
 
 static bool
 is_in_word(char c)
@@ -199,7 +199,7 @@ is_in_word(char c)
 	return isalnum((unsigned char)c) || (c && strchr("_$%.", c));
 }
 
-/* Whether the word before `at` is this one. */
+/* Whether this word comes right before `at`. */
 static bool
 word_follows(const char *begin, const char *at, const char *word)
 {
@@ -224,7 +224,7 @@ gpd_text_find_word(const char *begin, const char *at, const char *end, const cha
 	return NULL;
 }
 
-/* In constant memory, or references: all that has them keeps state. */
+/* Constant variables or references; code with any of them has state. */
 static bool
 has_others(const char *begin, const char *end)
 {
@@ -240,14 +240,14 @@ has_others(const char *begin, const char *end)
 	return false;
 }
 
-/* A text whose variables are told one after another. */
+/* A PTX text; the reader reports its variables in the order of the text. */
 struct ptx {
 	const char *begin, *end;
-	const char *at; /* behind the name of the last one */
+	const char *at; /* after the name of the last variable */
 	struct gpd_variables variables;
 };
 
-/* The word with which the next declaration before `end` begins; NULL: there is none. */
+/* Returns the .global word of the next declaration before `end`, or NULL. */
 static const char *
 next_declaration(struct ptx *ptx, const char *end)
 {
@@ -263,7 +263,8 @@ next_declaration(struct ptx *ptx, const char *end)
 	return NULL;
 }
 
-/* It is in constant memory, which does not count, or a reference.  Not what comments say. */
+/* The variable is in constant memory, which is not counted, or is a reference. Only its type is
+ * searched, not the comments around it. */
 static bool
 declaration_uses_no_memory(const char *space, const char *name)
 {
@@ -285,7 +286,7 @@ add_variable(void *data, const struct gp_variable_size *variable)
 	uint64_t size = variable->readable ? variable->size : GPD_VARIABLES_UNKNOWN;
 	char name[NAME_SIZE];
 
-	/* Another one is declared before it, where no reader looks. */
+	/* The text declares another variable before this one, at a place that the reader skips. */
 	if (variable->space > ptx->at && next_declaration(ptx, variable->space))
 		set_unknown(&ptx->variables);
 	ptx->at = variable->name + variable->name_size;
@@ -318,7 +319,7 @@ ptx_scan(const char *begin, size_t size)
 	return ptx.variables;
 }
 
-/* Binary code that is no ELF has no version. */
+/* Binary code that is not an ELF does not contain this directive. */
 static bool
 is_ptx(const void *bytes, size_t size)
 {

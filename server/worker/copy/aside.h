@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations on memory that a stream's device does not reach: a stream of the driver's on the other
- * device carries them out, behind all that the first one was given.  It belongs to the first one,
- * which makes it on first need.  Executor only.
+ * Peer stream: runs operations on memory of another device that the stream's own device cannot
+ * access (no peer access). It is a driver stream on that other device, ordered after all work that
+ * the first stream was given. The gpd_stream owns it and creates it on first use.
+ *
+ * Threads: executor only.
+ * Errors: CUresult of the driver.
  */
 #ifndef GPD_ASIDE_H
 #define GPD_ASIDE_H
@@ -11,9 +14,10 @@
 
 struct gpd_stream;
 
-/* The stream to use; its device is current, if this succeeds. */
+/* Returns the peer stream on the device, ordered after the stream's work so far. On success that
+ * device is current; on failure the stream's own device is. */
 CUresult gpd_peer_stream_begin(struct gpd_stream *stream, int device, CUstream *peer_stream_p);
-/* Puts the stream behind what was given aside; its own device is current again. */
+/* Makes the stream wait for the work given to the peer stream. Its own device is current again. */
 CUresult gpd_peer_stream_end(struct gpd_stream *stream);
 
 #endif /* GPD_ASIDE_H */

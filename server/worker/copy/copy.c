@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies to and on the device, and fills.  What comes from the client goes through staging in
- * parts, so that network, staging and the device's copy engines work at the same time.
+ * Copies to and on the device, and fills. Bytes from the client go through staging in parts, so
+ * that the network, the staging copy and the device's copy engines work at the same time.
  */
 #include "server/worker/copy/copy.h"
 
@@ -18,7 +18,7 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 
-/* The connection's end shows again at the next record. */
+/* A failed receive needs no report here: the next record fails in the same way. */
 static CUresult
 receive_part(struct gpd_session *session, const struct gpd_part *part, struct gpd_stream *stream,
 	     uint32_t flags, uint64_t offset)
@@ -106,7 +106,7 @@ gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 				  session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
 }
 
-/* What the record has is taken as a tail that is here already. */
+/* The record's own bytes are treated as bulk that has already arrived. */
 CUresult
 gpd_gpCopyInShort(struct gpd_session *session, const struct gp_args_gpCopyInShort *args)
 {
@@ -130,7 +130,7 @@ CUresult
 gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
 		    CUDA_MEMCPY3D *params)
 {
-	/* A box of one row per slice is a rectangle. */
+	/* A box with one row per slice is a rectangle. */
 	bool flat = args->height == 1;
 	uint64_t width = args->width, height = flat ? args->depth : args->height;
 	uint64_t depth = flat ? 1 : args->depth;
@@ -143,7 +143,7 @@ gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevi
 	    gpd_side_check(session, &dst, args->dst_slice, width, height, depth) != CUDA_SUCCESS ||
 	    gpd_side_check(session, &src, args->src_slice, width, height, depth) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* And a rectangle without gaps a row. */
+	/* A rectangle without gaps is a single row. */
 	if (depth == 1 && (height == 1 || (dst.pitch == width && src.pitch == width))) {
 		width *= height;
 		height = 1;
@@ -153,14 +153,14 @@ gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevi
 	return CUDA_SUCCESS;
 }
 
-/* The context of one side's device; arrays are the driver's own to find. */
+/* Context of the device of one side. Arrays need none: the driver finds their device. */
 static CUcontext
 side_get_context(int remote_device, const struct gpd_stream *stream)
 {
 	return gpd_device_get(remote_device < 0 ? stream->device : remote_device)->primary;
 }
 
-/* The same as CUDA_MEMCPY3D, with the contexts. */
+/* The same copy as CUDA_MEMCPY3D_PEER, with the contexts. */
 static CUDA_MEMCPY3D_PEER
 with_contexts(const CUDA_MEMCPY3D *copy, CUcontext dst, CUcontext src)
 {
@@ -198,7 +198,6 @@ side_get_remote_device(struct gpd_session *session, const struct gpd_stream *str
 		       : -1;
 }
 
-/* What a copy goes to. */
 struct target {
 	struct gpd_session *session;
 	const struct gpd_stream *stream;

@@ -15,12 +15,13 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* How often the executor looks whether the session is lost, while no chunk comes. */
+/* How often the executor checks whether the session is lost while no chunk arrives. */
 #define POLL_MS 100
-/* A lane has ended, lane 0 perhaps, and what is to come does not come on another one either. */
+/* Once a lane has ended, or lane 0, missing chunks are not expected on other lanes after this
+ * time. */
 #define ENDED_MS 200
 
-/* How many copies lie between the executor's and this one; -1: it is over. */
+/* Number of copies between the executor's current one and this one; -1: the copy is over. */
 static int64_t
 copy_distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 {
@@ -29,7 +30,8 @@ copy_distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->loc
 	return ahead < 0 || (ahead == 0 && !lanes->expecting) ? -1 : ahead;
 }
 
-/* The chunk is of the executor's copy, and takes its place.  NULL, or what is wrong with it. */
+/* Marks a chunk of the executor's copy as received. Returns NULL or the reason why it is
+ * invalid. */
 static const char *
 chunk_enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
 {
@@ -56,7 +58,8 @@ chunk_log_violation(struct gpd_session *session, unsigned int lane, const struct
 			      (unsigned long long)chunk->offset, (unsigned long long)chunk->size);
 }
 
-/* For a lane's thread, which the executor does not look at. */
+/* For a lane's thread: the executor does not see its return value, so the session is stopped
+ * here. */
 static int
 chunk_violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 {
@@ -65,16 +68,16 @@ chunk_violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char 
 	return -EPROTO;
 }
 
-/* What comes ahead goes through staging, so where copies go straight to the device lanes wait
- * for the record instead, which is soon there. */
+/* Chunks received ahead go through staging. While copies are written directly by GPUDirect, lanes
+ * therefore wait for the record instead, which arrives soon. */
 static unsigned int
 ahead_max(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
 	return lanes->gpudirect ? 0 : GPD_LANES_AHEAD;
 }
 
-/* Waits until the chunk may be received: it is of the executor's copy, or there is room ahead.
- * place_p: where it goes in device memory, or NULL. */
+/* Waits until the chunk may be received: it belongs to the executor's copy, or there is room ahead.
+ * place_p: its destination in device memory, or NULL. */
 static int
 chunk_admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void **place_p)
 {
@@ -100,7 +103,7 @@ chunk_admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, 
 	return over ? -ESHUTDOWN : 0;
 }
 
-/* Whether the executor does not wait for chunks of the copy yet. */
+/* Whether the executor has not yet reached the copy. */
 static bool
 is_ahead(struct gpd_lanes *lanes, uint32_t copy)
 {
@@ -135,7 +138,7 @@ staging_acquire(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
 	return -ESHUTDOWN;
 }
 
-/* The bytes are there, for the executor. */
+/* Hands the received bytes to the executor. */
 static int
 chunk_deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk,
 	      struct gpd_piece *piece)
@@ -161,7 +164,7 @@ chunk_deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk,
 	return 0;
 }
 
-/* What goes straight to the device comes in one piece. */
+/* Bytes that go directly to the device are received in one call. */
 static int
 receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool gpudirect)
 {
@@ -180,7 +183,7 @@ receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool gpudirec
 	return r;
 }
 
-/* In room of a slot's size, which has some more behind it. */
+/* Receives into a slot, whose GP_PACK_SLACK extra bytes allow unpacking in place. */
 static int
 receive_packed(struct gpd_lane *lane, const struct gp_chunk *chunk, void *memory)
 {
@@ -200,7 +203,8 @@ may_be_packed(const struct gpd_lane *lane)
 	return lane->session->features & GP_FEATURE_LZ4 && !gp_conn_get_device(lane->conn);
 }
 
-/* 0, GP_E_EOF between two chunks, or a negative errno; what the session must be told was. */
+/* 0, GP_E_EOF between two chunks, or a negative errno. Failures have been reported to the
+ * session. */
 static int
 receive_chunk(struct gpd_lane *lane)
 {
@@ -249,7 +253,7 @@ gpd_lane_receive(void *arg)
 	do
 		r = receive_chunk(lane);
 	while (r == 0);
-	/* The client may be leaving: it is missed only if something is to come. */
+	/* The client may be leaving: the end of the lane matters only if a chunk is missing. */
 	pthread_mutex_lock(&lanes->lock);
 	if (!lanes->ended)
 		lanes->ended = lane->number;
@@ -259,7 +263,7 @@ gpd_lane_receive(void *arg)
 	return NULL;
 }
 
-/* The first chunk that the executor's copy has, or that came too late for its own.  NULL: none. */
+/* The first chunk that belongs to the executor's copy or to an earlier one. NULL: none. */
 static struct gpd_lane_arrived *
 find_arrived(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
@@ -308,9 +312,9 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	return 0;
 }
 
-/* Whether a lane has a chunk of the executor's copy on its way, perhaps since before the
- * executor came to it.  How long that may take the lane knows: it waits for its turn under the
- * tenant's limit, or for bytes of the client's. */
+/* Whether a lane is receiving a chunk of the executor's copy, perhaps since before the executor
+ * reached it. The lane itself limits that time: it waits for its turn under the tenant's bandwidth
+ * limit, or for bytes from the client. */
 static bool
 is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
@@ -321,8 +325,8 @@ is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 	return false;
 }
 
-/* Whether the chunks that are left will not come.  The executor reads nothing of lane 0 while it
- * waits; over RDMA that does not tell that the client has gone, but the data lanes end with it. */
+/* Whether the remaining chunks will not arrive. The executor does not read lane 0 while it waits.
+ * Over RDMA that hides the client's end, but the data lanes end with the client. */
 static bool
 is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 {
@@ -335,7 +339,7 @@ is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 	       gp_conn_peer_closed(session->conn);
 }
 
-/* ended: the lane that has, 0: none. */
+/* ended: number of a lane that has ended; 0: none. */
 static void
 copy_abandon(struct gpd_session *session, unsigned int ended)
 {
@@ -362,7 +366,7 @@ wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 
 	(void)gp_cond_wait_until(&lanes->chunk_arrived, &session->lanes->lock,
 				 gp_now_ns() + ms * 1000000);
-	/* Copies the other way have nothing to do with this one, or it would come behind them. */
+	/* Copies to the client are independent of this one, or it would have waited for them. */
 	if (session->copies_out && !find_arrived(session->lanes)) {
 		pthread_mutex_unlock(&session->lanes->lock);
 		(void)gpd_copy_continue(session);
@@ -370,7 +374,7 @@ wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 	}
 }
 
-/* Takes it off the list.  NULL, or what is wrong with a chunk that came ahead of its copy. */
+/* Removes it from the list. Returns NULL, or the reason why a chunk received ahead is invalid. */
 static const char *
 arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
 	GP_LOCKED(session->lanes->lock)
@@ -394,7 +398,7 @@ arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
 	return wrong;
 }
 
-/* The bytes belong to the taker, or, of a wrong one, to nobody. */
+/* The caller owns the bytes; those of an invalid chunk are released here. */
 static int
 arrived_to_arrival(struct gpd_session *session, struct gpd_lane_arrived *arrived, const char *wrong,
 		   struct gpd_arrival *arrival)

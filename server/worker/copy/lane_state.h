@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a session's data lanes, for lane.c, lane_in.c and straight_in.c only.
+ * Internal state of a session's data lanes, shared by lane.c, lane_in.c and straight_in.c only.
+ *
+ * Ownership: the session owns gpd_lanes; each lane's threads use it until they are joined.
+ * Threads: gpd_lanes.lock protects the members of gpd_lanes, except the atomic ones.
  */
 #ifndef GPD_LANE_STATE_H
 #define GPD_LANE_STATE_H
@@ -14,8 +17,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Chunks that are received before the executor has come to their copy: so many that no lane stands
- * still between two copies, so few that the session's staging is left to other things. */
+/* Maximum number of chunks received before the executor has reached their copy: enough that no lane
+ * stalls between two copies, and few enough to leave staging for other operations of the
+ * session. */
 #define GPD_LANES_AHEAD 16
 
 struct gpd_lane {
@@ -23,18 +27,19 @@ struct gpd_lane {
 	unsigned int number;
 	struct gp_conn *conn;
 	pthread_t receiver, sender;
-	struct gp_pack pack; /* the sender's */
+	struct gp_pack pack; /* compression state of the sender */
 };
 
 struct gpd_lane_arrived {
 	struct gpd_lane_arrived *prev, *next; /* utlist */
-	unsigned int lane;                    /* its number */
-	bool ahead;                           /* it came before the executor was at its copy */
+	unsigned int lane;                    /* lane number */
+	bool ahead;                           /* received before the executor reached its copy */
 	struct gp_chunk chunk;
 	struct gpd_piece piece;
 };
 
-/* A chunk that a lane has on its way; one that came ahead: when there is staging for it. */
+/* A chunk that a lane is receiving. For one received ahead of its copy, set once it has staging
+ * memory. */
 struct gpd_lane_coming {
 	bool any;
 	uint32_t copy;
@@ -44,43 +49,44 @@ struct gpd_lane_outgoing {
 	struct gpd_lane_outgoing *prev, *next; /* utlist */
 	struct gp_chunk chunk;
 	struct gpd_piece piece;
-	gpd_lanes_sent *sent; /* NULL: the piece is staging */
+	gpd_lanes_sent *sent; /* NULL: the piece is staging memory */
 	void *arg;
 };
 
 struct gpd_lanes {
 	pthread_mutex_t lock;
-	pthread_cond_t copy_started;  /* of receivers: another copy has begun */
-	pthread_cond_t chunk_arrived; /* of the executor */
-	pthread_cond_t out;           /* of senders */
+	pthread_cond_t copy_started;  /* receivers wait: another copy has started */
+	pthread_cond_t chunk_arrived; /* the executor waits */
+	pthread_cond_t out;           /* senders wait */
 	struct gpd_waker waker;
 	unsigned int count;
 	struct gpd_lane *lanes[GP_LANES_MAX];
-	unsigned int ended; /* a lane that has; 0: none */
-	atomic_bool mixed;  /* they are of several devices */
+	unsigned int ended; /* number of a lane that has ended; 0: none */
+	atomic_bool mixed;  /* the lanes use several RDMA devices */
 	unsigned int stall_ms;
 
-	/* The copy that the executor is at; before the first one, 0. */
+	/* The executor's current copy; 0 before the first one. */
 	uint32_t copy;
-	uint64_t size, left; /* bytes; left: not yet taken */
-	uint64_t step;       /* from one chunk's beginning to the next */
-	uint64_t gpudirect;  /* where it goes in device memory; 0: through staging */
-	uint8_t *seen;       /* bit for each chunk that has come, or is on its way */
+	uint64_t size, left; /* bytes; left: not yet consumed */
+	uint64_t step;       /* from the start of a chunk to the start of the next */
+	uint64_t gpudirect;  /* destination in device memory; 0: staging */
+	uint8_t *seen;       /* bit for each chunk received or being received */
 	bool expecting;
-	int64_t heard_ms;                 /* when a chunk of it last began or came */
-	struct gpd_lane_arrived *arrived; /* of later copies, too */
-	unsigned int ahead;               /* those that are or were, and those on their way */
+	int64_t heard_ms;                 /* when one of its chunks last started or arrived */
+	struct gpd_lane_arrived *arrived; /* including chunks of later copies */
+	unsigned int ahead;               /* chunks received or being received ahead */
 
-	struct gpd_lane_coming coming[GP_LANES_MAX]; /* by the lanes' numbers */
+	struct gpd_lane_coming coming[GP_LANES_MAX]; /* by lane number */
 
 	struct gpd_lane_outgoing *outgoing;
-	_Atomic unsigned int unsent; /* those, and those that lanes have */
+	_Atomic unsigned int unsent; /* in the list or being sent */
 };
 
-/* lane_in.c: the main function of a lane's receiving thread. */
+/* Main function of a lane's receiving thread; lane_in.c. */
 void *gpd_lane_receive(void *lane);
+/* Releases chunks that the executor has not consumed; lane_in.c. */
 void gpd_lane_destroy_arrivals(struct gpd_session *session);
-/* lane.c: the lane has failed, which ends the session. */
+/* Ends the session because the lane has failed; lane.c. */
 void gpd_lane_fail(struct gpd_lane *lane);
 
 #endif /* GPD_LANE_STATE_H */

@@ -58,8 +58,8 @@ gpd_listed_drop(struct gpd_listed *listed, const struct gpd_slot *slot)
 	pthread_mutex_unlock(&listed->lock);
 }
 
-/* offset + size does not overflow; part->offset + part->size neither, as both are of bytes that
- * were received. */
+/* offset + size does not overflow; neither does part->offset + part->size, because both count bytes
+ * that were received. */
 static void
 part_replace(const struct gpd_listed_part *part, uint64_t offset, const uint8_t *bytes, size_t size)
 {

@@ -2,14 +2,15 @@
 /*
  * Listed copies: parts of copies to the device whose staged bytes may still be replaced.
  *
- * CUDA reads pinned memory when the stream reaches the copy.  The client sends the bytes early, so
- * that a copy costs no round trip; where a kernel before the copy may wait for a word of the
- * program's memory, the program may fill the source until it stores that word.  The client then
- * sends the filled source again (gpCopyReplace) before the word, and the staged bytes are
- * overwritten where they are.
+ * CUDA reads pinned memory when the stream reaches the copy. The client sends the bytes early, so
+ * that a copy costs no round trip. If a kernel before the copy may wait for a word of the program's
+ * memory, the program may fill the source until it stores that word. The client then sends the
+ * filled source again (gpCopyReplace) before the word, and the staged bytes are overwritten in
+ * place.
  *
- * Ownership: the session's staging has the list; a part leaves it before its slot goes back.
+ * Ownership: the session's staging owns the list; a part is removed before its slot is released.
  * Threads: the executor adds and replaces; the responder and the data lanes drop.
+ * Errors: only gpd_listed_add() can fail.
  */
 #ifndef GPD_LISTED_H
 #define GPD_LISTED_H
@@ -24,8 +25,8 @@ struct gpd_slot;
 struct gpd_listed_part {
 	struct gpd_listed_part *prev, *next;
 	const struct gpd_slot *slot;
-	uint32_t number; /* of the record; a number that is used again is of one that is done */
-	uint64_t offset; /* of the record's bytes, which are packed */
+	uint32_t number; /* of the record; a number is reused only after its copy is done */
+	uint64_t offset; /* in the packed bytes of the record */
 	uint8_t *memory;
 	size_t size;
 };
@@ -38,11 +39,12 @@ struct gpd_listed {
 void gpd_listed_init(struct gpd_listed *listed);
 void gpd_listed_fini(struct gpd_listed *listed);
 
-/* Adds a copy of *part; false: no memory. */
+/* Adds a copy of *part. false: out of memory. */
 bool gpd_listed_add(struct gpd_listed *listed, const struct gpd_listed_part *part);
 /* Removes the parts in this slot. */
 void gpd_listed_drop(struct gpd_listed *listed, const struct gpd_slot *slot);
-/* Overwrites these bytes of the record where they are listed, and passes over the others. */
+/* Overwrites these bytes of the record where they are listed; bytes that are no longer listed are
+ * skipped. */
 void gpd_listed_replace(struct gpd_listed *listed, uint32_t number, uint64_t offset,
 			const void *bytes, size_t size);
 

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* One side of a copy: memory, or an array. */
+/* One side of a copy: linear memory or an array. */
 struct side {
 	CUmemorytype type;
 	uint64_t address;
@@ -27,7 +27,7 @@ copy_get_src_side(const CUDA_MEMCPY3D *copy)
 			      copy->srcPitch * copy->srcHeight };
 }
 
-/* From the first byte of a box to behind its last one. */
+/* Bytes from the first byte of the box to the end of its last one. */
 static uint64_t
 side_get_extent(const struct side *side, const CUDA_MEMCPY3D *copy)
 {
@@ -35,7 +35,7 @@ side_get_extent(const struct side *side, const CUDA_MEMCPY3D *copy)
 	       copy->WidthInBytes;
 }
 
-/* How much of it there is before the driver's next piece. */
+/* Bytes of the side before the next registered piece begins. */
 static uint64_t
 side_get_room(const struct gpd_session *session, const struct side *side)
 {
@@ -43,8 +43,8 @@ side_get_room(const struct gpd_session *session, const struct side *side)
 						  : UINT64_MAX;
 }
 
-/* The copy without what comes first of it.  Memory has no offsets: the driver would check them
- * against heights that a copy of one slice need not have. */
+/* Returns the copy without its first part. Linear memory has no offsets: the driver would check
+ * them against heights that a copy of one slice need not have. */
 static CUDA_MEMCPY3D
 copy_skip(const CUDA_MEMCPY3D *copy, size_t x, size_t y, size_t z)
 {

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large copies past the staging: the lanes' RDMA device reads and writes device memory by itself
- * (peer_memory.h).  Whether a copy can go straight is asked once, when it begins; without such a
- * device the answer is no, and nothing else of this is used.
+ * Large copies by GPUDirect, without staging: the RDMA device of the lanes reads and writes device
+ * memory itself (peer_memory.h). Whether a copy can use GPUDirect is decided once, when it starts.
+ * Without such a device it never does, and the other functions are not called.
+ *
+ * Ownership: the executor's reference keeps a scheduled copy until gpd_gpudirect_out_is_done().
+ * Threads: executor only, unless noted.
+ * Errors: a failure to start falls back to staging; a send failure is reported in the reply of the
+ * copy.
  */
 #ifndef GPD_STRAIGHT_H
 #define GPD_STRAIGHT_H
@@ -18,39 +23,44 @@ struct gpd_session;
 struct gpd_stream;
 
 /*
- * From the device; executor.  Whether the copy is taken over: it goes straight, when its stream is
- * through with what came before, unless it is taken back until then.  A short end may have been
- * given to the stream either way.
+ * Executor: schedules a copy from the device to be sent by GPUDirect when its stream has completed
+ * the preceding work. Returns false if the copy must go through staging. A scheduled copy can be
+ * canceled until it starts. In both cases the last, short chunk may have been enqueued on the
+ * stream.
  */
 bool gpd_gpudirect_out_schedule(struct gpd_session *session, struct gpd_copy_out *out);
-/* The executor is to give the stream other work.  false: it is on its way, or done. */
+/* Cancels the scheduled copy, so that it goes through staging, because the executor has other work
+ * for the stream. Returns false if it is being sent or is done. */
 bool gpd_gpudirect_out_cancel(struct gpd_copy_out *out);
-/* Whether it is taken over, and neither taken back nor done. */
+/* Whether the copy is scheduled or being sent. */
 bool gpd_gpudirect_out_is_active(const struct gpd_copy_out *out);
-/* Sent and answered: the executor's again, to be left. */
+/* Whether the copy and its reply have been sent; the executor may then drop it. */
 bool gpd_gpudirect_out_is_done(const struct gpd_copy_out *out);
 
-/* To the device: how much of a copy may go past the stream. */
+/* State of a copy to the device by GPUDirect. */
 struct gpd_gpudirect_in {
-	int device;    /* whose memory it is; -1: none that lanes reach */
-	bool may;      /* the stream is through with what came before */
-	bool waits;    /* it is not; stream->before is behind that */
-	uint64_t went; /* bytes */
+	int device;    /* that has the memory; -1: no GPUDirect */
+	bool may;      /* the stream has completed the preceding work */
+	bool waits;    /* not yet; event stream->before is recorded after it */
+	uint64_t went; /* bytes written directly */
 };
 
-/* Executor.  The stream has been ordered behind all that the copy must wait for. */
+/* Executor. Decides how the copy starts. The stream must already be ordered after the work that the
+ * copy must follow. */
 struct gpd_gpudirect_in gpd_gpudirect_in_begin(struct gpd_session *session,
 					       struct gpd_stream *stream, uint64_t dst,
 					       uint64_t size);
-/* A chunk has been given to the stream: whether the others may go straight from now on. */
+/* To be called after a chunk was given to the stream: lets the following chunks use GPUDirect if
+ * the stream's preceding work is done by now. */
 void gpd_gpudirect_in_poll(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
 			   struct gpd_gpudirect_in *gpudirect);
-/* All chunks are there: the device's later work shall see them. */
+/* To be called after the last chunk: makes the written bytes visible to later work of the
+ * device. */
 CUresult gpd_gpudirect_in_finish(struct gpd_session *session,
 				 const struct gpd_gpudirect_in *gpudirect);
 
-/* A lane's thread, under the lanes' lock: where the chunk of the executor's copy goes; NULL:
- * through staging. */
+/* Thread of a lane, with the lanes' lock: the destination of a chunk of the executor's current copy
+ * in device memory; NULL: through staging. */
 void *gpd_gpudirect_in_get_address(const struct gpd_lane *lane, const struct gp_chunk *chunk);
 
 #endif /* GPD_STRAIGHT_H */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface objects of a session.  Each keeps the array that it is of: a kernel that uses
- * an object whose array the client has destroyed must not find another tenant's memory.  Executor
- * only.
+ * Texture and surface objects of a session. Each object holds a reference to its array, so that a
+ * kernel that uses the object after the client has destroyed the array cannot read memory of
+ * another tenant.
+ *
+ * Ownership: the session, through its handle table.
+ * Threads: executor only.
  */
 #ifndef GPD_TEXTURE_H
 #define GPD_TEXTURE_H
@@ -13,7 +16,7 @@
 
 struct gpd_session;
 
-/* What one is of, and how it is read: with the driver's own handles. */
+/* Resource and sampling of an object, with the driver's own handles. */
 struct gpd_texture_desc {
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC description; /* of a texture */
@@ -21,13 +24,13 @@ struct gpd_texture_desc {
 	int device;
 };
 
-/* Of a session; what a device has of them is shared by all. */
+/* Maximum per session, because all sessions share the number that a device can have. */
 #define GPD_TEXTURES_MAX 65536
 
-/* NULL: there is no such object. */
+/* Returns NULL if there is no such object. Valid until the object is destroyed. */
 const struct gpd_texture_desc *gpd_texture_desc(const struct gpd_session *session, uint32_t id);
 
-/* At the session's end, before its arrays go. */
+/* Destroys all objects at the session's end; to be called before its arrays are destroyed. */
 void gpd_textures_destroy(struct gpd_session *session);
 
 #endif /* GPD_TEXTURE_H */

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The driver makes these once and keeps them; the first kernel that prints or allocates fixes
- * their size for everybody, so they are made large enough for most programs at once. */
+/* The driver allocates these once; the first kernel that prints or allocates fixes their size for
+ * all sessions. They are therefore made large enough for most programs from the start. */
 #define PRINT_SIZE ((size_t)16 << 20)
 #define HEAP_SIZE ((size_t)128 << 20)
 
@@ -140,7 +140,7 @@ gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, ch
 	int count = 0;
 	CUresult result;
 
-	/* The daemon's driver is a real one, even if a client library is found first. */
+	/* Makes the daemon use the real driver even if dlopen() finds a client library first. */
 	(void)unsetenv("REMOTE_GPU");
 	(void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 	if (gpd_driver_open(path, software, error, size))

@@ -16,7 +16,7 @@
 
 struct gpd_driver gpd_driver;
 
-/* A driver from before CUDA 12.8 has the first alone, which does the same. */
+/* A driver older than CUDA 12.8 has only the first, which does the same. */
 #define ELAPSED "cuEventElapsedTime"
 #define ELAPSED_NEW ELAPSED "_v2"
 
@@ -28,7 +28,8 @@ symbol_find(void *library, const char *name)
 	return symbol || strcmp(name, ELAPSED_NEW) != 0 ? symbol : dlsym(library, ELAPSED);
 }
 
-/* The name of the first required function that the library lacks, or NULL. */
+/* Fills the table. Returns the name of the first required function that the library lacks, or
+ * NULL. */
 static const char *
 driver_fill(void *library)
 {
@@ -58,7 +59,7 @@ open_path(const char *path, char *error, size_t error_size)
 		const char *why = dlerror();
 		size_t length = strlen(path);
 
-		/* dlerror() begins with the path that the line has already. */
+		/* dlerror() begins with the path, which is already in the line. */
 		if (strncmp(why, path, length) == 0 && strncmp(why + length, ": ", 2) == 0)
 			why += length + 2;
 		snprintf(error, error_size, "%s: %s", path, why);
@@ -76,10 +77,11 @@ open_path(const char *path, char *error, size_t error_size)
 		return -1;
 	}
 	gpd_driver.software = gpd_driver.gpSoftStreamCancel != NULL;
-	/* For tests: kernels that cannot be stopped, as on a GPU. */
+	/* For tests: kernels cannot be canceled, as on a GPU. */
 	if (getenv("GPUPOOL_SOFT_NO_CANCEL"))
 		gpd_driver.gpSoftStreamCancel = NULL;
-	/* Nothing there waits until no kernel runs, but when it is to be like a GPU in that. */
+	/* The software device has no calls that wait until no kernel runs, unless a test makes it
+	 * do so. */
 	if (gpd_driver.software && !getenv("GPUPOOL_SOFT_LOADING_WAITS"))
 		gpd_driver.cuCtxRecordEvent = NULL;
 	snprintf(gpd_driver.path, sizeof(gpd_driver.path), "%s", path);
@@ -88,8 +90,8 @@ open_path(const char *path, char *error, size_t error_size)
 	return 0;
 }
 
-/* Where the software device is: beside the daemon, in a build tree or installed.  -EACCES: the user
- * may not enter the program's folder, which is in `path`, as one below root's home. */
+/* Finds the software device: next to the daemon, in a build tree or installed. -EACCES: the user
+ * may not enter the program's folder, such as one in root's home; the folder is in `path`. */
 static int
 find_software(char *path, size_t size)
 {
@@ -123,7 +125,7 @@ find_software(char *path, size_t size)
 	return -EACCES;
 }
 
-/* The daemon's user, by name. */
+/* Name of the daemon's user. */
 static const char *
 user_name(void)
 {
@@ -132,8 +134,8 @@ user_name(void)
 	return user ? user->pw_name : "which has no name";
 }
 
-/* NVIDIA's library can be installed where there is no GPU, and where its kernel module is not
- * loaded or is of another version.  Opens it; -1: `why` says what is wrong. */
+/* Opens NVIDIA's library. It can be installed where there is no GPU, or where its kernel module is
+ * not loaded or has another version. Returns -1 with the reason in `why`. */
 static int
 open_nvidia(char *why, size_t size)
 {
@@ -200,7 +202,8 @@ gpd_driver_list(const char *path, bool software, struct gpd_lint_device *devices
 {
 	int count = 0;
 
-	/* As in the worker: a client library that is found first passes its calls to the driver. */
+	/* As in the worker: a client library that is found first then passes its calls to the
+	 * driver. */
 	(void)unsetenv("REMOTE_GPU");
 	if (gpd_driver_open(path, software, error, error_size))
 		return -1;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA driver library that a worker opens: NVIDIA's libcuda.so.1, or libcuda-soft.so.
+ * The CUDA driver library that a worker opens: NVIDIA's libcuda.so.1, or the software device
+ * libcuda-soft.so.
  *
- * One table of its functions (codegen/api/driver.h), filled once at start, before any thread;
- * read-only afterwards.  A function that the library lacks answers CUDA_ERROR_NOT_SUPPORTED if it
- * is optional, else opening fails.
+ * Its functions are in one table (codegen/api/driver.h). An optional function that the library
+ * lacks returns CUDA_ERROR_NOT_SUPPORTED; without a required one the library is rejected.
+ *
+ * Ownership: the library stays open as long as the process runs.
+ * Threads: the table is filled at start, before other threads exist, and is read-only afterwards.
  */
 #ifndef GPD_DRIVER_H
 #define GPD_DRIVER_H
@@ -20,9 +23,10 @@ struct gpd_driver {
 #define GPD_FIELD(name) __typeof__(name) *name;
 	GPD_DRIVER_FUNCTIONS(GPD_FIELD)
 #undef GPD_FIELD
-	/* Extension of the software device: drops what is queued or running on a stream. */
+	/* Extension of the software device: cancels the work queued or running on a stream. */
 	CUresult (*gpSoftStreamCancel)(CUstream stream);
-	/* Another one: why a kernel cannot run there; NULL in *why_p: it can. */
+	/* Extension of the software device: returns in *why_p why it cannot run a kernel; NULL: it
+	 * can. */
 	CUresult (*gpSoftKernelUnsupported)(CUkernel kernel, const char **why_p);
 	bool software;
 	char path[4096];
@@ -30,12 +34,12 @@ struct gpd_driver {
 
 extern struct gpd_driver gpd_driver;
 
-/* Stands in the table for what the library lacks. */
+/* Table entry for a function that the library lacks; returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult gpd_driver_unsupported(void);
 #define gpd_driver_has(name)                                                                       \
 	(gpd_driver.name && (void *)gpd_driver.name != (void *)gpd_driver_unsupported)
 
-/* Generated: where each function stands in the table. */
+/* Generated: name and offset of each function in the table. */
 struct gpd_driver_function {
 	const char *name;
 	size_t offset;
@@ -44,12 +48,15 @@ struct gpd_driver_function {
 extern const struct gpd_driver_function gpd_driver_functions[];
 extern const size_t gpd_driver_function_count;
 
-/* Opens path (NULL: NVIDIA's, else the software device if that is allowed).  0, and `error` has a
- * warning or is empty; or -1 with one line in error. */
+/* Opens the library at path (NULL: NVIDIA's, else the software device if `software` allows it).
+ * Returns 0, with a warning or nothing in error, or -1 with one line in error. */
 int gpd_driver_open(const char *path, bool software, char *error, size_t error_size);
+/* Lists the driver's devices for a check of the configuration (config_lint.h), without contexts.
+ * Returns their number, 0 if the driver has none, or -1 with one line in error. */
 gpd_lint_list_devices gpd_driver_list;
 
-/* Whether this result says that the whole process's CUDA is lost (only a new worker repairs it). */
+/* Whether this result means that CUDA is unusable in the whole process; only a new worker can
+ * recover. */
 bool gpd_driver_is_sticky(CUresult result);
 
 #endif /* GPD_DRIVER_H */

@@ -18,15 +18,15 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-/* A report must not pass through a thread of the process that it ends. */
+/* A sanitizer's report must not pass through a thread of the process that it terminates. */
 void __sanitizer_set_report_fd(void *fd);
 #endif
 
-/* Older than this, it has nothing to do with what happens now. */
+/* Older text is unrelated to a present failure. */
 #define FRESH_MS 3000
-/* Longer ones, which no driver writes, become several lines of the log. */
+/* Longer lines, which no driver writes, are split in the log. */
 #define LINE_MAX_SIZE 512
-/* The rest of a line has had time to come. */
+/* Time to wait for the rest of a line. */
 #define REST_MS 200
 
 static struct {
@@ -40,7 +40,7 @@ static struct {
 	char line[LINE_MAX_SIZE];
 } complaints = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
-/* Keeps the beginning of what is written at one time: that says what happened. */
+/* Stores the start of what is written within FRESH_MS; the start describes the cause. */
 static void
 text_remember(const char *text, size_t size) GP_LOCKED(complaints.lock)
 {
@@ -55,7 +55,7 @@ text_remember(const char *text, size_t size) GP_LOCKED(complaints.lock)
 	complaints.used += size;
 }
 
-/* What there is of a line goes to the log. */
+/* Logs the line as far as it has arrived. */
 static void
 line_flush(void) GP_LOCKED(complaints.lock)
 {
@@ -83,8 +83,8 @@ log_lines(const char *text, size_t size) GP_LOCKED(complaints.lock)
 }
 
 /*
- * Reads what the pipe holds.  Reading and remembering are one step under the lock, so that who
- * finds the pipe empty finds remembered all that ever was in it.  False at the end of the pipe.
+ * Reads all data in the pipe. Reading and storing are one step under the lock, so that a thread
+ * that finds the pipe empty also finds everything stored. Returns false at the end of the pipe.
  */
 static bool
 pipe_read(void)
@@ -137,13 +137,13 @@ gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose)
 		return 0;
 	before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (before < 0)
-		return 0; /* there is none: whatever is written goes nowhere */
+		return 0; /* there is no standard error to capture */
 	if (pipe2(fds, O_CLOEXEC)) {
 		r = -errno;
 		close(before);
 		return r;
 	}
-	/* The driver's end blocks, as a standard error does. */
+	/* The driver's end stays blocking, as a standard error is. */
 	(void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	complaints.fd = fds[0];
 	complaints.whose = whose;

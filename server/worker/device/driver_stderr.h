@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver writes to standard error: a failed device assertion, above all.  It belongs to
- * the client whose kernel it was, as well as to the daemon's log.
+ * Captures what the driver writes to standard error, above all failed device assertions. The text
+ * is meant for the client whose kernel caused it as well as for the daemon's log.
  *
- * The worker's standard error becomes a pipe; a thread remembers the last of what comes, and makes
- * each line of it one of the log, which goes where standard error went before (gpd_log_fd).  The
- * text may be a client's from the first to the last byte, so such a line says whose work was under
- * way, and uses up the log's budget (log_budget.h) of who may have caused it.  Any thread may take.
+ * The worker's standard error becomes a pipe. A thread stores the most recent text and writes each
+ * line to the log, which goes to the former standard error (gpd_log_fd). The text may be entirely
+ * controlled by a client. A log line therefore names the session whose work is running, and counts
+ * against the log budget (log_budget.h) of the tenant that may have caused it.
+ *
+ * Threads: any.
  */
 #ifndef GPD_DRIVER_STDERR_H
 #define GPD_DRIVER_STDERR_H
@@ -17,17 +19,19 @@
 #define GPD_DRIVER_STDERR_MAX 4096
 #define GPD_DRIVER_STDERR_WHOSE_MAX 320
 
-/* Says whose work is under way, as "session 3 (host 17 ./program)", or "no session", and returns
- * the log's budget for it.  Called by any thread that takes, and by one of the module's own. */
+/* Writes the session whose work is running into text, as "session 3 (host 17 ./program)" or "no
+ * session", and returns its log budget. Called by the capturing thread and by callers of
+ * gpd_driver_stderr_flush() and gpd_driver_stderr_read(). */
 typedef uint32_t gpd_driver_stderr_whose_func(char *text, size_t size);
 
-/* Early in the worker, before the driver is opened.  0 or a negative errno. */
+/* Redirects standard error; to be called before the driver is opened. Returns 0 or a negative
+ * errno. */
 int gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose);
 
-/* All that was written goes to the log now, while it is known whose work is under way. */
+/* Writes all captured text to the log now, while the session that caused it is still known. */
 void gpd_driver_stderr_flush(void);
 
-/* What was written in the last seconds, with a NUL; returns its length. */
+/* Copies the text of the last seconds, NUL-terminated, and clears it; returns its length. */
 size_t gpd_driver_stderr_read(char *text, size_t size);
 
 #endif /* GPD_DRIVER_STDERR_H */

@@ -14,9 +14,9 @@
 #include <string.h>
 
 #define LIBRARY "libnvidia-ml.so.1"
-#define UUID_TEXT_SIZE 41 /* with "GPU-" */
+#define UUID_TEXT_SIZE 41 /* including "GPU-" */
 
-/* NVML's, of which only this is used. */
+/* Declarations of NVML, as far as they are used here. */
 typedef int answer; /* 0: success */
 typedef void *device;
 struct bar1 {
@@ -37,10 +37,10 @@ struct known {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool opened GP_GUARDED_BY(lock);
-static void *library GP_GUARDED_BY(lock); /* NULL: there is none */
+static void *library GP_GUARDED_BY(lock); /* NULL: not available */
 static struct known all[GPD_DEVICES_MAX] GP_GUARDED_BY(lock);
 
-/* An NVML from before a function has none of it, and the software device has few. */
+/* Returns NULL for a function that an older NVML or the software device lacks. */
 static void *
 symbol_find(const char *name) GP_LOCKED(lock)
 {
@@ -121,7 +121,7 @@ static const struct row {
 #undef ROW
 };
 
-/* Leaves what the device does not say. */
+/* Leaves the words unchanged if the device does not report them. */
 static void
 value_query(const struct row *row, device handle, void *function, uint64_t *words)
 {

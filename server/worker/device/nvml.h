@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the machine's own NVML says of this process's GPUs: temperature, power, clocks, names.  The
- * library is opened when it is first asked for; the software device answers for itself.  Any
- * thread.
+ * State of this process's GPUs as reported by the machine's NVML: temperature, power, clocks,
+ * names. The library is opened at the first query; the software device has NVML functions of its
+ * own.
+ *
+ * Threads: any.
+ * Errors: none; values that are not available are GP_STATE_NONE or empty texts.
  */
 #ifndef GPD_NVML_H
 #define GPD_NVML_H
@@ -12,11 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Not older than this, by the clock of base/. */
+/* Maximum age of the cached values. */
 #define GPD_NVML_AGE_NS UINT64_C(100000000)
 
-/* Words from GP_STATE_NVML on, GP_STATE_NONE where it does not say, and texts, each with its NUL;
- * how long these are.  texts has room for all. */
+/* Fills in the words from GP_STATE_NVML on (GP_STATE_NONE: not reported) and the texts, each
+ * NUL-terminated. Returns the total size of the texts; texts must have room for GPD_NVML_TEXTS_MAX
+ * bytes. */
 #define GPD_NVML_TEXTS_MAX ((size_t)GP_STATE_TEXTS * GP_STATE_TEXT_MAX)
 size_t gpd_nvml_read(int ordinal, uint64_t words[GP_STATE_WORDS], char *texts);
 

@@ -14,14 +14,14 @@
 _Static_assert(GPD_PARTITION_DEVICES == GPD_DEVICES_MAX, "a share for each device");
 _Static_assert(GPD_PARTITION_DEVICES <= 32, "a bit for each device");
 
-/* Of the finest split. */
+/* The driver's finest split. */
 #define GRANULARITY 2
 
 unsigned int gpd_partition_idle_max = 16;
 pthread_mutex_t gpd_partition_lock = PTHREAD_MUTEX_INITIALIZER;
 struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
-/* Threads that make green contexts; under the lock. */
+/* Number of threads that are creating green contexts. */
 static unsigned int makers GP_GUARDED_BY(gpd_partition_lock);
 static pthread_cond_t made;
 GP_COND_CONSTRUCTOR(made);
@@ -29,7 +29,7 @@ GP_COND_CONSTRUCTOR(made);
 static bool
 driver_can(void)
 {
-	/* The others came with these, or before. */
+	/* These came last; a driver that has them has the others. */
 	return gpd_driver_has(cuGreenCtxCreate) && gpd_driver_has(cuGreenCtxStreamCreate);
 }
 
@@ -54,7 +54,7 @@ table_split(struct gpd_partition_table *table, CUdevice device, unsigned int gra
 	return result;
 }
 
-/* NULL: result says why. */
+/* On failure returns NULL, and *result is the reason. */
 static struct gpd_partition_table *
 create_table(int device, unsigned int granularity, CUresult *result)
 {
@@ -222,7 +222,7 @@ gpd_partition_find_or_create(int device, const struct gpd_groups *set, uint32_t 
 	return partition;
 }
 
-/* The resources that it is made of; there is room for all. */
+/* Collects the resources of the partition; the array must have room for GPD_GROUPS_MAX. */
 static CUresult
 partition_collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
 		  CUdevResource *resources, unsigned int *count)
@@ -239,7 +239,7 @@ partition_collect(const struct gpd_partition *partition, const _Atomic bool *giv
 	return CUDA_SUCCESS;
 }
 
-/* Its lock is held. */
+/* The partition's lock must be held. */
 static CUresult
 make_green(struct gpd_partition *partition, CUdevResource *resources, unsigned int count)
 {
@@ -262,8 +262,8 @@ partition_get_green(const struct gpd_partition *partition)
 	return __atomic_load_n(&partition->green, __ATOMIC_ACQUIRE);
 }
 
-/* If there is none yet.  The driver lets no launch through until it is made, and waits for all that
- * run. */
+/* Creates the green context if there is none yet. Meanwhile the driver blocks all launches and
+ * waits for running kernels, hence the quiescence. */
 static CUresult
 green_make_quiesced(struct gpd_partition *partition, const _Atomic bool *given_up)
 {
@@ -342,7 +342,7 @@ partition_make_run(void *arg)
 {
 	struct gpd_partition *partition = arg;
 
-	/* Without one the streams stay where they are, and it is tried again. */
+	/* On failure the streams stay where they are; the next use tries again. */
 	if (gpd_device_enter(partition->device) == CUDA_SUCCESS)
 		(void)green_make_quiesced(partition, NULL);
 	partition_make_done(partition);
@@ -363,7 +363,7 @@ gpd_partition_is_ready(struct gpd_partition *partition)
 {
 	if (!partition || partition_get_green(partition))
 		return true;
-	/* Looking for a quiet moment takes a while, too. */
+	/* Checked first, because the test for an idle context takes a while, too. */
 	if (atomic_load(&partition->coming))
 		return false;
 	if (gpd_quiesce_is_idle(partition->device))

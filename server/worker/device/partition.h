@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The multiprocessors of the devices, divided among the sessions: a *partition* is a set of them
- * with the green context that confines streams to it.
+ * Distribution of each device's multiprocessors (SMs) among the sessions. A *partition* is a set of
+ * SMs with the green context that confines streams to it.
  *
- * A device is split into groups of 2 multiprocessors, or of 8.  A share is met with whole groups:
- * rounded down, at least one; 0, or as many as the device has: all of it, no partition. Groups that
- * nobody has are given first, then those that fewest have; when a share ends, others that overlap
- * move to what is free.  The shares of a tenant lie within the tenant's own; sessions with the same
- * set of groups use one green context.  A green context that nobody uses is kept for a while, as
- * making one costs a millisecond and 5.5 MiB.  What no group is made of (an odd multiprocessor) is
- * used by sessions without a partition only.
+ * A device is split into groups of 2 or 8 SMs. A share is rounded down to whole groups, but is at
+ * least one group; a share of 0, or of all SMs, is the whole device without a partition. Unused
+ * groups are assigned first, then those with the fewest users. When a share ends, other shares that
+ * overlap move to the free groups. The shares of a tenant's sessions lie within the tenant's own
+ * share, and sessions with the same set of groups use the same green context. Unused green contexts
+ * are cached, because creating one takes a millisecond and 5.5 MiB. SMs that do not fill a group
+ * are used only by sessions without a partition.
  *
- * Not confined: copy engines, L2 and memory bandwidth; on compute capability 9.x a module that
- * launches kernels from kernels lets all partitions share two more multiprocessors.
+ * Not confined: copy engines, L2 cache and memory bandwidth. On compute capability 9.x, a module
+ * that launches kernels from kernels makes all partitions share two more SMs.
  *
- * Any thread; a partition is valid as long as one holds a reference.
+ * Ownership: partitions are reference counted.
+ * Threads: any.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_PARTITION_H
 #define GPD_PARTITION_H
@@ -24,20 +26,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GPD_PARTITION_DEVICES 32 /* as GPD_DEVICES_MAX */
+#define GPD_PARTITION_DEVICES 32 /* same as GPD_DEVICES_MAX */
 #define GPD_SPLIT_MAX 128
 
 struct gpd_partition;
 
-/* Some of the groups that the driver splits multiprocessors into (cuDevSmResourceSplitByCount). */
+/* A selection of the groups that the driver splits SMs into (cuDevSmResourceSplitByCount()). */
 struct gpd_split {
 	unsigned int flags, least;
-	unsigned int groups; /* so many are asked for; 0: all is taken, unsplit */
+	unsigned int groups; /* number of groups requested; 0: all SMs, unsplit */
 	uint64_t picks[GPD_SPLIT_MAX / 64];
-	bool rest; /* and what no group has */
+	bool rest; /* also the SMs that are in no group */
 };
 
-/* What a session may use of each device; all zeros at first, and in no list. */
+/* A session's shares of all devices. Initialized to zeros, except the tenant. */
 struct gpd_shares {
 	struct gpd_shares *next;
 	uint64_t tenant; /* 0: none; set before the first gpd_partition_assign() */
@@ -46,67 +48,70 @@ struct gpd_shares {
 		uint32_t groups, tenant_groups;          /* 0: all */
 		struct gpd_partition *tenant, *assigned; /* references; NULL: the whole device */
 	} devices[GPD_PARTITION_DEVICES];
-	_Atomic uint32_t changed; /* a bit for each device whose streams have to move */
+	_Atomic uint32_t changed; /* bit for each device whose streams have to move */
 };
 
-/* How many green contexts of a device that nobody uses are kept. */
+/* Maximum number of unused green contexts cached per device. */
 extern unsigned int gpd_partition_idle_max;
 
-/* Before there are sessions; the device's primary context is current.  A driver without green
- * contexts is said so in the log, and then all shares are the whole device. */
+/* Splits the device, whose primary context must be current. To be called before there are sessions.
+ * Without green contexts in the driver, a message is logged and every share is the whole device. */
 void gpd_partition_start(int device);
-/* 2, as at first, or 8: larger groups allow the largest clusters of blocks.  While somebody has a
- * partition of the device it stays as it is. */
+/* Sets the group size: 2 (the initial value) or 8, which allows the largest thread block clusters.
+ * Has no effect while any partition of the device is in use. */
 void gpd_partition_set_granularity(int device, unsigned int granularity);
-/* For tests: forgets the device, whose partitions nobody has any more. */
+/* For tests: frees the device's table; no partition of it may be in use. */
 void gpd_partition_stop(int device);
 
 /*
- * Gives the session `wanted` multiprocessors of the device (0: all that its tenant has), within
- * `tenant_wanted` for all sessions of its tenant together (0: no limit).  The answer is how many it
- * has from now on; 0: the whole device.  Its streams move when it next uses one.
+ * Assigns `wanted` SMs of the device to the session (0: all of its tenant's), within
+ * `tenant_wanted` for all sessions of its tenant together (0: no limit). Returns the number
+ * assigned; 0: the whole device. The session's streams move when they are next used.
  */
 uint32_t gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_wanted,
 			      uint32_t wanted);
-/* The session has ended. */
+/* Removes the shares when the session has ended. */
 void gpd_partition_unassign(struct gpd_shares *shares);
 
-/* What new streams are made in: a new reference, or NULL: the primary context. */
+/* Returns the partition for new streams, with a new reference; NULL: the primary context. */
 struct gpd_partition *gpd_partition_current(struct gpd_shares *shares, int device);
-/* A new reference; NULL is allowed. */
+/* Adds a reference and returns the partition. Accepts NULL. */
 struct gpd_partition *gpd_partition_acquire(struct gpd_partition *partition);
-/* NULL is allowed. The last one may make the driver destroy a green context. */
+/* Drops a reference. Accepts NULL. May call the driver to destroy a green context. */
 void gpd_partition_unref(struct gpd_partition *partition);
 
 /*
- * A non-blocking stream, of the primary context when partition is NULL; the device's context is
- * current.  If the partition has no green context yet one is made, at a quiet moment (quiet.h);
- * CUDA_ERROR_DEINITIALIZED: *given_up (NULL: never) has become true before there was one.
+ * Creates a non-blocking stream in the partition (NULL: in the primary context); the device's
+ * primary context must be current. If the partition has no green context yet, waits for an idle
+ * context (quiet.h) and creates one. CUDA_ERROR_DEINITIALIZED: *given_up became true first (NULL:
+ * never).
  */
 CUresult gpd_partition_stream(struct gpd_partition *partition, int priority,
 			      const _Atomic bool *given_up, CUstream *stream);
 
-/* The context of nodes of graphs: of one that a stream has, or the device's primary one. */
+/* Returns the context for graph nodes: that of the partition, which must have a stream already, or
+ * the device's primary context. */
 CUresult gpd_partition_context(const struct gpd_partition *partition, int device,
 			       CUcontext *context_p);
 
 /*
- * A part of a partition (NULL: of the device), with a green context of its own: a new reference,
- * for which the one to `base` is taken over; NULL: no memory.  Nobody else gets the same one.
- * lenient: if the split cannot be had it is all of `base`.
+ * Creates a part of a partition (NULL base: of the device), with a green context of its own.
+ * Returns a new reference, or NULL if out of memory. Consumes the reference to `base` in both
+ * cases. lenient: if the driver cannot make the split, the part is all of `base`.
  */
 struct gpd_partition *gpd_partition_part(int device, struct gpd_partition *base,
 					 const struct gpd_split *split, bool lenient);
-/* Whether it is such a part, of this one. */
+/* Whether the partition is a part of this base. */
 bool gpd_partition_has_base(const struct gpd_partition *partition,
 			    const struct gpd_partition *base);
 
-/* What the driver says that a partition (NULL: the device) has.  The rest is as for
- * gpd_partition_stream(). */
+/* Returns the driver's SM resource of a partition (NULL: of the device). Waits and fails as
+ * gpd_partition_stream() does. */
 CUresult gpd_partition_resource(struct gpd_partition *partition, int device,
 				const _Atomic bool *given_up, CUdevResource *resource);
 
-/* Whether a stream can be had at once. If not, the green context is made meanwhile. */
+/* Whether a stream can be created without a long wait. If not, a thread starts to create the green
+ * context. */
 bool gpd_partition_is_ready(struct gpd_partition *partition);
 
 #endif /* GPD_PARTITION_H */

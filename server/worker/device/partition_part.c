@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partitions that are parts of others: the green contexts that a program makes. */
+/* Partitions that are parts of others: the green contexts that a program creates. */
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition_table.h"
 
@@ -39,7 +39,7 @@ split_has_group(const struct gpd_split *split, unsigned int group)
 	return group < GPD_SPLIT_MAX && split->picks[group / 64] >> group % 64 & 1;
 }
 
-/* CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION: not all that is picked is there. */
+/* CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION: the split has fewer groups than selected. */
 static CUresult
 groups_pick(const struct gpd_split *split, const CUdevResource *whole, CUdevResource *resources,
 	    unsigned int *count)

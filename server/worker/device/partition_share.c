@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who gets which groups of multiprocessors. */
+/* Assignment of groups of multiprocessors to sessions and tenants. */
 #include "base/lock.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/partition_table.h"
@@ -10,7 +10,7 @@
 
 static struct gpd_shares *all_shares GP_GUARDED_BY(gpd_partition_lock);
 
-/* What it takes from the others: its tenant's set, or, without a limit of the tenant, its own. */
+/* The set that a share occupies: its tenant's, or its own if the tenant has no limit. */
 static struct gpd_partition *
 share_get_unit(const struct gpd_share *share)
 {
@@ -23,7 +23,7 @@ same_tenant(const struct gpd_shares *a, const struct gpd_shares *b)
 	return a == b || (a->tenant && a->tenant == b->tenant);
 }
 
-/* Whether a share earlier in the list stands for the same set of the same tenant. */
+/* Whether an earlier share in the list has the same set of the same tenant. */
 static bool
 is_counted(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partition_lock)
 {
@@ -44,8 +44,8 @@ add_load(const struct gpd_partition *unit, unsigned int *load)
 		load[i] += gpd_groups_has(&unit->set, i);
 }
 
-/* How many have each group: tenants, and sessions without one, but for this tenant or session
- * (NULL: all of them). */
+/* Counts the users of each group: tenants, and sessions without one, except this tenant or session
+ * (NULL: all are counted). */
 static void
 load_of_others(const struct gpd_shares *own, int device, unsigned int *load)
 	GP_LOCKED(gpd_partition_lock)
@@ -62,7 +62,7 @@ load_of_others(const struct gpd_shares *own, int device, unsigned int *load)
 	}
 }
 
-/* The same among the sessions of a tenant that has a set of its own. */
+/* Counts the users of each group among the sessions of a tenant with its own set. */
 static void
 load_within(const struct gpd_shares *own, int device, unsigned int *load)
 	GP_LOCKED(gpd_partition_lock)
@@ -88,7 +88,8 @@ load_sum(const struct gpd_groups *set, unsigned int count, const unsigned int *l
 	return sum;
 }
 
-/* The `groups` that fewest have, of those that are allowed (NULL: all), the present ones first. */
+/* Returns the groups with the fewest users among the allowed ones (NULL: all); at equal load the
+ * present ones are preferred. */
 static struct gpd_groups
 least_loaded(const struct gpd_partition_table *table, uint32_t groups, const unsigned int *load,
 	     const struct gpd_groups *allowed, const struct gpd_groups *present)
@@ -112,7 +113,7 @@ least_loaded(const struct gpd_partition_table *table, uint32_t groups, const uns
 	return set;
 }
 
-/* A green context that is there already and no worse, or the set that was chosen. */
+/* Returns an existing green context with the same load, or the chosen set. */
 static struct gpd_partition *
 set_choose(int device, uint32_t groups, const unsigned int *load, const struct gpd_groups *allowed,
 	   const struct gpd_partition *present) GP_LOCKED(gpd_partition_lock)
@@ -135,7 +136,7 @@ set_choose(int device, uint32_t groups, const unsigned int *load, const struct g
 	return gpd_partition_find_or_create(device, &set, groups);
 }
 
-/* *garbage is a list of those that are to be destroyed when nothing is locked. */
+/* Drops a reference. *garbage lists partitions to destroy after unlocking. */
 static void
 partition_unref_deferred(struct gpd_partition *partition, struct gpd_partition **garbage)
 	GP_LOCKED(gpd_partition_lock)
@@ -156,7 +157,7 @@ garbage_destroy(struct gpd_partition *garbage)
 	}
 }
 
-/* Takes the reference over. */
+/* Consumes the reference `with`. */
 static void
 reference_replace(struct gpd_partition **share_place, struct gpd_partition *with,
 		  struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
@@ -167,7 +168,7 @@ reference_replace(struct gpd_partition **share_place, struct gpd_partition *with
 	partition_unref_deferred(old, garbage);
 }
 
-/* The same for what the session's streams are to be in. */
+/* The same for the partition of the session's streams. */
 static void
 share_move(struct gpd_shares *shares, int device, struct gpd_partition *to,
 	   struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
@@ -179,7 +180,7 @@ share_move(struct gpd_shares *shares, int device, struct gpd_partition *to,
 	reference_replace(&share->assigned, to, garbage);
 }
 
-/* The session's own part of its tenant's set, which is there. */
+/* Chooses the session's part of its tenant's set, which must exist. */
 static void
 share_place_within(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
 	GP_LOCKED(gpd_partition_lock)
@@ -195,12 +196,12 @@ share_place_within(struct gpd_shares *shares, int device, struct gpd_partition *
 		chosen = set_choose(device, share->groups, load, &share->tenant->set,
 				    share->assigned);
 	}
-	/* Without memory it stays as it is. */
+	/* If out of memory, the share stays as it is. */
 	if (chosen)
 		share_move(shares, device, chosen, garbage);
 }
 
-/* All sessions of the tenant get this set, whose reference is taken over. */
+/* Moves all sessions of the tenant to this set; consumes its reference. */
 static void
 tenant_move(struct gpd_shares *shares, int device, struct gpd_partition *set,
 	    struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
@@ -215,7 +216,7 @@ tenant_move(struct gpd_shares *shares, int device, struct gpd_partition *set,
 	partition_unref_deferred(set, garbage);
 }
 
-/* The set that another session of the tenant has already. */
+/* Returns the set that another session of the tenant already has, with a new reference. */
 static struct gpd_partition *
 tenant_find_set(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partition_lock)
 {
@@ -231,7 +232,7 @@ tenant_find_set(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_parti
 	return NULL;
 }
 
-/* A place for what the share asks for. */
+/* Chooses groups for the share. */
 static void
 share_place(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
 	GP_LOCKED(gpd_partition_lock)
@@ -263,8 +264,8 @@ share_place(struct gpd_shares *shares, int device, struct gpd_partition **garbag
 	share_move(shares, device, chosen, garbage);
 }
 
-/* Moves a share to groups that fewer have, if there are any: the present ones are chosen first.
- * all: how many have each group.  Whether it moved. */
+/* Moves a share to groups with fewer users, if there are any: at equal load its present groups are
+ * chosen again. all: number of users of each group. Returns whether it moved. */
 static bool
 share_improve(struct gpd_shares *shares, int device, const unsigned int *all,
 	      struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
@@ -289,8 +290,8 @@ share_improve(struct gpd_shares *shares, int device, const unsigned int *all,
 	return true;
 }
 
-/* Groups have become free, so shares that have some in common move to them.  Whoever moves may make
- * room for those before it. */
+/* After groups have become free: moves shares that overlap with others to them. A share that moves
+ * may make room for those before it, so the list is scanned again. */
 static void
 shares_spread(int device, struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
@@ -305,7 +306,7 @@ shares_spread(int device, struct gpd_partition **garbage) GP_LOCKED(gpd_partitio
 	} while (shares);
 }
 
-/* 0: all. */
+/* Converts a number of SMs into groups; 0: all. */
 static uint32_t
 groups_for(int device, uint32_t wanted)
 {

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is known of a device.  What comes of the first try is what the machine can do: without
- * success it stays the only one. */
+/* Result of the first registration on a device. If it fails, or if the driver cannot allocate such
+ * memory, no other is tried. */
 enum knowledge {
 	UNTRIED,
 	WORKS,
@@ -21,7 +21,7 @@ enum knowledge {
 
 static struct {
 	struct gpd_gpudirect_methods ways;
-	_Atomic int known; /* enum knowledge; HOPELESS as well if the driver makes none */
+	_Atomic int known; /* enum knowledge */
 } devices[GPD_DEVICES_MAX];
 
 struct gpd_gpudirect_methods
@@ -116,7 +116,7 @@ error_describe(int r)
 	return r == GP_E_UNSUPPORTED ? "libibverbs does not know it" : strerror(-r);
 }
 
-/* false: why says so, with what separates it from the next reason. */
+/* On failure, why describes it, followed by a separator for the next reason. */
 static bool
 register_dma_buf(struct gp_conn *conn, uint64_t address, uint64_t size, int device, char *why,
 		 size_t why_size)
@@ -134,7 +134,7 @@ register_dma_buf(struct gp_conn *conn, uint64_t address, uint64_t size, int devi
 		return false;
 	}
 	r = gp_conn_register_range(conn, (void *)(uintptr_t)address, size, fd);
-	/* The registration keeps what it needs of it. */
+	/* The registration has its own reference to the dma-buf. */
 	(void)close(fd);
 	if (r)
 		(void)snprintf(why, why_size, "ibv_reg_dmabuf_mr: %s; ", error_describe(r));

@@ -10,10 +10,10 @@
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
-/* How often a moment is looked for: at first, and when it does not come soon. */
+/* Polling intervals: in the first millisecond, and after it. */
 #define NAP_NS (20 * US)
 #define NAP_LONG_NS (200 * US)
-/* Who is stopped looks so often whether its session has ended. */
+/* A stopped thread checks at this interval whether its session has ended. */
 #define POLL_NS 20000000
 
 uint64_t gpd_quiesce_short_ns = 10 * MS;
@@ -24,9 +24,9 @@ _Atomic uint32_t gpd_quiesce_stopped;
 
 static struct quiescence {
 	unsigned int callers; /* between begin and end */
-	uint64_t stopped_ns;  /* since when; 0: nobody is stopped */
-	bool spent;           /* nobody is stopped again for these callers */
-	_Atomic bool last;    /* there is no long work any more */
+	uint64_t stopped_ns;  /* start of the stop; 0: launches are not stopped */
+	bool spent;           /* not stopped again for these callers */
+	_Atomic bool last;    /* the long work is done */
 } quiescences[GPD_DEVICES_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over;
@@ -40,7 +40,7 @@ launches_release(int device) GP_LOCKED(lock)
 	pthread_cond_broadcast(&over);
 }
 
-/* The moment does not come by itself. */
+/* Called when the device does not become idle by itself. */
 static void
 launches_stop(int device, uint64_t now)
 {
@@ -51,7 +51,7 @@ launches_stop(int device, uint64_t now)
 		quiescence->stopped_ns = now;
 		atomic_fetch_or(&gpd_quiesce_stopped, 1u << device);
 	} else if (quiescence->stopped_ns && now - quiescence->stopped_ns > gpd_quiesce_stop_ns) {
-		/* What it waits for may be waiting for something that is stopped. */
+		/* The running work may depend on a launch that is stopped. */
 		quiescence->spent = true;
 		launches_release(device);
 	}
@@ -70,13 +70,14 @@ wait_is_cancelled(const _Atomic bool *given_up)
 	return atomic_load(&gpd_devices.lost) || (given_up && atomic_load(given_up));
 }
 
-/* Waits for what the GPU has been given, no longer than `most`; the time it took, or UINT64_MAX. */
+/* Waits at most `most` for the work that the GPU has now. Returns the time it took, or
+ * UINT64_MAX. */
 static uint64_t
 work_wait(int device, CUevent event, bool stops, uint64_t most, const _Atomic bool *given_up)
 {
 	uint64_t start = gp_now_ns(), took = 0;
 
-	/* If the driver cannot tell it is left to the driver to wait. */
+	/* If the driver cannot record the event, the following driver call waits by itself. */
 	if (gpd_driver.cuCtxRecordEvent(gpd_devices.all[device].primary, event) != CUDA_SUCCESS)
 		return 0;
 	while (gpd_driver.cuEventQuery(event) == CUDA_ERROR_NOT_READY) {
@@ -97,7 +98,7 @@ make_event(CUevent *event)
 	       gpd_driver.cuEventCreate(event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
 }
 
-/* How long the GPU's work took when it was looked at last, or UINT64_MAX. */
+/* Returns how long the GPU's work took in the last round, or UINT64_MAX. */
 static uint64_t
 idle_wait(int device, bool stops, const _Atomic bool *given_up)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A quiet moment of a device, for what the driver does only when nothing runs.
+ * Quiescence: waits until a device's context is idle, for driver calls that block until no kernel
+ * runs.
  *
- * The first kernel of a library, unloading one, making a green context and raising a limit wait
- * until no kernel runs in the context, and until then no launch of anybody gets through the driver,
- * or to the GPU.  So who is about to do one of these waits first, outside of the driver, for a
- * moment at which all that the GPU was given is done soon.  Sessions whose work is long launch no
- * more meanwhile, or there might be no such moment; those whose work is short go on.
+ * The first launch of a library's kernel, unloading a library, creating a green context and raising
+ * a limit wait until no kernel runs in the context. Until then the driver blocks all launches of
+ * all sessions. Before such a call the caller therefore waits here, outside the driver, until all
+ * work of the GPU is about to complete. Sessions with long work do not launch meanwhile, because
+ * otherwise the context might never become idle; sessions with short work continue.
+ *
+ * Threads: any, without a lock that a launch needs.
  */
 #ifndef GPD_QUIET_H
 #define GPD_QUIET_H
@@ -15,26 +18,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Work that takes longer disturbs; nobody is stopped for longer; nobody waits longer, unless there
- * is work that has not ended since. */
+/* Nanoseconds. short: work that takes longer delays other sessions. long: work that takes longer is
+ * stopped first. stop: maximum time that launches are stopped. limit: maximum wait, unless work
+ * does not end at all. */
 extern uint64_t gpd_quiesce_short_ns, gpd_quiesce_long_ns, gpd_quiesce_stop_ns,
 	gpd_quiesce_limit_ns;
 
 /*
- * Waits for a quiet moment of the device, which is current in this thread; others may be stopped
- * for it.  false: *given_up (NULL: never) has become true, or the GPU is lost.  Either way
- * gpd_quiesce_end() follows.  Any thread, with no lock that a launch needs.
+ * Waits until the device, whose context must be current in this thread, is idle; launches of other
+ * sessions may be stopped for it. Returns false if *given_up (NULL: never) became true or the GPU
+ * is lost. gpd_quiesce_end() must follow in both cases.
  */
 bool gpd_quiesce_begin(int device, const _Atomic bool *given_up);
+/* Ends what gpd_quiesce_begin() started; the last caller lets the stopped sessions launch again. */
 void gpd_quiesce_end(int device);
 
-/* The same without stopping anybody, for what is in no hurry.  Whether it is quiet now. */
+/* Waits in the same way without stopping any session, for calls that are not urgent. Returns
+ * whether the device is idle; there is no end call. */
 bool gpd_quiesce_try(int device);
 
-/* Whether there is such a moment now; looks no longer than the work may take. */
+/* Whether the device is idle now; waits at most gpd_quiesce_short_ns. */
 bool gpd_quiesce_is_idle(int device);
 
-/* A bit for each device on which sessions are stopped. */
+/* Bit for each device on which launches are stopped. */
 extern _Atomic uint32_t gpd_quiesce_stopped;
 
 static inline bool
@@ -43,11 +49,12 @@ gpd_quiesce_is_stopped(int device)
 	return atomic_load_explicit(&gpd_quiesce_stopped, memory_order_relaxed) >> device & 1;
 }
 
-/* Whose work takes longer than this is stopped: at first only those who have long work, and all but
- * those with short work when the long work is done. */
+/* Sessions whose work takes longer than this are stopped: first only those with long work, then,
+ * when the long work is done, all except those with short work. */
 uint64_t gpd_quiesce_get_timeout_ns(int device);
 
-/* Until nobody is stopped on the device. */
+/* Waits until launches on the device are no longer stopped, *given_up is true or the GPU is
+ * lost. */
 void gpd_quiesce_wait_end(int device, const _Atomic bool *given_up);
 
 #endif /* GPD_QUIET_H */

@@ -20,7 +20,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	struct job *waiting; /* utlist */
-	bool running;        /* there is a thread for them */
+	bool running;        /* the thread exists */
 } jobs = { .lock = PTHREAD_MUTEX_INITIALIZER };
 GP_COND_CONSTRUCTOR(jobs.done);
 

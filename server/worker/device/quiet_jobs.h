@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread of the worker for driver calls that wait until every kernel on the device has ended
- * (unloading code), so that neither an executor nor a responder stands still in one.  It is there
- * while there are jobs.  Jobs run one after another, in the order in which they were given, and
- * belong to no session: they may outlive it.  Any thread.
+ * Background thread for driver calls that wait until all kernels on the device have ended, such as
+ * unloading code, so that they block neither an executor nor a responder. It exists while there are
+ * jobs. Jobs run one at a time, in the order in which they were added.
+ *
+ * Ownership: jobs do not belong to a session and may outlive it; the job frees its arg.
+ * Threads: any.
  */
 #ifndef GPD_QUIET_JOBS_H
 #define GPD_QUIET_JOBS_H
@@ -12,15 +14,15 @@
 
 typedef void gpd_quiesce_job(void *arg);
 
-/* Runs it in place when memory is short. */
+/* Adds a job; runs it in the calling thread if memory or a thread is not available. */
 void gpd_quiesce_jobs_add(gpd_quiesce_job *job, void *arg);
 
-/* A job, before such a call: waits for a quiet moment (quiet.h) of all devices, for while the call
- * waits for kernels nobody's launches get through.  false: there is work that does not end; the job
- * is to be run again. */
+/* Called by a job before such a driver call: waits until all devices are idle (quiet.h), because
+ * the driver blocks launches while it waits. Returns false if some work does not end; the job must
+ * be added again. */
 bool gpd_quiesce_jobs_try(void);
 
-/* Until no job is waiting or running.  Not from a job. */
+/* Waits until no job is waiting or running. Not to be called by a job. */
 void gpd_quiesce_jobs_wait(void);
 
 #endif /* GPD_QUIET_JOBS_H */

@@ -5,7 +5,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 
-/* For every GPU that there is a driver for: the driver compiles it. */
+/* PTX for every GPU that has a driver; the driver compiles it. */
 static const char code[] = ".version 6.0\n"
 			   ".target sm_50\n"
 			   ".address_size 64\n"
@@ -21,14 +21,15 @@ static const char code[] = ".version 6.0\n"
 /* Written before there are sessions. */
 static struct kernel {
 	CUfunction function; /* NULL: it does not work */
-	/* A stamp need not wait until all blocks of others that came before it have begun. */
+	/* Launches with priority are supported: the kernel need not wait until all blocks of
+	 * earlier kernels have started. */
 	bool first;
 } kernels[GPD_DEVICES_MAX];
 
 static CUresult
 kernel_load(CUfunction *function)
 {
-	/* Of the device; it stays for the life of the process. */
+	/* Loaded for the life of the process. */
 	CUlibrary library;
 	CUkernel kernel;
 	CUresult result =
@@ -66,7 +67,7 @@ kernel_launch(int device, const struct kernel *kernel, CUstream stream,
 	return gpd_driver.cuLaunchKernelEx(&config, kernel->function, params, NULL);
 }
 
-/* The page is full of zeros. */
+/* The page must be zeroed. */
 static CUresult
 kernel_try(int device, struct kernel *kernel, const struct gpd_marker_page *page)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stamps: the GPU writes into pinned memory when a stream comes to a place.
+ * GPU timestamps: the GPU writes its clock into pinned memory when a stream reaches a point.
  *
- * A kernel of one thread, of the greatest priority, writes the GPU's clock.  An event that takes
- * the time would do the same, but recording it wants the driver's context for itself: it waits for
- * the launches of all other threads, and starves.  Who needs no time, only to see that the stream
- * has come there, lets it write a one.  Either is seen by reading the word, without the driver.
+ * A kernel of one thread, with the greatest priority, writes the clock. A timing event would do the
+ * same, but recording one needs exclusive access to the driver's context: it waits for the launches
+ * of all other threads and starves. A caller that only needs to know whether the stream has reached
+ * the point lets the GPU write 1 instead. Both are polled in memory, without the driver.
  *
- * The words are those of a wait page, eight bytes each; whoever has the page gives them out.  Any
- * thread, with the stream's device current.
+ * Ownership: the words are the 8-byte words of a marker page; the owner of the page assigns them.
+ * Threads: any, with the stream's device current.
+ * Errors: a function that enqueues returns false if the driver refuses.
+ * Units: nanoseconds of the GPU's clock.
  */
 #ifndef GPD_STAMP_H
 #define GPD_STAMP_H
@@ -21,17 +23,18 @@
 
 #define GPD_GPU_TIMESTAMP_WORDS (GPD_MARKER_PAGE_SLOTS / 2)
 
-/* Loads the kernel and runs it once, as the first run of loaded code waits for all that runs.  Once
- * for each device, which is current, before there are sessions and after gpd_marker_page_setup().
- * Where it does not work the log says so, and gpd_gpu_timestamp_record() answers false. */
+/* Loads the kernel and runs it once, because the first launch of loaded code waits for all running
+ * work. To be called once per device, which must be current, before there are sessions and after
+ * gpd_marker_page_setup(). On failure a warning is logged and gpd_gpu_timestamp_record() returns
+ * false. */
 void gpd_gpu_timestamp_start(int device);
-/* For tests: as if it had never worked. */
+/* For tests: disables the kernel. */
 void gpd_gpu_timestamp_stop(int device);
 
-/* The time, in nanoseconds, is written behind all that the stream has.  false: it will not be. */
+/* Enqueues a write of the time after the stream's work so far. false: nothing was enqueued. */
 bool gpd_gpu_timestamp_record(int device, CUstream stream, const struct gpd_marker_page *page,
 			      uint32_t word);
-/* The same with a one. */
+/* The same, but writes 1. */
 bool gpd_gpu_timestamp_write_marker(CUstream stream, const struct gpd_marker_page *page,
 				    uint32_t word);
 
@@ -41,14 +44,14 @@ gpd_gpu_timestamp_get_word(const struct gpd_marker_page *page, uint32_t word)
 	return (volatile uint64_t *)(volatile void *)page->host + word;
 }
 
-/* 0: the stream has not come there. */
+/* Returns 0 if the stream has not reached the point. */
 static inline uint64_t
 gpd_gpu_timestamp_read(const struct gpd_marker_page *page, uint32_t word)
 {
 	return __atomic_load_n(gpd_gpu_timestamp_get_word(page, word), __ATOMIC_ACQUIRE);
 }
 
-/* Nothing is on its way to the word. */
+/* To be called while no GPU write to the word is pending. */
 static inline void
 gpd_gpu_timestamp_set(const struct gpd_marker_page *page, uint32_t word, uint64_t value)
 {

@@ -9,7 +9,7 @@
 #include <utlist.h>
 
 #define PAGE_SIZE_BYTES (GPD_MARKER_PAGE_SLOTS * sizeof(uint32_t))
-/* Of some sixty sessions. */
+/* Enough for about sixty sessions. */
 #define PIECE_PAGES 192
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,7 +32,7 @@ add_piece(void) GP_LOCKED(lock)
 		(void)gpd_driver.cuMemFreeHost(host);
 		return result;
 	}
-	/* It stays for the life of the process. */
+	/* Never freed: it stays for the life of the process. */
 	pages = calloc(PIECE_PAGES, sizeof(*pages));
 	for (size_t i = 0; pages && i < PIECE_PAGES; i++) {
 		pages[i].host = (volatile uint32_t *)((char *)host + i * PAGE_SIZE_BYTES);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pinned memory that the GPU writes markers to, a page of slots for each session.  Pages are cut
- * from larger pieces that are kept: pinning memory may wait for every kernel on the GPU, so a new
- * session shall not have to.  Any thread.
+ * Marker pages: pinned memory that the GPU writes markers to, a page of slots at a time. Pages are
+ * cut from larger allocations that are never freed: pinning memory may wait for every kernel on the
+ * GPU, and a new session must not wait for that.
+ *
+ * Ownership: a page belongs to its caller from acquire to release.
+ * Threads: any.
+ * Errors: CUresult or NULL.
  */
 #ifndef GPD_WAIT_PAGE_H
 #define GPD_WAIT_PAGE_H
@@ -12,18 +16,19 @@
 
 #define GPD_MARKER_PAGE_SLOTS 2048
 
+/* A page of GPD_MARKER_PAGE_SLOTS 32-bit slots, by its host and device address. */
 struct gpd_marker_page {
-	struct gpd_marker_page *next; /* while nobody has it */
+	struct gpd_marker_page *next; /* while it is in the free list */
 	volatile uint32_t *host;
 	CUdeviceptr device;
 };
 
-/* Has a first piece ready; once, with a context current. */
+/* Allocates the first pages; to be called once, with a context current. */
 CUresult gpd_marker_page_setup(void);
 
-/* Full of zeros; NULL: no memory. */
+/* Returns a page of zeros. NULL: out of memory. */
 struct gpd_marker_page *gpd_marker_page_acquire(void);
-/* No stream will write to it any more.  Accepts NULL. */
+/* No stream may still write to the page. Accepts NULL. */
 void gpd_marker_page_release(struct gpd_marker_page *page);
 
 #endif /* GPD_WAIT_PAGE_H */

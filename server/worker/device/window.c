@@ -11,23 +11,24 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* The software device keeps what is mapped in ordinary memory. */
+/* The software device stores what is mapped in ordinary memory. */
 #define SIZE_SOFTWARE ((uint64_t)16 << 30)
 #define SIZE_MIN ((uint64_t)16 << 20)
 #define GRANULE_MAX ((uint64_t)2 << 20)
-/* Of host memory: what one session may name. */
+/* Maximum host memory of one session. */
 #define HOST_SIZE_MAX ((uint64_t)64 << 30)
 #define HOST_SIZE_SOFTWARE ((uint64_t)4 << 30)
-/* Usual sizes are multiples of it, and not below it. */
+/* Default sizes are multiples of this. */
 #define SIZE_STEP ((uint64_t)32 << 30)
-/* With so many sessions, the next ones get a quarter of the usual size: there are some sixty
+/* With this many sessions, further ones get a quarter of the default size: there are about sixty
  * terabytes of addresses. */
 #define MANY 128
 #define SIZE_REQUESTED_MIN ((uint64_t)1 << 30)
 #define SIZE_REQUESTED_MAX ((uint64_t)4 << 40)
-/* Windows begin at multiples of their size, or of this if they are larger. */
+/* A window is aligned to its size, at most to this. */
 #define ALIGN_MAX SIZE_STEP
-/* More than processes' memory is strewn over at random, and less than would reach the windows. */
+/* More than the range of the kernel's address randomization, and less than would reach the
+ * windows. */
 #define APART ((size_t)24 << 40)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,8 +46,8 @@ void
 gpd_window_separate_driver(void)
 {
 #ifndef __SANITIZE_THREAD__
-	/* The kernel goes downwards from the highest address.  Nobody has this: it is to be in the
-	 * way.  Where there are not so many addresses all stays as it is. */
+	/* The kernel assigns addresses downward from the highest. This mapping only occupies the
+	 * first ones and is never used. Where the address space is smaller, nothing changes. */
 	if (mmap(NULL, APART, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) ==
 	    MAP_FAILED)
 		gpd_debug("variables may lie where programs have memory: %m");
@@ -63,13 +64,12 @@ gpd_window_size_parse(const char *text, uint64_t *size_p)
 		return true;
 	if (!gpd_value_parse_number(text, SIZE_MIN, SIZE_REQUESTED_MAX, &size))
 		return false;
-	/* What the driver maps by. */
+	/* Granularity of the driver's mappings. */
 	*size_p = round_up(size, GRANULE_MAX);
 	return true;
 }
 
-/* Half as much again as there is memory: freed addresses wait a while before they are used again.
- */
+/* One and a half times the memory: freed addresses are reused only after a while. */
 static uint64_t
 usual_size(uint64_t memory) GP_LOCKED(lock)
 {
@@ -95,7 +95,7 @@ range_overlaps(uint64_t address, uint64_t size, const struct gpd_range *avoid, s
 	return false;
 }
 
-/* Whether the driver gave exactly this range. */
+/* Whether the driver reserved exactly this range. */
 static bool
 window_reserve(uint64_t address, uint64_t size)
 {
@@ -109,7 +109,8 @@ window_reserve(uint64_t address, uint64_t size)
 	return false;
 }
 
-/* The driver reserves its addresses in this process, too, so what is free here is free there. */
+/* The driver reserves its addresses in this process, too, so a range that is free here is free
+ * there. */
 static bool
 window_reserve_host(uint64_t address, uint64_t size)
 {
@@ -119,13 +120,13 @@ window_reserve_host(uint64_t address, uint64_t size)
 
 	if (got == wanted)
 		return true;
-	/* Kernels before 4.17 take the address as a hint. */
+	/* Kernels before 4.17 treat the address as a hint. */
 	if (got != MAP_FAILED)
 		(void)munmap(got, size);
 	return false;
 }
 
-/* From an address on, and then from the first one. */
+/* Searches from an address to the end, then from the first address. */
 static bool
 find_between(uint64_t first, uint64_t end, uint64_t from, uint64_t size,
 	     const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
@@ -150,7 +151,8 @@ static bool
 window_find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count,
 	    struct gpd_range *window_p) GP_LOCKED(lock)
 {
-	/* Addresses are used again late: a stray pointer of a session that ended meets nobody. */
+	/* Reuses addresses as late as possible, so that a stray pointer of an ended session hits no
+	 * other session. */
 	if (find_between(GPD_WINDOW_FIRST, GPD_WINDOW_END, next, size, avoid, avoid_count,
 			 window_p))
 		next = window_p->address + size;
@@ -170,7 +172,8 @@ gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid
 	pthread_mutex_lock(&lock);
 	if (usual)
 		size = usual_size(memory);
-	/* A client asks for the least it wants; the smaller, the more places there are to try. */
+	/* The client requests the least it needs; the smaller the window, the more places it can
+	 * have. */
 	else if (size < SIZE_REQUESTED_MIN)
 		size = SIZE_REQUESTED_MIN;
 	size = round_up(size, gpd_devices.granularity);

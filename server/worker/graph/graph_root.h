@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs of the driver that handles of conditions, and nodes that kernels change, belong to.
+ * Graph roots: driver graphs that own conditional handles and device-updatable nodes.
  *
- * Device code of the client holds the driver's own handles and nodes, so they are made when the
- * client asks, before there is anything to launch.  What is launched later is made in the graph
- * that they belong to, each time anew: its other nodes before are dropped.  A handle is of one
- * context of the driver, so all that is made there stays on the multiprocessors that the session
- * had then.  The driver has one executable of such a graph at a time: it occupies the root until
- * the client drops it, and the next is made when it is gone.  Two roots may have handles of the
- * same number, so a client names the root.  Executor only, with the device current where the driver
- * is called.
+ * Device code of the client contains the driver's own handles and nodes, so they are created when
+ * the client requests them, before there is anything to launch. The executable that uses them must
+ * be built in the same driver graph, each time anew after the former nodes have been removed. A
+ * handle belongs to one driver context, so everything built in the root stays on the
+ * multiprocessors that the session had when the root was created.
+ *
+ * The driver allows one executable of such a graph at a time. It occupies the root until the client
+ * drops it; the next one can be built when it is gone. Handles of two roots may have the same
+ * number, so the client always names the root.
+ *
+ * Ownership: the session, through its handle table.
+ * Threads: executor only, with the device current where the driver is called.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_GRAPH_ROOT_H
 #define GPD_GRAPH_ROOT_H
@@ -25,14 +30,14 @@ struct gpd_context;
 struct gpd_partition;
 struct gpd_session;
 
-/* A kernel node that kernels change: it stays in the graph, and one executable has it. */
+/* A kernel node that kernels can update. It stays in the graph, and one executable contains it. */
 struct gpd_updatable {
-	uint64_t name; /* as device code has it */
+	uint64_t name; /* the handle that device code has */
 	CUgraphNode node;
-	bool used; /* by the set that is made there now */
+	bool used; /* by the plan that is being built */
 };
 
-/* The session's, under the client's name. */
+/* A root, registered under the client's name. */
 struct gpd_graph_root {
 	struct gpd_handle handle;
 	struct gpd_context *context;
@@ -42,38 +47,42 @@ struct gpd_graph_root {
 	size_t count;
 	struct gpd_updatable *updatables;
 	size_t updatable_count;
-	CUgraphNode *from, *to; /* edges between them */
+	CUgraphNode *from, *to; /* edges from updatable nodes, to be removed */
 	size_t edge_count;
 	bool occupied; /* by an executable that the client has not dropped */
-	bool made;     /* one was there: the driver may not know yet that it has ended */
+	bool made;     /* had an executable: the driver may not yet have noticed its end */
 };
 
-/* NULL: none. */
+/* Returns NULL if there is no such root. */
 struct gpd_graph_root *gpd_graph_root_get(const struct gpd_session *session, uint32_t id);
+/* Whether the conditional handle belongs to the root. */
 bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
-/* Not used yet; NULL: there is none of this name. */
+/* Marks the updatable node of this name as used and returns it. NULL: no such node, or already
+ * used. */
 struct gpd_updatable *gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t name);
+/* Whether every updatable node of the root is marked as used. */
 bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
-/* Behind cuGraphAddDependencies: notes the edges that the next gpd_graph_root_occupy() has to
- * remove. */
+/* To be called before or after cuGraphAddDependencies(): notes the edges from updatable nodes,
+ * which the next gpd_graph_root_occupy() has to remove. */
 CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from,
 				   size_t count, CUgraphNode to);
-/* Without nodes but for those that kernels change, which have no edges and are not used: for an
- * executable.  Blocks while one that was dropped may still run; CUDA_ERROR_NOT_SUPPORTED: one is
- * there. */
+/* Occupies the root for a new executable and returns its graph, which then contains only the
+ * updatable nodes, without edges and marked unused. Waits while a dropped executable may still run.
+ * CUDA_ERROR_NOT_SUPPORTED: the root is occupied. */
 CUresult gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root,
 			       CUgraph *graph_p);
-/* Makes the executable of what it holds.  CUDA_ERROR_NOT_SUPPORTED: also if the driver counts the
- * one before for longer than a tenth of a second. */
+/* Instantiates the root's graph. CUDA_ERROR_NOT_SUPPORTED: also if the driver counts the former
+ * executable for longer than a tenth of a second. */
 CUresult gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_root *root,
 				    CUgraphExec *exec_p);
-/* The client has dropped the executable, or none could be made; the root may be gone. */
+/* Ends the occupation: the client has dropped the executable, or none could be built. The root may
+ * be gone already. */
 void gpd_graph_root_vacate(const struct gpd_session *session, CUgraph driver);
 
-/* Of a context that ends; NULL: all. */
+/* Destroys the roots of a context; NULL: all. */
 void gpd_graph_root_destroy_context(struct gpd_session *session, const struct gpd_context *context);
 
-/* The partition that the session's streams of the context have; or NULL. */
+/* Returns the partition of the session's streams in the context, or NULL; no reference is added. */
 struct gpd_partition *gpd_graph_partition(const struct gpd_session *session,
 					  const struct gpd_context *context);
 

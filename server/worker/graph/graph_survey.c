@@ -6,7 +6,7 @@
 static bool survey_nodes(const void *plan, size_t size, unsigned int depth,
 			 struct gpd_graph_survey *survey);
 
-/* false: others were of another one. */
+/* false: earlier nodes belong to another root. */
 static bool
 survey_root(struct gpd_graph_survey *survey, uint32_t root)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of a kernel, and set.  Of a kernel that sessions share (library.h) each has its own
- * amount of dynamic shared memory; who sets anything else gets the image for itself first.
+ * Queries and settings of kernels. For a kernel that sessions share (library.h), each session has
+ * its own maximum of dynamic shared memory; any other setting first gives the image a library of
+ * its own.
  */
 #include "gpd_calls.h"
 #include "protocol/image_info.h"
@@ -27,7 +28,7 @@ is_shared(const struct gpd_use *use)
 	return use->image->library->shared;
 }
 
-/* What else the wire can say a driver need not know how to refuse. */
+/* A driver need not be able to reject other numbers. */
 static bool
 is_attribute(int attribute)
 {
@@ -109,7 +110,7 @@ gpd_gpKernelUnsupported(struct gpd_session *session, const struct gp_args_gpKern
 	return CUDA_SUCCESS;
 }
 
-/* What the kernel is, which nobody can set: the driver says so. */
+/* Read-only properties of the kernel; the driver itself rejects setting them. */
 static bool
 is_fact(int attribute)
 {
@@ -168,7 +169,7 @@ gpd_cuFuncSetCacheConfig(struct gpd_session *session,
 	struct gpd_use use;
 	CUresult result = gpd_image_kernel_in_context(session, args->hfunc, &use);
 
-	/* Nobody has set anything else. */
+	/* A shared kernel never has another setting. */
 	if (result == CUDA_SUCCESS && is_shared(&use) && args->config == CU_FUNC_CACHE_PREFER_NONE)
 		return CUDA_SUCCESS;
 	if (result == CUDA_SUCCESS)

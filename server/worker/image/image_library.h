@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which library of the driver an image of a session uses, and what the session has set of its
- * kernels.  Executor only, with the device current that is named.
+ * Links an image of a session to its driver library, and stores what the session has set for its
+ * kernels.
+ *
+ * Ownership: the image owns its library, or a reference to a shared one.
+ * Threads: executor only, with the named device current.
+ * Errors: CUresult.
  */
 #ifndef GPD_IMAGE_LIBRARY_H
 #define GPD_IMAGE_LIBRARY_H
@@ -12,18 +16,19 @@
 struct gpd_image;
 struct gpd_session;
 
+/* Returns NULL if there is no such image. */
 struct gpd_image *gpd_image_get(const struct gpd_session *session, uint32_t id);
 
 /*
- * Of an image whose context was destroyed, while its library lives on: its variables start anew, as
- * they do when CUDA loads a library into a fresh context.
+ * Reinitializes an image whose context was destroyed while its library stayed loaded: its variables
+ * get their initial values, as when CUDA loads a library into a new context.
  */
 CUresult gpd_image_refresh(struct gpd_session *session, struct gpd_image *image, int device);
 
-/* Gives it a library of its own, if it has none, with what the session has set. */
+/* Gives the image a library of its own, unless it has one, with the settings of the session. */
 CUresult gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int device);
 
-/* What was set of its kernels while they are shared. */
+/* Discards the settings of its kernels that apply while the library is shared. */
 void gpd_image_reset_dynamic(struct gpd_image *image);
 
 #endif /* GPD_IMAGE_LIBRARY_H */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The driver puts off compiling; but whoever loads PTX wants to know whether it is any. */
+/* The driver defers compiling, but a caller that loads PTX must learn whether it is valid. */
 static CUresult
 library_compile(struct gpd_library *library)
 {
@@ -44,7 +44,8 @@ library_load(struct gpd_library *library, struct gp_bytes options)
 	if (result != CUDA_SUCCESS)
 		return result;
 	compiles = gp_image_type(view) == GP_IMAGE_PTX;
-	/* The software device may refuse more than a compiler does: the client prints why. */
+	/* The software device may reject more than a compiler does; the client prints the
+	 * reason. */
 	if (compiles || jit->count || gpd_driver.software)
 		gpd_jit_add_logs(library->jit);
 	result = gpd_driver.cuLibraryLoadData(&library->driver, gp_image_driver_pointer(view),
@@ -55,7 +56,7 @@ library_load(struct gpd_library *library, struct gp_bytes options)
 	return result;
 }
 
-/* The driver says where the parameters end. */
+/* The driver reports the end of the parameters by CUDA_ERROR_INVALID_VALUE. */
 static CUresult
 kernel_read_params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
 {
@@ -82,7 +83,8 @@ kernel_read_params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
 	kernel->params_size = result == CUDA_ERROR_INVALID_VALUE ? end : UINT32_MAX;
 	info->param_count = count;
 	info->params = list;
-	/* Who is told of fewer parameters than the image has believes it to be another one. */
+	/* After these errors the parameters may be incomplete, and the client would take the image
+	 * for another one. */
 	return gpd_driver_is_sticky(result) || result == CUDA_ERROR_OUT_OF_MEMORY ? result
 										  : CUDA_SUCCESS;
 }
@@ -114,7 +116,7 @@ gpd_image_unsupported(const struct gpd_kernel *kernel)
 	return why;
 }
 
-/* The order in which the driver lists them is its own; by name it is the same in every worker. */
+/* The driver's order is arbitrary; sorted by name it is the same in every worker. */
 static int
 kernel_compare_name(const void *a, const void *b)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options for the driver's compiler and linker: numbers from the client, and logs that are the
- * daemon's.  Belongs to the library or linker, as the driver may write into the logs as long as
- * that lives.  Executor only.
+ * Options for the driver's compiler and linker: numbers from the client, and log buffers of the
+ * daemon.
+ *
+ * Ownership: part of the library or linker, because the driver may write to the logs as long as
+ * that exists.
+ * Threads: executor only.
  */
 #ifndef GPD_JIT_OPTIONS_H
 #define GPD_JIT_OPTIONS_H
@@ -12,7 +15,7 @@
 #include <cuda.h>
 
 #define GPD_JIT_LOG_SIZE 8192
-/* What the client may give, and the logs. */
+/* Maximum number of options, including the log buffers. */
 #define GPD_JIT_OPTIONS_MAX 32
 
 struct gpd_jit_options {
@@ -27,11 +30,11 @@ struct gpd_jit {
 	char error[GPD_JIT_LOG_SIZE];
 };
 
-/* Those of a record.  CUDA_ERROR_INVALID_VALUE: there are too many, or bytes left over;
- * CUDA_ERROR_NOT_SUPPORTED: one that is no number. */
+/* Decodes the options of a record. CUDA_ERROR_INVALID_VALUE: too many, or trailing bytes;
+ * CUDA_ERROR_NOT_SUPPORTED: an option that is not a number. */
 CUresult gpd_jit_read(struct gpd_jit_options *options, struct gp_bytes bytes);
 
-/* Has the driver write its logs there, each with a NUL behind it. */
+/* Adds the log buffers, which the driver fills; both stay NUL-terminated. */
 void gpd_jit_add_logs(struct gpd_jit *jit);
 
 #endif /* GPD_JIT_OPTIONS_H */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launches and questions about launches have in common.  Executor, unless it says otherwise.
+/*
+ * Common parts of launches and of queries about launches.
+ *
+ * Threads: executor only, unless noted.
+ * Errors: CUresult.
  */
 #ifndef GPD_LAUNCH_H
 #define GPD_LAUNCH_H
@@ -14,7 +18,7 @@ struct gpd_session;
 
 #define GPD_LAUNCH_ATTRIBUTES_MAX 16
 
-/* What the arguments of such a call say, without attributes. */
+/* Launch configuration from the arguments of such a call, without attributes. */
 #define GPD_LAUNCH_CONFIG(args)                                                                    \
 	((CUlaunchConfig){                                                                         \
 		.gridDimX = (args)->grid_x,                                                        \
@@ -27,15 +31,15 @@ struct gpd_session;
 	})
 
 /*
- * Takes the attributes of a call over into config->attrs, which has room for
- * GPD_LAUNCH_ATTRIBUTES_MAX.  CUDA_ERROR_NOT_SUPPORTED: one that cannot be given remotely;
- * CUDA_ERROR_INVALID_VALUE: no such list, or memory that is not the session's.
+ * Copies the attributes of a call to config->attrs, which must have room for
+ * GPD_LAUNCH_ATTRIBUTES_MAX. CUDA_ERROR_NOT_SUPPORTED: an attribute that is not available remotely;
+ * CUDA_ERROR_INVALID_VALUE: not a valid list.
  */
 CUresult gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 			       CUlaunchConfig *config);
 
-/* What was handed over to a thread (issue.h) has failed, which is of a session: the same as of any
- * posted call.  Any thread. */
+/* Any thread. Reports the failure of a session's launch that was handed to a thread (issue.h), like
+ * that of any posted call. */
 void gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *launch,
 		       CUresult result);
 

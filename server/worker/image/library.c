@@ -20,26 +20,26 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Who waits for another looks so often whether its own session has ended. */
+/* A session that waits for another thread checks at this interval whether it has ended. */
 #define POLL_NS 20000000
 
-/* A framework brings some hundred images, of some hundred megabytes; several shall fit. */
+/* A framework has some hundred images of some hundred megabytes; several should fit. */
 unsigned int gpd_library_unused_count = 4096;
 uint64_t gpd_library_unused_bytes = (uint64_t)512 << 20;
 struct gpd_library_counts gpd_library_counts;
-/* The software device takes that many times the size of a text. */
+/* The software device needs this multiple of a PTX text's size. */
 #define TEXT_COST 20
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t loaded;
 	struct gpd_library *libraries;
-	/* utlist of those that nobody uses: first those that go, then from the oldest on those that
-	 * may stay. */
+	/* utlist of unused libraries: first those to unload, then those that may stay, oldest
+	 * first. */
 	struct gpd_library *unused;
 	unsigned int unused_count; /* of those that may stay */
 	uint64_t unused_bytes;
-	bool trims; /* a quiet job is given */
+	bool trims; /* a job to trim is queued */
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 GP_COND_CONSTRUCTOR(registry.loaded);
 
@@ -83,7 +83,7 @@ library_unload(struct gpd_library *library)
 	library_destroy(library);
 }
 
-/* The memory that it is counted with. */
+/* The memory that the limits count for it. */
 static uint64_t
 get_memory(const struct gpd_library *library)
 {
@@ -95,7 +95,7 @@ get_memory(const struct gpd_library *library)
 	return size + library->driver_size;
 }
 
-/* Locked: the registry, here and below. */
+/* The registry must be locked, here and below. */
 static void
 unused_unlink(struct gpd_library *library)
 {
@@ -121,7 +121,7 @@ library_is_excess(const struct gpd_library *library)
 	       registry.unused_bytes > gpd_library_unused_bytes;
 }
 
-/* The one that was used longest ago, if it is to go. */
+/* Removes and returns the next library to unload, or NULL. */
 static struct gpd_library *
 unused_pop_excess(void)
 {
@@ -151,7 +151,7 @@ unused_is_excess(void)
 	return much;
 }
 
-/* Quiet job.  Libraries that may stay, but are too many, can wait for the next session's end. */
+/* Runs as a quiescence job. Excess libraries that may stay can wait until the next session ends. */
 static void
 unused_trim(void *unused)
 {
@@ -230,7 +230,7 @@ gpd_library_copy(struct gp_bytes bytes, struct gp_bytes *copy_p)
 	return true;
 }
 
-/* Whether kernels run on others than this device: what is loaded there waits for them, too. */
+/* Whether kernels run on another device: unloading code waits for those, too. */
 static bool
 others_are_busy(int device)
 {
@@ -242,8 +242,8 @@ others_are_busy(int device)
 	return gpd_device_enter(device) != CUDA_SUCCESS || busy;
 }
 
-/* At the quiet moment that a load has waited for: a quiet job may be waiting for one for long, and
- * meanwhile loads follow each other.  So there is never more than there was at such a moment. */
+/* Called while the device is idle for a load. A quiescence job may wait long for an idle context
+ * while loads follow each other; this bounds the number of unused libraries. */
 static void
 unused_trim_now(int device)
 {
@@ -255,9 +255,9 @@ unused_trim_now(int device)
 		library_unload(library);
 }
 
-/* Waits for a turn to unpack so many bytes and for a quiet moment.  While it waits for one it has
- * not the other: for a quiet moment other sessions are stopped, and who unpacks may take long.
- * false: the session is closing. */
+/* Waits for an extraction slot for this size and for an idle context. It never holds one while it
+ * waits for the other: waiting for an idle context stops other sessions, and an extraction may take
+ * long. false: the session is closing. */
 static bool
 loading_begin(struct gpd_session *session, int device, struct gpd_unpacking *unpacking,
 	      uint64_t size)
@@ -281,7 +281,7 @@ loading_end(struct gpd_session *session, int device, struct gpd_unpacking *unpac
 	gpd_session_quiesce_end(session, device);
 }
 
-/* All that the driver loads is loaded here and in load_function(). */
+/* The driver loads code only here and in load_function(). */
 static CUresult
 library_load(struct gpd_session *session, struct gpd_library *library, int device,
 	     struct gp_bytes options)
@@ -297,8 +297,8 @@ library_load(struct gpd_session *session, struct gpd_library *library, int devic
 	return result;
 }
 
-/* With a library's first function the driver may unpack or compile all of it.  session: NULL while
- * the library itself is loaded. */
+/* With a library's first function the driver may extract or compile all of its code. session NULL:
+ * while the library itself is being loaded. */
 static CUresult
 load_function(struct gpd_session *session, struct gpd_library *library, uint32_t index, int device,
 	      struct gpd_function *function) GP_LOCKED(library->lock)
@@ -317,7 +317,7 @@ load_function(struct gpd_session *session, struct gpd_library *library, uint32_t
 	return result;
 }
 
-/* Another session may be in it for long, as it waits for a quiet moment.  false: the session is
+/* Another session may hold the lock for long, waiting for an idle context. false: the session is
  * closing. */
 static bool
 lock_library(struct gpd_session *session, struct gpd_library *library)
@@ -330,8 +330,8 @@ lock_library(struct gpd_session *session, struct gpd_library *library)
 	return true;
 }
 
-/* The library that is there, or will be when who loads it is done, and what came of that; else one
- * that the caller loads: *fresh_p.  A reference; NULL: no memory. */
+/* Returns the existing library with the result of its load, after waiting for it, or a new one that
+ * the caller must load (*fresh_p). Adds a reference. *library_p NULL: out of memory. */
 static CUresult
 library_find_or_create(struct gpd_session *session, struct gpd_blob *blob, int device,
 		       struct gpd_library **library_p, bool *fresh_p)
@@ -428,7 +428,8 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 			(void)gpd_library_copy(library->log, log_p);
 		if (result != CUDA_SUCCESS)
 			gpd_library_unref(library);
-		/* Who was to load it may have given up, for its client is gone. */
+		/* The session that was to load it may have been closed before; then this one
+		 * tries. */
 	} while (result == CUDA_ERROR_DEINITIALIZED && !fresh && !atomic_load(&session->closing));
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -486,7 +487,7 @@ CUresult
 gpd_library_global(const struct gpd_library *library, const char *name, bool managed,
 		   CUdeviceptr *address_p, size_t *size_p)
 {
-	/* A driver that knows no managed memory has it as an ordinary variable. */
+	/* A driver without managed memory has it as an ordinary variable. */
 	if (managed && gpd_driver.cuLibraryGetManaged(address_p, size_p, library->driver, name) ==
 			       CUDA_SUCCESS)
 		return CUDA_SUCCESS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface references of images, by name.  Only an image that is its session's own has
- * any (gpd_variables).  The driver is told by calls, each for the launches that follow; the object
- * that says what a reference is of the client keeps as long as it is bound.
+ * Texture and surface references of images, by name. Only an image with a library of its own has
+ * any (gpd_variables). Settings are passed to the driver by separate calls and apply to later
+ * launches. The client keeps the object that a reference is bound to alive while it is bound.
  */
 #include "gpd_calls.h"
 #include "server/worker/copy/texture.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of a module. */
+/* A reference of a module. */
 struct reference {
 	CUtexref texture;
 	CUsurfref surface;
@@ -52,7 +52,7 @@ reference_find(struct gpd_session *session, uint32_t context, uint32_t id, bool 
 	result = gpd_context_enter(session, context);
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_refresh(session, image, gpd_context_device(session, context));
-	/* Another session's launches would read what this one sets. */
+	/* Settings in a shared library would affect other sessions' launches. */
 	if (result == CUDA_SUCCESS && image->library->shared)
 		result = CUDA_ERROR_NOT_FOUND;
 	if (result == CUDA_SUCCESS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor maps: encoded by the driver, for kernels that get them as parameters. */
+/* Tensor maps: encoded by the driver, for kernels that take them as parameters. */
 #include "gpd_calls.h"
 #include "protocol/tensor_shape.h"
 #include "server/worker/device/driver.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The arrays as the driver takes them. */
+/* The arrays in the driver's types. */
 struct narrow_shape {
 	cuuint32_t box[GP_TENSOR_RANK_MAX], element_strides[GP_TENSOR_RANK_MAX];
 	int lower[GP_TENSOR_RANK_MAX], upper[GP_TENSOR_RANK_MAX];
@@ -29,7 +29,7 @@ narrow_shape(const struct gp_tensor_shape *shape)
 	return narrow_shape;
 }
 
-/* The driver looks at nothing behind the address. */
+/* The driver does not access the memory at the address. */
 static CUresult
 tensor_map_encode(const struct gp_tensor_shape *shape, CUtensorMap *map)
 {

@@ -11,16 +11,16 @@
 #include <stdatomic.h>
 #include <utlist.h>
 
-/* Unpacked bytes of an entry that waits for no other one. */
+/* Code up to this extracted size need not wait for a slot. */
 #define SMALL_MAX (UINT64_C(4) << 20)
 #define RUNNING_MAX 2
-/* A waiting session checks this often whether it has ended. */
+/* A waiting session checks at this interval whether it has ended. */
 #define POLL_NS 20000000
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct gpd_unpacking *turns; /* utlist; at most one of each tenant */
+	struct gpd_unpacking *turns; /* utlist; at most one per tenant */
 	unsigned int running;
 } unpackings = { .lock = PTHREAD_MUTEX_INITIALIZER };
 GP_COND_CONSTRUCTOR(unpackings.changed);
@@ -50,7 +50,7 @@ await_change(void) GP_LOCKED(unpackings.lock)
 	(void)gp_cond_wait_until(&unpackings.changed, &unpackings.lock, gp_now_ns() + POLL_NS);
 }
 
-/* Waits for the other sessions of the tenant, which cannot be charged at the same time. */
+/* Waits for other sessions of the tenant: their code cannot be charged at the same time. */
 static bool
 tenant_slot_acquire(struct gpd_unpacking *unpacking)
 {
@@ -121,7 +121,7 @@ limiter_leave(struct gp_unpack_limiter *gate, uint64_t size)
 	gpd_unpacking_end(unpacking);
 }
 
-/* Charged with the turn of the tenant, before other tenants are waited for. */
+/* The charge is made with the tenant's slot, before waiting for other tenants. */
 static int
 limiter_enter(struct gp_unpack_limiter *gate, uint64_t size)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate that compressed code of a session passes in the worker (struct gp_unpack_limiter).  The
- * unpacked size counts as code of the session while it is in memory.  Of code of more than 4 MiB a
- * worker, or its driver, unpacks two at a time, and of each tenant one.
+ * Limits the extraction of a session's compressed code in the worker (struct gp_unpack_limiter).
+ * The extracted size is charged as code of the session while it is in memory. Of code larger than 4
+ * MiB, a worker and its driver extract at most two at a time, and at most one per tenant.
  *
- * Ownership: the caller; the session outlives it.
+ * Ownership: the caller; the session must outlive it.
  * Threads: the session's executor.
  */
 #ifndef GPD_UNPACKING_H
@@ -19,21 +19,23 @@ struct gpd_session;
 struct gpd_unpacking {
 	struct gp_unpack_limiter limiter;
 	struct gpd_session *session;
-	struct gpd_unpacking *next; /* of those with the turn of their tenant; unpackings.lock */
+	struct gpd_unpacking *next; /* list of slot owners; unpackings.lock */
 	bool has_tenant_slot, is_running;
 };
 
+/* Prepares the limiter for the session. */
 void gpd_unpacking_init(struct gpd_unpacking *unpacking, struct gpd_session *session);
 
-/* Counts bytes that the driver allocates for code until gpd_account_uncharge_code().
- * CUDA_ERROR_OUT_OF_MEMORY: the log says why. */
+/* Charges bytes that the driver allocates for code, until gpd_account_uncharge_code().
+ * CUDA_ERROR_OUT_OF_MEMORY: over the limit, which is logged. */
 CUresult gpd_unpacking_charge(struct gpd_session *session, uint64_t size);
 
-/* Around a call in which the driver unpacks or compiles code of so many bytes, which are charged.
- * false: the session is closing, and there is nothing to end. */
+/* Encloses a driver call that extracts or compiles code of this size, which must be charged. Waits
+ * for other extractions. false: the session is closing, and gpd_unpacking_end() must not be
+ * called. */
 bool gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session,
 			 uint64_t size);
-/* The same without waiting; false also if others have their turns. */
+/* The same without waiting; false also if the slots are in use. */
 bool gpd_unpacking_try(struct gpd_unpacking *unpacking, struct gpd_session *session, uint64_t size);
 void gpd_unpacking_end(struct gpd_unpacking *unpacking);
 

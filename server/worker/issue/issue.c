@@ -11,19 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a launcher has not launched yet. */
+/* Queue length of a launcher. */
 #define ENTRIES 128
-/* Fewer launches between two barriers are not worth while, and it is not tried again for so many.
- */
+/* Below RUN_MIN launches between two barriers, threads are not worthwhile and are not used for the
+ * next WAIT launches. */
 #define RUN_MIN 16
 #define WAIT 64
-/* How long a thread looks before it sleeps, and how long without giving up its processor. */
+/* How long a thread polls before it sleeps, and how long of that without yielding its processor. */
 #define SPIN_NS 50000
 #define SPIN_ALONE_NS 20000
 #define NAP_NS 20000
 #define NAP_LONG_NS 200000
 #define LONG_NS 2000000
-/* Processors for each thread. */
+/* Processors per launch thread. */
 #define CPUS_EACH 4
 #define MOST_MAX 64
 
@@ -34,27 +34,27 @@ enum kind {
 
 struct entry {
 	enum kind kind;
-	struct gpd_issue_launch launch; /* of WRITE: device and stream */
+	struct gpd_issue_launch launch; /* WRITE: device and stream only */
 	CUdeviceptr to;
 	volatile uint32_t *host;
 	uint32_t value;
-	_Alignas(16) uint8_t room[GPD_ISSUE_ROOM]; /* attributes, then parameters */
+	_Alignas(16) uint8_t room[GPD_ISSUE_ROOM]; /* attributes, followed by parameters */
 };
 
-/* One thread puts in, the executor, and one takes out, the launcher's. */
+/* A queue with one producer, the executor, and one consumer, the launcher's thread. */
 struct gpd_launcher {
 	struct gpd_issue *issue;
 	pthread_t thread;
-	_Alignas(64) _Atomic uint32_t given; /* wraps around */
+	_Alignas(64) _Atomic uint32_t given; /* entries queued; wraps around */
 	_Alignas(64) _Atomic uint32_t taken;
 	_Atomic bool stop;
-	_Atomic bool sleeping; /* seq_cst with given: each side says, then looks */
+	_Atomic bool sleeping; /* seq_cst with given: each side stores, then loads the other's */
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	_Alignas(64) struct entry entries[ENTRIES];
 };
 
-/* In this process. */
+/* Number in this process. */
 static _Atomic unsigned int threads;
 
 bool
@@ -76,7 +76,7 @@ gpd_issue_most(int cpus, const char *text)
 	unsigned int most = cpus > 0 ? (unsigned int)cpus / CPUS_EACH : 0;
 
 	(void)gpd_issue_parse(text, &most);
-	/* One alone launches no faster than the executor does. */
+	/* A single thread launches no faster than the executor. */
 	return most < 2 ? 0 : most;
 }
 
@@ -113,7 +113,7 @@ carry_out(struct gpd_issue *issue, const struct entry *entry)
 		if (result == CUDA_SUCCESS)
 			result = gpd_driver.cuStreamWriteValue32_v2(entry->launch.config.hStream,
 								    entry->to, entry->value, 0);
-		/* Nobody waits for what does not come. */
+		/* If the write fails, the value is stored here, so that waits for it end. */
 		if (result != CUDA_SUCCESS)
 			__atomic_store_n(entry->host, entry->value, __ATOMIC_RELEASE);
 		return;
@@ -131,7 +131,7 @@ is_empty(struct gpd_launcher *launcher)
 	       atomic_load_explicit(&launcher->taken, memory_order_relaxed);
 }
 
-/* Whether one more look without sleeping may be worth while. */
+/* Whether to poll once more before sleeping. */
 static bool
 goes_on_looking(uint64_t since)
 {
@@ -187,7 +187,7 @@ wake(struct gpd_launcher *launcher)
 	pthread_mutex_unlock(&launcher->lock);
 }
 
-/* Until no more than so many are left. */
+/* Waits until at most `left` entries are left. */
 static void
 await(const struct gpd_launcher *launcher, uint32_t left)
 {
@@ -207,7 +207,7 @@ await(const struct gpd_launcher *launcher, uint32_t left)
 static struct entry *
 reserve(struct gpd_launcher *launcher)
 {
-	/* While the half of it is launched there is time to sleep. */
+	/* When the queue is full, waits for half of it, which is long enough to sleep. */
 	if (atomic_load_explicit(&launcher->given, memory_order_relaxed) -
 		    atomic_load_explicit(&launcher->taken, memory_order_acquire) ==
 	    ENTRIES)
@@ -245,7 +245,7 @@ begin(struct gpd_issue *issue)
 	return NULL;
 }
 
-/* One thread more, if there may be one. */
+/* Starts another thread if the limits allow it. */
 static bool
 add_launcher(struct gpd_issue *issue)
 {
@@ -260,7 +260,7 @@ add_launcher(struct gpd_issue *issue)
 	return false;
 }
 
-/* For a stream that has none: a new one, or those in turns. */
+/* Chooses a launcher for a stream without one: a new one, or the existing ones in turn. */
 static uint8_t
 choose(struct gpd_issue *issue)
 {

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of one session that go to the driver from several threads.
+ * Launch threads: kernel launches of one session that are passed to the driver by several threads.
  *
- * A launch takes the driver 3 us, and an executor's own part a thirtieth of that; the driver takes
- * launches on different streams at once.  So a program with several streams whose calls come
- * faster than one thread launches gets two to three times as many done.  The executor does all of
- * a launch but the driver's call, which it hands to the stream's launcher: a queue with a thread.
- * Nothing else is handed over, but for the marks of depth.h between a stream's launches.
+ * The driver takes 3 us for a launch, the executor's own part a thirtieth of that, and the driver
+ * accepts launches on different streams concurrently. A program with several streams, whose calls
+ * arrive faster than one thread can launch, therefore gets two to three times the throughput. The
+ * executor does everything except the driver's call, which it hands to the stream's launcher: a
+ * queue with a thread. Nothing else is handed over, except the markers of depth.h between a
+ * stream's launches.
  *
- * What the order is made of: a stream has one launcher, and gpd_issue_settle() comes before
- * whatever else the executor asks of the driver about a stream.  What is handed over uses nothing
- * of the session's but the driver's handles and a kernel's name, which stay until then.
+ * Order: a stream has one launcher, and gpd_issue_settle() comes before any other driver call of
+ * the executor about a stream. A queued launch uses only the driver's handles and a kernel's name
+ * from the session, which stay valid until then.
  *
- * It belongs to a session, and all but the launchers' threads is for its executor.  The threads
- * begin when they are first needed and end with gpd_issue_stop().
+ * Ownership: part of a session. The threads are started on first use and end with gpd_issue_stop().
+ * Threads: the session's executor, except failed(), which a launcher's thread calls.
+ * Errors: failures of launches are reported by failed().
  */
 #ifndef GPD_ISSUE_H
 #define GPD_ISSUE_H
@@ -25,57 +27,57 @@
 #include <stdint.h>
 
 #define GPD_LAUNCHERS 8
-/* Attributes and parameters of a launch that may be handed over. */
+/* Maximum bytes of the attributes and parameters of a launch that can be handed over. */
 #define GPD_ISSUE_ROOM 384
 
-/* A message that has some forty launches. */
+/* Size of a message with about forty launches. */
 #define GPD_ISSUE_DEEP ((size_t)4 << 10)
 
 struct gpd_launcher;
 
+/* A launch with all that the driver's call needs; copied when it is handed over. */
 struct gpd_issue_launch {
 	int device;
 	CUfunction function;
-	CUlaunchConfig config; /* with its attributes */
-	const void *params;    /* in the packed form */
+	CUlaunchConfig config; /* including its attributes */
+	const void *params;    /* in the packed format */
 	size_t params_size;
-	const char *kernel; /* its name, and how much dynamic shared memory it may have: for who
-			     * is told of a failure */
-	int dynamic;
+	const char *kernel; /* the kernel's name, for the report of a failure */
+	int dynamic; /* bytes of dynamic shared memory that it may use, for the same report */
 };
 
-/* All zeros at first: everything is launched by the executor. */
+/* State of a session's launch threads. Initialized to zeros: the executor launches everything. */
 struct gpd_issue {
-	/* The owner's, told before anything is handed over.  failed() is called by a launcher's
-	 * thread; a launch is dropped when one of the others is not zero. */
+	/* Set by the owner before the first launch is handed over. failed() is called by a
+	 * launcher's thread. A launch is dropped when *closing or *sticky is nonzero. */
 	void (*failed)(struct gpd_issue *issue, const struct gpd_issue_launch *launch,
 		       CUresult result);
 	const _Atomic bool *closing;
 	const _Atomic int *sticky;
-	unsigned int most; /* threads in the process that may launch so; 0: none */
+	unsigned int most; /* maximum number of launch threads in the process; 0: none */
 
-	bool pending;     /* something was handed over since it was settled last */
-	bool deep;        /* the message at hand is one of many calls */
-	const void *last; /* stream of the last launch since a message began */
+	bool pending;     /* launches were handed over since the last settle */
+	bool deep;        /* the current message contains many calls */
+	const void *last; /* stream of the last launch in the current message */
 	uint32_t run;     /* launches handed over since the last barrier */
-	uint32_t wait;    /* launches before it is tried again */
-	uint64_t handed;  /* in all */
+	uint32_t wait;    /* launches to skip before threads are tried again */
+	uint64_t handed;  /* total */
 	unsigned int begun, next;
 	struct gpd_launcher *launchers[GPD_LAUNCHERS];
 };
 
-/* What the environment says of how many threads of a process may launch beside the executors: text,
- * or NULL.  false: it is no number. */
+/* Parses the environment's limit on launch threads per process; text may be NULL. false: not a
+ * number. */
 bool gpd_issue_parse(const char *text, unsigned int *most_p);
-/* The same, or what is usual with so many processors; 0: none. */
+/* Returns that limit, or the default for this number of processors; 0: no threads. */
 unsigned int gpd_issue_most(int cpus, const char *text);
 
-/* Slow parts of what is inline below. */
+/* Slow paths of the inline functions below. */
 void gpd_issue_settle_pending(struct gpd_issue *issue);
 void gpd_issue_barrier_pending(struct gpd_issue *issue);
 bool gpd_issue_begins(struct gpd_issue *issue);
 
-/* Returns when all that was handed over is the driver's. */
+/* Waits until all launches handed over have been passed to the driver. */
 static inline void
 gpd_issue_settle(struct gpd_issue *issue)
 {
@@ -83,8 +85,8 @@ gpd_issue_settle(struct gpd_issue *issue)
 		gpd_issue_settle_pending(issue);
 }
 
-/* The same, for a call that is no launch: how many launches come between two such calls says
- * whether it is worth while. */
+/* The same, before a call that is not a launch. The number of launches between two such calls
+ * decides whether threads are worthwhile. */
 static inline void
 gpd_issue_barrier(struct gpd_issue *issue)
 {
@@ -92,8 +94,8 @@ gpd_issue_barrier(struct gpd_issue *issue)
 		gpd_issue_barrier_pending(issue);
 }
 
-/* A message has come.  deep: it is of GPD_ISSUE_DEEP bytes at least, and threads may look for
- * work; calls that come one by one are carried out here at once. */
+/* Starts a message. deep: it has at least GPD_ISSUE_DEEP bytes, so launches may be handed to
+ * threads. Calls that arrive one at a time are carried out by the executor. */
 static inline void
 gpd_issue_message(struct gpd_issue *issue, bool deep)
 {
@@ -103,7 +105,7 @@ gpd_issue_message(struct gpd_issue *issue, bool deep)
 		gpd_issue_settle(issue);
 }
 
-/* Whether this launch on the stream, an address that is only compared, is to be handed over. */
+/* Whether this launch is to be handed over. The stream's address is only compared. */
 static inline bool
 gpd_issue_wants(struct gpd_issue *issue, const void *stream)
 {
@@ -114,16 +116,16 @@ gpd_issue_wants(struct gpd_issue *issue, const void *stream)
 	       (issue->pending || gpd_issue_begins(issue));
 }
 
-/* Hands it over.  *launcher: the stream's own, 0 at first.  false: it must be launched here, and
- * nothing is under way. */
+/* Hands the launch over. *launcher is stored with the stream, 0 at first. false: the caller must
+ * launch it itself; nothing is pending then. */
 bool gpd_issue_launch(struct gpd_issue *issue, uint8_t *launcher,
 		      const struct gpd_issue_launch *launch);
-/* While something is pending, for a stream that has a launcher: writes the value in the stream's
- * order; `host` is the same place. */
+/* Writes the value in the stream's order, while something is pending and the stream has a launcher.
+ * `host` is the host address of `to`. */
 void gpd_issue_write(struct gpd_issue *issue, uint8_t launcher, int device, CUstream stream,
 		     CUdeviceptr to, volatile uint32_t *host, uint32_t value);
 
-/* Settles, and ends the threads. */
+/* Settles and ends the threads. */
 void gpd_issue_stop(struct gpd_issue *issue);
 
 #endif /* GPD_ISSUE_H */

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* What is zeroed by one copy, at most. */
+/* Maximum bytes zeroed by one copy. */
 #define ZEROS_SIZE GP_ARRAY_ROW_MAX
 #define PITCH_ALIGNMENT 512
 
@@ -81,8 +81,8 @@ gpd_array_drop(const struct gpd_array *array)
 		(void)gpd_driver.cuArrayDestroy(array->levels[0]);
 }
 
-/* Zeroed memory to copy from, for all sessions, made when the first array is.  It is never freed,
- * so it may be of a kind that the driver frees like arrays. */
+/* Returns zeroed memory to copy from, shared by all sessions and allocated with the first array. It
+ * is never freed, so it may be of a kind that the driver frees like arrays. */
 static CUresult
 make_zeros(int device, CUdeviceptr *zeros_p)
 {
@@ -118,11 +118,11 @@ min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Whole slices if they are small, else rows. */
+/* Copies whole slices if they are small, else rows. */
 static CUresult
 zero_level(CUarray level, struct gp_array_extent extent, CUdeviceptr zeros, CUstream stream)
 {
-	/* With a pitch that the driver would have given: others need not work between arrays and
+	/* A pitch that the driver would have chosen: other pitches may not work between arrays and
 	 * memory. */
 	uint64_t pitch = round_up(extent.width, PITCH_ALIGNMENT);
 	uint64_t rows = min_u64(extent.height, ZEROS_SIZE / pitch);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrays as the driver makes them: how much memory one takes, making it, zeroing it, giving it
- * back.  Any thread that has entered the device.
+ * Driver side of arrays: creates, zeroes and destroys them.
+ *
+ * Threads: any, with the array's device current.
+ * Errors: CUresult.
  */
 #ifndef GPD_ARRAY_MEMORY_H
 #define GPD_ARRAY_MEMORY_H
 
 #include "server/worker/memory/array.h"
 
-/* Fills in the driver's handles by the array's shape.  This waits for nothing (measured, too). */
+/* Creates the driver's objects for the array's shape. Does not wait for the GPU (measured).
+ * CUDA_ERROR_NOT_SUPPORTED: the driver lacks a function. */
 CUresult gpd_array_obtain(struct gpd_array *array);
-/* Waits until it is done, but for no kernel. */
+/* Zeroes all levels and waits until that is done, but for no kernel. */
 CUresult gpd_array_zero(const struct gpd_array *array);
-/* Waits until no kernel runs, and nobody can launch one meanwhile: quiet.h. */
+/* Destroys the driver's objects. Waits until no kernel runs, and blocks all launches meanwhile
+ * (quiet.h). */
 void gpd_array_drop(const struct gpd_array *array);
 
 #endif /* GPD_ARRAY_MEMORY_H */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Credit: device memory that a session has before anything is made of it.  It is counted, and taken
- * from the driver, when the client is told of it; what the client then makes of it needs no answer,
- * for there is no way that the device has none.  Some comes with Welcome; the client asks for more
- * (gpMemoryGrant), and gives back what it does not use when others want it.
+ * Allowance: device memory that is reserved for a session before the client allocates it. It is
+ * charged, and allocated from the driver, before the client is notified of it. The client can then
+ * allocate from it without waiting for a reply, because the allocation cannot fail for lack of
+ * memory. Some comes with Welcome; the client requests more with gpMemoryGrant and returns unused
+ * memory when others need it.
  *
- * The session owns it.  Made by the worker's main thread, used by the executor, forgotten by
- * whoever ends the session.
+ * Ownership: the session.
+ * Threads: the worker's main thread creates it; then executor only; destroyed by the thread that
+ * ends the session.
+ * Errors: CUresult, or 0 or false.
  */
 #ifndef GPD_GRANT_H
 #define GPD_GRANT_H
@@ -17,26 +20,27 @@
 
 struct gpd_session;
 
-/* What a client maps at once for small allocations; a multiple of every granularity. */
+/* Bytes that a client maps at once for small allocations; a multiple of every granularity. */
 #define GPD_HEAP_SIZE ((uint64_t)4 << 20)
 
-/* On the first device that the session may use, which *device_p says.  Nobody waits for memory. Its
- * size; 0: there is none. */
+/* Reserves GPD_HEAP_SIZE on the first device that the session may use (*device_p), without waiting
+ * for memory. Returns the size, or 0 on failure. */
 uint64_t gpd_allowance_create(struct gpd_session *session, int *device_p);
-/* So many bytes (not 0) are credit no more: what is counted for them is the caller's, to be freed
- * if nothing is made of them.  False: the client has no such credit. */
+/* Removes size bytes (not 0) from the allowance. The caller takes over their charge and frees it
+ * with gpd_account_free() if the allocation fails. Returns false if the allowance is smaller. */
 bool gpd_allowance_consume(struct gpd_session *session, int device, uint64_t size);
-/* Behind that: physical memory of this size, the caller's. */
+/* To be called after gpd_allowance_consume(): returns physical memory of this size, which the
+ * caller owns. */
 CUresult gpd_allowance_obtain_memory(struct gpd_session *session, int device, uint64_t size,
 				     CUmemGenericAllocationHandle *handle_p);
-/* The same of anything else: obtain() is called again with more memory free while it says
- * CUDA_ERROR_OUT_OF_MEMORY and memory is held for the session. */
+/* The same for any other allocation. While obtain() returns CUDA_ERROR_OUT_OF_MEMORY and the
+ * allowance has memory, some of it is freed and obtain() is called again. */
 CUresult gpd_allowance_obtain(struct gpd_session *session, int device,
 			      CUresult (*obtain)(void *arg), void *arg);
-/* Bytes of the device's memory that are held for the session besides its credit: what it allocates
- * next finds them. */
+/* Bytes of device memory allocated for the session beyond its allowance, which its next allocation
+ * can use. */
 uint64_t gpd_allowance_get_excess(struct gpd_session *session, int device);
-/* Gives all of it back. */
+/* Frees the memory and its charge. */
 void gpd_allowance_destroy(struct gpd_session *session);
 
 #endif /* GPD_GRANT_H */

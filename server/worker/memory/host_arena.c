@@ -23,21 +23,21 @@
 
 #define PIECE_MIB 8
 #define PIECE_MIB_MAX 64
-/* Pages are touched and let go by so much: 4 KiB take up to 2 us, and whoever maps something in
- * this process waits that long. */
+/* Step for touching and freeing pages: 4 KiB take up to 2 us, and every other mapping operation of
+ * the process waits that long. */
 #define STEP (UINT64_C(256) << 10)
-/* Between two calls that let no launch through: one right after the other kept launches waiting
- * for 1.7 to 3.3 ms (docs/measured.md). */
+/* Pause between two calls that block launches: calls without a pause delayed launches by 1.7 to 3.3
+ * ms (docs/measured.md). */
 #define REST_NS 300000
 #define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
 
-/* Those whose files clients have. */
+/* The arenas whose files clients have. */
 static struct {
 	pthread_mutex_t lock;
 	struct gpd_host_arena *first; /* utlist */
 } arenas = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* 8 MiB are registered in 0.6 ms, 64 MiB in 4. */
+/* 8 MiB are registered in 0.6 ms, 64 MiB in 4 ms. */
 bool
 gpd_host_piece_parse(const char *text, uint64_t *size_p)
 {
@@ -48,7 +48,7 @@ gpd_host_piece_parse(const char *text, uint64_t *size_p)
 	return sound;
 }
 
-/* It stays what it was at first. */
+/* Read once from the environment. */
 static uint64_t
 get_piece_size(void)
 {
@@ -104,7 +104,7 @@ min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* By steps; 0, or errno of the first that failed. */
+/* Works in steps. Returns 0, or the errno of the first failure. */
 static int
 range_advise(uint64_t address, uint64_t size, int advice)
 {
@@ -115,14 +115,15 @@ range_advise(uint64_t address, uint64_t size, int advice)
 	return 0;
 }
 
-/* Mapping other pages over them would hold up the process for as long as that takes. */
+/* Not by mapping over the pages, which would block the process while they are freed. */
 static void
 drop_pages(uint64_t address, uint64_t size)
 {
 	(void)range_advise(address, size, MADV_DONTNEED);
 }
 
-/* A client that has the file keeps none of them: pages that it touches later are its own. */
+/* If the client has the file, the pages are removed from the file, so that pages the client touches
+ * later are its own. */
 static void
 drop_arena_pages(const struct gpd_host_arena *arena, uint64_t address, uint64_t size)
 {
@@ -130,7 +131,7 @@ drop_arena_pages(const struct gpd_host_arena *arena, uint64_t address, uint64_t 
 		drop_pages(address, size);
 }
 
-/* The addresses stay reserved. */
+/* Frees the mapping; the addresses stay reserved. */
 static void
 range_reserve(uint64_t address, uint64_t size)
 {
@@ -166,7 +167,7 @@ gpd_host_arena_shrink(struct gpd_host_arena *arena)
 	return arena->registered == 0;
 }
 
-/* Over this session's own reservation, where nothing of the worker's is. */
+/* Maps over the session's own reservation, where the worker has nothing else. */
 static CUresult
 map_pages(uint64_t address, uint64_t size, int fd)
 {
@@ -177,8 +178,8 @@ map_pages(uint64_t address, uint64_t size, int fd)
 	return got == address_to_pointer(address) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Before the driver asks for them, which lets no launch through meanwhile.  Older kernels than 5.14
- * leave that to the driver. */
+/* Before the driver touches the pages, which would block launches. On kernels before 5.14 the
+ * driver does it. */
 static CUresult
 pages_populate(uint64_t address, uint64_t size)
 {
@@ -187,7 +188,7 @@ pages_populate(uint64_t address, uint64_t size)
 	return !error || error == EINVAL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Its device address is the same, or the driver cannot do that. */
+/* The device address must be the same; else the driver does not support this. */
 static CUresult
 register_piece(uint64_t address, uint64_t size)
 {
@@ -221,7 +222,7 @@ register_pages(struct gpd_host_arena *arena)
 	return result;
 }
 
-/* Before the client can have its file. */
+/* Before the client can get the file. */
 static void
 shared_arenas_add(struct gpd_host_arena *arena)
 {
@@ -274,7 +275,7 @@ arena_map(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
 	return result;
 }
 
-/* With its file, if both ends are to map it. */
+/* Creates the file that both ends map. */
 static CUresult
 arena_map_shared(struct gpd_session *session, struct gpd_host_arena *arena)
 {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One arena of a session's host memory (host_memory.h): pages at addresses of our choice, which the
- * driver has registered at the same addresses.  It is registered by pieces, since no launch of any
- * session goes through while the driver registers.  Executor, then the thread of quiet_jobs.h.
+ * Arena of a session's host memory (host_memory.h): pages at addresses chosen by the worker,
+ * registered with the driver at the same addresses. They are registered in pieces, because the
+ * driver blocks all launches of all sessions while it registers.
+ *
+ * Ownership: host_memory.c, until gpd_host_arena_free().
+ * Threads: executor; after the arena is unmapped by the client, the thread of quiet_jobs.h.
+ * Errors: CUresult.
  */
 #ifndef GPD_HOST_ARENA_H
 #define GPD_HOST_ARENA_H
@@ -16,38 +20,39 @@ struct gpd_session;
 
 struct gpd_host_arena {
 	struct gpd_host_memory *memory;
-	struct gpd_host_arena *next;                      /* of those that leave */
+	struct gpd_host_arena *next;                      /* list of unmapped arenas */
 	struct gpd_host_arena *next_shared, *prev_shared; /* of all sessions; host_arena.c's lock */
 	uint64_t address, size;
-	uint64_t registered; /* so many bytes, from its address */
-	uint8_t *shadow;     /* what both ends agreed on; NULL: nothing was sent or fetched yet.
-			      * Behind it the marks (protocol/host_marks.h) */
-	void *request;       /* of who gives it back: gpd_wait_request() */
-	bool shared;         /* the client has the same */
-	bool punches;        /* the client has its file: its pages are taken from it, too */
-	bool placed;         /* it is a chunk of the session's memory (memory.h), which unmaps it */
+	uint64_t registered; /* bytes registered, from its address */
+	uint8_t *shadow;     /* Content that both ends have agreed on, followed by the run bitmap
+				(protocol/host_marks.h); NULL: nothing was sent or fetched yet. */
+	void *request;       /* gpd_wait_request() of the unmap */
+	bool shared;         /* the client maps the same pages */
+	bool punches;        /* the client has its file: unmapping also punches the file's pages */
+	bool placed;         /* from gpHostPlace: unmapped by memory.h */
 };
 
-/* Maps it over the session's own reservation, registers it, and passes its file to the client if it
- * is shared.  Otherwise nothing of it is left. */
+/* Maps the arena over the session's reservation, registers it and, if it is shared, passes its file
+ * to the client. On failure everything is undone. */
 CUresult gpd_host_arena_create(struct gpd_session *session, struct gpd_host_arena *arena,
 			       bool shared);
 
-/* Unregisters one piece and frees its pages; true: only the addresses are left, reserved. */
+/* Unregisters one piece and frees its pages. Returns true when only the reserved addresses are
+ * left. */
 bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
 
-/* Before the process ends: frees the pages of all arenas of all sessions that clients have, as they
- * would stay.  Any thread. */
+/* Any thread. Called before the process ends: frees the pages of all shared arenas, which would
+ * otherwise stay allocated while clients have their files. */
 void gpd_host_arena_empty_all(void);
 
-/* How many bytes from address are in one piece. */
+/* Bytes from address to the end of its piece. */
 uint64_t gpd_host_arena_room(uint64_t address);
 
-/* With its shadow; nothing of it is registered any more. */
+/* Frees the arena and its shadow; nothing of it may still be registered. */
 void gpd_host_arena_free(struct gpd_host_arena *arena);
 
-/* What GPUPOOL_HOST_PIECE_MIB says, in bytes; NULL or empty: the usual size of a piece.  false: it
- * is no size, and that is the usual one.  Any thread. */
+/* Any thread. Parses GPUPOOL_HOST_PIECE_MIB into bytes; NULL or empty: the default size of a piece.
+ * On an invalid value returns false and the default. */
 bool gpd_host_piece_parse(const char *text, uint64_t *size_p);
 
 #endif /* GPD_HOST_ARENA_H */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's host memory, as host_memory.c, which maps it, and host_take.c, which keeps it like
- * the client's, share it.
+ * Internal state of a session's host memory, shared by host_memory.c, which maps it, and
+ * host_take.c and host_watch.c, which synchronize it with the client's copy.
  *
- * The executor alone changes the list of arenas, so it reads it without a lock.  What the
- * responder looks at as well is under copies_lock.
+ * Threads: only the executor changes the list of arenas, so it reads the list without a lock.
+ * copies_lock protects what the responder and the watch thread also use.
+ * Errors: CUresult; GPD_LATER if the reply has been or will be sent.
  */
 #ifndef GPD_HOST_STATE_H
 #define GPD_HOST_STATE_H
@@ -23,55 +24,58 @@ struct gpd_session;
 
 #define GPD_HOST_ARENAS_MAX 4096
 
-/* A picture that is taken later: when work is done, or something has changed. */
+/* A request for a consistent copy that is answered later: when work is done, or when something has
+ * changed. */
 struct gpd_host_query {
 	struct gpd_host_query *next;
 	void *request;               /* gpd_wait_request() */
-	uint64_t writes, queried_ns; /* when it was asked */
+	uint64_t writes, queried_ns; /* values at the time of the request */
 	size_t count;
 	struct gp_changes_range ranges[];
 };
 
 struct gpd_host_watch;
 
-/* It goes when it has neither a session nor arenas. */
+/* Freed when it has neither a session nor arenas. */
 struct gpd_host_memory {
 	struct gpd_range range;
 
-	/* Of changes of the list, of the arenas' shadows and of what follows.  Held until a picture
-	 * is sent: the client stores them in the order in which they come. */
+	/* Protects changes of the list, the arenas' shadows and the members below. Held until a
+	 * consistent copy is sent, because the client stores copies in the order in which they
+	 * arrive. */
 	pthread_mutex_t copies_lock;
-	struct gpd_host_arena **arenas; /* by address */
+	struct gpd_host_arena **arenas; /* sorted by address */
 	size_t count;
-	atomic_uint had; /* arenas, with those that leave */
+	atomic_uint had; /* number of arenas, including unmapped ones */
 	struct gp_consistent_copy consistent_copy;
-	uint64_t writes;              /* gpHostWrite that were carried out */
-	bool publishes;               /* executor: the client answers GP_NOTE_PUBLISH */
-	struct gpd_host_watch *watch; /* host_watch.c; NULL: nothing was ever held */
+	uint64_t writes;              /* number of gpHostWrite carried out */
+	bool publishes;               /* executor: the client replies to GP_NOTE_PUBLISH */
+	struct gpd_host_watch *watch; /* host_watch.c; NULL: no request was ever deferred */
 
-	pthread_mutex_t lock;        /* of these: */
+	pthread_mutex_t lock;        /* protects the members below */
 	struct gpd_session *session; /* NULL: it has ended */
-	uint32_t tenant;             /* whose it was then */
+	uint32_t tenant;             /* tenant of the ended session */
 	struct gpd_host_arena *leaving;
 };
 
-/* The arena that has all of it; NULL: none has. */
+/* Returns the arena that contains the whole range, or NULL. */
 struct gpd_host_arena *gpd_host_memory_arena(const struct gpd_session *session, uint64_t address,
 					     uint64_t size);
 
-/* With copies_lock: what has changed in the ranges is answered to the current call. */
+/* With copies_lock held: replies to the current call with the changes in the ranges. */
 CUresult gpd_host_fetch(struct gpd_session *session, struct gp_bytes ranges,
 			enum gp_consistent_copy_part part);
 
-/* Executor: of so much as may be asked to be told later.  Its owner frees it. */
+/* Executor: creates a deferred request for these ranges, which are limited in size. The caller owns
+ * it. */
 CUresult gpd_host_query_create(struct gpd_session *session, struct gp_bytes ranges,
 			       struct gpd_host_query **query_p);
-/* With copies_lock: all that has changed by now is the answer to it. */
+/* With copies_lock held: replies to the request with all changes so far. */
 CUresult gpd_host_query_reply(struct gpd_session *session, struct gpd_host_query *query);
-/* With copies_lock: whether a look shows a change. */
+/* With copies_lock held: whether a scan finds a change. */
 bool gpd_host_query_has_changes(struct gpd_session *session, struct gpd_host_query *query);
 
-/* Executor: whether it lies in the session's range; the session ends if not. */
+/* Executor: whether the bytes are within the session's range; if not, the session ends. */
 bool gpd_host_memory_inside(struct gpd_session *session, uint64_t address, uint64_t size);
 
 #endif /* GPD_HOST_STATE_H */

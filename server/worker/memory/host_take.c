@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the client and the device tell each other of their copies of host memory. */
+/* Synchronizes host memory between the client's copy and the copy that kernels access. */
 #include "gpd_calls.h"
 #include "protocol/host_marks.h"
 #include "protocol/host_merge.h"
@@ -23,7 +23,7 @@ address_to_pointer(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-/* Until something is sent or fetched both ends know it as zeros. */
+/* The shadow is created at the first transfer; until then both ends treat the content as zeros. */
 static bool
 has_shadow(struct gpd_host_arena *arena)
 {
@@ -70,7 +70,7 @@ gpd_gpHostMerge(struct gpd_session *session, const struct gp_args_gpHostMerge *a
 	return CUDA_SUCCESS;
 }
 
-/* With the lock. */
+/* The lock must be held. */
 static CUresult
 check_write(struct gpd_session *session, const void *bytes, size_t size)
 {
@@ -103,7 +103,7 @@ gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *a
 		gpd_session_violation(session, "it sent changes of host memory that are none");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* Without any the check fails. */
+	/* Without host memory the check fails. */
 	if (!memory)
 		return check_write(session, bytes, size);
 	pthread_mutex_lock(&memory->copies_lock);
@@ -111,7 +111,8 @@ gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *a
 	result = check_write(session, bytes, size);
 	if (result == CUDA_SUCCESS) {
 		gp_changes_for_each(bytes, size, shadow_update, session);
-		/* With nothing in between: what has no order is there at about the same time. */
+		/* All stores follow each other directly, so that words without a defined order
+		 * change at about the same time. */
 		gp_changes_for_each(bytes, size, change_store, NULL);
 	}
 	pthread_mutex_unlock(&memory->copies_lock);
@@ -129,7 +130,7 @@ mapped_bytes(const struct gpd_session *session)
 	return size;
 }
 
-/* Where the copies of a range are now; false: it is not mapped. */
+/* Fills in where the copies of a range are now; false: the range is not mapped. */
 static bool
 find_copies(struct gpd_session *session, struct gp_changes_range *range)
 {
@@ -144,8 +145,8 @@ find_copies(struct gpd_session *session, struct gp_changes_range *range)
 	return true;
 }
 
-/* With the lock: the ranges that the client names; how many, or -1: they are none, or more than
- * there is. */
+/* The lock must be held. Decodes the client's ranges. Returns their number, or -1 if they are
+ * invalid or larger than the mapped memory. */
 static int
 ranges_decode(struct gpd_session *session, struct gp_bytes bytes, struct gp_changes_range *ranges)
 {
@@ -166,8 +167,8 @@ ranges_decode(struct gpd_session *session, struct gp_bytes bytes, struct gp_chan
 	return (int)count;
 }
 
-/* With the lock, so it is sent at once: the next such call waits for the limit of bandwidth. first:
- * done, or writes; the answers to all three calls are alike. */
+/* The lock is held, so the reply is sent at once and the next such call waits for the bandwidth
+ * limit. first: the member done or writes; the replies of all three calls have the same format. */
 static void
 changes_reply(struct gpd_session *session, void *request, uint64_t first)
 {
@@ -218,7 +219,7 @@ gpd_host_fetch(struct gpd_session *session, struct gp_bytes bytes,
 	return result;
 }
 
-/* With the lock: ranges that are mapped no more are left out. */
+/* The lock must be held. Drops ranges that are no longer mapped. */
 static void
 ranges_find_again(struct gpd_session *session, struct gpd_host_query *query)
 {
@@ -259,7 +260,7 @@ gpd_host_query_has_changes(struct gpd_session *session, struct gpd_host_query *q
 	return false;
 }
 
-/* The work is done; on the responder, or the executor if it was. */
+/* The work is done. Runs in the responder, or in the executor if it was done already. */
 static void
 work_done_reply(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -275,7 +276,7 @@ work_done_reply(struct gpd_session *session, void *arg, CUresult result)
 	free(query);
 }
 
-/* GPD_LATER: work_done_reply() is called. */
+/* GPD_LATER: work_done_reply() will be called. */
 static CUresult
 work_wait(struct gpd_session *session, unsigned int kind, uint32_t name,
 	  struct gpd_host_query *deferred_query)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* Between two looks: so long, and so many times as long as one takes. */
+/* Pause between two scans: at least PAUSE_NS, and PAUSE_FACTOR times the CPU time of a scan. */
 #define PAUSE_NS UINT64_C(70000)
 #define PAUSE_FACTOR 3
 #define QUERY_MAX_NS (GP_HOST_PENDING_MS * UINT64_C(1000000))
@@ -23,8 +23,8 @@ struct gpd_host_watch {
 	struct gpd_session *session;
 	pthread_t thread;
 	pthread_cond_t wanted;
-	/* Under the memory's copies_lock: */
-	struct gpd_host_query *pending; /* the oldest first */
+	/* Protected by the memory's copies_lock: */
+	struct gpd_host_query *pending; /* oldest first */
 	unsigned int count;
 	bool over;
 };
@@ -120,7 +120,7 @@ gpd_gpHostTakeChanged(struct gpd_session *session, const struct gp_args_gpHostTa
 	return GPD_LATER;
 }
 
-/* What is held is answered. */
+/* Answers all deferred requests. */
 static void
 watch_reply_all(struct gpd_host_watch *watch)
 {

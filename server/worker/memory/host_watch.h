@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions of a client's for what the device has changed in host memory: answered now, or held
- * until there is something to tell.  A session in which nothing polls sends nothing: cuDNN alone
- * has two such words for each thread that uses it.
+ * Client requests for changes that the device made to host memory. A request is answered at once,
+ * or deferred until there is a change, so that a session in which nothing changes sends nothing:
+ * cuDNN alone has two such polled words for each of its threads.
  *
- * While something is held a thread of the session looks.  The executor asks, and stops it.
+ * Threads: a thread of the session scans while a request is deferred; the executor adds requests
+ * and stops the thread.
  */
 #ifndef GPD_HOST_WATCH_H
 #define GPD_HOST_WATCH_H
 
 struct gpd_session;
 
-/* At the session's end, before what replies need goes; again: nothing. */
+/* Answers all deferred requests and stops the thread at the session's end, while replies can still
+ * be sent. Further calls do nothing. */
 void gpd_host_watch_stop(struct gpd_session *session);
 
 #endif /* GPD_HOST_WATCH_H */

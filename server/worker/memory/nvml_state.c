@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVML says of a device, to a session: memory as its quota has it, and its own processes. */
+/* NVML state of a device as a session sees it: memory within its quota, and its tenant's own
+ * processes. */
 #include "gpd_calls.h"
 #include "protocol/device_state.h"
 #include "server/worker/device/nvml.h"
@@ -8,8 +9,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Sessions of the same tenant from the same machine, where their numbers mean something.  times:
- * whether with the time of their kernels. */
+/* Lists sessions of the same tenant from the same machine, where their process numbers are valid.
+ * times: with GPU time instead of memory. */
 static CUresult
 list_processes(const struct gpd_account *account, int device, bool times, struct gp_bytes *bytes)
 {
@@ -73,7 +74,7 @@ gpd_gpDeviceState(struct gpd_session *session, const struct gp_args_gpDeviceStat
 		return result;
 	}
 	words[GP_STATE_MEMORY_TOTAL] = memory.total;
-	/* Who only asks uses nothing. */
+	/* The allowance counts as free: a client that only queries uses nothing. */
 	words[GP_STATE_MEMORY_FREE] =
 		memory.free + atomic_load(&session->account.line->devices[args->device].allowance);
 	if (words[GP_STATE_MEMORY_FREE] > memory.total)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Access of a device to a session's memory of another one.  What a session maps is its own, so that
- * is given for its mappings alone; what the driver places, variables and arrays, the driver gives
- * to whole contexts, which all sessions share anyway.
+ * Peer access: access of a device to a session's memory on another device. Memory that a session
+ * maps is its own, so access is set for its mappings only. Memory placed by the driver (variables
+ * and arrays) becomes accessible to whole contexts, which all sessions share anyway.
  */
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"

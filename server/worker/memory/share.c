@@ -14,12 +14,12 @@ struct gpd_memory_export {
 	struct gpd_handle name;
 	struct gpd_ipc_export ipc_export;
 	int device;
-	struct gpd_shared_physical *shared; /* NULL: it is a pool, which has none of its own */
-	uint64_t offset, size;              /* the part of it that is meant */
-	uint32_t pool;                      /* of a pool's memory: the number of the pool's offer */
+	struct gpd_shared_physical *shared; /* NULL: a pool, which has no memory itself */
+	uint64_t offset, size;              /* the exported part of it */
+	uint32_t pool; /* export number of the pool that the memory belongs to */
 };
 
-/* The share has a use of its own, which goes with it. */
+/* Withdraws the export and drops its reference to the memory. */
 static void
 export_drop(struct gpd_session *session, struct gpd_memory_export *memory_export)
 {
@@ -48,7 +48,7 @@ export_describe(const struct gpd_session *session, struct gpd_memory_export *mem
 	return CUDA_SUCCESS;
 }
 
-/* What is described, but for its name: copied. */
+/* Creates an export as described, under a name. */
 static CUresult
 memory_export(struct gpd_session *session, const struct gpd_memory_export *what, uint32_t name,
 	      struct gp_bytes *handle_p)
@@ -77,7 +77,7 @@ memory_export(struct gpd_session *session, const struct gpd_memory_export *what,
 	return result;
 }
 
-/* With a use of the memory. */
+/* Adds a reference to the memory. */
 static CUresult
 export_create_memory(struct gpd_session *session, struct gpd_memory_export *what, uint32_t name,
 		     struct gp_bytes *handle_p)
@@ -190,7 +190,7 @@ export_check(const struct gpd_session *session, const struct gpd_ipc_export *off
 	return memory_export->shared->size == size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The pool that the handle names, and its number. */
+/* Finds the pool that the handle names, and its number. */
 static CUresult
 find_pool_locked(const struct gpd_session *session, const struct gp_bytes *handle, int device,
 		 uint32_t *number_p, const char **why_p) GP_LOCKED(gpd_ipc_exports_lock)
@@ -206,7 +206,7 @@ find_pool_locked(const struct gpd_session *session, const struct gp_bytes *handl
 }
 
 struct wanted {
-	const struct gp_bytes *handle, *pool; /* pool: of memory of one */
+	const struct gp_bytes *handle, *pool; /* pool: for memory of a pool, else NULL */
 	enum gp_ipc_kind kind;
 	uint64_t size;
 	int device;
@@ -233,7 +233,7 @@ find_locked(const struct gpd_session *session, const struct wanted *wanted,
 	return (*share_p)->pool == pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* One more use of what is wanted. */
+/* Adds a reference to the wanted memory. */
 static CUresult
 shared_acquire(struct gpd_session *session, const struct wanted *wanted,
 	       struct gpd_shared_physical **shared_p)

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* A session that closes does not wait to its end, nor does one whose limit is lifted. */
+/* Maximum sleep: a wait also ends when the session is closing or its limit is lifted. */
 #define NAP_MAX_NS UINT64_C(20000000)
 #define LEAVING_NAP_NS 1000000
 
@@ -23,7 +23,8 @@ gpd_account_may_use(const struct gpd_account *account, int device)
 	return is_device(device) && atomic_load(&account->line->devices[device].allowed);
 }
 
-/* Others must not wait for what this session keeps, as the executor is here. */
+/* The ledger notes that this session is waiting: its executor cannot return cached memory now, so
+ * other sessions must not wait for that. */
 static void
 nap_excused(struct gpd_account *account)
 {
@@ -92,8 +93,8 @@ quota_charge_wait(struct gpd_account *account, int line, uint64_t bytes)
 	return false;
 }
 
-/* What is too small for so many bytes more, as gpupoold.conf(5) names it; *max_p: how much it is.
- * NULL: it is not a quota. */
+/* Returns the quota that `bytes` more would exceed, by its name in gpupoold.conf(5), with its use
+ * and its size. NULL: no quota is exceeded. */
 static const char *
 quota_find_exceeded(const struct gpd_account *account, int line, uint64_t bytes, uint64_t *used_p,
 		    uint64_t *max_p)
@@ -116,7 +117,8 @@ quota_find_exceeded(const struct gpd_account *account, int line, uint64_t bytes,
 					   : "memory";
 }
 
-/* The program's own line says only that memory is out.  Once for each: some try again and again. */
+/* The program sees only that memory is exhausted. Logged once per quota, because some programs
+ * retry again and again. */
 static void
 refusal_log(struct gpd_account *account, int line, uint64_t bytes)
 {
@@ -214,8 +216,8 @@ gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 		gpd_ledger_count(&account->line->counts.copied_out, out);
 }
 
-/* When it is not waited for any more: its time has come, the session closes or the limit is another
- * one. */
+/* Waits until the slot's time has come, the session is closing, or the limit has changed. Returns
+ * the time. */
 static uint64_t
 bandwidth_wait(const struct gpd_account *account, const struct gpd_ledger_link_slot *turn)
 {

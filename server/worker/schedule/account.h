@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session uses and may use.  The generated dispatcher calls these where the description says
- * ALLOCATES, FREES, LAUNCHES or COPIES, so that every call is counted, and every quota enforced, in
- * one place each; hooks whose amounts only they know (BY_HOOK) call them themselves.  The numbers
- * lie in the ledger, in the line that the supervisor gave the session.  Any thread.
+ * Resource account of a session: counts what it uses and enforces its quotas. The generated
+ * dispatcher calls these functions for calls described as ALLOCATES, FREES, LAUNCHES or COPIES, so
+ * that counting and quotas are each in one place. Hooks that alone know their amounts (BY_HOOK)
+ * call them themselves. The counters are in the ledger, in the line that the supervisor assigned to
+ * the session.
+ *
+ * Ownership: part of a session.
+ * Threads: any, unless noted.
+ * Units: bytes and nanoseconds.
  */
 #ifndef GPD_ACCOUNT_H
 #define GPD_ACCOUNT_H
@@ -16,71 +21,74 @@
 struct gpd_issue;
 struct gpd_schedule_run;
 
-/* A session's. */
+/* A session's account. */
 struct gpd_account {
-	/* Executor only: waits for what the session has given back; whether there was any.  NULL:
-	 * there never is. */
+	/* Executor only: waits for memory that the session has freed; returns whether there was
+	 * any. NULL: there is never any. */
 	bool (*reclaim_memory)(struct gpd_account *account);
-	/* Tells all workers that sessions have been asked for what they keep.  NULL: nobody is. */
+	/* Notifies all workers that sessions have been requested to return cached memory. NULL: no
+	 * notification. */
 	void (*recall)(void);
-	const _Atomic bool *closing; /* the session ends: it waits for nothing any more */
+	const _Atomic bool *closing; /* the session is closing: waits end */
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
-	_Atomic uint64_t quotas_reported; /* quotas that the log has said to be used up: bits, by
-					     their lines */
-	/* Executor: what has ended did not become free in time, and is not waited for again. */
+	_Atomic uint64_t quotas_reported; /* exhausted quotas in the log: bit per ledger line */
+	/* Executor: memory of ended sessions was not freed in time; it is not waited for again. */
 	bool ending_timed_out;
-	struct gpd_issue *issue;           /* issue.h; NULL: the executor alone launches */
-	struct gpd_schedule_run *schedule; /* schedule.h: one for each device that it launched on */
+	struct gpd_issue *issue;           /* launch threads (issue.h); NULL: none */
+	struct gpd_schedule_run *schedule; /* schedule.h: one run for each device used */
 };
 
-/* Whether the session may use the device, which need not exist. */
+/* Whether the session may use the device. Any number is valid. */
 bool gpd_account_may_use(const struct gpd_account *account, int device);
 
-/* CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY past the quota, or CUDA_ERROR_INVALID_DEVICE, and nothing
- * is counted. */
+/* Charges bytes of device memory. CUDA_ERROR_OUT_OF_MEMORY: over a quota;
+ * CUDA_ERROR_INVALID_DEVICE: not available to the session. On failure nothing is charged. May wait
+ * for memory that is being freed. */
 CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes);
 void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
 
-/* The same for the machine's memory for device code.  Executor. */
+/* The same for memory of the machine that contains device code. Executor only. */
 CUresult gpd_account_charge_code(struct gpd_account *account, uint64_t bytes);
 void gpd_account_uncharge_code(struct gpd_account *account, uint64_t bytes);
-/* And for the machine's memory that kernels reach: nobody is asked to give any back. */
+/* The same for pinned memory of the machine that kernels can access; never waits. */
 CUresult gpd_account_charge_pinned(struct gpd_account *account, uint64_t bytes);
 void gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes);
 
 /*
- * There is no memory, but others' may be on its way back to the driver: a session that ends, a free
- * behind work, or what others keep and are asked for now (of_tenant: of the same tenant, whose
- * quota is what is missing).  Waits for a moment; false: there is none of that, or *until (0 at
- * first) has passed.  Either way it is worth one more try.
+ * To be called when out of memory: waits a moment for memory that other sessions are returning to
+ * the driver: a session that is ending, a free after running work, or cached memory, which is
+ * requested now. of_tenant: only of the same tenant, because its quota is exhausted. Returns false
+ * if there is no such memory or *until (0 on the first call) has passed. In both cases another
+ * attempt is worthwhile.
  */
 bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until);
-/* Waits, as an allocation that needs it does, until the memory of sessions that have ended is free.
- */
+/* Waits, as an allocation would, until the memory of ended sessions is free. */
 void gpd_account_wait_ended(struct gpd_account *account);
-/* The session's client is gone. */
+/* Notes that the session's client has gone. */
 void gpd_account_set_ended(struct gpd_account *account);
 
+/* Counts one launch. */
 void gpd_account_launch(struct gpd_account *account);
+/* Counts one copy of bytes to (in) and from (out) the device. */
 void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
 
 /*
- * Before bytes, not 0, travel to or from the client: waits for as long as the limit of bandwidth
- * says, or until the session closes, and returns how many of them may travel now, at least one.
- * Only these are charged: a client may announce more than it sends.
+ * To be called before `bytes` (not 0) are transferred to or from the client: waits as the bandwidth
+ * limit requires, or until the session is closing. Returns how many of them may be transferred now,
+ * at least one. Only these are charged, because a client may announce more than it sends.
  */
 size_t gpd_account_throttle(struct gpd_account *account, size_t bytes);
-/* The same until all of them may: for what travels in one piece. */
+/* The same for all of the bytes: for data that is transferred in one piece. */
 void gpd_account_throttle_all(struct gpd_account *account, size_t bytes);
-/* Bytes travel now, whatever the limit says, and those that come later wait for longer: for who
- * must not wait. */
+/* Charges bytes that are transferred now regardless of the limit; later ones wait longer. For
+ * callers that must not wait. */
 void gpd_account_charge_bandwidth(struct gpd_account *account, size_t bytes);
 
-/* Fields of a record that are no data of the program's: names, parameters of kernels. */
+/* Bytes of a record's fields that are not program data: names, kernel parameters. */
 #define GPD_ACCOUNT_FREE_BYTES ((size_t)4 << 10)
-/* Executor: what a record or a reply has in its fields, of a call for whose fields so many bytes
- * are free.  Every field passes here; bulk tails and chunks are charged as they travel. */
+/* Executor: throttles the fields of a record or a reply beyond the call's `free` bytes. All fields
+ * pass here; bulk tails and chunks are charged as they are transferred. */
 static inline void
 gpd_account_throttle_fields(struct gpd_account *account, size_t bytes, size_t free)
 {

@@ -9,17 +9,18 @@
 
 #include <stdlib.h>
 
-/* Launches without a look at anything. */
+/* Launches without any check in between. */
 #define BATCH 256
-/* Of more batches than one in so long some are not measured: stamps cost time on both sides, and
- * kernels of several streams that share a queue of the GPU do not pass them. */
+/* If batches are more frequent than this, some are not measured: timestamps cost time on both
+ * sides, and kernels of several streams that share a hardware queue of the GPU cannot overtake
+ * them. */
 #define MEASURE_NS 1000000
 #define SKIP_MAX 1000
-/* A session's first batches are all measured. */
+/* The first batches of a session are all measured. */
 #define SEEN_MIN 4
-/* A session has one stream that counts if for so many batches it has used no other. */
+/* A session counts as using a single stream if it has used no other for this many batches. */
 #define ALONE_BATCHES 1000
-/* Longer ones are of a client that does something else. */
+/* Longer intervals are from a client that does something else. */
 #define PERIOD_MAX_NS 1000000
 
 static uint32_t
@@ -32,8 +33,8 @@ next_random(struct gpd_schedule_run *run)
 }
 
 /*
- * Whether this batch's time is taken: of short ones a few at random, so that what kind of work they
- * are of plays no part; each stands for those before it that were not.
+ * Whether this batch is measured: of frequent ones a few at random, so that the kind of work does
+ * not matter; each represents the unmeasured ones before it.
  */
 static bool
 batch_is_sampled(struct gpd_schedule_run *run)
@@ -60,7 +61,7 @@ batch_is_sampled(struct gpd_schedule_run *run)
 	return true;
 }
 
-/* What measures, and a turn that begins, come behind what was launched. */
+/* Measurements, and a new turn, must come after what was launched. */
 static void
 launches_settle(const struct gpd_schedule_run *run)
 {
@@ -86,7 +87,7 @@ batch_end(struct gpd_schedule_run *run)
 	atomic_store_explicit(&run->open, false, memory_order_release);
 }
 
-/* Whether what is left of what it may launch is still good. */
+/* Whether the rest of the granted launches is still valid. */
 static bool
 pass_is_valid(struct gpd_schedule_run *run)
 {
@@ -161,14 +162,14 @@ gpd_schedule_continue_batch(const struct gpd_account *account, int device, uint6
 	return true;
 }
 
-/* What has used another stream lately may do so again before a stamp that is put here is done. */
+/* A stream that was used recently may be used again before a timestamp enqueued here is done. */
 static bool
 is_alone(const struct gpd_schedule_run *run, uint64_t others)
 {
 	return others == 0 || (others != GPD_SCHEDULE_BUSY && run->batch - others > ALONE_BATCHES);
 }
 
-/* The batch's first launch on this stream, or the first of a batch. */
+/* Called for the first launch of a batch on this stream, or of a new batch. */
 void
 gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch,
 		    uint64_t others)
@@ -177,7 +178,7 @@ gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, ui
 
 	if (!run)
 		run = add_run(account, device);
-	/* Without memory nothing is held back: the launch itself will fail. */
+	/* Out of memory: nothing is delayed; the launch itself will fail. */
 	if (!run)
 		return;
 	if (!run->in_batch || !run->pass || atomic_load(&run->revoked) ||

@@ -6,14 +6,14 @@
 #include <utlist.h>
 
 #define UNIT 1024
-/* What one that did not want the device for a while may be behind the others when it comes. */
+/* How much less GPU time than the others a run may have when it requests a turn after a pause. */
 #define CREDIT_NS UINT64_C(20000000)
-/* After a pause it is this instead, less the pause: what others are ahead is still owed to it. */
+/* After a short pause it is this, minus the pause: the run still gets what the others are ahead. */
 #define OWED_NS UINT64_C(100000000)
-/* What a tenant with a cap can save up, and what it needs to begin. */
+/* Budget that a tenant with a cap can save, and budget that it needs to start. */
 #define BUDGET_MAX INT64_C(50000000)
 #define BUDGET_START INT64_C(1000000)
-/* A turn costs at least that, however short its work: nobody passes it round for nothing. */
+/* Minimum charge for a turn, however short its work, so that passing it around is not free. */
 #define TURN_NS UINT64_C(20000)
 
 static uint64_t
@@ -80,7 +80,7 @@ gpd_order_set_policy(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t 
 {
 	if (weight == 0)
 		weight = 1;
-	/* What was used while there was no cap is forgiven, and nothing was saved. */
+	/* Time used without a cap is not held against the tenant, and none was saved. */
 	if (tenant->cap == GPD_ORDER_UNCAPPED) {
 		tenant->budget = 0;
 		tenant->grown_ns = now;
@@ -103,7 +103,8 @@ raise_to_least(uint64_t *value, uint64_t least)
 		*value = least;
 }
 
-/* What one that was served or waited at `seen_ns` may be behind the others when it comes. */
+/* How much less GPU time than the others a run that was served or waited at `seen_ns` may have when
+ * it requests a turn. */
 static uint64_t
 get_credit_ns(uint64_t seen_ns, uint64_t now)
 {
@@ -121,7 +122,7 @@ budget_is_spent(struct gpd_order_tenant *tenant, uint64_t now)
 	return tenant->budget <= 0;
 }
 
-/* What a tenant misses while its cap keeps it waiting nobody owes it. */
+/* GPU time that a tenant misses while its cap delays it is not made up for. */
 static void
 order_advance(struct gpd_order *order, uint64_t now)
 {
@@ -145,7 +146,7 @@ void
 gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now)
 {
 	struct gpd_order_tenant *tenant = run->tenant;
-	uint64_t least = UINT64_MAX; /* of those of the tenant that wait or hold the device */
+	uint64_t least = UINT64_MAX; /* minimum of the tenant's runs that wait or have the turn */
 
 	if (run->wants)
 		return;
@@ -184,7 +185,7 @@ has_aged(const struct gpd_order_run *run, uint64_t now)
 	return run->wants && now - run->since_ns >= GPD_ORDER_AGE_NS;
 }
 
-/* Whether a goes before b; both wait. */
+/* Whether a is served before b; both wait. */
 static bool
 run_precedes(const struct gpd_order_run *a, const struct gpd_order_run *b, uint64_t now)
 {
@@ -198,7 +199,7 @@ run_precedes(const struct gpd_order_run *a, const struct gpd_order_run *b, uint6
 	return a->had < b->had || (a->had == b->had && a->since_ns < b->since_ns);
 }
 
-/* When the run may begin, as far as its tenant's cap goes. */
+/* When the run may start as far as its tenant's cap is concerned. */
 static uint64_t
 allowed_at(struct gpd_order_run *run, uint64_t now)
 {
@@ -243,7 +244,7 @@ gpd_order_pick(struct gpd_order *order, uint64_t now, uint64_t *when_p)
 	return best;
 }
 
-/* Whether the holder must let go for one that waits. */
+/* Whether the holder must yield to a waiting run. */
 static bool
 must_yield(const struct gpd_order *order, const struct gpd_order_run *to, uint64_t pending,
 	   uint64_t now)

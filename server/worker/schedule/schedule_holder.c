@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/schedule/schedule_holder.h"
 
-/* What a holder may have in flight while others wait, and while nobody does. */
+/* Limits on a holder's work in flight while other runs wait, and while none does. */
 #define FLIGHT_NS UINT64_C(8000000)
 #define FLIGHT_ALONE_NS UINT64_C(40000000)
 #define FLIGHT_MAX 256
@@ -37,7 +37,7 @@ gpd_turn_holder_has_room(const struct gpd_turn_queue *turns, const struct gpd_sc
 	       atomic_load(&run->meter.entries) <= GPD_USAGE_METER_ENTRIES - GPD_USAGE_METER_BATCH;
 }
 
-/* What the holder's work in flight will still take. */
+/* Estimated time that the holder's work in flight still takes. */
 static uint64_t
 pending_ns(const struct gpd_turn_queue *turns, const struct gpd_schedule_run *run, uint64_t now)
 {
@@ -52,7 +52,7 @@ holder_charge(struct gpd_turn_queue *turns, uint64_t now)
 {
 	uint64_t ns = now > turns->charged_ns ? now - turns->charged_ns : 0;
 
-	/* Nobody looked for so long: what it used is charged when it is measured. */
+	/* After a long time without a poll: the rest is charged when it is measured. */
 	if (ns > CHARGE_MAX_NS)
 		ns = CHARGE_MAX_NS;
 	gpd_order_charge(&turns->order, turns->order.holder, ns, now);
@@ -65,13 +65,14 @@ holder_release(struct gpd_turn_queue *turns, uint64_t now)
 {
 	struct gpd_schedule_run *run = gpd_run_from_order(turns->order.holder);
 
-	/* What the GPU was kept for it without use costs others only. */
+	/* Idle time reserved for the holder is charged only if other runs wait. */
 	if (turns->begun && gpd_order_others_wait(&turns->order))
 		holder_charge(turns, now);
 	else if (turns->begun && turns->idle_ns > turns->charged_ns)
-		/* It became idle between two looks. */
+		/* It became idle at an unknown time between two polls; half of the interval is
+		 * charged. */
 		holder_charge(turns, turns->charged_ns + (turns->idle_ns - turns->charged_ns) / 2);
-	/* The end of its work was seen late. */
+	/* The end of its work was detected late, so the measured time is larger. */
 	if (turns->busy_ns > turns->cost_ns)
 		gpd_order_charge(&turns->order, turns->order.holder,
 				 turns->busy_ns - turns->cost_ns, now);
@@ -135,7 +136,7 @@ holder_wastes(const struct gpd_turn_queue *turns, const struct gpd_schedule_run 
 	       turns->gaps_ns > (now - turns->contended_ns) / 2 + 2 * gap;
 }
 
-/* A batch is in the meter before it is not open any more, hence this order. */
+/* A batch enters the meter before `open` is cleared, hence this order. */
 static bool
 is_drained(struct gpd_schedule_run *run)
 {
@@ -198,7 +199,8 @@ gpd_turn_holder_poll(struct gpd_turn_queue *turns, uint64_t now)
 			 (drained && !run->waiting && holder_wastes(turns, run, now)))) {
 		revoked = true;
 		turns->revoked_ns = now;
-		/* The executor says that it launches before it looks whether it may. */
+		/* The executor sets `open` before it checks `revoked`, so one of the two sides sees
+		 * the other. */
 		atomic_store(&run->revoked, true);
 		drained = is_drained(run);
 	}

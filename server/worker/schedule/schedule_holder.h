@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device's turns: what the thread and the executors share, and how a turn begins and ends.
+ * Turn queue of a device: the state that its thread and the executors share, and the start and end
+ * of a turn.
  *
- * A holder is charged for the time from its first launch to the end of its work, whether the GPU
- * had short gaps in it or not: nobody else could use it.  Alone it is charged nothing, unless it
- * has a cap.  Under the lock.
+ * A holder is charged for the time from its first launch to the end of its work, including short
+ * gaps on the GPU, because no other run could use it. While no other run waits it is charged
+ * nothing, unless it has a cap.
+ *
+ * Ownership: a queue is created with the first run of its device and never freed.
+ * Threads: all functions need the queue's lock.
  */
 #ifndef GPD_SCHEDULE_HOLDER_H
 #define GPD_SCHEDULE_HOLDER_H
@@ -14,7 +18,7 @@
 
 struct gpd_turn_queue {
 	pthread_mutex_t lock;
-	pthread_cond_t wake; /* of the thread */
+	pthread_cond_t wake; /* the thread waits */
 	pthread_cond_t unpinned;
 	struct gpd_ledger *ledger;
 	int device;
@@ -24,18 +28,18 @@ struct gpd_turn_queue {
 	bool policy_changed;
 	uint64_t policy_ns, tick_ns, poll_ns;
 	_Atomic bool asleep; /* until there is something to measure */
-	_Atomic bool dozes;  /* longer than what is found by looks allows */
+	_Atomic bool dozes;  /* waits longer than polled measurements allow */
 
-	/* Of the present turn. */
-	bool contended;        /* when it was looked at last */
+	/* State of the current turn. */
+	bool contended;        /* at the last poll */
 	uint64_t contended_ns; /* since when */
-	bool begun;            /* the holder has been let through */
-	uint64_t charged_ns;   /* up to when */
-	uint64_t cost_ns;      /* charged since it is contended */
-	uint64_t busy_ns;      /* measured in it */
-	uint64_t progress_ns;  /* when something was found done */
-	uint64_t gaps_ns;      /* it had nothing on the GPU */
-	uint64_t idle_ns;      /* since when the holder has nothing on the GPU; 0: it has */
+	bool begun;            /* the holder has been allowed to launch */
+	uint64_t charged_ns;   /* up to this time */
+	uint64_t cost_ns;      /* charged since it became contended */
+	uint64_t busy_ns;      /* measured in this turn */
+	uint64_t progress_ns;  /* when completed work was last found */
+	uint64_t gaps_ns;      /* time without work on the GPU */
+	uint64_t idle_ns;      /* since when the holder has no work on the GPU; 0: it has */
 	uint64_t revoked_ns;
 };
 
@@ -45,26 +49,28 @@ gpd_run_from_order(struct gpd_order_run *order)
 	return (struct gpd_schedule_run *)order;
 }
 
-/* Reads what the ledger allows, if that is some time ago or has to be done. */
+/* Reads the policy from the ledger if the last time is long ago or it has changed. */
 void gpd_turn_refresh_policy(struct gpd_turn_queue *turns, uint64_t now);
+/* The session's rank in the turn order: 0 low, 1 normal, 2 high. */
 uint8_t gpd_turn_get_rank(const struct gpd_account *account);
 
-/* How many launches the run may have in flight, and whether there is room for one more. */
+/* Maximum number of launches that the run may have in flight, and whether one more is allowed. */
 uint32_t gpd_turn_holder_get_flight(const struct gpd_turn_queue *turns,
 				    const struct gpd_schedule_run *run);
 bool gpd_turn_holder_has_room(const struct gpd_turn_queue *turns,
 			      const struct gpd_schedule_run *run);
 
-/* Gives the turn to whom it is due, if it is nobody's.  When to ask again; GPD_ORDER_NEVER. */
+/* Gives the turn to the next run if there is no holder. Returns the time of the next attempt, or
+ * GPD_ORDER_NEVER. */
 uint64_t gpd_turn_holder_pick(struct gpd_turn_queue *turns, uint64_t now);
 
 /* A run that is not the holder has something to launch. */
 void gpd_turn_holder_arrive(struct gpd_schedule_run *run, uint64_t now);
 
-/* The holder is let through. */
+/* The holder is allowed to launch. */
 void gpd_turn_holder_start(struct gpd_turn_queue *turns, uint64_t now);
 
-/* Ends the holder's turn when it is time, and when its work is done. */
+/* Revokes the holder's turn when it is due, and ends it when its work is done. */
 void gpd_turn_holder_poll(struct gpd_turn_queue *turns, uint64_t now);
 
 #endif /* GPD_SCHEDULE_HOLDER_H */

@@ -13,15 +13,15 @@ _Static_assert(2 * GPD_USAGE_METER_ENTRIES <= GPD_GPU_TIMESTAMP_WORDS, "words fo
 
 struct gpd_usage_meter_entry {
 	struct gpd_usage_meter_entry *next;
-	CUstream stream;     /* to tell streams apart; it may be gone */
+	CUstream stream;     /* only compared; it may be destroyed */
 	uint32_t begin, end; /* its words */
 	bool timed;
-	bool polled;       /* by looks, not by the GPU's clock */
-	uint64_t begun_ns; /* the look that found it begun; 0: none yet */
-	bool plain;        /* no mark behind it: done when the stream, which is there, is idle */
-	bool gone;         /* nobody can tell any more, or need */
+	bool polled;       /* measured by polling, not by the GPU's clock */
+	uint64_t begun_ns; /* time of the poll that found its start; 0: none yet */
+	bool plain;        /* no marker: done when its stream, which exists, is idle */
+	bool gone;         /* its end is unknown or does not matter any more */
 	uint32_t launches;
-	uint32_t before; /* of entries that this one covers */
+	uint32_t before; /* launches of entries that this one covers */
 	uint32_t times;
 	uint64_t serial;
 };
@@ -89,7 +89,8 @@ entry_release(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry
 	atomic_fetch_sub(&meter->entries, 1);
 }
 
-/* The first of a batch does not know of the others.  false: its time cannot be taken. */
+/* The first entry of a batch is opened before there are others. false: its time cannot be
+ * measured. */
 static bool
 entry_begin(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry, bool alone)
 {
@@ -122,7 +123,7 @@ gpd_usage_meter_open(struct gpd_usage_meter *meter, CUstream stream, bool timed,
 	meter->open[meter->open_count++] = entry;
 }
 
-/* The stream is there. */
+/* The stream must exist. */
 static bool
 is_idle(CUstream stream)
 {
@@ -141,8 +142,8 @@ entry_append(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry)
 }
 
 /*
- * The entry has a mark, so what is in front of it on its stream is done when it is.  Those that
- * are done when the stream is idle would be in the way of that, as a busy stream is asked once.
+ * The entry has a marker, so earlier entries of its stream are done when it is. Those without a
+ * marker would delay this, because a busy stream is queried only once.
  */
 static void
 entry_cover(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry)
@@ -156,7 +157,8 @@ entry_cover(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry)
 	}
 }
 
-/* The batch is part of the last entry, whose end is seen without a mark, or gets one now. */
+/* Merges the batch into the last entry, which has no marker; that entry gets one if it becomes too
+ * large. */
 static bool
 entry_join_last(struct gpd_usage_meter *meter, uint32_t launches, uint32_t joins)
 {
@@ -195,7 +197,7 @@ entries_close(struct gpd_usage_meter *meter, uint32_t launches, uint32_t times, 
 		entry->times = times;
 		entry->launches = i + 1 == meter->open_count ? launches : 0;
 		entry->plain = (!entry->timed && launches <= joins) || !entry_end(meter, entry);
-		/* If the driver would not mark it either. */
+		/* Not measured if the driver failed to enqueue the marker. */
 		entry->timed = entry->timed && !entry->plain;
 		if (entry->timed && entry->polled)
 			atomic_fetch_add(&meter->polled, 1);
@@ -212,7 +214,7 @@ gpd_usage_meter_close(struct gpd_usage_meter *meter, uint32_t launches, uint32_t
 {
 	if (!meter->open_count)
 		return;
-	/* Before anybody can find the entries done. */
+	/* Before another thread can find the entries done. */
 	atomic_fetch_add(&meter->launches, launches);
 	pthread_mutex_lock(&meter->lock);
 	if (!entry_join_last(meter, launches, joins))
@@ -227,7 +229,8 @@ gpd_usage_meter_mark(struct gpd_usage_meter *meter)
 	for (struct gpd_usage_meter_entry *e = meter->first; e; e = e->next) {
 		if (!e->plain)
 			continue;
-		/* Without a mark it is as good as done: the stream is asked no more. */
+		/* If no marker can be enqueued, it counts as done: the stream is not queried any
+		 * more. */
 		if (e->gone || is_idle(e->stream) ||
 		    !gpd_gpu_timestamp_write_marker(e->stream, meter->page, e->end))
 			gpd_gpu_timestamp_set(meter->page, e->end, 1);
@@ -236,7 +239,7 @@ gpd_usage_meter_mark(struct gpd_usage_meter *meter)
 	pthread_mutex_unlock(&meter->lock);
 }
 
-/* What was not used before, of the time up to which it was. */
+/* Returns the part of the interval after *until, and advances *until. */
 static uint64_t
 get_new_use_ns(uint64_t begin, uint64_t end, uint64_t *until)
 {
@@ -248,7 +251,7 @@ get_new_use_ns(uint64_t begin, uint64_t end, uint64_t *until)
 	return end - begin;
 }
 
-/* What the entry, which is done, adds to the time in which the session used the GPU. */
+/* GPU time that a finished entry adds to the session's. */
 static uint64_t
 entry_measure(struct gpd_usage_meter *meter, const struct gpd_usage_meter_entry *entry,
 	      uint64_t now)
@@ -264,7 +267,7 @@ entry_measure(struct gpd_usage_meter *meter, const struct gpd_usage_meter_entry 
 	return get_new_use_ns(begin, end, &meter->busy_until_ns);
 }
 
-/* The mean of the last few, more of the latest. */
+/* A moving average that follows increases faster. */
 static void
 launch_time_learn(struct gpd_usage_meter *meter, uint64_t busy, uint32_t launches)
 {
@@ -282,7 +285,7 @@ launch_time_learn(struct gpd_usage_meter *meter, uint64_t busy, uint32_t launche
 	atomic_store_explicit(&meter->launch_ns, one, memory_order_relaxed);
 }
 
-/* Streams that were asked whether they are idle: each is asked once. */
+/* Streams queried during one collection: each is queried only once. */
 struct survey {
 	CUstream streams[GPD_USAGE_METER_BATCH];
 	bool idle[GPD_USAGE_METER_BATCH];
@@ -316,7 +319,7 @@ is_done(const struct gpd_usage_meter *meter, const struct gpd_usage_meter_entry 
 			    : gpd_gpu_timestamp_read(meter->page, entry->end) != 0;
 }
 
-/* It is not done. */
+/* For an entry that is not done: notes the time when its start is first seen. */
 static void
 entry_poll(const struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry, uint64_t now)
 {

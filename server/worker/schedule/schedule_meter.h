@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a session's kernels take, by the GPU's clock.
+ * Usage meter: measures how long a session's kernels take, by the GPU's clock.
  *
- * Launches are taken together in batches; the first launch of a batch on a stream opens an entry
- * (a stamp in front of it), the batch's end closes it (a stamp behind it; device/stamp.h).  What
- * lies between is time in which the session used the GPU; where entries of several streams overlap
- * it counts once.  An entry whose time does not count has a mark behind it only, or nothing.
+ * Launches are grouped into batches. The first launch of a batch on a stream opens an entry, which
+ * enqueues a GPU timestamp before it; the end of the batch closes the entry with another timestamp
+ * (device/stamp.h). The time between counts as GPU time of the session; where entries of several
+ * streams overlap it counts once. An entry whose time is not measured has only a marker after it,
+ * or nothing.
  *
- * A stamp of the GPU's clock needs a place on a multiprocessor.  Were it put on a stream while
- * kernels of the session's other streams may fill the GPU, a copy behind it that these wait for
- * would never come.  So such an entry has marks, and its length is from the look that found the
- * first to the look that found the second: right on average, as long as looks come by themselves.
+ * A GPU timestamp needs a place on a multiprocessor. If it were enqueued on a stream while kernels
+ * of the session's other streams fill the GPU, and those wait for a copy that follows it, it would
+ * never run. Entries in such a situation therefore use markers, and their length is the time
+ * between the polls that found the first and the second marker: correct on average if polls are
+ * independent of the work.
  *
- * Opening and closing are for the executor, with the device current; harvesting for any thread.
- * When the GPU is lost all entries are done, and took no time.
+ * When the GPU is lost, all entries count as done, with no time.
+ *
+ * Ownership: part of a run.
+ * Threads: opening and closing: executor only, with the device current; collecting: any.
+ * Units: nanoseconds.
  */
 #ifndef GPD_SCHEDULE_METER_H
 #define GPD_SCHEDULE_METER_H
@@ -25,39 +30,40 @@
 #include <stdint.h>
 
 #define GPD_USAGE_METER_ENTRIES 256
-/* Of one batch: streams. */
+/* Maximum number of streams in a batch. */
 #define GPD_USAGE_METER_BATCH 32
 
 struct gpd_usage_meter_entry;
 struct gpd_marker_page;
 
+/* The meter of one session on one device. */
 struct gpd_usage_meter {
 	pthread_mutex_t lock;
 	int device;
-	struct gpd_marker_page *page;               /* two words for each entry */
+	struct gpd_marker_page *page;               /* two words per entry */
 	uint32_t made;                              /* entries that have words, in use or free */
-	struct gpd_usage_meter_entry *first, *last; /* closed ones, in the order of closing */
+	struct gpd_usage_meter_entry *first, *last; /* closed entries, in the order of closing */
 	struct gpd_usage_meter_entry *free;
 	struct gpd_usage_meter_entry *open[GPD_USAGE_METER_BATCH]; /* executor's */
 	uint32_t open_count;
 	_Atomic uint32_t entries;                /* open and closed */
-	_Atomic uint64_t launches;               /* closed, but not known to be done */
-	_Atomic uint64_t launch_ns;              /* what one took, of late; 0: not known */
-	_Atomic uint32_t polled;                 /* closed entries whose length is found by looks */
+	_Atomic uint64_t launches;               /* closed, not yet known to be done */
+	_Atomic uint64_t launch_ns;              /* recent time of a launch; 0: unknown */
+	_Atomic uint32_t polled;                 /* closed entries measured by polling */
 	uint64_t busy_until_ns;                  /* by the GPU's clock */
-	uint64_t polled_until_ns;                /* by ours */
-	uint64_t gathered_ns, gathered_launches; /* since launch_ns was found */
-	uint64_t serial;                         /* executor's: entries that were opened */
+	uint64_t polled_until_ns;                /* by the host's clock */
+	uint64_t gathered_ns, gathered_launches; /* since launch_ns was updated */
+	uint64_t serial;                         /* executor's: number of entries opened */
 };
 
-/* 0 or -ENOMEM; with a context current. */
+/* Returns 0 or -ENOMEM. A context must be current. */
 int gpd_usage_meter_init(struct gpd_usage_meter *meter, int device);
-/* Nothing is open, and nothing of it is on the GPU any more. */
+/* No entry may be open, and the GPU must have no timestamps left to write. */
 void gpd_usage_meter_fini(struct gpd_usage_meter *meter);
 
-/* An entry of the present batch; timed: its time counts, else only its end is seen.  alone: nothing
- * will run on the session's other streams.  Where there is no room, or the driver would not, the
- * launch is not measured. */
+/* Opens an entry of the current batch. timed: its time is measured, else only its end is observed.
+ * alone: no work will run on the session's other streams. If there is no room, or the driver fails,
+ * the launch is not measured. */
 void gpd_usage_meter_open(struct gpd_usage_meter *meter, CUstream stream, bool timed, bool alone);
 static inline bool
 gpd_usage_meter_has_room(const struct gpd_usage_meter *meter)
@@ -67,27 +73,26 @@ gpd_usage_meter_has_room(const struct gpd_usage_meter *meter)
 }
 
 /*
- * The batch ends: so many launches, that stand for `times` as many batches.  joins: if its time
- * does not count it may have no mark of its own, as long as it and those before it that had none
- * are not more launches than that; their end is then seen when the stream has nothing to do.
+ * Ends the batch of `launches` launches; its time represents `times` batches. joins: if its time is
+ * not measured, it needs no marker of its own as long as it and preceding batches without one have
+ * at most this many launches; their end is then found by querying the stream.
  */
 void gpd_usage_meter_close(struct gpd_usage_meter *meter, uint32_t launches, uint32_t times,
 			   uint32_t joins);
 
-/* What has no mark gets one: a stream is on its way out. */
+/* Adds a marker to entries without one, before their stream is destroyed. */
 void gpd_usage_meter_mark(struct gpd_usage_meter *meter);
 
-/* What has become known since the last time. */
+/* Measurements that became known since the last call. */
 struct gpd_usage_meter_harvest {
-	uint64_t busy_ns; /* of the entries themselves */
-	uint64_t all_ns;  /* with what they stand for */
-	uint64_t batches; /* that these stand for */
-	uint32_t entries; /* that were found done */
+	uint64_t busy_ns; /* time of the entries */
+	uint64_t all_ns;  /* scaled to the batches that they represent */
+	uint64_t batches; /* number of batches represented */
+	uint32_t entries; /* number of entries found done */
 };
 struct gpd_usage_meter_harvest gpd_usage_meter_collect(struct gpd_usage_meter *meter);
 
-/* Which of the entries that are not done is on the GPU at the moment: a number of its own, of which
- * the same one has the same; 0: none is known to be. */
+/* Returns the serial number of an unfinished entry that is on the GPU now; 0: none is known. */
 uint64_t gpd_usage_meter_get_running(struct gpd_usage_meter *meter);
 
 #endif /* GPD_SCHEDULE_METER_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ledger says of a device's time, for the order of turns. */
+/* Translates the ledger's policy for a device into weights, caps and ranks of the turn order. */
 #include "server/worker/schedule/account.h"
 #include "server/worker/schedule/schedule_holder.h"
 
@@ -61,7 +61,7 @@ tenant_set_policy(struct gpd_turn_queue *turns, struct gpd_order_tenant *tenant,
 uint8_t
 gpd_turn_get_rank(const struct gpd_account *account)
 {
-	/* 0 normal, 1 low, 2 high. */
+	/* Index: 0 normal, 1 low, 2 high. */
 	static const uint8_t ranks[] = { 1, 0, 2 };
 	uint32_t priority = atomic_load(&account->line->priority);
 

@@ -16,25 +16,25 @@
 
 #define PASS_MAX 256
 #define JOINS_MAX 64
-/* How often what nobody waits for is measured. */
+/* Measuring interval while no run waits. */
 #define TICK_NS UINT64_C(20000000)
-/* The same where lengths are found by looks. */
+/* Measuring interval of entries that are measured by polling. */
 #define MEASURE_POLL_NS UINT64_C(250000)
-/* An executor that waits looks so often whether its session has ended. */
+/* A waiting executor checks at this interval whether its session has ended. */
 #define CLOSE_POLL_NS UINT64_C(50000000)
-/* The thread looks again after a part of the time that it has waited. */
+/* The thread polls again after this fraction of the time it has waited. */
 #define NAP_PART 64
 #define NAP_MIN_NS UINT64_C(10000)
 #define NAP_MAX_NS UINT64_C(100000)
-/* While it waits for an allowance, or for room among what nobody else waits behind. */
+/* Maximum while it waits for a budget, or for room when no other run waits. */
 #define NAP_LONG_NS UINT64_C(1000000)
 #define FOREVER UINT64_MAX
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpd_turn_queue *all[GPD_DEVICES_MAX] GP_GUARDED_BY(start_lock);
 
-/* Into the ledger.  A session that runs on several streams at a time uses the GPU once, so whatever
- * samples stand for, it is no more than the time that has passed. */
+/* Adds to the ledger. A session that runs on several streams at once uses the GPU once, so the
+ * scaled samples are limited to the time that has passed. */
 static void
 run_credit(struct gpd_schedule_run *run, uint64_t ns)
 {
@@ -60,8 +60,8 @@ run_account(struct gpd_schedule_run *run, const struct gpd_usage_meter_harvest *
 	run_credit(run, run_harvest->all_ns - known);
 }
 
-/* A kernel may run for long, and is measured when it is done: until then what is seen of it counts,
- * so that nobody who looks takes the GPU for idle. */
+/* A long kernel is measured only when it is done. Until then the time it was seen running is
+ * credited, so that the GPU does not appear idle. */
 static void
 run_advance(struct gpd_schedule_run *run, uint64_t running, uint64_t now)
 {
@@ -73,7 +73,7 @@ run_advance(struct gpd_schedule_run *run, uint64_t running, uint64_t now)
 	run->running_ns = now;
 }
 
-/* Of the last batches, for which no other stands. */
+/* Estimate for the last batches, which no measured batch represents. */
 static uint64_t
 unseen_ns(const struct gpd_schedule_run *run)
 {
@@ -81,7 +81,7 @@ unseen_ns(const struct gpd_schedule_run *run)
 				     : 0;
 }
 
-/* The lock is not held while the driver is asked.  looks: also at what runs. */
+/* The lock is released while the driver is called. looks: also checks what is running. */
 static void
 run_harvest(struct gpd_turn_queue *turns, struct gpd_schedule_run *run, bool looks)
 	GP_LOCKED(turns->lock)
@@ -107,7 +107,7 @@ run_harvest(struct gpd_turn_queue *turns, struct gpd_schedule_run *run, bool loo
 	}
 }
 
-/* At moments of the clock. */
+/* At fixed multiples of the interval. */
 static uint64_t
 next_poll_ns(void)
 {
@@ -115,9 +115,9 @@ next_poll_ns(void)
 }
 
 /*
- * Those whose turn it is, or was: often; all: now and then.  Looks that tell lengths come at
- * moments of the clock, so that when a batch began plays no part.  When to come again; FOREVER:
- * nothing is left.
+ * Collects measurements: often for runs that take turns, all of them at each tick. Polls that
+ * determine lengths are at fixed times, independent of the start of batches. Returns the time of
+ * the next call; FOREVER: nothing is left.
  */
 static uint64_t
 runs_harvest(struct gpd_turn_queue *turns, bool contended) GP_LOCKED(turns->lock)
@@ -153,7 +153,7 @@ anybody_waits(const struct gpd_turn_queue *turns)
 	return false;
 }
 
-/* Those who may go on are told. */
+/* Wakes the runs that may continue. */
 static void
 signal_waiting(struct gpd_turn_queue *turns)
 {
@@ -165,7 +165,7 @@ signal_waiting(struct gpd_turn_queue *turns)
 	}
 }
 
-/* How long the thread may sleep for those who wait; FOREVER: there are none. */
+/* How long the thread may sleep while runs wait; FOREVER: none waits. */
 static uint64_t
 get_nap_ns(const struct gpd_turn_queue *turns, uint64_t when, uint64_t now)
 {
@@ -180,7 +180,7 @@ get_nap_ns(const struct gpd_turn_queue *turns, uint64_t when, uint64_t now)
 	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap < longest ? nap : longest;
 }
 
-/* How long it may sleep after it has done what there is to do. */
+/* Does all that is due and returns how long the thread may sleep. */
 static uint64_t
 turn_queue_step(struct gpd_turn_queue *turns) GP_LOCKED(turns->lock)
 {
@@ -228,7 +228,8 @@ turn_queue_doze(struct gpd_turn_queue *turns, uint64_t nap) GP_LOCKED(turns->loc
 	if (nothing_to_poll(turns))
 		(void)gp_cond_wait_until(&turns->wake, &turns->lock, gp_now_ns() + nap);
 	atomic_store(&turns->dozes, false);
-	/* What woke it has just begun. */
+	/* The work that woke the thread has just started, so the next poll is a full interval
+	 * later. */
 	turns->poll_ns = next_poll_ns();
 }
 
@@ -247,7 +248,7 @@ turn_queue_run(void *arg)
 {
 	struct gpd_turn_queue *turns = arg;
 
-	/* Naps are shorter than the 50 microseconds by which the kernel likes to be late. */
+	/* Sleeps are shorter than the kernel's default timer slack of 50 us. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	(void)gpd_device_enter(turns->device);
 	pthread_mutex_lock(&turns->lock);
@@ -283,7 +284,7 @@ turn_queue_create(struct gpd_ledger *ledger, int device)
 	return turns;
 }
 
-/* They are as old as the process, once there was a launch on the device. */
+/* Created with the first launch on the device; never freed. */
 static struct gpd_turn_queue *
 turn_queue_get(struct gpd_ledger *ledger, int device)
 {
@@ -303,7 +304,7 @@ gpd_turn_add_run(struct gpd_schedule_run *run)
 	struct gpd_turn_queue *turns = turn_queue_get(run->account->ledger, run->device);
 	int r;
 
-	/* Not under the lock: pinned memory may have to be had. */
+	/* Without the lock: pinned memory may have to be allocated. */
 	if (!turns || gpd_device_enter(run->device) != CUDA_SUCCESS ||
 	    gpd_usage_meter_init(&run->meter, run->device))
 		return -ENOMEM;
@@ -346,7 +347,7 @@ gpd_turn_remove_run(struct gpd_schedule_run *run)
 	pthread_cond_destroy(&run->go);
 }
 
-/* Whether the executor must not wait. */
+/* Whether the executor must go on without a turn. */
 static bool
 run_must_not_wait(const struct gpd_schedule_run *run)
 {
@@ -366,7 +367,7 @@ run_may_go(struct gpd_turn_queue *turns, struct gpd_schedule_run *run, uint64_t 
 	       gpd_turn_holder_has_room(turns, run);
 }
 
-/* The window grows step by step: the first kernels may be shorter than the others. */
+/* The window grows gradually: the first kernels may be shorter than later ones. */
 static uint32_t
 get_pass_size(const struct gpd_turn_queue *turns, struct gpd_schedule_run *run)
 {
@@ -398,7 +399,7 @@ gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p)
 	while (!run_must_not_wait(run) && !run_may_go(turns, run, now)) {
 		if (!since) {
 			since = now;
-			/* What it waits for may be done, and nobody has looked. */
+			/* Its work may be done without a poll having found it. */
 			run_harvest(turns, run, false);
 			now = gp_now_ns();
 			continue;
@@ -414,7 +415,7 @@ gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p)
 	else
 		run->order.wants = false;
 	atomic_store(&run->open, true);
-	/* Who is not known yet has to be. */
+	/* A run without any measurement must be measured. */
 	*timed_p = !atomic_load(&run->meter.launch_ns);
 	pass = get_pass_size(turns, run);
 	run->joins = run->window / (gpd_order_is_contended(&turns->order) ? 16 : 8);

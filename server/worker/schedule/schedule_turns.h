@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The turns of a device: who may give it work, while there is a policy.
+ * Turns of a device: decides which session may launch, while a policy is set.
  *
- * A run is a session on the device.  The one whose turn it is launches, with so much in flight that
- * it can be stopped within a quantum; when its turn ends, the GPU finishes what it was given before
- * the next begins, so that what is measured is the run's own.  A thread per device looks at stamps
- * and hands the turn on; nobody holds a lock while waiting.  What does not finish within half a
- * second (or four times what a launch usually takes) is waited for no longer: a stream may hang on
- * a host function.
+ * A run is a session on the device. The run with the turn launches, with a limited number of
+ * launches in flight, so that it can be stopped within a quantum. When its turn ends, the GPU
+ * finishes its work before the next turn starts, so that measured time belongs to one run. A thread
+ * per device polls GPU timestamps and passes the turn on; no lock is held while waiting. Work that
+ * does not finish within half a second (or four times the usual time of a launch) is not waited for
+ * any longer, because a stream may hang on a host function.
  *
- * The executor ends a run when the thread does not look at it (pins); what the thread has once seen
- * it looks up again under the lock.
+ * The executor removes a run only while the thread does not use it (pins); after unlocking, the
+ * thread looks up runs again under the lock.
+ *
+ * Ownership: a run belongs to its session and is freed after gpd_turn_remove_run(). The queue of a
+ * device is created with its first run and never freed.
+ * Threads: the session's executor; the queue's lock protects the members that the thread uses, too.
+ * Units: nanoseconds.
  */
 #ifndef GPD_SCHEDULE_TURNS_H
 #define GPD_SCHEDULE_TURNS_H
@@ -27,7 +32,7 @@ struct gpd_account;
 struct gpd_turn_queue;
 
 struct gpd_schedule_run {
-	struct gpd_order_run order; /* under the turns' lock */
+	struct gpd_order_run order; /* under the queue's lock */
 	struct gpd_schedule_run *next;
 	struct gpd_schedule_run *session_next;
 	struct gpd_account *account;
@@ -35,57 +40,59 @@ struct gpd_schedule_run {
 	int device;
 	struct gpd_usage_meter meter;
 
-	/* The executor's own: the batch that it is in. */
+	/* The executor's own: the current batch. */
 	uint64_t batch;
-	uint32_t pass;  /* launches that may still go */
-	uint32_t from;  /* what pass was when the batch began */
-	uint32_t times; /* batches that this one stands for */
+	uint32_t pass;  /* launches left */
+	uint32_t from;  /* value of pass at the start of the batch */
+	uint32_t times; /* batches that this one represents */
 	uint32_t skip, represents, seen;
 	uint64_t begun_ns, period_ns;
 	uint32_t random;
-	bool holds;     /* pass is of a turn */
-	bool must;      /* its time must be known */
-	uint32_t joins; /* launches that need no mark: nobody else waits */
+	bool holds;     /* pass was granted with a turn */
+	bool must;      /* its time must be measured */
+	uint32_t joins; /* launches that need no marker: no other run waits */
 	bool in_batch, measured, timed;
 
-	_Atomic bool open;    /* in a batch; seq_cst with revoked: each side says, then looks */
-	_Atomic bool revoked; /* its turn is over, or never was */
+	_Atomic bool open;    /* in a batch; ordered (seq_cst) with revoked */
+	_Atomic bool revoked; /* its turn is over, or it has none */
 
-	/* Under the turns' lock. */
+	/* Under the queue's lock. */
 	pthread_cond_t go;
 	bool waiting;
 	bool takes_turns;
-	uint32_t window; /* launches in flight */
+	uint32_t window; /* maximum number of launches in flight */
 	unsigned int pins;
-	uint64_t measured_ns, measured_batches; /* in all */
-	/* What the ledger has of it: no more than the time since the first launch.  Some of that in
-	 * advance, of work that was seen to run at two looks and is not done. */
+	uint64_t measured_ns, measured_batches; /* totals */
+	/* Time credited to the ledger: at most the time since the first launch. Part of it is in
+	 * advance, for work that two polls found running and that is not done. */
 	uint64_t since_ns, credited_ns, advanced_ns;
-	uint64_t running, running_ns; /* which entry was seen to run last, and when */
-	uint64_t left_ns; /* since when it had nothing on the GPU as its turn ended; 0: it had */
-	uint64_t gap_ns;  /* how long it usually has nothing, if not for long */
+	uint64_t running, running_ns; /* the entry last seen running, and when */
+	uint64_t left_ns;             /* start of its idle time at the end of its turn; 0: none */
+	uint64_t gap_ns;              /* its usual time without work, if short */
 };
 
-/* How long the GPU is kept for a holder that has nothing to launch at least (and at most ten times,
- * if it usually comes back so late), and twice that in all beyond as long as it was used: a client
- * that waits for each kernel keeps its turn. */
+/* Minimum time for which the GPU is reserved for a holder without work (at most ten times that if
+ * it usually returns later), and twice that in total beyond the time it was used: a client that
+ * waits for each kernel keeps its turn. */
 extern uint64_t gpd_turn_idle_ns;
 
-/* Whether the session's launches on the device are held back for others. */
+/* Whether the session's launches on the device need a turn. */
 bool gpd_turn_is_required(const struct gpd_account *account, int device);
 
-/* 0 or -ENOMEM. */
+/* Adds a run to its device's queue, which is created on first use. Returns 0 or -ENOMEM. */
 int gpd_turn_add_run(struct gpd_schedule_run *run);
-/* Returns when nobody else uses the run; what its work took has been written down. */
+/* Removes the run when no other thread uses it; its work must be done, and its time has then been
+ * recorded in the ledger. */
 void gpd_turn_remove_run(struct gpd_schedule_run *run);
 
-/* Waits for the run's turn.  How many launches may go; *timed_p: their time must be known. */
+/* Waits for the run's turn. Returns the number of launches allowed; *timed_p: their time must be
+ * measured. */
 uint32_t gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p);
-/* It takes none any more: no policy, or it has multiprocessors of its own, or it closes.  drains:
- * the turn goes on when its work is done. */
+/* The run needs no turn any more: no policy, multiprocessors of its own, or closing. drains: the
+ * turn is passed on when its work is done. */
 void gpd_turn_release(struct gpd_schedule_run *run, bool drains);
 
-/* There is something new to measure. */
+/* Notifies the thread that there is something new to measure. */
 void gpd_turn_wake(struct gpd_schedule_run *run);
 
 #endif /* GPD_SCHEDULE_TURNS_H */

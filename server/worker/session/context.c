@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts, and events of a whole one: what all its streams were given, what all of them wait for.
- */
+/* Contexts, and events of a whole context: recorded after the work of all its streams, and waited
+ * for by all of them. */
 #include "server/worker/session/context.h"
 
 #include "gpd_calls.h"
@@ -55,7 +55,8 @@ gpd_green_partition(struct gpd_session *session, struct gpd_green *green, int de
 		gpd_partition_unref(base);
 		return gpd_partition_acquire(green->partition);
 	}
-	/* What was made once stays, as well as it can, when the share changes. */
+	/* Once created, the part must remain usable when the share changes, hence the lenient
+	 * split. */
 	fresh = gpd_partition_part(device, base, &green->split, green->partition != NULL);
 	if (fresh) {
 		gpd_partition_unref(green->partition);
@@ -88,7 +89,7 @@ gpd_context_free(struct gpd_session *session, struct gpd_context *context)
 	free(context);
 }
 
-/* A stream of the context that its client does not know, to be given work. */
+/* Begins an operation on a stream of the context that the client does not know. */
 static CUresult
 own_stream_begin(struct gpd_session *session, struct gpd_context *context,
 		 struct gpd_stream **own_p)
@@ -103,7 +104,7 @@ own_stream_begin(struct gpd_session *session, struct gpd_context *context,
 	return result == CUDA_SUCCESS ? gpd_stream_begin_on(session, *own_p) : result;
 }
 
-/* Puts the context's own stream behind all others. */
+/* Orders the context's own stream after all others. */
 static CUresult
 streams_join(struct gpd_session *session, struct gpd_context *context)
 {

@@ -9,7 +9,7 @@
 
 static const uint16_t costs[GPD_KIND_COUNT] = { GPD_KIND_COSTS };
 
-/* Where the handle of this name is kept; NULL: nowhere yet. */
+/* Returns the table slot of this name; NULL: its chunk does not exist yet. */
 static struct gpd_handle **
 handle_get_slot(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session's handles: names chosen by the client -> objects.  A wrong name is an error, never an
- * address.  Objects embed struct gpd_handle.  Only the session's executor uses the table.
+ * Handle table of a session: maps names chosen by the client to objects. An invalid name is an
+ * error and is never used as an address. Objects embed struct gpd_handle as their first member.
+ *
+ * Ownership: the table does not free objects; the module of each kind does, at the latest at the
+ * session's end.
+ * Threads: executor only.
  */
 #ifndef GPD_HANDLE_H
 #define GPD_HANDLE_H
@@ -19,22 +23,24 @@ struct gpd_handle {
 #define GPD_HANDLE_INDEX_MAX (1u << 20)
 #define GPD_HANDLE_CHUNK 1024u
 
-/* In chunks, made when they are needed: what a session costs is what it names. */
+/* The table is allocated in chunks as names are used. */
 struct gpd_handle_table {
 	struct gpd_handle **chunks[GPD_KIND_COUNT][GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK];
-	struct gpd_name_memory memory; /* what they and their objects take, roughly */
+	struct gpd_name_memory memory; /* approximate memory of the names and their objects */
 };
 
-/* id: low 20 bits index, upper 12 generation; 0 is no name. 0; -EEXIST: in use; -EINVAL; -ENOMEM,
- * also if the session may have no more. */
+/* id: index in the low 20 bits, generation in the upper 12; 0 is not a valid name. Returns 0;
+ * -EEXIST: the index is in use; -EINVAL; -ENOMEM, also if the session's limit is reached. */
 int gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 		   struct gpd_handle *handle);
-/* The object that embeds the handle, or NULL. */
+/* Returns the object that embeds the handle, or NULL. */
 void *gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id);
+/* Removes the handle if it is in the table. */
 void gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle);
-/* One object of the kind after the other: *at is 0 at first, NULL says that there is no other.
- * Between two calls handles may be removed, and none added. */
+/* Iterates over the objects of a kind: *at is 0 at first; NULL: no more objects. Handles may be
+ * removed between two calls, but not added. */
 void *gpd_handle_next(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t *at);
+/* Frees the table; the objects must have been freed before. */
 void gpd_handle_fini(struct gpd_handle_table *table);
 
 #endif /* GPD_HANDLE_H */

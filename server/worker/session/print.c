@@ -20,60 +20,61 @@
 #include <utlist.h>
 
 #define PIPE_SIZE (1 << 20)
-/* What a session's kernels may print between two of its waits; the rest is lost. */
+/* Maximum output of a session's kernels between two of its waits; the rest is lost. */
 #define TEXT_MAX ((size_t)16 << 20)
 
 #define SECOND_NS 1000000000ull
-/* Whoever waits looks often at first: an owner that waits for its kernels leaves short gaps. */
+/* A waiting session polls often at first: an owner that waits for its kernels leaves only short
+ * gaps. */
 #define POLL_NS 50000
 #define POLL_SLOW_NS 500000
 #define POLL_FAST_FOR_NS 200000000ull
 
 uint64_t gpd_print_limit_ns = 30 * SECOND_NS;
 
-/* Printing work of one stream: complete when the event of the last launch is. */
+/* Printing work of one stream: done when the event of its last launch is. */
 struct printing {
 	struct printing *next;
 	CUstream stream;
 	CUevent event;
 	int device;
-	bool written; /* the driver has written all of it */
+	bool written; /* the driver has written all of its output */
 };
 
 struct gpd_print {
-	pthread_mutex_t send_lock; /* keeps what is sent in order; taken before the locks below */
+	pthread_mutex_t send_lock; /* keeps sent output in order; taken before the locks below */
 	struct printing *printing;
-	unsigned int launching; /* between gpd_print_begin() and _end(): no event tells of it yet */
-	uint64_t session;       /* and its peer: for the log */
+	unsigned int launching; /* launches in progress, without an event yet */
+	uint64_t session;       /* number and peer of the session, for the log */
 	char peer[128];
-	bool loss_reported;  /* that output may be lost */
-	char complaint[160]; /* about that, to be sent */
+	bool loss_reported;  /* possible loss of output was reported */
+	char complaint[160]; /* message about it, to be sent */
 	char *text;          /* not yet sent */
 	size_t size;
-	size_t room; /* counted in the ledger */
+	size_t room; /* charged to the ledger */
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
 };
 
-/* A session whose launch waits for its turn. */
+/* A session whose launch waits to become the owner. */
 struct waiter {
 	struct waiter *next;
 };
 
 static struct {
-	pthread_mutex_t lock; /* taken before the reader's */
+	pthread_mutex_t lock; /* taken before the reader's lock */
 	struct gpd_print *owner;
 	struct waiter *waiters;      /* the first one is next */
-	struct printing *stragglers; /* of owners that were not waited for */
+	struct printing *stragglers; /* work of former owners that was not waited for */
 	CUstream streams[GPD_DEVICES_MAX];
 	bool started;
 } print = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Never locked while the driver writes, which may have to wait for room in the pipe. */
+/* Never held while the driver writes, because the driver may have to wait for room in the pipe. */
 static struct {
-	pthread_mutex_t lock; /* over the sessions' text, too */
+	pthread_mutex_t lock; /* also protects the text of sessions */
 	int fd;
-	struct gpd_print *receiver; /* of what comes; NULL: nobody may have it */
+	struct gpd_print *receiver; /* session that gets the output; NULL: it is dropped */
 } reader = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 static void
@@ -101,7 +102,7 @@ text_append(struct gpd_print *to, const char *text, size_t size)
 	to->size += size;
 }
 
-/* Takes everything that is in the pipe now. */
+/* Reads everything that is in the pipe now. */
 static void
 pipe_drain(void)
 {
@@ -114,7 +115,7 @@ pipe_drain(void)
 	pthread_mutex_unlock(&reader.lock);
 }
 
-/* What comes from now on is for the owner, if it can only be the owner's. */
+/* From now on output goes to the owner, if it cannot be from another session. */
 static void
 receiver_update(void)
 {
@@ -123,7 +124,7 @@ receiver_update(void)
 	pthread_mutex_unlock(&reader.lock);
 }
 
-/* A full pipe would stop the driver in the middle of a flush. */
+/* Needed because a full pipe would block the driver in the middle of a flush. */
 static void *
 pipe_reader_run(void *unused)
 {
@@ -172,7 +173,7 @@ any_unfinished(const struct printing *list)
 	return list != NULL;
 }
 
-/* Whether it may have kernels under way that print. */
+/* Whether the session may have printing kernels in flight. */
 static bool
 is_printing(const struct gpd_print *session)
 {
@@ -196,8 +197,8 @@ private_stream(int device)
 }
 
 /*
- * Makes the driver write what it has.  It does so when it is asked to wait for a stream, so a
- * private one is put behind the kernels that are done.
+ * Makes the driver write its output, which it does when it is called to wait for a stream. A
+ * private stream is used, ordered after the kernels that are done.
  */
 static void
 printing_write(struct printing *printing)
@@ -215,7 +216,7 @@ printing_write(struct printing *printing)
 	(void)gpd_driver.cuStreamSynchronize(stream);
 }
 
-/* Forgets the work whose output is written. */
+/* Drops the work whose output has been written. */
 static void
 printing_write_all(struct printing **list)
 {
@@ -250,7 +251,7 @@ is_ending(const struct gpd_session *session)
 	return atomic_load(&session->closing) || atomic_load(&session->sticky) != CUDA_SUCCESS;
 }
 
-/* Sleeps without the lock: the owner may have changed when it returns. */
+/* Sleeps without the lock; the owner may have changed when it returns. */
 static void
 owner_poll_pause(uint64_t since) GP_LOCKED(print.lock)
 {
@@ -261,7 +262,8 @@ owner_poll_pause(uint64_t since) GP_LOCKED(print.lock)
 	pthread_mutex_lock(&print.lock);
 }
 
-/* True: the owner has no printing kernels left, or has had its time. */
+/* Returns true if the owner has no printing kernels left or has exceeded its time, false if the
+ * session is ending. */
 static bool
 queue_wait(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED(print.lock)
 {
@@ -284,8 +286,8 @@ queue_wait(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED(p
 	return false;
 }
 
-/* Behind those who wait already, so that a session which always has such kernels under way lets
- * others in. */
+/* Waits after the sessions that already wait, so that an owner that always has printing kernels
+ * lets others take over. */
 static bool
 owner_wait(struct gpd_session *session) GP_LOCKED(print.lock)
 {
@@ -298,7 +300,7 @@ owner_wait(struct gpd_session *session) GP_LOCKED(print.lock)
 	return mine;
 }
 
-/* Locked: once per session. */
+/* The lock must be held. Reports once per session. */
 static void
 loss_report(struct gpd_print *to, const char *what)
 {
@@ -310,7 +312,7 @@ loss_report(struct gpd_print *to, const char *what)
 	to->loss_reported = true;
 }
 
-/* The owner's kernels go on; what is printed until they end may be anybody's. */
+/* The owner's kernels continue; output until their end cannot be attributed to a session. */
 static void
 make_straggler(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(print.lock)
 {
@@ -377,10 +379,10 @@ gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
 	if (mine)
 		session->print->launching++;
 	pthread_mutex_unlock(&print.lock);
-	/* Nobody is told of this: the session ends, or its context is lost. */
+	/* The result is not reported: the session ends or its context is lost. */
 	if (!mine)
 		return CUDA_ERROR_NOT_PERMITTED;
-	/* Taking over may have left another one current. */
+	/* Becoming the owner may have changed the current device. */
 	(void)gpd_device_enter(stream->device);
 	return CUDA_SUCCESS;
 }

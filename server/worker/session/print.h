@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kernels print.  A driver writes it to the standard output of its process, for all kernels of
- * the context together, when somebody synchronises.  So the worker's standard output is a pipe that
- * is read here, and at any time only one session has kernels under way that may print: its owner,
- * who gets what comes.  Another session's printing launch waits for the owner's work, and takes
- * over; the owner's next one waits behind it.
+ * Output of device printf. The driver writes it to the standard output of the process, for all
+ * kernels of a context together, when a thread synchronizes. The worker's standard output is
+ * therefore a pipe that is read here, and only one session at a time, the owner, may have kernels
+ * in flight that print: it receives the output. A printing launch of another session waits for the
+ * owner's work and then becomes the owner; the former owner's next one waits after it.
  *
- * What a session has here its executor frees, under the lock under which others reach it as the
- * owner or as the one to receive.
+ * Ownership: the session; its executor frees session->print under the lock that protects the owner
+ * and the receiver.
+ * Threads: any, unless noted.
  */
 #ifndef GPD_PRINT_H
 #define GPD_PRINT_H
@@ -18,23 +19,25 @@
 struct gpd_session;
 struct gpd_stream;
 
-/* Before anything is printed in this process: its standard output becomes the pipe.  0, -errno. */
+/* Makes standard output the pipe; to be called before anything is printed in this process. Returns
+ * 0 or a negative errno. */
 int gpd_print_start(void);
 
-/* For how long a launch waits for one other session's printing kernels. */
+/* Maximum time, in nanoseconds, that a launch waits for one other session's printing kernels. */
 extern uint64_t gpd_print_limit_ns;
 
-/* Executor: around a launch of an image that prints.  gpd_print_begin() may wait for other
- * sessions' printing kernels, but not for ever: what then cannot be told apart is dropped, and the
- * sessions are told so.  An error if this session ends while it waits. */
+/* Executor only: enclose a launch of an image that prints. gpd_print_begin() may wait for other
+ * sessions' printing kernels, up to a limit; output that cannot be attributed afterwards is
+ * dropped, and both sessions are notified. Returns an error if this session ends while it waits;
+ * gpd_print_end() is then not called. */
 CUresult gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream);
 void gpd_print_end(struct gpd_session *session, struct gpd_stream *stream);
 
-/* Any thread, before a wait is answered: sends what the session's kernels have printed.  Costs
- * nothing to a session that never launched a kernel that prints. */
+/* Any thread, before a wait is answered: sends what the session's kernels have printed. Cheap for a
+ * session that never launched a printing kernel. */
 void gpd_print_flush(struct gpd_session *session);
 
-/* At the session's end, when nothing of it runs any more. */
+/* Frees session->print at the session's end, when it has no work left. */
 void gpd_print_destroy(struct gpd_session *session);
 
 #endif /* GPD_PRINT_H */

@@ -9,7 +9,7 @@
 
 static const unsigned int changes[GPD_SESSION_STATES] = {
 	[GPD_SESSION_OPENED] = TO(STARTING) | TO(CLOSED),
-	/* CLOSED: there is no thread for it. */
+	/* CLOSED: its thread could not be started. */
 	[GPD_SESSION_STARTING] = TO(SERVING) | TO(LOST) | TO(ENDING) | TO(CLOSED),
 	[GPD_SESSION_SERVING] = TO(LOST) | TO(ENDING),
 	[GPD_SESSION_LOST] = TO(ENDING),

@@ -51,7 +51,7 @@ gpd_sessions_find_locked(uint64_t id)
 unsigned int
 gpd_sessions_timeout_ms(void)
 {
-	/* A test may have none. */
+	/* Unit tests may run without a ledger. */
 	return gpd_sessions.ledger ? atomic_load(&gpd_sessions.ledger->timeout_ms)
 				   : GP_CONN_TIMEOUT_MS;
 }
@@ -61,8 +61,8 @@ gpd_sessions_may_spin(void)
 {
 	int cpus = gpd_sessions.cpus;
 
-	/* One may where there are two: whoever is answered, on this machine or not, waits for it.
-	 */
+	/* With two processors one thread may: the peer that gets the reply is waiting, on this
+	 * machine or another. */
 	if (cpus < 4)
 		return cpus > 1 && atomic_load(&gpd_sessions.count) <= 1;
 	return atomic_load(&gpd_sessions.count) <= cpus / 4;

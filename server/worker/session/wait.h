@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for the GPU without blocking the call stream.
+ * Waits for the GPU without blocking the call stream.
  *
- * gpd_wait_add() puts a marker behind what the stream has been given so far; when the GPU gets
- * there, the session's responder thread calls done() (never with a lock held; it may send and
- * free, and may call the driver, but gives no work to streams).  Those that complete together
- * are called in the order in which they were added, so data goes out before the reply of a later
- * synchronise.  When the context is lost, done() is called with the sticky error; when the session
- * ends, with CUDA_ERROR_DEINITIALIZED for those whose work was dropped.  Each done() is called
- * exactly once if adding succeeded, never if it failed.  Adding is for the executor; it blocks
- * while too many are pending.
+ * gpd_wait_add() enqueues a marker after the stream's present work. When the GPU reaches it, the
+ * session's responder thread calls done(), never with a lock held. done() may send, free memory and
+ * call the driver, but must not give work to streams. Waits that complete together are called in
+ * the order in which they were added, so data is sent before the reply of a later synchronization.
+ * If the context is lost, done() gets the sticky error; at the session's end, waits whose work was
+ * dropped get CUDA_ERROR_DEINITIALIZED. done() is called exactly once if the wait was added, and
+ * never if adding failed.
+ *
+ * Ownership: the caller owns arg; done() may free it.
+ * Threads: waits are added by the executor only, which blocks while too many are pending.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_WAIT_H
 #define GPD_WAIT_H
@@ -24,37 +27,37 @@ struct gpd_stream;
 
 typedef void gpd_wait_done(struct gpd_session *session, void *arg, CUresult result);
 
-/* done NULL: the stream alone is told. */
+/* Waits for the stream's present work. done NULL: only the stream's progress is updated. */
 CUresult gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done,
 		      void *arg);
 
-/* Behind everything the session has given to any of its streams (of one context, if not NULL). */
+/* Waits for all present work of the session's streams (of one context, if not NULL). */
 CUresult gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context,
 			  gpd_wait_done *done, void *arg);
 
-/* Behind what the event captured last; this cannot fail. */
+/* Waits for what the event captured last. Cannot fail. */
 void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event,
 			gpd_wait_done *done, void *arg);
 
-/* Executor only: blocks until one more of the pending ones is done, if any is, or for a
- * millisecond: who waits for something looks whether it has come. */
+/* Executor only: waits until another pending wait has completed, if there is one, at most for a
+ * millisecond, so that the caller can check its condition again. */
 void gpd_wait_oldest(struct gpd_session *session);
 
-/* Whether nothing is pending and no done() is running: what is known now may be told at once. */
+/* Whether no wait is pending and no done() is running, so that a reply can be sent at once. */
 bool gpd_wait_is_empty(struct gpd_session *session);
 
-/* Replies to the current call with the result of the wait, without fields. */
+/* A done() that replies to a call with the result of the wait, without fields. */
 gpd_wait_done gpd_wait_reply;
-/* The arg of gpd_wait_reply() for the current call. */
+/* Returns the arg of gpd_wait_reply() for the current call. */
 void *gpd_wait_request(const struct gpd_session *session);
-/* The current call has found the GPU done: CUDA_SUCCESS, or GPD_LATER, behind all that was added
- * and is complete by now. */
+/* To be called when the current call has found the GPU done: returns CUDA_SUCCESS, or GPD_LATER if
+ * the reply is queued after completed waits that are still being processed. */
 CUresult gpd_wait_reply_done(struct gpd_session *session);
 
-/* The session's queue and its responder thread, which calls all pending ones when it is woken and
- * the context is lost.  0 or a negative errno. */
+/* Creates the session's queue and its responder thread. The responder also completes all pending
+ * waits when it is woken after the context was lost. Returns 0 or a negative errno. */
 int gpd_wait_start(struct gpd_session *session);
-/* Calls what is left with CUDA_ERROR_DEINITIALIZED and ends the responder. */
+/* Completes the remaining waits with CUDA_ERROR_DEINITIALIZED and ends the responder. */
 void gpd_wait_stop(struct gpd_session *session);
 
 #endif /* GPD_WAIT_H */

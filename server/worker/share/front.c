@@ -8,12 +8,12 @@
 
 #include <pthread.h>
 
-/* Of the GPU (device.c); each stream has one for itself, while there are enough. */
+/* Hardware queues of the GPU (device.c); each stream has its own while there are enough. */
 #define QUEUES 32
-/* Each costs half a MiB of the GPU's memory. */
+/* Each stream takes half a MiB of device memory. */
 #define STREAMS (QUEUES / 2)
 
-/* The even ones belong to one place, the odd ones to the other. */
+/* Even indexes belong to one front end, odd ones to the other. */
 struct stream_pool {
 	CUstream streams[STREAMS];
 	bool used[STREAMS];
@@ -22,11 +22,11 @@ struct stream_pool {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stream_pool stream_pools[GPD_DEVICES_MAX] GP_GUARDED_BY(lock);
-/* Of all sessions; whether there were too many. */
+/* Number of all sessions' streams, and whether it ever exceeded the queues. */
 static int streams GP_GUARDED_BY(lock);
 static bool stale GP_GUARDED_BY(lock);
 
-/* The first work makes the driver decide. */
+/* The driver assigns the front end at the first work. */
 static CUresult
 stream_make(CUstream *stream, const struct gpd_marker_page *page)
 {
@@ -45,7 +45,8 @@ stream_pool_fill(struct stream_pool *stream_pool) GP_LOCKED(lock)
 	struct gpd_marker_page *page = gpd_marker_page_acquire();
 	CUstream first;
 
-	/* The first is no part of the turns, if another stream has just had work. */
+	/* The first stream is discarded: it is not part of the alternation if another stream has
+	 * just had work. */
 	if (page && stream_make(&first, page) == CUDA_SUCCESS)
 		(void)gpd_driver.cuStreamDestroy_v2(first);
 	while (page && stream_pool->count < STREAMS &&
@@ -57,7 +58,7 @@ stream_pool_fill(struct stream_pool *stream_pool) GP_LOCKED(lock)
 void
 gpd_stream_pool_start(int device)
 {
-	/* The software device has no front ends, and streams that were cancelled stay so. */
+	/* The software device has no front ends, and canceled streams cannot be reused. */
 	if (gpd_driver.gpSoftStreamCancel)
 		return;
 	pthread_mutex_lock(&lock);
@@ -65,7 +66,7 @@ gpd_stream_pool_start(int device)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A free one where fewer are in use. */
+/* Returns a free stream of the front end with fewer streams in use, or -1. */
 static int
 stream_pool_choose(const struct stream_pool *stream_pool) GP_LOCKED(lock)
 {
@@ -116,7 +117,7 @@ gpd_stream_pool_release(CUstream stream)
 	return found;
 }
 
-/* None is in use. */
+/* None may be in use. */
 static void
 stream_pools_renew(void) GP_LOCKED(lock)
 {

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams that are ready for the default streams of sessions, as many at each of the GPU's two
- * front ends.
+ * Stream pool: prepared streams for the default streams of sessions, balanced over the two front
+ * ends of the GPU.
  *
- * A GPU takes work from streams at two places, and each of them begins some 500,000 small kernels a
- * second of several streams.  The driver decides where a stream belongs when it gets its first
- * work: in turns, but not where another stream has just had work.  A session's memory is cleared
- * before its first launch, so all sessions came to the place where that is not done, which halved
- * what eight of them launch (docs/measured.md).  So streams get their first work here, one after
- * another, before there are sessions, and whoever needs one gets it where fewer are in use.
+ * A GPU accepts work from streams at two front ends, each of which starts about 500,000 small
+ * kernels per second of several streams. The driver assigns a stream to one of them at its first
+ * work: alternately, but avoiding the one where another stream has just had work. A session's
+ * memory is zeroed before its first launch, so all sessions got the front end that does not do
+ * that, which halved the launch rate of eight sessions (docs/measured.md). The pool therefore gives
+ * streams their first work one after another, before there are sessions, and hands out a stream of
+ * the front end with fewer streams in use.
  *
- * With more streams than queues the driver binds streams anew, so after that they are made anew, as
- * soon as no session has a stream.  Any thread, with the device current.
+ * With more streams than hardware queues the driver rebinds streams. After that the pool recreates
+ * its streams as soon as no session has any.
+ *
+ * Ownership: the pool owns its streams; a caller borrows one until gpd_stream_pool_release().
+ * Threads: any, with the device current.
+ * Errors: none; without streams in the pool the caller creates its own.
  */
 #ifndef GPD_FRONT_H
 #define GPD_FRONT_H
@@ -19,17 +24,17 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Once for each device, before there are sessions and after gpd_marker_page_setup().  Without
- * memory there are fewer of them, or none. */
+/* Creates the streams of a device; to be called once per device, before there are sessions and
+ * after gpd_marker_page_setup(). On failure there are fewer streams, or none. */
 void gpd_stream_pool_start(int device);
 
-/* A non-blocking stream of the least priority, with nothing in it; NULL: all are in use. */
+/* Returns a non-blocking stream of the least priority without work; NULL: all are in use. */
 CUstream gpd_stream_pool_acquire(int device);
-/* Nothing is left in it.  false: it is none of these. */
+/* The stream must have no work left. Returns false if it is not from the pool. */
 bool gpd_stream_pool_release(CUstream stream);
 
-/* A session has a stream more, from here or not; one less, after it was given or destroyed, and
- * then another device may be current. */
+/* To be called for every stream that a session creates, from the pool or not, and after it is
+ * released or destroyed; the latter may change the current device. */
 void gpd_stream_pool_stream_added(void);
 void gpd_stream_pool_stream_removed(void);
 

@@ -11,7 +11,7 @@
 pthread_mutex_t gpd_ipc_exports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpd_ipc_export *exports GP_GUARDED_BY(gpd_ipc_exports_lock);
 static uint32_t last_number GP_GUARDED_BY(gpd_ipc_exports_lock);
-static uint32_t worker GP_GUARDED_BY(gpd_ipc_exports_lock); /* 0: not chosen yet */
+static uint32_t worker GP_GUARDED_BY(gpd_ipc_exports_lock); /* random ID; 0: not chosen */
 
 static bool
 get_random(void *bytes, size_t size)
@@ -84,7 +84,7 @@ handle_refuse(const char **why_p, const char *why, CUresult result)
 	return result;
 }
 
-/* What a handle says of itself is looked at before the secret: it tells nobody anything. */
+/* The plain members are checked before the secret; the result reveals nothing. */
 static CUresult
 handle_check_origin(const struct gpd_account *account, const struct gp_ipc_handle *handle,
 		    enum gp_ipc_kind kind, const char **why_p) GP_LOCKED(gpd_ipc_exports_lock)

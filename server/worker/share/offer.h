@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Offers: things of a session that other sessions of its tenant may open, each by a handle with a
- * secret (protocol/ipc_handle.h).
+ * Table of IPC exports: objects of a session that other sessions of its tenant may open by a handle
+ * with a secret (protocol/ipc_handle.h).
  *
- * An offer lies in its owner's memory and is in one table of the worker from
- * gpd_ipc_export_create() to gpd_ipc_export_withdraw().  Who opens it takes what it stands for
- * while the table is locked.  Any thread.
+ * Ownership: an export is part of its owner's object. It is in the worker's table from
+ * gpd_ipc_export_create() to gpd_ipc_export_withdraw(). A session that opens it acquires the object
+ * while the table is locked.
+ * Threads: any.
  */
 #ifndef GPD_OFFER_H
 #define GPD_OFFER_H
@@ -22,28 +23,29 @@
 struct gp_bytes;
 struct gpd_account;
 
+/* One exported object. */
 struct gpd_ipc_export {
 	UT_hash_handle hh;
-	uint32_t number; /* 0: it is not in the table */
+	uint32_t number; /* 0: not in the table */
 	enum gp_ipc_kind kind;
 	uint8_t secret[GP_IPC_SECRET_SIZE];
-	const struct gpd_ledger_session *line; /* of the session that has made it */
-	void *thing;                           /* the owner's */
+	const struct gpd_ledger_session *line; /* of the exporting session */
+	void *thing;                           /* the owner's object */
 };
 
 extern pthread_mutex_t gpd_ipc_exports_lock;
 
-/* Enters the offer, whose kind and thing are set, if it is not there yet, and fills in what names
- * it in the handle; false: there is no secret to be had. */
+/* Adds the export, whose kind and thing are set, to the table unless it is there, and fills in the
+ * handle. Returns false if no random secret is available. */
 bool gpd_ipc_export_create(const struct gpd_account *account, struct gpd_ipc_export *ipc_export,
 			   struct gp_ipc_handle *handle);
-/* Nobody opens it from now on. */
+/* Removes the export from the table; it can no longer be opened. */
 void gpd_ipc_export_withdraw(struct gpd_ipc_export *ipc_export);
 
 /*
- * The offer that these bytes name, for a session of the same tenant that may be its own.  Else an
- * error, and *why_p says what is wrong, for gpd_session_refuse_handle() after the table is
- * unlocked.
+ * Finds the export that a handle names, for a session of the same tenant, which may be the
+ * exporting one. On failure returns an error and sets *why_p to the reason, for
+ * gpd_session_refuse_handle() after the table is unlocked.
  */
 CUresult gpd_ipc_export_find_locked(const struct gpd_account *account,
 				    const struct gp_bytes *handle, enum gp_ipc_kind kind,

@@ -15,7 +15,7 @@ struct gpd_shared_physical_user {
 	unsigned int uses;
 };
 
-/* Of the lists of users. */
+/* Protects the lists of users. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct gpd_shared_physical_user *
@@ -66,7 +66,7 @@ gpd_shared_physical_create(const struct gpd_account *account, CUmemGenericAlloca
 	return NULL;
 }
 
-/* Whether nobody uses it any more. */
+/* Returns whether it has no user left. */
 static bool
 shared_unref_locked(struct gpd_shared_physical *shared, struct gpd_ledger_session *line)
 	GP_LOCKED(lock)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Physical memory that several sessions of a tenant may use: it goes back to the driver with the
- * last use.  The session that has used it for longest pays for it, and when that one leaves, the
- * next; the tenant's sum stays the same.
+ * Physical memory that several sessions of a tenant use. It is freed in the driver with its last
+ * use. The session with the oldest use is charged for it; when that session drops it, the charge
+ * moves to the next one, so the tenant's total stays the same.
  *
- * Belongs to its users.  Whoever has a use may call, on any thread.
+ * Ownership: reference counted by its users.
+ * Threads: any that has a reference.
  */
 #ifndef GPD_SHARED_H
 #define GPD_SHARED_H
@@ -24,17 +25,17 @@ struct gpd_shared_physical {
 	int device;
 	struct gpd_ledger *ledger;
 	struct gpd_shared_physical_user
-		*users; /* utlist; the first one pays; under shared.c's lock */
+		*users; /* utlist; the first one is charged; shared.c's lock */
 };
 
-/* Of memory that the account's session has and pays for, which is its first use.  NULL: there is no
- * memory for it. */
+/* Creates it for memory that the account's session owns and is charged for, which becomes its first
+ * user. NULL: out of memory. */
 struct gpd_shared_physical *gpd_shared_physical_create(const struct gpd_account *account,
 						       CUmemGenericAllocationHandle handle,
 						       uint64_t size, int device);
-/* One more use; false: there is no memory for it. */
+/* Adds a reference of the account's session; false: out of memory. */
 bool gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_account *account);
-/* One use less, before the session's line is closed. */
+/* Drops a reference; to be called before the session's ledger line is closed. */
 void gpd_shared_physical_unref(struct gpd_shared_physical *shared,
 			       const struct gpd_account *account);
 
