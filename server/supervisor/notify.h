@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+/* Sends a state such as "READY=1", or queues it. */
 void gpd_notify(const char *state);
 /* Reports that the configuration is about to be reloaded; READY=1 reports the end of the reload. */
 void gpd_notify_reloading(void);

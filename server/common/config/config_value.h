@@ -18,8 +18,11 @@
 
 /* Parses decimal digits into a number from min to max. */
 bool gpd_value_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
+/* Parses the name of a tenant. */
 const char *gpd_value_parse_name(const char *text, char name[GPD_TENANT_NAME_MAX]);
+/* Parses a name in a client certificate. */
 const char *gpd_value_parse_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX]);
+/* Parses "GPU-xxxxxxxx-...", in any case, into lower case. */
 const char *gpd_value_parse_uuid(const char *text, char uuid[41]);
 /* Parses HOST:PORT, [ADDRESS]:PORT, PORT (on 127.0.0.1) or "off", which sets host to "". port_min 0
  * also accepts port 0. */

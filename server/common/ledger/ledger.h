@@ -298,6 +298,7 @@ void gpd_ledger_move_charge(struct gpd_ledger_session *from, struct gpd_ledger_s
  */
 bool gpd_ledger_charge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			    uint64_t bytes);
+/* Returns charged host memory. */
 void gpd_ledger_uncharge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			      uint64_t bytes);
 

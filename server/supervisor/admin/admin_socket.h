@@ -63,6 +63,7 @@ struct gpd_admin {
 	struct gpd_admin_conn conns[GPD_ADMIN_CONNS_MAX];
 };
 
+/* Initializes without a socket. */
 void gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg);
 /* Creates the socket and its folder, replacing a socket left over from a former daemon. Returns 0,
  * or -1 with a text in error. Must be called before threads exist, as it changes the process's
@@ -72,6 +73,7 @@ GP_MUST_CHECK int gpd_admin_open(struct gpd_admin *admin, const char *path, char
 /* Checks that a daemon could create the socket, without creating it. A socket in use is not an
  * error. Returns 0, or -1 with a text in error. */
 GP_MUST_CHECK int gpd_admin_check(const char *path, char *error, size_t error_size);
+/* Closes all connections, and removes the socket if it is still this daemon's. */
 void gpd_admin_fini(struct gpd_admin *admin);
 
 /* Fills fds for poll(). Returns the number of entries, 0 or GPD_ADMIN_POLL_MAX. */

@@ -54,6 +54,7 @@ void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *o
 			struct gpd_reload_report *reloaded) GP_LOCKED(manager->source.lock);
 /* Logs their addresses, and prints the metrics' one to standard output if print is set. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
+/* Closes everything and releases the lock. */
 void gpd_manager_fini(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
 
 /* Handles a request of the admin socket, as gpd_admin_handler; exported for the tests. */

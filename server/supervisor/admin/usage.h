@@ -59,6 +59,7 @@ struct gpd_usage {
 	int64_t until_ms[GPD_LEDGER_TENANTS];
 };
 
+/* Initializes the records without a file. */
 void gpd_usage_init(struct gpd_usage *usage, const struct gpd_admission *admission);
 /* Sets the file ("": none). Returns 0, or -1 with a text in error if it cannot be written; the
  * previous file is used then. */

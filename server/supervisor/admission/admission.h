@@ -88,14 +88,17 @@ void gpd_admission_worker_exited(struct gpd_admission *admission, struct gpd_wor
  * gets those of its own tenant's sessions. */
 void gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       int result, const struct gpd_channel_lost *lost);
+/* Handles the worker's reply to OPEN and MOVE_WINDOW. */
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
+/* Handles the worker's report that a session has ended. */
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
 /* The worker has a lane that it has checked itself: it arrived at the worker, or passed the TLS key
  * check. */
 void gpd_admission_lane_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       const struct gpd_channel_message *message);
+/* Handles all events posted by the connections' receiver threads. */
 void gpd_admission_handle_events(struct gpd_admission *admission);
 /* Called in each iteration of the loop: handles all deadlines that have passed. */
 void gpd_admission_check_deadlines(struct gpd_admission *admission);

@@ -24,6 +24,7 @@
 
 /* admission.c */
 void gpd_admission_add(struct gpd_admission *admission, struct gpd_connection *peer);
+/* Sets the connection's state with a deadline in wait_ms, or NO_DEADLINE. */
 void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_connection *peer,
 			     enum gpd_connection_state state, int64_t wait_ms);
 /* Returns the connection of the worker's session with this ID; NULL: none, or it has
@@ -55,6 +56,7 @@ void gpd_admission_evict(struct gpd_admission *admission, struct gpd_connection 
 /* admission_session.c: handles Hello; the connection owns the message. */
 void gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connection *peer,
 				Gpupool__ControlMessage *message);
+/* Handles the client's request for another address window. */
 void gpd_admission_handle_window_request(struct gpd_admission *admission,
 					 struct gpd_connection *peer,
 					 const Gpupool__WindowRequest *request);
@@ -105,6 +107,7 @@ void gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection 
 
 /* admission_wait.c: starts the waiting connections for which there is room. */
 void gpd_admission_start_waiting(struct gpd_admission *admission);
+/* Closes all waiting connections. */
 void gpd_admission_drop_waiting(struct gpd_admission *admission);
 
 /* admission_lane.c: the connection with this preamble is a lane: it is passed to the worker,
@@ -113,6 +116,7 @@ void gpd_admission_handle_lane(struct gpd_admission *admission, struct gpd_conne
 			       const struct gp_preamble *preamble);
 /* Called in each iteration of the loop: passes on or closes kept lanes. */
 void gpd_admission_poll_early(struct gpd_admission *admission);
+/* Closes all kept lanes. */
 void gpd_admission_drop_early(struct gpd_admission *admission);
 
 #endif /* GPD_ADMISSION_STATE_H */

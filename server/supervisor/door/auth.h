@@ -81,6 +81,7 @@ struct gpd_principal {
 					     requests */
 };
 
+/* Decides on admission. auth.tenant points into facts. */
 struct gpd_auth gpd_auth_decide(const struct gpd_auth_facts *facts);
 
 /* Returns the text that is sent to the client, without information that only an authenticated

@@ -13,10 +13,12 @@
 #include "server/supervisor/door/peer.h"
 #include "server/supervisor/tenancy/quota.h"
 
+/* Refuses the client a session, with a reason and a text for its user. */
 void gpd_control_reply_refused(struct gpd_connection *peer, Gpupool__Refused__Reason reason,
 			       const char *text);
 /* Reports that the session is lost; result is a CUresult. */
 void gpd_control_reply_session_error(struct gpd_connection *peer, int result, const char *text);
+/* Announces the end of the connection, with the reason. */
 void gpd_control_reply_bye(struct gpd_connection *peer, const char *text);
 /* Sends Welcome for a new session: facts are the worker's part of the message, opened its reply for
  * this session, and known Welcome.known_images. The devices are those assigned to the client, as

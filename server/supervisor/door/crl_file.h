@@ -37,6 +37,7 @@ GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path,
 enum gpd_shared_file_change gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms);
 /* gpd_crl_file_check() logs a warning if the CRL expires within this time in seconds. */
 #define GPD_CRL_SOON_S ((int64_t)7 * 86400)
+/* Logs a warning if the current CRL expires soon. */
 void gpd_crl_file_check(const struct gpd_crl_file *file);
 void gpd_crl_file_close(struct gpd_crl_file *file);
 

@@ -91,6 +91,7 @@ GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
 GP_MUST_CHECK int gpd_tenants_assign(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				     uint64_t session, struct gpd_assignment *assignment,
 				     char *error);
+/* Frees the parts of devices that the session has. */
 void gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session);
 
 /* Sets the limits that the configuration has for each session of the tenant: memory, devices, parts
