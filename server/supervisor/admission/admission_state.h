@@ -22,7 +22,7 @@
 /* The same for clients in the queue (queue.h), which send another request afterwards. */
 #define GPD_WAIT_MAX_MS 8000
 
-/* admission.c */
+/* admission.c: adds a started connection to the list, in HANDSHAKE. */
 void gpd_admission_add(struct gpd_admission *admission, struct gpd_connection *peer);
 /* Sets the connection's state with a deadline in wait_ms, or NO_DEADLINE. */
 void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_connection *peer,
