@@ -22,12 +22,12 @@ struct cli_launch_options {
 #define CLI_VARIABLES_MAX 16
 
 struct cli_launch_env {
-	struct gpc_pool_config
-		pool; /* url is never empty; name is if no pool of pools.conf is used */
-	char pool_origin[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX +
-			 32];           /* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
-	char folder[GPC_POOL_PATH_MAX]; /* of the library; "": not found, with the reason in
-					   library_error */
+	/* pool.url is never empty; pool.name is if no pool of pools.conf is used. */
+	struct gpc_pool_config pool;
+	/* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
+	char pool_origin[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX + 32];
+	/* Of the library; "": not found, with the reason in library_error. */
+	char folder[GPC_POOL_PATH_MAX];
 	char library_error[CLI_ERROR_MAX];
 	/* In the order of output; value NULL: the variable is to be unset. */
 	struct {

@@ -28,8 +28,8 @@ struct gpd_worker_pool {
 	const struct gpd_options *options;
 	struct gpd_admission *admission; /* owns the list of workers */
 	struct gpd_quota *quota;
-	struct gpd_worker_process
-		*serving;   /* STARTING, SERVING or BUSY: gets new sessions; NULL: none */
+	/* STARTING, SERVING or BUSY: gets new sessions; NULL: none. */
+	struct gpd_worker_process *serving;
 	int64_t start_ms;   /* earliest time to start another one */
 	int64_t spare_ms;   /* the same for spare workers */
 	int64_t checked_ms; /* time of the last iteration */

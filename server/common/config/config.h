@@ -29,11 +29,11 @@
 static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the ledger");
 
 enum gpd_config_isolation {
-	GPD_CONFIG_ISOLATION_SHARED,  /* all in one worker, unless the client requests a worker of
-					 its own */
+	/* All in one worker, unless the client requests a worker of its own. */
+	GPD_CONFIG_ISOLATION_SHARED,
 	GPD_CONFIG_ISOLATION_PROCESS, /* a worker process for each session */
-	GPD_CONFIG_ISOLATION_SHARED_ONLY, /* as SHARED, but a client that requests a worker of its
-					     own is rejected */
+	/* As SHARED, but a client that requests a worker of its own is rejected. */
+	GPD_CONFIG_ISOLATION_SHARED_ONLY,
 };
 
 /* Whether the software device may replace NVIDIA's driver if the driver cannot be used. */
@@ -85,16 +85,16 @@ struct gpd_config_lines {
 struct gpd_config_tenant {
 	char name[GPD_TENANT_NAME_MAX];
 	int line; /* of its section; 0: it has no section */
-	struct gpd_config_lines
-		*lines; /* lines of its keys, indexed as gpd_config_keys(); or NULL */
+	/* Lines of its keys, indexed as gpd_config_keys(); or NULL. */
+	struct gpd_config_lines *lines;
 	struct gpd_config_quota devices[GPD_LEDGER_DEVICES];
 	uint64_t bandwidth;    /* bytes per second; GPD_NO_LIMIT: no limit */
 	uint32_t sessions_max; /* UINT32_MAX: only the daemon's limit; 0: no session is admitted */
 	uint32_t priority;     /* as in the ledger: 0 normal, 1 low, 2 high */
 	uint32_t isolation;    /* enum gpd_config_isolation; default: the daemon's */
 	uint32_t compression;  /* enum gp_pack_mode */
-	struct gpd_config_amount
-		code_memory; /* number 0 and share 0: an equal part of the daemon's total */
+	/* Number 0 and share 0: an equal part of the daemon's total. */
+	struct gpd_config_amount code_memory;
 	struct gpd_config_amount pinned_memory; /* as code_memory */
 	int user_count;
 	int certificate_count;
@@ -113,11 +113,11 @@ struct gpd_config_device {
 
 /* A section [device ...] of the file; see gpd_config_device(). */
 struct gpd_config_device_rule {
-	int line;              /* of the section */
-	int ordinal;           /* -1: not by ordinal */
-	char uuid[41];         /* "gpu-...", in lower case; "" with ordinal -1: any device */
-	unsigned int set_keys; /* keys of `device` that the section sets: bits, in the order of
-				  gpd_config_keys() */
+	int line;      /* of the section */
+	int ordinal;   /* -1: not by ordinal */
+	char uuid[41]; /* "gpu-...", in lower case; "" with ordinal -1: any device */
+	/* Keys of `device` that the section sets: bits, in the order of gpd_config_keys(). */
+	unsigned int set_keys;
 	struct gpd_config_device device;
 };
 

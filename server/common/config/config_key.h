@@ -27,10 +27,10 @@ enum gpd_config_section {
 };
 
 enum gpd_config_shape {
-	GPD_CONFIG_ONE,        /* one value in the section's struct */
-	GPD_CONFIG_PER_DEVICE, /* one value per device in struct gpd_config_quota; "key.1" sets
-				  device 1 only */
-	GPD_CONFIG_LIST,       /* read() appends one element to a list of the section's struct */
+	GPD_CONFIG_ONE, /* one value in the section's struct */
+	/* One value per device in struct gpd_config_quota; "key.1" sets device 1 only. */
+	GPD_CONFIG_PER_DEVICE,
+	GPD_CONFIG_LIST, /* read() appends one element to a list of the section's struct */
 };
 
 struct gpd_config_key {

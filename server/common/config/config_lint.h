@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lint of gpupoold.conf(5): findings that no line shows alone.  Errors are settings that contradict
- * each other; gpd_config_load() reports them.  Warnings are settings that have another effect than
+ * Lint of gpupoold.conf(5): findings that no line shows alone. Errors are settings that contradict
+ * each other; gpd_config_load() reports them. Warnings are settings that have another effect than
  * they seem to have: names of absent objects, quotas larger than the device, quotas that rounding
  * removes, settings that the policy of the device ignores.
  *

@@ -35,8 +35,8 @@ struct gpd_config_parser {
 	void *target;          /* the struct that receives the open section's values */
 	struct gpd_config_device_rule *rule;
 	struct gpd_config_tenant *tenant;
-	bool skips_section; /* skip lines up to the next section: the header of this one is invalid
-			     */
+	/* Skip lines up to the next section: the header of this one is invalid. */
+	bool skips_section;
 	struct gpd_config_lines lines[GPD_CONFIG_KEYS_MAX];
 	const struct gpd_config_key *open_list; /* list whose last line ended with a comma */
 	int open_list_line;

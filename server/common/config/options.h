@@ -24,10 +24,10 @@ struct gpd_options {
 	bool no_peer_memory; /* copies over RDMA always use the workers' staging buffers */
 	const char *driver;  /* path, or NULL */
 	enum gpd_config_software software_device;
-	const char *config;                      /* path, or NULL: the default file, if it exists */
-	char usual_config[GPD_OPTIONS_PATH_MAX]; /* path of the default file; "": this user has no
-						    such folder */
-	const char *admin_socket;                /* path, "off", or NULL: the default one */
+	const char *config; /* path, or NULL: the default file, if it exists */
+	/* Path of the default file; "": this user has no such folder. */
+	char usual_config[GPD_OPTIONS_PATH_MAX];
+	const char *admin_socket; /* path, "off", or NULL: the default one */
 	bool has_metrics;
 	char metrics_host[256]; /* "": none */
 	uint16_t metrics_port;

@@ -17,8 +17,8 @@
 
 struct gpd_reload_report {
 	char error[GPD_RELOAD_REPORT_TEXT_MAX]; /* settings that failed to take effect; "": none */
-	char warning[GPD_RELOAD_REPORT_TEXT_MAX]; /* settings that take effect after a restart; "":
-						     none */
+	/* Settings that take effect after a restart; "": none. */
+	char warning[GPD_RELOAD_REPORT_TEXT_MAX];
 };
 
 static_assert(GPD_RELOAD_REPORT_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,

@@ -26,26 +26,27 @@
 
 enum gpd_channel_type {
 	/* Supervisor to worker. */
-	GPD_CHANNEL_OPEN = 1,    /* struct gpd_channel_open */
-	GPD_CHANNEL_MOVE_WINDOW, /* struct gpd_channel_open: give the session another address window
-				  */
-	GPD_CHANNEL_LANE, /* struct gpd_channel_lane; the descriptor is the control connection */
-	GPD_CHANNEL_DATA_LANE, /* the same for a data connection; result: its number, from 1 */
-	GPD_CHANNEL_CLOSE, /* text: why the session ends; result 1: the operator ended it, and its
-			      program may continue */
+	GPD_CHANNEL_OPEN = 1, /* struct gpd_channel_open */
+	/* struct gpd_channel_open: give the session another address window. */
+	GPD_CHANNEL_MOVE_WINDOW,
+	GPD_CHANNEL_LANE, /* struct gpd_channel_lane; the descriptor is the connection of lane 0 */
+	GPD_CHANNEL_DATA_LANE, /* the same for another lane; result: its number, from 1 */
+	/* Text: why the session ends; result 1: by a decision of the operator (terminated, or
+	 * credentials no longer valid), and its program may continue. */
+	GPD_CHANNEL_CLOSE,
 	GPD_CHANNEL_SMS_CHANGED, /* the session's multiprocessors in the ledger have changed */
-	GPD_CHANNEL_RECALL, /* sessions are marked in the ledger to release cached memory; either
-			       direction */
+	/* Sessions are marked in the ledger to release cached memory; either direction. */
+	GPD_CHANNEL_RECALL,
 	GPD_CHANNEL_RETIRE, /* accept no more sessions; exit after the last one */
 	GPD_CHANNEL_STOP,   /* end all sessions and exit */
 	GPD_CHANNEL_PING,   /* reply with PONG */
 	/* Worker to supervisor. */
-	GPD_CHANNEL_READY,       /* a packed Gpupool__Welcome: the part common to all sessions */
-	GPD_CHANNEL_FAILED,      /* text: why the worker cannot start */
-	GPD_CHANNEL_OPENED,      /* struct gpd_channel_opened; also the reply to MOVE_WINDOW */
-	GPD_CHANNEL_LANE_OPENED, /* result: number of a data connection that arrived over RDMA or
-				    passed the TLS key check */
-	GPD_CHANNEL_CLOSED,      /* result; text: why the session ended */
+	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: the part common to all sessions */
+	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
+	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened; also the reply to MOVE_WINDOW */
+	/* Result: number of a lane that arrived over RDMA or passed the TLS key check. */
+	GPD_CHANNEL_LANE_OPENED,
+	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
 	GPD_CHANNEL_BUSY, /* result 1: work of a disconnected client still runs; 0: it has ended */
 	GPD_CHANNEL_HEAP_LEAKED, /* kernels have leaked device heap; there is no session */
 	GPD_CHANNEL_LOST,        /* result; struct gpd_channel_lost */
@@ -68,7 +69,7 @@ struct gpd_channel_open {
 	uint64_t window_size; /* minimum; 0: as configured */
 	uint32_t line;        /* index of the session in the ledger */
 	uint32_t avoid_count;
-	uint8_t ticket[32];   /* for data connections over RDMA; zero in MOVE_WINDOW */
+	uint8_t ticket[32];   /* for lanes over RDMA; zero in MOVE_WINDOW */
 	uint8_t program[32];  /* Hello.program_key; zero: the client sent none */
 	uint32_t lanes_max;   /* lane numbers are below it */
 	uint32_t compression; /* enum gp_pack_mode of the data that the worker sends */
@@ -114,8 +115,8 @@ struct gpd_channel_message {
 struct gpd_channel {
 	int fd;
 	pthread_mutex_t send_lock;
-	struct gpd_channel_queued *queue,
-		**queue_end; /* messages that the socket did not accept yet */
+	/* Messages that the socket did not accept yet. */
+	struct gpd_channel_queued *queue, **queue_end;
 	size_t queued;
 	uint8_t *buffer;
 };

@@ -75,8 +75,8 @@ struct gpd_ledger_counts {
 struct gpd_ledger_tenant_line {
 	_Atomic uint64_t memory_max; /* GPD_NO_LIMIT: the device's memory */
 	_Atomic uint64_t memory;     /* charged by its sessions */
-	_Atomic uint64_t
-		allowance; /* part of `memory`: reserved, but not yet used by the clients */
+	/* Part of `memory`: reserved, but not yet used by the clients. */
+	_Atomic uint64_t allowance;
 	_Atomic uint32_t sm_wanted;  /* multiprocessors of all its sessions together; 0: all */
 	_Atomic uint32_t weight;     /* of GPU time */
 	_Atomic uint32_t limit;      /* percent of GPU time; 100: no limit */
@@ -92,12 +92,12 @@ struct gpd_ledger_tenant {
 	_Atomic uint64_t bandwidth_max; /* bytes per second of the link; GPD_NO_LIMIT */
 	_Atomic uint64_t link_free_ns;  /* time at which the link is free for the next bytes */
 	_Atomic uint32_t link_limit;    /* number of times that the bandwidth limit has changed */
-	_Atomic uint64_t
-		slow_ns; /* when a session was slow to release its cache (see below); 0: never */
+	/* When a session was slow to release its cache (see below); 0: never. */
+	_Atomic uint64_t slow_ns;
 	_Atomic uint64_t frees_slow_ns; /* the same for frees that were slow */
 	_Atomic uint64_t sessions_total;
-	int64_t isolated_until_ms; /* supervisor: until this time new sessions get workers of their
-				      own */
+	/* Supervisor: until this time new sessions get workers of their own. */
+	int64_t isolated_until_ms;
 	struct gpd_ledger_counts ended; /* of ended sessions */
 	struct gpd_ledger_tenant_line devices[GPD_LEDGER_LINES];
 };
@@ -110,10 +110,10 @@ struct gpd_ledger_line {
 	_Atomic uint32_t sm_assigned; /* set by the worker; 0: all */
 	_Atomic uint64_t memory;
 	_Atomic uint64_t allowance; /* part of `memory`: reserved, but not yet used by the client */
-	_Atomic uint64_t allowance_backing; /* device memory that the worker has allocated for the
-					       allowance */
-	_Atomic uint64_t
-		cached; /* part of the memory in use: cached by the client, as it reports */
+	/* Device memory that the worker has allocated for the allowance. */
+	_Atomic uint64_t allowance_backing;
+	/* Part of the memory in use: cached by the client, as it reports. */
+	_Atomic uint64_t cached;
 	_Atomic uint64_t memory_peak; /* of the memory in use */
 	_Atomic uint64_t gpu_ns;
 };
@@ -147,13 +147,13 @@ struct gpd_ledger_session {
 	_Atomic uint32_t pending_epoch;
 	_Atomic uint64_t pending_epoch_ns;
 	_Atomic uint32_t frees_slow; /* 1: a free once took longer than GPD_FREE_LATE_NS */
-	_Atomic uint32_t
-		ended; /* 1: the client has disconnected, and all its memory is being freed */
-	_Atomic uint32_t cache_state;         /* enum gpd_ledger_cache_state */
-	_Atomic uint64_t recalled_ns;         /* time of the last recall */
-	_Atomic uint64_t recall_extension_ns; /* time since the recall in which it was itself
-						 waiting, and could not respond */
-	_Atomic uint32_t slow;                /* 1: it once took too long to release its cache */
+	/* 1: the client has disconnected, and all its memory is being freed. */
+	_Atomic uint32_t ended;
+	_Atomic uint32_t cache_state; /* enum gpd_ledger_cache_state */
+	_Atomic uint64_t recalled_ns; /* time of the last recall */
+	/* Time since the recall in which it was itself waiting, and could not respond. */
+	_Atomic uint64_t recall_extension_ns;
+	_Atomic uint32_t slow;    /* 1: it once took too long to release its cache */
 	_Atomic uint32_t waiting; /* 1: its executor waits for memory of other sessions */
 	uint64_t deferred_max;    /* limit in bytes of its deferred queue */
 	_Atomic uint64_t host;    /* host memory for handles and printed text */
@@ -163,8 +163,8 @@ struct gpd_ledger_session {
 } __attribute__((aligned(64)));
 
 struct gpd_ledger {
-	uint64_t daemon; /* random number of this run of the daemon, part of handles that clients
-			    exchange */
+	/* Random number of this run of the daemon, part of handles that clients exchange. */
+	uint64_t daemon;
 	_Atomic uint32_t policies[GPD_LEDGER_DEVICES]; /* enum gpd_policy */
 	/* Multiprocessors are assigned in multiples of it: 2 or 8. */
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
@@ -176,14 +176,14 @@ struct gpd_ledger {
 	/* Limit of host memory for all sessions: half of it for deferred queues, half for handles
 	 * and printed text. */
 	_Atomic uint64_t host_max;
-	_Atomic uint64_t host; /* for handles and printed text: sum of what sessions use beyond
-				  GPD_HOST_MIN */
+	/* For handles and printed text: sum of what sessions use beyond GPD_HOST_MIN. */
+	_Atomic uint64_t host;
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
 	struct gpd_log_budget log_budgets[GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS];
 	uint64_t tenant_identities; /* number of identities assigned; written by the supervisor */
-	_Atomic uint64_t
-		lanes_refused; /* connections that workers rejected for lack of a valid ticket */
+	/* Connections that workers rejected for lack of a valid ticket. */
+	_Atomic uint64_t lanes_refused;
 };
 
 /* Creates a ledger with the tenant "default". *fd_p is its descriptor for the workers,

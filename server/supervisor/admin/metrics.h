@@ -40,8 +40,8 @@ struct gpd_metrics {
 	char host[GPD_METRICS_HOST_MAX]; /* as requested, like the port */
 	uint16_t port;                   /* 0 also if there is no server */
 	char url[GPD_METRICS_HOST_MAX + 32];
-	struct gpd_metrics_slot
-		slots[GPD_METRICS_CONNECTIONS_MAX]; /* used by the server's thread only */
+	/* Used by the server's thread only. */
+	struct gpd_metrics_slot slots[GPD_METRICS_CONNECTIONS_MAX];
 };
 
 /* Starts the server. port 0: any free port. Signals must be blocked in the caller. insecure permits

@@ -39,9 +39,9 @@ enum gpd_usage_sum_kind {
 struct gpd_usage_sum {
 	char tenant[GPD_TENANT_NAME_MAX];
 	uint64_t sessions;
-	int64_t since_s, seconds; /* UNUSED: since_s: end of the first one; SUMMED: seconds: total
-				     duration */
-	uint32_t devices;         /* bit per ordinal of a device visible to any of them */
+	/* UNUSED: since_s: end of the first one; SUMMED: seconds: total duration. */
+	int64_t since_s, seconds;
+	uint32_t devices; /* bit per ordinal of a device visible to any of them */
 	struct gpd_ledger_counts counts;
 	uint64_t gpu_ns[GPD_LEDGER_DEVICES], memory_peak[GPD_LEDGER_DEVICES];
 };

@@ -24,8 +24,8 @@
 
 struct gpd_admission {
 	struct gpd_connection *connection_list;
-	struct gpd_connection
-		*waiting; /* connections without a receiver thread yet, in order of arrival */
+	/* Connections without a receiver thread yet, in order of arrival. */
+	struct gpd_connection *waiting;
 	unsigned int waiting_count;
 	int64_t no_room_ms; /* when the limit was last reached without any connection to close */
 	struct gpd_connection *early; /* lanes of sessions without lane 0 so far, oldest first */
@@ -34,15 +34,15 @@ struct gpd_admission {
 	int64_t expire_ms;  /* time of the next cleanup of unused entries */
 	struct gpd_quota *quota;
 	struct gpd_session_owners session_owners; /* clients of the sessions in the ledger */
-	struct gpd_worker_process
-		*worker; /* worker for new shared sessions; NULL: none at the moment */
+	/* Worker for new shared sessions; NULL: none at the moment. */
+	struct gpd_worker_process *worker;
 	/* Returns a new or spare worker for one session; NULL: none can be started. */
 	struct gpd_worker_process *(*start_dedicated)(void *arg);
 	void *arg;
 	struct gpd_worker_process *workers; /* all workers */
-	uint64_t workers_lost; /* number of workers that exited unexpectedly or lost their contexts
-				*/
-	uint64_t starts;       /* number of dedicated workers started */
+	/* Number of workers that exited unexpectedly or lost their contexts. */
+	uint64_t workers_lost;
+	uint64_t starts;                            /* number of dedicated workers started */
 	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* by tenant: number of its last start */
 	int sessions_max;                           /* 0: as configured */
 	int lanes_max;                              /* per session; 0: as configured */

@@ -49,10 +49,10 @@ enum gpd_auth_refusal {
 	GPD_AUTH_UNCHECKED_CERTIFICATE,
 	GPD_AUTH_UNKNOWN_CERTIFICATE, /* no tenant has its name */
 	GPD_AUTH_OTHER_TENANT, /* the client requests another tenant than that of its credentials */
-	GPD_AUTH_HANDSHAKE,    /* TLS handshake or invalid certificate; not returned by
-				  gpd_auth_decide() */
-	GPD_AUTH_TICKET,       /* invalid ticket or key of a data connection; not returned by
-				  gpd_auth_decide() */
+	/* TLS handshake or invalid certificate; not returned by gpd_auth_decide(). */
+	GPD_AUTH_HANDSHAKE,
+	/* Invalid ticket or key of a data connection; not returned by gpd_auth_decide(). */
+	GPD_AUTH_TICKET,
 	GPD_AUTH_REFUSALS,
 };
 
@@ -73,12 +73,12 @@ struct gpd_auth {
 struct gpd_principal {
 	enum gpd_auth_by by;
 	char token[GP_TOKEN_ID_LENGTH + 1]; /* ID of the token, with GPD_AUTH_BY_TOKEN */
-	int64_t until_s;                    /* expiry of the certificate in seconds since 1970, with
-					       GPD_AUTH_BY_CERTIFICATE */
-	uid_t uid;                          /* local user ID, with GPD_AUTH_BY_USER */
+	/* Expiry of the certificate in seconds since 1970, with GPD_AUTH_BY_CERTIFICATE. */
+	int64_t until_s;
+	uid_t uid;      /* local user ID, with GPD_AUTH_BY_USER */
 	bool certified; /* a certificate was presented, even if other credentials counted */
-	char tenant[GPD_TENANT_NAME_MAX]; /* tenant of the credentials; "": the one that the client
-					     requests */
+	/* Tenant of the credentials; "": the one that the client requests. */
+	char tenant[GPD_TENANT_NAME_MAX];
 };
 
 /* Decides on admission. auth.tenant points into facts. */

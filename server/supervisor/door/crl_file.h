@@ -25,8 +25,8 @@
 struct gpd_crl_file {
 	struct gpd_shared_file file;
 	bool needed; /* it is an error if the file does not exist */
-	struct gp_tls
-		*tls; /* TLS configuration that it was loaded with; NULL: none; owned reference */
+	/* TLS configuration that it was loaded with; NULL: none; owned reference. */
+	struct gp_tls *tls;
 	struct gp_crl *crl; /* last valid content, owned; NULL: no certificate is revoked */
 };
 

@@ -78,8 +78,9 @@ struct gpd_connection {
 	 * count. */
 	_Atomic unsigned int queued;
 	_Atomic bool has_preamble; /* the preamble has arrived */
-	size_t send_room; /* maximum size of a message that can be sent without waiting; set before
-			     Hello is posted */
+	/* Maximum size of a message that can be sent without waiting; set before Hello is
+	 * posted. */
+	size_t send_room;
 
 	/* Main thread only. */
 	struct gpd_client_address *client_address; /* the address that it connects from */
@@ -92,17 +93,17 @@ struct gpd_connection {
 	char name[128];                 /* "host pid program" */
 	uint64_t session;
 	struct gpd_worker_process *worker; /* that runs the session; NULL: none */
-	atomic_bool
-		worker_is_hung; /* the worker does not respond; also read by the receiver thread */
+	/* The worker does not respond; also read by the receiver thread. */
+	atomic_bool worker_is_hung;
 	struct gpd_assignment assignment;       /* tenant and devices, once Hello has arrived */
 	uint32_t log_budget;                    /* with the assignment: index of its log budget */
 	char full_reason[GPD_CONFIG_ERROR_MAX]; /* QUEUED: which limit is reached, or "" */
 	bool daemon_is_full;                    /* the limit is the daemon's, not the tenant's */
-	bool evicted;                           /* the operator ended its session */
+	bool evicted;                           /* its session ends by a decision of the operator */
 	const char *refusal;                    /* REFUSED: text that will be sent */
 	unsigned int window_requests;           /* number of windows that it has requested */
-	struct gpd_worker_process
-		*own_worker; /* worker process for this session alone; NULL: none (yet) */
+	/* Worker process for this session alone; NULL: none (yet). */
+	struct gpd_worker_process *own_worker;
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
 	struct gp_preamble lane; /* CLOSING: preamble of a connection that is a lane */
 	unsigned int lanes_max;  /* lane numbers are below it */

@@ -34,16 +34,16 @@
 struct gpd_client_address {
 	UT_hash_handle hh;
 	char name[GPD_CLIENT_ADDRESS_NAME_MAX]; /* as written by gpd_client_address_name() */
-	bool is_privileged; /* root or the daemon's own user, which other users must not be able to
-			       lock out */
+	/* Root or the daemon's own user, which other users must not be able to lock out. */
+	bool is_privileged;
 	unsigned int users; /* number of references */
-	unsigned int handshakes; /* its connections that are not authenticated yet; used by the
-				    admission */
-	unsigned int waiting; /* connections of these that wait until others are finished; used by
-				 the admission */
-	int64_t no_room_ms;   /* when its limit was reached without any connection to close; used by
-				 the admission */
-	uint64_t last_start;  /* number of its last start of a worker for a single session, or 0 */
+	/* Its connections that are not authenticated yet; used by the admission. */
+	unsigned int handshakes;
+	/* Connections of these that wait until others are finished; used by the admission. */
+	unsigned int waiting;
+	/* When its limit was reached without any connection to close; used by the admission. */
+	int64_t no_room_ms;
+	uint64_t last_start; /* number of its last start of a worker for a single session, or 0 */
 	int64_t failed_until_ms; /* when the count of failed logins is back at zero */
 	int64_t wasted_until_ms; /* when the count of wasted connections is back at zero */
 };

@@ -40,15 +40,16 @@ struct gpd_tenants {
 	struct gpd_ledger *ledger;
 	struct gpd_config *config;
 	uint64_t machine_memory; /* of the host, at the last change of the configuration */
-	int config_indexes[GPD_LEDGER_TENANTS]; /* by ledger index: index in the configuration, or
-						   -1 */
+	/* By ledger index: index in the configuration, or -1. */
+	int config_indexes[GPD_LEDGER_TENANTS];
 	/* By ledger index: as configured, or as set since. */
 	uint32_t sessions_max[GPD_LEDGER_TENANTS];
 	/* By ledger index: the tenant is not configured; it comes from a token, and has the limits
 	 * of [tenant default] with separate accounting. */
 	bool guests[GPD_LEDGER_TENANTS];
-	bool software; /* software device; as reported by the driver, like the fields below except
-			  rule and part_sessions */
+	/* The devices are the software device. Reported by the first worker, as the fields below
+	 * except rule and part_sessions. */
+	bool software;
 	uint32_t driver_version;
 	int device_count;
 	struct gpd_tenants_device {

@@ -76,13 +76,13 @@ struct gpd_worker_process {
 	int64_t started_ms;
 	int64_t deadline_ms;     /* time at which it is killed; INT64_MAX: never */
 	Gpupool__Welcome *facts; /* once ready: the part of Welcome common to all sessions */
-	struct gpd_client_address
-		*client_address; /* dedicated: address of its client, a counted reference */
-	bool spare;              /* started as a spare, and not used by a session yet */
-	int orphaned;            /* number of disconnected sessions whose work still runs */
+	/* Dedicated: address of its client, a counted reference. */
+	struct gpd_client_address *client_address;
+	bool spare;   /* started as a spare, and not used by a session yet */
+	int orphaned; /* number of disconnected sessions whose work still runs */
 	int orphaned_by_tenant[GPD_LEDGER_TENANTS]; /* the same by tenant */
-	char reason[GPD_WORKER_REASON_MAX]; /* why its sessions end with it; "": the worker reports
-					       it itself */
+	/* Why its sessions end with it; "": the worker reports it itself. */
+	char reason[GPD_WORKER_REASON_MAX];
 	struct gpd_heartbeat heartbeat;
 	bool channel_closed;
 	int poll_index; /* supervisor's loop: index in the poll array, or -1 */
