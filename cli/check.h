@@ -16,7 +16,7 @@
 enum check_verdict {
 	CHECK_OK,
 	CHECK_NOTE,    /* works, with information for the user */
-	CHECK_ERROR,   /* fails; the line says how to fix it */
+	CHECK_ERROR,   /* fails; the line contains the remedy */
 	CHECK_SKIPPED, /* not tried because an earlier test failed */
 };
 

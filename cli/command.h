@@ -17,7 +17,7 @@
 #define CLI_FAILED 125
 #define CLI_CANNOT_RUN 126
 #define CLI_NOT_FOUND 127
-/* The result is incomplete; standard error says what is missing. */
+/* The result is incomplete; messages on standard error list the missing parts. */
 #define CLI_INCOMPLETE 1
 
 typedef int cli_command(int count, char **argv);

@@ -160,7 +160,8 @@ table_add_certificate(struct ctl_table *table, const char *path,
 	ctl_table_number(table, (uint64_t)facts->until_s);
 }
 
-/* What a command has created: printed at once for people, or as a list at the end for programs. */
+/* Certificates that a command has created: printed at once for people, or as a list at the end for
+ * programs. */
 struct ctl_cert_output {
 	enum ctl_format format;
 	struct ctl_table table;

@@ -18,7 +18,7 @@
 #include <time.h>
 
 #define SERIAL_BITS 127
-/* Tolerance for a client's clock that is behind this one. */
+/* Tolerance for a client's clock that is slow. */
 #define EARLIER_S 300
 #define COMMON_NAME_MAX 64
 #define HOST_NAME_MAX_SIZE 253

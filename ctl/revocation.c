@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Tolerance for a daemon's clock that is behind this one. */
+/* Tolerance for a daemon's clock that is slow. */
 #define EARLIER_S 300
 /* A certificate's serial number has at most 20 bytes. */
 #define SERIAL_DIGITS 40

@@ -26,7 +26,7 @@ extern void *gpn_entry[];
  * nvmlInternalGetExportTable. */
 extern const unsigned char gpn_table_id[16];
 
-/* Implements all unsupported functions, whatever their arguments. Returns GPN_NOT_SUPPORTED, or
+/* Implements all unsupported functions; it ignores their arguments. Returns GPN_NOT_SUPPORTED, or
  * GPN_UNINITIALIZED before nvmlInit. */
 int gpn_not_supported(void);
 

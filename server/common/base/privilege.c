@@ -88,7 +88,7 @@ privileges_drop(const struct passwd *user)
 	r = set_groups(user);
 	if (r == 0 && setresuid(user->pw_uid, user->pw_uid, user->pw_uid))
 		r = -errno;
-	/* Whatever failed before, the process must not continue as root. */
+	/* Even if a step before failed, the process must not continue as root. */
 	if (r == 0 && (setuid(0) == 0 || geteuid() == 0))
 		r = -EPERM;
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul))

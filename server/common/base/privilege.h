@@ -33,7 +33,7 @@ uid_t gpd_privilege_target_uid(const char *user);
 GP_MUST_CHECK int gpd_privilege_drop(const char *user, char *error, size_t error_size);
 
 /* Returns 0 if the process can read the file or the file does not exist, else -1 with a text in
- * error that says how to fix it. */
+ * error that contains the remedy. */
 GP_MUST_CHECK int gpd_privilege_require_readable(const char *path, char *error, size_t error_size);
 /* Logs a warning if the process cannot read the file, which it must read again on a reload. path:
  * NULL or "" for none. */

@@ -4,7 +4,7 @@
  *
  * Threads: any.
  * Errors: functions that return a string return NULL on success, else the end of an error sentence
- * that begins with the value ("is no name ..."); the others return false. The output is written on
+ * that begins with the value; the others return false. The output is written on
  * success only.
  */
 #ifndef GPD_CONFIG_VALUE_H

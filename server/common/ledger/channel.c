@@ -29,7 +29,7 @@ gpd_channel_pair(int fds[2])
 int
 gpd_channel_init(struct gpd_channel *channel, int fd)
 {
-	/* One message with its header must fit, whatever the system's default buffer size is. */
+	/* One message with its header must fit, independent of the system's default buffer size. */
 	int room = 4 * (int)GPD_CHANNEL_MAX;
 
 	*channel = (struct gpd_channel){ .fd = fd };

@@ -55,7 +55,7 @@ enum gpd_channel_type {
 
 struct gpd_channel_header {
 	uint32_t type;    /* enum gpd_channel_type */
-	int32_t result;   /* CUresult, or as the type says */
+	int32_t result;   /* CUresult, or as specified by the type */
 	uint64_t session; /* 0: the message concerns the worker */
 };
 

@@ -13,7 +13,7 @@
  * gpd_ledger_destroy(); it contains no pointers.
  * Threads: any, of any process; all fields that two processes access are atomic. Opening and
  * closing entries and setting limits is the supervisor's.
- * Units: bytes, and nanoseconds of the monotonic clock, unless a field says otherwise.
+ * Units: bytes, and nanoseconds of the monotonic clock, unless a field states otherwise.
  */
 #ifndef GPD_LEDGER_H
 #define GPD_LEDGER_H

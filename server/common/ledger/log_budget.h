@@ -8,7 +8,7 @@
  * or to all sessions of one tenant from one address. The first lookup in any process creates it.
  * Dropped lines are counted, and the supervisor logs their number.
  *
- * Threads: any, of any process, unless a function says otherwise.
+ * Threads: any, of any process, unless a function states otherwise.
  */
 #ifndef GPD_LOG_BUDGET_H
 #define GPD_LOG_BUDGET_H

@@ -80,7 +80,7 @@ waiting_weight(const struct gpd_connection *waiting)
 }
 
 /* Closes a random connection of the addresses that have most of them, but not the newest: otherwise
- * nobody could connect once all entries are in use. */
+ * no client could connect once all entries are in use. */
 static void
 waiting_drop_one(struct gpd_admission *admission, const struct gpd_connection *newcomer)
 {

@@ -2,10 +2,10 @@
 /*
  * Authorization: maps a client's credentials to a tenant or to a reason for refusal.
  *
- * A revoked certificate is always rejected, whatever else the client presents. Otherwise a token
- * decides if there is one, then a certificate; invalid credentials are rejected even if the client
- * would be admitted without any. Without credentials, the daemon's own user and root are admitted
- * from this machine, and every client if the daemon runs with --insecure.
+ * A revoked certificate is always rejected, even if the client presents other valid credentials.
+ * Otherwise a token decides if there is one, then a certificate; invalid credentials are rejected
+ * even if the client would be admitted without any. Without credentials, the daemon's own user and
+ * root are admitted from this machine, and every client if the daemon runs with --insecure.
  *
  * Threads: any; the functions keep no state.
  */

@@ -9,7 +9,7 @@
  * GPD_CONNECTION_LANE or GPD_CONNECTION_CLOSED.
  *
  * Ownership: gpd_connection_create() to gpd_connection_destroy(), by the main thread.
- * Threads: the main thread, unless a member says otherwise.
+ * Threads: the main thread, unless a member states otherwise.
  */
 #ifndef GPD_PEER_H
 #define GPD_PEER_H
