@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check: why a program finds no GPU, or is slow. */
+/* check: finds out why a program finds no GPU, or is slow. */
 #include "cli/check.h"
 
 #include "cli/command.h"
@@ -39,7 +39,7 @@ check_add_errors(int count)
 	error_count += count;
 }
 
-/* What answers, as the only pool of what is tried from now on. */
+/* Restricts the following tests to the daemons that can be used. */
 static void
 pool_restrict(const struct cli_probe *probe, const bool *good)
 {
@@ -81,7 +81,7 @@ check_daemons(const struct cli_launch_env *launch_env)
 
 		if (all > 1)
 			check_print(CHECK_OK, "address", "%d of %d: %s", i + 1, all, daemon->text);
-		/* The environment's is one for all. */
+		/* A token from the environment is the same for all daemons. */
 		if (i == 0 || !gpc_config_has_credentials())
 			check_token(&daemon->url);
 		good[i] = check_route(&daemon->url) && check_account(daemon);
@@ -118,7 +118,7 @@ cli_check(int count, char **words)
 	}
 	if (count - optind > 1)
 		return cli_fail("check takes one program, without its arguments");
-	/* The environment is about to become another one. */
+	/* cli_launch_env_apply() changes the environment. */
 	before = before ? strdup(before) : NULL;
 	r = cli_launch_env_select(&launch_options, &launch_env);
 	if (r == 0)

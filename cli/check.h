@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What "gpupool check" finds out, part by part, for cli/check*.c: each part prints one line for
- * each thing that it looks at, on standard output.  One thread.
+ * The parts of "gpupool check", for cli/check*.c. Each part tests one aspect of the connection to a
+ * pool, and prints one line per test to standard output.
+ *
+ * Threads: one.
  */
 #ifndef CLI_CHECK_H
 #define CLI_CHECK_H
@@ -13,34 +15,37 @@
 
 enum check_verdict {
 	CHECK_OK,
-	CHECK_NOTE,    /* it works, and there is something to know */
-	CHECK_ERROR,   /* it does not, and the line says what helps */
-	CHECK_SKIPPED, /* not tried: something before is wrong */
+	CHECK_NOTE,    /* works, with information for the user */
+	CHECK_ERROR,   /* fails; the line contains the remedy */
+	CHECK_SKIPPED, /* not tried because an earlier test failed */
 };
 
-/* One line: verdict, subject, what is so. */
+/* Prints one line: verdict, subject, text. Counts CHECK_ERROR. */
 void check_print(enum check_verdict verdict, const char *subject, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* How many lines were wrong so far; and so many were, in another process. */
+/* Returns the number of errors so far; the other adds those of another process. */
 int check_get_errors(void);
 void check_add_errors(int count);
 
-/* check_route.c: name, route, who answers there, its certificate.  false: nobody can be asked. */
+/* check_route.c: tests name resolution, the route, the daemon's protocol and its certificate.
+ * Returns false if the daemon cannot be reached. */
 bool check_route(const struct gp_url *url);
 
-/* check_account.c: token, credentials, versions, clocks, quotas, places.  false: nobody is let in.
- */
+/* check_account.c: tests the token file; then queries the daemon, and tests credentials, versions,
+ * clocks, quotas and session slots. check_account() returns false if no session is possible. */
 void check_token(const struct gp_url *url);
 bool check_account(struct cli_daemon *daemon);
 
-/* check_session.c: loads the library and uses it as a program would, in a process of its own:
- * session, latency, bandwidth.  tries: a session can be opened. */
+/* check_session.c: loads the client library in a child process and uses it as a program would:
+ * session, latency, bandwidth. try_session: a session can be expected to open. */
 void check_session(const struct cli_launch_env *launch_env, bool try_session);
 
-/* check_managed.c: how faults at managed memory are reported, and what that means. */
+/* check_managed.c: reports how page faults on managed memory are handled on this machine, and the
+ * consequences. */
 void check_managed(void);
 
-/* check_program.c: which library this program finds with `gpupool run`, and as things are. */
+/* check_program.c: reports which libcuda.so.1 the program loads with `gpupool run`, and without it.
+ * list_before: the original LD_LIBRARY_PATH, or NULL. */
 void check_program(const char *name, const struct cli_launch_env *launch_env,
 		   const char *list_before);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check: who the daemon takes this user for, and what that user may have. */
+/* check: the user's credentials and quotas at a daemon. */
 #include "cli/check.h"
 #include "client/connect/credentials.h"
 #include "client/connect/token.h"
@@ -31,7 +31,8 @@ check_token(const struct gp_url *url)
 		return;
 	}
 	path = credentials.token;
-	/* What others can read it says itself, on standard error; here it is a line of the list. */
+	/* gpc_token_read() prints its own warning if others can read the file; here it is reported
+	 * as an error below. */
 	r = gpc_token_read(&credentials, &token, &given, error, sizeof(error));
 	if (r == 0 && !given)
 		check_print(CHECK_OK, "token",
@@ -48,7 +49,7 @@ check_token(const struct gp_url *url)
 	gpc_credentials_fini(&credentials);
 }
 
-/* What helps, where what the client says does not say it itself. */
+/* Returns a remedy for errors whose text does not contain one. */
 static const char *
 error_get_remedy(const char *error)
 {

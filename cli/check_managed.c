@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check: how this machine reports faults at managed memory. */
+/* check: handling of page faults on managed memory. */
 #include "base/userfault.h"
 #include "cli/check.h"
 

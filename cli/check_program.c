@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check: which libcuda.so.1 a program finds. */
+/* check: which libcuda.so.1 a program loads. */
 #include "cli/check.h"
 #include "cli/library.h"
 #include "cli/program.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As things are, without gpupool run. */
+/* Tests the program as started without gpupool run. */
 static void
 check_without_run(const struct cli_program *program, const char *list)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check: the way to a daemon, step by step, where a program would only say that it fails. */
+/* check: the connection to a daemon, tested step by step, to find the step that fails. */
 #include "base/clock.h"
 #include "cli/check.h"
 #include "client/connect/credentials.h"
@@ -25,7 +25,7 @@
 #define CONNECT_MS 5000
 #define ANSWER_S 5
 #define DAY_S 86400
-/* A certificate that expires sooner is spoken of. */
+/* A certificate that expires within this time is reported. */
 #define SOON_S (14 * DAY_S)
 
 static void
@@ -61,7 +61,7 @@ host_resolve(const struct gp_url *url)
 	return found;
 }
 
-/* A connected socket, or a negative errno. */
+/* Returns a connected socket, or a negative errno. */
 static int
 address_connect(const struct addrinfo *address)
 {
@@ -104,7 +104,7 @@ errno_get_remedy(int error)
 	}
 }
 
-/* By the first address that answers; -1: none does. */
+/* Connects to the first address that accepts; -1: none does. */
 static int
 route_connect(const struct gp_url *url, const struct addrinfo *addresses)
 {
@@ -148,7 +148,7 @@ receive_all(int fd, uint8_t *bytes, size_t size)
 	return true;
 }
 
-/* Whether it speaks our protocol, and the kind of connection that is wanted. */
+/* Returns whether the peer speaks gpupool's protocol, with TLS as expected. */
 static bool
 preamble_exchange(int fd, bool tls)
 {
@@ -216,7 +216,8 @@ certificate_names_host(X509 *certificate, const char *host)
 	       X509_check_ip_asc(certificate, host, 0) == 1;
 }
 
-/* Whose the authority is, and whether it is believed, the connection itself finds out. */
+/* Whether the authority is trusted is tested by check_account(), which connects as a program
+ * does. */
 static void
 check_certificate(X509 *certificate, const struct gp_url *url)
 {
@@ -252,7 +253,7 @@ check_certificate(X509 *certificate, const struct gp_url *url)
 			    "is for %s, until %s", hosts, until);
 }
 
-/* What it still sends, until it closes. */
+/* Reads remaining data until the peer closes the connection. */
 static void
 socket_drain(int fd)
 {
@@ -278,7 +279,8 @@ tls_handshake(int fd, const struct gp_url *url)
 	context = SSL_CTX_new(TLS_client_method());
 	ssl = context ? SSL_new(context) : NULL;
 	if (ssl && SSL_set_fd(ssl, fd) == 1) {
-		/* What it shows is looked at, and nothing is said to it. */
+		/* The certificate is only inspected, and no application data is sent, so it need
+		 * not be verified. */
 		SSL_set_verify(ssl, SSL_VERIFY_NONE, NULL);
 		if (SSL_connect(ssl) == 1)
 			certificate = SSL_get1_peer_certificate(ssl);
@@ -290,7 +292,7 @@ tls_handshake(int fd, const struct gp_url *url)
 	else
 		check_print(CHECK_ERROR, "certificate",
 			    "the TLS handshake fails: %s; see the daemon's log", why);
-	/* In order: the daemon's log would tell of a cut. */
+	/* An orderly shutdown, as the daemon would log an aborted one. */
 	if (certificate && SSL_shutdown(ssl) >= 0)
 		socket_drain(fd);
 	ERR_clear_error();
@@ -309,11 +311,11 @@ check_route(const struct gp_url *url)
 	bool good = false, tls;
 	int fd;
 
-	/* check_token() reports that there are several. */
+	/* An error (several token files for the address) is reported by check_token(). */
 	(void)!gpc_credentials_find(url, &credentials, error, sizeof(error));
 	tls = strcmp(url->scheme, "tls") == 0 || (rdma && gpc_credentials_any(&credentials));
 	gpc_credentials_fini(&credentials);
-	/* A local socket has neither name nor route, and says itself what is wrong. */
+	/* A local socket has no host name or route; its errors are reported when it is opened. */
 	if (strcmp(url->scheme, "tcp") != 0 && !rdma && !tls)
 		return true;
 	addresses = host_resolve(url);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check: the client library at work, as a program would use it.  In a process of its own, whose
- * standard error is kept: what the library says there is the reason that a line gives.
+ * check: the client library in use, in a child process. Its standard error is captured: the
+ * library's messages there become the reasons in the lines of this test.
  */
 #include "base/clock.h"
 #include "cli/check.h"
@@ -21,13 +21,13 @@
 #define MIB ((size_t)1 << 20)
 #define SMALL (1 * MIB)
 #define LARGE (64 * MIB)
-/* A link that carries the small copy in this time carries the large one in a second or so. */
+/* If the small copy takes less than this, the large one takes about a second at most. */
 #define FAST_NS UINT64_C(20000000)
 #define TRIPS 50
 #define SLOW_TRIP_MS 2.0
 #define SESSION_TIMEOUT_S 90
 
-/* The functions of the driver's API that are used, as the library has them. */
+/* Functions of the driver API that are used, with their exported names. */
 #define FUNCTIONS(F)                                                                               \
 	F(cuInit, (unsigned int flags))                                                            \
 	F(cuDeviceGetCount, (int *count))                                                          \
@@ -46,7 +46,7 @@ struct driver {
 #undef MEMBER
 };
 
-/* Where standard error goes meanwhile, and where it went before. */
+/* Read end of the pipe that replaces standard error, and the original standard error. */
 static int captured_fd = -1, stderr_fd = -1;
 
 static void
@@ -62,7 +62,7 @@ stderr_capture(void)
 	captured_fd = ends[0];
 }
 
-/* The last line that the library has said, without its name; "": nothing. */
+/* Reads the last line that the library has written, without its prefix; "": none. */
 static void
 stderr_read_line(char *text, size_t size)
 {
@@ -78,7 +78,7 @@ stderr_read_line(char *text, size_t size)
 	(void)snprintf(text, size, "%.*s", (int)size - 1, line);
 }
 
-/* What a call returned, and what the library has said of it. */
+/* Reports an error of a call, with the library's message. */
 static void
 call_failed(const char *subject, const char *call, CUresult result)
 {
@@ -171,7 +171,7 @@ check_latency(const struct driver *driver)
 		check_print(CHECK_OK, "latency", "a call that waits takes %.3f ms", ms);
 }
 
-/* That no compression makes less of. */
+/* Pseudo-random data, which is incompressible. */
 static void
 buffer_fill(uint64_t *words, size_t size)
 {
@@ -185,8 +185,8 @@ buffer_fill(uint64_t *words, size_t size)
 	}
 }
 
-/* There and back, as the calls take: in nanoseconds.  The second call of the way back has waited
- * for all that the way there has left. */
+/* Measures a copy to the device and back, in nanoseconds. cuMemcpyHtoD may return early, so a
+ * one-byte copy back waits for the rest of it. */
 static CUresult
 copy_round_trip(const struct driver *driver, CUdeviceptr address, void *bytes, size_t size,
 		uint64_t *in_p, uint64_t *out_p)

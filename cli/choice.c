@@ -68,7 +68,7 @@ cli_launch_options_parse(struct cli_launch_options *launch_options, int option, 
 	return !wrong;
 }
 
-/* value: NULL to take the variable away.  Nobody sets more than there is room for. */
+/* format NULL: the variable is to be unset. CLI_VARIABLES_MAX is sufficient for all callers. */
 static void __attribute__((format(printf, 3, 4)))
 env_add(struct cli_launch_env *launch_env, const char *name, const char *format, ...)
 {
@@ -89,7 +89,8 @@ env_add(struct cli_launch_env *launch_env, const char *name, const char *format,
 	launch_env->variables[launch_env->count++].value = value;
 }
 
-/* The pool's, or none: what the environment has is for another pool, which would learn of it. */
+/* Sets the pool's value, or unsets the variable: the value in the environment belongs to another
+ * pool, and must not be sent to this one. */
 static void
 env_add_or_unset(struct cli_launch_env *launch_env, const char *name, const char *value)
 {
@@ -184,7 +185,7 @@ pool_select(const struct cli_launch_options *launch_options, struct cli_launch_e
 	if (pool) {
 		r = pool_use(launch_env, pool);
 	} else if (name && cli_pools_with_address(&pools, name, same) > 0) {
-		/* The client library finds its scheme and its credentials. */
+		/* The client library finds the scheme and the credentials by the address. */
 		address_use(launch_env, name, pool_origin);
 	} else if (name) {
 		cli_pools_explain(&pools, name, error, sizeof(error));
@@ -197,7 +198,7 @@ pool_select(const struct cli_launch_options *launch_options, struct cli_launch_e
 	return r;
 }
 
-/* The first N of those that the program would see. */
+/* Selects the first N of the devices that the program would see. */
 static void
 add_gpus(struct cli_launch_env *launch_env, const char *text)
 {
@@ -220,7 +221,7 @@ add_gpus(struct cli_launch_env *launch_env, const char *text)
 	env_add(launch_env, "CUDA_VISIBLE_DEVICES", "%s", list);
 }
 
-/* In whole MiB, as MPS writes it. */
+/* In whole MiB, in the format of MPS. */
 static void
 add_memory(struct cli_launch_env *launch_env, const char *text)
 {
@@ -260,7 +261,7 @@ env_add_limits(const struct cli_launch_options *launch_options, struct cli_launc
 		env_add(launch_env, "GPUPOOL_WAIT", "%s", wait);
 }
 
-/* The folder first, and once. */
+/* Puts the folder first, and removes other occurrences. */
 static void
 add_library_path(struct cli_launch_env *launch_env)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program is to be told in its environment: which pool, by which credentials, how much of
- * it, and where the client library is.  Owned by whoever declares it; one thread.
+ * The environment of a program to launch: the selected pool, its credentials and limits, and the
+ * folder of the client library.
+ *
+ * Ownership: the caller owns the struct, and frees its values with cli_launch_env_free().
+ * Threads: one.
  */
 #ifndef CLI_CHOICE_H
 #define CLI_CHOICE_H
@@ -11,7 +14,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 
-/* What the command line says; NULL: nothing. */
+/* Options of the command line; NULL: not given. */
 struct cli_launch_options {
 	const char *pool, *gpus, *memory, *sm, *wait;
 };
@@ -19,14 +22,14 @@ struct cli_launch_options {
 #define CLI_VARIABLES_MAX 16
 
 struct cli_launch_env {
-	struct gpc_pool_config
-		pool; /* its url is never empty; the name is, where none of a file is used */
-	char pool_origin[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX +
-			 32];           /* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
-	char folder[GPC_POOL_PATH_MAX]; /* of the library; "": there is none, and `library_error`
-					   says so */
+	/* pool.url is never empty; pool.name is if no pool of pools.conf is used. */
+	struct gpc_pool_config pool;
+	/* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
+	char pool_origin[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX + 32];
+	/* Of the library; "": not found, with the reason in library_error. */
+	char folder[GPC_POOL_PATH_MAX];
 	char library_error[CLI_ERROR_MAX];
-	/* In the order in which they are shown; a value of NULL: it is not to be set. */
+	/* In the order of output; value NULL: the variable is to be unset. */
 	struct {
 		const char *name;
 		char *value;
@@ -34,25 +37,25 @@ struct cli_launch_env {
 	int count;
 };
 
-/* The options of run and env, for getopt_long(); cli_launch_options_parse() takes what it returns.
- */
+/* Options of run and env for getopt_long(); cli_launch_options_parse() handles its results. */
 extern const struct option cli_launch_option_table[];
 #define CLI_LAUNCH_LETTERS "+p:"
-/* false: it is none of these, or makes no sense: standard error has said so. */
+/* Stores an option. Returns false if the option is unknown, or its value is invalid, which is
+ * reported on standard error. */
 bool cli_launch_options_parse(struct cli_launch_options *launch_options, int option,
 			      const char *value);
 
 /*
- * Decides: the pool that is wished for, else the one that GPUPOOL_POOL names, else REMOTE_GPU, else
- * the first of pools.conf.  A pool brings its own credentials and takes away those of the
- * environment, which are another one's.  0, or CLI_FAILED: standard error has said why.  To be
- * freed in any case.
+ * Selects the pool: that of the options, else of GPUPOOL_POOL, else REMOTE_GPU, else the first of
+ * pools.conf. A pool of pools.conf has credentials of its own, and those in the environment are
+ * unset, as they belong to another pool. Returns 0, or CLI_FAILED after an error message. The
+ * caller frees launch_env in either case.
  */
 int cli_launch_env_select(const struct cli_launch_options *launch_options,
 			  struct cli_launch_env *launch_env);
 void cli_launch_env_free(struct cli_launch_env *launch_env);
 
-/* This process's environment becomes what was chosen. */
+/* Applies the variables to this process's environment. Returns 0 or CLI_FAILED. */
 int cli_launch_env_apply(const struct cli_launch_env *launch_env);
 
 #endif /* CLI_CHOICE_H */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands of gpupool, by which a user runs programs on a pool and looks at it.  Each gets its
- * words, the command's own first, as main() would get them, and returns the status that gpupool
- * ends with; on CLI_FAILED standard error has said why.  One thread.
+ * The commands of gpupool, the tool of users for running programs on a pool. Each receives its
+ * arguments as main() would, with the command's name first, and returns gpupool's exit status; with
+ * CLI_FAILED an error message has been printed.
+ *
+ * Threads: one.
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
@@ -10,11 +12,12 @@
 #include <getopt.h>
 #include <stdbool.h>
 
-/* What env(1), nice(1) and their like return for their own mistakes, so that it is no program's. */
+/* Exit statuses for own errors, as those of env(1) and nice(1), to distinguish them from the
+ * program's. */
 #define CLI_FAILED 125
 #define CLI_CANNOT_RUN 126
 #define CLI_NOT_FOUND 127
-/* What is asked for is there in part; standard error has said what is not. */
+/* The result is incomplete; messages on standard error list the missing parts. */
 #define CLI_INCOMPLETE 1
 
 typedef int cli_command(int count, char **argv);
@@ -28,20 +31,20 @@ int cli_logout(int count, char **argv);
 int cli_list_pools(int count, char **argv);
 int cli_help(int count, char **argv);
 
-/* "gpupool: ..." on standard error; returns CLI_FAILED. */
+/* Prints "gpupool: ..." to standard error. Returns CLI_FAILED. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same for what is worth knowing; a warning stops nothing. */
+/* Prints "gpupool: warning: ..." to standard error. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The next option of a command's words, as getopt_long() returns it, whose optarg and optind say
- * the rest; the first word that is none ends them.  '?': standard error has said what is wrong, and
- * which option was probably meant.  advice: the end of that line, or "". */
+/* Parses the next option, as getopt_long(), with optarg and optind; parsing ends at the first
+ * non-option. Returns '?' after an error message, which suggests a similar option. advice: appended
+ * to that message, or "". */
 int cli_option(int count, char **argv, const char *letters, const struct option *options,
 	       const char *advice);
-/* The same with options also behind other words. */
+/* The same, with options permitted after other arguments. */
 int cli_option_anywhere(int count, char **argv, const char *letters, const struct option *options);
 
-/* "; did you mean NAME?", or "": in memory of its own until the next call. */
+/* Returns "; did you mean NAME?", or "". The text is static, valid until the next call. */
 const char *cli_suggestion(const char *written, const char *const *names, int count);
 
 #endif /* CLI_COMMAND_H */

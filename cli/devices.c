@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* devices: what there is of a pool, what of it is the user's, and who of the user's uses it. */
+/* devices: lists the devices of a pool, the user's quota, and the user's sessions. */
 #include "base/clock.h"
 #include "cli/choice.h"
 #include "cli/command.h"
@@ -17,23 +17,22 @@
 #define LIST 'L'
 #define JSON 'j'
 #define DEVICES_MAX 64
-/* From one look to the next: what the GPUs have worked meanwhile is how busy they are. */
+/* Time between the two queries from which the utilization is computed. */
 #define SAMPLE_NS UINT64_C(500000000)
 
-/* A device as programs count them. */
+/* A device, in the order in which programs see them. */
 struct device {
 	const struct cli_daemon *daemon;
 	const Gpupool__AccountDevice *info;
-	uint64_t before_ns; /* its GPU time at the first look */
-	uint32_t busy;      /* hundredths of a per cent */
+	uint64_t before_ns; /* GPU time at the first query */
+	uint32_t busy;      /* hundredths of a percent */
 };
 
 struct view {
 	struct cli_probe probe;
 	struct device devices[DEVICES_MAX];
 	int device_count;
-	bool incomplete; /* a daemon or a device that the pool should have: standard error says
-			    which */
+	bool incomplete; /* a daemon or device of the pool is missing; reported on standard error */
 };
 
 static const Gpupool__AccountDevice *
@@ -57,7 +56,8 @@ add_device(struct view *view, const struct cli_daemon *daemon, const Gpupool__Ac
 		};
 }
 
-/* In the order of REMOTE_GPU's list, as the client does it; of the daemons that answer. */
+/* Lists the devices of the daemons that have replied, in the order of REMOTE_GPU, as the client
+ * library does. */
 static void
 list_devices(struct view *view)
 {
@@ -87,7 +87,8 @@ list_devices(struct view *view)
 	}
 }
 
-/* Asks those that have answered before, at the first time all.  0: one of them answers. */
+/* Queries all daemons; in a later call only those that have replied before. Returns 0 if at least
+ * one replies. */
 static int
 daemons_query(struct view *view)
 {
@@ -109,7 +110,7 @@ daemons_query(struct view *view)
 	return one ? 0 : CLI_FAILED;
 }
 
-/* Looks once more, after a moment.  What does not answer any more is left out. */
+/* Queries once more after SAMPLE_NS. Devices that are no longer reported are left out. */
 static int
 usage_measure(struct view *view)
 {
@@ -139,7 +140,7 @@ usage_measure(struct view *view)
 	return r;
 }
 
-/* No more than the device has. */
+/* Returns the memory quota, at most the device's memory. */
 static uint64_t
 device_get_quota(const Gpupool__AccountDevice *device)
 {
@@ -254,7 +255,7 @@ print_tenants(const struct view *view)
 	printf("\n");
 }
 
-/* For programs. */
+/* JSON. */
 
 static void *
 require_memory(void *object)
@@ -265,7 +266,7 @@ require_memory(void *object)
 	exit(CLI_FAILED);
 }
 
-/* cJSON's own numbers are doubles, which do not hold every count of bytes. */
+/* cJSON stores numbers as doubles, which cannot represent all 64-bit values. */
 static void
 put_number(cJSON *object, const char *name, uint64_t number)
 {
@@ -405,7 +406,7 @@ view_print(int format, struct view *view)
 		list_devices(view);
 	if (r == 0 && format != LIST)
 		r = usage_measure(view);
-	/* Of those that do not answer it has the reasons. */
+	/* The JSON output contains the errors of daemons that do not reply. */
 	if (format == JSON)
 		print_json(view);
 	if (r)

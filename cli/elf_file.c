@@ -38,7 +38,7 @@ segment_read(const struct file *file, unsigned int index, Elf64_Phdr *segment_re
 			  segment_read, sizeof(*segment_read));
 }
 
-/* Where in the file lies what will be at this address. */
+/* Translates a virtual address to an offset in the file. */
 static bool
 address_to_offset(const struct file *file, uint64_t address, uint64_t *offset_p)
 {
@@ -54,7 +54,7 @@ address_to_offset(const struct file *file, uint64_t address, uint64_t *offset_p)
 	return false;
 }
 
-/* With its zero within the file, or NULL. */
+/* Returns a string that is terminated within the file, or NULL. */
 static const char *
 get_text(const struct file *file, uint64_t strings, uint64_t offset)
 {

@@ -10,12 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Seen from gpupool's own folder. */
+/* Relative to the folder of gpupool. */
 static const char *const search_paths[] = {
 	"../" CLI_LIBDIR "/gpupool", "../lib/gpupool", "../lib64/gpupool", "../client", ".",
 };
 
-/* Of what no other driver library has: the mark by which the library knows itself. */
+/* A string that only gpupool's client library contains, by which the library recognizes itself as
+ * well. */
 static const char signature[] = "gpupool client";
 
 enum cli_library_kind

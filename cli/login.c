@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* login, logout, pools: a token for a pool, stored for its user alone, and the pools that there
- * are. */
+/* login, logout, pools: stores a token for a pool, readable by its user only, removes it, and lists
+ * the known pools. */
 #include "cli/command.h"
 #include "cli/pools.h"
 #include "client/base/config.h"
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define POOL_URLS_MAX 64
-/* What login writes of a pool: name, address. */
+/* Section that login writes: name, address. */
 #define SECTION "[pool %s]\nurl = %s\n"
 
 static volatile sig_atomic_t caught;
@@ -37,7 +37,8 @@ signal_handle(int number)
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
 
-/* The next line that is typed; 0 at the end, and when a signal comes, which may only come here. */
+/* Reads a line that is typed; returns 0 at the end of input or after a signal, which can only be
+ * delivered here. */
 static size_t
 read_line(char *text, size_t size, const sigset_t *open)
 {
@@ -49,8 +50,8 @@ read_line(char *text, size_t size, const sigset_t *open)
 	return count < 0 ? 0 : (size_t)count;
 }
 
-/* What is typed at a terminal is not shown, and ends with an empty line or Ctrl-D.  A signal ends
- * it, too: the terminal shows what is typed again before it has its usual effect. */
+/* Reads from a terminal without echo, until an empty line or Ctrl-D. A signal ends the input as
+ * well, and takes its usual effect after the echo has been restored. */
 static size_t
 read_terminal(char *text, size_t size)
 {
@@ -115,8 +116,8 @@ read_token(char *text, size_t *size_p, struct gp_token *token)
 	return 0;
 }
 
-/* Adds a section to the user's file, which need not be there yet: all of it, or nothing.
- * *before_p: the size that the file had. */
+/* Adds a section to the user's file, which may not exist yet; a partial write is undone. *before_p:
+ * the file's previous size. */
 static int
 add_pool(const char *path, const char *name, const char *url, long *before_p)
 {
@@ -138,7 +139,7 @@ add_pool(const char *path, const char *name, const char *url, long *before_p)
 	return 0;
 }
 
-/* Before anything is read or written. */
+/* Checks the arguments before anything is read or written. */
 static int
 check_pool(const char *name, const char *url, const struct gpc_pools_config *pools)
 {
@@ -165,7 +166,7 @@ check_pool(const char *name, const char *url, const struct gpc_pools_config *poo
 	return 0;
 }
 
-/* Whether all daemons of the pool accept the token of this file. */
+/* Returns 0 if all daemons of the pool accept the token in this file. */
 static int
 token_try_file(const char *path, const char *url, const struct gpc_pool_config *pool)
 {
@@ -204,7 +205,7 @@ token_try_file(const char *path, const char *url, const struct gpc_pool_config *
 	return 0;
 }
 
-/* Tries the token before any of it is on a disk, where an interrupted login would leave it. */
+/* Tries the token before it is written to a disk, where an interrupted login would leave it. */
 static int
 token_try_text(const char *text, size_t size, const char *url, const struct gpc_pool_config *pool)
 {
@@ -221,7 +222,8 @@ token_try_text(const char *text, size_t size, const char *url, const struct gpc_
 	return r;
 }
 
-/* The file that a symbolic link leads to keeps its place; where nothing is, it is the path. */
+/* Resolves a symbolic link, so that the file it points to is replaced; without a file, target is
+ * the path. */
 static int
 resolve_link(const char *path, char *target, size_t size)
 {
@@ -237,7 +239,8 @@ resolve_link(const char *path, char *target, size_t size)
 	return r;
 }
 
-/* Token and section: both, or neither.  The token has its place last, as that hardly fails. */
+/* Stores both the token and the section, or neither. The token is renamed last, as that rarely
+ * fails. */
 static int
 store_token(const char *folder, const char *name, const char *text, size_t size, const char *url)
 {
@@ -280,7 +283,7 @@ login_store(const char *name, const char *url, bool check, const struct gpc_pool
 		r = cli_fail("where are your files? HOME is not set");
 	if (r == 0)
 		(void)snprintf(path, sizeof(path), "%s/%s.token", folder, name);
-	/* The one that would be used in its place. */
+	/* A token file that the pool's section names would be used instead. */
 	if (r == 0 && pool && *pool->token && strcmp(pool->token, path) != 0)
 		r = cli_fail(
 			"%s:%d: [pool %s] names another file of a token: %s; take that line out, "
@@ -334,8 +337,8 @@ cli_login(int count, char **argv)
 	return r;
 }
 
-/* The text without the section that login wrote there, and without the empty lines before it.
- * Returns NULL if login did not write it, or not all of it. */
+/* Returns the text without the section that login wrote, and without empty lines before it; NULL if
+ * the section was not written by login, or has been extended. */
 static char *
 cut_section(const char *text, const struct gpc_pool_config *pool)
 {
@@ -352,7 +355,7 @@ cut_section(const char *text, const struct gpc_pool_config *pool)
 	if (!begin || strncmp(begin, section, length) != 0)
 		return NULL;
 	rest = begin + length;
-	/* Up to the next section only comments, which may be about that. */
+	/* Only comments may follow up to the next section, as they may belong to that. */
 	for (next = rest; *(next += strspn(next, " \t\r\n")); next += strcspn(next, "\n")) {
 		if (*next == '[')
 			break;
@@ -369,7 +372,7 @@ cut_section(const char *text, const struct gpc_pool_config *pool)
 	return text_left;
 }
 
-/* Returns 1 if the pool stays, as login did not write all of its section; CLI_FAILED: it failed. */
+/* Returns 0; 1 if the section stays because it was not written by login alone; or CLI_FAILED. */
 static int
 remove_section(const struct gpc_pool_config *pool)
 {
@@ -395,7 +398,7 @@ remove_section(const struct gpc_pool_config *pool)
 	return r;
 }
 
-/* NULL: standard error says why. */
+/* Returns NULL after an error message. */
 static const struct gpc_pool_config *
 pool_find_known(const char *name, const struct gpc_pools_config *pools)
 {
@@ -424,7 +427,7 @@ pool_find_known(const char *name, const struct gpc_pools_config *pools)
 	return NULL;
 }
 
-/* A link goes, and the file that it leads to stays. */
+/* Removes a symbolic link only; the file that it points to stays. */
 static int
 remove_token(const char *path)
 {
@@ -488,7 +491,7 @@ cli_logout(int count, char **argv)
 	return r;
 }
 
-/* By what the pool is entered: "token abcdefghij", "certificate FILE" or "no token". */
+/* Describes the pool's credentials: "token abcdefghij", "certificate" or "no token". */
 static void
 name_credentials(struct gpc_pool_config *pool, char *text, size_t size)
 {

@@ -22,7 +22,7 @@ cli_probe_find(const struct cli_probe *probe, const struct gp_url *url)
 	return -1;
 }
 
-/* As a program refuses it, too. */
+/* The client library rejects duplicates as well. */
 static bool
 url_is_duplicate(const struct cli_probe *probe, int at)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemons of a pool say of themselves and of the user's tenant, without a session:
- * nobody's place is taken, and a full daemon answers, too.  Owned by whoever declares it; one
- * thread.
+ * Queries of a pool's daemons for their state and the user's account, without opening a session: a
+ * query occupies no session slot, and a full daemon replies as well.
+ *
+ * Ownership: the caller owns the struct, and frees its messages with cli_probe_free().
+ * Threads: one.
  */
 #ifndef CLI_LOOK_H
 #define CLI_LOOK_H
@@ -16,33 +18,34 @@
 #define CLI_URLS_MAX 64
 
 struct cli_daemon {
-	struct gp_url url; /* of the first that the list names */
+	struct gp_url url; /* of its first occurrence in the list */
 	char text[GP_URL_TEXT_MAX];
 	Gpupool__ControlMessage *message;
-	const Gpupool__Account *account; /* in it; NULL: it did not answer */
+	const Gpupool__Account *account; /* in message; NULL: no reply */
 	uint64_t round_trip_ns;
-	char error[768]; /* why not */
+	char error[768]; /* reason if there is no reply */
 };
 
 struct cli_probe {
-	struct gp_url urls[CLI_URLS_MAX]; /* as REMOTE_GPU lists them */
+	struct gp_url urls[CLI_URLS_MAX]; /* as listed in REMOTE_GPU */
 	int url_count;
 	struct cli_daemon daemons[CLI_DAEMONS_MAX];
 	int daemon_count;
 	uint64_t when_ns;
 };
 
-/* The list of this process's environment, without asking anybody.  0, or -1: error says why. */
+/* Parses the list in this process's environment without connecting. Returns 0, or -1 with a text in
+ * error. */
 int cli_probe_init(struct cli_probe *probe, char *error, size_t error_size);
-/* Which of its daemons a URL of the list is of, or -1. */
+/* Returns the index of the daemon that a URL of the list refers to, or -1. */
 int cli_probe_find(const struct cli_probe *probe, const struct gp_url *url);
-/* Asks one of the daemons.  0, or -1: its error says why. */
+/* Queries one daemon. Returns 0, or -1 with a text in daemon->error. */
 int cli_probe_query(struct cli_daemon *daemon);
 void cli_probe_free(struct cli_probe *probe);
 
-/* The daemon's text as printable ASCII, in memory of `size`, which is returned. */
+/* Copies a daemon's text to `to` as printable ASCII, and returns it. */
 const char *cli_probe_text(const char *text, char *to, size_t size);
-/* "GPU-..."; to: 48 bytes. */
+/* Formats the UUID as "GPU-..." into `to`, 48 bytes, and returns it. */
 const char *cli_probe_uuid(const Gpupool__AccountDevice *device, char *to);
 
 #endif /* CLI_LOOK_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpupool: programs on the GPUs of a pool. */
+/* gpupool: runs programs on the GPUs of a pool. */
 #include "cli/command.h"
 #include "protocol/standard.h"
 
@@ -97,7 +97,8 @@ cli_help(int count, char **words)
 	return 0;
 }
 
-/* --help or -h among a command's options, and not among those of the program that it runs. */
+/* Returns whether --help or -h is among the command's own options, not among those of the program
+ * to run. */
 static bool
 wants_help(int count, char **words)
 {

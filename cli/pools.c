@@ -105,7 +105,7 @@ cli_pools_with_address(const struct gpc_pools_config *pools, const char *text,
 	int count = 0;
 
 	tls = given;
-	/* Without a scheme it may be either. */
+	/* Without a scheme the address may be tcp:// or tls://. */
 	if (parsed && !strstr(text, "://"))
 		(void)snprintf(tls.scheme, sizeof(tls.scheme), "tls");
 	for (int i = 0; i < pools->count; i++) {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pools of pools.conf, for the commands of gpupool: every invalid value is an error, and the
- * messages name what is right.  One thread.
+ * The pools of pools.conf, for gpupool's commands: unlike in the client library, every invalid
+ * value is an error, with a message that contains the valid values.
+ *
+ * Threads: one.
  */
 #ifndef CLI_POOLS_H
 #define CLI_POOLS_H
@@ -10,22 +12,25 @@
 
 #define CLI_ERROR_MAX 1536
 
-/* NULL, or the reason why the key must not have this value. */
+/* Returns NULL if the value is valid for the key, else an error text, which is static. */
 const char *cli_pools_check(const char *key, const char *value);
-/* Reads both files.  To be freed with gpc_pools_config_free(), whatever is returned. */
+/* Reads the user's and the system's file. The caller frees pools with gpc_pools_config_free() in
+ * either case. Returns 0, or non-zero with a text in error. */
 int cli_pools_read(struct gpc_pools_config *pools, char *error, size_t error_size);
 
-/* NULL: no pool has this name. */
+/* Returns the pool with this name, or NULL. */
 const struct gpc_pool_config *cli_pools_find(const struct gpc_pools_config *pools,
 					     const char *name);
-/* How many pools have this address, which may be a host alone; found: the first two. */
+/* Returns the number of pools with this address, which may be a host name only; found: the first
+ * two. */
 int cli_pools_with_address(const struct gpc_pools_config *pools, const char *text,
 			   const struct gpc_pool_config *found[2]);
-/* "there is no pool ..." with the most similar name, or with all names. */
+/* Writes "there is no pool ..." with the most similar name, or with all names. */
 void cli_pools_explain(const struct gpc_pools_config *pools, const char *name, char *error,
 		       size_t error_size);
 
-/* NULL, or the reason why the value is invalid, as the end of a sentence that begins with it. */
+/* Return NULL if the value is valid, else the end of an error sentence that begins with the
+ * value. */
 const char *cli_check_gpus(const char *text);
 const char *cli_check_memory(const char *text);
 const char *cli_check_sm(const char *text);

@@ -16,7 +16,7 @@
 
 #define SCRIPTS_MAX 4
 
-/* Where the loader looks last, and what LD_LIBRARY_PATH stands before. */
+/* Default folders of the loader, searched after LD_LIBRARY_PATH. */
 static const char *const usual_folders[] = {
 #if defined(__aarch64__)
 	"/lib/aarch64-linux-gnu",
@@ -58,7 +58,7 @@ cli_program_find(const char *name, char *path, size_t size)
 		size_t length = strcspn(list, ":");
 		int tried;
 
-		/* An empty part is the current folder. */
+		/* An empty entry is the current folder. */
 		if ((size_t)snprintf(path, size, "%.*s/%s", length ? (int)length : 1,
 				     length ? list : ".", name) < size) {
 			tried = try_file(path);
@@ -86,7 +86,8 @@ cli_program_hint(const char *name, int error)
 	return text;
 }
 
-/* The loader takes LD_LIBRARY_PATH from nobody who gets other rights than he has. */
+/* The loader ignores LD_LIBRARY_PATH for a program that runs with other privileges than its
+ * caller's. */
 static bool
 is_privileged(const char *path)
 {
@@ -105,7 +106,8 @@ path_copy(char *to, const char *from)
 	(void)snprintf(to, CLI_PROGRAM_PATH_MAX, "%s", from ? from : "");
 }
 
-/* The program of a line "#!/usr/bin/env python3"; false: there is none, or it cannot be run. */
+/* Parses a line such as "#!/usr/bin/env python3". Returns false if there is no interpreter, or it
+ * cannot be run. */
 static bool
 read_script(const char *bytes, size_t size, struct cli_program *program)
 {
@@ -139,7 +141,7 @@ program_set_elf(const char *path, const struct cli_elf *elf, struct cli_program 
 	program->other_machine = elf->other_machine;
 	program->is_static = elf->elf && !elf->other_machine && !elf->dynamic;
 	program->privileged = is_privileged(path);
-	/* A RUNPATH takes the place of an RPATH. */
+	/* A RUNPATH overrides an RPATH. */
 	path_copy(program->rpath, elf->runpath ? NULL : elf->rpath);
 	path_copy(program->runpath, elf->runpath);
 	path_copy(program->needed, elf->libcuda);
@@ -150,7 +152,7 @@ program_set_elf(const char *path, const struct cli_elf *elf, struct cli_program 
 		*slash = '\0';
 }
 
-/* depth: of scripts that are run by scripts. */
+/* depth: number of nested scripts. */
 static int
 read_file(const char *path, struct cli_program *program, int depth)
 {
@@ -159,7 +161,7 @@ read_file(const char *path, struct cli_program *program, int depth)
 	struct stat status;
 	struct cli_elf elf;
 
-	/* Who may run it need not be able to read it. */
+	/* An executable file need not be readable. */
 	if (fd < 0)
 		return errno == EACCES ? 0 : errno;
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0)
@@ -203,7 +205,7 @@ cli_program_problem(const struct cli_program *program)
 	return NULL;
 }
 
-/* $ORIGIN and ${ORIGIN} are the program's folder. */
+/* Replaces $ORIGIN and ${ORIGIN} by the program's folder. */
 static void
 origin_expand(const char *from, size_t length, const char *origin, char *to, size_t size)
 {
@@ -245,7 +247,7 @@ find_in_list(const char *list, const char *origin, char *path, size_t size)
 	return false;
 }
 
-/* The cache has the paths as plain texts, each with its zero. */
+/* The cache contains paths as zero-terminated strings. */
 static bool
 find_in_cache(char *path, size_t size)
 {

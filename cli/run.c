@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run, env: a program with the environment that it needs. */
+/* run, env: runs a program with the environment for a pool, or prints that environment. */
 #include "cli/choice.h"
 #include "cli/command.h"
 #include "cli/library.h"
@@ -14,7 +14,7 @@
 static const char option_advice[] =
 	"; the program's own options stand behind it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT...";
 
-/* false: standard error has said what is wrong. */
+/* Returns false after an error message. */
 static bool
 launch_options_read(int count, char **argv, const char *advice,
 		    struct cli_launch_options *launch_options)
@@ -30,7 +30,7 @@ launch_options_read(int count, char **argv, const char *advice,
 	return true;
 }
 
-/* What makes the program find another library, or none.  It runs all the same. */
+/* Warns if the program would load another library, or none. It is run nevertheless. */
 static void
 library_warn(const struct cli_program *program, const struct cli_launch_env *launch_env)
 {
@@ -52,7 +52,7 @@ errno_to_status(int error)
 	return error == ENOENT || error == ENOTDIR ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
 }
 
-/* Of a program that is there: why the kernel does not run it. */
+/* Reports why an existing program cannot be executed. */
 static void
 program_start_error(const struct cli_program *program, int error)
 {
@@ -82,7 +82,7 @@ program_run(char **argv, const struct cli_launch_env *launch_env)
 		return errno_to_status(r);
 	}
 	library_warn(&program, launch_env);
-	/* What is no program is a shell's script to execvp(), which a program never is. */
+	/* execvp() runs a file of unknown format by the shell, which is wrong for an ELF file. */
 	if (program.elf && !*program.interpreter)
 		(void)execv(program.path, argv);
 	else
@@ -110,7 +110,7 @@ cli_run(int count, char **argv)
 	return r;
 }
 
-/* In single quotes, in which nothing but a single quote means anything. */
+/* In single quotes, where only the single quote is special. */
 static void
 print_quoted(const char *text)
 {

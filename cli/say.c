@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gpupool says on standard error, and the options of its commands. */
+/* Messages of gpupool on standard error, and parsing of its commands' options. */
 #include "base/similar.h"
 #include "cli/command.h"
 
@@ -52,7 +52,7 @@ cli_suggestion(const char *written, const char *const *names, int count)
 	return text;
 }
 
-/* "; did you mean --NAME?" and what else helps, which only then needs no ; of its own. */
+/* Appends "; did you mean --NAME?", or else the advice, which begins with a semicolon itself. */
 static int
 fail_unknown(const char *name, const char *command, const char *found, const char *advice)
 {

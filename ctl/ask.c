@@ -42,7 +42,7 @@ ctl_warn(const char *format, ...)
 	fprintf(stderr, "\n");
 }
 
-/* A descriptor, or a negative errno. */
+/* Returns a descriptor, or a negative errno. */
 static int
 socket_connect(const char *path)
 {
@@ -77,7 +77,7 @@ socket_connect_error(const char *path, int r)
 	return ctl_fail("%s: %s", path, strerror(-r));
 }
 
-/* A user's own daemon, else root's, whose state some users may read. */
+/* Tries the user's own daemon, then the system's, whose state members of a group may read. */
 static int
 open_socket(const struct ctl *ctl)
 {
@@ -229,7 +229,7 @@ lines_are_valid(Gpupool__AdminLine *const *lines, size_t count, size_t devices)
 	return true;
 }
 
-/* Whether all that names a device names one that there is. */
+/* Returns whether all device indices in the report are valid. */
 static bool
 report_is_valid(const Gpupool__AdminReport *report)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One question to the daemon: connects, sends the request and waits for the reply.
+ * Requests to the daemon: each connects to the admin socket, sends one request and waits for the
+ * reply.
  *
- * 0; or -1, and what was wrong is on standard error, in one line.  One thread.
+ * Threads: one.
+ * Errors: 0; or -1 after a one-line message on standard error.
  */
 #ifndef CTL_ASK_H
 #define CTL_ASK_H
@@ -11,28 +13,29 @@
 
 #include <stdint.h>
 
-/* How gpupoolctl was started. */
+/* Global options of gpupoolctl. */
 struct ctl {
-	const char *socket; /* NULL: the usual one */
+	const char *socket; /* NULL: the default one */
 	int format;         /* enum ctl_format */
 };
 
-/* For as long as a request that waits for nothing may take. */
+/* Timeout in ms of a request that the daemon executes at once. */
 #define CTL_TIMEOUT_MS 10000
 #define CTL_NO_TIMEOUT (-1)
 
-/* The reply is the caller's to free; its error is empty.  What the daemon refuses is said here. */
+/* Sends a request. The caller frees *reply_p, whose error is empty: an error of the daemon is
+ * printed, and returned as -1. */
 int ctl_request(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t timeout_ms,
 		Gpupool__AdminReply **reply_p);
-/* Of which only the outcome matters. */
+/* The same for requests whose reply contains only the status. */
 int ctl_request_status(const struct ctl *ctl, const Gpupool__AdminRequest *request,
 		       int64_t timeout_ms);
-/* session: only this one; 0: all.  The reply has a report. */
+/* Requests a report. session: only this one; 0: all. The reply contains a valid report. */
 int ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p);
 
-/* "gpupoolctl: ...", or the name of whichever program, on standard error; returns -1. */
+/* Prints "gpupoolctl: ..." (the program's name) to standard error. Returns -1. */
 int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* "gpupoolctl: warning: ..." there. */
+/* Prints "gpupoolctl: warning: ..." to standard error. */
 void ctl_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* CTL_ASK_H */

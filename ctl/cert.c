@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cert init, client, show, list: the certificates of a pool, with or without a daemon. */
+/* cert init, client, show, list: manages the certificates of a pool; needs no daemon. */
 #include "ctl/cert.h"
 
 #include "ctl/pool_file.h"
@@ -21,7 +21,7 @@
 #define LEAF_TIME "2y"
 #define NAME_MAX_LENGTH 64
 
-/* Where an identity lies. */
+/* Paths of an identity. */
 struct identity_paths {
 	char certificate[CTL_PATH_MAX];
 	char key[CTL_PATH_MAX];
@@ -45,7 +45,7 @@ file_exists(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-/* Without `force` nothing may be there. */
+/* Without `force` neither file may exist. */
 static int
 pair_check_free(const struct identity_paths *identity_paths, bool force)
 {
@@ -72,7 +72,7 @@ prepare_key(const char *path, const EVP_PKEY *key)
 	return r;
 }
 
-/* The certificate, and behind it that of the authority, if one is given. */
+/* Writes the certificate, followed by the authority's if given. */
 static int
 prepare_certificate(const char *path, const X509 *certificate, const X509 *authority)
 {
@@ -99,8 +99,8 @@ prepare_certificate(const char *path, const X509 *certificate, const X509 *autho
 	return r;
 }
 
-/* Both are written before one takes its place: a pair that is there and does not fit would be the
- * daemon's end.  The key first: a certificate that is there can be used. */
+/* Both files are written before the first is renamed, as the daemon fails to start with a
+ * mismatched pair. The key is renamed first, so that an existing certificate always has its key. */
 static int
 write_identity(const struct identity_paths *identity_paths, const struct ctl_identity *identity,
 	       const X509 *authority, bool force)
@@ -122,7 +122,7 @@ write_identity(const struct identity_paths *identity_paths, const struct ctl_ide
 	return -1;
 }
 
-/* What is told of one. */
+/* Output. */
 
 static const struct ctl_column list_columns[] = {
 	{ "FILE", "file", CTL_TEXT },   { "USE", "use", CTL_TEXT },
@@ -160,7 +160,8 @@ table_add_certificate(struct ctl_table *table, const char *path,
 	ctl_table_number(table, (uint64_t)facts->until_s);
 }
 
-/* What a command has made: for people it is said at once, for programs it is a list at the end. */
+/* Certificates that a command has created: printed at once for people, or as a list at the end for
+ * programs. */
 struct ctl_cert_output {
 	enum ctl_format format;
 	struct ctl_table table;
@@ -292,7 +293,7 @@ sign_server(const char *folder, const struct identity_paths *identity_paths, con
 		r = ctl_certificate_make(&params, &authority, &made);
 	if (r == 0)
 		r = write_identity(identity_paths, &made, NULL, force);
-	/* The daemon may be another user, whose group is the folder's. */
+	/* The daemon may run as another user, whose group is that of the folder. */
 	if (r == 0 && chmod(identity_paths->key, gpd_folder_secret_mode(identity_paths->key)))
 		r = ctl_fail("%s: %s", identity_paths->key, strerror(errno));
 	if (r == 0)
@@ -343,7 +344,7 @@ init_command(const struct ctl *ctl, int count, char **argv)
 
 /* Client. */
 
-/* output: the folder of the pair, which is made; NULL: it is the authority's. */
+/* output: folder of the pair, created if necessary; NULL: that of the authority. */
 static int
 sign_client(const char *folder, const char *output, const struct identity_paths *identity_paths,
 	    const char *expires, const char *name, bool force, struct ctl_cert_output *cert_output)
@@ -369,7 +370,7 @@ sign_client(const char *folder, const char *output, const struct identity_paths 
 	return r;
 }
 
-/* It becomes the name of a file, too. */
+/* The name becomes a file name as well. */
 static int
 check_name(const char *name)
 {
@@ -486,7 +487,7 @@ is_pem(const struct dirent *entry)
 	       strcmp(entry->d_name + length - 4, ".pem") == 0;
 }
 
-/* -1: one of them could not be read; the others are listed all the same. */
+/* Returns -1 if a file could not be read; the others are listed nevertheless. */
 static int
 add_files(struct ctl_table *table, const char *folder, struct dirent **entries, int count)
 {

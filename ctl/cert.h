@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the commands about certificates have in common: cert.c and revoke.c.
+ * Functions shared by the certificate commands in cert.c and revoke.c.
  *
- * Functions that return an int return 0, or -1 and standard error has said why.  One thread.
+ * Threads: one.
+ * Errors: 0; or -1 after a message on standard error.
  */
 #ifndef CTL_CERT_H
 #define CTL_CERT_H
@@ -13,17 +14,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The authority of the folder, with its key; a new one where there is none, unless made (what a
- * command has made) is NULL. */
+/* Reads the authority of the folder with its key. If there is none, creates one, and reports it in
+ * `made`; NULL: that is an error. The caller frees it with ctl_identity_free(). */
 struct ctl_cert_output;
 int ctl_cert_authority(const char *folder, struct ctl_cert_output *made,
 		       struct ctl_identity *authority);
-/* How long what the authority signs holds: no longer than itself, which NULL asks for. */
+/* Determines the lifetime of a certificate or CRL in seconds: `expires`, at most the authority's
+ * remaining lifetime, which is also the value for NULL. */
 int ctl_cert_parse_lifetime(const char *expires, const X509 *authority, int64_t *seconds_p);
-/* What the authority of the folder has revoked; NULL: nothing, or there is no authority. */
+/* Reads the CRL of the folder's authority; NULL: no CRL or no authority. The caller frees it. */
 int ctl_cert_read_crl(const char *folder, X509_CRL **list_p);
 
-/* cert revoke, crl, revoked. */
+/* Commands cert revoke, cert crl, cert revoked. */
 int ctl_cert_revoke(const struct ctl *ctl, int count, char **argv);
 int ctl_cert_crl(const struct ctl *ctl, int count, char **argv);
 int ctl_cert_revoked(const struct ctl *ctl, int count, char **argv);

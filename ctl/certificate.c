@@ -18,12 +18,12 @@
 #include <time.h>
 
 #define SERIAL_BITS 127
-/* The clock of a client may be behind ours. */
+/* Tolerance for a client's clock that is slow. */
 #define EARLIER_S 300
 #define COMMON_NAME_MAX 64
 #define HOST_NAME_MAX_SIZE 253
 
-/* OpenSSL's own words for what went wrong last. */
+/* Prints OpenSSL's reason for the last error. */
 static int
 fail_openssl(const char *what)
 {
@@ -41,7 +41,7 @@ ctl_identity_free(struct ctl_identity *identity)
 	*identity = (struct ctl_identity){ 0 };
 }
 
-/* Making. */
+/* Create. */
 
 static bool
 is_address(const char *text)
@@ -101,7 +101,7 @@ add_extension(X509 *certificate, X509 *issuer, int kind, const char *value)
 	return good;
 }
 
-/* "DNS:a,IP:10.0.0.5": what ctl_is_host() lets through has nothing in it that means more. */
+/* "DNS:a,IP:10.0.0.5". ctl_is_host() excludes characters that are special here. */
 static bool
 add_hosts(X509 *certificate, X509 *issuer, const struct ctl_certificate_params *params)
 {
@@ -143,7 +143,8 @@ add_extensions(X509 *certificate, X509 *issuer, const struct ctl_certificate_par
 static bool
 set_name(X509 *certificate, const char *name)
 {
-	/* A longer one has no place there; the other names of a server are elsewhere anyway. */
+	/* The common name is limited to 64 characters; a server's names are in the subject
+	 * alternative name. */
 	if (strlen(name) > COMMON_NAME_MAX)
 		name = "gpupool";
 	return X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
@@ -182,7 +183,7 @@ ctl_certificate_make(const struct ctl_certificate_params *params,
 	return fail_openssl("a certificate cannot be made");
 }
 
-/* As files. */
+/* PEM files. */
 
 static int
 bio_to_text(BIO *bio, bool written, char **text_p, size_t *size_p)
@@ -216,7 +217,7 @@ ctl_key_pem(const EVP_PKEY *key, char **text_p, size_t *size_p)
 	return bio_to_text(bio, written, text_p, size_p);
 }
 
-/* Never asks at a terminal for a pass phrase. */
+/* Prevents OpenSSL from prompting for a pass phrase. */
 static int
 no_pass_phrase(char *buffer, int size, int writing, void *argument)
 {
@@ -263,7 +264,7 @@ ctl_identity_read(const char *certificate_path, const char *key_path, struct ctl
 	return -1;
 }
 
-/* Telling. */
+/* Describe. */
 
 static void
 format_name(X509_NAME *name, char *text, size_t size)
@@ -285,7 +286,7 @@ time_to_seconds(const ASN1_TIME *time)
 	return ASN1_TIME_to_tm(time, &when) ? (int64_t)timegm(&when) : 0;
 }
 
-/* Names that hold what no name does are left out. */
+/* Names with invalid characters are omitted. */
 static void
 add_host(const GENERAL_NAME *name, char *text, size_t size)
 {

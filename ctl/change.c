@@ -7,11 +7,12 @@
 #include <string.h>
 
 #define SETTINGS_MAX 16
-/* How often a drain looks who is still there, and how many it names. */
+/* Interval in which a drain polls for remaining clients, and the number of clients that it
+ * prints. */
 #define PROGRESS_NS UINT64_C(500000000)
 #define SHOWN_MAX 5
 
-/* gpu=N, which is no setting of its own. */
+/* Parses gpu=N, which selects the device of the settings. */
 static int
 parse_gpu(const char *text, Gpupool__AdminSet *set)
 {
@@ -75,7 +76,7 @@ ctl_session_set(const struct ctl *ctl, int count, char **argv)
 	return send_settings(ctl, &set, count - 1, argv + 1);
 }
 
-/* --save, wherever it stands; what is behind -- is a name. */
+/* Removes --save, at any position before "--". */
 static bool
 pop_save_option(int *count, char **argv)
 {
@@ -108,7 +109,7 @@ ctl_tenant_set(const struct ctl *ctl, int count, char **argv)
 			"time-share=PERCENT | priority=P | bandwidth=BYTES | sessions=N ... "
 			"[--save]");
 	set.tenant = argv[0];
-	/* What cannot be saved is not set either. */
+	/* A setting that cannot be saved is not applied either. */
 	if (saves && ctl_save_prepare(ctl, argv[0], count - 1, argv + 1, &save))
 		return -1;
 	r = send_settings(ctl, &set, count - 1, argv + 1);
@@ -161,7 +162,7 @@ request_drain(const struct ctl *ctl, bool undo, bool wait)
 	return ctl_request_status(ctl, &request, wait ? CTL_NO_TIMEOUT : CTL_TIMEOUT_MS);
 }
 
-/* Who is still there: how many, and the first few. */
+/* Prints the number of remaining clients, and the first few. */
 static void
 print_progress(const Gpupool__AdminReport *report)
 {
@@ -174,7 +175,7 @@ print_progress(const Gpupool__AdminReport *report)
 	printf("%s\n", report->n_sessions > SHOWN_MAX ? ", ..." : "");
 }
 
-/* The same for programs: all of them, one list each time. */
+/* The same for programs: lists all of them each time. */
 static void
 list_progress(const Gpupool__AdminReport *report, enum ctl_format format)
 {
@@ -195,7 +196,8 @@ list_progress(const Gpupool__AdminReport *report, enum ctl_format format)
 	ctl_table_fini(&table);
 }
 
-/* Until the last one has gone; says it when there are fewer. */
+/* Waits until the last client has disconnected; prints the remaining ones when their number
+ * changes. */
 static int
 drain_wait(const struct ctl *ctl)
 {

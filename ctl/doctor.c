@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* No pool is older than the code that makes one. */
+/* No pool is older than this program, so an earlier date means a wrong clock. */
 #define YEAR_MIN 2024
 
 static void
@@ -86,7 +86,7 @@ check_clock(struct ctl_doctor *doctor)
 		ctl_ok(doctor, "clock: here it is %s", text);
 }
 
-/* Whoever the daemon is now, or would be if it were started here. */
+/* Sets the user that the daemon runs as, or would run as if it were started here. */
 static void
 daemon_user_find(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 {
@@ -113,7 +113,7 @@ ctl_doctor(const struct ctl *ctl, int count, char **argv)
 	if (ctl_pool_folder(folder, doctor.folder, sizeof(doctor.folder)))
 		return -1;
 	ctl_table_init(&doctor.findings, columns, sizeof(columns) / sizeof(columns[0]));
-	/* Standard error says why, if it does not answer. */
+	/* If the daemon does not reply, the request has printed the reason. */
 	if (ctl_request_report(ctl, 0, &reply))
 		reply = NULL;
 	daemon_user_find(&doctor, reply ? reply->report : NULL);

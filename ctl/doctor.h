@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpupoolctl doctor: looks at the pool's files and at the daemon, and says what is wrong and what
- * helps: a line each, "problem" or "note", or a row for programs.  It changes nothing.
+ * gpupoolctl doctor: checks the pool's files and the daemon, and prints problems with their
+ * remedies, one per line, or as a table for programs. It changes nothing.
  *
- * One thread.  A struct ctl_doctor is the run's; its parts are doctor_files.c and doctor_daemon.c.
+ * Ownership: ctl_doctor() owns the struct ctl_doctor; the checks are in doctor_files.c and
+ * doctor_daemon.c.
+ * Threads: one.
  */
 #ifndef CTL_DOCTOR_H
 #define CTL_DOCTOR_H
@@ -18,25 +20,25 @@ struct ctl_doctor {
 	char folder[CTL_PATH_MAX];
 	struct gpd_config *config; /* NULL: it cannot be read */
 	struct gpd_tokens tokens;
-	bool tokens_unknown; /* they are there, and cannot be read */
-	char user[33];       /* that the daemon is, or would become; "": not known */
+	bool tokens_unknown; /* the file exists, but cannot be read */
+	char user[33];       /* user that the daemon runs as or would run as; "": not known */
 	int problems, notes;
 	enum ctl_format format;
-	struct ctl_table findings; /* of formats that are not for people */
+	struct ctl_table findings; /* for formats other than CTL_FORMAT_TABLE */
 };
 
-/* Something that keeps the pool from working as it is meant to; and what one should know. */
+/* Reports a problem, which prevents the pool from working as configured; or a note. */
 void ctl_problem(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void ctl_note(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* And what was looked at and is well. */
+/* Reports a successful check. */
 void ctl_ok(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* doctor_files.c: folder, configuration, tokens, certificates. */
+/* doctor_files.c: checks the folder, the configuration, tokens and certificates. */
 void ctl_doctor_files(struct ctl_doctor *doctor);
-/* doctor_daemon.c: whether it answers, where it listens, what it serves. */
+/* doctor_daemon.c: checks the daemon's state, addresses and devices. */
 void ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report);
 
 #endif /* CTL_DOCTOR_H */

@@ -15,7 +15,7 @@
 
 #define CONNECT_MS 2000
 
-/* 0, or an errno. */
+/* Returns 0, or an errno. */
 static int
 address_connect(const struct addrinfo *address)
 {
@@ -53,7 +53,7 @@ host_connect(const char *host, const char *port)
 	return r;
 }
 
-/* All addresses of the machine are, among others, this one. */
+/* A wildcard address includes the loopback address. */
 static const char *
 url_get_local_host(const struct gp_url *url)
 {
@@ -92,7 +92,7 @@ check_address(struct ctl_doctor *doctor, const char *text)
 		       text, url.port);
 }
 
-/* A sum beyond the device is allowed: not all ask for all at once. */
+/* Overcommitted quotas are allowed, as not all tenants use theirs at the same time. */
 static void
 check_quota_sum(struct ctl_doctor *doctor, const Gpupool__AdminReport *report,
 		const Gpupool__AdminDevice *device)
@@ -132,7 +132,7 @@ check_driver(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 		ctl_problem(doctor, "driver: no worker has told of a device yet");
 }
 
-/* What was changed since it was read is not in force. */
+/* Changes since the configuration was read are not in force. */
 static void
 check_config(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 {

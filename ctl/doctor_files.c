@@ -20,7 +20,7 @@
 #define TOKEN_SOON_S ((int64_t)7 * DAY_S)
 #define GROUPS_MAX 256
 
-/* Who may read what. */
+/* File permissions. */
 
 static bool
 has_group(const struct passwd *user, gid_t group)
@@ -36,7 +36,7 @@ has_group(const struct passwd *user, gid_t group)
 	return false;
 }
 
-/* Of a file as of a folder: `want` is R_OK or X_OK. */
+/* For a file or a folder; want: R_OK or X_OK. */
 static bool
 user_may_access(const char *name, const struct stat *status, int want)
 {
@@ -51,7 +51,7 @@ user_may_access(const char *name, const struct stat *status, int want)
 	return status->st_mode & (mode_t)want;
 }
 
-/* Whether it is there; what is wrong with its mode is said. */
+/* Returns whether the file exists; reports problems with its mode. */
 static bool
 check_file(struct ctl_doctor *doctor, const char *name, bool secret, char path[CTL_PATH_MAX])
 {
@@ -101,7 +101,7 @@ check_folder(struct ctl_doctor *doctor)
 		ctl_ok(doctor, "folder: %s", doctor->folder);
 }
 
-/* The configuration, and the tokens that go with it. */
+/* The configuration and the tokens. */
 
 static void
 report_problem(void *arg, const char *text)
@@ -190,7 +190,7 @@ has_token(const struct ctl_doctor *doctor, const char *tenant)
 	return false;
 }
 
-/* By a certificate of its own name a client may come, too. */
+/* A client may also authenticate by a certificate with the tenant's name. */
 static void
 check_tenants(struct ctl_doctor *doctor)
 {

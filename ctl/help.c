@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help COMMAND, and what may have been meant by a word that is none. */
+/* help, and suggestions for unknown commands. */
 #include "base/similar.h"
 #include "ctl/command.h"
 
@@ -7,7 +7,7 @@
 
 #define BRIEF_COLUMN 32
 
-/* In the order in which they are listed; further lines of a text are for help of that command. */
+/* In the order of the list; `more` is printed for help of the single command. */
 static const struct entry {
 	const char *words, *arguments, *brief, *more;
 } entries[] = {
@@ -67,7 +67,7 @@ static const struct entry {
 };
 #define COUNT (sizeof(entries) / sizeof(entries[0]))
 
-/* Whether the entry's words begin with these. */
+/* Returns whether the entry begins with these words. */
 static bool
 entry_matches(const struct entry *entry, int count, char **words)
 {
@@ -88,7 +88,7 @@ print_brief(const struct entry *entry)
 {
 	int used = printf("  %s %s", entry->words, entry->arguments);
 
-	/* Below it, where it is too long for that. */
+	/* On the next line if the command is too long. */
 	if (used >= BRIEF_COLUMN)
 		printf("\n");
 	printf("%*s%s\n", used >= BRIEF_COLUMN ? BRIEF_COLUMN : BRIEF_COLUMN - used, "",
@@ -104,7 +104,7 @@ print_long(const struct entry *entry)
 		printf("%s\n", entry->more);
 }
 
-/* For programs: each of those whose words begin with these. */
+/* For programs: lists the entries that begin with these words. */
 static void
 print_entries(enum ctl_format format, int count, char **words)
 {
@@ -195,7 +195,7 @@ ctl_unknown(const char *group, int count, char **words, const char *usage)
 	}
 	if (!group && !similar.best)
 		similar.best = ctl_similar_command(words[0]);
-	/* It is one, and something else is wrong with it. */
+	/* The command exists, so its arguments are wrong. */
 	if (!similar.best || strcmp(similar.best, words[0]) == 0)
 		return ctl_usage_error(usage);
 	return ctl_fail("\"%s%s%s\" is no command, did you mean %s%s%s? usage: gpupoolctl %s",

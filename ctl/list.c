@@ -58,7 +58,7 @@ time_or_none(uint64_t time_s)
 	return time_s ? time_s : UINT64_MAX;
 }
 
-/* Where it is, what it has read, and until when that holds. */
+/* Addresses, files and expiry dates. */
 static void
 add_locations(struct ctl_table *table, const Gpupool__AdminReport *report)
 {
@@ -160,7 +160,7 @@ ctl_status(const struct ctl *ctl, int count, char **argv)
 
 /* Devices. */
 
-/* What the session that has this part of a device has of it; NULL: nobody. */
+/* Returns the usage of the session that has this part of a device; NULL: none. */
 static const Gpupool__AdminLine *
 find_unit_line(const Gpupool__AdminReport *report, const Gpupool__AdminUnit *unit)
 {
@@ -208,7 +208,7 @@ add_device(struct ctl_table *table, const Gpupool__AdminReport *report, uint64_t
 	ctl_table_text(table, uuid);
 }
 
-/* Which clients cannot have. */
+/* Adds devices that clients cannot use. */
 static void
 add_unexported(struct ctl_table *table, const Gpupool__AdminReport *report)
 {
@@ -243,7 +243,7 @@ ctl_device(const struct ctl *ctl, int count, char **argv)
 		{ "GPU TIME", "gpu_seconds", CTL_NS },
 		{ "UUID", "uuid", CTL_TEXT },
 	};
-	/* What a narrow terminal shows last. */
+	/* On a narrow terminal columns are omitted from the end of this list. */
 	static const char *const least[] = { "policy", "clients", "gpu_seconds", "part",
 					     "gpu",    "sms",     "uuid" };
 	Gpupool__AdminReply *reply;
@@ -351,7 +351,7 @@ list_sessions(const struct ctl *ctl)
 		{ "SMS", "sms", CTL_NUMBER },
 		{ "GPU TIME", "gpu_seconds", CTL_NS },
 	};
-	/* What a narrow terminal shows last. */
+	/* On a narrow terminal columns are omitted from the end of this list. */
 	static const char *const least[] = { "gpu_seconds", "state",   "user",
 					     "host",        "started", "memory_limit_bytes",
 					     "gpu",         "sms",     "pid" };
@@ -501,7 +501,7 @@ list_tenants(const struct ctl *ctl)
 		{ "PINNED", "pinned_bytes", CTL_BYTES },
 		{ "PINNED LIMIT", "pinned_limit_bytes", CTL_LIMIT },
 	};
-	/* What a narrow terminal shows last. */
+	/* On a narrow terminal columns are omitted from the end of this list. */
 	static const char *const least[] = { "gpu_seconds",
 					     "weight",
 					     "sms",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpupoolctl: watches and steers a gpupoold of this machine through its admin socket.
+ * gpupoolctl: monitors and controls a gpupoold of this machine through its admin socket.
  *
- * A command is one connection with one or a few requests; commands are arguments or lines of
+ * A command uses one connection per request. Commands are given as arguments, or as lines of
  * standard input.
  */
 #include "ctl/command.h"
@@ -16,7 +16,7 @@
 
 #define WORDS_MAX 32
 
-/* libc looks for it by this name. */
+/* argp looks for a variable of this name. */
 __attribute__((visibility("default"))) const char *argp_program_version =
 	"gpupoolctl " GPUPOOLCTL_VERSION;
 
@@ -113,7 +113,7 @@ parse_option(int key, char *arg, struct argp_state *state)
 		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
 		return 0;
 	case ARGP_KEY_ARGS:
-		/* Options behind the command are the command's. */
+		/* Options after the command belong to it. */
 		line->count = state->argc - state->next;
 		line->words = state->argv + state->next;
 		return 0;
@@ -122,7 +122,7 @@ parse_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* --format and -f may also stand behind the command: takes it out.  -1: it makes no sense. */
+/* Removes --format and -f after the command. Returns -1 if the value is invalid. */
 static int
 pop_format_option(struct ctl *ctl, int *count, char **words)
 {
@@ -147,7 +147,7 @@ pop_format_option(struct ctl *ctl, int *count, char **words)
 	return 0;
 }
 
-/* Takes the first -- out. */
+/* Removes the first "--". */
 static void
 pop_end_of_options(int *count, char **words)
 {
@@ -161,7 +161,7 @@ pop_end_of_options(int *count, char **words)
 	(*count)--;
 }
 
-/* --help or -h behind a command; how many words of it stand before. */
+/* Returns whether --help or -h follows a command; count is set to the number of words before it. */
 static bool
 wants_help(int *count, char **words)
 {
@@ -181,7 +181,7 @@ command_execute(const struct ctl *ctl, bool more, int count, char **words)
 	static const struct {
 		const char *word;
 		ctl_command *command;
-		bool plain; /* it has no options of its own, so that -- can end them here */
+		bool plain; /* has no options of its own, so "--" is removed here */
 	} commands[] = {
 		{ "cert", ctl_cert, false },           { "client", ctl_session, true },
 		{ "device", ctl_device, true },        { "doctor", ctl_doctor, false },
@@ -224,7 +224,7 @@ command_execute(const struct ctl *ctl, bool more, int count, char **words)
 	return r;
 }
 
-/* -1 if one of them failed; the others are carried out all the same. */
+/* Returns -1 if a command failed; the others are executed nevertheless. */
 static int
 commands_execute(const struct ctl *ctl, FILE *file)
 {

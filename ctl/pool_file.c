@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The option that the word is; *inline_p: what stands behind its =, or NULL. */
+/* Finds the option; *inline_p: value after "=", or NULL. */
 static const struct ctl_option *
 find_option(const struct ctl_option *options, size_t count, const char *arg, const char **inline_p)
 {
@@ -42,7 +42,7 @@ ctl_parse_options(const struct ctl_option *options, size_t option_count, int *co
 		const struct ctl_option *option;
 		const char *value;
 
-		/* What follows is none, whatever it looks like. */
+		/* After "--" everything is a plain argument. */
 		if (strcmp(argv[i], "--") == 0) {
 			while (++i < *count)
 				argv[count_left++] = argv[i];
@@ -102,8 +102,8 @@ ctl_pool_file(const char *folder, const char *name, char *path, size_t size)
 	return 0;
 }
 
-/* So that a daemon which becomes its user can read what root makes in there: as
- * scripts/gpupoold.tmpfiles.in has it. */
+/* A daemon that switches to its user must be able to read files that root creates there; the mode
+ * is that of scripts/gpupoold.tmpfiles.in. */
 static int
 folder_set_daemon_group(const char *path)
 {
@@ -170,7 +170,7 @@ file_write_new(const char *name, const void *data, size_t size, mode_t mode)
 	return r;
 }
 
-/* What was written takes its place, where nothing may be unless it is forced. */
+/* Renames the prepared file. Without `force` an existing file is not replaced. */
 static int
 file_publish(const char *name, const char *path, bool force)
 {
@@ -178,7 +178,8 @@ file_publish(const char *name, const char *path, bool force)
 		return rename(name, path) ? -errno : 0;
 	if (link(name, path) == 0)
 		return 0;
-	/* Some file systems have no links: what comes there just now is lost then. */
+	/* Some file systems have no hard links; there, a file created concurrently is
+	 * overwritten. */
 	if (errno != EPERM && errno != EOPNOTSUPP)
 		return -errno;
 	if (access(path, F_OK) == 0)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that commands without a daemon make: where they are, and how they are written.
+ * Files that gpupoolctl creates in the pool's folder: paths, options of the commands, and atomic
+ * writing.
  *
- * Functions that return an int return 0, or -1 and standard error has said why.  One thread.
+ * Threads: one.
+ * Errors: 0; or -1 after a message on standard error.
  */
 #ifndef CTL_POOL_FILE_H
 #define CTL_POOL_FILE_H
@@ -13,43 +15,44 @@
 #include <sys/types.h>
 
 #define CTL_PATH_MAX 4096
-/* What a prepared file has behind its path until it takes its place. */
+/* Suffix of a prepared file until it is renamed. */
 #define CTL_NEW_SUFFIX ".new"
 
-/* An option and its value in the words of a command, as --name VALUE or --name=VALUE. */
+/* An option of a command, given as --name VALUE or --name=VALUE. */
 struct ctl_option {
 	const char *name;   /* "--expires" */
 	const char *letter; /* "-e", or NULL */
-	const char **value; /* NULL: it has none, and `given` is set */
+	const char **value; /* NULL: the option has no value, and sets is_given */
 	bool *is_given;
 };
 
-/* Takes the options out of the words, of which -- ends them.  -1: one of them is none of these, or
- * its value is missing. */
+/* Removes the options from the arguments; "--" ends them. Returns -1 for an unknown option or a
+ * missing value. */
 int ctl_parse_options(const struct ctl_option *options, size_t option_count, int *count,
 		      char **argv);
 
-/* The folder of the pool's files: `given`, or the usual one. */
+/* Writes the pool's folder: is_given (--directory), or the default one. */
 int ctl_pool_folder(const char *is_given, char *path, size_t size);
-/* Who makes something in it, and is not root, may have meant the folder of the machine's daemon,
- * where there is one: a warning says so. */
+/* Warns a user other than root, who creates a file in the default folder, if the system's daemon
+ * has another folder. */
 void ctl_warn_own_folder(const char *is_given, const char *path);
-/* The path of a file in it. */
+/* Writes the path of a file in the folder. */
 int ctl_pool_file(const char *folder, const char *name, char *path, size_t size);
-/* Makes the folder and those above it that are missing.  The usual one of root's is given to the
- * daemon's group, where there is one. */
+/* Creates the folder and its parents. Root's default folder gets the daemon's group if that
+ * exists. */
 int ctl_make_folder(const char *path);
 
-/* Writes a file as a whole: it is there with all of this, or not at all.  Without `force` one that
- * is there already stays. */
+/* Writes a file atomically: it has all of the data, or is not changed. Without `force` an existing
+ * file is an error. */
 int ctl_write_file(const char *path, const void *data, size_t size, mode_t mode, bool force);
-/* The same in two steps, for files that must fit one another: first all are written, then each
- * takes its place, or is dropped. */
+/* The same in two steps, for files that must match: ctl_prepare_file() for each, then
+ * ctl_commit_file() renames it, or ctl_drop_file() removes it. */
 int ctl_prepare_file(const char *path, const void *data, size_t size, mode_t mode);
 int ctl_commit_file(const char *path, bool force);
 void ctl_drop_file(const char *path);
 
-/* 90s, 30m, 12h, 30d, 2w, 1y or never (INT64_MAX), as a number of seconds. */
+/* Parses 90s, 30m, 12h, 30d, 2w, 1y or never (INT64_MAX) into seconds. Returns false if the text is
+ * invalid. */
 bool ctl_parse_duration(const char *text, int64_t *seconds_p);
 
 #endif /* CTL_POOL_FILE_H */

@@ -17,13 +17,13 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The clock of a daemon may be behind ours. */
+/* Tolerance for a daemon's clock that is slow. */
 #define EARLIER_S 300
-/* Of a certificate's, 20 bytes. */
+/* A certificate's serial number has at most 20 bytes. */
 #define SERIAL_DIGITS 40
 #define FILE_MODE 0644
 
-/* Reading. */
+/* Read. */
 
 static int
 crl_parse(const char *path, const char *text, size_t size, X509 *authority, X509_CRL **list_p)
@@ -82,7 +82,7 @@ ctl_crl_get_next_update(const X509_CRL *list)
 	return ASN1_TIME_to_tm(until, &when) ? (int64_t)timegm(&when) : 0;
 }
 
-/* Making. */
+/* Create. */
 
 static bool
 crl_set_times(X509_CRL *list, int64_t seconds)
@@ -98,7 +98,7 @@ crl_set_times(X509_CRL *list, int64_t seconds)
 	return good;
 }
 
-/* Takes the entry over. */
+/* Takes ownership of the entry. */
 static bool
 crl_add_entry(X509_CRL *list, X509_REVOKED *entry)
 {
@@ -135,7 +135,7 @@ crl_add_serial(X509_CRL *list, const ASN1_INTEGER *serial)
 	return false;
 }
 
-/* One more than the old one's, which tells lists apart. */
+/* The CRL number is that of the previous list plus one, which distinguishes the two. */
 static bool
 crl_set_number(X509_CRL *list, const X509_CRL *old)
 {
@@ -163,11 +163,11 @@ crl_set_authority(X509_CRL *list, X509 *authority)
 	extension = X509V3_EXT_conf_nid(NULL, &context, NID_authority_key_identifier, "keyid");
 	good = extension && X509_CRL_add_ext(list, extension, -1) == 1;
 	X509_EXTENSION_free(extension);
-	/* Some authority's certificate has no identifier of its key. */
+	/* An authority may lack a key identifier. */
 	return good || !X509_get0_subject_key_id(authority);
 }
 
-/* NULL: no memory, or OpenSSL has said why. */
+/* Returns NULL without memory, or with an error in OpenSSL's queue. */
 static X509_CRL *
 crl_make(X509_CRL *old, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
 	 int64_t seconds)
@@ -185,7 +185,7 @@ crl_make(X509_CRL *old, const struct ctl_identity *authority, const ASN1_INTEGER
 	return NULL;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static int
 crl_write(const char *path, const X509_CRL *list)
 {
@@ -238,7 +238,7 @@ ctl_crl_sign(const char *path, const struct ctl_identity *authority, const ASN1_
 	char error[512];
 	int fd, r;
 
-	/* Without the extension it may do all. */
+	/* Without a key usage extension all uses are permitted. */
 	if (!(X509_get_key_usage(authority->certificate) & KU_CRL_SIGN))
 		return ctl_fail("the certificate of the authority does not let it sign lists of "
 				"revoked certificates (cRLSign)");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cert revoke, crl, revoked: what certificates hold no more, with or without a daemon. */
+/* cert revoke, crl, revoked: manages the revocation list; needs no daemon. */
 #include "ctl/cert.h"
 #include "ctl/pool_file.h"
 #include "ctl/revocation.h"
@@ -15,16 +15,16 @@
 #include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-/* What is shorter may be somebody's name, as "dead" or "bea". */
+/* Shorter hexadecimal strings may be names, such as "dead". */
 #define PLAIN_SERIAL_DIGITS 16
 
-/* What is to be revoked. */
+/* The certificate to revoke. */
 struct target {
 	ASN1_INTEGER *serial;
-	char name[128]; /* "": only the number is known */
+	char name[128]; /* "": only the serial number is known */
 };
 
-/* As it is for those who read it, and for programs also what is revoked now. */
+/* Prints the CRL's state; programs also get the certificate that was revoked. */
 static void
 print_crl(const struct ctl *ctl, const char *path, const X509_CRL *list, const char *serial,
 	  const char *name)
@@ -58,7 +58,7 @@ print_crl(const struct ctl *ctl, const char *path, const X509_CRL *list, const c
 	printf("%s: %d revoked, until %s\n", path, count > 0 ? count : 0, until);
 }
 
-/* An expired list keeps everybody out, and nothing else here would tell. */
+/* An expired CRL makes daemons reject all certificates, which no other output here shows. */
 static void
 warn_if_expired(const char *path, const X509_CRL *list)
 {
@@ -90,7 +90,7 @@ ctl_cert_read_crl(const char *folder, X509_CRL **list_p)
 	return r;
 }
 
-/* Which one. */
+/* Find the certificate. */
 
 static int
 target_from_file(const char *path, const X509 *authority, struct target *target)
@@ -187,7 +187,7 @@ crl_sign(const struct ctl *ctl, const char *folder, const char *arg, const char 
 	return r;
 }
 
-/* Both commands: what is revoked, or nothing more is and the list is signed anew. */
+/* For cert revoke, and for cert crl, which signs the CRL again without an additional entry. */
 static int
 sign_command(const struct ctl *ctl, bool revokes, int count, char **argv)
 {
@@ -220,7 +220,7 @@ ctl_cert_crl(const struct ctl *ctl, int count, char **argv)
 	return sign_command(ctl, false, count, argv);
 }
 
-/* The file in the folder that has this certificate, "" if there is none. */
+/* Finds the file in the folder with this certificate; "": none. */
 static void
 find_file(const char *folder, X509_REVOKED *wanted, char *path, size_t size)
 {

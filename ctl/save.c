@@ -15,7 +15,7 @@
 #define KEY_MAX 64
 #define FILE_MODE 0640
 
-/* One line of the file: where it begins, and how long it is without its end. */
+/* A line of the file without its newline. */
 struct line {
 	const char *text;
 	size_t length;
@@ -51,7 +51,7 @@ line_equals(struct line line, const char *arg)
 	return line.length == strlen(arg) && memcmp(line.text, arg, line.length) == 0;
 }
 
-/* "[tenant NAME]", with blanks where the daemon allows them. */
+/* "[tenant NAME]", with the blanks that the daemon permits. */
 static bool
 line_begins_tenant(struct line line, const char *name)
 {
@@ -84,7 +84,7 @@ line_sets_key(struct line line, const char *key)
 	       line_equals(line_trim((struct line){ line.text, length }), key);
 }
 
-/* Where the value is in such a line: behind the sign and blanks, without a comment. */
+/* Returns the value of such a line, without surrounding blanks and comment. */
 static struct line
 line_get_value(struct line line)
 {
@@ -109,7 +109,7 @@ text_splice(const char *text, size_t from, size_t length, const char *with)
 	return out;
 }
 
-/* A line of its own, behind what is there. */
+/* Inserts a line, after a newline if the previous line has none. */
 static char *
 text_insert_line(const char *text, size_t at, const char *before, const char *key,
 		 const char *value)
@@ -128,7 +128,7 @@ char *
 ctl_save_edit(const char *text, const char *tenant, const char *key, const char *value)
 {
 	bool inside = false, found = false;
-	size_t at = 0; /* behind the section's last line that says something */
+	size_t at = 0; /* after the section's last line that is not empty or a comment */
 	char section[GPD_TENANT_NAME_MAX + 16];
 
 	for (const char *next = text; *next;) {
@@ -155,7 +155,7 @@ ctl_save_edit(const char *text, const char *tenant, const char *key, const char 
 	return text_insert_line(text, strlen(text), section, key, value);
 }
 
-/* The words of the command are those of the file, but for some that were never in one. */
+/* Converts values that only the command accepts into the file's syntax. */
 static const char *
 value_to_file_syntax(Gpupool__AdminSetting__Key key, const char *value, char room[CTL_VALUE_MAX])
 {
@@ -236,7 +236,7 @@ ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **ar
 		if (strncmp(argv[i], "gpu=", 4) != 0 && setting_edit(save, tenant, argv[i], gpu))
 			return -1;
 	}
-	/* What the daemon would refuse at its next start is not written. */
+	/* A file that the daemon would reject at its next start is not written. */
 	if (gpd_config_parse(save->text, save->path, &config, error, sizeof(error)))
 		return ctl_fail("--save: nothing is changed: %s", error);
 	gpd_config_free(config);

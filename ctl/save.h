@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tenant set --save: what is set goes into the daemon's configuration file, too, whose other lines
- * and comments stay as they are.
+ * tenant set --save: writes the settings into the daemon's configuration file as well, preserving
+ * its other lines and comments.
  *
- * In two steps, so that what cannot be written is not set, and what the daemon refuses is not
- * written.  0; or -1, and standard error says why.  One thread.
+ * Usage has two steps: prepare before the request and write after it, so that a setting that cannot
+ * be saved is not applied, and one that the daemon rejects is not saved.
+ *
+ * Ownership: ctl_save_drop() frees the struct's members and releases the lock.
+ * Threads: one.
+ * Errors: 0; or -1 after a message on standard error.
  */
 #ifndef CTL_SAVE_H
 #define CTL_SAVE_H
@@ -15,20 +19,20 @@
 
 struct ctl_save {
 	char *path;
-	char *text; /* what the file is to be */
+	char *text; /* new content of the file */
 	size_t size;
-	int lock; /* descriptor; 0: none */
+	int lock; /* descriptor of the file's lock; 0: none */
 };
 
-/* Reads the file that the daemon has read, and changes it in memory: settings as in the words of
- * the command, gpu=N among them. */
+/* Locks and reads the configuration that the daemon has read, and edits it in memory: settings as
+ * in the arguments of the command, including gpu=N. */
 int ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **argv,
 		     struct ctl_save *save);
 int ctl_save_write(const struct ctl_save *save);
 void ctl_save_drop(struct ctl_save *save);
 
-/* For the tests: the text with "key = value" in the section of this tenant; the caller frees it.
- * NULL: no memory. */
+/* Exported for the tests: returns the text with "key = value" in the section of this tenant, which
+ * the caller frees; NULL without memory. */
 char *ctl_save_edit(const char *text, const char *tenant, const char *key, const char *value);
 
 #endif /* CTL_SAVE_H */

@@ -123,7 +123,7 @@ ctl_table_fit(struct ctl_table *table, size_t width, const char *const *least, s
 	table->least_count = count;
 }
 
-/* Leaves out (width 0) what there is no room for. */
+/* Omits columns that do not fit, by setting their width to 0. */
 static void
 columns_fit(const struct ctl_table *t, size_t *widths)
 {
@@ -180,7 +180,7 @@ print_aligned(const struct ctl_table *t, FILE *file)
 		if (!widths[c])
 			continue;
 
-		/* Numbers are compared by their ends. */
+		/* Numbers are right-aligned. */
 		if (t->columns[c].kind != CTL_TEXT)
 			fprintf(file, "%*s%s", (int)widths[c], shown, last ? "\n" : "  ");
 		else if (last)
@@ -213,7 +213,7 @@ print_lines(const struct ctl_table *t, FILE *file)
 
 /* For programs. */
 
-/* false: there is no value. */
+/* Returns false if there is no value. */
 static bool
 cell_format_raw(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 {
@@ -233,7 +233,8 @@ cell_format_raw(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 	return true;
 }
 
-/* What a spreadsheet would take for a formula begins with an apostrophe: clients choose names. */
+/* A text that a spreadsheet would interpret as a formula is prefixed with an apostrophe, as clients
+ * choose names. */
 static void
 print_csv_text(const char *text, FILE *file)
 {
@@ -280,7 +281,7 @@ print_csv(const struct ctl_table *t, FILE *file)
 	}
 }
 
-/* The length of the character that begins here, 0: it is none. */
+/* Returns the length of the UTF-8 character at this position, 0 if it is invalid. */
 static size_t
 utf8_length(const unsigned char *at)
 {
@@ -292,14 +293,14 @@ utf8_length(const unsigned char *at)
 	for (size_t i = 1; i < length; i++)
 		if ((at[i] & 0xc0) != 0x80)
 			return 0;
-	/* Longer than it need be, a surrogate, or beyond the last one. */
+	/* Overlong encodings, surrogates, and values above U+10FFFF. */
 	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
 	    (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
 		return 0;
 	return length;
 }
 
-/* A file's name may be of any bytes, and JSON is UTF-8: of others it has the numbers. */
+/* JSON is UTF-8, but a file name may contain any bytes; invalid text is escaped. */
 static cJSON *
 json_text(const char *text)
 {
@@ -326,7 +327,7 @@ json_value(enum ctl_kind kind, const struct ctl_cell *cell)
 
 	if (kind == CTL_TEXT)
 		return cell->text ? json_text(cell->text) : cJSON_CreateNull();
-	/* Its own numbers are doubles, which do not hold every count of bytes. */
+	/* cJSON stores numbers as doubles, which cannot represent all 64-bit values. */
 	return cell_format_raw(kind, cell, text) ? cJSON_CreateRaw(text) : cJSON_CreateNull();
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of values, printed as an aligned table for people, or as CSV or JSON for programs.
+ * Tables of values, printed aligned for people, or as CSV or JSON for programs.
  *
- * Columns are described once; cells are added from left to right and from top to bottom.  One
- * thread; memory that cannot be had ends the program.
+ * Columns are described once; cells are added row by row, from left to right.
+ *
+ * Threads: one.
+ * Errors: without memory the program exits with an error message.
  */
 #ifndef CTL_TABLE_H
 #define CTL_TABLE_H
@@ -15,24 +17,24 @@
 enum ctl_format {
 	CTL_FORMAT_TABLE,
 	CTL_FORMAT_CSV,   /* with a header; sizes in bytes, times in seconds */
-	CTL_FORMAT_JSON,  /* the same as an array of objects; all text is UTF-8 */
-	CTL_FORMAT_LINES, /* JSON in one line, as another table may follow */
+	CTL_FORMAT_JSON,  /* the same as an array of objects, in UTF-8 */
+	CTL_FORMAT_LINES, /* JSON on one line, as another table may follow */
 };
 
 enum ctl_kind {
 	CTL_TEXT,
-	CTL_NUMBER, /* all ones are none: "-", empty, null */
+	CTL_NUMBER, /* UINT64_MAX: none, printed as "-", empty or null */
 	CTL_BYTES,
-	CTL_LIMIT,   /* bytes; the same */
-	CTL_NS,      /* a duration; for programs in seconds */
-	CTL_SINCE,   /* seconds since 1970; for people how long ago */
-	CTL_DATE,    /* seconds since 1970; all ones are none */
-	CTL_PERCENT, /* hundredths */
+	CTL_LIMIT,   /* bytes; UINT64_MAX as above */
+	CTL_NS,      /* a duration; in seconds for programs */
+	CTL_SINCE,   /* seconds since 1970; as an age for people */
+	CTL_DATE,    /* seconds since 1970; UINT64_MAX as above */
+	CTL_PERCENT, /* hundredths of a percent */
 };
 
 struct ctl_column {
 	const char *title; /* for people */
-	const char *key;   /* for programs; NULL: not for them */
+	const char *key;   /* for programs; NULL: not printed for them */
 	enum ctl_kind kind;
 };
 
@@ -44,27 +46,28 @@ struct ctl_cell {
 struct ctl_table {
 	const struct ctl_column *columns;
 	size_t column_count, cell_count, room;
-	size_t width;             /* of a line; 0: any */
-	const char *const *least; /* keys, those that go first at the end */
+	size_t width;             /* of a line in characters; 0: no limit */
+	const char *const *least; /* keys of columns that may be omitted, from the end first */
 	size_t least_count;
 	struct ctl_cell *cells;
 };
 
 void ctl_table_init(struct ctl_table *table, const struct ctl_column *columns, size_t count);
 void ctl_table_fini(struct ctl_table *table);
-/* NULL: there is no value. */
+/* Adds a cell with a copy of the text; NULL: no value. ctl_table_number() adds one with a
+ * number. */
 void ctl_table_text(struct ctl_table *table, const char *text);
 void ctl_table_number(struct ctl_table *table, uint64_t number);
 
-/* Characters of a line; 0: standard output is no terminal. */
+/* Returns the width of the terminal in characters; 0: standard output is not a terminal. */
 size_t ctl_terminal_width(void);
-/* For people, no line is longer than so many characters, as far as columns can be left out: those
- * from the end of this list, of their keys; 0: no limit. */
+/* Limits the width of lines for people by omitting columns: those with the keys in `least`, from
+ * its end. width 0: no limit. */
 void ctl_table_fit(struct ctl_table *table, size_t width, const char *const *least, size_t count);
-/* One line for each row, under the titles. */
+/* Prints a header and one line per row. */
 void ctl_table_print(const struct ctl_table *table, enum ctl_format format, FILE *file);
-/* Each row is a record: for people one line for each value; JSON without the array if there is one
- * row. */
+/* Prints each row as a record: for people one line per value; for programs as ctl_table_print(),
+ * but a single row as a JSON object without the array. */
 void ctl_table_print_records(const struct ctl_table *table, enum ctl_format format, FILE *file);
 
 #endif /* CTL_TABLE_H */

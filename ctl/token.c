@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token create, list, revoke: the file of the daemon's tokens, with or without a daemon. */
+/* token create, list, revoke: manages the file of the daemon's tokens; needs no daemon. */
 #include "ctl/command.h"
 #include "ctl/pool_file.h"
 #include "server/common/base/pool_folder.h"
@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Where the files are. */
+/* The pool's folder and its token file. */
 struct token_paths {
 	char folder[CTL_PATH_MAX];
 	char tokens[CTL_PATH_MAX];
@@ -35,7 +35,8 @@ find_token_paths(const char *folder, const char *tokens, struct token_paths *tok
 
 /* Create. */
 
-/* The certificate of the pool's authority, so that the client needs one file; "": there is none. */
+/* Returns the certificate of the pool's authority, so that a client needs only one file; "":
+ * none. */
 static char *
 read_authority(const char *folder)
 {
@@ -54,7 +55,7 @@ read_authority(const char *folder)
 	return text;
 }
 
-/* What the client's file holds; the caller frees it. */
+/* Returns the content of the client's file, which the caller frees. */
 static char *
 format_token_file(const struct gp_token *token, const char *tenant, int64_t expires_s,
 		  const char *authority)
@@ -73,14 +74,14 @@ format_token_file(const struct gp_token *token, const char *tenant, int64_t expi
 	return text;
 }
 
-/* -, as with most programs; a file of this name is ./- */
+/* "-" is standard output, as with most programs; a file of that name is "./-". */
 static bool
 path_is_stdout(const char *path)
 {
 	return !path || strcmp(path, "-") == 0;
 }
 
-/* text: NULL: the file has it. */
+/* text NULL: it was written to the file. */
 static void
 print_created(const struct ctl *ctl, const char *text, const struct gp_token *token,
 	      const char *tenant, const char *path)
@@ -115,11 +116,11 @@ token_output(const struct ctl *ctl, const char *text, const struct gp_token *tok
 	if (!here && ctl_write_file(path, text, strlen(text), 0600, force))
 		return -1;
 	print_created(ctl, here ? text : NULL, token, tenant, path);
-	/* If nobody can have read it: main() says so. */
+	/* If the token could not be printed; main() reports that. */
 	return here && (fflush(stdout) || ferror(stdout)) ? -1 : 0;
 }
 
-/* A name that the configuration does not know is mostly a misspelt one. */
+/* A name that the configuration does not contain is usually misspelled. */
 static void
 check_tenant(const char *folder, const char *tenant)
 {
@@ -160,7 +161,7 @@ token_create(const struct ctl *ctl, const struct token_paths *token_paths, const
 		r = token_output(ctl, text, &token, tenant, path, force);
 	else
 		ctl_fail("out of memory");
-	/* Nobody has it, so nobody shall come with it. */
+	/* The token was not delivered, so it is revoked. */
 	if (r)
 		(void)!gpd_tokens_revoke(token_paths->tokens, token.id, error, sizeof(error));
 	if (text)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The live view: what each client used since the last look. */
+/* top: live view of the clients' usage between two samples. */
 #include "base/clock.h"
 #include "ctl/command.h"
 #include "ctl/value.h"
@@ -29,8 +29,8 @@ sample_find_session(const struct top_sample *top_sample, uint64_t id)
 	return NULL;
 }
 
-/* In hundredths of a per cent.  Of several sessions whose kernels run at the same time the sum is
- * more than the device; and what is measured by sampling may come a little late. */
+/* In hundredths of a percent, capped at 100 %: kernels of several sessions that run concurrently
+ * add up to more, and sampled times can arrive late. */
 static uint64_t
 busy_share(uint64_t before_ns, uint64_t now, uint64_t elapsed_ns)
 {
@@ -50,7 +50,7 @@ per_second(uint64_t before, uint64_t now, uint64_t elapsed_ns)
 	return (uint64_t)((double)(now - before) * 1e9 / (double)elapsed_ns);
 }
 
-/* A client that was not there at the last look has begun at zero since. */
+/* A client that is not in the previous sample has started since, at 0. */
 static void
 add_session(struct ctl_table *table, const struct top_sample *before, const struct top_sample *now,
 	    const Gpupool__AdminSession *s, size_t index)
@@ -78,7 +78,7 @@ add_session(struct ctl_table *table, const struct top_sample *before, const stru
 	ctl_table_text(table, s->program);
 }
 
-/* The keyboard: keys come at once, and are not shown. */
+/* The keyboard, without line buffering and echo. */
 static struct termios keyboard_before;
 
 static bool
@@ -99,7 +99,7 @@ close_keyboard(void)
 	(void)tcsetattr(STDIN_FILENO, TCSANOW, &keyboard_before);
 }
 
-/* The terminal is not left without its echo. */
+/* Restores the terminal's echo. */
 static void
 signal_handle(int number)
 {
@@ -108,7 +108,7 @@ signal_handle(int number)
 	(void)raise(number);
 }
 
-/* The time until the next look; true: q was pressed. */
+/* Waits until the next sample is due. Returns true if q is pressed. */
 static bool
 wait_for_key(bool keys, uint64_t seconds)
 {
@@ -148,7 +148,7 @@ print_sessions(const struct ctl *ctl, const struct top_sample *before, const str
 		{ "OUT/S", "copied_out_bytes_per_second", CTL_BYTES },
 		{ "PROGRAM", "program", CTL_TEXT },
 	};
-	/* What goes where the terminal is narrow: the last of these first. */
+	/* On a narrow terminal columns are omitted from the end of this list. */
 	static const char *const least[] = { "busy_percent",
 					     "memory_bytes",
 					     "program",
@@ -170,7 +170,7 @@ print_sessions(const struct ctl *ctl, const struct top_sample *before, const str
 		for (size_t d = 0; d < report->sessions[i]->n_lines; d++)
 			add_session(&table, before, now, report->sessions[i], d);
 	}
-	/* One view follows the other. */
+	/* Several tables follow each other, so JSON is one line each. */
 	ctl_table_print(&table,
 			ctl->format == CTL_FORMAT_JSON ? CTL_FORMAT_LINES
 						       : (enum ctl_format)ctl->format,
@@ -178,7 +178,7 @@ print_sessions(const struct ctl *ctl, const struct top_sample *before, const str
 	ctl_table_fini(&table);
 }
 
-/* A line that does not go on in the next one where the terminal is narrow. */
+/* Prints a line truncated to the terminal's width. */
 static void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 static void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage: what tenants and sessions have used, of the daemon's usage records. */
+/* usage: summarizes the daemon's usage records by tenants or sessions. */
 #include "ctl/command.h"
 #include "ctl/pool_file.h"
 #include "ctl/value.h"
@@ -15,7 +15,7 @@
 #define FIELDS 22
 #define NS UINT64_C(1000000000)
 
-/* The places of a record's fields. */
+/* Indices of a record's fields. */
 enum field {
 	TIME,
 	EVENT,
@@ -43,19 +43,20 @@ enum field {
 
 /* The last record of a session on a device. */
 struct record {
-	char *line; /* the fields' texts are in it */
+	char *line; /* contains the fields' texts */
 	char *fields[FIELDS];
 };
 
 struct usage {
 	struct record *records;
 	size_t count, room;
-	unsigned long bad; /* lines that are none */
+	unsigned long bad; /* number of invalid lines */
 };
 
-/* Reading. */
+/* Read. */
 
-/* One field, in place; *next_p: what follows its comma, or NULL.  NULL: it makes no sense. */
+/* Parses one field in place; *next_p: text after its comma, or NULL. Returns NULL if it is
+ * invalid. */
 static char *
 field_parse(char *text, char **next_p)
 {
@@ -102,7 +103,7 @@ record_is_event(const struct record *record, const char *event)
 	return strcmp(record->fields[EVENT], event) == 0;
 }
 
-/* Of sessions that have used nothing, or were too many: the field SESSION has their number. */
+/* Records of summed sessions: the field SESSION contains their number. */
 static bool
 record_is_sum(const struct record *record)
 {
@@ -141,7 +142,7 @@ compare_keys(const void *left, const void *right)
 	return r;
 }
 
-/* Of each session and device the last one stays. */
+/* Keeps the last record of each session and device. */
 static void
 records_drop_older(struct usage *usage)
 {
@@ -217,7 +218,7 @@ read_file(const char *path, bool must_exist, int64_t since_s, struct usage *usag
 	return r;
 }
 
-/* With the file before it, which the daemon renames when it is full. */
+/* Also reads the previous file, to which the daemon renames a full one. */
 static int
 read_usage(const char *path, bool with_before, int64_t since_s, struct usage *usage)
 {
@@ -233,7 +234,7 @@ read_usage(const char *path, bool with_before, int64_t since_s, struct usage *us
 	return r;
 }
 
-/* Printing. */
+/* Print. */
 
 static uint64_t
 field_get_number(const struct record *record, enum field field)
@@ -241,7 +242,7 @@ field_get_number(const struct record *record, enum field field)
 	return strtoull(record->fields[field], NULL, 10);
 }
 
-/* "12.000000345" as nanoseconds. */
+/* Parses "12.000000345" into nanoseconds. */
 static uint64_t
 field_get_ns(const struct record *record, enum field field)
 {
@@ -374,7 +375,7 @@ print_tenants(const struct ctl *ctl, struct usage *usage)
 	ctl_table_fini(&table);
 }
 
-/* "30d", or a day: "2026-11-01". */
+/* Parses "30d", or a date: "2026-11-01". */
 static bool
 parse_since(const char *text, int64_t *since_p)
 {

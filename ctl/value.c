@@ -28,7 +28,7 @@ ctl_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p
 	return true;
 }
 
-/* Digits with at most one point; no exponent, no sign, nothing of the locale. */
+/* Digits with at most one point; no exponent, sign or locale. */
 static bool
 parse_decimal(const char *text, double *value_p, const char **end_p)
 {
@@ -92,7 +92,7 @@ ctl_parse_percent(const char *text, uint32_t *hundredths_p)
 		end++;
 	if (*end)
 		return false;
-	/* 0.001 is more than nothing. */
+	/* A value above 0 must not be rounded to 0. */
 	*hundredths_p = (uint32_t)lround(value * 100);
 	if (*hundredths_p == 0)
 		*hundredths_p = 1;
@@ -117,7 +117,7 @@ ctl_priority_name(uint32_t priority)
 	return priority < 3 ? priorities[priority] : "?";
 }
 
-/* Bytes, a share of the device, or none. */
+/* Bytes, a share of the device, or "none". */
 static const char *
 parse_memory(const char *text, Gpupool__AdminSetting *setting)
 {
@@ -162,7 +162,7 @@ parse_bandwidth(const char *text, Gpupool__AdminSetting *setting)
 	return "is no bandwidth (bytes per second from 64K, as 500M; or unlimited)";
 }
 
-/* A per cent sign is allowed: limit=30% is what it says. */
+/* "%" is optional. */
 static bool
 parse_whole_percent(const char *text, uint64_t min, uint64_t *percent_p)
 {
@@ -214,7 +214,7 @@ parse_sessions(const char *text, Gpupool__AdminSetting *setting)
 	return NULL;
 }
 
-/* As gpupoold.conf(5) has them. */
+/* Names as in gpupoold.conf(5). */
 static const struct key {
 	const char *name;
 	Gpupool__AdminSetting__Key key;
@@ -228,7 +228,7 @@ static const struct key {
 	{ "time-share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_time_share },
 	{ "bandwidth", GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH, parse_bandwidth },
 	{ "sessions", GPUPOOL__ADMIN_SETTING__KEY__SESSIONS, parse_sessions },
-	/* What it was once called. */
+	/* Former name of time-share. */
 	{ "share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_time_share },
 };
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands "worker list" and "worker replace". */
+/* worker list, worker replace. */
 #include "ctl/command.h"
 #include "ctl/value.h"
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An answered function of NVML: ANSWER(name, parameters) { body }.  Its symbol jumps to it through
- * entry.h.  Any thread; results are enum gpn_result.
+ * GPN_FUNCTION(name, parameters) { body } defines an implemented function of NVML as gpn_<name>().
+ * The exported symbol <name> jumps to it through gpn_entry[] (entry.h).
+ *
+ * Threads: any may call the functions.
+ * Errors: enum gpn_result.
  */
 #ifndef GPN_ANSWER_H
 #define GPN_ANSWER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which devices there are, what identifies them, how they stand to one another. */
+/* Device enumeration, identification and topology. */
 #include "nvml/answer.h"
 #include "nvml/pool.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* "1:2:3.0" of a domain, a bus, a device and a function, which may be missing. */
+/* "1:2:3.0": domain, bus, device and function. The domain and the function are optional. */
 #define PCI_FIELDS 3
 
 static int
@@ -179,7 +179,7 @@ GPN_FUNCTION(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *
 	return GPN_SUCCESS;
 }
 
-/* The place is the one that CUDA tells, too; what the card is only its node knows. */
+/* The PCI address is also known to CUDA; the device and subsystem IDs come from the server. */
 GPN_FUNCTION(nvmlDeviceGetPciInfo_v3, void *handle, struct gpn_pci *pci)
 {
 	struct gpn_device *device;
@@ -211,7 +211,7 @@ GPN_FUNCTION(nvmlDeviceGetPciInfo_v2, void *handle, struct gpn_pci *pci)
 	struct gpn_pci all;
 	int r = gpn_nvmlDeviceGetPciInfo_v3(handle, pci ? &all : NULL);
 
-	/* It ends before the long text. */
+	/* The v2 struct ends before the long bus ID. */
 	if (r == GPN_SUCCESS)
 		memcpy(pci, &all, offsetof(struct gpn_pci, bus_id));
 	return r;
@@ -222,7 +222,7 @@ GPN_FUNCTION(nvmlDeviceGetPciInfo, void *handle, struct gpn_pci *pci)
 	struct gpn_pci all;
 	int r = gpn_nvmlDeviceGetPciInfo_v3(handle, pci ? &all : NULL);
 
-	/* And before the subsystem. */
+	/* The v1 struct ends before the subsystem ID as well. */
 	if (r == GPN_SUCCESS)
 		memcpy(pci, &all, offsetof(struct gpn_pci, subsystem));
 	return r;
@@ -242,13 +242,13 @@ GPN_FUNCTION(nvmlDeviceGetPciInfoExt, void *handle, struct gpn_pci_ext *pci)
 	pci->device = all.device;
 	pci->id = all.id;
 	pci->subsystem = all.subsystem;
-	pci->base_class = 3; /* a display controller, */
-	pci->sub_class = 2;  /* without a display: what compute cards are */
+	pci->base_class = 3; /* display controller, */
+	pci->sub_class = 2;  /* 3D controller: the class of compute cards */
 	memcpy(pci->bus_id, all.bus_id, sizeof(pci->bus_id));
 	return GPN_SUCCESS;
 }
 
-/* Two devices, and what is asked of both. */
+/* Finds two devices, and checks the output pointer. */
 static int
 devices_find_pair(void *one, void *other, const void *out, struct gpn_device *devices[2])
 {
@@ -275,7 +275,7 @@ GPN_FUNCTION(nvmlDeviceGetP2PStatus, void *one, void *other, int capability, int
 	return GPN_SUCCESS;
 }
 
-/* Whatever their node has between two of its devices, for a program there is the network. */
+/* Regardless of the server's topology, the program reaches both devices over the network. */
 GPN_FUNCTION(nvmlDeviceGetTopologyCommonAncestor, void *one, void *other, int *level)
 {
 	struct gpn_device *devices[2];

@@ -15,14 +15,14 @@ gpn_not_supported(void)
 	return gpn_check_init() == GPN_SUCCESS ? GPN_NOT_SUPPORTED : GPN_UNINITIALIZED;
 }
 
-/* What the machine's own library is too old for. */
+/* For symbols that the machine's own library does not have because it is too old. */
 static int
 function_not_found(void)
 {
 	return GPN_FUNCTION_NOT_FOUND;
 }
 
-/* Another copy of this library would lead back to us. */
+/* Excludes other copies of this library, whose functions would lead back to this one. */
 static bool
 library_is_nvml(void *library)
 {

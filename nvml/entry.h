@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exported symbols, from codegen/nvml/symbols.txt.  Each jumps through its place in
- * gpn_entry[]: to its function, to gpn_not_supported(), or, when no daemon is named, to the
- * machine's own library.  Filled as the library is loaded and not changed afterwards.
+ * The exported symbols of libnvidia-ml.so.1, generated from codegen/nvml/symbols.txt. Each jumps
+ * through its entry in gpn_entry[]: to the function of this library, to gpn_not_supported(), or, if
+ * no daemon is configured, to the machine's own NVML library.
+ *
+ * Threads: the table is filled by a constructor when the library is loaded, and constant
+ * afterwards.
  */
 #ifndef GPN_ENTRY_H
 #define GPN_ENTRY_H
@@ -19,11 +22,12 @@ extern const struct gpn_entry_info gpn_entries[];
 extern const size_t gpn_entry_count;
 extern void *gpn_entry[];
 
-/* By asking nvmlInternalGetExportTable for this table one copy of this library knows another. */
+/* ID of an export table by which one copy of this library recognizes another: it is passed to
+ * nvmlInternalGetExportTable. */
 extern const unsigned char gpn_table_id[16];
 
-/* Whatever the arguments of what is not supported: NVML's code for that, or that nvmlInit is
- * missing. */
+/* Implements all unsupported functions; it ignores their arguments. Returns GPN_NOT_SUPPORTED, or
+ * GPN_UNINITIALIZED before nvmlInit. */
 int gpn_not_supported(void);
 
 #endif /* GPN_ENTRY_H */

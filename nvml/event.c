@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of a GPU do not travel, so a set of them stays empty: whoever waits for one waits as long
- * as he likes.  Programs make a set before they ask which events a device has: none.
+ * GPU events are not transmitted, so an event set stays empty and every wait times out. The set can
+ * be created nevertheless, because programs create it before they query the supported events of a
+ * device (none).
  */
 #include "base/clock.h"
 #include "nvml/answer.h"

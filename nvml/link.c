@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links between GPUs.  They are told where all devices of the program reach one another and a
- * switch joins them: then every other device is behind each link.  A link from GPU to GPU may lead
- * to one that is not the program's, so it is not told.  By these NCCL finds that peers are near.
+ * NVLink between GPUs. Links are reported only if all devices of the program have peer access to
+ * one another and are connected by a switch: then each link leads to every other device. A direct
+ * link between GPUs is not reported, as it may lead to a device that the program cannot use. NCCL
+ * uses this information to detect nearby peers.
  */
 #include "nvml/link.h"
 
@@ -23,7 +24,8 @@ peers_have_access(const struct gpn_device *device)
 	return gpn_get_device_count() > 1;
 }
 
-/* A link by its number, and what is asked of it; *up_p: whether it leads to the others. */
+/* Checks a link number and the output pointer; *up_p: whether the link leads to the other
+ * devices. */
 static int
 link_find(void *handle, unsigned int link, const void *out, bool *up_p)
 {
@@ -53,7 +55,7 @@ GPN_FUNCTION(nvmlDeviceGetNvLinkState, void *handle, unsigned int link, unsigned
 	return r;
 }
 
-/* Of what a link may be able to do, access to peers is known. */
+/* Of a link's capabilities only peer access is known. */
 GPN_FUNCTION(nvmlDeviceGetNvLinkCapability, void *handle, unsigned int link,
 	     unsigned int capability, unsigned int *can)
 {
@@ -80,7 +82,7 @@ GPN_FUNCTION(nvmlDeviceGetNvLinkRemoteDeviceType, void *handle, unsigned int lin
 	return r;
 }
 
-/* The switch of the node has no place on this machine's buses: this one nothing has. */
+/* The server's switch has no PCI address on this machine, so one is returned that no device has. */
 GPN_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned int link,
 	     struct gpn_pci *pci)
 {
@@ -102,7 +104,7 @@ GPN_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned int link, 
 	struct gpn_pci all;
 	int r = gpn_nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, pci ? &all : NULL);
 
-	/* It ends before the subsystem. */
+	/* The v1 struct ends before the subsystem ID. */
 	if (r == GPN_SUCCESS)
 		memcpy(pci, &all, offsetof(struct gpn_pci, subsystem));
 	return r;

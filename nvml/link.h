@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links between GPUs, as other functions of NVML tell of them, too.  Any thread. */
+/* NVLink queries that other NVML functions of this library use. Threads: any. */
 #ifndef GPN_LINK_H
 #define GPN_LINK_H
 
+/* nvmlDeviceGetNvLinkState: sets *state to GPN_LINK_UP or GPN_LINK_DOWN. Returns enum
+ * gpn_result. */
 int gpn_nvmlDeviceGetNvLinkState(void *handle, unsigned int link, unsigned int *state);
 
 #endif /* GPN_LINK_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NVML's functions take and return, as far as this library answers them: layouts and values
- * are NVML's, names are ours.  tests/compat compares them with NVIDIA's header.
+ * Types and constants of NVML's API, as far as this library implements it. Layouts and values are
+ * NVML's; names are this project's. tests/compat compares them with NVIDIA's header.
  */
 #ifndef GPN_NVML_H
 #define GPN_NVML_H
@@ -26,7 +26,7 @@ enum gpn_result {
 	GPN_UNKNOWN = 999,
 };
 
-/* What the first member of a versioned struct says. */
+/* Value of the `version` member of a versioned struct. */
 #define GPN_VERSION(type, number) ((unsigned int)(sizeof(type) | (unsigned int)(number) << 24))
 
 #define GPN_INIT_NO_GPUS 1u
@@ -107,7 +107,7 @@ struct gpn_process_list {
 	struct gpn_process_detail *processes;
 };
 
-/* How much of the time a process's kernels ran; the rest is not known. */
+/* Share of the time that a process's kernels ran; the other values are not known and 0. */
 struct gpn_sample {
 	unsigned int pid;
 	unsigned long long time_us;
@@ -155,7 +155,7 @@ struct gpn_field {
 		unsigned long long ull;
 	} value;
 };
-/* Fields that are answered. */
+/* Supported fields. */
 enum gpn_field_id {
 	GPN_FIELD_ENERGY = 83,
 	GPN_FIELD_LINK_STATE = 165,

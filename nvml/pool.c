@@ -16,19 +16,19 @@
 
 #define DRIVER "libcuda.so.1"
 
-/* What is known of how a device is. */
+/* Cached state of a device. */
 struct cached_state {
-	uint64_t sensors_ns; /* when they were asked; 0: never */
+	uint64_t sensors_ns; /* time of the last query of the sensors; 0: never */
 	struct gp_device_state state;
 };
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct gpc_pool_table *table GP_GUARDED_BY(pool_lock);
-static struct cached_state *cached_state GP_GUARDED_BY(pool_lock); /* of each device */
-/* Written before users is. */
+static struct cached_state *cached_state GP_GUARDED_BY(pool_lock); /* one per device */
+/* Written before `users` is incremented. */
 static struct gpn_device devices[GPN_DEVICES_MAX];
 static int device_count;
-static _Atomic unsigned int users; /* nvmlInit without nvmlShutdown */
+static _Atomic unsigned int users; /* number of nvmlInit without nvmlShutdown */
 
 static int
 result_from_cuda(CUresult result)
@@ -61,8 +61,8 @@ table_get(void *library)
 	return found;
 }
 
-/* The one that the program has, the one beside this library, or the one that a program would get.
- * It stays open: a session's threads are in it. */
+/* Looks for the library that the program has loaded, then for the one in the folder of this
+ * library, then by the loader's search path. It is never closed: its threads run in it. */
 static const struct gpc_pool_table *
 table_find(void)
 {
@@ -105,7 +105,7 @@ pool_open(void) GP_LOCKED(pool_lock)
 		return GPN_LIBRARY_NOT_FOUND;
 	if (table->open(&count) != CUDA_SUCCESS)
 		return GPN_DRIVER_NOT_LOADED;
-	/* The list does not change, so handles from before stay what they are. */
+	/* The list of devices does not change, so existing handles stay valid. */
 	if (device_count)
 		return GPN_SUCCESS;
 	if (count > GPN_DEVICES_MAX)
@@ -195,13 +195,13 @@ state_fetch(const struct gpn_device *device, unsigned int parts, struct gp_devic
 	GP_LOCKED(pool_lock)
 {
 	int count;
-	/* The child of a fork has no session yet. */
+	/* After fork() the child has no session yet, and opens one here. */
 	CUresult result = table->open(&count);
 
 	return result == CUDA_SUCCESS ? table->state(device->index, parts, fresh) : result;
 }
 
-/* What is asked anew replaces what was known. */
+/* Queries the state and replaces the queried parts in the cache. */
 static int
 state_query(struct gpn_device *device, unsigned int parts) GP_LOCKED(pool_lock)
 {
@@ -332,7 +332,7 @@ gpn_copy_text(const char *text, char *out, unsigned int size)
 	return GPN_SUCCESS;
 }
 
-/* The child of a fork has one thread, and asks for itself. */
+/* After fork() the child has one thread and must query the state itself. */
 static void
 pool_after_fork(void) GP_LOCK_UNCHECKED
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices of the pool, as libcuda.so.1 knows them (client/base/pool_table.h): it is opened by
- * the first nvmlInit and stays, and with it the process's session, which has no context by that.
+ * The devices of the pool, as seen through gpupool's libcuda.so.1 (client/base/pool_table.h). The
+ * first nvmlInit opens that library, and with it the process's session, but creates no context. It
+ * stays open until the process exits.
  *
- * A handle is the address of a struct gpn_device; it is valid from the first nvmlInit to the
- * end of the process.  Any thread.  Results are enum gpn_result.
+ * Ownership: a device handle is the address of a struct gpn_device in static storage, valid from
+ * the first nvmlInit to the end of the process.
+ * Threads: any.
+ * Errors: enum gpn_result.
  */
 #ifndef GPN_POOL_H
 #define GPN_POOL_H
@@ -16,7 +19,7 @@
 #include <stdint.h>
 
 #define GPN_DEVICES_MAX 64
-/* How old an answer about sensors may be; memory and processes are always asked. */
+/* Maximum age of cached sensor values in ns; memory and processes are always queried. */
 #define GPN_AGE_NS UINT64_C(100000000)
 
 struct gpn_device {
@@ -25,39 +28,39 @@ struct gpn_device {
 	char uuid[GPN_UUID_TEXT_SIZE];
 };
 
-/* nvmlInit and nvmlShutdown, which are counted.  gpus: whether it is an error that the pool cannot
- * be had. */
+/* nvmlInit and nvmlShutdown; calls are counted. gpus: fail if the pool cannot be opened. */
 int gpn_init(int gpus);
 int gpn_shutdown(void);
-/* Between the two: what every function asks first. */
+/* Returns GPN_SUCCESS between the two, else GPN_UNINITIALIZED. Every function calls it first. */
 int gpn_check_init(void);
 
-/* The number of devices, after gpn_check_init(). */
+/* Returns the number of devices; valid after gpn_check_init() has succeeded. */
 int gpn_get_device_count(void);
-struct gpn_device *gpn_get_device(int index); /* NULL: there is none */
-/* The device of a handle, or why it is none. */
+struct gpn_device *gpn_get_device(int index); /* NULL: none */
+/* Finds the device of a handle. Returns GPN_INVALID_ARGUMENT if the handle is invalid. */
 int gpn_find_device(const void *handle, struct gpn_device **device_p);
 
-/* Whether kernels of one device can be given the memory of the other. */
+/* Returns whether kernels on one device can access the memory of the other. */
 bool gpn_has_peer_access(int index, int other);
 
-/* As cuDriverGetVersion says it. */
+/* Returns the CUDA driver version, as cuDriverGetVersion. */
 int gpn_get_driver_version(void);
 
-/* One number of the GPU: not supported if its node does not say it. */
+/* Returns one number of the device's state, GP_STATE_*. GPN_NOT_SUPPORTED if its server does not
+ * report it. */
 int gpn_get_value(struct gpn_device *device, int value_id, uint64_t *value_p);
-/* One text, with its NUL. */
+/* Copies one text of the device's state to out, including the terminating zero. */
 int gpn_get_text(struct gpn_device *device, int text, char *out, unsigned int size);
-/* As the session's quota has it. */
+/* Queries the device's memory within the session's quota. */
 int gpn_get_memory(struct gpn_device *device, uint64_t *total_p, uint64_t *free_p);
-/* Processes of this machine and tenant, up to GP_STATE_PROCESSES_MAX of them. */
+/* Queries the processes of this machine and tenant, at most GP_STATE_PROCESSES_MAX. */
 int gpn_get_processes(struct gpn_device *device, struct gp_state_process *processes,
 		      size_t *count_p);
-/* The same, with the time that their kernels have taken. */
+/* The same, with the GPU time of their kernels. */
 int gpn_get_process_times(struct gpn_device *device, struct gp_state_process *processes,
 			  size_t *count_p);
 
-/* Copies a text to where a program has room for it. */
+/* Copies a text to a caller's buffer. Returns GPN_INSUFFICIENT_SIZE if it does not fit. */
 int gpn_copy_text(const char *text, char *out, unsigned int size);
 
 #endif /* GPN_POOL_H */

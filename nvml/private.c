@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvidia-smi asks for a private table of functions and ends without it.  It gets one whose
- * functions are not supported, which it can do with, but for those that list processes, say what
- * these use, and how two devices stand to one another.  Of these nothing is documented: what stands
- * here was learned from what nvidia-smi asks and shows.
+ * Private function tables of nvidia-smi, without which it exits. Most functions in them return "not
+ * supported", which nvidia-smi tolerates; those that list processes and their utilization, and the
+ * topology of two devices, are implemented. None of them is documented: this file is based on the
+ * calls that nvidia-smi makes and on its output.
  */
 #include "client/base/log.h"
 #include "nvml/answer.h"
@@ -18,7 +18,7 @@
 
 #define FUNCTIONS 600
 
-/* Places in the table, of nvidia-smi 470 to 595. */
+/* Indices in the table, for nvidia-smi 470 to 595. */
 enum {
 	TOPOLOGY = 22,
 	LOG = 25,
@@ -35,9 +35,9 @@ enum {
 };
 
 /*
- * A sample: a time, and for each engine how much one process used it.  Up to 535 a GPU has four
- * engines here, later six, and nobody says who asks: so each process has one sample in either
- * layout, at places that are no process's in the other one.
+ * A sample consists of a time, and for each engine the utilization by one process. Up to version
+ * 535 a GPU has four engines here, later six, and the caller does not pass its version; so each
+ * process gets one sample in either layout, at offsets that contain no process in the other layout.
  */
 #define SAMPLE_HEAD 8
 #define SAMPLE_ENGINE 80
@@ -49,7 +49,7 @@ enum {
 
 typedef int (*private_call)(void);
 
-/* GPUPOOL_LOG=tables shows what an nvidia-smi asks that is newer than what is known here. */
+/* With GPUPOOL_LOG=tables this shows the calls of an nvidia-smi that is newer than this file. */
 static int
 call_not_supported(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e,
 		   unsigned int place)
@@ -60,7 +60,8 @@ call_not_supported(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t
 	return gpn_not_supported();
 }
 
-/* One for each place.  The place comes last so that the callers need not move their arguments. */
+/* One function per index. The index is the last argument of call_not_supported(), so that the other
+ * arguments stay in their registers. */
 #define DEFINE(place)                                                                              \
 	static int unsupported_##place(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d,         \
 				       uintptr_t e)                                                \
@@ -83,7 +84,7 @@ ALL(DEFINE)
 static const private_call unsupported_calls[FUNCTIONS] = { ALL(LIST) };
 /* clang-format on */
 
-/* Whether this place is where a sample names a process. */
+/* Returns whether a sample in this layout has a process ID at this offset. */
 static bool
 offset_is_process(size_t place, size_t sample_size)
 {
@@ -98,7 +99,8 @@ put_uint(unsigned char *samples, size_t place, unsigned int word)
 	memcpy(samples + place, &word, sizeof(word));
 }
 
-/* nvidia-smi shows the mean of all samples: one has what is to be seen of them all. */
+/* nvidia-smi displays the mean over all samples, so one sample contains the value multiplied by
+ * their number. */
 static void
 put_samples(const struct gpn_utilization_samples *shares, size_t size, size_t other_size,
 	    unsigned int count, unsigned char *samples)
@@ -116,8 +118,8 @@ put_samples(const struct gpn_utilization_samples *shares, size_t size, size_t ot
 	}
 }
 
-/* What processes used since a time.  *count: samples for which there is room, then those that there
- * are.  In what there is room for it must end in either layout. */
+/* Utilization by process since a time. *count: capacity in samples, then their number. The data
+ * must fit into the buffer in either layout. */
 static int
 list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned int *count,
 	     unsigned char *samples)
@@ -144,7 +146,7 @@ list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned 
 	return r;
 }
 
-/* Whether a GPU can be monitored. */
+/* Returns whether a GPU can be monitored. */
 static int
 is_monitored(void *handle, int *monitored)
 {
@@ -158,11 +160,11 @@ is_monitored(void *handle, int *monitored)
 	return r;
 }
 
-/* Answered in device.c. */
+/* Defined in device.c. */
 int gpn_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct gpn_device **device);
 
-/* How two devices stand to one another, by their places on the bus: as
- * nvmlDeviceGetTopologyCommonAncestor, with other numbers. */
+/* Topology of two devices by PCI bus ID: as nvmlDeviceGetTopologyCommonAncestor, with other
+ * values. */
 static int
 topology_between(const char *one, const char *other, int *level)
 {
@@ -178,7 +180,7 @@ topology_between(const char *one, const char *other, int *level)
 	return r;
 }
 
-/* nvidia-smi tells what it does, for a log. */
+/* nvidia-smi reports its actions for a log. */
 static int
 log_ignore(void)
 {
@@ -213,7 +215,7 @@ GPN_FUNCTION(nvmlInternalGetExportTable, const void **table, const unsigned char
 {
 	static const unsigned char known[16] = { 0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
 						 0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4 };
-	/* The size of all, then the functions. */
+	/* The size in bytes, then the functions. */
 	static struct {
 		size_t size;
 		private_call functions[FUNCTIONS];
@@ -227,7 +229,7 @@ GPN_FUNCTION(nvmlInternalGetExportTable, const void **table, const unsigned char
 	}
 	if (memcmp(id, known, sizeof(known)) != 0)
 		return GPN_NOT_FOUND;
-	/* Whoever comes second writes the same. */
+	/* Concurrent callers write the same values. */
 	for (size_t i = 0; i < FUNCTIONS; i++)
 		__atomic_store_n(&private_table.functions[i], get_function(i), __ATOMIC_RELAXED);
 	__atomic_store_n(&private_table.size, sizeof(private_table), __ATOMIC_RELEASE);

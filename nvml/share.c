@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* From one look to the next, at least: the daemon measures now and then, not always. */
+/* Minimum time between two samples: the daemon does not measure continuously. */
 #define WINDOW_NS UINT64_C(200000000)
 
 struct sample {
-	uint64_t at_ns; /* 0: there was none */
+	uint64_t at_ns; /* 0: no sample */
 	uint64_t time_us;
 	size_t count;
 	struct gp_state_process times[GP_STATE_PROCESSES_MAX];
@@ -40,7 +40,8 @@ sample_read(struct gpn_device *device, struct sample_window *pair) GP_LOCKED(sha
 	return r;
 }
 
-/* Two looks that are far enough apart, of which the later one is not older than that. */
+/* Takes samples until there are two with the minimum distance, of which the later is not older than
+ * that distance. */
 static int
 sample_read_pair(struct gpn_device *device, struct sample_window *pair) GP_LOCKED(shares_lock)
 {
@@ -56,7 +57,7 @@ sample_read_pair(struct gpn_device *device, struct sample_window *pair) GP_LOCKE
 	return r == GPN_SUCCESS ? sample_read(device, pair) : r;
 }
 
-/* Whoever was not there at the look before has begun since. */
+/* A process that is not in the previous sample has started since, at 0. */
 static uint64_t
 get_ns_before(const struct sample *before, uint64_t pid)
 {
@@ -74,7 +75,7 @@ get_percent(const struct sample_window *pair, const struct gp_state_process *pro
 	uint64_t took = process->gpu_ns > before ? process->gpu_ns - before : 0;
 	uint64_t window = pair->now.at_ns - pair->before.at_ns;
 
-	/* A long kernel counts when it ends. */
+	/* The time of a long kernel is counted when it ends, so it can exceed the window. */
 	return took >= window ? 100 : (unsigned int)(took * 100 / window);
 }
 
@@ -103,7 +104,7 @@ gpn_utilization_samples(struct gpn_device *device, struct gpn_utilization_sample
 	return r;
 }
 
-/* One of a list of samples, which differ by version. */
+/* Writes one sample; the layout depends on the version. */
 typedef void (*put_sample)(void *list, size_t index, uint64_t time_us,
 			   struct gpn_utilization_sample share);
 
@@ -127,7 +128,8 @@ put_v1(void *list, size_t index, uint64_t time_us, struct gpn_utilization_sample
 	};
 }
 
-/* Up to *count of them, if they are newer than that; then *count is how many there are. */
+/* Writes the samples if they are newer than since_us and fit into *count entries; sets *count to
+ * their number. */
 static int
 list_samples(void *handle, uint64_t since_us, unsigned int *count, void *list, put_sample put)
 {
@@ -173,7 +175,7 @@ GPN_FUNCTION(nvmlDeviceGetProcessesUtilizationInfo, void *handle, struct gpn_sam
 		       : r;
 }
 
-/* The child of a fork looks for itself. */
+/* After fork() the child must take its own samples. */
 static void
 samples_after_fork(void) GP_LOCK_UNCHECKED
 {

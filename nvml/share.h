@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How busy each process keeps a GPU: what its kernels took between two looks.  Any thread. */
+/*
+ * GPU utilization per process: the share of the time that its kernels ran between two samples.
+ *
+ * Threads: any; a call may sleep until the second sample.
+ */
 #ifndef GPN_SHARE_H
 #define GPN_SHARE_H
 
@@ -10,13 +14,13 @@ struct gpn_utilization_sample {
 };
 
 struct gpn_utilization_samples {
-	uint64_t time_us; /* of the later look, on the system's clock */
+	uint64_t time_us; /* time of the later sample, on the system clock */
 	size_t count;
 	struct gpn_utilization_sample list[GP_STATE_PROCESSES_MAX];
 };
 
-/* Processes of this machine and tenant.  Who asks first waits for the second look.  enum
- * gpn_result. */
+/* Returns the utilization by processes of this machine and tenant. Takes a new sample if the last
+ * one is too old; the first call takes two, 200 ms apart. Returns enum gpn_result. */
 int gpn_utilization_samples(struct gpn_device *device, struct gpn_utilization_samples *shares);
 
 #endif /* GPN_SHARE_H */

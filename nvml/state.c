@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a device is: what gpDeviceState tells, function by function. */
+/* State of a device: the values returned by gpDeviceState, one NVML function each. */
 #include "nvml/answer.h"
 #include "nvml/link.h"
 #include "nvml/pool.h"
@@ -97,7 +97,7 @@ GP_STATE_TWO(VALUE)
 GP_STATE_DEVICE_TEXTS(TEXT)
 #undef TEXT
 
-/* What one argument chooses. */
+/* Values selected by one argument. */
 static const struct choice {
 	const char *name;
 	int argument, value_id;
@@ -107,7 +107,7 @@ static const struct choice {
 #undef VALUE
 };
 
-/* arguments: how many NVML knows. */
+/* arguments: number of values that NVML defines for the argument. */
 static int
 get_choice(const char *name, void *handle, int argument, int arguments, unsigned int *out)
 {
@@ -190,7 +190,7 @@ GPN_FUNCTION(nvmlDeviceGetFanSpeed_v2, void *device, unsigned int fan, unsigned 
 {
 	int r = gpn_nvmlDeviceGetFanSpeed(device, percent);
 
-	/* Of several fans the node tells one number. */
+	/* The server reports one value for all fans. */
 	return r == GPN_SUCCESS && fan != 0 ? GPN_INVALID_ARGUMENT : r;
 }
 
@@ -204,7 +204,7 @@ GPN_FUNCTION(nvmlDeviceGetSupportedClocksEventReasons, void *device, unsigned lo
 	return gpn_nvmlDeviceGetSupportedClocksThrottleReasons(device, reasons);
 }
 
-/* What no device of a pool is or has: the answer is 0. */
+/* Features that no device of a pool has: the value is 0. */
 static int
 get_zero(void *handle, unsigned int *out)
 {
@@ -264,7 +264,7 @@ read_field(void *device, struct gpn_field *field)
 	}
 }
 
-/* Each field has its own result. */
+/* Each field has a result of its own. */
 GPN_FUNCTION(nvmlDeviceGetFieldValues, void *handle, int count, struct gpn_field *fields)
 {
 	struct gpn_device *device;

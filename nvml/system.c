@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML as such: init, versions, errors, processes' names, and what the pool has none of. */
+/* System functions of NVML: initialization, versions, error strings, process names, and units and
+ * excluded devices, of which a pool has none. */
 #include "nvml/answer.h"
 #include "nvml/pool.h"
 #include "nvml/usage.h"
@@ -59,7 +60,7 @@ gpn_nvmlErrorString(int result)
 	return "Unknown Error";
 }
 
-/* Of the first node of the pool. */
+/* Returns a text of the pool's first server. */
 static int
 system_text(int text, char *out, unsigned int size)
 {
@@ -111,7 +112,7 @@ GPN_FUNCTION(nvmlSystemGetCudaDriverVersion, int *version)
 	return gpn_nvmlSystemGetCudaDriverVersion_v2(version);
 }
 
-/* Of this machine, as all processes that are listed are. */
+/* A process of this machine, like all listed processes. */
 GPN_FUNCTION(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int size)
 {
 	int r = gpn_check_init();

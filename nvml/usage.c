@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory, as the session's quota has it, and processes, which are those of its tenant here. */
+/* Memory within the session's quota, and the processes of the session's tenant on this machine. */
 #include "nvml/usage.h"
 
 #include "nvml/answer.h"
@@ -51,7 +51,7 @@ GPN_FUNCTION(nvmlDeviceGetMemoryInfo_v2, void *device, struct gpn_memory_v2 *mem
 	return r;
 }
 
-/* The GPU's own, which no quota divides. */
+/* BAR1 memory of the whole GPU, which no quota divides. */
 GPN_FUNCTION(nvmlDeviceGetBAR1MemoryInfo, void *handle, struct gpn_memory *memory)
 {
 	struct gpn_device *device;
@@ -83,12 +83,12 @@ gpn_process_name(unsigned int pid, char *name, unsigned int size)
 	length = fread(text, 1, sizeof(text) - 1, file);
 	(void)fclose(file);
 	text[length] = '\0';
-	/* As NVML does, what does not fit is left out. */
+	/* NVML truncates the name as well. */
 	(void)snprintf(name, size, "%s", text);
 	return GPN_SUCCESS;
 }
 
-/* One of a list of processes, which differ by version. */
+/* Writes one process; the layout depends on the version. */
 typedef void (*put_process)(void *list, size_t index, const struct gp_state_process *process);
 
 static void
@@ -133,7 +133,7 @@ put_named(void *list, size_t index, const struct gp_state_process *process)
 		named->name[0] = '\0';
 }
 
-/* Up to *count of them; then *count is how many there are. */
+/* Writes the processes if they fit into *count entries; sets *count to their number. */
 static int
 list_processes(void *handle, int mode, unsigned int *count, void *list, put_process put)
 {
@@ -147,7 +147,7 @@ list_processes(void *handle, int mode, unsigned int *count, void *list, put_proc
 	if (!count || (*count && !list))
 		return GPN_INVALID_ARGUMENT;
 	all = calloc(GP_STATE_PROCESSES_MAX, sizeof(*all));
-	/* Every process of a pool computes, whether by MPS or not. */
+	/* All processes of a pool are compute processes, also with MPS. */
 	r = !all                        ? GPN_MEMORY
 	    : mode == PROCESSES_COMPUTE ? gpn_get_processes(device, all, &found)
 					: GPN_SUCCESS;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes, for what is no symbol: nvidia-smi's private functions.  Any thread; results are enum
- * gpn_result. */
+/*
+ * Process queries for the private functions of nvidia-smi (private.c).
+ *
+ * Threads: any.
+ * Errors: enum gpn_result.
+ */
 #ifndef GPN_USAGE_H
 #define GPN_USAGE_H
 
@@ -8,18 +12,18 @@
 
 #define GPN_NAME_SIZE 4096
 
-/* As nvidia-smi 535 and 550 have it. */
+/* Layout of nvidia-smi 535 and 550. */
 struct gpn_process_named {
 	struct gpn_process_detail process;
 	char name[GPN_NAME_SIZE];
 };
 
-/* Up to *count of them; then *count is how many there are. */
+/* Writes at most *count processes; sets *count to their total number. */
 int gpn_list_compute(void *handle, unsigned int *count, struct gpn_process_named *list);
-/* There are none: of graphics, of MPS. */
+/* For graphics and MPS: reports that there are no processes. */
 int gpn_list_nothing(void *handle, unsigned int *count, struct gpn_process_named *list);
 
-/* The command of a process of this machine, cut off where it has to be. */
+/* Writes the command name of a process of this machine, truncated to size. */
 int gpn_process_name(unsigned int pid, char *name, unsigned int size);
 
 #endif /* GPN_USAGE_H */

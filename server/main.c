@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpupoold: serves the GPUs of this machine to clients of other machines.
+ * gpupoold: serves the GPUs of this machine to clients on other machines.
  *
- * The process that is started is the supervisor.  It listens, admits clients and never touches
- * CUDA.  It runs one worker, a copy of this program started with --worker-fd, which opens the
- * driver, owns the contexts and serves all sessions.  The two talk over a socket pair; the
- * connections that carry calls and data are handed to the worker as descriptors.  When a client's
- * kernel ruins the worker's contexts, which only a new process repairs, the sessions are told, the
- * worker ends, and the supervisor starts another one.
+ * The process that is started is the supervisor. It listens, admits clients and never uses CUDA. It
+ * runs workers, copies of this program started with --worker-fd, which load the driver, own the
+ * contexts and run the sessions. The supervisor and a worker communicate over a socket pair, by
+ * which the supervisor also passes the descriptors of connections for calls and data. If a client's
+ * kernel corrupts a worker's contexts, which only a new process can recover from, the clients of
+ * its sessions are notified, the worker exits, and the supervisor starts another one.
  */
 #include "protocol/frame.h"
 #include "protocol/standard.h"
@@ -36,7 +36,7 @@
 #define LISTEN_DEFAULT "tcp://127.0.0.1:4833"
 #define SESSIONS_LIMIT 4096
 
-/* libc looks for it by this name. */
+/* argp looks for a variable of this name. */
 __attribute__((visibility("default"))) const char *argp_program_version = "gpupoold " GPD_VERSION;
 
 enum option_key {
@@ -148,7 +148,7 @@ static const char doc[] =
 struct command_line {
 	struct gpd_options supervisor;
 	bool check_config;
-	const char *file; /* an argument, or NULL */
+	const char *file; /* positional argument, or NULL */
 	int worker_fd;
 	int ledger_fd;
 };
@@ -165,8 +165,8 @@ parse_number(struct argp_state *state, const char *option, const char *text, int
 	return (int)value;
 }
 
-/* Lanes over RDMA come to the worker, at the same address: on a port of its own, but it is this one
- * that it names if it cannot listen. */
+/* Lanes over RDMA connect to the worker at the same host, but on a port of its own; this address is
+ * used in its error messages if it cannot listen. */
 static void
 listen_add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp_url *url)
 {
@@ -178,7 +178,7 @@ listen_add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp
 	o->rdma = text;
 }
 
-/* A port alone is one of this machine, as with --metrics; nobody's name has digits alone. */
+/* A port alone means 127.0.0.1, as with --metrics; no host name consists of digits only. */
 static const char *
 address_complete(const char *text, char room[GP_URL_TEXT_MAX])
 {
@@ -211,7 +211,7 @@ listen_add(struct argp_state *state, struct gpd_options *o, const char *given)
 	o->listen_count++;
 }
 
-/* Where the options go that are taken as they stand. */
+/* Options whose value is stored as a string. */
 static const struct {
 	int option_key;
 	size_t offset; /* in struct gpd_options */
@@ -228,7 +228,7 @@ static const struct {
 	{ OPTION_WORKER_RDMA, offsetof(struct gpd_options, rdma) },
 };
 
-/* The others with a value. */
+/* Other options with a value. */
 static error_t
 parse_value(int option_key, const char *arg, struct argp_state *state)
 {
@@ -323,7 +323,7 @@ parse_option(int option_key, char *arg, struct argp_state *state)
 	}
 }
 
-/* Those of which a wrong value would be taken for none. */
+/* Checks the environment variables whose invalid values would otherwise be ignored. */
 static bool
 environment_check(void)
 {

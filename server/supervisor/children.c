@@ -16,22 +16,22 @@
 
 #define WORKER_START_MS 120000
 #define WORKER_LOST_MS 1500
-/* How long new sessions wait for the work of clients that are gone. */
+/* How long new sessions wait for orphaned work to end. */
 #define BUSY_MS 2000
-/* A worker that lives for less, and dies of itself, may die of what it does at its start. */
+/* A worker that exits on its own within this time may have failed because of its startup. */
 #define EARLY_EXIT_MS 10000
 #define EARLY_EXITS_MAX 5
 #define BACKOFF_MS 5000
-/* Messages of one worker in a turn of the supervisor; the others have the next turn. */
+/* Limit of messages per worker and iteration, so that the others get their turn. */
 #define MESSAGES_MAX 256
-/* A turn of the supervisor that comes so late: this process, or the machine, did not run. */
+/* An iteration with this delay means that this process or the machine did not run. */
 #define LATE_MS 2000
 
 static struct gpd_worker_process *
 process_start(void *arg)
 {
 	struct gpd_worker_pool *c = arg;
-	/* A daemon that has served GPUs does not go on with another device. */
+	/* A daemon that has served GPUs must not continue with the software device. */
 	bool software = gpd_options_software(c->options, c->quota->tenants.config) &&
 			(!c->served || c->quota->tenants.software);
 	struct gpd_worker_process *child =
@@ -60,7 +60,8 @@ find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state)
 	return NULL;
 }
 
-/* Asked for by the admission, for one session: one that is in reserve, or will be soonest. */
+/* Callback of the admission: returns a worker for one session, which is spare, or starting as a
+ * spare, or new. */
 static struct gpd_worker_process *
 start_dedicated(void *arg)
 {
@@ -75,7 +76,7 @@ start_dedicated(void *arg)
 	return child;
 }
 
-/* Which worker gets new sessions: they go there as long as it is SERVING.  NULL: none is there. */
+/* Selects the worker for new sessions, which get it while it is SERVING. NULL: none. */
 static void
 set_serving_worker(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
@@ -92,12 +93,13 @@ start_worker(struct gpd_worker_pool *c)
 	c->start_ms = c->serving ? 0 : gp_now_ms() + BACKOFF_MS;
 }
 
-/* The worker gets no new sessions from now on; if it got them, another one may from start_ms on. */
+/* Stops assigning new sessions to the worker; if it was the selected one, another may be started at
+ * start_ms. */
 static void
 worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 		    enum gpd_worker_process_state state, int64_t start_ms)
 {
-	/* What it said before may come when it is ending: then it stays so. */
+	/* Messages sent earlier may arrive when it is ENDING; it stays in that state then. */
 	(void)gpd_worker_process_set_state(child, state);
 	if (c->serving != child)
 		return;
@@ -105,7 +107,7 @@ worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	c->start_ms = start_ms;
 }
 
-/* Its sessions go on, and it ends with the last one. */
+/* Its sessions continue, and it exits after the last one. */
 static void
 worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
@@ -119,8 +121,8 @@ worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 		(void)kill(child->pid, SIGKILL);
 }
 
-/* A session may have been given to it meanwhile: then it goes on, and says so again when it has
- * none. */
+/* If it has got a session since it sent the report, that session continues, and the worker reports
+ * again when it has none. */
 static void
 worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
@@ -151,7 +153,8 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	if (!child->facts || child->state != GPD_WORKER_STARTING)
 		return;
 	child->deadline_ms = INT64_MAX;
-	/* One for each session: these have as many lines as there is room for, and no others. */
+	/* Dedicated workers log at debug level: they must not cause more lines than their sessions'
+	 * log budgets allow. */
 	for (size_t i = 0; i < child->facts->n_devices; i++)
 		gpd_log(is_quiet ? GPD_LOG_DEBUG : GPD_LOG_INFO,
 			"worker %d: device %d is %s, %llu MiB", (int)child->pid,
@@ -193,7 +196,8 @@ worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
 }
 
-/* A worker of one session alone has as many lines as its client likes to start. */
+/* Lines about a dedicated worker use its session's log budget, since a client can start any number
+ * of them. */
 static void
 worker_report_error(const struct gpd_worker_pool *c, const struct gpd_worker_process *child,
 		    const char *text)
@@ -231,7 +235,7 @@ worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	gpd_admission_worker_lost(c->admission, child, message->header.result, &lost);
 }
 
-/* While work of a client that is gone goes on, the worker cannot load the code of new ones. */
+/* While orphaned work runs, the worker cannot load the modules of new clients. */
 static void
 worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	    const struct gpd_channel_message *message)
@@ -243,7 +247,7 @@ worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 		set_serving_worker(c, child);
 }
 
-/* With its sessions, if there are too many such workers. */
+/* Kills the worker with its sessions if too many are wedged. */
 static void
 kill_oldest_wedged_worker(struct gpd_worker_pool *c)
 {
@@ -264,7 +268,7 @@ kill_oldest_wedged_worker(struct gpd_worker_pool *c)
 	(void)kill(child->pid, SIGKILL);
 }
 
-/* The work does not end: the sessions there go on, new ones get another worker. */
+/* The orphaned work does not end: existing sessions continue, new ones get another worker. */
 static void
 worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
@@ -277,7 +281,8 @@ worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 	kill_oldest_wedged_worker(c);
 }
 
-/* As the configuration says: it is reported, or its sessions end with it and another one starts. */
+/* Depending on the configuration, either only reports the hang, or kills the worker with its
+ * sessions so that another one starts. */
 static void
 worker_is_hung(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
@@ -311,7 +316,7 @@ worker_answers(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 	gpd_admission_set_hanging(c->admission, child, false);
 }
 
-/* Before it is ready and when it ends, a worker has deadlines of its own. */
+/* A worker has separate deadlines before it is ready and when it ends. */
 static bool
 has_heartbeat(const struct gpd_worker_process *child)
 {
@@ -334,7 +339,7 @@ check_heartbeats(struct gpd_worker_pool *c, int64_t now)
 	}
 }
 
-/* Another one that new sessions may have: the oldest. */
+/* Returns the oldest worker that can get new sessions. */
 static struct gpd_worker_process *
 find_serving(const struct gpd_worker_pool *c)
 {
@@ -347,7 +352,7 @@ find_serving(const struct gpd_worker_pool *c)
 	return found;
 }
 
-/* Nobody needs a worker that gets no new sessions and has only such work. */
+/* A worker that gets no new sessions and has only orphaned work is not needed. */
 static bool
 worker_is_idle(const struct gpd_worker_pool *c, const struct gpd_worker_process *child)
 {
@@ -373,7 +378,7 @@ count_spare(const struct gpd_worker_pool *c)
 	return count;
 }
 
-/* One at a time is started for the reserve, and behind what sessions wait for. */
+/* Spare workers are started one at a time, after workers that sessions wait for. */
 static bool
 wants_spare(const struct gpd_worker_pool *c)
 {
@@ -399,7 +404,7 @@ reserve_maintain(struct gpd_worker_pool *c, int64_t now)
 		worker_retire(c, child);
 }
 
-/* Which worker gets new sessions, and which of the others end. */
+/* Selects the worker for new sessions, and retires those that are not needed. */
 static void
 choose_workers(struct gpd_worker_pool *c, int64_t now)
 {
@@ -422,7 +427,7 @@ choose_workers(struct gpd_worker_pool *c, int64_t now)
 	reserve_maintain(c, now);
 }
 
-/* Whose sessions they are says the ledger. */
+/* The ledger contains the sessions that have been recalled. */
 static void
 recall_broadcast(struct gpd_worker_pool *c)
 {
@@ -487,11 +492,11 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *child, int s
 	int64_t now = gp_now_ms(), start = 0;
 	char how[128], text[256];
 
-	/* What it said last is still in the channel. */
+	/* Its last messages are still in the channel. */
 	if (!child->channel_closed)
 		read_channel(c, child, UINT_MAX);
 	expected = child->state >= GPD_WORKER_RETIRED || c->stopping;
-	/* One of its own ends with its session. */
+	/* A dedicated worker exits after its session. */
 	if (child->state == GPD_WORKER_DEDICATED)
 		expected = status == 0 || c->stopping;
 	gpd_worker_process_explain_exit(status, how, sizeof(how));
@@ -522,7 +527,7 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *child, int s
 	gpd_quota_close_worker(c->quota, child->pid);
 	LL_DELETE(c->admission->workers, child);
 	child_destroy(child);
-	/* Its sessions' places are free. */
+	/* The slots of its sessions are free now. */
 	gpd_admission_retry_queued(c->admission);
 }
 
@@ -609,7 +614,7 @@ gpd_worker_pool_stop(struct gpd_worker_pool *c)
 	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
 
-		/* It may be ending already. */
+		/* It may be ENDING already. */
 		(void)gpd_worker_process_set_state(child, GPD_WORKER_ENDING);
 		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
 			(void)kill(child->pid, SIGKILL);
@@ -627,7 +632,8 @@ gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
 {
 	bool all = c->serving && c->serving->pid == worker, found = false;
 
-	/* Whatever the next one is wanted for, those that are there already do not have it. */
+	/* A change that requires a new worker (such as another driver) is missing in all existing
+	 * ones. */
 	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		bool chosen = child->pid == worker;
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's workers: their start, who of them gets new sessions, and their death.
+ * The pool of worker processes: starts them, selects the one for new sessions, and handles their
+ * exits.
  *
- * New sessions get one worker.  While work of gone clients goes on there, they get another one that
- * is SERVING, or a new one.  A worker that new sessions do not get ends with its last session, or
- * gets new ones again when the other one is BUSY; so there are never more than the STUCK ones
- * (orphans.h) and one.  Besides there are those that serve one session alone, which the admission
- * has asked for, and those in reserve that it gets then: as many as the configuration says.  The
- * admission tells sessions of a death; another worker then starts by itself. Main thread only.
+ * New shared sessions go to one worker, `serving`. While orphaned work runs there, they go to
+ * another worker that is SERVING, or to a new one. A worker that gets no new sessions exits after
+ * its last session, or is selected again when the current one becomes BUSY; so there are at most
+ * the WEDGED ones (orphans.h) and one more. In addition there are dedicated workers, started by the
+ * admission for single sessions, and the configured number of spare ones that it uses first. After
+ * an exit the admission notifies the sessions, and another worker is started automatically.
+ *
+ * Threads: the supervisor's main thread.
  */
 #ifndef GPD_CHILDREN_H
 #define GPD_CHILDREN_H
@@ -23,39 +26,41 @@
 
 struct gpd_worker_pool {
 	const struct gpd_options *options;
-	struct gpd_admission *admission; /* has the list of workers */
+	struct gpd_admission *admission; /* owns the list of workers */
 	struct gpd_quota *quota;
-	struct gpd_worker_process
-		*serving;   /* STARTING, SERVING or BUSY: gets new sessions; NULL: none */
-	int64_t start_ms;   /* not before this, if there is none */
-	int64_t spare_ms;   /* the same of those in reserve */
-	int64_t checked_ms; /* the last turn */
+	/* STARTING, SERVING or BUSY: gets new sessions; NULL: none. */
+	struct gpd_worker_process *serving;
+	int64_t start_ms;   /* earliest time to start another one */
+	int64_t spare_ms;   /* the same for spare workers */
+	int64_t checked_ms; /* time of the last iteration */
 	int early_exits;
-	bool served;       /* one was ready once */
-	bool start_failed; /* the first could not start, and standard error says why */
-	bool stopping;     /* no more are started */
+	bool served;       /* a worker has been ready at least once */
+	bool start_failed; /* the first worker failed to start; the reason is on standard error */
+	bool stopping;     /* no more workers are started */
 };
 
-/* Starts none yet.  The admission, which has the list of them, gets its workers for single sessions
- * here from now on. */
+/* Initializes the pool without starting a worker, and registers it with the admission as the source
+ * of dedicated workers. */
 void gpd_worker_pool_init(struct gpd_worker_pool *children, const struct gpd_options *options,
 			  struct gpd_admission *admission);
-/* Kills those that are left, and waits for them. */
+/* Kills and reaps all remaining workers. */
 void gpd_worker_pool_fini(struct gpd_worker_pool *children);
 
-/* How many there are to poll, at most GPD_WORKERS_MAX. */
+/* Fills fds for poll(). Returns the number of entries, at most GPD_WORKERS_MAX. */
 int gpd_worker_pool_poll(struct gpd_worker_pool *children, struct pollfd *fds);
-/* After the poll: what they say.  Some may start meanwhile, but none goes. */
+/* Handles the workers' messages after poll(). Workers may be started, but none is removed. */
 void gpd_worker_pool_serve(struct gpd_worker_pool *children, const struct pollfd *fds);
-/* After SIGCHLD. */
+/* Reaps workers that have exited, after SIGCHLD. */
 void gpd_worker_pool_reap(struct gpd_worker_pool *children);
-/* In each turn: kills whoever is late, and starts what is due. */
+/* Called in each iteration of the loop: kills workers past their deadline, and starts those that
+ * are due. */
 void gpd_worker_pool_check(struct gpd_worker_pool *children, int64_t now_ms);
 
-/* Asks all to end. */
+/* Requests all workers to exit. */
 void gpd_worker_pool_stop(struct gpd_worker_pool *children);
-/* The worker gets no new sessions, and ends with its last; if new ones got it, neither do those
- * that were there before.  False: there is no such worker, or it is starting or ending. */
+/* Retires a worker: it gets no new sessions, and exits after its last one. If it was the one for
+ * new sessions, all other shared and spare workers are retired as well. Returns false if there is
+ * no such worker, or it is starting or ending. */
 bool gpd_worker_pool_retire(struct gpd_worker_pool *children, pid_t worker);
 
 #endif /* GPD_CHILDREN_H */

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #define DAY_MS INT64_C(86400000)
-/* Tokens that expire sooner are reported, as by the doctor. */
+/* Tokens that expire within this time are reported, as by gpupoolctl doctor. */
 #define TOKEN_SOON_S ((int64_t)7 * 86400)
-/* The error of a driver that cannot be opened is the longest. */
+/* The longest error is that of a driver that cannot be loaded. */
 #define ERROR_MAX 1408
 
 /* The daemon. */
@@ -55,7 +55,7 @@ gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reloa
 	gpd_lint_devices(&lint, devices, tenants->device_count);
 }
 
-/* One line, as there may be a token for each of many short jobs. */
+/* Reports all tokens in one line, as there may be one for each of many short jobs. */
 static void
 tokens_report_expiry(const struct gpd_tokens *tokens)
 {
@@ -104,7 +104,7 @@ gpd_config_report_expiry(const struct gpd_admission *admission, int64_t now_ms)
 
 	if (now_ms < next_ms)
 		return;
-	/* At the start each of them is reported when its file is read. */
+	/* At the start these are reported when the files are loaded. */
 	if (next_ms) {
 		gpd_tls_check();
 		gpd_crl_file_check(&admission->authentication.crl_state);
@@ -169,8 +169,8 @@ check_tokens(struct check *check)
 	}
 }
 
-/* The certificate is checked as if the daemon had an address of TLS: the command line of the daemon
- * may be another one. */
+/* Checks the certificate as if the daemon had a TLS address: the daemon may run with another
+ * command line than this check. */
 static void
 check_certificate(struct check *check)
 {
@@ -196,14 +196,14 @@ check_certificate(struct check *check)
 		check_report(check, true, "crl = %s: %s", crl, strerror(errno));
 		return;
 	}
-	/* With a certificate that cannot be used nothing more is known of the list. */
+	/* If the certificate cannot be used, the CRL cannot be checked. */
 	if (errors == check->errors && gpd_crl_file_open(&file, path, path && path != room))
 		check_report(check, tls != NULL, "%s%s", file.file.why,
 			     tls ? "" : ": with these options the daemon does not start");
 	gpd_crl_file_close(&file);
 }
 
-/* Addresses and sockets that the daemon opens.  Those of the network are opened for a moment. */
+/* Checks addresses and sockets that the daemon opens. Network addresses are opened for a moment. */
 static void
 check_addresses(struct check *check)
 {
@@ -230,7 +230,7 @@ check_addresses(struct check *check)
 		check_report(check, true, "no metrics: %s", error);
 }
 
-/* 0, or why the file cannot be written, or not be created. */
+/* Returns 0, or the errno that prevents writing or creating the file. */
 static int
 check_writable(const char *path)
 {
@@ -248,7 +248,7 @@ check_writable(const char *path)
 	return access(folder, W_OK | X_OK) ? errno : 0;
 }
 
-/* The files that the daemon reads again as the user that it has become. */
+/* Checks the files that the daemon reads again after it has switched to its user. */
 static void
 check_reload(struct check *check)
 {
@@ -280,7 +280,7 @@ check_reload(struct check *check)
 	gp_tls_unref(tls);
 }
 
-/* This process becomes the daemon's user.  It creates no file: the owner would be wrong. */
+/* Switches this process to the daemon's user. Creates no file, which would have the wrong owner. */
 static void
 check_user(struct check *check)
 {
@@ -349,7 +349,8 @@ gpd_config_report_check(const struct gpd_options *options, gpd_lint_list_devices
 	struct gpd_config *config;
 	int status;
 
-	/* Of what the functions of the daemon would log, this check reports what matters. */
+	/* Suppress warnings of the daemon's functions: the check reports those that matter
+	 * itself. */
 	gpd_log_level = GPD_LOG_ERROR;
 	if (gpd_config_load_all(path, check_error, &check, &config, error, sizeof(error))) {
 		if (!check.errors)

@@ -13,22 +13,24 @@
 #include "server/common/config/reloaded.h"
 #include "server/supervisor/admission/admission.h"
 
-/* At the start, once the first worker has described the devices: also which file was read, and
- * which tokens expire. */
+/* Called at the start, once the first worker has reported its devices. Also logs the path of the
+ * configuration and tokens that expire soon. */
 void gpd_config_report_start(const struct gpd_admission *admission,
 			     const struct gpd_options *options);
-/* Once a reloaded configuration is in force. */
+/* Called after a reloaded configuration has taken effect. */
 void gpd_config_report_reload(const struct gpd_admission *admission,
 			      struct gpd_reload_report *reloaded);
-/* In each turn: once a day the log lists what expires. */
+/* Called in each iteration of the loop: logs certificates, CRLs and tokens that expire soon, once a
+ * day. */
 void gpd_config_report_expiry(const struct gpd_admission *admission, int64_t now_ms);
 
 /*
- * --check-config: reports every error and warning of a start with these options, as the user that
- * the daemon becomes: the configuration, files, sockets, addresses, devices.  Creates nothing.  A
- * driver that cannot be opened is a warning, as the check may run on another machine.
+ * Implements --check-config: reports every error and warning that a start with these options would
+ * cause, as the user that the daemon switches to: configuration, files, sockets, addresses,
+ * devices. Creates nothing. A driver that cannot be loaded is a warning, as the check may run on
+ * another machine.
  *
- * Returns the exit status: 0, or 1 if the daemon does not start with the configuration.
+ * Returns the exit status: 0, or 1 if the daemon would not start with the configuration.
  */
 int gpd_config_report_check(const struct gpd_options *options, gpd_lint_list_devices *list_devices);
 

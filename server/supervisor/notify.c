@@ -13,14 +13,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* States that a service manager which does not read its socket gets later. */
+/* Queue of states for a manager that does not read its socket. */
 #define WAITING_MAX 8
 #define STATE_MAX 64
 
 static char waiting[WAITING_MAX][STATE_MAX];
 static int waiting_count;
 
-/* Whether the state was sent, or there is no service manager. */
+/* Returns true if the state was sent or there is no service manager. */
 static bool
 state_send(const char *state)
 {
@@ -65,7 +65,7 @@ gpd_notify(const char *state)
 	gpd_warning("the service manager has not been told %.*s: it has not read "
 		    "$NOTIFY_SOCKET",
 		    (int)strcspn(state, "\n"), state);
-	/* The oldest states tell the least. */
+	/* Drop the oldest state, which is the least relevant. */
 	if (waiting_count == WAITING_MAX) {
 		waiting_count--;
 		memmove(waiting[0], waiting[1], (size_t)waiting_count * STATE_MAX);
@@ -83,7 +83,7 @@ gpd_notify_reloading(void)
 	gpd_notify(state);
 }
 
-/* Milliseconds between two signs of life; 0: nobody asks for them. */
+/* Returns the interval of keep-alives in ms; 0: none requested. */
 static int64_t
 watchdog_interval_ms(void)
 {
@@ -96,7 +96,7 @@ watchdog_interval_ms(void)
 	pid = getenv("WATCHDOG_PID");
 	if (pid && strtol(pid, NULL, 10) != getpid())
 		text = NULL;
-	/* Twice in its time, and once more. */
+	/* A third of the timeout, so that two are sent with time to spare. */
 	interval = text ? strtoll(text, NULL, 10) / 3000 : 0;
 	if (interval < 0)
 		interval = 0;
@@ -112,6 +112,6 @@ gpd_notify_watchdog(int64_t now_ms)
 	if (watchdog_interval_ms() == 0 || now_ms < next_ms)
 		return;
 	next_ms = now_ms + watchdog_interval_ms();
-	/* One that finds no room is as good as said: the manager has not read the ones before. */
+	/* If the socket is full it is not queued: earlier keep-alives are still unread. */
 	(void)state_send("WATCHDOG=1");
 }

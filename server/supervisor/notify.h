@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports to the service manager how the daemon is doing, if there is one (sd_notify's protocol).
- * A manager that does not read its socket gets the states later.
+ * Reports the daemon's state to the service manager, if there is one, by the protocol of
+ * sd_notify(3). A state that the manager's socket does not accept is queued and sent later.
  *
  * Threads: main.
  */
@@ -10,12 +10,13 @@
 
 #include <stdint.h>
 
+/* Sends a state such as "READY=1", or queues it. */
 void gpd_notify(const char *state);
-/* Its configuration is about to be read again; READY=1 says that it has been. */
+/* Reports that the configuration is about to be reloaded; READY=1 reports the end of the reload. */
 void gpd_notify_reloading(void);
 
-/* In each turn: sends states that wait, and that the loop still turns, if the service manager wants
- * to know that (WATCHDOG_USEC). */
+/* Called in each iteration of the loop: sends queued states, and the watchdog's keep-alive if the
+ * manager requests it (WATCHDOG_USEC). */
 void gpd_notify_watchdog(int64_t now_ms);
 
 #endif /* GPD_NOTIFY_H */

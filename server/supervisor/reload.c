@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The certificate in use may have been found at the usual place, and not be there any more. */
+/* The current certificate may have been loaded from the default path, where it no longer exists. */
 static int
 check_certificate_exists(const struct gpd_options *options, const struct gp_tls *next, char *error)
 {
@@ -33,7 +33,7 @@ check_certificate_exists(const struct gpd_options *options, const struct gp_tls 
 	return GP_E_INVALID;
 }
 
-/* For new connections.  What RDMA's addresses go by was settled when they were opened. */
+/* Applies to new connections. RDMA addresses keep the setting with which they were opened. */
 static void
 tls_apply(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reload_report *reloaded)
 {
@@ -73,7 +73,7 @@ config_apply(const struct gpd_options *options, struct gpd_manager *manager,
 	gpd_manager_reload(manager, options, reloaded);
 }
 
-/* What can be put into force as a whole. */
+/* Loads the files that take effect together or not at all. */
 static int
 files_read(const struct gpd_options *options, const struct gpd_config *now,
 	   struct gpd_config **config_p, struct gp_tls **tls_p, char *error)
@@ -106,7 +106,8 @@ files_read(const struct gpd_options *options, const struct gpd_config *now,
 	return r;
 }
 
-/* Not checked: a hook of the manager calls this, and what a hook is given has no type. */
+/* Excluded from the analysis of locks: it is called through a callback of the manager with an
+ * untyped argument. */
 GP_LOCK_UNCHECKED void
 gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 	   struct gpd_reload_report *reloaded)
@@ -121,7 +122,7 @@ gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 		gpd_error("nothing is reloaded: %s", reloaded->error);
 	} else {
 		config_apply(options, manager, config, tls, reloaded);
-		/* Now that it is known whose certificates are good. */
+		/* After the authorities of client certificates have been set. */
 		gpd_authentication_reload_crl(&admission->authentication,
 					      admission->quota->tenants.config, gp_now_ms(),
 					      reloaded);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the configuration and the certificate again, and puts into force what can be used.
+ * Reloads the configuration, the certificate, the tokens and the CRL, and applies the parts that
+ * can change at run time.
  *
- * Main thread of the supervisor, under the lock of the manager's source.  The log has all of it;
- * whoever asked for it gets what failed and what needs a new start in one text each.
+ * Threads: the supervisor's main thread, with the lock of the manager's source held.
+ * Errors: all are logged; `reloaded` receives the failures and the changes that need a restart, one
+ * text each.
  */
 #ifndef GPD_RELOAD_H
 #define GPD_RELOAD_H
@@ -12,7 +14,7 @@ struct gpd_manager;
 struct gpd_options;
 struct gpd_reload_report;
 
-/* If the configuration or the certificate cannot be used, all stays as it was. */
+/* If the configuration or the certificate is invalid, everything stays as it was. */
 void gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 		struct gpd_reload_report *reloaded);
 

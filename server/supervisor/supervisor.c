@@ -28,11 +28,11 @@
 #include <unistd.h>
 
 #define STOP_MS 3000
-/* Whatever is due is seen to in the next turn, which comes after this if nothing happens. */
+/* Maximum time between iterations, and so the resolution of deadlines. */
 #define POLL_MS 50
-/* Of malloc(): one for each of many threads would keep what a handshake of TLS took. */
+/* Malloc arenas: with one per thread, each of many would retain the memory of a TLS handshake. */
 #define ARENAS 2
-/* Signals and the peers' events. */
+/* Signals and connection events. */
 #define FIXED_FDS 2
 
 struct supervisor {
@@ -44,10 +44,10 @@ struct supervisor {
 	struct gpd_quota quota;
 	struct gpd_manager manager;
 	struct gpd_worker_pool worker_pool;
-	bool announced; /* that clients are served */
+	bool announced; /* the daemon has reported that it serves clients */
 	bool stopping;
 	int64_t stop_ms;
-	int status; /* exit status, once >= 0 */
+	int status; /* exit status; -1 while running */
 };
 
 static void
@@ -82,7 +82,8 @@ read_signals(struct supervisor *s)
 	}
 }
 
-/* The user's name, for reports. Not in the main loop: a name server may be asked. */
+/* The user's name, for reports. Looked up outside of the main loop, as the lookup may query a name
+ * server. */
 static void
 facts_set_user(struct supervisor *s)
 {
@@ -95,7 +96,7 @@ facts_set_user(struct supervisor *s)
 		(void)snprintf(facts->user, sizeof(facts->user), "%u", (unsigned int)geteuid());
 }
 
-/* For who asks what this daemon is. */
+/* The daemon's addresses, for reports. */
 static void
 facts_set_addresses(struct supervisor *s)
 {
@@ -122,7 +123,7 @@ supervisor_announce(struct supervisor *s)
 	gpd_notify("READY=1");
 }
 
-/* Sees to what is due, waits for whatever comes first, but not long, and acts on it. */
+/* One iteration: handles deadlines, waits at most POLL_MS for events, and handles them. */
 static void
 loop_iterate(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 {
@@ -148,7 +149,8 @@ loop_iterate(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	if (ready < 0)
 		return;
 
-	/* Workers may start while their messages are read, but none goes before the signals. */
+	/* Workers may be started while their messages are read, but none is removed before the
+	 * signals are read. */
 	gpd_worker_pool_serve(&s->worker_pool, fds + FIXED_FDS + listening);
 	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, gp_now_ms());
 	if (fds[1].revents)
@@ -160,7 +162,7 @@ loop_iterate(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	gpd_admin_serve(&s->manager.admin, fds + first_admin, gp_now_ms());
 }
 
-/* What the admin socket asks of the supervisor. */
+/* Callbacks of the admin socket. */
 
 static bool
 hook_retire_worker(void *arg, pid_t worker)
@@ -183,7 +185,7 @@ static const struct gpd_manager_hooks manager_hooks = {
 	.reload = hook_reload,
 };
 
-/* Why the daemon does not start.  Always -1. */
+/* Prints why the daemon does not start. Returns -1. */
 static int
 startup_fail(const char *why)
 {
@@ -191,7 +193,7 @@ startup_fail(const char *why)
 	return -1;
 }
 
-/* The same of a file: what would help, if it is that the daemon's user may not read it. */
+/* The same for a file: prints how to fix the permissions if the daemon's user cannot read it. */
 static int
 startup_fail_file(const char *path, const char *why)
 {
@@ -202,7 +204,8 @@ startup_fail_file(const char *path, const char *why)
 	return startup_fail(why);
 }
 
-/* If it cannot be read any more, nobody could take a token or a certificate back. */
+/* If the daemon cannot read the file again, tokens or certificates could not be revoked at run
+ * time. */
 static int
 file_check_readable_later(const struct gpd_shared_file *file)
 {
@@ -215,7 +218,7 @@ file_check_readable_later(const struct gpd_shared_file *file)
 	return 0;
 }
 
-/* Once everything is open; what has to be read again later is tried out at once. */
+/* After everything is open. Files that must be read again later are checked at once. */
 static int
 drop_privileges(struct supervisor *s)
 {
@@ -251,7 +254,8 @@ supervisor_init(struct supervisor *s)
 	sigset_t signals;
 
 	(void)mallopt(M_ARENA_MAX, ARENAS);
-	/* Every session needs a few descriptors; the default is for programs that use select(). */
+	/* Every session needs a few descriptors; the default soft limit exists for programs that
+	 * use select(). */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);

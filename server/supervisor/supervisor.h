@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor: listens, admits clients, keeps a worker running, and touches no CUDA.
+ * The supervisor process: listens, authenticates and admits clients, and manages worker processes.
+ * It never uses CUDA itself.
  *
- * One thread does all of that, woken by poll; the only others are the receivers of peer.h.  What
- * concerns clients is in admission.h, the workers are those of children.h.
+ * One thread runs the poll() loop; the only other threads are the receivers of peer.h. admission.h
+ * handles the clients, children.h the workers.
  */
 #ifndef GPD_SUPERVISOR_H
 #define GPD_SUPERVISOR_H
 
 struct gpd_options;
 
-/* Serves until a signal says to stop; returns the exit status. */
+/* Runs until a signal stops it, or startup fails. Returns the exit status. */
 int gpd_supervisor_run(const struct gpd_options *options);
 
 #endif /* GPD_SUPERVISOR_H */

@@ -48,8 +48,8 @@ gpd_log_level_name(enum gpd_log_level level)
 	return level_names[level];
 }
 
-/* "2026-11-26 14:35:02.123 gpupoold[PID]: ", in local time.  The journal has its own of both, and
- * takes a number for the level, which it does not show: sd-daemon(3). */
+/* Writes "2026-11-26 14:35:02.123 gpupoold[PID]: ", in local time. The journal adds both itself,
+ * and reads the level from a numeric prefix that it does not display: see sd-daemon(3). */
 static size_t
 line_prefix(enum gpd_log_level level, char *text, size_t size)
 {
@@ -87,7 +87,7 @@ gpd_log_start(void)
 	has_timestamps = !in_journal;
 }
 
-/* Without waiting for the reader of the log: a pipe or the journal may not be read for a while. */
+/* Writes without blocking: a pipe or the journal may have no reader for a while. */
 static bool
 line_write(const char *line, size_t size)
 {
@@ -99,7 +99,7 @@ line_write(const char *line, size_t size)
 		return done >= 0;
 	if (gp_fd_poll(&log, 1, 0) <= 0)
 		return false;
-	/* A pipe that is writable has room for a whole line. */
+	/* A pipe that polls as writable has room for a whole line. */
 	depth = gpd_nonblocking_leave();
 	done = write(gpd_log_fd, line, size);
 	gpd_nonblocking_reenter(depth);
@@ -113,7 +113,7 @@ line_log(enum gpd_log_level level, const char *text)
 	size_t used = line_prefix(level, line, sizeof(line));
 
 	used += (size_t)snprintf(line + used, sizeof(line) - used, "%s: ", level_names[level]);
-	/* Names and texts come from clients. */
+	/* The text may contain names and strings from clients. */
 	used += gp_printable_text(line + used, sizeof(line) - used - 1, text);
 	line[used++] = '\n';
 	return line_write(line, used);

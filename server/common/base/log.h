@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's log: one line per event on stderr, "gpupoold[pid]: level: text", in printable ASCII
- * (protocol/printable.h).  Any thread; a line is written in one piece.  Nothing waits for a log
- * that is not read: lines that find no room are left out, and a later line has their number.
+ * The daemon's log: one line per event on standard error, "gpupoold[pid]: level: text", in
+ * printable ASCII (protocol/printable.h).
+ *
+ * Writing never blocks. If the reader of the log does not keep up, lines are dropped, and a later
+ * line reports how many are missing.
+ *
+ * Threads: any; each line is written by one system call.
  */
 #ifndef GPD_LOG_H
 #define GPD_LOG_H
@@ -18,18 +22,21 @@ enum gpd_log_level {
 	GPD_LOG_DEBUG,
 };
 
-/* Set once, before there are threads. */
+/* The least severe level that is written, and the descriptor of the log. Set them before the first
+ * thread starts. */
 extern enum gpd_log_level gpd_log_level;
-extern int gpd_log_fd; /* standard error; a worker moves it (driver_stderr.h) */
+extern int gpd_log_fd; /* standard error; a worker sets its own (driver_stderr.h) */
 
-/* Once, before there are threads, and before standard error is another one: from now on lines begin
- * with the time, "2026-11-26 14:35:02.123 ", unless they go to the journal, which has its own. */
+/* Chooses the prefix of the lines: the local time, "2026-11-26 14:35:02.123 ", unless standard
+ * error is the systemd journal, which adds its own. Called once, before the first thread starts and
+ * before standard error is redirected. */
 void gpd_log_start(void);
 
-/* false: no such level. */
+/* Parses the name of a level. Returns false if there is no such level. */
 bool gpd_log_level_parse(const char *text, enum gpd_log_level *level_p);
 const char *gpd_log_level_name(enum gpd_log_level level);
 
+/* Writes one line; the text is truncated at 1024 bytes. */
 void gpd_log(enum gpd_log_level level, const char *format, ...) GP_PRINTF(2, 3);
 
 #define gpd_error(...) gpd_log(GPD_LOG_ERROR, __VA_ARGS__)

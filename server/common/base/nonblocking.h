@@ -16,8 +16,8 @@
 /* Sections nest. */
 void gpd_nonblocking_begin(void);
 void gpd_nonblocking_end(void);
-/* For a call whose wait has another bound, which its comment states. Returns what resume() needs.
- */
+/* Suspends the section for a call that has another bound on its wait, which a comment at the call
+ * states. Returns the nesting depth that gpd_nonblocking_reenter() needs. */
 unsigned int gpd_nonblocking_leave(void);
 void gpd_nonblocking_reenter(unsigned int depth);
 #else

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where gpupoold and gpupoolctl have the pool's files unless they are told: /etc/gpupool for root,
- * gpupool below XDG_CONFIG_HOME or ~/.config for others.  No state; any thread.
+ * The default folder of the pool's files (configuration, certificates, tokens) for gpupoold and
+ * gpupoolctl: /etc/gpupool for root, otherwise $XDG_CONFIG_HOME/gpupool or ~/.config/gpupool. The
+ * environment variable CONFIGURATION_DIRECTORY overrides both.
+ *
+ * Threads: any; the functions keep no state, but read the environment.
  */
 #ifndef GPD_FOLDER_H
 #define GPD_FOLDER_H
@@ -11,12 +14,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* That of root, and so of the machine's own daemon. */
+/* The folder of root, and so of the machine's system-wide daemon. */
 #define GPD_FOLDER_SYSTEM "/etc/gpupool"
-/* Where the folder is, if the service manager, or the daemon while it was root's, says so. */
+/* Environment variable with the folder's absolute path. systemd sets it; the daemon sets it before
+ * it drops root, so that its folder does not change with the user. */
 #define GPD_FOLDER_VARIABLE "CONFIGURATION_DIRECTORY"
 
-/* Their names there. */
+/* Names of the files in the folder. */
 #define GPD_FILE_AUTHORITY "ca.pem"
 #define GPD_FILE_AUTHORITY_KEY "ca.key"
 #define GPD_FILE_REVOKED "ca.crl"
@@ -25,17 +29,20 @@
 #define GPD_FILE_TOKENS "tokens"
 #define GPD_FILE_CONFIG "gpupoold.conf"
 
-/* 0, or -ENOENT: this user has no such folder, or its path is too long. */
+/* Writes the folder's path. Returns 0, or -ENOENT if this user has no such folder or the path does
+ * not fit. */
 GP_MUST_CHECK int gpd_folder_default(char *path, size_t size);
-/* What the command line names (NULL: nothing), else the configuration (""), else the file of this
- * name in the folder, whether or not it is there; NULL: there is no folder. */
+/* Returns the path to use for a file: the command line's option if not NULL, else the configured
+ * path if not "", else the file of this name in the default folder, which need not exist. Returns
+ * NULL if none of them applies because there is no default folder. The result is one of the
+ * arguments; room receives the default path. */
 const char *gpd_folder_select_path(const char *option, const char *configured, const char *name,
 				   char *room, size_t size);
-/* The path of a file in it. */
+/* Writes the path of a file in the default folder. Returns 0, or -ENOENT as above. */
 GP_MUST_CHECK int gpd_folder_file(const char *name, char *path, size_t size);
 
-/* Of a file in there that nobody but the daemon may read: its group may, where the folder gives its
- * files a group (setgid) for that. */
+/* Returns the mode for a new file with a secret at this path: 0600, or 0640 if the folder is
+ * setgid, so that its group (the daemon's) can read the file. */
 mode_t gpd_folder_secret_mode(const char *path);
 
 #endif /* GPD_FOLDER_H */

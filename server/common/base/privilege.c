@@ -17,7 +17,7 @@
 
 #define GROUPS_MAX 256
 
-/* Those whose members may use GPUs and RDMA devices, where a distribution has them. */
+/* Groups that own GPU and RDMA device files, on the distributions that have them. */
 static const char *const device_groups[] = { "video", "render", "rdma" };
 
 void
@@ -48,7 +48,8 @@ set_groups(const struct passwd *user)
 	return 0;
 }
 
-/* No program that the process starts gets a capability, whatever its file says. */
+/* Without a bounding set no program that the process executes gains a capability, even from file
+ * capabilities. */
 static void
 drop_capabilities(void)
 {
@@ -57,13 +58,13 @@ drop_capabilities(void)
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0ul, 0ul, 0ul);
 }
 
-/* What the environment says of root. */
+/* Replaces root's values in the environment. */
 static void
 environment_set_user(const struct passwd *user)
 {
 	char folder[4096];
 
-	/* The daemon's files stay where they were. */
+	/* The folder of the daemon's files must not change with the user. */
 	if (gpd_folder_default(folder, sizeof(folder)) == 0)
 		(void)setenv(GPD_FOLDER_VARIABLE, folder, 1);
 	(void)setenv("HOME", user->pw_dir, 1);
@@ -80,14 +81,14 @@ privileges_drop(const struct passwd *user)
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	int r;
 
-	/* Pinned memory is more than a user may lock. */
+	/* Pinned memory exceeds a normal user's RLIMIT_MEMLOCK. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	environment_set_user(user);
 	drop_capabilities();
 	r = set_groups(user);
 	if (r == 0 && setresuid(user->pw_uid, user->pw_uid, user->pw_uid))
 		r = -errno;
-	/* Whatever else has gone wrong, it must not be root that goes on. */
+	/* Even if a step before failed, the process must not continue as root. */
 	if (r == 0 && (setuid(0) == 0 || geteuid() == 0))
 		r = -EPERM;
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1ul, 0ul, 0ul, 0ul))
@@ -109,7 +110,7 @@ gpd_privilege_drop(const char *name, char *error, size_t error_size)
 	const struct passwd *user = getpwnam(name ? name : GPD_PRIVILEGE_USER);
 	int r;
 
-	/* Of what it makes from now on nobody else can read anything. */
+	/* Files that the daemon creates are private to its user. */
 	(void)umask(077);
 	if (!user && name) {
 		(void)snprintf(error, error_size, "--user: there is no user %s", name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon's processes may do on their machine: as little as they need.
+ * Privileges of the daemon's processes: drops root and capabilities, and disables core dumps.
  *
- * Called by the main thread, by the supervisor in the order of the functions.
+ * Threads: the main thread only, before other threads start. The supervisor calls the functions in
+ * the order in which they are declared.
  */
 #ifndef GPD_PRIVILEGE_H
 #define GPD_PRIVILEGE_H
@@ -12,27 +13,30 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The user that a daemon of root's becomes, if there is one of this name. */
+/* The user that a daemon started by root switches to if this user exists. */
 #define GPD_PRIVILEGE_USER "gpupool"
 
-/* In each process, early: keys, tokens and tickets are in no core file, and no other process of the
- * same user can read them. */
+/* Disables core dumps and ptrace for this process, so that keys, tokens and tickets neither reach a
+ * core file nor can be read by another process of the same user. Called early in each process. */
 void gpd_privilege_disable_dumps(void);
 
-/* Whom the next function will make of this process: what it is, if nobody else. */
+/* Returns the user ID that gpd_privilege_drop() will switch to: that of the user (NULL:
+ * GPD_PRIVILEGE_USER) if the process is root and the user exists, else the current one. */
 uid_t gpd_privilege_target_uid(const char *user);
 
 /*
- * Root becomes this user (NULL: GPD_PRIVILEGE_USER, or stays root without one): with its groups,
- * video and render besides, and without capabilities or a way to get some.  For others it says
- * whether they are that user already.  0 or -1 with a text.
+ * Switches from root to this user (NULL: GPD_PRIVILEGE_USER, or stays root if that user does not
+ * exist) with the user's groups plus video, render and rdma, and without capabilities or a way to
+ * regain them. If the process is not root, only checks that it runs as this user already. Returns
+ * 0, or -1 with a text in error.
  */
 GP_MUST_CHECK int gpd_privilege_drop(const char *user, char *error, size_t error_size);
 
-/* 0, or -1: this process may not read the file, which is there, and the text says what would help.
- */
+/* Returns 0 if the process can read the file or the file does not exist, else -1 with a text in
+ * error that contains the remedy. */
 GP_MUST_CHECK int gpd_privilege_require_readable(const char *path, char *error, size_t error_size);
-/* Whether this process may still read the file, which it will read again; the log says if not. */
+/* Logs a warning if the process cannot read the file, which it must read again on a reload. path:
+ * NULL or "" for none. */
 void gpd_privilege_warn_unreadable(const char *path);
 
 #endif /* GPD_PRIVILEGE_H */

@@ -17,7 +17,7 @@ file_error(int code, const char *path, char *error, size_t error_size)
 	return -code;
 }
 
-/* Reading. */
+/* Read. */
 
 static int
 file_read_all(int fd, char **text_p, size_t *size_p)
@@ -51,7 +51,7 @@ int
 gpd_shared_file_read(const char *path, char **text_p, size_t *size_p, char *error,
 		     size_t error_size)
 {
-	/* Who waits at a pipe serves nobody. */
+	/* O_NONBLOCK: opening a FIFO without a writer would block the daemon. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = EINVAL;
 	struct stat status = { 0 };
 
@@ -65,7 +65,7 @@ gpd_shared_file_read(const char *path, char **text_p, size_t *size_p, char *erro
 	return code ? file_error(code, path, error, error_size) : 0;
 }
 
-/* Changing. */
+/* Change. */
 
 int
 gpd_shared_file_lock(const char *path, char *error, size_t error_size)
@@ -87,7 +87,7 @@ gpd_shared_file_lock(const char *path, char *error, size_t error_size)
 	return fd;
 }
 
-/* The daemon may be another user, who was given the file that was there before. */
+/* The daemon may run as another user, to which the owner of the existing file gave access. */
 static void
 file_copy_owner(const char *path, mode_t mode, int fd)
 {
@@ -140,7 +140,8 @@ gpd_shared_file_replace(const char *path, mode_t mode, const void *data, size_t 
 	char name[GPD_SHARED_PATH_MAX], real[PATH_MAX];
 	int fd, code;
 
-	/* A symbolic link stays, and others that have the file by another name see the new one. */
+	/* Resolve symbolic links: the link itself stays, and other links to the file see the new
+	 * content. */
 	if (realpath(path, real))
 		path = real;
 	if (snprintf(name, sizeof(name), "%s.new", path) >= (int)sizeof(name))
@@ -163,9 +164,9 @@ gpd_shared_file_replace(const char *path, mode_t mode, const void *data, size_t 
 	return 0;
 }
 
-/* Whether it has changed. */
+/* Detect changes. */
 
-/* What is at the path now: all zero: nothing; 0xff everywhere: it cannot be known. */
+/* Stats the file. All zero: it does not exist; 0xff in every byte: its status is not available. */
 static void
 file_stat(const char *path, struct stat *status)
 {

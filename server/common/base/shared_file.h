@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that gpupoolctl changes and the daemon reads again when it is another one: changed under a
- * lock (a file of its name with .lock behind it), and by a new file that takes the place of the old
- * one, so a reader finds one or the other, whole.
+ * A file that gpupoolctl changes and the daemon reads again after each change.
  *
- * 0 or a negative errno, with a text that names the file.  Any thread, unless it says otherwise.
+ * A writer holds an exclusive lock on the file PATH.lock and replaces the file by rename(), so a
+ * reader sees either the old or the new content, complete.
+ *
+ * Threads: any for the functions; a struct gpd_shared_file belongs to the supervisor's main thread.
+ * Errors: 0 or a negative errno, with a text in error that names the file.
  */
 #ifndef GPD_SHARED_FILE_H
 #define GPD_SHARED_FILE_H
@@ -16,44 +18,50 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+/* Maximum size of a file in bytes, and of its path. */
 #define GPD_SHARED_FILE_MAX ((size_t)8 << 20)
 #define GPD_SHARED_PATH_MAX 4096
 
-/* *text_p is to be freed.  -ENOENT: there is none; -EISDIR, -EINVAL: no regular file; -EFBIG. */
+/* Reads the whole file, at most GPD_SHARED_FILE_MAX bytes. The caller frees *text_p, which is not
+ * terminated by a zero byte. Errors: -ENOENT, -EISDIR, -EINVAL (not a regular file), -EFBIG. */
 GP_MUST_CHECK int gpd_shared_file_read(const char *path, char **text_p, size_t *size_p, char *error,
 				       size_t error_size);
 
-/* The descriptor of the lock, which its close gives back, or a negative errno. */
+/* Waits for the exclusive lock of the file. Returns its descriptor, which the caller closes to
+ * release the lock, or a negative errno. */
 GP_MUST_CHECK int gpd_shared_file_lock(const char *path, char *error, size_t error_size);
-/* With the lock held.  mode: of a file that was not there before; another keeps mode and owner. */
+/* Replaces the file's content; the caller holds the lock. mode is that of a new file; an existing
+ * file keeps its mode and owner. */
 GP_MUST_CHECK int gpd_shared_file_replace(const char *path, mode_t mode, const void *data,
 					  size_t size, char *error, size_t error_size);
 
-/* A file as the daemon has read it last, with what it has made of it.  Main thread of the
- * supervisor. */
+/* State of a file that the daemon reads again when it changes: its last stat() and the result of
+ * the last attempt to read it. */
 struct gpd_shared_file {
-	char path[GPD_SHARED_PATH_MAX]; /* "": there can be none */
-	struct stat status;             /* when it was looked at last; all zero: there was none */
-	bool same;                      /* it was the same file then as the time before */
-	int wrong;                      /* why it cannot be used; 0: it can */
-	int64_t wrong_ms;               /* since when */
-	char why[512];                  /* in words that name it; its owner's to write */
+	char path[GPD_SHARED_PATH_MAX]; /* "": there is no such file to watch */
+	struct stat status;             /* of the last poll; all zero: the file did not exist */
+	bool same;                      /* unchanged between the last two polls */
+	int wrong;                      /* error of the last attempt to read it; 0: it is valid */
+	int64_t wrong_ms;               /* time of the first of the failed attempts, in ms */
+	char why[512]; /* text for `wrong`, which names the file; written by the caller */
 };
 
-/* Looks at it for the first time; NULL: there can be none.  0, or -ENAMETOOLONG: `why` says it. */
+/* Initializes the state and stores the file's current status. path NULL: there is no file to watch.
+ * Returns 0, or -ENAMETOOLONG with a text in why. */
 GP_MUST_CHECK int gpd_shared_file_init(struct gpd_shared_file *file, const char *path);
 
-/* Whether it is to be read again: it is another file, could not be used, or what was read is
- * outdated. */
+/* Polls the file. Returns whether the caller must read it again: it has changed, it was invalid
+ * before, or outdated is set because the content that the caller read has become outdated. */
 bool gpd_shared_file_poll(struct gpd_shared_file *file, bool outdated);
 
 enum gpd_shared_file_change {
-	GPD_SHARED_FILE_UNCHANGED, /* or as wrong as before */
-	GPD_SHARED_FILE_CHANGED,   /* it can be used */
-	GPD_SHARED_FILE_INVALID,   /* from now on, or in another way */
+	GPD_SHARED_FILE_UNCHANGED, /* or invalid with the same content as before */
+	GPD_SHARED_FILE_CHANGED,   /* it is valid */
+	GPD_SHARED_FILE_INVALID,   /* it has become invalid, or has changed and is still invalid */
 };
 
-/* After that, when it was read: wrong: why it cannot be used, or 0. */
+/* Stores the result of reading the file after gpd_shared_file_poll() returned true: wrong is the
+ * error, or 0. */
 enum gpd_shared_file_change gpd_shared_file_set_result(struct gpd_shared_file *file, int wrong,
 						       int64_t now_ms);
 

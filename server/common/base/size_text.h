@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of bytes as people read them: "4 GiB", "1.5 MiB", "12 bytes".  Any thread. */
+/*
+ * Formats a number of bytes for people: "4 GiB", "1.5 MiB", "12 bytes".
+ *
+ * Threads: any.
+ */
 #ifndef GPD_SIZE_TEXT_H
 #define GPD_SIZE_TEXT_H
 
@@ -7,7 +11,7 @@
 
 #define GPD_SIZE_TEXT_MAX 32
 
-/* Returns text. */
+/* Formats into text, and returns it. */
 char *gpd_size_format(uint64_t bytes, char text[GPD_SIZE_TEXT_MAX]);
 
 #endif /* GPD_SIZE_TEXT_H */

@@ -17,7 +17,7 @@ is_loopback(const char *text)
 	       ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* The text between the brackets. */
+/* host: the text after the opening bracket. */
 static void
 format_ipv6(const char *host, char name[GPD_CLIENT_ADDRESS_NAME_MAX])
 {
@@ -36,7 +36,7 @@ format_ipv6(const char *host, char name[GPD_CLIENT_ADDRESS_NAME_MAX])
 		(void)inet_ntop(AF_INET, &address.s6_addr[12], name, GPD_CLIENT_ADDRESS_NAME_MAX);
 		return;
 	}
-	/* Who has one address of a network has as many as he likes. */
+	/* A host with one address of a /64 can use all of them. */
 	memset(&address.s6_addr[8], 0, 8);
 	(void)inet_ntop(AF_INET6, &address, text, sizeof(text));
 	(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "%.58s/64", text);
@@ -58,11 +58,11 @@ gpd_client_address_name(const char *peer, const uid_t *owner,
 	if (*host == '[') {
 		format_ipv6(host + 1, name);
 	} else {
-		/* A path has no port. */
+		/* The path of a local socket has no port. */
 		length = *host == '/' ? strlen(host) : strcspn(host, ":");
 		(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "%.*s", (int)length, host);
 	}
-	/* Each user of this machine has them all. */
+	/* Every local user can use every loopback address. */
 	if (is_loopback(name))
 		(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "%s", LOOPBACK);
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an address that connections come from is called: one of IPv4, the first half of one of IPv6,
- * or a user of this machine, whichever of its addresses or local sockets he comes by.  All of the
- * loopback network whose owner is not known is one.  Any thread of any process.
+ * Names for client addresses, by which limits and the log group connections: an IPv4 address, the
+ * /64 prefix of an IPv6 address, or "user N of this machine" for a local user, independent of the
+ * loopback address or local socket that the user connects from. Loopback connections of unknown
+ * owner share one name.
+ *
+ * Threads: any, of any process.
  */
 #ifndef GPD_SOURCE_NAME_H
 #define GPD_SOURCE_NAME_H
@@ -11,7 +14,8 @@
 
 #define GPD_CLIENT_ADDRESS_NAME_MAX 64
 
-/* peer as gp_conn_peer() says it; owner: the user of this machine, NULL: none, or not known. */
+/* Writes the name of a client. peer: as returned by gp_conn_peer(); owner: the local user of the
+ * connection, or NULL if the client is remote or the user is not known. */
 void gpd_client_address_name(const char *peer, const uid_t *owner,
 			     char name[GPD_CLIENT_ADDRESS_NAME_MAX]);
 

@@ -92,7 +92,8 @@ gpd_config_certificate_find(const struct gpd_config *config, const char *name)
 	return gpd_config_tenant_find(config, name);
 }
 
-/* Where a client is: nowhere (count 0), at one address, or on this machine. */
+/* Addresses of a client: none (count 0: not known), one, or both loopback addresses for a client of
+ * this machine. */
 struct client_location {
 	struct gpd_config_network at[2];
 	int count;
@@ -143,7 +144,7 @@ find_client_location(const char *address)
 			return (struct client_location){ .count = 0 };
 		snprintf(host, sizeof(host), "%s", url.host);
 	}
-	host[strcspn(host, "%")] = 0; /* the interface of a link-local address */
+	host[strcspn(host, "%")] = 0; /* without the interface of a link-local address */
 	if (!gpd_value_parse_address(host, &client_location.at[0]))
 		client_location.count = 0;
 	return client_location;

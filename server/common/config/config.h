@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The configuration of tenants and devices: gpupoold.conf(5) as values.
+ * The configuration of the daemon, its devices and its tenants: gpupoold.conf(5) parsed into a
+ * struct.
  *
- * Made in one piece, never changed afterwards, freed by whoever loaded it; so any thread may read
- * it.  Functions that read a text return 0, GP_E_INVALID with a text that names file, line, key and
- * what would be right, or a negative errno with a text; no output is written then but the text.
- * What a quota means for calls is the ledger's business, here are only the numbers.
+ * It is built at once and not changed afterwards. It contains numbers only; the ledger (ledger.h)
+ * enforces quotas.
+ *
+ * Ownership: the caller frees the configuration with gpd_config_free().
+ * Threads: any may read a configuration.
+ * Errors: functions that parse return 0; GP_E_INVALID with a text that names file, line, key and
+ * the valid values; or a negative errno with a text. On failure only the text is written.
  */
 #ifndef GPD_CONFIG_H
 #define GPD_CONFIG_H
@@ -17,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPD_CONFIG_TENANTS 255 /* GPD_TENANT_DEFAULT is one of them */
+#define GPD_CONFIG_TENANTS 255 /* including GPD_TENANT_DEFAULT */
 #define GPD_CONFIG_ERROR_MAX 512
 #define GPD_CONFIG_CERTIFICATE_MAX 128
 #define GPD_CONFIG_PATH_MAX 256
@@ -25,52 +29,54 @@
 static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the ledger");
 
 enum gpd_config_isolation {
-	GPD_CONFIG_ISOLATION_SHARED,  /* in one worker, but for clients that ask for their own */
-	GPD_CONFIG_ISOLATION_PROCESS, /* a worker for each */
-	GPD_CONFIG_ISOLATION_SHARED_ONLY, /* who asks for a worker of its own is refused */
+	/* All in one worker, unless the client requests a worker of its own. */
+	GPD_CONFIG_ISOLATION_SHARED,
+	GPD_CONFIG_ISOLATION_PROCESS, /* a worker process for each session */
+	/* As SHARED, but a client that requests a worker of its own is rejected. */
+	GPD_CONFIG_ISOLATION_SHARED_ONLY,
 };
 
-/* Whether the software device may replace NVIDIA's driver where that cannot be used. */
+/* Whether the software device may replace NVIDIA's driver if the driver cannot be used. */
 enum gpd_config_software {
 	GPD_CONFIG_SOFTWARE_OFF,
 	GPD_CONFIG_SOFTWARE_ON,
 	GPD_CONFIG_SOFTWARE_UNSET,
 };
 
-/* A worker that does not answer. */
+/* Action for a worker that does not respond. */
 enum gpd_config_on_hang {
 	GPD_CONFIG_ON_HANG_REPORT,
-	GPD_CONFIG_ON_HANG_RESTART, /* it is killed, and its sessions end */
+	GPD_CONFIG_ON_HANG_RESTART, /* the worker is killed, which ends its sessions */
 };
 
-/* Bytes or multiprocessors: a number or a share of what the device has. */
+/* An amount of bytes or multiprocessors: an absolute number or a share of the device's total. */
 struct gpd_config_amount {
-	uint64_t number; /* counts where share is 0 */
-	uint64_t share;  /* hundredths of a per cent */
+	uint64_t number; /* valid if share is 0 */
+	uint64_t share;  /* in hundredths of a percent */
 };
 #define GPD_CONFIG_SHARE_MAX 10000
 
-/* A tenant on one device.  Has no padding: two are compared by memcmp(). */
+/* Quota of a tenant on one device. Has no padding, so that two can be compared by memcmp(). */
 struct gpd_config_quota {
 	struct gpd_config_amount memory;         /* number GPD_NO_LIMIT: all */
-	struct gpd_config_amount session_memory; /* of each session; the same */
-	struct gpd_config_amount sm;             /* number 0: all */
-	struct gpd_config_amount session_sm;     /* of each session; the same */
-	uint32_t allowed;                        /* 1: the device is one of the tenant's */
+	struct gpd_config_amount session_memory; /* limit of each session; GPD_NO_LIMIT: all */
+	struct gpd_config_amount sm;             /* multiprocessors; number 0: all */
+	struct gpd_config_amount session_sm;     /* limit of each session; number 0: all */
+	uint32_t allowed;                        /* 1: the tenant may use the device */
 	uint32_t weight;                         /* 1 to 1000 */
-	uint32_t limit;                          /* per cent of GPU time, 100: none */
-	uint32_t time_share;                     /* per cent, for the policy fixed; 0: none given */
+	uint32_t limit;                          /* percent of GPU time; 100: no limit */
+	uint32_t time_share;                     /* percent, for the policy "fixed"; 0: not set */
 };
 static_assert(sizeof(struct gpd_config_quota) == 4 * 16 + 4 * 4, "no padding");
 
-/* Addresses of which the first `bits` are the same. */
+/* An address range: all addresses with the same first `bits` bits. */
 struct gpd_config_network {
-	uint8_t address[16]; /* IPv4: the first four */
+	uint8_t address[16]; /* an IPv4 address is in the first four bytes */
 	uint8_t is_v6;
 	uint8_t bits;
 };
 
-/* The lines in which a key stands: for all devices, and for single ones.  0: nowhere. */
+/* Line numbers at which a key is set: for all devices, and for single devices. 0: not set. */
 struct gpd_config_lines {
 	int all;
 	int single[GPD_LEDGER_DEVICES];
@@ -78,19 +84,21 @@ struct gpd_config_lines {
 
 struct gpd_config_tenant {
 	char name[GPD_TENANT_NAME_MAX];
-	int line;                       /* of its section; 0: it has none */
-	struct gpd_config_lines *lines; /* of its keys, as gpd_config_keys() has them; or NULL */
+	int line; /* of its section; 0: it has no section */
+	/* Lines of its keys, indexed as gpd_config_keys(); or NULL. */
+	struct gpd_config_lines *lines;
 	struct gpd_config_quota devices[GPD_LEDGER_DEVICES];
-	uint64_t bandwidth;    /* bytes per second; GPD_NO_LIMIT: as the link can */
-	uint32_t sessions_max; /* UINT32_MAX: as many as the daemon has; 0: none is admitted */
+	uint64_t bandwidth;    /* bytes per second; GPD_NO_LIMIT: no limit */
+	uint32_t sessions_max; /* UINT32_MAX: only the daemon's limit; 0: no session is admitted */
 	uint32_t priority;     /* as in the ledger: 0 normal, 1 low, 2 high */
-	uint32_t isolation;    /* enum gpd_config_isolation; the daemon's unless given */
+	uint32_t isolation;    /* enum gpd_config_isolation; default: the daemon's */
 	uint32_t compression;  /* enum gp_pack_mode */
-	struct gpd_config_amount code_memory;   /* number 0 and share 0: an equal part */
-	struct gpd_config_amount pinned_memory; /* the same */
+	/* Number 0 and share 0: an equal part of the daemon's total. */
+	struct gpd_config_amount code_memory;
+	struct gpd_config_amount pinned_memory; /* as code_memory */
 	int user_count;
 	int certificate_count;
-	int network_count; /* 0: from anywhere */
+	int network_count; /* 0: any address */
 	char (*users)[GPD_TENANT_NAME_MAX];
 	char (*certificates)[GPD_CONFIG_CERTIFICATE_MAX]; /* names in client certificates */
 	struct gpd_config_network *networks;
@@ -98,39 +106,39 @@ struct gpd_config_tenant {
 
 struct gpd_config_device {
 	uint32_t policy;         /* enum gpd_policy */
-	uint32_t virtual_number; /* equal devices that it is shown as; 1: itself */
-	uint32_t visible;        /* 1: clients may see it */
-	uint32_t sm_granularity; /* multiprocessors are given out in multiples of it: 2 or 8 */
+	uint32_t virtual_number; /* number of equal devices that it is presented as; 1: itself */
+	uint32_t visible;        /* 1: clients can see it */
+	uint32_t sm_granularity; /* multiprocessors are assigned in multiples of it: 2 or 8 */
 };
 
-/* What a section [device ...] says; see gpd_config_device(). */
+/* A section [device ...] of the file; see gpd_config_device(). */
 struct gpd_config_device_rule {
 	int line;      /* of the section */
 	int ordinal;   /* -1: not by ordinal */
 	char uuid[41]; /* "gpu-...", in lower case; "" with ordinal -1: any device */
-	unsigned int
-		set_keys; /* what of `device` it says: bits, by the places of gpd_config_keys() */
+	/* Keys of `device` that the section sets: bits, in the order of gpd_config_keys(). */
+	unsigned int set_keys;
 	struct gpd_config_device device;
 };
 
 struct gpd_config {
-	char *file; /* that it was read from; NULL: none */
+	char *file; /* path that it was read from; NULL: none */
 	uint32_t sessions_max;
-	uint32_t lanes_max;            /* of a session */
-	uint32_t sessions_per_address; /* UINT32_MAX: no limit; 0: not given */
-	uint32_t ready_workers;        /* in reserve for sessions of class process */
+	uint32_t lanes_max;            /* per session */
+	uint32_t sessions_per_address; /* UINT32_MAX: no limit; 0: not set */
+	uint32_t ready_workers;        /* idle workers kept for sessions with isolation "process" */
 	uint32_t idle_timeout;         /* seconds; 0: none */
-	uint32_t timeout;              /* seconds; 0: not given */
+	uint32_t timeout;              /* seconds; 0: not set */
 	uint32_t isolation;            /* enum gpd_config_isolation */
 	uint32_t on_hang;              /* enum gpd_config_on_hang */
 	uint32_t software_device;      /* enum gpd_config_software */
 	struct gpd_config_amount host_memory;
-	struct gpd_config_amount code_memory;   /* of all tenants */
-	struct gpd_config_amount pinned_memory; /* likewise */
+	struct gpd_config_amount code_memory;   /* of all tenants together */
+	struct gpd_config_amount pinned_memory; /* of all tenants together */
 	char metrics_host[256];
 	uint16_t metrics_port;            /* 0: off */
-	char admin_socket[108];           /* "": not given */
-	char tokens[GPD_CONFIG_PATH_MAX]; /* "": not given */
+	char admin_socket[108];           /* "": not set */
+	char tokens[GPD_CONFIG_PATH_MAX]; /* "": not set, as the other paths below */
 	char certificate[GPD_CONFIG_PATH_MAX];
 	char key[GPD_CONFIG_PATH_MAX];
 	char client_authority[GPD_CONFIG_PATH_MAX];
@@ -142,61 +150,70 @@ struct gpd_config {
 	struct gpd_config_tenant *tenants; /* "default", then the others in the order of the file */
 };
 
-/* NULL for path: no file, so one tenant without limits.  -ENOENT: the named one is not there. */
+/* Loads the file. path NULL: no file, which results in one tenant without limits. Returns -ENOENT
+ * if the file does not exist. */
 GP_MUST_CHECK int gpd_config_load(const char *path, struct gpd_config **config_p, char *error,
 				  size_t error_size);
-/* Gets one error, which is only valid during the call. */
+/* Receives one error text, which is valid only during the call. */
 typedef void gpd_config_report_func(void *arg, const char *error);
-/* As gpd_config_load(), but reports each error of the text before it returns; those of the file
- * itself are in `error` alone.  report NULL: only the first one, in `error`. */
+/* As gpd_config_load(), but passes each error in the file's text to report before it returns; an
+ * error of opening or reading the file is returned in error alone. With report NULL parsing stops
+ * at the first error, which is in error. */
 GP_MUST_CHECK int gpd_config_load_all(const char *path, gpd_config_report_func *report, void *arg,
 				      struct gpd_config **config_p, char *error, size_t error_size);
+/* As gpd_config_load_all(), for text in memory. */
 GP_MUST_CHECK int gpd_config_parse_all(const char *text, const char *name,
 				       gpd_config_report_func *report, void *arg,
 				       struct gpd_config **config_p, char *error,
 				       size_t error_size);
-/* The same from memory; the errors give `name` as the file's. */
+/* As gpd_config_load(), but parses a string; errors use name as the file's name. */
 GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gpd_config **config_p,
 				   char *error, size_t error_size);
 void gpd_config_free(struct gpd_config *config);
 
-/* Bytes of the machine's memory for what all sessions keep there, of so many that it has. */
+/* Returns the host memory in bytes that all sessions together may use for queued records, handles
+ * and printed text, if the machine has machine_bytes. */
 uint64_t gpd_config_get_host_memory(const struct gpd_config *config, uint64_t machine_bytes);
-/* And for device code of the tenant in this place, if so many tenants have equal parts. */
+/* Returns the tenant's limit of host memory for device code in bytes. A tenant without a limit of
+ * its own gets one of `parts` equal parts of the daemon's. */
 uint64_t gpd_config_get_code_memory(const struct gpd_config *config, int tenant,
 				    uint64_t machine_bytes, unsigned int parts);
-/* The same for memory that kernels reach. */
+/* As gpd_config_get_code_memory(), for pinned host memory that kernels access. */
 uint64_t gpd_config_get_pinned_memory(const struct gpd_config *config, int tenant,
 				      uint64_t machine_bytes, unsigned int parts);
 
-/* Its index; -1: there is none of this name. */
+/* Returns the tenant's index, or -1 if there is no tenant of this name. */
 int gpd_config_tenant_find(const struct gpd_config *config, const char *name);
 
-/* The tenant of this name in a client certificate: the one that lists it, else the one of that very
- * name; -1: there is none. */
+/* Returns the index of the tenant for this name in a client certificate: the tenant that lists the
+ * name under `certificate`, else the tenant of that name; or -1. */
 int gpd_config_certificate_find(const struct gpd_config *config, const char *name);
 
 /*
- * Whose a new session is.  name: the tenant that the client names, NULL or "" for none; user: as it
- * says; address: numeric or as gp_conn_peer() has it, NULL for a client that came over no network,
- * which counts as a loopback address.  GP_E_INVALID: refused, and the text says why.
+ * Assigns a new session to a tenant. name: the tenant that the client requests, NULL or "" for
+ * none; user: as reported by the client; address: numeric or as returned by gp_conn_peer(), NULL
+ * for a local client, which counts as a loopback address. Returns 0 with *tenant_p set, or
+ * GP_E_INVALID with the reason for the refusal in error.
  */
 GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *name,
 				   const char *user, const char *address, int *tenant_p,
 				   char *error, size_t error_size);
 
 /*
- * What holds for a device.  Key by key, the section of its UUID ("GPU-..." or NULL) goes before
- * that of its ordinal, and this before [device *].
+ * Returns the settings of a device. For each key, the section of the device's UUID ("GPU-..." or
+ * NULL) takes precedence over that of its ordinal, and that over [device *].
  */
 struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
 					   const char *uuid);
 
-/* Of a device: bytes, in multiples of 2 MiB, at most the device's; GPD_NO_LIMIT: no quota. */
+/* Returns the amount in bytes for a device with device_bytes: a multiple of 2 MiB, at most the
+ * device's memory; GPD_NO_LIMIT: no quota. */
 uint64_t gpd_config_get_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes);
-/* Multiprocessors, rounded down but at least 1, at most the device's; 0: no quota. */
+/* Returns the amount in multiprocessors, rounded down but at least 1, at most the device's; 0: no
+ * quota. */
 uint32_t gpd_config_get_sms(const struct gpd_config_amount *amount, uint32_t device_sms);
-/* So many are given out who gets `wanted` (0: all), in pieces of so many; 0: all. */
+/* Returns the number of multiprocessors that a request for `wanted` (0: all) gets, if they are
+ * assigned in multiples of piece; 0: all. */
 uint32_t gpd_config_round_sms(uint32_t wanted, uint32_t device_sms, uint32_t piece);
 
 #endif /* GPD_CONFIG_H */

@@ -30,7 +30,7 @@ read_number(const struct gpd_config_key *key, const char *text, void *value)
 	return NULL;
 }
 
-/* 33 or 33%. */
+/* Accepts 33 or 33%. */
 static const char *
 read_percent(const struct gpd_config_key *key, const char *text, void *value)
 {
@@ -72,7 +72,7 @@ read_granularity(const struct gpd_config_key *key, const char *text, void *value
 	return NULL;
 }
 
-/* An integer or decimal number, in millionths; *end_p: what follows it. */
+/* Parses an integer or decimal number into millionths; *end_p: the rest of the text. */
 static bool
 parse_decimal(const char *text, uint64_t *millionths_p, const char **end_p)
 {
@@ -134,7 +134,7 @@ parse_bytes(const char *text, uint64_t *bytes_p)
 	return true;
 }
 
-/* "12.5%" as 1250; of at most two decimals, more than 0 and at most 100. */
+/* Parses "12.5%" into 1250: at most two decimals, more than 0 and at most 100. */
 static bool
 parse_share(const char *text, uint64_t *share_p)
 {
@@ -197,7 +197,7 @@ gpd_value_parse_metrics(const char *text, uint16_t port_min, char *host, size_t 
 
 	(void)snprintf(address, sizeof(address), "tcp://%s%s",
 		       strchr(text, ':') ? "" : "127.0.0.1:", text);
-	/* A port stands at its end, and nothing behind that. */
+	/* The text must end with the port. */
 	if (!off &&
 	    (length == 0 || !isdigit((unsigned char)text[length - 1]) || strchr(text, '/') ||
 	     gp_url_parse(address, &url, ignored, sizeof(ignored)) || url.port < port_min))
@@ -243,7 +243,7 @@ read_device(const struct gpd_config_key *key, const char *text, void *value)
 	return NULL;
 }
 
-/* One more element of this size at the end of a list. */
+/* Appends one element of this size to a list. */
 static const char *
 list_append(void *list_p, int *count_p, const void *element, size_t size)
 {
@@ -264,7 +264,7 @@ read_user(const struct gpd_config_key *key, const char *text, void *value)
 	char name[GPD_TENANT_NAME_MAX] = "";
 	size_t length = strlen(text);
 
-	/* "*" is a pattern to whoever writes it, and would match nobody. */
+	/* "*" would be taken for a pattern, but would match no user. */
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr("*,;=\"", *c))
 			length = 0;
@@ -336,14 +336,14 @@ static const char *const on_hang_actions[] = { "report", "restart", NULL };
 static const char *const software_devices[] = { "off", "on", NULL };
 static const char *const yes_no[] = { "no", "yes", NULL };
 
-/* The texts below name these numbers. */
+/* The error texts below contain these numbers. */
 static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31, 1 to 4096");
 static_assert(GP_LANES_MAX == 16, "1 to 16");
 static_assert(GP_TIMEOUT_MAX == 86400, "1 to 86400");
 
 #define ISOLATION_WRONG "is none of shared, process, shared-only"
 
-/* Into which field of which struct a value goes. */
+/* Initializers for the struct and field that receive a value. */
 #define KEY_FIELD(in, field) .offset = offsetof(struct in, field)
 #define KEY_PATH(field)                                                                            \
 	KEY_FIELD(gpd_config, field),                                                              \
@@ -386,7 +386,7 @@ static const struct gpd_config_key daemon_keys[] = {
 	{ "usage", read_path, KEY_PATH(usage) },
 };
 
-/* All of them 32 bits wide. */
+/* All values are 32 bits wide: apply_rule() relies on it. */
 static const struct gpd_config_key device_keys[] = {
 	{ "policy", read_keyword, KEY_FIELD(gpd_config_device, policy), .keywords = policies,
 	  .wrong = "is none of none, best-effort, equal, fixed" },

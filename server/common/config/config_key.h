@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keys that gpupoold.conf(5) has in each kind of section: what they take, and where that goes.
- * Constant tables; any thread.
+ * The keys of gpupoold.conf(5) for each kind of section: their values' types, limits and
+ * destinations in struct gpd_config.
+ *
+ * Threads: any; the tables are constant.
  */
 #ifndef GPD_CONFIG_KEY_H
 #define GPD_CONFIG_KEY_H
@@ -11,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPD_CONFIG_KEYS_MAX 20 /* in a kind of section */
+#define GPD_CONFIG_KEYS_MAX 20 /* maximum per section */
 
-/* The least that a quota may be, in bytes and in bytes per second. */
+/* The minimum of a memory quota in bytes, and of a bandwidth limit in bytes per second. */
 #define GPD_MEMORY_MIN ((uint64_t)2 << 20)
 #define GPD_BANDWIDTH_MIN ((uint64_t)64 << 10)
 
@@ -25,19 +27,21 @@ enum gpd_config_section {
 };
 
 enum gpd_config_shape {
-	GPD_CONFIG_ONE,        /* the section's struct holds the value */
-	GPD_CONFIG_PER_DEVICE, /* struct gpd_config_quota does; "key.1" is for device 1 alone */
-	GPD_CONFIG_LIST,       /* read() adds one element to the section's struct */
+	GPD_CONFIG_ONE, /* one value in the section's struct */
+	/* One value per device in struct gpd_config_quota; "key.1" sets device 1 only. */
+	GPD_CONFIG_PER_DEVICE,
+	GPD_CONFIG_LIST, /* read() appends one element to a list of the section's struct */
 };
 
 struct gpd_config_key {
 	const char *name;
-	/* As the functions of config_value.h; gpd_config_no_memory. */
+	/* Parses a value. Returns NULL or an error as the functions of config_value.h do, or
+	 * gpd_config_no_memory. */
 	const char *(*read)(const struct gpd_config_key *key, const char *text, void *value);
 	enum gpd_config_shape shape;
 	size_t offset; /* of the value in its struct */
 	uint32_t min, max;
-	const char *keyword; /* instead of a number, NULL: none */
+	const char *keyword; /* alternative to a number; NULL: none */
 	uint32_t keyword_value;
 	const char *const *keywords;
 	const char *wrong;
@@ -45,8 +49,9 @@ struct gpd_config_key {
 
 extern const char gpd_config_no_memory[];
 
+/* Returns the keys of this kind of section; *count_p is their number. */
 const struct gpd_config_key *gpd_config_keys(enum gpd_config_section section, int *count_p);
-/* -1: there is no such key. */
+/* Returns the index in gpd_config_keys() of the key with this name, or -1. */
 int gpd_config_key_index(enum gpd_config_section section, const char *name, size_t length);
 
 #endif /* GPD_CONFIG_KEY_H */

@@ -38,7 +38,7 @@ is_amount(const struct gpd_config_amount *amount)
 
 /* Errors. */
 
-/* Whether both amounts are numbers or both are shares, and the first is larger. */
+/* Returns whether both amounts are numbers or both are shares, and the first is larger. */
 static bool
 is_more(const struct gpd_config_amount *one, const struct gpd_config_amount *other)
 {
@@ -50,7 +50,7 @@ is_more(const struct gpd_config_amount *one, const struct gpd_config_amount *oth
 static const char *
 quota_error(const struct gpd_config_quota *quota)
 {
-	/* GPD_NO_LIMIT is larger than any other number, but asks for nothing. */
+	/* GPD_NO_LIMIT is larger than any other number, but means that the key is not set. */
 	if (quota->session_memory.number != GPD_NO_LIMIT &&
 	    is_more(&quota->session_memory, &quota->memory))
 		return "session-memory: one session may have more than the whole tenant";
@@ -76,7 +76,7 @@ tenant_errors(const struct gpd_lint *lint, int index)
 				    tenant->name, tenant->certificates[i], tenants[first].name,
 				    tenants[first].line);
 	}
-	/* An error of one device is mostly one of all devices: the first is enough. */
+	/* An error on one device usually applies to all devices: report the first only. */
 	for (int d = 0; !error && d < GPD_LEDGER_DEVICES; d++) {
 		error = quota_error(&tenant->devices[d]);
 		if (error)
@@ -122,7 +122,7 @@ gpd_lint_errors(const struct gpd_lint *lint)
 
 /* Warnings. */
 
-/* Whether the tenant is limited on each of its devices. */
+/* Returns whether the tenant has a limit on each of its devices. */
 static bool
 is_limited(const struct gpd_config_tenant *tenant)
 {
@@ -161,7 +161,8 @@ gpd_lint_tenant(const struct gpd_config *config, const char *tenant,
 	const struct gpd_config_tenant *others = &config->tenants[GPD_TENANT_DEFAULT];
 	struct gp_suggestion similar = { .word = tenant };
 
-	/* Where no tenant is named, tokens alone say whose clients are, and none is misspelt. */
+	/* If the file names no tenants, only tokens assign clients to tenants, and no name can be
+	 * misspelled. */
 	if (!config->file || gpd_config_tenant_find(config, tenant) >= 0 ||
 	    (config->tenant_count == 1 && others->sessions_max))
 		return false;
@@ -257,8 +258,8 @@ gpd_lint_needed_policy(const char *key, uint32_t policy)
 	return strcmp(key, "limit") == 0 && policy == GPD_POLICY_NONE ? "best-effort" : NULL;
 }
 
-/* Reports the first device whose policy ignores the key.  offset: of its value in the quota; none:
- * the value that asks for nothing. */
+/* Reports the first device whose policy ignores the key. offset: of the key's value in the quota;
+ * none: the value that means "not set". */
 static void
 time_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant,
 	  const struct gpd_lint_device *devices, int count, const char *key, size_t offset,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reader of gpupoold.conf(5). */
+/* Parser of gpupoold.conf(5). */
 #include "base/similar.h"
 #include "server/common/config/config_key.h"
 #include "server/common/config/config_lint.h"
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a line may have. */
+/* Limits of the file's format. */
 #define LINE_BYTES 198
 #define RULES_MAX 128
-#define LINE_SIZE 256 /* no line has more bytes than fit */
+#define LINE_SIZE 256 /* size of a buffer for one line */
 #define SECTIONS_WANTED "[daemon], [device N] or [tenant NAME]"
 
 struct gpd_config_parser {
@@ -26,24 +26,25 @@ struct gpd_config_parser {
 	char *error;
 	size_t error_size;
 	int result;
-	gpd_config_report_func *report; /* NULL: the first error ends the reading */
+	gpd_config_report_func *report; /* NULL: parsing stops at the first error */
 	void *report_arg;
-	char where[2 * LINE_SIZE]; /* what the error text begins with */
+	char where[2 * LINE_SIZE]; /* prefix of the error text */
 
 	enum gpd_config_section section;
 	char title[LINE_SIZE]; /* "[tenant alice]" */
-	void *target;          /* the struct that the open section's values are in */
+	void *target;          /* the struct that receives the open section's values */
 	struct gpd_config_device_rule *rule;
 	struct gpd_config_tenant *tenant;
-	bool skips_section; /* lines, up to the next section: that of this one is wrong */
+	/* Skip lines up to the next section: the header of this one is invalid. */
+	bool skips_section;
 	struct gpd_config_lines lines[GPD_CONFIG_KEYS_MAX];
-	const struct gpd_config_key *open_list; /* its last line ended with a comma */
+	const struct gpd_config_key *open_list; /* list whose last line ended with a comma */
 	int open_list_line;
 
 	int daemon_line;
 };
 
-/* Ends the error text.  Returns whether the reading continues. */
+/* Completes and reports the error text. Returns whether parsing continues. */
 static bool
 parser_report_error(struct gpd_config_parser *p)
 {
@@ -59,7 +60,7 @@ parser_report_error(struct gpd_config_parser *p)
 static bool parser_error(struct gpd_config_parser *p, int line, const char *format, ...)
 	GP_PRINTF(3, 4);
 
-/* An error in this line, after `where`.  Returns whether the reading continues. */
+/* Reports an error in this line, with the prefix `where`. Returns whether parsing continues. */
 static bool
 parser_error(struct gpd_config_parser *p, int line, const char *format, ...)
 {
@@ -74,7 +75,7 @@ parser_error(struct gpd_config_parser *p, int line, const char *format, ...)
 	return parser_report_error(p);
 }
 
-/* Adds an error that lint has found; without a report function only the first error counts. */
+/* Reports an error found by lint; without a report function only the first error counts. */
 static void
 parser_add_lint_error(void *parser, const char *text)
 {
@@ -86,7 +87,7 @@ parser_add_lint_error(void *parser, const char *text)
 	(void)parser_report_error(p);
 }
 
-/* Without blanks at both ends, in place. */
+/* Trims blanks at both ends, in place. */
 static char *
 text_trim(char *text)
 {
@@ -120,7 +121,7 @@ parser_value_error(struct gpd_config_parser *p, const char *text, const char *wr
 	return false;
 }
 
-/* Of a device that the tenant does not have it says nothing. */
+/* Reports keys for single devices that the tenant may not use. */
 static bool
 check_devices(struct gpd_config_parser *p)
 {
@@ -142,11 +143,11 @@ check_devices(struct gpd_config_parser *p)
 	return true;
 }
 
-/* For those who have something to say of a value later. */
+/* Keeps the keys' lines for warnings about values (config_lint.h). */
 static bool
 tenant_save_lines(struct gpd_config_parser *p)
 {
-	/* Those of an earlier section of the same tenant, which is an error already. */
+	/* Set if the tenant had an earlier section, which has been reported as an error. */
 	free(p->tenant->lines);
 	p->tenant->lines = malloc(sizeof(p->lines));
 	if (!p->tenant->lines) {
@@ -337,14 +338,14 @@ list_start(struct gpd_config_parser *p, const struct gpd_config_key *key, char *
 	if (strcmp(key->name, "users") == 0 && p->tenant == &p->config->tenants[GPD_TENANT_DEFAULT])
 		return parser_error(p, p->line,
 				    "\"default\" takes the users whom no other tenant has");
-	/* Those that it names, instead of all. */
+	/* The list replaces the default, which is all devices. */
 	if (strcmp(key->name, "devices") == 0)
 		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
 			p->tenant->devices[i].allowed = 0;
 	return list_parse(p, key, text);
 }
 
-/* device: -1 for all, that is those for which the key is not given by itself. */
+/* device: -1 for all devices without a setting of their own. */
 static bool
 value_parse(struct gpd_config_parser *p, int index, const struct gpd_config_key *key, int device,
 	    const char *text)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values that gpupoold.conf(5) has to the right of "=", one at a time.
+ * Parsers of single values of gpupoold.conf(5).
  *
- * Each function returns NULL, or what is wrong with the text as the end of a sentence that begins
- * with the text itself; the output is written only with NULL.  Any thread.
+ * Threads: any.
+ * Errors: functions that return a string return NULL on success, else the end of an error sentence
+ * that begins with the value; the others return false. The output is written on
+ * success only.
  */
 #ifndef GPD_CONFIG_VALUE_H
 #define GPD_CONFIG_VALUE_H
@@ -14,17 +16,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Digits alone. */
+/* Parses decimal digits into a number from min to max. */
 bool gpd_value_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
+/* Parses the name of a tenant. */
 const char *gpd_value_parse_name(const char *text, char name[GPD_TENANT_NAME_MAX]);
+/* Parses a name in a client certificate. */
 const char *gpd_value_parse_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX]);
+/* Parses "GPU-xxxxxxxx-...", in any case, into lower case. */
 const char *gpd_value_parse_uuid(const char *text, char uuid[41]);
-/* HOST:PORT, [ADDRESS]:PORT, PORT (which is 127.0.0.1's) or "off", which leaves host empty.
- * port_min: 0: a port 0 is taken, too. */
+/* Parses HOST:PORT, [ADDRESS]:PORT, PORT (on 127.0.0.1) or "off", which sets host to "". port_min 0
+ * also accepts port 0. */
 const char *gpd_value_parse_metrics(const char *text, uint16_t port_min, char *host,
 				    size_t host_size, uint16_t *port_p);
 
-/* One address, of a client.  An IPv4 address in the form of IPv6 is an IPv4 address. */
+/* Parses a numeric address. An IPv4-mapped IPv6 address becomes an IPv4 address. */
 bool gpd_value_parse_address(const char *text, struct gpd_config_network *network);
 
 #endif /* GPD_CONFIG_VALUE_H */

@@ -14,8 +14,8 @@ gpd_options_config(const struct gpd_options *options)
 
 	if (options->config)
 		return options->config;
-	/* One that is there and cannot be read is not the same as none: who has quotas means them.
-	 */
+	/* A file that exists but cannot be read is an error, not "no file": ignoring it would
+	 * remove quotas. */
 	if (!usual[0] || (access(usual, F_OK) && (errno == ENOENT || errno == ENOTDIR)))
 		return NULL;
 	return usual;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Behind what stands there already. */
+/* Appends with "; ", or with `before` if the text is empty. */
 static void
 report_append(char text[GPD_RELOAD_REPORT_TEXT_MAX], const char *before, const char *what)
 {

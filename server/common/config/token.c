@@ -31,9 +31,9 @@ gpd_token_check_comment(const char *comment)
 	return NULL;
 }
 
-/* Reading. */
+/* Parse. */
 
-/* The next word, ended by a zero, or NULL. */
+/* Returns the next field, terminated by a zero, or NULL. */
 static char *
 next_field(char **rest_p)
 {
@@ -78,7 +78,7 @@ read_time(const char *text, bool may_be_never, int64_t *time_p)
 	return true;
 }
 
-/* NULL, or which word of the line makes no sense. */
+/* Returns NULL, or which field of the line is invalid. */
 static const char *
 read_token(char *line, struct gpd_token *token)
 {
@@ -179,7 +179,7 @@ gpd_tokens_free(struct gpd_tokens *tokens)
 	*tokens = (struct gpd_tokens){ 0 };
 }
 
-/* Writing. */
+/* Write. */
 
 static void
 write_time(int64_t time, FILE *file)
@@ -207,7 +207,7 @@ gpd_tokens_write(const struct gpd_tokens *tokens, FILE *file)
 	}
 }
 
-/* Looking up. */
+/* Search. */
 
 struct gpd_token *
 gpd_tokens_find(const struct gpd_tokens *tokens, const char *id)
@@ -218,7 +218,7 @@ gpd_tokens_find(const struct gpd_tokens *tokens, const char *id)
 	return NULL;
 }
 
-/* The same, and always as slow. */
+/* As gpd_tokens_find(), but in constant time. */
 static const struct gpd_token *
 find_constant_time(const struct gpd_tokens *tokens, const char *id)
 {
@@ -233,7 +233,7 @@ find_constant_time(const struct gpd_tokens *tokens, const char *id)
 static enum gpd_token_state
 token_get_state(const struct gpd_token *token, int64_t now_s)
 {
-	/* Who took it back meant it, whether or not it would hold no more anyway. */
+	/* Revocation takes precedence over expiry. */
 	if (token->revoked_s != INT64_MAX)
 		return GPD_TOKEN_REVOKED;
 	return token->expires_s <= now_s ? GPD_TOKEN_EXPIRED : GPD_TOKEN_GOOD;

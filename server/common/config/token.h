@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tokens that a daemon knows, as values: whose each is, how long it holds, and a hash of its
- * secret.  gpupoolctl makes and revokes them, the daemon looks at them; token_file.h has the file.
+ * Access tokens: a table of token IDs with their tenant, validity and a hash of the secret.
+ * gpupoolctl creates and revokes tokens, the daemon checks them; token_file.h loads and saves the
+ * table.
  *
- * Made in one piece and never changed by the daemon; any thread may read them.  A text is one line
- * for each, of words between single blanks: ID, tenant, SHA-256 of the secret, and in seconds since
- * 1970 when it was made, until when it holds and when it was revoked, - for never; then a comment.
+ * The text form has one line per token, with fields separated by single blanks: ID, tenant, SHA-256
+ * of the secret, then the times of creation, expiry and revocation ("-" for never), then a comment.
+ *
+ * Ownership: the caller frees a table with gpd_tokens_free().
+ * Threads: any may read a table; the daemon does not change one after it is parsed.
+ * Units: times are seconds since 1970-01-01 UTC.
  */
 #ifndef GPD_TOKEN_H
 #define GPD_TOKEN_H
@@ -30,7 +34,7 @@ struct gpd_token {
 	uint8_t hash[GPD_TOKEN_HASH_SIZE];
 	int64_t created_s;
 	int64_t expires_s; /* INT64_MAX: never */
-	int64_t revoked_s; /* INT64_MAX: it is not */
+	int64_t revoked_s; /* INT64_MAX: not revoked */
 	char comment[GPD_TOKEN_COMMENT_MAX];
 };
 
@@ -40,36 +44,40 @@ struct gpd_tokens {
 };
 
 enum gpd_token_state {
-	GPD_TOKEN_NONE,       /* none was shown */
-	GPD_TOKEN_GOOD,       /* the token is the tenant's */
-	GPD_TOKEN_UNKNOWN,    /* no such ID, or not its secret, or no token at all */
-	GPD_TOKEN_REVOKED,    /* the secret is right */
-	GPD_TOKEN_EXPIRED,    /* the secret is right */
-	GPD_TOKEN_UNREADABLE, /* nobody knows: the tokens cannot be read at the moment */
+	GPD_TOKEN_NONE,       /* the client sent no token */
+	GPD_TOKEN_GOOD,       /* valid */
+	GPD_TOKEN_UNKNOWN,    /* unknown ID, wrong secret, or malformed token */
+	GPD_TOKEN_REVOKED,    /* the secret is correct */
+	GPD_TOKEN_EXPIRED,    /* the secret is correct */
+	GPD_TOKEN_UNREADABLE, /* the token file cannot be read at the moment */
 };
 
-/* Of bytes that need no zero at their end.  GP_E_INVALID or -ENOMEM: the text names file and line.
- */
+/* Parses a table of size bytes, which need no terminating zero. Returns 0, or GP_E_INVALID or
+ * -ENOMEM with a text that contains name and the line. */
 GP_MUST_CHECK int gpd_tokens_parse(const char *text, size_t size, const char *name,
 				   struct gpd_tokens *tokens, char *error, size_t error_size);
+/* Writes the text form with a header of comment lines. */
 void gpd_tokens_write(const struct gpd_tokens *tokens, FILE *file);
 void gpd_tokens_free(struct gpd_tokens *tokens);
 
-/* NULL: there is none. */
+/* Returns the token with this ID, or NULL. */
 struct gpd_token *gpd_tokens_find(const struct gpd_tokens *tokens, const char *id);
 
-/* What a client has shown; how long it takes does not tell how much of it is right.  With GOOD,
- * REVOKED and EXPIRED, *found_p is the token. */
+/* Checks a token sent by a client. The time that the check takes does not depend on how much of the
+ * token is correct. With GOOD, REVOKED and EXPIRED, *found_p is the token, else NULL. */
 enum gpd_token_state gpd_tokens_check(const struct gpd_tokens *tokens, const void *shown,
 				      size_t size, int64_t now_s, const struct gpd_token **found_p);
-/* Of one that was good once: GOOD, UNKNOWN (it is there no more), REVOKED, EXPIRED. */
+/* Returns the current state of a token that was valid before: GOOD, UNKNOWN (removed since),
+ * REVOKED or EXPIRED. */
 enum gpd_token_state gpd_tokens_state(const struct gpd_tokens *tokens, const char *id,
 				      int64_t now_s);
 
-/* Whether it is neither revoked nor expired. */
+/* Returns whether the token is neither revoked nor expired. */
 bool gpd_token_is_valid(const struct gpd_token *token, int64_t now_s);
-/* NULL, or what is wrong with it as the end of a sentence that begins with the text. */
+/* Returns NULL if the comment is valid, else the end of an error sentence that begins with the
+ * comment. */
 const char *gpd_token_check_comment(const char *comment);
+/* Computes the SHA-256 of the token's secret. */
 void gpd_token_hash(const struct gp_token *token, uint8_t hash[GPD_TOKEN_HASH_SIZE]);
 
 #endif /* GPD_TOKEN_H */

@@ -18,7 +18,7 @@ file_error(int code, const char *path, char *error, size_t error_size)
 	return -code;
 }
 
-/* Reading. */
+/* Load. */
 
 int
 gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error, size_t error_size)
@@ -37,9 +37,9 @@ gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error, size_t
 	return r;
 }
 
-/* Changing. */
+/* Change. */
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static int
 tokens_replace(const char *path, const struct gpd_tokens *tokens, char *error, size_t error_size)
 {
@@ -58,7 +58,7 @@ tokens_replace(const char *path, const struct gpd_tokens *tokens, char *error, s
 	return r;
 }
 
-/* Those whom nobody has to be told of any more. */
+/* Removes tokens whose retention time after revocation or expiry is over. */
 static void
 tokens_drop_expired(struct gpd_tokens *tokens, int64_t now_s)
 {
@@ -184,7 +184,7 @@ gpd_tokens_revoke(const char *path, const char *id, char *error, size_t error_si
 	return r;
 }
 
-/* The daemon's. */
+/* The daemon's copy. */
 
 static int
 store_read(struct gpd_token_store *store)

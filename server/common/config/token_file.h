@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file with the tokens that a daemon knows (token.h).
+ * The file of access tokens (token.h): loading, changing under the file's lock (shared_file.h), and
+ * the daemon's copy, which is loaded again after the file has changed.
  *
- * gpupoolctl changes it (shared_file.h).  The daemon has a struct gpd_token_store and reads the
- * file again when it has changed.  0, GP_E_INVALID or a negative errno, with a text.
+ * Threads: any for the functions that take a path; a struct gpd_token_store belongs to the
+ * supervisor's main thread.
+ * Errors: 0, GP_E_INVALID or a negative errno, with a text in error.
  */
 #ifndef GPD_TOKEN_FILE_H
 #define GPD_TOKEN_FILE_H
@@ -11,31 +13,35 @@
 #include "server/common/base/shared_file.h"
 #include "server/common/config/token.h"
 
-/* Kept so long after it has been revoked or has expired, so that who shows it is told why. */
+/* A revoked or expired token stays in the file for this time, so that its user gets the exact
+ * reason for the refusal. */
 #define GPD_TOKEN_RETENTION_S ((int64_t)90 * 86400)
 
-/* A file that is not there has no tokens. */
+/* Loads the table. A file that does not exist is an empty table. */
 GP_MUST_CHECK int gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error,
 				  size_t error_size);
 
-/* Another token of this tenant, with a secret that only *token has.  expires_s: INT64_MAX for
- * never.  GP_E_INVALID: not the name of a tenant, or no such comment. */
+/* Creates a token for this tenant and adds it to the file. The secret is returned in *token only.
+ * expires_s: INT64_MAX for never. Returns GP_E_INVALID for an invalid name of a tenant or an
+ * invalid comment. */
 GP_MUST_CHECK int gpd_tokens_create(const char *path, const char *tenant, int64_t expires_s,
 				    const char *comment, struct gp_token *token, char *error,
 				    size_t error_size);
-/* GP_E_INVALID: there is none of this ID, or it is revoked already. */
+/* Revokes the token. Returns GP_E_INVALID if no token has this ID or it is already revoked. */
 GP_MUST_CHECK int gpd_tokens_revoke(const char *path, const char *id, char *error,
 				    size_t error_size);
 
-/* Main thread of the supervisor. */
+/* The daemon's copy of the token file. */
 struct gpd_token_store {
 	struct gpd_shared_file file;
-	struct gpd_tokens tokens; /* what it said when it could be used last; to be freed */
+	struct gpd_tokens tokens; /* from the last valid state of the file; owned by the store */
 };
 
-/* As shared_file.h has it; NULL: there can be none. */
+/* Loads the file. path NULL: there is no token file. On failure the store is empty, and file.why
+ * has the text. */
 GP_MUST_CHECK int gpd_token_store_open(struct gpd_token_store *store, const char *path);
-/* What cannot be read leaves the tokens of before. */
+/* Loads the file again if it has changed. If it cannot be read, the previous tokens stay in
+ * force. */
 enum gpd_shared_file_change gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms);
 
 #endif /* GPD_TOKEN_FILE_H */

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* More than this waiting means that the other end has stopped reading. */
+/* A longer queue means that the other end has stopped reading. */
 #define QUEUED_MAX 8192
 
 struct gpd_channel_queued {
@@ -29,7 +29,7 @@ gpd_channel_pair(int fds[2])
 int
 gpd_channel_init(struct gpd_channel *channel, int fd)
 {
-	/* One message and its header must fit, whatever the system's default is. */
+	/* One message with its header must fit, independent of the system's default buffer size. */
 	int room = 4 * (int)GPD_CHANNEL_MAX;
 
 	*channel = (struct gpd_channel){ .fd = fd };
@@ -42,7 +42,8 @@ gpd_channel_init(struct gpd_channel *channel, int fd)
 	return 0;
 }
 
-/* With it the copy of the descriptor, and what may be a session's key or ticket. */
+/* Closes the queued copy of the descriptor and wipes the data, which may contain a session's key or
+ * ticket. */
 static void
 queue_drop_first(struct gpd_channel *channel)
 {
@@ -119,7 +120,8 @@ gpd_channel_send(struct gpd_channel *channel, const struct gpd_channel_header *h
 static bool
 would_block(int r)
 {
-	/* ETOOMANYREFS: too many descriptors are on their way; the receiver takes them. */
+	/* ETOOMANYREFS: too many descriptors are in flight; it clears as the receiver reads
+	 * them. */
 	return r == -EAGAIN || r == -ENOBUFS || r == -ETOOMANYREFS;
 }
 

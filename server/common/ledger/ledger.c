@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What one turn on the link may have. */
+/* Limits of one slot on the link. */
 #define LINK_BYTES_MIN ((uint64_t)4 << 10)
 #define LINK_BYTES_MAX ((uint64_t)1 << 20)
 
@@ -32,7 +32,8 @@ gpd_ledger_create(int *fd_p)
 	int fd = memfd_create("gpupool-ledger", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct gpd_ledger *ledger = NULL;
 
-	/* Nobody who has it can shrink it, which would end the others by SIGBUS. */
+	/* Without the seals a process that has the descriptor could shrink the file, and the others
+	 * would get SIGBUS. */
 	if (fd >= 0 && ftruncate(fd, sizeof(*ledger)) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 		ledger = ledger_map(fd);
@@ -84,7 +85,7 @@ gpd_ledger_destroy(struct gpd_ledger *ledger)
 		(void)munmap(ledger, sizeof(*ledger));
 }
 
-/* It is given out when the session opens, for a client cannot be told later that it has less. */
+/* Chosen when the session opens, because the limit of a client cannot be lowered later. */
 static uint64_t
 choose_deferred_max(const struct gpd_ledger *ledger)
 {
@@ -171,8 +172,8 @@ tenant_add_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_sess
 		gpd_ledger_count(&tenant->devices[d].gpu_ns, session->devices[d].gpu_ns);
 }
 
-/* Who asks next goes at the earlier time.  Those who have asked keep theirs: in the end no more
- * travels than the limit lets, for the time that is given back is still to come. */
+/* Only later reservations start earlier; existing ones keep their start. The limit still holds,
+ * because the returned time is in the future. */
 static void
 link_refund(struct gpd_ledger_tenant *tenant, uint64_t ns)
 {
@@ -194,14 +195,14 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 		gpd_ledger_set_allowance(ledger, session, d, 0, 0);
 	}
 	gpd_ledger_uncharge_host(ledger, session, atomic_load(&session->host));
-	/* Of a worker that was killed; any other has ended its turns. */
+	/* Non-zero only if the worker was killed; otherwise it has released its slots. */
 	link_refund(tenant, atomic_exchange(&session->link_ns, 0));
 	tenant_add_counts(tenant, session);
 	if (atomic_exchange(&session->ended, 0) == 1)
 		atomic_fetch_sub(&ledger->ended, 1);
 	atomic_store(&session->id, 0);
 	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
-	/* A worker that was killed between two steps of taking has left the sum too high. */
+	/* A worker that was killed in the middle of a charge has left the sum too high. */
 	for (int d = 0; last && d < GPD_LEDGER_LINES; d++) {
 		atomic_store(&tenant->devices[d].memory, 0);
 		atomic_store(&tenant->devices[d].allowance, 0);
@@ -227,7 +228,7 @@ gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 {
 	for (struct gpd_ledger_session *s = NULL; (s = gpd_ledger_next(ledger, s, worker));)
 		gpd_ledger_close(ledger, s);
-	/* It may have been killed between two steps of counting. */
+	/* A worker that was killed in the middle of a charge may have left the count too high. */
 	if (!gpd_ledger_next(ledger, NULL, GPD_LEDGER_ANY_WORKER))
 		atomic_store(&ledger->host, 0);
 }
@@ -262,8 +263,8 @@ gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 	struct gpd_ledger_line *line = &session->devices[device];
 	uint64_t there_is = atomic_load(&ledger->device_memory[device]);
 
-	/* Without this, what nobody can get would count for a moment against those who share a
-	 * quota with who asks for it. */
+	/* Otherwise an allocation that can never succeed would be charged for a moment against
+	 * other sessions with the same quota. */
 	if (there_is && bytes > there_is)
 		return false;
 	if (!counter_try_add(&tenant->memory, atomic_load(&tenant->memory_max), bytes))
@@ -276,7 +277,7 @@ gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 	return true;
 }
 
-/* The other sessions, of all tenants or the same. */
+/* Iterates over the other sessions, of all tenants or of the same. */
 static struct gpd_ledger_session *
 next_other_session(const struct gpd_ledger *ledger, const struct gpd_ledger_session *after,
 		   const struct gpd_ledger_session *session, bool of_tenant)
@@ -322,9 +323,8 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 	return any;
 }
 
-/* Whether a session of another tenant was slow (since slow_ns) before `requested_ns`, and not long
- * ago.
- */
+/* Returns whether `other` belongs to another tenant that was marked slow (at slow_ns) before
+ * requested_ns, less than GPD_SLOW_NS ago. */
 static bool
 is_excluded_as_slow(uint64_t slow_ns, const struct gpd_ledger_session *other,
 		    const struct gpd_ledger_session *session, uint64_t requested_ns, uint64_t now)
@@ -333,8 +333,7 @@ is_excluded_as_slow(uint64_t slow_ns, const struct gpd_ledger_session *other,
 	       now - slow_ns < GPD_SLOW_NS;
 }
 
-/* The time counts from the first of several: whoever was asked before that is not waited for much
- * longer anyway. */
+/* Keeps the first time of several: recalls made before it do not wait much longer anyway. */
 static void
 set_tenant_slow(_Atomic uint64_t *slow_ns, uint64_t now)
 {
@@ -359,8 +358,8 @@ gpd_ledger_free_end(struct gpd_ledger_session *session, uint32_t epoch)
 	atomic_fetch_sub(&session->pending_frees[epoch], 1);
 }
 
-/* Whether something takes too long.  The clock is read by waiters alone: once all that began before
- * pending_epoch_ns has ended, what began until now is looked at. */
+/* Returns whether a free takes too long. Only waiters read the clock: once all frees of the
+ * previous epoch have ended, the epochs are swapped, and those that began until now are timed. */
 static bool
 frees_are_late(struct gpd_ledger_session *session, uint64_t now)
 {
@@ -401,7 +400,7 @@ gpd_ledger_has_pending_frees(struct gpd_ledger *ledger, const struct gpd_ledger_
 	return any;
 }
 
-/* Whether it has had more time than a client needs. */
+/* Returns whether the recall has taken longer than a well-behaved client needs. */
 static bool
 recall_is_late(const struct gpd_ledger_session *session, uint64_t now)
 {
@@ -410,7 +409,7 @@ recall_is_late(const struct gpd_ledger_session *session, uint64_t now)
 		       GPD_RECALL_LATE_NS + atomic_load(&session->recall_extension_ns);
 }
 
-/* Has been asked for what it keeps, and still has time to give it back to the session. */
+/* Returns whether the other session has been recalled and may still release its cache in time. */
 static bool
 recall_is_pending(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
 		  const struct gpd_ledger_session *session, uint64_t now)
@@ -423,7 +422,7 @@ recall_is_pending(const struct gpd_ledger *ledger, const struct gpd_ledger_sessi
 				    session, recalled_ns, now);
 }
 
-/* Would give back to the session what it keeps in time. */
+/* Returns whether the other session would release its cached memory in time. */
 static bool
 session_can_release(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
 		    const struct gpd_ledger_session *session, uint64_t now)
@@ -466,7 +465,8 @@ gpd_ledger_has_pending_recall(struct gpd_ledger *ledger, const struct gpd_ledger
 		if (!recall_is_pending(ledger, other, session, now) || atomic_load(&other->waiting))
 			continue;
 		any = true;
-		/* It may end before it answers. */
+		/* The other session may end before it responds; gpd_ledger_set_cached() would not
+		 * run then. */
 		if (recall_is_late(other, now))
 			set_tenant_slow(&ledger->tenants[other->tenant].slow_ns, now);
 	}
@@ -508,7 +508,7 @@ gpd_ledger_set_allowance(struct gpd_ledger *ledger, struct gpd_ledger_session *s
 	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
 	struct gpd_ledger_line *line = &session->devices[device];
 
-	/* Modulo 2^64 this takes away, too. */
+	/* The difference is modulo 2^64, so this subtracts as well. */
 	atomic_fetch_add(&tenant->allowance, bytes - atomic_exchange(&line->allowance, bytes));
 	atomic_store(&line->allowance_backing, allowance_backing);
 	line_raise_peak(line);
@@ -522,8 +522,8 @@ gpd_ledger_uncharge(struct gpd_ledger *ledger, struct gpd_ledger_session *sessio
 	atomic_fetch_sub(&ledger->tenants[session->tenant].devices[device].memory, bytes);
 }
 
-/* The tenant's sum stays.  In this order: a worker that is killed in between has left it too high,
- * which the tenant's last session mends. */
+/* The tenant's sum does not change. The order matters: if the worker is killed in between, the sum
+ * is too high, which is corrected when the tenant's last session closes. */
 void
 gpd_ledger_move_charge(struct gpd_ledger_session *from, struct gpd_ledger_session *to, int device,
 		       uint64_t bytes)
@@ -533,7 +533,7 @@ gpd_ledger_move_charge(struct gpd_ledger_session *from, struct gpd_ledger_sessio
 	line_raise_peak(&to->devices[device]);
 }
 
-/* The part of it that counts against others. */
+/* Returns the part that counts against the limit shared with other sessions. */
 static uint64_t
 host_excess(uint64_t bytes)
 {
@@ -555,7 +555,7 @@ gpd_ledger_charge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *ses
 			return false;
 		if (atomic_compare_exchange_weak(&session->host, &before, before + bytes))
 			return true;
-		/* Another thread of the session was quicker. */
+		/* Another thread of the session changed the value first. */
 		atomic_fetch_sub(&ledger->host, more);
 	}
 }
@@ -597,8 +597,8 @@ gpd_ledger_headroom(const struct gpd_ledger *ledger, const struct gpd_ledger_ses
 	};
 }
 
-/* So small that a turn which nobody uses does not matter, so large that the way of asking does not
- * either. */
+/* Small enough that an unused slot does not matter, large enough that the cost of reserving does
+ * not either. */
 static uint64_t
 link_slot_bytes(uint64_t max)
 {
@@ -615,7 +615,7 @@ link_cost(uint64_t bytes, uint64_t max)
 	return (uint64_t)((double)bytes * 1e9 / (double)max);
 }
 
-/* From now on, or when the link is free: since then it is not for so long. */
+/* Occupies the link for cost_ns, starting now or when the link becomes free. Returns the start. */
 static uint64_t
 link_occupy(struct gpd_ledger_tenant *tenant, uint64_t cost_ns, uint64_t now_ns)
 {
@@ -632,7 +632,8 @@ gpd_ledger_link_acquire(struct gpd_ledger *ledger, struct gpd_ledger_session *se
 			uint64_t bytes, uint64_t now_ns)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
-	/* Before the limit: a turn under the one before is known as such. */
+	/* Read link_limit before the limit: a slot computed with the previous limit is then
+	 * recognized as outdated. */
 	struct gpd_ledger_link_slot slot = { .bytes = bytes,
 					     .limit = atomic_load(&tenant->link_limit) };
 	uint64_t max = atomic_load(&tenant->bandwidth_max);
@@ -683,6 +684,6 @@ gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_se
 	if (atomic_exchange(&tenant->bandwidth_max, bytes_per_second) == bytes_per_second)
 		return;
 	atomic_store(&tenant->link_free_ns, 0);
-	/* Last: whoever asked before asks again. */
+	/* Last, so that callers with an older slot reserve again. */
 	atomic_fetch_add(&tenant->link_limit, 1);
 }

@@ -10,7 +10,7 @@
 
 enum state {
 	FREE,
-	NAMING, /* by the process that has taken it */
+	NAMING, /* a process has claimed the entry and writes its name */
 	NAMED,
 };
 
@@ -78,7 +78,7 @@ budget_has_name(struct gpd_log_budget *budget, const char *name)
 	return atomic_load(&budget->state) == NAMED && strcmp(budget->name, name) == 0;
 }
 
-/* Whether it was free, and has the name now. */
+/* Claims the entry for this name. Returns false if it is not free. */
 static bool
 budget_claim(struct gpd_log_budget *budget, const char *name)
 {
@@ -95,8 +95,8 @@ budget_claim(struct gpd_log_budget *budget, const char *name)
 	return true;
 }
 
-/* Two processes that look for a new name at the same moment may make a budget each; whoever comes
- * later finds the first of them. */
+/* Two processes that look up a new name at the same time may create an entry each; later lookups
+ * find the first of them. */
 uint32_t
 gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log's budgets: how many lines one peer may cause, so that nobody can fill the log.
+ * Log budgets: rate limits on the log lines that one peer can cause, so that no client can fill the
+ * log.
  *
- * One table in the ledger, which the supervisor and its workers share.  A budget belongs to an
- * address without a session, or to the sessions of one tenant from one address.  Whoever asks first
- * in any process makes the budget, and the next process finds it: a new worker gives nobody a fresh
- * one.  What is left out is counted; the supervisor says how much it was.
+ * The budgets are a table in the ledger, which the supervisor and its workers share; a new worker
+ * therefore does not give a client a new budget. A budget belongs to an address without a session,
+ * or to all sessions of one tenant from one address. The first lookup in any process creates it.
+ * Dropped lines are counted, and the supervisor logs their number.
  *
- * Any thread of any process, unless a function says otherwise.  A session's line in the ledger has
- * its budget as an index.
+ * Threads: any, of any process, unless a function states otherwise.
  */
 #ifndef GPD_LOG_BUDGET_H
 #define GPD_LOG_BUDGET_H
@@ -22,19 +22,19 @@
 
 struct gpd_ledger;
 
-/* The two halves of the table, so that addresses cannot crowd sessions out. */
+/* The two halves of the table, separate so that addresses cannot use up the entries of sessions. */
 enum gpd_log_budget_owner {
 	GPD_LOG_BUDGET_ADDRESS, /* all its lines count as warnings */
 	GPD_LOG_BUDGET_SESSIONS,
 	GPD_LOG_BUDGET_OWNERS,
 };
 
-/* Budgets in each half; the first one is shared by all for whom there is no other place. */
+/* Budgets in each half. The first one is shared by all names for which no entry is free. */
 #define GPD_LOG_BUDGETS 1024
 #define GPD_LOG_BUDGET_NAME_MAX 160
 
-/* So many lines at once, and one more in each of these times: who opens five sessions in each
- * second, all day, loses none. */
+/* Token bucket: at most LINES lines at once, refilled by one line per LINE_MS; WARNINGS likewise. A
+ * client that opens five sessions per second all day loses no line. */
 #define GPD_LOG_BUDGET_LINES 1000
 #define GPD_LOG_BUDGET_LINE_MS 100
 #define GPD_LOG_BUDGET_WARNINGS 100
@@ -48,26 +48,28 @@ enum gpd_log_budget_kind {
 
 struct gpd_log_budget {
 	_Atomic uint32_t state;                         /* free, being named, or named */
-	char name[GPD_LOG_BUDGET_NAME_MAX];             /* once named: whose it is */
-	_Atomic int64_t until_ms[GPD_LOG_BUDGET_KINDS]; /* then every line is given back */
+	char name[GPD_LOG_BUDGET_NAME_MAX];             /* of the owner; valid once named */
+	_Atomic int64_t until_ms[GPD_LOG_BUDGET_KINDS]; /* time at which the bucket is full again */
 	_Atomic uint32_t dropped[GPD_LOG_BUDGET_KINDS];
 };
 
-/* Once in each process, before the first line with a budget: the table that it uses.  Until then,
- * and after NULL, every line is written. */
+/* Sets the table that this process uses. Called once, before the first line with a budget; until
+ * then, and after a call with NULL, no line is dropped. */
 void gpd_log_budget_set_ledger(struct gpd_ledger *ledger);
 
-/* The budget of this name, which begins if there is none.  It is remembered as long as a session's
- * line has it, or lines of it are not given back. */
+/* Returns the index of the budget with this name, and creates it if necessary. The entry is kept
+ * while a session in the ledger refers to it, or until it is full again. */
 uint32_t gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name);
+/* Returns the budget of the tenant's sessions from this address. */
 uint32_t gpd_log_budget_get_for_sessions(const char *tenant, const char *address);
 
-/* Whether there is a line left, which is used up; if not, it is counted. */
+/* Consumes one line. Returns false if none is left; the line then counts as dropped. */
 bool gpd_log_budget_consume(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
+/* Logs a line as gpd_log() does if the budget allows it. */
 void gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 	GP_PRINTF(3, 4);
-/* Supervisor's main thread, once in a while: says what was left out, and forgets whom nothing is
- * known of. */
+/* Supervisor's main thread, periodically: logs the numbers of dropped lines, and frees entries that
+ * are full again and not referred to. */
 void gpd_log_budget_check(int64_t now_ms);
 
 #endif /* GPD_LOG_BUDGET_H */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session's names take of the machine's memory, counted in the ledger.  The executor adds
- * and removes; what the GPU may still use is counted until another thread has destroyed it: the
- * executor says that it leaves, the other thread that it has gone.
+ * Host memory used by a session's handles and the objects that they refer to, charged to the
+ * ledger.
+ *
+ * Memory of an object that the GPU may still use stays charged until another thread has destroyed
+ * the object: the executor defers it, and that thread completes it.
+ *
+ * Threads: gpd_name_memory_complete() from any thread; the others from the session's executor.
  */
 #ifndef GPD_NAME_MEMORY_H
 #define GPD_NAME_MEMORY_H
@@ -12,21 +16,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zero: of nobody, and everything is allowed. */
+/* Zero-initialized: nothing is charged to a ledger, and there is no limit. */
 struct gpd_name_memory {
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
 	_Atomic uint64_t used;     /* bytes */
-	_Atomic uint64_t deferred; /* of what is used */
+	_Atomic uint64_t deferred; /* part of `used`: objects that another thread destroys */
 };
 
-/* False, and nothing is added: there is no more for this session. */
+/* Charges bytes. Returns false, and charges nothing, if the session's limit is reached. */
 bool gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes);
+/* Uncharges bytes that were added before. */
 void gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes);
-/* So much of what was added is another thread's to end, which then says so. */
+/* Marks bytes that were added before as owned by another thread, which calls
+ * gpd_name_memory_complete() when it has destroyed the object. */
 void gpd_name_memory_defer(struct gpd_name_memory *memory, uint64_t bytes);
+/* Uncharges deferred bytes. */
 void gpd_name_memory_complete(struct gpd_name_memory *memory, uint64_t bytes);
-/* Nothing is used any more. */
+/* Uncharges everything, including deferred bytes, and resets the struct. */
 void gpd_name_memory_fini(struct gpd_name_memory *memory);
 
 #endif /* GPD_NAME_MEMORY_H */

@@ -15,13 +15,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* From one request's reply to the next request's last byte, or to the reply's. */
+/* Maximum time from a reply to the last byte of the next request, or to write a reply. */
 #define REQUEST_TIMEOUT_MS 10000
-/* A connection that is unfinished for longer makes room for another one. */
+/* An unfinished connection older than this can be replaced by a new one. */
 #define NEW_MS 200
 #define GROUPS_MAX 1024
 #define PATH_SIZE sizeof(((struct sockaddr_un *)0)->sun_path)
-/* Connections of users who may only read; the others are for the administrator. */
+/* Limit for read-only users; the remaining connections are reserved for administrators. */
 #define READ_ONLY_MAX (GPD_ADMIN_CONNS_MAX - 4)
 
 void
@@ -34,7 +34,7 @@ gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg)
 
 /* The socket. */
 
-/* The folder of a path; false: it is the current one, or the root. */
+/* Writes the folder of a path. Returns false if it is the current one or the root. */
 static bool
 get_folder(const char *path, char folder[PATH_SIZE])
 {
@@ -77,7 +77,7 @@ refuse_file(const char *path, char *error, size_t size)
 	return -1;
 }
 
-/* What an ended daemon has left goes; anything else stays. */
+/* Removes a socket left over from a former daemon; any other file stays. */
 static int
 clear_path(const struct sockaddr_un *address, char *error, size_t size)
 {
@@ -111,7 +111,7 @@ bind_socket(int fd, const struct sockaddr_un *address)
 	return r == 0 ? listen(fd, GPD_ADMIN_CONNS_MAX) : r;
 }
 
-/* Where the daemon may give the socket to their group. */
+/* Gives the socket to the readers' group, if the daemon is permitted to. */
 static void
 socket_allow_readers(const char *path)
 {
@@ -185,7 +185,7 @@ conn_close(struct gpd_admin_conn *conn)
 	*conn = (struct gpd_admin_conn){ .fd = -1 };
 }
 
-/* A user's lines in the log are as many as those of an address. */
+/* A user has the same log budget as an address. */
 static uint32_t
 get_log_budget(uid_t user)
 {
@@ -221,9 +221,9 @@ gpd_admin_fini(struct gpd_admin *admin)
 		(void)unlink(admin->path);
 }
 
-/* Whether the process at the other end has the group that the socket was given, by
- * socket_allow_readers() or by the service manager, as its own or among its others. A look-up of
- * the group's name could wait for a name server. */
+/* Returns whether the peer's process has the group of the socket, which was set by
+ * socket_allow_readers() or by the service manager, as its primary or a supplementary group. The
+ * group's name is not looked up, as the lookup could wait for a name server. */
 static bool
 user_is_reader(const struct gpd_admin *admin, int fd, gid_t own)
 {
@@ -264,8 +264,8 @@ count_read_only(const struct gpd_admin *admin)
 	return count;
 }
 
-/* Whether the connection waits for its user: for a request, for the rest of one, or until the reply
- * is read. */
+/* Returns whether the connection waits for its user: for a request, for the rest of one, or for the
+ * reply to be read. */
 static bool
 conn_is_unfinished(const struct gpd_admin_conn *conn)
 {
@@ -282,8 +282,8 @@ count_unfinished(const struct gpd_admin *admin, uid_t user)
 	return count;
 }
 
-/* Drops the oldest unfinished connection of the user that has most of them.  False: all are new, or
- * the daemon is at work for them. */
+/* Closes the oldest unfinished connection of the user with the most of them. Returns false if all
+ * are new, or their requests are being executed. */
 static bool
 conn_evict(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
 {
@@ -308,7 +308,7 @@ conn_evict(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
 	return victim != NULL;
 }
 
-/* Why the user is not let in, or NULL. */
+/* Returns why the user is rejected, or NULL. */
 static const char *
 get_refusal_reason(struct gpd_admin *admin, int fd, const struct ucred *peer, int64_t now_ms)
 {
@@ -319,7 +319,7 @@ get_refusal_reason(struct gpd_admin *admin, int fd, const struct ucred *peer, in
 		       : "too many connections of users who may only read";
 }
 
-/* Whether a connection that waits in the kernel may be accepted. */
+/* Returns whether a pending connection may be accepted. */
 static bool
 conn_has_room(struct gpd_admin *admin, int64_t now_ms)
 {
@@ -361,7 +361,7 @@ accept_conns(struct gpd_admin *admin, int64_t now_ms)
 	}
 }
 
-/* 0; GP_E_TIMEOUT: that was all for now; GP_E_EOF; negative errno. */
+/* Returns 0; GP_E_TIMEOUT if there is no more data for now; GP_E_EOF; or a negative errno. */
 static int
 conn_read(struct gpd_admin_conn *conn, size_t wanted)
 {
@@ -379,7 +379,7 @@ conn_read(struct gpd_admin_conn *conn, size_t wanted)
 	return 0;
 }
 
-/* As far as there is something: the request's length, then all of it. */
+/* Reads available data: the request's length, then the request. */
 static int
 read_request(struct gpd_admin_conn *conn)
 {
@@ -434,7 +434,7 @@ request_execute(struct gpd_admin *admin, struct gpd_admin_conn *conn, bool again
 	int r = admin->handler(admin->arg, &conn->peer, conn->pending, again, &conn->out,
 			       &conn->out_size);
 
-	/* It may take as long as work on the GPU does. */
+	/* A request may take as long as work on the GPU. */
 	conn->deadline_ms = r ? INT64_MAX : now_ms + REQUEST_TIMEOUT_MS;
 	if (r)
 		return;
@@ -471,7 +471,7 @@ gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds)
 {
 	if (admin->fd < 0)
 		return 0;
-	/* Without a free place the others wait in the kernel; gpd_admin_serve() makes room. */
+	/* Without a free entry new connections wait in the kernel; gpd_admin_serve() makes room. */
 	fds[0] = (struct pollfd){ .fd = conn_find_free(admin) ? admin->fd : -1, .events = POLLIN };
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
 		const struct gpd_admin_conn *conn = &admin->conns[i];

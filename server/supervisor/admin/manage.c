@@ -26,7 +26,7 @@ gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 	manager->source.usage = &manager->usage;
 }
 
-/* NULL: the usual one, if that can be had. */
+/* path NULL: the default one, if it can be opened. */
 static int
 open_admin(struct gpd_manager *manager, const char *path)
 {
@@ -48,7 +48,7 @@ open_admin(struct gpd_manager *manager, const char *path)
 	return 0;
 }
 
-/* Where they go: as the configuration says, or into the service's folder, where it has one. */
+/* Returns the configured path, else the default one in the service's state folder, else "". */
 static const char *
 usage_path(const struct gpd_config *config, char usual[GPD_CONFIG_PATH_MAX])
 {
@@ -62,7 +62,8 @@ usage_path(const struct gpd_config *config, char usual[GPD_CONFIG_PATH_MAX])
 	return usual;
 }
 
-/* Who asks for records shall not find later that there are none; of the usual ones the log says. */
+/* If configured records cannot be written, the daemon does not start; for the default path a
+ * warning is enough. */
 int
 gpd_manager_open_usage(struct gpd_manager *manager)
 {
@@ -149,7 +150,7 @@ gpd_manager_fini(struct gpd_manager *manager)
 	pthread_mutex_destroy(&manager->source.lock);
 }
 
-/* What a request comes to. */
+/* Result of a request. */
 struct outcome {
 	Gpupool__AdminReply reply;
 	char error[GPD_CONFIG_ERROR_MAX];
@@ -166,7 +167,7 @@ request_report(struct gpd_manager *m, const Gpupool__AdminReportRequest *request
 	return 0;
 }
 
-/* It has ended when its line is free, which is when its work on the GPU has ended. */
+/* The session has ended when its ledger entry is free, after its work on the GPU has ended. */
 static int
 request_terminate(struct gpd_manager *m, uint64_t id, bool again, struct outcome *o)
 {
@@ -199,7 +200,7 @@ request_drain(struct gpd_manager *m, const Gpupool__AdminDrain *request, bool ag
 		       : 0;
 }
 
-/* Ends the worker's sessions, and says whether there are any. */
+/* Ends the worker's sessions. Returns whether there still are any. */
 static bool
 terminate_worker_sessions(struct gpd_manager *m, int32_t worker, bool again)
 {
@@ -211,7 +212,7 @@ terminate_worker_sessions(struct gpd_manager *m, int32_t worker, bool again)
 	return gpd_ledger_next(ledger, NULL, worker) != NULL;
 }
 
-/* Its client is told to go, or gone; its work may go on. */
+/* Returns whether the session's client has been disconnected; its work may still run. */
 static bool
 session_is_ending(const struct gpd_manager *m, uint64_t id)
 {
@@ -239,7 +240,7 @@ gpd_manager_unknown_tenant(const struct gpd_manager *manager, const char *name, 
 	return GP_E_INVALID;
 }
 
-/* All sessions of the tenant; who comes meanwhile is let in as before. */
+/* Ends all sessions of the tenant; new ones are admitted as before. */
 static int
 terminate_tenant(struct gpd_manager *m, const char *name, bool again, struct outcome *o)
 {
@@ -279,7 +280,7 @@ request_retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool 
 		       : 0;
 }
 
-/* 0 or GP_E_TIMEOUT. */
+/* Returns 0 or GP_E_TIMEOUT. */
 static int
 request_execute(struct gpd_manager *m, const struct gpd_admin_peer *peer,
 		const Gpupool__AdminRequest *request, bool again, struct outcome *o)

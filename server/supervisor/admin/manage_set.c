@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quotas that are changed while they are in use. */
+/* Changes of limits at run time. */
 #include "server/common/base/log.h"
 #include "server/common/base/size_text.h"
 #include "server/common/config/config_key.h"
@@ -12,12 +12,12 @@
 
 #define WEIGHT_MAX 1000
 
-/* What can be set, and for numbers from what to what. */
+/* Settings, and their range if they are numbers. */
 static const struct {
 	const char *name;
 	uint64_t min, max;
-	bool tenant_only; /* a session does not have it */
-	bool per_device;  /* it can be a share of what the device has */
+	bool tenant_only; /* not available for a session */
+	bool per_device;  /* may be a share of the device's total */
 	const char *range;
 } keys[] = {
 	[GPUPOOL__ADMIN_SETTING__KEY__MEMORY] = { "memory", 0, UINT64_MAX, .per_device = true },
@@ -38,13 +38,13 @@ static const struct {
 						    .range = "0 to 4096, or unlimited" },
 };
 
-/* What a request is about; exactly one of session and tenant. */
+/* Target of a request: a session or a tenant. */
 struct target {
 	struct gpd_manager *manager;
 	struct gpd_ledger_session *session;
 	struct gpd_ledger_tenant *tenant;
 	uint32_t tenant_index;
-	int first, end; /* devices */
+	int first, end; /* range of devices */
 	char *error;
 	size_t size;
 };
@@ -80,7 +80,7 @@ setting_check(const struct target *t, const Gpupool__AdminSetting *setting)
 	if (setting->share)
 		return set_error(t, "%s: a share of the device makes no sense here",
 				 keys[key].name);
-	/* As in the configuration. */
+	/* The same minimum as in the configuration. */
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && number < GPD_MEMORY_MIN)
 		return set_error(t, "memory: %llu bytes are less than 2M, the smallest size",
 				 number);
@@ -90,7 +90,7 @@ setting_check(const struct target *t, const Gpupool__AdminSetting *setting)
 	return 0;
 }
 
-/* What the tenant's setting will be: the last of those asked for, or as it is. */
+/* Returns the tenant's value after the request: the last one requested, else the present one. */
 static uint32_t
 setting_planned_value(const Gpupool__AdminSet *setting_apply, Gpupool__AdminSetting__Key key,
 		      uint32_t present)
@@ -102,7 +102,8 @@ setting_planned_value(const Gpupool__AdminSet *setting_apply, Gpupool__AdminSett
 	return present;
 }
 
-/* Fixed shares of a device are of the same time, and no tenant's goes beyond its limit. */
+/* Time shares of a device with the policy "fixed" must not exceed 100 % in total, and a tenant's
+ * must not exceed its limit. */
 static int
 check_time_shares(const struct target *t, const Gpupool__AdminSet *setting_apply)
 {
@@ -137,8 +138,8 @@ check_time_shares(const struct target *t, const Gpupool__AdminSet *setting_apply
 	return 0;
 }
 
-/* Sessions that had what the tenant had go on to have what it has; with the multiprocessors the
- * workers see to that. */
+/* Sessions with the tenant's previous priority get its new one. For multiprocessors the workers do
+ * the same. */
 static void
 priority_propagate(const struct target *t, uint32_t before, uint32_t now)
 {
@@ -228,7 +229,7 @@ target_find(struct target *t, const Gpupool__AdminSet *wanted)
 	return 0;
 }
 
-/* What it is at the moment, as people read it. */
+/* Size of a current value as text. */
 #define VALUE_MAX 48
 
 static void
@@ -296,7 +297,7 @@ setting_format(const struct target *t, Gpupool__AdminSetting__Key key, int devic
 	}
 }
 
-/* What one setting was and is, on a device or (per_device false) in all. */
+/* Old and new value of a setting, on one device or on all. */
 struct change {
 	char from[VALUE_MAX], to[VALUE_MAX];
 };
@@ -326,7 +327,7 @@ setting_is_per_device(Gpupool__AdminSetting__Key key)
 	       key != GPUPOOL__ADMIN_SETTING__KEY__SESSIONS;
 }
 
-/* Devices on which it is the same change are told of at once. */
+/* An identical change on several devices is logged once. */
 static void
 set_and_log(const struct target *t, const struct gpd_admin_peer *peer,
 	    const Gpupool__AdminSetting *setting)
@@ -357,7 +358,7 @@ set_and_log(const struct target *t, const struct gpd_admin_peer *peer,
 			log_change(t, peer, name, d, &changes[d]);
 }
 
-/* What the device's policy makes no use of. */
+/* Warns of a setting that the device's policy ignores. */
 static void
 warn_policy(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
 {
@@ -372,7 +373,8 @@ warn_policy(const struct target *t, const Gpupool__AdminSetting *setting, int d,
 			       key, d, needed);
 }
 
-/* More than there is, or nothing less than all: it is in force, as in the configuration. */
+/* Warns of a value above the device's total, or without effect; it is in force nevertheless, as in
+ * the configuration. */
 static void
 warn_device(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
 {
@@ -406,7 +408,7 @@ warn_device(const struct target *t, const Gpupool__AdminSetting *setting, int d,
 			d, sms, device->rule.sm_granularity);
 }
 
-/* Of the first device that there is one of, behind those of the settings before. */
+/* Appends the warning for the first affected device to those of previous settings. */
 static void
 warning_add(const struct target *t, const Gpupool__AdminSetting *setting, char *warning)
 {

@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 #define CONNECTION_SECONDS 5
-/* For which a connection may say what it wants before it makes room for others. */
+/* Time that a connection has for its request before it can be closed in favor of others. */
 #define NEW_MS 100
-/* Of a request: its line and headers. */
+/* Maximum size of a request: its line and headers. */
 #define CONNECTION_MEMORY ((size_t)8 << 10)
 
-/* Answers. */
+/* Responses. */
 
 static enum MHD_Result
 response_send(struct MHD_Connection *connection, unsigned int status, const char *type, char *text,
@@ -53,7 +53,7 @@ response_refuse(struct MHD_Connection *connection, unsigned int status, const ch
 			     strlen(text), MHD_RESPMEM_PERSISTENT);
 }
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 static char *
 report_to_text(struct gpd_report_source *source, size_t *size_p)
 {
@@ -64,7 +64,7 @@ report_to_text(struct gpd_report_source *source, size_t *size_p)
 
 	if (!file)
 		return NULL;
-	/* The main thread waits for the lock. */
+	/* The main thread waits for this lock, so it must not be held while blocking. */
 	gpd_nonblocking_begin();
 	pthread_mutex_lock(&source->lock);
 	report = gpd_report_create(source, 0);
@@ -93,7 +93,7 @@ request_handle(void *arg, struct MHD_Connection *connection, const char *url, co
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return response_refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
 				       "metrics are to be read only\n");
-	/* The first call is for the headers alone. */
+	/* libmicrohttpd calls the handler first for the headers alone. */
 	if (!*request) {
 		*request = &seen;
 		return MHD_YES;
@@ -109,7 +109,7 @@ request_handle(void *arg, struct MHD_Connection *connection, const char *url, co
 			     text, size, MHD_RESPMEM_MUST_FREE);
 }
 
-/* Places. */
+/* Connections. */
 
 static void
 address_to_key(const struct sockaddr *from, uint8_t address[16])
@@ -141,7 +141,7 @@ count_by_address(const struct gpd_metrics *metrics, const uint8_t address[16])
 	return count;
 }
 
-/* The oldest connection of the address that has most of them, unless they are all new. */
+/* Closes the oldest connection of the address that has most of them, unless all are new. */
 static void
 conn_evict(struct gpd_metrics *metrics, int64_t now_ms)
 {
@@ -192,7 +192,7 @@ conn_notify(void *arg, struct MHD_Connection *connection, void **slot_p,
 	*slot_p = slot;
 }
 
-/* Its socket, or a negative errno. */
+/* Returns the listening socket, or a negative errno. */
 static int
 open_socket(struct gpd_metrics *metrics, bool insecure, char *error, size_t size)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers Prometheus over HTTP: GET /metrics, and nothing else.
+ * HTTP server for Prometheus: serves GET /metrics and nothing else.
  *
- * libmicrohttpd has a thread of its own for that, which makes a report under the source's lock and
- * touches nothing else of the daemon.  Few connections at a time, each for a short while; of too
- * many the address that has most of them loses its oldest one.
+ * libmicrohttpd runs it in a thread of its own, which creates a report with the source's lock held
+ * and accesses nothing else of the daemon. The number and duration of connections are limited;
+ * above the limit the address with the most connections loses its oldest one.
+ *
+ * Threads: the supervisor's main thread for the functions below.
  */
 #ifndef GPD_METRICS_H
 #define GPD_METRICS_H
@@ -18,39 +20,40 @@
 
 #define GPD_METRICS_HOST_MAX 256
 
-/* Connections at a time; while they are new, more for a moment. */
+/* Limit of connections, and the temporary limit while all of them are new. */
 #define GPD_METRICS_CONNECTIONS 32
 #define GPD_METRICS_CONNECTIONS_MAX 128
 
 struct MHD_Connection;
 struct MHD_Daemon;
 
-/* A connection. */
+/* One connection. */
 struct gpd_metrics_slot {
 	struct MHD_Connection *connection; /* NULL: free */
-	uint8_t address[16];               /* of IPv6 the network alone */
+	uint8_t address[16]; /* IPv4 address, or the network part of an IPv6 address */
 	int64_t since_ms;
-	bool closing; /* it is shut down */
+	bool closing; /* it has been shut down */
 };
 
 struct gpd_metrics {
-	struct MHD_Daemon *http;         /* NULL: none */
-	char host[GPD_METRICS_HOST_MAX]; /* as it was asked for, as the port */
-	uint16_t port;                   /* 0, too, if there is none */
+	struct MHD_Daemon *http;         /* NULL: no server */
+	char host[GPD_METRICS_HOST_MAX]; /* as requested, like the port */
+	uint16_t port;                   /* 0 also if there is no server */
 	char url[GPD_METRICS_HOST_MAX + 32];
-	struct gpd_metrics_slot slots[GPD_METRICS_CONNECTIONS_MAX]; /* the thread's */
+	/* Used by the server's thread only. */
+	struct gpd_metrics_slot slots[GPD_METRICS_CONNECTIONS_MAX];
 };
 
-/* port 0: any free one.  Signals must be blocked.  An address that other machines can reach must be
- * allowed by insecure. 0, or a negative errno: error says why. */
+/* Starts the server. port 0: any free port. Signals must be blocked in the caller. insecure permits
+ * an address that other machines can reach. Returns 0, or a negative errno with a text in error. */
 GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source,
 				   const char *host, uint16_t port, bool insecure, char *error,
 				   size_t error_size);
-/* Whether the address could be had, which is given back at once; another process, as a daemon that
- * runs, may have it now.  As above. */
+/* Checks that the server could listen on the address, by opening it for a moment. An address in use
+ * is not an error, as the daemon may be running. Returns as gpd_metrics_open(). */
 GP_MUST_CHECK int gpd_metrics_check(const char *host, uint16_t port, bool insecure, char *error,
 				    size_t error_size);
-/* Not under the source's lock. */
+/* Stops the server and joins its thread. The source's lock must not be held. */
 void gpd_metrics_close(struct gpd_metrics *metrics);
 
 #endif /* GPD_METRICS_H */

@@ -6,7 +6,7 @@
 
 #define NS 1000000000
 
-/* What a sample is of; the later ones are NULL where it is of nothing so small. */
+/* Subject of a sample; members that do not apply are NULL. */
 struct subject {
 	const Gpupool__AdminReport *report;
 	const Gpupool__AdminDevice *device;
@@ -20,12 +20,12 @@ struct subject {
 
 enum scope {
 	SCOPE_DAEMON,
-	SCOPE_EXPIRY, /* of the daemon; 0: there is none */
+	SCOPE_EXPIRY, /* of the daemon; omitted if 0 */
 	SCOPE_TOKEN,
 	SCOPE_DEVICE,
 	SCOPE_TENANT, /* all devices together */
 	SCOPE_TENANT_DEVICE,
-	SCOPE_HAMI, /* the same, with HAMi's labels */
+	SCOPE_HAMI, /* as TENANT_DEVICE, with HAMi's labels */
 	SCOPE_SESSION,
 	SCOPE_SESSION_DEVICE,
 	SCOPE_REFUSAL,
@@ -35,7 +35,7 @@ struct family {
 	const char *name, *help;
 	enum scope scope;
 	uint64_t (*value)(const struct subject *s);
-	const char *label; /* one more, whole, or NULL */
+	const char *label; /* one additional label with its value, or NULL */
 };
 
 /* Values. */
@@ -87,9 +87,8 @@ VALUE(throttled, s->counts->throttled_ns)
 /* clang-format on */
 #undef VALUE
 
-/* The names are as Prometheus wants them: a counter's ends in _total, and what is counted in
- * seconds is kept in nanoseconds.  A family whose name and help are NULL goes on with the one
- * before it. */
+/* Names follow the conventions of Prometheus: a counter ends in _total. Values of _seconds_total
+ * are in nanoseconds here. An entry without name and help belongs to the family before it. */
 static const struct family families[] = {
 	{ "gpupool_start_time_seconds", "When the daemon was started, since 1970.", SCOPE_DAEMON,
 	  started, NULL },
@@ -203,7 +202,7 @@ static const struct family families[] = {
 struct writer {
 	FILE *file;
 	const char *name;
-	bool any; /* labels so far */
+	bool any; /* a label has been written */
 };
 
 static void

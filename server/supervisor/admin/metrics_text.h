@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A report as Prometheus reads it: text format 0.0.4, gpupool's own names, and those of DCGM and
- * HAMi where theirs mean the same.  No state, any thread.
+ * Writes a report in Prometheus' text format 0.0.4, with gpupool's own metric names, and those of
+ * DCGM and HAMi for metrics with the same meaning.
+ *
+ * Threads: any; the function keeps no state.
  */
 #ifndef GPD_METRICS_TEXT_H
 #define GPD_METRICS_TEXT_H

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Quotas of memory are multiples of it. */
+/* Memory quotas are multiples of this size. */
 #define MEMORY_UNIT ((uint64_t)2 << 20)
-/* Of those that expire next. */
+/* Number of reported tokens, those that expire first. */
 #define TOKENS_MAX 100
 
 struct device_lines {
@@ -31,18 +31,18 @@ struct session {
 	struct device_lines device_lines;
 };
 
-/* Room for all that there can be: of what is not used the system gives nothing. */
+/* A report of the maximum size; the system allocates only the pages that are used. */
 struct buffer {
-	Gpupool__AdminReport report; /* first: it is what others have */
+	Gpupool__AdminReport report; /* first: callers get a pointer to it */
 	Gpupool__AdminDevice devices[GPD_LEDGER_DEVICES], *device_list[GPD_LEDGER_DEVICES];
 	Gpupool__AdminUnit units[GPD_UNITS_MAX], *unit_list[GPD_UNITS_MAX];
 	Gpupool__AdminRefusals refusals[GPD_AUTH_REFUSALS], *refusal_list[GPD_AUTH_REFUSALS];
 	char *addresses[GPD_LISTEN_MAX];
 	Gpupool__AdminToken tokens[TOKENS_MAX], *token_list[TOKENS_MAX];
 	Gpupool__AdminWorker workers[GPD_WORKERS_MAX], *worker_list[GPD_WORKERS_MAX];
-	struct tenant tenants[GPD_LEDGER_TENANTS]; /* in the places of the ledger */
+	struct tenant tenants[GPD_LEDGER_TENANTS]; /* indexed as in the ledger */
 	Gpupool__AdminTenant *tenant_list[GPD_LEDGER_TENANTS];
-	struct session sessions[GPD_LEDGER_SESSIONS]; /* the same */
+	struct session sessions[GPD_LEDGER_SESSIONS]; /* indexed as in the ledger */
 	Gpupool__AdminSession *session_list[GPD_LEDGER_SESSIONS];
 };
 
@@ -75,7 +75,7 @@ add_line(struct device_lines *device_lines, size_t *count, int device)
 	return line;
 }
 
-/* Of those who wait between two questions there is a line of the queue alone. */
+/* Waiting clients between two requests exist in the queue only. */
 static uint32_t
 count_waiting(const struct gpd_admission *admission)
 {
@@ -203,7 +203,7 @@ fill_session(const struct gpd_report_source *source, struct session *to, uint32_
 	fill_session_lines(source, to, from, client->devices);
 }
 
-/* What a live session has used counts for its tenant and its devices. */
+/* Adds the usage of a running session to its tenant and its devices. */
 static void
 session_add_to_sums(struct buffer *buffer, const struct session *session, struct tenant *tenant)
 {
@@ -224,7 +224,7 @@ compare_ids(const void *a, const void *b)
 	return (*x)->id < (*y)->id ? -1 : (*x)->id > (*y)->id;
 }
 
-/* wanted: 0: all. */
+/* wanted 0: all sessions. */
 static void
 add_sessions(const struct gpd_report_source *source, struct buffer *buffer, uint64_t wanted)
 {
@@ -282,7 +282,7 @@ devices_sum(Gpupool__AdminReport *report)
 	}
 }
 
-/* Of a part, its share; what a session has of it is in the session's line. */
+/* Reports the share of a part; its usage is in the line of its session. */
 static void
 add_unit(const struct gpd_report_source *source, struct buffer *buffer, const struct gpd_unit *from)
 {
@@ -314,7 +314,7 @@ add_units(const struct gpd_report_source *source, struct buffer *buffer)
 		add_unit(source, buffer, &units[i]);
 }
 
-/* Clients that were not let in. */
+/* Refused clients. */
 
 static void
 add_refusals(const struct gpd_report_source *source, struct buffer *buffer)
@@ -373,7 +373,7 @@ add_workers(const struct gpd_report_source *source, struct buffer *buffer)
 	}
 }
 
-/* The daemon itself. */
+/* The daemon. */
 
 static void
 add_facts(const struct gpd_report_source *source, struct buffer *buffer)
@@ -403,7 +403,7 @@ add_facts(const struct gpd_report_source *source, struct buffer *buffer)
 	report->workers_lost = source->admission->workers_lost;
 }
 
-/* Those that expire next, in order. */
+/* Adds the tokens that expire first, sorted by expiry. */
 static void
 add_tokens(const struct gpd_report_source *source, struct buffer *buffer)
 {

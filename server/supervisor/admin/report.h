@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All there is to tell of devices, tenants and sessions, summed up in one place: for the admin
- * socket and for the metrics.
+ * Snapshot of the daemon for reports: devices, tenants, sessions and workers with their sums, for
+ * the admin socket and the metrics.
  *
- * The supervisor's main thread holds the lock except while it waits, so nothing changes under
- * another thread that makes a report but what the workers count: sums over sessions that end
- * meanwhile are neither lost nor counted twice, and counters never fall.
+ * The supervisor's main thread holds the source's lock except while it waits. While another thread
+ * creates a report, only the workers' counters change: no ended session is lost or counted twice,
+ * and counters never decrease.
  */
 #ifndef GPD_REPORT_H
 #define GPD_REPORT_H
@@ -17,24 +17,25 @@
 
 #include <pthread.h>
 
-/* What does not change while the daemon serves. */
+/* Facts that do not change while the daemon runs. */
 struct gpd_report_facts {
 	char addresses[GPD_LISTEN_MAX][GP_URL_TEXT_MAX];
 	int address_count;
 	char user[33];
-	char metrics[GP_URL_TEXT_MAX]; /* "": none */
+	char metrics[GP_URL_TEXT_MAX]; /* URL; "": none */
 };
 
 struct gpd_report_source {
 	pthread_mutex_t lock;
 	const struct gpd_admission *admission;
 	int64_t started_s;
-	const struct gpd_usage *usage; /* NULL: there are no records */
-	struct gpd_report_facts facts; /* all zero until clients are served */
+	const struct gpd_usage *usage; /* NULL: no usage records */
+	struct gpd_report_facts facts; /* all zero until the daemon serves clients */
 };
 
-/* Under the lock, and good until it is given away: the names in it are the source's.  session: only
- * this one among the sessions; 0: all.  NULL: no memory. */
+/* Creates a report. The caller holds the source's lock until gpd_report_free(), as names in the
+ * report belong to the source. session: include only this session; 0: all. Returns NULL without
+ * memory. */
 Gpupool__AdminReport *gpd_report_create(const struct gpd_report_source *source, uint64_t session);
 void gpd_report_free(Gpupool__AdminReport *report);
 

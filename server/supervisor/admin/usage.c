@@ -14,11 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So much is lost at most of a session whose daemon is killed. */
+/* Interval of records of running sessions; usage of at most this time is lost if the daemon is
+ * killed. */
 #define RUNNING_MS ((int64_t)300 * 1000)
 #define RETRY_MS ((int64_t)10 * 1000)
 #define PENDING_MAX ((size_t)4 << 20)
-/* All fields of a record are shorter, quotes included. */
+/* Larger than all fields of a record together, including quotes. */
 #define RECORD_MAX 2048
 #define FILE_MODE 0640
 
@@ -62,7 +63,8 @@ open_file(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A file that would become too long makes room for another one: its descriptor, or -errno. */
+/* Opens the file, renaming it first if it would become too long. Returns the descriptor or a
+ * negative errno. */
 static int
 open_with_room(const char *path, size_t size)
 {
@@ -82,7 +84,7 @@ open_with_room(const char *path, size_t size)
 	return r ? r : open_file(path);
 }
 
-/* All of it, or nothing stays of it: 0, or a negative errno. */
+/* Appends all records, or none: a partial write is undone. Returns 0 or a negative errno. */
 static int
 records_append(const char *path, const char *text, size_t size)
 {
@@ -127,7 +129,7 @@ write_pending(struct gpd_usage *usage, int64_t now_ms)
 	usage->pending_count = 0;
 }
 
-/* What there is no room for is lost, and that is said. */
+/* Drops and counts the record if there is no memory for it. */
 static void
 pending_push(struct gpd_usage *usage, const char *record, size_t size)
 {
@@ -154,12 +156,12 @@ pending_push(struct gpd_usage *usage, const char *record, size_t size)
 
 /* Records. */
 
-/* Quoted: clients choose some of it. */
+/* Quoted, as clients choose some of the text. */
 static void
 put_text(FILE *file, const char *text)
 {
 	fputs(",\"", file);
-	/* A spreadsheet would take it for a formula. */
+	/* Otherwise a spreadsheet would interpret it as a formula. */
 	if (gp_printable_is_formula(text))
 		fputc('\'', file);
 	for (; *text; text++) {
@@ -176,7 +178,7 @@ put_seconds(FILE *file, uint64_t ns)
 	fprintf(file, ",%llu.%09llu", (unsigned long long)(ns / NS), (unsigned long long)(ns % NS));
 }
 
-/* Counts are of the session, so one of its devices has them. */
+/* Counts are per session, so only the record of its first device contains them. */
 static void
 put_counts(FILE *file, const struct gpd_ledger_counts *counts, bool has_them)
 {
@@ -202,7 +204,7 @@ find_session_owner(const struct gpd_usage *usage, const struct gpd_ledger_sessio
 				 atomic_load(&session->id));
 }
 
-/* A record's file, in memory; NULL: it is lost. */
+/* Opens a record in memory. Returns NULL if it is lost. */
 static FILE *
 record_open(struct gpd_usage *usage, char record[RECORD_MAX])
 {
@@ -252,8 +254,9 @@ record_device(struct gpd_usage *usage, const struct gpd_ledger_session *session,
 	record_close(usage, record, file);
 }
 
-/* A record without a client.  Its session is the number of sessions, once; those that were summed
- * began as if each had followed the one before. */
+/* A record without a client. The field for the session contains the number of sessions, in the
+ * first record only; the start of summed sessions is computed as if they had run one after the
+ * other. */
 static void
 record_sum(struct gpd_usage *usage, const struct gpd_usage_sum *sum, const char *event, int device,
 	   bool first)
@@ -359,21 +362,21 @@ sums_add(struct gpd_usage *usage, enum gpd_usage_sum_kind kind,
 	struct gpd_usage_sum *sum = &usage->sums[kind][session->tenant];
 	const char *tenant = usage->admission->quota->ledger->tenants[session->tenant].name;
 
-	/* After a reload the line may be another tenant's. */
+	/* After a reload the ledger entry may belong to another tenant. */
 	if (strcmp(sum->tenant, tenant) != 0)
 		sums_record(usage, kind, (int)session->tenant);
 	if (!sum->sessions && kind == GPD_USAGE_UNUSED)
 		sum->since_s = (int64_t)time(NULL);
 	(void)snprintf(sum->tenant, sizeof(sum->tenant), "%s", tenant);
 	sum->sessions++;
-	/* Of those that have used nothing there is one record, of device 0. */
+	/* Sessions without usage have one record, of device 0. */
 	sum->devices |= kind == GPD_USAGE_UNUSED ? 1 : client->devices;
 	if (kind == GPD_USAGE_SUMMED)
 		sum->seconds += session_get_seconds(client);
 	add_usage(sum, session);
 }
 
-/* Whether there is room for its records, which it takes then. */
+/* Returns whether the rate limit allows the session's records, and counts them. */
 static bool
 session_may_record(struct gpd_usage *usage, const struct gpd_ledger_session *session,
 		   const struct gpd_session_owner *client)
@@ -397,7 +400,7 @@ gpd_usage_ended(void *arg, const struct gpd_ledger_session *session)
 	struct gpd_usage *usage = arg;
 	const struct gpd_session_owner *client = find_session_owner(usage, session);
 
-	/* One that was not let in has used nothing. */
+	/* A session that was never opened has used nothing. */
 	if (!usage->path[0] || client->session != atomic_load(&session->id))
 		return;
 	if (!session_has_used(session))
@@ -408,7 +411,7 @@ gpd_usage_ended(void *arg, const struct gpd_ledger_session *session)
 		sums_add(usage, GPD_USAGE_SUMMED, session, client);
 }
 
-/* Of sessions that go on; at the end of the daemon they have ended. */
+/* Records all running sessions; when the daemon stops, as ended. */
 static void
 record_all(struct gpd_usage *usage, bool ended)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <utlist.h>
 
-/* How often addresses are forgotten, and the log says what it has left out. */
+/* Interval in which unused addresses are freed and dropped log lines are reported. */
 #define EXPIRE_MS 30000
 
 int
@@ -52,7 +52,8 @@ gpd_admission_set_state(struct gpd_admission *admission, struct gpd_connection *
 	peer->client_address->handshakes--;
 }
 
-/* A worker that cannot be told does not read any more; one that has ended says so by its end. */
+/* A worker that does not read its channel is killed; the end of one that has exited is handled by
+ * its reaping. */
 void
 gpd_admission_send(struct gpd_worker_process *worker, const struct gpd_channel_header *header,
 		   const void *data, size_t size, int fd)
@@ -87,7 +88,7 @@ session_end(struct gpd_admission *admission, struct gpd_connection *peer, const 
 	peer->worker = peer->own_worker = NULL;
 }
 
-/* Its thread notices and posts the last event. */
+/* Its receiver thread notices the shutdown and posts the last event. */
 void
 gpd_admission_close_conn(struct gpd_admission *admission, struct gpd_connection *peer,
 			 const char *reason)
@@ -107,7 +108,7 @@ gpd_admission_log_session(const struct gpd_connection *peer, enum gpd_log_level 
 			   (unsigned long long)peer->session, peer->name, text);
 }
 
-/* Who asks again learns how many are before. */
+/* Adds the position in the queue for a client that will send another request. */
 static const char *
 append_queue_position(struct gpd_admission *admission, const struct gpd_connection *peer,
 		      const char *text, char room[GPD_CONFIG_ERROR_MAX])
@@ -156,7 +157,7 @@ gpd_admission_find_session(const struct gpd_admission *admission,
 	return peer;
 }
 
-/* It asks no more: a place that is kept for it others may have. */
+/* The client sends no more requests, so a slot reserved for it becomes available to others. */
 static void
 queue_remove(struct gpd_admission *admission, uint64_t number)
 {
@@ -164,7 +165,7 @@ queue_remove(struct gpd_admission *admission, uint64_t number)
 	gpd_admission_retry_queued(admission);
 }
 
-/* There was none for as long as it was kept. */
+/* No slot became free within the client's waiting time. */
 static void
 conn_refuse_slot(struct gpd_admission *admission, struct gpd_connection *peer)
 {
@@ -213,7 +214,7 @@ gpd_admission_handle_events(struct gpd_admission *admission)
 {
 	struct gpd_connection_event *next;
 
-	/* Events that peers post meanwhile have the next turn. */
+	/* Events posted after this call are handled in the next iteration. */
 	for (struct gpd_connection_event *event = gpd_connection_pop_events(); event;
 	     event = next) {
 		struct gpd_connection *peer = event->peer;
@@ -321,15 +322,15 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_config *config,
 		struct gpd_ledger_session *line =
 			has_line ? gpd_ledger_find(quota->ledger, p->session) : NULL;
 
-		/* Whoever still waits may be somebody else's now, or nobody's. */
+		/* A client that still waits may belong to another tenant now, or to none. */
 		if (p->state == GPD_CONNECTION_QUEUED)
 			(void)gpd_admission_admit(admission, p);
-		/* A tenant that is not configured any more keeps what it had. */
+		/* Sessions of a tenant that is no longer configured keep their limits. */
 		if (line && quota->tenants.config_indexes[p->assignment.tenant] >= 0)
 			gpd_quota_apply(quota, p->hello->hello, &p->assignment, line);
 	}
 	gpd_admission_quotas_changed(admission);
-	/* There may be more places now, and those who wait may be of another class. */
+	/* There may be more slots now, and waiting clients may have another isolation. */
 	gpd_admission_retry_queued(admission);
 }
 
@@ -395,7 +396,7 @@ gpd_admission_stop(struct gpd_admission *admission)
 			continue;
 		if (p->state > GPD_CONNECTION_REFUSED)
 			gpd_control_reply_bye(p, "the daemon stops");
-		p->worker = NULL; /* it is told to stop as a whole */
+		p->worker = NULL; /* the worker is stopped as a whole */
 		gpd_admission_close_conn(admission, p, "the daemon stops");
 	}
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may have a session, and how far each connection has come on its way to one: the part of the
- * supervisor that deals with clients.  Main thread only.
+ * Admission of clients: accepts connections, authenticates them, assigns them to tenants, and takes
+ * each through its states (peer.h) to a session in a worker.
  *
- * admission_wait.c has the connections that have not begun, admission_gate.c the credentials,
- * admission_session.c all from Hello to the end of the session, admission_alone.c those that have a
- * worker of their own, and admission_lane.c their lanes; admission.c keeps the list of peers and
- * their states, and ends them.
+ * Files: admission_wait.c has connections without a receiver thread yet; admission_gate.c the
+ * credentials; admission_session.c the way from Hello to the end of the session; admission_alone.c
+ * sessions with a dedicated worker; admission_lane.c the data connections (lanes); admission_look.c
+ * the queries without a session; admission.c the list of connections, their states and their end.
+ *
+ * Threads: the supervisor's main thread.
  */
 #ifndef GPD_ADMISSION_H
 #define GPD_ADMISSION_H
@@ -22,90 +24,98 @@
 
 struct gpd_admission {
 	struct gpd_connection *connection_list;
-	struct gpd_connection
-		*waiting; /* connections that have not begun, in the order of coming */
+	/* Connections without a receiver thread yet, in order of arrival. */
+	struct gpd_connection *waiting;
 	unsigned int waiting_count;
-	int64_t no_room_ms; /* when there was no place, and nobody made room */
-	struct gpd_connection
-		*early; /* data lanes whose lane 0 is not there yet, the oldest first */
+	int64_t no_room_ms; /* when the limit was last reached without any connection to close */
+	struct gpd_connection *early; /* lanes of sessions without lane 0 so far, oldest first */
 	struct gpd_authentication authentication;
-	int64_t recheck_ms; /* when to look again whether the tokens still hold */
-	int64_t expire_ms;  /* when to forget what nobody needs any more */
+	int64_t recheck_ms; /* time of the next check of credentials of running sessions */
+	int64_t expire_ms;  /* time of the next cleanup of unused entries */
 	struct gpd_quota *quota;
-	struct gpd_session_owners session_owners; /* of those that have a session */
-	struct gpd_worker_process
-		*worker; /* that new sessions are given to; NULL: none at the moment */
-	/* Starts a worker for one session, or gives one from the reserve; NULL: it cannot. */
+	struct gpd_session_owners session_owners; /* clients of the sessions in the ledger */
+	/* Worker for new shared sessions; NULL: none at the moment. */
+	struct gpd_worker_process *worker;
+	/* Returns a new or spare worker for one session; NULL: none can be started. */
 	struct gpd_worker_process *(*start_dedicated)(void *arg);
 	void *arg;
-	struct gpd_worker_process *workers; /* all that there are */
-	uint64_t workers_lost; /* that ended without being told to, or lost their contexts */
-	uint64_t starts;       /* workers for one session that were started */
-	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* the number of the last one */
-	int sessions_max;                           /* 0: as the configuration says */
-	int lanes_max;                              /* of a session; 0: as the configuration says */
+	struct gpd_worker_process *workers; /* all workers */
+	/* Number of workers that exited unexpectedly or lost their contexts. */
+	uint64_t workers_lost;
+	uint64_t starts;                            /* number of dedicated workers started */
+	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* by tenant: number of its last start */
+	int sessions_max;                           /* 0: as configured */
+	int lanes_max;                              /* per session; 0: as configured */
 	int handshakes;
 	uint64_t last_session;
 	bool stopping;
-	bool draining; /* nobody new is admitted */
+	bool draining; /* no new sessions are admitted */
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 GP_MUST_CHECK int gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota,
 				     int sessions_max, int lanes_max);
-/* Shuts all connections down and waits for their threads. */
+/* Shuts all connections down and joins their threads. */
 void gpd_admission_fini(struct gpd_admission *admission);
 
-/* So many at a time. */
+/* Returns the maximum number of concurrent sessions. */
 int gpd_admission_sessions_max(const struct gpd_admission *admission);
 /*
- * A connection of gp_listener_accept_fd(), whose descriptor belongs to the admission from now on.
- * 0; GP_E_EOF: it was closed at once, for its address; or GP_E_RESOURCE.
+ * Accepts a connection of gp_listener_accept_fd(), and owns its descriptor. Returns 0; GP_E_EOF if
+ * it was closed at once because of its address; or GP_E_RESOURCE.
  */
 int gpd_admission_accept(struct gpd_admission *admission, int fd, const char *peer_name,
 			 const char *scheme);
-/* Those who waited for a worker go on. */
+/* Sets the worker for new shared sessions, and opens the queued ones. NULL: none. */
 void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_worker_process *worker);
-/* A worker has ended, or is ready: who waits for what it had may go on. */
+/* Retries queued connections, after a worker has exited or is ready, or a session slot has become
+ * free. */
 void gpd_admission_retry_queued(struct gpd_admission *admission);
-/* A worker for one session is ready: false if nobody wants it any more. */
+/* Handles a dedicated worker that is ready. Returns false if its client has disconnected. */
 bool gpd_admission_dedicated_ready(struct gpd_admission *admission,
 				   struct gpd_worker_process *worker);
-/* The worker does not answer, or answers again: its clients learn it when they ask. */
+/* Sets whether the worker responds; its clients get this in replies to their pings. */
 void gpd_admission_set_hanging(struct gpd_admission *admission,
 			       const struct gpd_worker_process *worker, bool hangs);
-/* The process has ended: the log says it of each session that it has not told the end of. */
+/* After the process has exited: logs the end of each session that the worker has not logged. */
 void gpd_admission_report_ended(const struct gpd_admission *admission,
 				const struct gpd_worker_process *worker, const char *reason);
-/* All its sessions are over, with this CUresult. */
+/* Ends all sessions of the worker with this CUresult. Connections that it was opening are queued
+ * again. */
 void gpd_admission_worker_exited(struct gpd_admission *admission, struct gpd_worker_process *worker,
 				 int result, const char *text);
-/* The same, of a worker that has lost its CUDA: the log has all names, and each client those of its
- * own tenant. */
+/* The same for a worker that has lost its GPU contexts: all names go to the log, and each client
+ * gets those of its own tenant's sessions. */
 void gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       int result, const struct gpd_channel_lost *lost);
+/* Handles the worker's reply to OPEN and MOVE_WINDOW. */
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
+/* Handles the worker's report that a session has ended. */
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
-/* The worker has a lane that it has checked itself: that came to it, or whose key it has seen. */
+/* The worker has a lane that it has checked itself: it arrived at the worker, or passed the TLS key
+ * check. */
 void gpd_admission_lane_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       const struct gpd_channel_message *message);
+/* Handles all events posted by the connections' receiver threads. */
 void gpd_admission_handle_events(struct gpd_admission *admission);
-/* In each turn: sees to all that is due. */
+/* Called in each iteration of the loop: handles all deadlines that have passed. */
 void gpd_admission_check_deadlines(struct gpd_admission *admission);
-/* Puts another configuration, which is taken over, into force for all sessions. */
+/* Applies another configuration to all sessions, and owns it. */
 void gpd_admission_reload(struct gpd_admission *admission, struct gpd_config *config,
 			  struct gpd_reload_report *reloaded);
-/* The session ends, and its client is told 810; it is over when the ledger has it no more. */
+/* Ends the session; its client gets CUDA_ERROR_MPS_CLIENT_TERMINATED (810). The session is over
+ * when its ledger entry is free. */
 void gpd_admission_terminate(struct gpd_admission *admission, uint64_t session);
-/* Whose session it is, also while its own worker starts; NULL: nobody's, or he has left. */
+/* Returns the connection of the session, also while its dedicated worker starts; NULL: there is
+ * none, or the client has disconnected. */
 struct gpd_connection *gpd_admission_find(const struct gpd_admission *admission, uint64_t session);
-/* The workers read their sessions' lines in the ledger again. */
+/* Requests the workers to read the limits of their sessions from the ledger again. */
 void gpd_admission_quotas_changed(struct gpd_admission *admission);
-/* No session, and nobody waits for one. */
+/* Returns whether there is no session and no client that waits for one. */
 bool gpd_admission_is_empty(const struct gpd_admission *admission);
-/* Says goodbye to everybody. */
+/* Sends Bye to all clients and closes their connections. */
 void gpd_admission_stop(struct gpd_admission *admission);
 
 #endif /* GPD_ADMISSION_H */

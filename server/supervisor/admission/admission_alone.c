@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions that have a worker of their own.  A process and a CUDA context are dear, so one is
- * started only for a client that has a place for its session already, and few at a time; the place
- * is given back when the process has ended.  One that starts for a client that has gone is killed.
+ * Sessions with a dedicated worker. A process and a CUDA context are expensive, so one is started
+ * only for a client that already has a session slot, and few at a time; the slot becomes free when
+ * the process has exited. A worker that is still starting when its client disconnects is killed.
  */
 #include "server/supervisor/admission/admission_state.h"
 
 #include <signal.h>
 
-/* They keep the driver and the processors busy while others work. */
+/* Starting workers occupy the driver and the CPUs, at the cost of running sessions. */
 #define STARTING_MAX 4
-/* For a place that somebody may be about to leave: a process takes a while to end. */
+/* How long a client waits for a slot of a process that is exiting, which takes a while. */
 #define FULL_ENDING_MS 10000
 
-/* Those that end before they were ready are among them. */
+/* Includes those that fail before they are ready. */
 static int
 count_starting(const struct gpd_admission *admission)
 {
@@ -24,14 +24,14 @@ count_starting(const struct gpd_admission *admission)
 	return count;
 }
 
-/* Processes whose clients have gone. */
+/* Returns whether the worker's client has disconnected. */
 static bool
 worker_is_abandoned(const struct gpd_worker_process *c)
 {
 	return gpd_worker_process_is_dedicated(c) && c->state >= GPD_WORKER_ABANDONED;
 }
 
-/* source: those of this address, NULL: all. */
+/* client_address NULL: of all addresses. */
 static int
 count_abandoned(const struct gpd_admission *admission,
 		const struct gpd_client_address *client_address)
@@ -49,7 +49,7 @@ gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connect
 {
 	int ending = count_abandoned(admission, NULL);
 	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_SLOT_WAIT_MS;
-	/* All but the peer itself, which counts unless it waits. */
+	/* Exclude the connection itself, which is counted unless it waits. */
 	int self = peer->full_reason[0] ? 0 : 1;
 	const char *full_reason = gpd_admission_get_full_reason(
 		admission, peer, ending - self,
@@ -64,7 +64,7 @@ gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connect
 		gpd_admission_set_state(admission, peer, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
 }
 
-/* Tenants take turns, and among their clients addresses. */
+/* Tenants take turns, and among the clients of a tenant their addresses. */
 static bool
 starts_before(const struct gpd_admission *admission, const struct gpd_connection *a,
 	      const struct gpd_connection *b)
@@ -92,7 +92,7 @@ find_next_to_start(const struct gpd_admission *admission)
 	return first;
 }
 
-/* It is the session's that has the place. */
+/* Starts a worker for the session, which has a slot. */
 static void
 worker_start(struct gpd_admission *admission, struct gpd_connection *peer)
 {
@@ -104,7 +104,7 @@ worker_start(struct gpd_admission *admission, struct gpd_connection *peer)
 				     "no process can be started for the session");
 		return;
 	}
-	/* From now on the place is free when the process has ended. */
+	/* From here on the slot becomes free when the process has exited. */
 	line->worker = child->pid;
 	child->client_address = peer->client_address;
 	child->client_address->users++;
@@ -112,7 +112,7 @@ worker_start(struct gpd_admission *admission, struct gpd_connection *peer)
 	admission->tenant_starts[peer->assignment.tenant] = ++admission->starts;
 	peer->client_address->last_start = admission->starts;
 	gpd_admission_set_state(admission, peer, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
-	/* It was in reserve. */
+	/* It was spare. */
 	if (child->state == GPD_WORKER_SPARE)
 		(void)gpd_admission_dedicated_ready(admission, child);
 }
@@ -138,7 +138,7 @@ gpd_admission_dedicated_ready(struct gpd_admission *admission, struct gpd_worker
 	if (!line || !gpd_worker_process_set_state(worker, GPD_WORKER_DEDICATED))
 		return false;
 	gpd_admission_request_open(admission, peer, worker, line);
-	/* It ends with its session. */
+	/* The worker exits after its session. */
 	gpd_admission_send_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
 	return true;
 }
@@ -152,7 +152,7 @@ gpd_admission_abandon_worker(struct gpd_admission *admission, struct gpd_connect
 		gpd_quota_close(admission->quota, peer->session);
 	if (!own_worker)
 		return;
-	/* Before it is ready it has nothing that somebody would miss. */
+	/* Before it is ready there is no work to lose. */
 	if (own_worker->state == GPD_WORKER_STARTING &&
 	    gpd_worker_process_set_state(own_worker, GPD_WORKER_ENDING))
 		(void)kill(own_worker->pid, SIGKILL);

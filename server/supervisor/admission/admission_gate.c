@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who comes in, and who has to go because what let him in holds no more. */
+/* Authentication of new clients, and the end of sessions whose credentials are no longer valid. */
 #include "base/clock.h"
 #include "server/supervisor/admission/admission_state.h"
 #include "server/supervisor/door/control_reply.h"
 
 #include <string.h>
 
-/* What holds no more ends its sessions within this, and what one look takes. */
+/* Interval of the checks; sessions with invalid credentials end within this time plus the duration
+ * of one check. */
 #define RECHECK_MS 1000
 
 void
@@ -16,8 +17,8 @@ gpd_admission_send_refusal(struct gpd_admission *admission, struct gpd_connectio
 	gpd_admission_close_conn(admission, peer, peer->refusal);
 }
 
-/* Who tries often waits for the answer, and has one place less meanwhile; who has the right
- * credentials is let in at once, wherever it comes from. */
+/* After many failed logins from an address the refusal is delayed, and the connection occupies one
+ * of the address's slots until then. Correct credentials are accepted at once from any address. */
 bool
 gpd_admission_authenticate(struct gpd_admission *admission, struct gpd_connection *peer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes of sessions, which the supervisor checks and hands to their workers. */
+/* Lanes (data connections) of sessions, which the supervisor checks and passes to their workers. */
 #include "base/clock.h"
 #include "protocol/ticket.h"
 #include "server/common/base/log.h"
@@ -9,17 +9,18 @@
 #include <string.h>
 #include <utlist.h>
 
-/* So many of one number wait for lane 0: over TLS all but one may be a stranger's. */
+/* Maximum number of connections per lane number that wait for lane 0: over TLS all but one may be a
+ * stranger's. */
 #define EARLY_MAX 4
 
-/* Its lane 0 is on its way: data lanes may be faster. */
+/* Returns whether lane 0 is expected: other lanes may arrive before it. */
 static bool
 awaits_lane0(const struct gpd_connection *owner)
 {
 	return owner->state == GPD_CONNECTION_WELCOMED || owner->state == GPD_CONNECTION_MOVING;
 }
 
-/* Why this lane is not one of the session's, or NULL. */
+/* Returns why the session cannot have this lane, or NULL. */
 static const char *
 lane_check_number(const struct gpd_connection *owner, unsigned int lane)
 {
@@ -37,7 +38,7 @@ static const char *
 lane_check(const struct gpd_connection *owner, const struct gp_preamble *preamble,
 	   const char *scheme)
 {
-	/* Over RDMA its lanes may come in clear, but those come to the worker. */
+	/* Cleartext lanes over RDMA are possible with TLS, but those arrive at the worker. */
 	if (strcmp(owner->scheme, "tls") == 0 && !gp_preamble_is_tls(preamble))
 		return "in clear, of a session over TLS";
 	if (preamble->kind == GP_PREAMBLE_LANE_SHM && strcmp(scheme, "unix") != 0)
@@ -45,7 +46,7 @@ lane_check(const struct gpd_connection *owner, const struct gp_preamble *preambl
 	return lane_check_number(owner, preamble->lane);
 }
 
-/* With TLS the key is all that the worker needs: its handshake shows whether the peer has it. */
+/* With TLS the worker needs only the key: its handshake verifies that the peer has it. */
 static void
 lane_send(struct gpd_admission *admission, struct gpd_connection *owner,
 	  const struct gp_preamble *preamble, const char *scheme, int fd)
@@ -64,7 +65,8 @@ lane_send(struct gpd_admission *admission, struct gpd_connection *owner,
 		gp_ticket_derive_key(owner->ticket, preamble->lane, handed.key);
 	gpd_admission_send(owner->worker, &header, &handed, sizeof(handed), fd);
 	explicit_bzero(&handed, sizeof(handed));
-	/* Anybody who has seen the ticket's name may have sent it: the worker will say. */
+	/* The preamble contains only the ticket's name, which can be observed: the worker reports
+	 * the lane after the handshake. */
 	if (gp_preamble_is_tls(preamble))
 		return;
 	owner->lanes |= 1u << lane;
@@ -95,7 +97,8 @@ lane_close(struct gpd_connection *lane, uint64_t session, const char *wrong)
 	gpd_connection_destroy(lane);
 }
 
-/* Until lane 0 is there; of too many the oldest, which is the first, gives way. */
+/* Keeps the lane until lane 0 arrives. If there are too many, the oldest, which is first in the
+ * list, is closed. */
 static void
 lane_defer(struct gpd_admission *admission, struct gpd_connection *lane)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients that want no session: what their tenant may use and uses, and how full the daemon is. */
+/* Queries of clients that want no session: the tenant's limits and usage, and the load of the
+ * daemon. */
 #include "protocol/preamble.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
@@ -14,7 +15,8 @@ struct account_reply {
 	Gpupool__ControlMessage message;
 	Gpupool__Account account;
 	Gpupool__AccountDevice devices[GPD_LEDGER_DEVICES], *device_list[GPD_LEDGER_DEVICES];
-	Gpupool__AccountDevice *by_ordinal[GPD_LEDGER_DEVICES]; /* NULL: not the tenant's */
+	Gpupool__AccountDevice
+		*by_ordinal[GPD_LEDGER_DEVICES]; /* NULL: the tenant may not use it */
 	Gpupool__AccountSession own[OWN_SESSIONS_MAX], *own_list[OWN_SESSIONS_MAX];
 	char credentials[sizeof(((struct gpd_session_owner *)NULL)->credentials)];
 };
@@ -51,7 +53,7 @@ add_devices(const struct gpd_admission *admission, const struct gpd_connection *
 	}
 }
 
-/* Of all tenants, without names. */
+/* Sums over all tenants, without names. */
 static void
 sum_tenants(const struct gpd_ledger *ledger, struct account_reply *account_reply)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From Hello to a session: who has room for it, which worker opens it and in which window, and what
- * the worker says of it until it is over. */
+/* From Hello to the end of the session: selects a slot, a worker and an address window, and handles
+ * the worker's replies. */
 #include "base/clock.h"
 #include "protocol/pack.h"
 #include "protocol/printable.h"
@@ -15,15 +15,15 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* What this daemon can do besides. */
+/* Protocol features that this daemon supports. */
 #define FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM | GP_FEATURE_LATE)
 #define OPENING_MS 15000
-/* Of the host's and of the program's name in the log. */
+/* Size of the host name and of the program name in the log. */
 #define NAME_MAX_SIZE 52
-/* A client looks for a window that it can have, and has a few tries. */
+/* A client may request several windows until one is free in its own address space. */
 #define WINDOWS_MAX 16
 
-/* OPEN or REWINDOW. */
+/* Sends OPEN or MOVE_WINDOW. */
 static void
 window_request(const struct gpd_admission *admission, struct gpd_connection *peer,
 	       enum gpd_channel_type type, uint32_t line, uint64_t size, Gpupool__Range **avoid,
@@ -63,8 +63,8 @@ window_request(const struct gpd_admission *admission, struct gpd_connection *pee
 	explicit_bzero(message.open.ticket, sizeof(message.open.ticket));
 }
 
-/* For how long it is kept until there is a place; 0: it has no number in the queue, or the client
- * rather asks again. */
+/* Returns how long the request is kept until there is a slot; 0: the client is not in the queue, or
+ * prefers to send another request. */
 static int64_t
 max_wait_ms(const struct gpd_admission *admission, const struct gpd_connection *peer)
 {
@@ -75,7 +75,7 @@ max_wait_ms(const struct gpd_admission *admission, const struct gpd_connection *
 	return hello->patience_ms < GPD_WAIT_MAX_MS ? hello->patience_ms : GPD_WAIT_MAX_MS;
 }
 
-/* Why nobody gets a place, or NULL. */
+/* Returns why no session is admitted at all, or NULL. */
 static const char *
 get_closed_reason(const struct gpd_admission *admission)
 {
@@ -86,7 +86,7 @@ get_closed_reason(const struct gpd_admission *admission)
 		       : NULL;
 }
 
-/* One question of each number is kept: the connection of the one before may be lost. */
+/* Keeps one request per queue number: the connection of the previous one may be lost. */
 static void
 drop_duplicate_request(struct gpd_admission *admission, const struct gpd_connection *again)
 {
@@ -98,9 +98,9 @@ drop_duplicate_request(struct gpd_admission *admission, const struct gpd_connect
 }
 
 /*
- * Whoever had the place may have ended a moment ago, and its session not yet: a script that runs
- * one program after the other shall not fail for that.  Who has a number in the queue is kept for
- * longer, and so has a place as soon as it is free.
+ * A previous session in the slot may be about to end: a script that runs one program after another
+ * must not fail for that. The request of a client in the queue is kept for longer, so that it gets
+ * a slot as soon as one is free.
  */
 void
 gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connection *peer,
@@ -184,7 +184,8 @@ gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connectio
 		       hello->n_window_avoid);
 }
 
-/* The worker is there that it waits for; the first one has said what devices there are. */
+/* Returns whether the worker that the client needs is available; the first worker has reported the
+ * devices. */
 static bool
 conn_has_worker(const struct gpd_admission *admission, const struct gpd_connection *peer)
 {
@@ -204,8 +205,7 @@ conn_open_queued(struct gpd_admission *admission, struct gpd_connection *peer)
 				     closed);
 		return;
 	}
-	/* While it waited the line of its tenant may have become another's, or its class another.
-	 */
+	/* The tenant or the isolation may have changed while the client waited. */
 	if (!conn_has_worker(admission, peer) || !gpd_admission_admit(admission, peer) ||
 	    !conn_has_worker(admission, peer))
 		return;
@@ -213,7 +213,7 @@ conn_open_queued(struct gpd_admission *admission, struct gpd_connection *peer)
 		gpd_admission_open_dedicated(admission, peer);
 		return;
 	}
-	/* While it waited for something else the places may have become others'. */
+	/* Other clients may have got the slots while this one waited for something else. */
 	full_reason =
 		peer->full_reason[0] ? gpd_admission_get_full_reason(admission, peer, 0, 0) : NULL;
 	peer->daemon_is_full = full_reason != NULL;
@@ -245,7 +245,7 @@ gpd_admission_sessions_max(const struct gpd_admission *admission)
 				       : (int)admission->quota->tenants.config->sessions_max;
 }
 
-/* Who waits a moment for what its tenant or the device has not is in nobody's way. */
+/* A client that waits for a limit of its tenant or a device does not occupy a slot. */
 static bool
 conn_has_slot(const struct gpd_connection *peer)
 {
@@ -272,7 +272,7 @@ sessions_per_address_max(const struct gpd_admission *admission, const struct gpd
 		return configured;
 	if (gp_conn_caps(peer->conn) & GP_CONN_CAP_LOCAL)
 		return UINT32_MAX;
-	/* So that there is always something left for others. */
+	/* Half of the slots, so that some are left for other addresses. */
 	return (unsigned int)(gpd_admission_sessions_max(admission) + 1) / 2;
 }
 
@@ -330,7 +330,7 @@ gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connectio
 	gp_printable_name(host, sizeof(host), hello->host);
 	gp_printable_name(program, sizeof(program), hello->program);
 	snprintf(peer->name, sizeof(peer->name), "%s %u %s", host, hello->pid, program);
-	/* Who has no credentials learns nothing else. */
+	/* A client without valid credentials gets no other information. */
 	if (!gpd_admission_authenticate(admission, peer))
 		return;
 	gp_conn_set_message_max(peer->conn, GP_CONTROL_MAX);
@@ -400,7 +400,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process 
 	struct gp_bytes known;
 	bool moving;
 
-	/* Without a peer the client has left meanwhile, and the worker was told so. */
+	/* Without a connection the client has disconnected, and the worker has been notified. */
 	if (!peer || message->size < sizeof(*opened) ||
 	    message->size < sizeof(*opened) + opened->device_count * sizeof(uint64_t))
 		return;
@@ -415,7 +415,8 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process 
 				     "there is no range of device addresses left for a session");
 		return;
 	}
-	/* A move that found nothing leaves the client where it is; it may ask again. */
+	/* If no other window was found, the client stays in its current one, and may request
+	 * again. */
 	gpd_admission_set_state(admission, peer, GPD_CONNECTION_WELCOMED, LANE_MS);
 	if (moving)
 		gpd_control_reply_window(peer, worker->facts, opened);
@@ -453,7 +454,7 @@ gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_worker_proc
 		gpd_admission_retry_queued(admission);
 }
 
-/* What a client of this tenant is told. */
+/* Returns the text for a client of this tenant. */
 static const char *
 select_text(const struct gpd_channel_lost *lost, uint32_t tenant)
 {
@@ -494,7 +495,8 @@ gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_worker_pro
 			continue;
 		p->worker = NULL;
 		if (p->state == GPD_CONNECTION_OPENING) {
-			/* It knows of no session yet: the next worker will do. */
+			/* The client does not know of a session yet, so the next worker can open
+			 * it. */
 			gpd_admission_set_state(admission, p, GPD_CONNECTION_QUEUED, GPD_QUEUED_MS);
 			continue;
 		}

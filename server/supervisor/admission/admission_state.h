@@ -1,110 +1,122 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of admission, for admission*.c only.  Main thread.
+ * Internal interface of the admission (admission.h), between admission*.c.
+ *
+ * Threads: the supervisor's main thread.
+ * Units: milliseconds.
  */
 #ifndef GPD_ADMISSION_STATE_H
 #define GPD_ADMISSION_STATE_H
 
 #include "server/supervisor/admission/admission.h"
 
-/* No end to a state. */
+/* A state without a deadline. */
 #define NO_DEADLINE (-1)
 #define LANE_MS 10000
-/* From the first byte to Hello. */
+/* Maximum time from accepting a connection to its Hello. */
 #define GPD_HANDSHAKE_MS 10000
-/* For a worker to be there. */
+/* Maximum time to wait for a worker. */
 #define GPD_QUEUED_MS 30000
-/* For a place that somebody may be about to leave. */
+/* Maximum time to wait for a session slot that may be about to become free. */
 #define GPD_SLOT_WAIT_MS 1500
-/* For a place of those who wait in the queue; then they ask again. */
+/* The same for clients in the queue (queue.h), which send another request afterwards. */
 #define GPD_WAIT_MAX_MS 8000
 
-/* admission.c */
+/* admission.c: adds a started connection to the list, in HANDSHAKE. */
 void gpd_admission_add(struct gpd_admission *admission, struct gpd_connection *peer);
+/* Sets the connection's state with a deadline in wait_ms, or NO_DEADLINE. */
 void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_connection *peer,
 			     enum gpd_connection_state state, int64_t wait_ms);
-/* NULL: there is none, or it has left. */
+/* Returns the connection of the worker's session with this ID; NULL: none, or it has
+ * disconnected. */
 struct gpd_connection *gpd_admission_find_session(const struct gpd_admission *admission,
 						  const struct gpd_worker_process *worker,
 						  uint64_t id);
-/* A message for the worker, who gets the descriptor unless it is -1. */
+/* Sends a message to the worker, which gets the descriptor unless fd is -1. The descriptor is
+ * closed here in any case. */
 void gpd_admission_send(struct gpd_worker_process *worker, const struct gpd_channel_header *header,
 			const void *data, size_t size, int fd);
 /* The same without a descriptor, about a session. */
 void gpd_admission_send_session(struct gpd_worker_process *worker, enum gpd_channel_type type,
 				uint64_t session, const void *data, size_t size);
 
-/* The peer is shut down, and its session, if it has one, ends for this reason. */
+/* Shuts the connection down, and ends its session for this reason if it has one. */
 void gpd_admission_close_conn(struct gpd_admission *admission, struct gpd_connection *peer,
 			      const char *reason);
-/* A line of the log about its session, or its wait for one. */
+/* Logs a line about the connection's session, or its wait for one, within its log budget. */
 void gpd_admission_log_session(const struct gpd_connection *peer, enum gpd_log_level level,
 			       const char *text);
-/* Instead of a session. */
+/* Refuses the client a session, and closes the connection. */
 void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_connection *peer,
 			  Gpupool__Refused__Reason reason, const char *text);
-/* Its session, or its wait for one, ends: the client is told 810, or that it is refused. */
+/* Ends the session, or the wait for one: the client gets CUDA error 810, or Refused with this
+ * reason. */
 void gpd_admission_evict(struct gpd_admission *admission, struct gpd_connection *peer,
 			 Gpupool__Refused__Reason reason, const char *text);
-/* admission_session.c: Hello has come, and is the peer's from now on. */
+/* admission_session.c: handles Hello; the connection owns the message. */
 void gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connection *peer,
 				Gpupool__ControlMessage *message);
+/* Handles the client's request for another address window. */
 void gpd_admission_handle_window_request(struct gpd_admission *admission,
 					 struct gpd_connection *peer,
 					 const Gpupool__WindowRequest *request);
-/* Why there is no place for one more session: NULL: there is one.  more: what counts besides those
- * that there are, in all and of the peer's address. */
+/* Returns why there is no slot for one more session, or NULL if there is one. more and
+ * more_of_address: sessions to count in addition to the existing ones, in total and of the client's
+ * address. */
 const char *gpd_admission_get_full_reason(const struct gpd_admission *admission,
 					  const struct gpd_connection *peer, int more,
 					  int more_of_address);
-/* Its session has a line in the ledger; NULL: it waits for a place (for so long if it does not wait
- * yet), or was refused. */
+/* Assigns a ledger entry to the client's session. Returns NULL if the client waits for a slot (for
+ * at most wait_ms if it has not waited before) or was refused. */
 struct gpd_ledger_session *gpd_admission_acquire_slot(struct gpd_admission *admission,
 						      struct gpd_connection *peer, int64_t wait_ms);
-/* It has none in this place: it waits, or has waited for long enough and is refused. */
+/* Lets the client wait for a slot for at most wait_ms, or refuses it with this text if its time is
+ * over. */
 void gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connection *peer,
 				 const char *text, int64_t wait_ms);
-/* The worker is asked to open its session, which has a line. */
+/* Requests the worker to open the session, which has a ledger entry. */
 void gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connection *peer,
 				struct gpd_worker_process *worker,
 				const struct gpd_ledger_session *line);
-/* Whose the client is; false: it is refused. */
+/* Assigns the client to a tenant. Returns false if it was refused. */
 bool gpd_admission_admit(struct gpd_admission *admission, struct gpd_connection *peer);
-/* With those that wait for one. */
+/* Returns the number of sessions, including clients that wait for a worker. */
 int gpd_admission_count_sessions(const struct gpd_admission *admission);
 
-/* admission_alone.c: a QUEUED peer gets a place for a session in a worker of its own. */
+/* admission_alone.c: assigns a slot to a QUEUED connection whose session gets a dedicated
+ * worker. */
 void gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connection *peer);
-/* Starts the workers whose turn it is. */
+/* Starts dedicated workers for the next clients in order. */
 void gpd_admission_start_workers(struct gpd_admission *admission);
-/* The peer leaves its worker, or the place that it has without one. */
+/* Detaches the connection from its dedicated worker, or frees the slot that it has without one. */
 void gpd_admission_abandon_worker(struct gpd_admission *admission, struct gpd_connection *peer);
-/* admission_gate.c: whether the peer, of whom Hello has come, is let in; else it was refused. */
+/* admission_gate.c: authenticates the client after Hello. Returns false if it was refused. */
 bool gpd_admission_authenticate(struct gpd_admission *admission, struct gpd_connection *peer);
-/* Whether the tokens and certificates of those who came by one still hold. */
+/* Ends sessions whose token or certificate is no longer valid. */
 void gpd_admission_check_credentials(struct gpd_admission *admission);
-/* The configuration is another one: whether those who came by a certificate are still whose they
- * were. */
+/* After a new configuration: ends sessions whose certificate no longer belongs to their tenant. */
 void gpd_admission_check_certificates(struct gpd_admission *admission);
 
-/* The refusal of credentials is due. */
+/* Sends the delayed refusal of invalid credentials. */
 void gpd_admission_send_refusal(struct gpd_admission *admission, struct gpd_connection *peer);
 
-/* admission_look.c: whose credentials are good and who wants no session is told what there is;
- * full: why a session would be refused, or NULL. */
+/* admission_look.c: replies to an authenticated client that queries its account and wants no
+ * session. full: why a session would be refused, or NULL. */
 void gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *peer,
 			 const char *full);
 
-/* admission_wait.c: connections for which there is room now begin. */
+/* admission_wait.c: starts the waiting connections for which there is room. */
 void gpd_admission_start_waiting(struct gpd_admission *admission);
+/* Closes all waiting connections. */
 void gpd_admission_drop_waiting(struct gpd_admission *admission);
 
-/* admission_lane.c: the peer, which had this preamble, is a lane: it is handed to the worker,
- * closed, or kept until lane 0 is there, and nobody else's afterwards. */
+/* admission_lane.c: the connection with this preamble is a lane: it is passed to the worker,
+ * closed, or kept until lane 0 arrives. The function takes ownership of it. */
 void gpd_admission_handle_lane(struct gpd_admission *admission, struct gpd_connection *lane,
 			       const struct gp_preamble *preamble);
-/* In each turn: those that are kept go on, or are closed. */
+/* Called in each iteration of the loop: passes on or closes kept lanes. */
 void gpd_admission_poll_early(struct gpd_admission *admission);
+/* Closes all kept lanes. */
 void gpd_admission_drop_early(struct gpd_admission *admission);
 
 #endif /* GPD_ADMISSION_STATE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that have come and not begun: each address has its part of those that may.  Root and
- * the daemon's own user go first, within that part: another user of this machine may be any number
- * of users.
+ * Accepted connections without a receiver thread yet: the number of started connections is limited,
+ * in total and per address. Root and the daemon's own user are first, within their address's limit:
+ * another local user can have any number of user IDs.
  */
 #include "base/clock.h"
 #include "server/common/base/log.h"
@@ -15,18 +15,18 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Connections that have not said Hello, or wait for their refusal; each has a thread. */
+/* Connections before Hello or with a delayed refusal; each has a thread. */
 #define HANDSHAKES_MAX 128
 #define HANDSHAKES_OF_ADDRESS 32
-/* Connections that wait for one of these to be done, as descriptors allow: a job's programs come at
- * once, each with its lane's connection, and none may be turned away for that. */
+/* Connections that wait until others are finished, limited by the number of descriptors: all
+ * programs of a job connect at once, each with a lane, and none may be rejected for that. */
 #define WAITING_MIN 256
 #define WAITING_MAX 2048
-/* Nobody is dropped who is slow only by the network's fault, or by that of a machine whose
- * processors many programs want at once. */
+/* Times after which a connection before Hello can be closed in favor of others. They allow for slow
+ * networks and for machines with overloaded CPUs. */
 #define SILENCE_MS 200
 #define SPOKEN_MS 2000
-/* Descriptors for the administrator, the workers and the files of the daemon. */
+/* Descriptors reserved for the admin socket, the workers and the daemon's files. */
 #define DESCRIPTORS_RESERVED 64
 
 static int
@@ -49,7 +49,7 @@ waiting_max(void)
 	return part < WAITING_MIN ? WAITING_MIN : part > WAITING_MAX ? WAITING_MAX : part;
 }
 
-/* The next one after the link; begins it, or closes it. */
+/* Removes the connection at the link; starts it, or closes it. */
 static void
 waiting_remove(struct gpd_admission *admission, struct gpd_connection **link, bool start)
 {
@@ -66,7 +66,7 @@ waiting_remove(struct gpd_admission *admission, struct gpd_connection **link, bo
 	gpd_connection_destroy(peer);
 }
 
-/* How much an address is in the way of others that has so many. */
+/* Returns how much an address with this number of connections is at the expense of others. */
 static unsigned int
 addr_weight(const struct gpd_client_address *client_address, unsigned int count)
 {
@@ -79,8 +79,8 @@ waiting_weight(const struct gpd_connection *waiting)
 	return addr_weight(waiting->client_address, waiting->client_address->waiting);
 }
 
-/* There are too many: any one of the addresses that have most of them, but not who has just come:
- * else nobody would come in any more once all places are held. */
+/* Closes a random connection of the addresses that have most of them, but not the newest: otherwise
+ * no client could connect once all entries are in use. */
 static void
 waiting_drop_one(struct gpd_admission *admission, const struct gpd_connection *newcomer)
 {
@@ -112,7 +112,7 @@ find_addr(int fd, const char *peer_name)
 	return gpd_client_address_get(peer_name, known ? &owner : NULL);
 }
 
-/* Why a connection is closed at once, or NULL. */
+/* Returns why a connection is closed at once, or NULL. */
 static const char *
 get_closed_reason(const struct gpd_client_address *client_address, int fd)
 {
@@ -123,7 +123,7 @@ get_closed_reason(const struct gpd_client_address *client_address, int fd)
 	return NULL;
 }
 
-/* GP_E_EOF: the address has no room for it. */
+/* Returns GP_E_EOF if the connection is closed because of its address. */
 static int
 conn_make(const struct gpd_admission *admission, struct gpd_client_address *client_address, int fd,
 	  const char *peer_name, const char *scheme, struct gpd_connection **peer_p)
@@ -179,7 +179,7 @@ addr_is_full(const struct gpd_client_address *client_address)
 	return client_address->handshakes >= HANDSHAKES_OF_ADDRESS;
 }
 
-/* What it has said its thread may not have had the time to read. */
+/* The receiver thread may not have had time to read the data. */
 static bool
 conn_has_sent(const struct gpd_connection *peer)
 {
@@ -189,7 +189,7 @@ conn_has_sent(const struct gpd_connection *peer)
 	       (ioctl(gp_conn_fd(peer->conn), FIONREAD, &unread) == 0 && unread > 0);
 }
 
-/* From when on it may have to make room for others. */
+/* Returns the time after which the connection may be closed in favor of others. */
 static int64_t
 conn_due_ms(const struct gpd_connection *peer)
 {
@@ -198,8 +198,8 @@ conn_due_ms(const struct gpd_connection *peer)
 }
 
 /*
- * Who has kept silent for longest makes room: of the source itself if that has all its places, else
- * of the one that has most.  False: they are all new.
+ * Closes the connection that has been silent for longest: of the same address if that has reached
+ * its limit, else of the address that has most of them. Returns false if all are too new.
  */
 static bool
 conn_evict(struct gpd_admission *admission, const struct gpd_client_address *client_address)
@@ -245,7 +245,7 @@ gpd_admission_start_waiting(struct gpd_admission *admission)
 		struct gpd_connection *waiting = *link;
 		bool full = addr_is_full(waiting->client_address);
 		bool room = admission->handshakes < HANDSHAKES_MAX && !full;
-		/* Where nobody makes room for one of them, nobody does for the others. */
+		/* If no connection could be closed for one of them, none can be for the others. */
 		int64_t *no_room_ms =
 			full ? &waiting->client_address->no_room_ms : &admission->no_room_ms;
 

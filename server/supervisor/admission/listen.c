@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Connections of a turn of the supervisor: those that begin, and with those that are closed at
- * once, which cost little. */
+/* Limits per iteration of the loop: on connections that are started, and on all including those
+ * that are closed at once, which are cheap. */
 #define ACCEPT_MAX 64
 #define ACCEPT_TRIES_MAX 1024
 #define ACCEPT_PAUSE_MS 50
@@ -41,7 +41,7 @@ has_certificate(void)
 	return tls != NULL;
 }
 
-/* 0, or a negative errno or GP_E_INVALID: error says why. */
+/* Returns 0, or a negative errno or GP_E_INVALID with a text in error. */
 static int
 listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, char *error,
 	  size_t error_size)
@@ -53,7 +53,8 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, ch
 
 	gp_url_format(url, text, sizeof(text));
 	listen->rdma[listen->count] = strcmp(url->scheme, "rdma") == 0;
-	/* What its control connections come by; the lanes come to the worker. */
+	/* An rdma:// address uses TCP or TLS for control connections; the lanes connect to the
+	 * worker. */
 	if (listen->rdma[listen->count])
 		(void)snprintf(control.scheme, sizeof(control.scheme), "%s",
 			       has_certificate() ? "tls" : "tcp");
@@ -159,7 +160,7 @@ gpd_listen_poll(const struct gpd_listen *listen, int64_t now_ms, struct pollfd *
 	return listen->count;
 }
 
-/* Once in a while: an address that takes all of them shall not fill the log besides. */
+/* Rate-limited: an address that uses up all descriptors must not fill the log as well. */
 static void
 accept_log_error(struct gpd_listen *listen, int r, int64_t now_ms)
 {
@@ -170,8 +171,9 @@ accept_log_error(struct gpd_listen *listen, int r, int64_t now_ms)
 		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
 }
 
-/* The peer has closed it, and it is not a lane, whose records may count all the same: no session
- * can come of it.  This is told without an allocation or a look-up, for there may be many. */
+/* Returns whether the peer has closed a connection that is not a lane, so no session can result
+ * from it (records sent on a closed lane may still count). Needs no allocation or lookup, as there
+ * may be many. */
 static bool
 conn_is_closed(int fd)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The addresses on which the supervisor listens.  Main thread only.
+ * The addresses on which the supervisor listens for clients.
+ *
+ * Ownership: gpd_listen_open() creates the listeners, gpd_listen_close() destroys them.
+ * Threads: the supervisor's main thread.
  */
 #ifndef GPD_LISTEN_H
 #define GPD_LISTEN_H
@@ -15,29 +18,32 @@ struct gpd_admission;
 
 struct gpd_listen {
 	struct gp_listener *listeners[GPD_LISTEN_MAX];
-	bool rdma[GPD_LISTEN_MAX]; /* the address is one for RDMA, too */
+	bool rdma[GPD_LISTEN_MAX]; /* the address was given as rdma:// */
 	int count;
-	int64_t accept_ms; /* not before this */
+	int64_t accept_ms; /* accept no connections before this time */
 	int64_t error_log_ms;
 };
 
-/* 0, or -1: standard error says why. */
+/* Opens all addresses of the options. Returns 0, or -1 after printing the reason to standard
+ * error. */
 int gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options);
 void gpd_listen_close(struct gpd_listen *listen);
-/* Whether one address could be had, which is given back at once; another process, as a daemon that
- * runs, may have it now.  0, or error says why not. */
+/* Checks that the daemon could listen on the address, by opening it for a moment. An address in use
+ * is not an error, as the daemon may be running. Returns 0, or GP_E_INVALID or a negative errno
+ * with a text in error. */
 int gpd_listen_check(const struct gp_url *url, bool insecure, char *error, size_t error_size);
-/* An address, as clients name it. */
+/* Formats an address as clients specify it. */
 void gpd_listen_text(const struct gpd_listen *listen, int index, char text[GP_URL_TEXT_MAX]);
-/* Says where: in the log and, if asked for, on standard output. */
+/* Logs the addresses, and prints them to standard output if print is set. */
 void gpd_listen_announce(const struct gpd_listen *listen, bool print);
 
-/* Whether nobody on another machine can reach it. */
+/* Returns whether only this machine can connect to it. */
 bool gpd_listen_is_loopback(const struct gp_listener *listener);
 
-/* What to poll for, one for each address, or none while nothing is taken; how many. */
+/* Fills fds for poll(), one entry per address, or none while no connections are accepted. Returns
+ * their number. */
 int gpd_listen_poll(const struct gpd_listen *listen, int64_t now_ms, struct pollfd *fds);
-/* After the poll: new connections go to the admission. */
+/* After poll(): accepts new connections and passes them to the admission. */
 void gpd_listen_accept(struct gpd_listen *listen, const struct pollfd *fds, int count,
 		       struct gpd_admission *admission, int64_t now_ms);
 

@@ -15,7 +15,7 @@ struct owner {
 	unsigned int user;
 };
 
-/* In a table of /proc/net. */
+/* Searches a table of /proc/net. */
 static bool
 find_socket(const char *table, uint16_t port, struct owner *owner)
 {

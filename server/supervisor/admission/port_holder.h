@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who has a port that the daemon cannot have: what an operator would ask ss(8) next.
+ * Finds the process that listens on a TCP port which the daemon cannot open, for the error message.
+ * Linux only: reads /proc.
+ *
+ * Threads: any; the function keeps no state.
  */
 #ifndef GPD_PORT_HOLDER_H
 #define GPD_PORT_HOLDER_H
@@ -8,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* " (process 12, sshd, has it)", or what is known of whom the process cannot see; "": nothing. */
+/* Writes " (process 12, sshd, has it)"; only the user if the process is not visible to the caller;
+ * "" if no listener is found. */
 void gpd_port_describe_owner(uint16_t port, char *text, size_t size);
 
 #endif /* GPD_PORT_HOLDER_H */

@@ -47,7 +47,7 @@ gpd_session_owners_set(struct gpd_session_owners *session_owners, uint32_t index
 		.devices = assignment_to_device_mask(assignment),
 		.pid = hello->pid,
 	};
-	/* What clients say ends up in terminals, and as protobuf's UTF-8. */
+	/* Text from clients is displayed on terminals, and must be valid UTF-8 for protobuf. */
 	(void)gp_printable_text(client->host, sizeof(client->host), hello->host);
 	(void)gp_printable_text(client->user, sizeof(client->user), hello->user);
 	(void)gp_printable_text(client->program, sizeof(client->program), hello->program);

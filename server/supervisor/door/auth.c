@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* In a user namespace this stands for all users that have no number there. */
+/* In a user namespace this ID represents all users without a mapping there. */
 #define OVERFLOW_UID 65534
 
 static struct gpd_auth
@@ -12,7 +12,7 @@ auth_refuse(enum gpd_auth_refusal refusal)
 	return (struct gpd_auth){ .refusal = refusal };
 }
 
-/* By credentials of this tenant. */
+/* Accepts credentials of this tenant. */
 static struct gpd_auth
 auth_accept(const struct gpd_auth_facts *facts, enum gpd_auth_by by, const char *tenant)
 {
@@ -24,10 +24,10 @@ auth_accept(const struct gpd_auth_facts *facts, enum gpd_auth_by by, const char 
 struct gpd_auth
 gpd_auth_decide(const struct gpd_auth_facts *facts)
 {
-	/* Whoever has read it on the way could come with it next. */
+	/* The token may have been intercepted. */
 	if (facts->token != GPD_TOKEN_NONE && !facts->encrypted && !facts->local)
 		return auth_refuse(GPD_AUTH_CLEARTEXT_TOKEN);
-	/* Whoever shows it is not whom it was made for, or shall not come any more. */
+	/* The certificate's key is compromised, or its owner's access was withdrawn. */
 	if (facts->certificate_state == GPD_CERTIFICATE_REVOKED)
 		return auth_refuse(GPD_AUTH_REVOKED_CERTIFICATE);
 	switch (facts->token) {
@@ -57,8 +57,8 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 	return auth_refuse(GPD_AUTH_NO_CREDENTIALS);
 }
 
-/* In one or two words, and what the client is told, which depends on its connection where it is not
- * here; HANDSHAKE and TICKET tell it nothing. */
+/* Short name, and the text for the client; NULL if the text depends on the connection. After
+ * HANDSHAKE and TICKET no text is sent. */
 static const struct {
 	const char *name, *client_text;
 } texts[GPD_AUTH_REFUSALS] = {

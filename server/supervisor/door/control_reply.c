@@ -36,8 +36,8 @@ gpd_control_reply_bye(struct gpd_connection *peer, const char *text)
 	gpd_connection_send(peer, &message);
 }
 
-/* The devices that the client was given, as its quota lets it see them.  How many; -1: no memory.
- */
+/* Describes the devices assigned to the client, within its quota. Returns their number, or -1
+ * without memory. */
 static int
 devices_describe(const struct gpd_quota *quota, const struct gpd_connection *peer,
 		 const Gpupool__Welcome *facts, const struct gpd_channel_opened *opened,
@@ -102,7 +102,7 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_connection *
 			welcome.features &= ~(uint64_t)GP_FEATURE_SHM;
 		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
 		message.welcome = &welcome;
-		/* Without the list the client sends its images again, as after their eviction. */
+		/* Without the list the client only sends its images again, as after an eviction. */
 		if (gpupool__control_message__get_packed_size(&message) > peer->send_room)
 			welcome.known_images = (ProtobufCBinaryData){ 0 };
 		gpd_connection_send(peer, &message);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the supervisor says to a client on its control connection.  Main thread only.
+ * Replies of the supervisor to a client on its control connection.
+ *
+ * Each function sends one message without waiting, by gpd_connection_send(). Threads: the
+ * supervisor's main thread.
  */
 #ifndef GPD_CONTROL_REPLY_H
 #define GPD_CONTROL_REPLY_H
@@ -10,19 +13,22 @@
 #include "server/supervisor/door/peer.h"
 #include "server/supervisor/tenancy/quota.h"
 
+/* Refuses the client a session, with a reason and a text for its user. */
 void gpd_control_reply_refused(struct gpd_connection *peer, Gpupool__Refused__Reason reason,
 			       const char *text);
-/* The session is lost; result is a CUresult. */
+/* Reports that the session is lost; result is a CUresult. */
 void gpd_control_reply_session_error(struct gpd_connection *peer, int result, const char *text);
+/* Announces the end of the connection, with the reason. */
 void gpd_control_reply_bye(struct gpd_connection *peer, const char *text);
-/* The session exists, in a worker with these facts, with the devices of its grant as its quota
- * shows them; known: Welcome.known_images.  0 or -ENOMEM. */
+/* Sends Welcome for a new session: facts are the worker's part of the message, opened its reply for
+ * this session, and known Welcome.known_images. The devices are those assigned to the client, as
+ * its quota presents them. Returns 0 or -ENOMEM. */
 GP_MUST_CHECK int gpd_control_reply_welcome(const struct gpd_quota *quota,
 					    struct gpd_connection *peer,
 					    const Gpupool__Welcome *facts,
 					    const struct gpd_channel_opened *opened,
 					    struct gp_bytes known);
-/* Another window. */
+/* Sends another address window. */
 void gpd_control_reply_window(struct gpd_connection *peer, const Gpupool__Welcome *facts,
 			      const struct gpd_channel_opened *opened);
 

@@ -11,7 +11,7 @@
 
 #define WHY_MAX 320
 
-/* Of a list that holds at another time. */
+/* Writes the error of a CRL that is not valid at the current time. */
 static int
 time_error(const char *path, const char *format, int64_t at_s, char *error, size_t error_size)
 {
@@ -37,11 +37,11 @@ crl_check_time(const char *path, const struct gp_crl *crl, int64_t now_s, char *
 		return 0;
 	(void)time_error(path, "holds only from then on:", gp_crl_get_this_update(crl), error,
 			 error_size);
-	/* It will be good by itself. */
+	/* It becomes valid without a change of the file. */
 	return -EAGAIN;
 }
 
-/* Who names a list counts on it. */
+/* A configured CRL that has no effect is an error: the operator relies on it. */
 static int
 unused_crl_error(struct gpd_shared_file *file, bool has_tls)
 {
@@ -100,12 +100,12 @@ crl_load(struct gpd_crl_file *crl_file)
 		return r;
 	gp_crl_destroy(crl_file->crl);
 	crl_file->crl = crl;
-	/* What was said once is not taken back by a file that somebody removes. */
+	/* Deleting the file must not restore revoked certificates. */
 	crl_file->needed = crl_file->needed || crl;
 	return 0;
 }
 
-/* Whether clients' certificates may be of other authorities now. */
+/* Returns whether the authorities of client certificates may have changed. */
 static bool
 crl_update_tls(struct gpd_crl_file *file)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file with the lists of revoked client certificates (transport/tls/crl.h), as a daemon knows
- * it.
+ * The file with the certificate revocation lists (CRLs) for client certificates
+ * (transport/tls/crl.h), as loaded by the daemon.
  *
- * It is read again when it is another file, or when clients' certificates may be of other
- * authorities.  It is wrong while it cannot be read, is no such list, is not of the authority,
- * holds no more or not yet, or is not there though it was named or was there before; then no
- * certificate is good.  Where no client is asked for a certificate nobody looks at it, and one that
- * is named is refused.
+ * The file is loaded again when it changes, and when the authorities of client certificates change.
+ * It is invalid if it cannot be read or parsed, is not issued by the authority, is expired or not
+ * valid yet, or does not exist although it was configured or existed before; while it is invalid,
+ * no client certificate is accepted. If the daemon requests no client certificates, the file is
+ * ignored, and a configured one is an error.
  *
- * Main thread of the supervisor.  Returns are those of shared_file.h.
+ * Threads: the supervisor's main thread.
+ * Errors: as shared_file.h.
  */
 #ifndef GPD_CRL_FILE_H
 #define GPD_CRL_FILE_H
@@ -23,18 +24,20 @@
 
 struct gpd_crl_file {
 	struct gpd_shared_file file;
-	bool needed;        /* it is wrong if it is not there */
-	struct gp_tls *tls; /* it was read with; NULL: there was none */
-	struct gp_crl *crl; /* what it said when it could be used last; NULL: nobody's is revoked */
+	bool needed; /* it is an error if the file does not exist */
+	/* TLS configuration that it was loaded with; NULL: none; owned reference. */
+	struct gp_tls *tls;
+	struct gp_crl *crl; /* last valid content, owned; NULL: no certificate is revoked */
 };
 
-/* Reads it for the first time; NULL: there can be none.  named: it was asked for, and is not just
- * where it usually is. */
+/* Loads the file for the first time. path NULL: there is none. named: the path was configured, and
+ * is not just the default. */
 GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named);
-/* Reads it again if need be.  While it cannot be used `crl` stays what it was. */
+/* Loads the file again if necessary. While it is invalid, crl keeps its previous value. */
 enum gpd_shared_file_change gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms);
-/* The log says if it will expire in so many seconds. */
+/* gpd_crl_file_check() logs a warning if the CRL expires within this time in seconds. */
 #define GPD_CRL_SOON_S ((int64_t)7 * 86400)
+/* Logs a warning if the current CRL expires soon. */
 void gpd_crl_file_check(const struct gpd_crl_file *file);
 void gpd_crl_file_close(struct gpd_crl_file *file);
 

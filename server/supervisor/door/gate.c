@@ -13,7 +13,7 @@
 
 #define WHY_MAX 256
 
-/* Who can write to it can make tokens. */
+/* A process that can write to the file can create tokens. */
 static void
 tokens_check_mode(const struct gpd_shared_file *file)
 {
@@ -21,7 +21,7 @@ tokens_check_mode(const struct gpd_shared_file *file)
 		gpd_warning("%s: everybody on this machine can change it", file->path);
 }
 
-/* Where there usually is a file there need not be one. */
+/* A file at the default path is optional; a configured one is expected. */
 static void
 tokens_check_file(const struct gpd_authentication *authentication, const struct gpd_config *config)
 {
@@ -75,7 +75,7 @@ gpd_authentication_reload(struct gpd_authentication *authentication,
 				      other.file.why);
 		return;
 	}
-	/* It would end the sessions of all who came by a token of before. */
+	/* Otherwise all sessions that were authenticated by a previous token would end. */
 	if (!other.file.status.st_nlink && authentication->store.tokens.count) {
 		gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
 				      "the tokens stay as they were: %s: %s",
@@ -113,7 +113,7 @@ gpd_authentication_refresh(struct gpd_authentication *authentication, int64_t no
 	gpd_authentication_refresh_crl(authentication, now_ms);
 }
 
-/* For the log: all that is known. */
+/* Writes the full details for the log. */
 static void
 refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts,
 		const struct gpd_connection *peer, const char *unchecked, char why[WHY_MAX])
@@ -227,7 +227,7 @@ gpd_authentication_authenticate(struct gpd_authentication *authentication,
 		principal_fill(authentication, peer, &auth, token);
 	else
 		refusal_explain(auth.refusal, &facts, peer, unchecked, why);
-	/* Hello is kept as long as the client is there. */
+	/* Hello stays in memory for the lifetime of the connection. */
 	if (hello->token.len)
 		explicit_bzero(hello->token.data, hello->token.len);
 	if (auth.refusal == GPD_AUTH_OK)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's doorkeeper: knows the tokens and the revoked certificates, and decides with
- * auth.h who is let in.
+ * Authentication state of the supervisor: the token table, the certificate revocation list, and the
+ * checks of new and running sessions against them; auth.h decides.
  *
- * Main thread only.
+ * Threads: the supervisor's main thread.
  */
 #ifndef GPD_GATE_H
 #define GPD_GATE_H
@@ -18,30 +18,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* So long may sessions that came by a token go on while the tokens cannot be read, and those that
- * came by a certificate while the list of revoked ones cannot be used. */
+/* Grace period in ms: sessions authenticated by a token continue for this time while the token file
+ * cannot be read, and those authenticated by a certificate while the CRL cannot be used. */
 #define GPD_AUTHENTICATION_GRACE_MS 10000
 
 struct gpd_authentication {
 	struct gpd_token_store store;
-	const char *option; /* the file that the command line names, or NULL */
+	const char *option; /* path of the token file on the command line, or NULL */
 	bool insecure;
 	struct gpd_crl_file crl_state;
-	const char *crl_option;               /* the file that the command line names, or NULL */
-	uint64_t refusals[GPD_AUTH_REFUSALS]; /* so far */
+	const char *crl_option;               /* path of the CRL on the command line, or NULL */
+	uint64_t refusals[GPD_AUTH_REFUSALS]; /* number of refusals by reason */
 };
 
-/* The tokens are where the option says, else the configuration, else in the usual folder.  0,
- * GP_E_INVALID or a negative errno, with a text. */
+/* Loads the token file: the option's path, else the configured one, else the default one. Returns
+ * 0, GP_E_INVALID or a negative errno, with a text in error. */
 GP_MUST_CHECK int gpd_authentication_open(struct gpd_authentication *authentication,
 					  const struct gpd_config *config, const char *option,
 					  bool insecure, char *error, size_t error_size);
-/* The configuration may name another file now; if that cannot be read the old one stays, and the
- * log and `reloaded` say why. */
+/* Applies a new configuration, which may name another token file. If that cannot be read, the
+ * previous tokens stay in force, and the log and the report contain the reason. */
 void gpd_authentication_reload(struct gpd_authentication *authentication,
 			       const struct gpd_config *config, int64_t now_ms,
 			       struct gpd_reload_report *reloaded);
-/* The same for the list of revoked certificates, once it is known whose certificates are good. */
+/* The same for the CRL. Called after gpd_tls_set(), which sets the authorities of client
+ * certificates. */
 GP_MUST_CHECK int gpd_authentication_open_crl(struct gpd_authentication *authentication,
 					      const struct gpd_config *config, const char *option,
 					      char *error, size_t error_size);
@@ -50,26 +51,29 @@ void gpd_authentication_reload_crl(struct gpd_authentication *authentication,
 				   struct gpd_reload_report *reloaded);
 void gpd_authentication_close(struct gpd_authentication *authentication);
 
-/* Whether the client, of whom Hello has come, is let in; then its pass says how.  GP_E_INVALID:
- * *text_p is what it may be told, and the log has a line that says more. */
+/* Authenticates the client after its Hello. Returns 0 with peer->principal set; or GP_E_INVALID
+ * with *text_p, the text for the client, after logging the details. The token is wiped from Hello
+ * in either case. */
 GP_MUST_CHECK int gpd_authentication_authenticate(struct gpd_authentication *authentication,
 						  const struct gpd_config *config,
 						  struct gpd_connection *peer, int64_t now_ms,
 						  const char **text_p);
 
-/* Looks whether the files have changed.  While that of the tokens is there and cannot be read,
- * nobody is let in by a token; while the list of revoked certificates cannot be used, by a
- * certificate. */
+/* Loads the files again if they have changed. While the token file exists but cannot be read, no
+ * client is admitted by a token; while the CRL cannot be used, none by a certificate. */
 void gpd_authentication_refresh(struct gpd_authentication *authentication, int64_t now_ms);
 void gpd_authentication_refresh_crl(struct gpd_authentication *authentication, int64_t now_ms);
-/* What the list says of what the client has shown.  *why_p: with UNCHECKED, for the log. */
+/* Returns the revocation state of the client's certificate. *why_p: with UNCHECKED, the reason for
+ * the log, else "". */
 enum gpd_certificate_state
 gpd_authentication_check_certificate(const struct gpd_authentication *authentication,
 				     const struct gp_conn *conn, const char **why_p);
-/* NULL, or why a session that was let in like this must end. */
+/* Returns NULL, or the reason why a session with this identity must end: its token was revoked or
+ * has expired, its certificate has expired, or the token file has been unreadable for longer than
+ * the grace period. */
 const char *gpd_authentication_recheck(const struct gpd_authentication *authentication,
 				       const struct gpd_principal *principal, int64_t now_ms);
-/* The same of the certificate that the client has shown, which the list may name by now. */
+/* The same for the revocation of the certificate that the client has presented. */
 const char *gpd_authentication_recheck_certificate(const struct gpd_authentication *authentication,
 						   const struct gpd_principal *principal,
 						   const struct gp_conn *conn, int64_t now_ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The doorkeeper's list of revoked certificates. */
+/* Certificate revocation lists of the supervisor's authentication. */
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 #include "server/supervisor/door/gate.h"
@@ -68,7 +68,7 @@ gpd_authentication_reload_crl(struct gpd_authentication *authentication,
 				      "the list of revoked certificates stays as it was: %s",
 				      other.file.why);
 		gpd_crl_file_close(&other);
-		/* Which may not be one of those that are believed now. */
+		/* The previous CRL may not be of an authority that is trusted now. */
 		gpd_authentication_refresh_crl(authentication, now_ms);
 		return;
 	}
@@ -90,7 +90,6 @@ gpd_authentication_refresh_crl(struct gpd_authentication *authentication, int64_
 		crl_log(&authentication->crl_state);
 }
 
-/* why: of UNCHECKED, for the log. */
 enum gpd_certificate_state
 gpd_authentication_check_certificate(const struct gpd_authentication *authentication,
 				     const struct gp_conn *conn, const char **why_p)
@@ -103,7 +102,7 @@ gpd_authentication_check_certificate(const struct gpd_authentication *authentica
 		return GPD_CERTIFICATE_GOOD;
 	if (file->crl)
 		verdict = gp_crl_check(file->crl, conn, why_p);
-	/* What it said before it was damaged is true all the same. */
+	/* Entries of the CRL that was read before the file became invalid are still valid. */
 	if (verdict == GP_CRL_REVOKED)
 		return GPD_CERTIFICATE_REVOKED;
 	if (file->file.wrong)

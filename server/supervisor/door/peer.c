@@ -19,13 +19,14 @@
 #include <unistd.h>
 
 #define STACK_SIZE ((size_t)512 << 10)
-/* A Hello is much smaller; who has said none gets no more of the daemon's memory. */
+/* A Hello is much smaller; the limit bounds the memory of unauthenticated peers. */
 #define HELLO_MAX ((size_t)16 << 10)
-/* With this number of unread bytes the peer counts as one that does not read. */
+/* A peer with this number of unread bytes is considered as not reading. */
 #define UNREAD_MAX 8192
-/* Size of the largest message: a Welcome with the images that the program used last. */
+/* Size of the largest message: a Welcome with the list of the program's recent images. */
 #define MESSAGE_MAX ((size_t)128 << 10)
-/* Messages for the main thread.  A client that waits for the answers, as it must, has one. */
+/* Pending messages for the main thread. A client that waits for replies, as the protocol requires,
+ * has one. */
 #define QUEUED_MAX 2
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -71,13 +72,13 @@ event_post(struct gpd_connection_event *event)
 	events_end = &event->next;
 	pthread_mutex_unlock(&lock);
 	if (write(events_fd, &one, sizeof(one)) < 0)
-		return; /* The counter is full: it is readable. */
+		return; /* The counter is full, so the descriptor is readable already. */
 }
 
 static bool conn_set_close_reason(struct gpd_connection *peer, const char *format, ...)
 	GP_PRINTF(2, 3);
 
-/* What the thread's last event will say.  Always false. */
+/* Sets the text of the receiver's last event. Returns false always. */
 static bool
 conn_set_close_reason(struct gpd_connection *peer, const char *format, ...)
 {
@@ -89,7 +90,7 @@ conn_set_close_reason(struct gpd_connection *peer, const char *format, ...)
 	return false;
 }
 
-/* Whether the peer reads what it is sent. */
+/* Returns whether the peer reads the data sent to it. */
 static bool
 peer_is_reading(const struct gpd_connection *peer)
 {
@@ -104,7 +105,7 @@ message_send(struct gpd_connection *peer, const Gpupool__ControlMessage *message
 {
 	int r = -EPIPE;
 
-	/* The main thread acquires the lock as well. */
+	/* The main thread acquires this lock as well, so it must not be held while blocking. */
 	gpd_nonblocking_begin();
 	pthread_mutex_lock(&peer->send_lock);
 	if (peer_is_reading(peer))
@@ -123,7 +124,7 @@ gpd_connection_send(struct gpd_connection *peer, const Gpupool__ControlMessage *
 
 #define TO(state) (1u << (GPD_CONNECTION_##state))
 
-/* What may come after each state. */
+/* Valid successors of each state. */
 static const unsigned int next_states[GPD_CONNECTION_STATES] = {
 	[GPD_CONNECTION_HANDSHAKE] = TO(REFUSED) | TO(QUEUED) | TO(CLOSING),
 	[GPD_CONNECTION_REFUSED] = TO(CLOSING),
@@ -158,14 +159,15 @@ preamble_send(struct gpd_connection *peer, enum gp_preamble_kind kind)
 	return gp_conn_send_preamble(peer->conn, bytes, sizeof(bytes));
 }
 
-/* Whether connections begin with TLS behind their preambles. */
+/* Returns whether connections on this address use TLS after the preamble. */
 static bool
 conn_uses_tls(const struct gpd_connection *peer)
 {
 	return strcmp(peer->scheme, "tls") == 0;
 }
 
-/* Of a kind that this address does not take.  A control connection is told so, in clear. */
+/* Rejects a connection whose preamble does not match the address's use of TLS. A control connection
+ * gets the reason in cleartext. */
 static void
 preamble_refuse(struct gpd_connection *peer, const struct gp_preamble *preamble)
 {
@@ -177,14 +179,14 @@ preamble_refuse(struct gpd_connection *peer, const struct gp_preamble *preamble)
 	size_t size = gp_control_frame_refused(GPUPOOL__REFUSED__REASON__POLICY, text, bytes,
 					       sizeof(bytes));
 
-	/* Whether or not it hears it, the log says it. */
+	/* The refusal is logged even if it cannot be sent. */
 	if (gp_preamble_is_control(preamble) && preamble_send(peer, GP_PREAMBLE_CONTROL) == 0)
 		(void)!gp_conn_send_preamble(peer->conn, bytes, size);
 	peer->last->refused = true;
 	(void)conn_set_close_reason(peer, "%s", text);
 }
 
-/* False: the connection ends. */
+/* Returns false if the connection must end. */
 static bool
 tls_handshake(struct gpd_connection *peer)
 {
@@ -200,7 +202,7 @@ tls_handshake(struct gpd_connection *peer)
 						   : "the daemon has no certificate any more");
 }
 
-/* Whether it is a control connection's; else the connection is a lane, or ends. */
+/* Returns whether the connection is a control connection; otherwise it is a lane, or ends. */
 static bool
 preamble_receive(struct gpd_connection *peer)
 {
@@ -209,7 +211,7 @@ preamble_receive(struct gpd_connection *peer)
 	char text[200];
 	int r = gp_conn_recv_preamble(peer->conn, bytes, sizeof(bytes), -1);
 
-	/* A client may connect before it needs to, and then not need to. */
+	/* Not an error: a client may connect in advance and not use the connection. */
 	peer->last->ended = r == GP_E_EOF;
 	if (r)
 		return conn_set_close_reason(peer, "%s",
@@ -226,7 +228,8 @@ preamble_receive(struct gpd_connection *peer)
 		peer->last->preamble = preamble;
 		return false;
 	}
-	/* The other version learns ours; who speaks something else learns nothing. */
+	/* A peer with another protocol version gets ours in reply; a peer with another protocol
+	 * gets nothing. */
 	if ((r == 0 || r == GP_E_VERSION) &&
 	    preamble_send(peer, r ? GP_PREAMBLE_CONTROL : preamble.kind))
 		return conn_set_close_reason(peer, "%s", gp_conn_error(peer->conn));
@@ -256,13 +259,13 @@ flood_refuse(struct gpd_connection *peer)
 	Gpupool__SessionError error;
 
 	gp_control_fill_session_error(&message, &error, CUDA_ERROR_NOT_PERMITTED, text);
-	/* Whether or not it hears it, the log says it. */
+	/* The refusal is logged even if it cannot be sent. */
 	(void)message_send(peer, &message);
 	return conn_set_close_reason(peer, "%s", text);
 }
 
-/* For the main thread, which frees it.  False: it is still the caller's, and the connection ends.
- */
+/* Posts the message to the main thread, which frees it. Returns false if the caller still owns the
+ * message; the connection then ends. */
 static bool
 event_post_message(struct gpd_connection *peer, Gpupool__ControlMessage *message)
 {
@@ -281,7 +284,7 @@ event_post_message(struct gpd_connection *peer, Gpupool__ControlMessage *message
 	return true;
 }
 
-/* Whether to go on.  Frees the message, or passes it on. */
+/* Returns whether to continue receiving. Frees the message, or passes it on. */
 static bool
 message_handle(struct gpd_connection *peer, Gpupool__ControlMessage *message, bool first)
 {
@@ -289,7 +292,7 @@ message_handle(struct gpd_connection *peer, Gpupool__ControlMessage *message, bo
 
 	switch (hello == first ? message->body_case : GPUPOOL__CONTROL_MESSAGE__BODY__NOT_SET) {
 	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:
-		/* Here, for it may take a while where there are many sockets. */
+		/* In this thread, as the lookup can be slow if the machine has many sockets. */
 		peer->has_uid = gp_conn_peer_uid(peer->conn, &peer->uid) == 0;
 		/* fall through */
 	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
@@ -333,7 +336,8 @@ static void *
 conn_receive(void *arg)
 {
 	struct gpd_connection *peer = arg;
-	/* It was made with the peer, so that it can be sent; then the peer is the main thread's. */
+	/* Preallocated with the connection, so that it can always be posted; after that the main
+	 * thread owns the connection. */
 	struct gpd_connection_event *last = peer->last;
 
 	if (preamble_receive(peer)) {
@@ -381,7 +385,7 @@ gpd_connection_start(struct gpd_connection *peer)
 	return r;
 }
 
-/* The thread's last event has been posted, or its connection shut down: it returns at once. */
+/* The last event has been posted, or the connection shut down, so the thread returns at once. */
 static void
 conn_join_thread(struct gpd_connection *peer)
 {

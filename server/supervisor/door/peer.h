@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection to the supervisor, from its first byte on.
+ * A connection accepted by the supervisor: a control connection of a client, or a data connection
+ * (lane) that is passed on to a worker.
  *
- * Each has, once it was started, a thread that receives and posts events to the supervisor's one
- * main thread, which owns all the state below and is the only one to act on it; so a peer that
- * sends half a message, or nothing, keeps only its own thread waiting.  The thread's last event is
+ * Each started connection has a receiver thread that posts events to the supervisor's main thread.
+ * The main thread owns the connection's state and is the only thread that changes it; a peer that
+ * sends half a message blocks only its own receiver. The receiver's last event is
  * GPD_CONNECTION_LANE or GPD_CONNECTION_CLOSED.
+ *
+ * Ownership: gpd_connection_create() to gpd_connection_destroy(), by the main thread.
+ * Threads: the main thread, unless a member states otherwise.
  */
 #ifndef GPD_PEER_H
 #define GPD_PEER_H
@@ -26,33 +30,38 @@ struct gpd_worker_process;
 struct gpd_connection_event;
 
 /*
- * How far a connection has come on its way to a session.  Whatever the state, the connection may
- * end (ENDING); a connection that turns out to be a lane ends as a peer at once.
+ * State of a connection on its way to a session. A connection can be closed in any state (CLOSING);
+ * one that turns out to be a lane becomes CLOSING at once.
  */
 enum gpd_connection_state {
-	/* In: the connection has begun.  Out: Hello has come, and is let in, refused, or wrong.  It
-	 * has no name and counts among those without a session. */
+	/* Entered when the connection is accepted, left when Hello has arrived and is accepted,
+	 * refused or invalid. It has no session ID, and counts against the limit of connections
+	 * without a session. */
 	GPD_CONNECTION_HANDSHAKE,
-	/* In: its credentials are wrong, and it has tried often.  Out: after a while it is told so.
-	 * It counts as before. */
+	/* Entered when its credentials are invalid after many failed logins, left when the delayed
+	 * refusal has been sent. Counts as HANDSHAKE. */
 	GPD_CONNECTION_REFUSED,
-	/* In: it was let in, or the worker that was to open its session has ended.  Out: there is a
-	 * worker and a place, or it has waited for too long.  It may be of another tenant or class
-	 * after a reload. */
+	/* Entered when it is authenticated, or when the worker that should have opened its session
+	 * has exited; left when a worker and a session slot are available, or the wait times out. A
+	 * reload may change its tenant or isolation. */
 	GPD_CONNECTION_QUEUED,
-	/* In: it has a place, and a line in the ledger, for a session in a worker of its own.  Out:
-	 * that worker is ready, cannot start, or is late. */
+	/* Entered when it has a session slot and a ledger entry for a session in a worker of its
+	 * own; left when that worker is ready, fails to start or times out. */
 	GPD_CONNECTION_STARTING,
-	/* In: the worker was asked to open its session.  Out: the worker has done so, or not. */
+	/* Entered when the worker is requested to open the session, left when the worker has
+	 * replied. */
 	GPD_CONNECTION_OPENING,
-	/* In: it is told its window.  Out: its lane has come, or it asks for another window. */
+	/* Entered when Welcome with the address window is sent, left when lane 0 arrives or the
+	 * client requests another window. */
 	GPD_CONNECTION_WELCOMED,
-	/* In: it has asked for another window.  Out: the worker has found one, or none. */
+	/* Entered when the client has requested another window, left when the worker has
+	 * replied. */
 	GPD_CONNECTION_MOVING,
-	/* In: lane 0 is with the worker.  Out: the session is over.  More lanes may come. */
+	/* Entered when the worker has lane 0, left when the session ends. More lanes may follow. */
 	GPD_CONNECTION_RUNNING,
-	/* In: the connection is shut down, or a lane.  Out: its thread has posted its last event,
-	 * and it is gone.  It has no session, and nothing is sent to it. */
+	/* Entered when the connection is shut down, or is a lane; left when the receiver has posted
+	 * its last event, and the connection is destroyed. It has no session, and nothing is sent
+	 * to it. */
 	GPD_CONNECTION_CLOSING,
 	GPD_CONNECTION_STATES,
 };
@@ -62,47 +71,50 @@ struct gpd_connection {
 	struct gp_conn *conn;
 	char scheme[16];
 	pthread_t thread;
-	bool started; /* the thread, which has not been waited for */
+	bool started; /* the thread exists and has not been joined */
 	pthread_mutex_t send_lock;
-	struct gpd_connection_event *last; /* until it is posted */
-	/* Messages that were posted and that the main thread has not taken: it counts them down. */
+	struct gpd_connection_event *last; /* preallocated last event, until it is posted */
+	/* Number of posted messages that the main thread has not consumed yet; it decrements the
+	 * count. */
 	_Atomic unsigned int queued;
-	_Atomic bool has_preamble; /* its preamble has come */
-	size_t send_room; /* bytes of a message that is sent without waiting; before Hello is posted
-			   */
+	_Atomic bool has_preamble; /* the preamble has arrived */
+	/* Maximum size of a message that can be sent without waiting; set before Hello is
+	 * posted. */
+	size_t send_room;
 
 	/* Main thread only. */
-	struct gpd_client_address *client_address; /* where it comes from */
+	struct gpd_client_address *client_address; /* the address that it connects from */
 	enum gpd_connection_state state;           /* changed by gpd_connection_set_state() only */
 	int64_t deadline_ms;                       /* of the state; INT64_MAX: none */
 	Gpupool__ControlMessage *hello;
-	bool has_uid;                   /* with hello: the system says who the peer is, */
-	uid_t uid;                      /* this user of this machine */
-	struct gpd_principal principal; /* once it was let in */
+	bool has_uid;                   /* with hello: the system reports the peer's user, */
+	uid_t uid;                      /* which is this local user */
+	struct gpd_principal principal; /* identity, once authenticated */
 	char name[128];                 /* "host pid program" */
 	uint64_t session;
-	struct gpd_worker_process *worker; /* that has the session; NULL: it is over */
-	atomic_bool worker_is_hung;        /* and does not answer: for the peer's thread, too */
-	struct gpd_assignment assignment;  /* once Hello came */
-	uint32_t log_budget;               /* with the grant: what the log has room for about it */
-	char full_reason[GPD_CONFIG_ERROR_MAX]; /* QUEUED: what there is no place in, or "" */
-	bool daemon_is_full;                    /* it is the daemon that is full, not its tenant */
-	bool evicted;                           /* its session ends for reasons of the operator's */
-	const char *refusal;                    /* REFUSED: what it will be told */
-	unsigned int window_requests;           /* that it has asked for */
-	struct gpd_worker_process
-		*own_worker; /* started for this session alone; NULL: there is none (yet) */
+	struct gpd_worker_process *worker; /* that runs the session; NULL: none */
+	/* The worker does not respond; also read by the receiver thread. */
+	atomic_bool worker_is_hung;
+	struct gpd_assignment assignment;       /* tenant and devices, once Hello has arrived */
+	uint32_t log_budget;                    /* with the assignment: index of its log budget */
+	char full_reason[GPD_CONFIG_ERROR_MAX]; /* QUEUED: which limit is reached, or "" */
+	bool daemon_is_full;                    /* the limit is the daemon's, not the tenant's */
+	bool evicted;                           /* its session ends by a decision of the operator */
+	const char *refusal;                    /* REFUSED: text that will be sent */
+	unsigned int window_requests;           /* number of windows that it has requested */
+	/* Worker process for this session alone; NULL: none (yet). */
+	struct gpd_worker_process *own_worker;
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
-	struct gp_preamble lane; /* ENDING: of a connection that is a lane */
-	unsigned int lanes_max;  /* numbers below it */
-	uint32_t lanes;          /* bit for each that the worker has got */
-	uint64_t features;       /* enum gp_feature: that both ends have */
+	struct gp_preamble lane; /* CLOSING: preamble of a connection that is a lane */
+	unsigned int lanes_max;  /* lane numbers are below it */
+	uint32_t lanes;          /* bit per lane that the worker has received */
+	uint64_t features;       /* enum gp_feature that both ends support */
 };
 
 enum gpd_connection_event_type {
-	GPD_CONNECTION_MESSAGE, /* message is the receiver's now */
-	GPD_CONNECTION_LANE,    /* preamble; nothing was received beyond it */
-	GPD_CONNECTION_CLOSED,  /* text says why */
+	GPD_CONNECTION_MESSAGE, /* message, which the receiver of the event owns */
+	GPD_CONNECTION_LANE,    /* preamble; no data after it has been read */
+	GPD_CONNECTION_CLOSED,  /* text contains the reason */
 };
 
 struct gpd_connection_event {
@@ -111,32 +123,35 @@ struct gpd_connection_event {
 	struct gpd_connection *peer;
 	Gpupool__ControlMessage *message;
 	struct gp_preamble preamble;
-	bool ended;   /* GONE: in good order */
-	bool refused; /* GONE: by this end */
+	bool ended;   /* CLOSED: in an orderly way */
+	bool refused; /* CLOSED: by this end */
 	char text[256];
 };
 
-/* Before the first peer.  0 or a negative errno. */
+/* Creates the event queue. Called once, before the first connection. Returns 0 or a negative
+ * errno. */
 int gpd_connection_setup(void);
-/* Readable when there are events. */
+/* Returns a descriptor that polls as readable while there are events. */
 int gpd_connection_events_fd(void);
-/* All events so far, the oldest first, for the caller to free; NULL: none. */
+/* Returns the list of all pending events, oldest first, which the caller frees; NULL: none. */
 struct gpd_connection_event *gpd_connection_pop_events(void);
 
-/* Takes the connection over in any case, and does nothing with it yet.  timeout_ms: for which the
- * client may be silent, 0: without limit.  NULL: no memory. */
+/* Creates a connection, which owns conn; conn is destroyed on failure as well. timeout_ms is the
+ * maximum time of silence of the client, 0: no limit. Returns NULL without memory. */
 struct gpd_connection *gpd_connection_create(struct gp_conn *conn, const char *scheme,
 					     unsigned int timeout_ms);
-/* Its thread receives from now on.  0 or a negative errno. */
+/* Starts the receiver thread. Returns 0 or a negative errno. */
 GP_MUST_CHECK int gpd_connection_start(struct gpd_connection *peer);
-/* After its last event, which is GPD_CONNECTION_LANE: the connection without the peer. */
+/* After the event GPD_CONNECTION_LANE: moves the connection's descriptor to *fd_p, which the caller
+ * closes. Returns 0 or a negative errno. */
 int gpd_connection_release_fd(struct gpd_connection *peer, int *fd_p);
-/* After its last event, or before it was started. */
+/* Joins the thread and frees the connection. Called after its last event, after a shutdown, or
+ * before it is started. */
 void gpd_connection_destroy(struct gpd_connection *peer);
 
-/* Main thread: with the deadline of the state, INT64_MAX: none.  False, and nothing has changed:
- * the state cannot come after the one that the peer is in.  In QUEUED and STARTING a peer may be
- * given another deadline. */
+/* Changes the state and its deadline, INT64_MAX: none. Returns false, and changes nothing, if the
+ * state cannot follow the current one. QUEUED and STARTING can be set again with another
+ * deadline. */
 bool gpd_connection_set_state(struct gpd_connection *peer, enum gpd_connection_state state,
 			      int64_t deadline_ms);
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 static struct gpd_client_address *addrs;
-/* When there are too many. */
+/* Shared by new addresses when the table is full. */
 static struct gpd_client_address others = { .name = "other addresses" };
 
 struct gpd_client_address *

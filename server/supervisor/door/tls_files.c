@@ -18,7 +18,8 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gp_tls *current GP_GUARDED_BY(lock);
 
-/* The first that is given, or the usual file if that is there; NULL: there is none. */
+/* Returns the option's path, else the configured one, else the default one if the file exists; or
+ * NULL. */
 static const char *
 file_choose(const char *option, const char *configured, const char *name, char usual[PATH_MAX])
 {
@@ -38,13 +39,13 @@ gpd_tls_has_address(const struct gpd_options *options)
 	return false;
 }
 
-/* The files of the daemon's credentials, and room for the paths of the usual ones. */
+/* Paths of the daemon's credentials, with buffers for the default ones. */
 struct tls_paths {
 	struct gp_tls_files files;
 	char certificate[PATH_MAX], key[PATH_MAX], authority[PATH_MAX];
 };
 
-/* false: none is named, and none is needed. */
+/* Returns false if no file is given and none is needed. */
 static bool
 files_choose(const struct gpd_options *options, const struct gpd_config *config,
 	     struct tls_paths *tls_paths)
@@ -105,7 +106,8 @@ gpd_tls_check_files(const struct gpd_options *options, const struct gpd_config *
 					     .key = tls_paths.files.key };
 	const struct gp_tls_files clients = { .authority = tls_paths.files.authority };
 
-	/* Of a pair that is not one nothing is read. */
+	/* A certificate without a key or the reverse cannot be loaded: let gp_tls_create_server()
+	 * report it. */
 	own = own || !daemon.certificate || !daemon.key;
 	if (own && gp_tls_create_server(&daemon, &tls, error, sizeof(error)))
 		report(arg, error);
@@ -155,7 +157,8 @@ gpd_tls_get_warning(const struct gp_tls *tls, char text[GPD_TLS_WARNING_MAX])
 	return text[0];
 }
 
-/* The daemon serves with it all the same: its clock, too, may be wrong. */
+/* An invalid date does not stop the daemon from using the certificate: its own clock may be
+ * wrong. */
 static void
 check_dates(const struct gp_tls *tls)
 {

@@ -26,7 +26,7 @@ waiters_drop_expired(struct gpd_queue *queue, int64_t now_ms)
 	}
 }
 
-/* Its line, or -1. */
+/* Returns the index of the entry, or -1. */
 static int
 waiter_find(const struct gpd_queue *queue, uint64_t number)
 {
@@ -37,7 +37,7 @@ waiter_find(const struct gpd_queue *queue, uint64_t number)
 	return -1;
 }
 
-/* Those before the number, or all if it is not there. */
+/* Counts those before the number, or all if it is not in the queue. */
 static unsigned int
 waiters_count(struct gpd_queue *queue, uint64_t number, bool for_daemon, uint32_t tenant,
 	      int64_t now_ms)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Those who wait for a place or for memory, in the order in which they came.
+ * Queue of clients that wait for a session slot or for memory, in order of arrival.
  *
- * A client that waits (GPUPOOL_WAIT) asks again and gives the same number each time.  Its question
- * is kept for some seconds; between two there is nothing of it but its line here.  A place that
- * becomes free is kept for those who came first: who comes later counts them as if they had theirs.
- * One that has not asked for GPD_QUEUE_EXPIRE_MS has gone.  A tenant has at most
- * GPD_QUEUE_TENANT_MAX lines. The supervisor has one; main thread only.
+ * A waiting client (GPUPOOL_WAIT) sends its request repeatedly with the same number. A request is
+ * kept open for some seconds; between two requests only the entry here remains. Later clients count
+ * the earlier ones as if they had their slots already, so a free slot is reserved for the first. A
+ * client that has sent no request for GPD_QUEUE_EXPIRE_MS is removed. A tenant has at most
+ * GPD_QUEUE_TENANT_MAX entries.
+ *
+ * Threads: the supervisor's main thread.
+ * Units: milliseconds of gp_now_ms().
  */
 #ifndef GPD_QUEUE_H
 #define GPD_QUEUE_H
@@ -17,13 +20,13 @@
 #define GPD_QUEUE_MAX 512
 #define GPD_QUEUE_TENANT_MAX 64
 #define GPD_QUEUE_ALL UINT32_MAX
-/* A client asks again after at most eight seconds, and may have been answered late. */
+/* A client repeats its request after at most eight seconds, and the reply may have been late. */
 #define GPD_QUEUE_EXPIRE_MS 20000
 
 struct gpd_waiter {
 	uint64_t number;
 	uint32_t tenant;
-	bool for_daemon; /* it waits until the daemon has room, else until its tenant has */
+	bool for_daemon; /* waits for a limit of the daemon, else for one of its tenant */
 	int64_t seen_ms;
 };
 
@@ -32,19 +35,20 @@ struct gpd_queue {
 	struct gpd_waiter waiters[GPD_QUEUE_MAX];
 };
 
-/* How many wait before this one (0: one who does not wait) until the daemon has room. */
+/* Returns the number of clients before this one (0: not in the queue, so all) that wait for the
+ * daemon's limits. */
 unsigned int gpd_queue_ahead(struct gpd_queue *queue, uint64_t number, int64_t now_ms);
-/* The same, until the tenant has. */
+/* The same for those that wait for limits of this tenant. */
 unsigned int gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 				       int64_t now_ms);
-/* It waits, still: its place among those who wait for the same, from 1; 0: there is no line left
- * for it, so whoever asks first is first. */
+/* Adds or refreshes an entry. Returns its position among those that wait for the same, from 1; 0 if
+ * the queue is full, in which case the order is that of the requests. */
 unsigned int gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 			   bool for_daemon, int64_t now_ms);
-/* How many wait for whatever, of a tenant or (GPD_QUEUE_ALL) of all. */
+/* Returns the number of waiting clients of a tenant, or of all (GPD_QUEUE_ALL). */
 unsigned int gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms);
 bool gpd_queue_has(const struct gpd_queue *queue, uint64_t number);
-/* It has what it waited for. */
+/* Removes the entry, if there is one. */
 void gpd_queue_remove(struct gpd_queue *queue, uint64_t number);
 
 #endif /* GPD_QUEUE_H */

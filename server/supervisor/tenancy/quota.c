@@ -45,8 +45,8 @@ gpd_quota_fini(struct gpd_quota *quota)
 	quota->ledger = NULL;
 }
 
-/* A session gets no more of a device than so many bytes, and this share of its multiprocessors, in
- * hundredths of a per cent (0: all). */
+/* Lowers the session's limits on a device to this memory and this share of its multiprocessors, in
+ * hundredths of a percent (0: all). */
 static void
 session_lower_limits(const struct gpd_tenants *tenants, int device, uint64_t memory, uint32_t share,
 		     struct gpd_ledger_session *session)
@@ -70,7 +70,7 @@ gpd_quota_apply(struct gpd_quota *quota, const Gpupool__Hello *hello,
 	const Gpupool__SessionWish *wish = hello->wish;
 
 	gpd_tenants_apply_limits(&quota->tenants, assignment, session);
-	/* 0 normal, 1 low, 2 high: a client can only lower itself. */
+	/* 0 normal, 1 low, 2 high: a client can only lower its own priority. */
 	atomic_store(&session->priority,
 		     wish && wish->priority > 0 ? 1 : atomic_load(&tenant->priority));
 	for (size_t i = 0; wish && i < (size_t)assignment->count; i++)
@@ -80,7 +80,7 @@ gpd_quota_apply(struct gpd_quota *quota, const Gpupool__Hello *hello,
 				     100 * wish->thread_percentage, session);
 }
 
-/* FNV-1a: of two names with the same hash nobody learns more than numbers of processes. */
+/* FNV-1a: a collision of two names reveals only process IDs. */
 static uint64_t
 hash_host_name(const char *name)
 {
@@ -91,7 +91,8 @@ hash_host_name(const char *name)
 	return hash;
 }
 
-/* What sessions have of a device, or were promised; of one tenant or of all (NULL), but for one. */
+/* Returns the memory of a device that is in use or committed by sessions of one tenant, or of all
+ * (NULL), except for one session. */
 static uint64_t
 memory_in_use(const struct gpd_quota *quota, int device, const struct gpd_ledger_session *but,
 	      const uint32_t *tenant)
@@ -125,8 +126,8 @@ u64_sub_saturating(uint64_t all, uint64_t in_use)
 	return in_use < all ? all - in_use : 0;
 }
 
-/* Whether there is as much memory as the waiting client's session may have: what can never be
- * there, more than tenant or device has, is not waited for. */
+/* Returns 0 if the memory limit of the waiting client's session is free. The limit is capped by the
+ * device's size and the tenant's quota, as more can never become free. */
 static int
 memory_is_free(struct gpd_quota *quota, const Gpupool__Hello *hello,
 	       const struct gpd_assignment *assignment, const struct gpd_ledger_session *session,
@@ -166,7 +167,7 @@ memory_is_free(struct gpd_quota *quota, const Gpupool__Hello *hello,
 	return 0;
 }
 
-/* The session has its line; a client that waits has waited for its memory, too. */
+/* Called once the session has its entry: a waiting client also waits for its memory. */
 static int
 memory_commit(struct gpd_quota *quota, const Gpupool__Hello *hello,
 	      const struct gpd_assignment *assignment, const struct gpd_ledger_session *session,

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may have how much: the supervisor's side of the ledger.
+ * Quotas: the supervisor's side of the ledger. Assigns ledger entries to sessions and sets their
+ * limits.
  *
- * Tenants have lines in the ledger from the beginning; a session gets a line when it is admitted,
- * with what the client asked for (which only narrows what its tenant may have).  Main thread only.
+ * Tenants have entries from the start; a session gets one when it is admitted, with the limits of
+ * its tenant, which the client's request can only lower.
+ *
+ * Threads: the supervisor's main thread.
+ * Errors: texts are written to error, a buffer of GPD_CONFIG_ERROR_MAX bytes.
  */
 #ifndef GPD_QUOTA_H
 #define GPD_QUOTA_H
@@ -17,41 +21,41 @@
 
 struct gpd_quota {
 	struct gpd_ledger *ledger;
-	int fd; /* of the ledger, for workers */
+	int fd; /* of the ledger, inherited by workers */
 	struct gpd_tenants tenants;
-	struct gpd_queue queue; /* of those who wait for a place or for memory */
-	/* By line of the ledger: the session waited until its memory limit was free, so nobody
-	 * who waits after it is promised the same memory. */
+	struct gpd_queue queue; /* clients that wait for a slot or for memory */
+	/* By ledger index: the session waited until its full memory limit was free, so the limit
+	 * counts as in use for other waiting clients. */
 	bool committed[GPD_LEDGER_SESSIONS];
-	/* Before a session's line is given up; NULL: nobody wants to know. */
+	/* Called before a session's entry is freed; NULL: no callback. */
 	void (*ended)(void *arg, const struct gpd_ledger_session *session);
 	void *ended_arg;
 };
 
-/* config: the path of the configuration, or NULL.  0 or a negative errno or GP_E_INVALID; error, of
- * GPD_CONFIG_ERROR_MAX, says why. */
+/* Creates the ledger and loads the configuration. config: its path, or NULL. Returns 0, a negative
+ * errno or GP_E_INVALID. */
 int gpd_quota_init(struct gpd_quota *quota, const char *config, char *error);
 void gpd_quota_fini(struct gpd_quota *quota);
 
 /*
- * A line for the client's session, whose devices the grant gets.  NULL: there is none, for the
- * given reason, which error, of GPD_CONFIG_ERROR_MAX, puts into words.
+ * Assigns an entry to the client's session, and devices to *assignment. Returns NULL with *reason_p
+ * and error set if that is not possible.
  */
 struct gpd_ledger_session *gpd_quota_open(struct gpd_quota *quota, uint64_t id,
 					  const Gpupool__Hello *hello, pid_t worker,
 					  struct gpd_assignment *assignment,
 					  Gpupool__Refused__Reason *reason_p, char *error);
-/* The configuration has changed: what it says of this session. */
+/* Sets the session's limits according to the current configuration. */
 void gpd_quota_apply(struct gpd_quota *quota, const Gpupool__Hello *hello,
 		     const struct gpd_assignment *assignment, struct gpd_ledger_session *session);
-/* Of a session that may have ended already. */
+/* Frees the session's entry, if it still has one. */
 void gpd_quota_close(struct gpd_quota *quota, uint64_t id);
-/* The same for all sessions of a worker that is gone. */
+/* The same for all sessions of a worker that has exited. */
 void gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker);
 
 /*
- * What the session is told of a device: its quota for the device's size, its multiprocessors for
- * the device's.  copy gets it, with attributes of its own to be freed.
+ * Fills copy with the device as the session sees it: memory and multiprocessors within its quota.
+ * The caller frees copy->attributes. Returns 0 or -ENOMEM.
  */
 int gpd_quota_describe_device(const struct gpd_quota *quota,
 			      const struct gpd_ledger_session *session,

@@ -24,7 +24,7 @@ gpd_tenants_round_sms(const struct gpd_tenants *tenants, int device,
 				    tenants->devices[device].rule.sm_granularity);
 }
 
-/* Of one that is not configured any more, or never was, and has no session. */
+/* Returns whether the tenant is not configured and has no session. */
 static bool
 line_is_reusable(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *line)
 {
@@ -32,7 +32,7 @@ line_is_reusable(const struct gpd_tenants *tenants, const struct gpd_ledger_tena
 	       atomic_load(&line->sessions) == 0;
 }
 
-/* The line of a tenant in the ledger, which it gets if it has none; -1: all are taken. */
+/* Returns the ledger index of a tenant, and assigns one if necessary; -1: all are in use. */
 static int
 line_get(struct gpd_tenants *tenants, const char *name)
 {
@@ -48,7 +48,7 @@ line_get(struct gpd_tenants *tenants, const char *name)
 		else if (left < 0 && line->name[0] && line_is_reusable(tenants, line))
 			left = i;
 	}
-	/* What others have used stays to be seen for as long as there is room. */
+	/* Entries of former tenants are reused last, so that their usage stays visible. */
 	if (unused < 0)
 		unused = left;
 	if (unused >= 0) {
@@ -73,7 +73,7 @@ line_apply_device(struct gpd_tenants *tenants, int config_index, int device,
 	atomic_store(&line->time_share, quota->time_share);
 }
 
-/* The line has what the configuration says in this place. */
+/* Sets the limits of the ledger entry as configured at this index. */
 static void
 line_apply(struct gpd_tenants *tenants, int config_index, int index)
 {
@@ -103,9 +103,9 @@ tenant_apply(struct gpd_tenants *tenants, int config_index)
 	line_apply(tenants, config_index, index);
 }
 
-/* What there is for device code, and for memory that kernels reach, is in equal parts for those
- * that are configured and the guests that have sessions, or (index) are about to, but for those of
- * which the configuration says something else. */
+/* Divides host memory for device code and for pinned memory into equal parts for all configured
+ * tenants, guests with sessions, and the one at `index` that is about to get one; tenants with a
+ * limit of their own are excepted. */
 static void
 machine_memory_divide(struct gpd_tenants *tenants, int index)
 {
@@ -143,7 +143,7 @@ apply_rules(struct gpd_tenants *tenants)
 	}
 }
 
-/* The environment goes before the configuration, as the command line does. */
+/* The environment takes precedence over the configuration. */
 static unsigned int
 get_timeout_ms(const struct gpd_config *config)
 {
@@ -158,7 +158,7 @@ get_timeout_ms(const struct gpd_config *config)
 	return config->timeout ? config->timeout * 1000 : GP_CONN_TIMEOUT_MS;
 }
 
-/* Puts the configuration into force: quotas are in pieces that the devices' rules give. */
+/* Applies device rules first, as quotas are rounded to the granularity that they set. */
 static void
 config_apply(struct gpd_tenants *tenants)
 {
@@ -198,7 +198,7 @@ gpd_tenants_get_sms(const Gpupool__Device *device)
 void
 gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts)
 {
-	/* What was set since must stay. */
+	/* Values set at run time must stay. */
 	if (tenants->device_count)
 		return;
 	tenants->software = facts->software;
@@ -216,7 +216,7 @@ gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *fac
 	config_apply(tenants);
 }
 
-/* The line of the tenant in this place of the configuration, or -1. */
+/* Returns the ledger index of the tenant at this index of the configuration, or -1. */
 static int
 line_find_by_config(const struct gpd_tenants *tenants, int config_index)
 {
@@ -240,7 +240,7 @@ line_get_for_guest(struct gpd_tenants *tenants, const char *name)
 	return index;
 }
 
-/* To a guest it is said why [tenant default] is asked at all. */
+/* Adds why [tenant default] applies to the client. */
 static int
 refuse_guest(const char *tenant, char *error)
 {
@@ -409,7 +409,7 @@ choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int coun
 	return 0;
 }
 
-/* Whole devices all; of one in parts, one that is free. */
+/* Assigns all whole devices, and one free part of each divided device. */
 static int
 choose_all(struct gpd_tenants *tenants, const struct gpd_unit *units, int count, uint64_t session,
 	   struct gpd_assignment *assignment, char *error)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The configuration at work: tenants in the ledger, whose a session is, which devices it gets.
+ * Tenants at run time: applies the configuration to the ledger, assigns clients to tenants, and
+ * devices to sessions.
  *
- * The supervisor has one.  What is configured in per cent needs to know the devices, which a worker
- * tells; until then nobody is admitted.  A new configuration takes the place of the old one at
- * once, for the sessions that there are, too; a tenant that it does not name keeps what it had
- * until its last session ends.  Main thread only.  error: room of GPD_CONFIG_ERROR_MAX.
+ * Shares in percent need the sizes of the devices, which the first worker reports; no client is
+ * admitted before that. A new configuration takes effect at once, also for existing sessions; a
+ * tenant that it no longer contains keeps its limits until its last session ends.
+ *
+ * Threads: the supervisor's main thread.
+ * Errors: texts are written to error, a buffer of GPD_CONFIG_ERROR_MAX bytes.
  */
 #ifndef GPD_TENANTS_H
 #define GPD_TENANTS_H
@@ -17,17 +20,17 @@
 #define GPD_VIRTUAL_MAX 64
 #define GPD_UNITS_MAX (GPD_LEDGER_DEVICES * GPD_VIRTUAL_MAX)
 
-/* A device that sessions can have: a whole one, or a part of it that one session has at a time. */
+/* A device as clients select it: a whole one, or a part that one session has at a time. */
 struct gpd_unit {
 	int device; /* the daemon's ordinal */
-	int part;   /* 0 to n - 1 */
-	int parts;  /* n; 1: the device itself */
+	int part;   /* 0 to parts - 1 */
+	int parts;  /* 1: the whole device */
 };
 
-/* What a session was given. */
+/* Tenant and devices of a session. */
 struct gpd_assignment {
-	uint32_t tenant;      /* in the ledger */
-	bool dedicated;       /* in a process of its own */
+	uint32_t tenant;      /* index in the ledger */
+	bool dedicated;       /* runs in a worker of its own */
 	uint32_t compression; /* enum gp_pack_mode */
 	int count;
 	struct gpd_unit units[GPD_LEDGER_DEVICES];
@@ -36,15 +39,17 @@ struct gpd_assignment {
 struct gpd_tenants {
 	struct gpd_ledger *ledger;
 	struct gpd_config *config;
-	uint64_t machine_memory;                /* when the configuration came into force */
-	int config_indexes[GPD_LEDGER_TENANTS]; /* by line of the ledger: in the configuration, or
-						   -1 */
-	/* By line, too: as the configuration says, or as was set since. */
+	uint64_t machine_memory; /* of the host, at the last change of the configuration */
+	/* By ledger index: index in the configuration, or -1. */
+	int config_indexes[GPD_LEDGER_TENANTS];
+	/* By ledger index: as configured, or as set since. */
 	uint32_t sessions_max[GPD_LEDGER_TENANTS];
-	/* The configuration does not name it: it came by a token, and has what [tenant default]
-	 * says, on its own account. */
+	/* By ledger index: the tenant is not configured; it comes from a token, and has the limits
+	 * of [tenant default] with separate accounting. */
 	bool guests[GPD_LEDGER_TENANTS];
-	bool software; /* as the driver says, as all of the devices but their rules and holders */
+	/* The devices are the software device. Reported by the first worker, as the fields below
+	 * except rule and part_sessions. */
+	bool software;
 	uint32_t driver_version;
 	int device_count;
 	struct gpd_tenants_device {
@@ -53,47 +58,51 @@ struct gpd_tenants {
 		uint64_t memory;
 		uint32_t multiprocessors;
 		struct gpd_config_device rule;
-		uint64_t part_sessions[GPD_VIRTUAL_MAX]; /* sessions that have the parts; 0: free */
+		uint64_t part_sessions[GPD_VIRTUAL_MAX]; /* session that has the part; 0: free */
 	} devices[GPD_LEDGER_DEVICES];
 };
 
-/* Of two numbers of multiprocessors, of which 0 is all. */
+/* Returns the smaller number of multiprocessors, where 0 means all. */
 uint32_t gpd_tenants_min_sms(uint32_t a, uint32_t b);
-/* What of a device's multiprocessors this amount comes to, in pieces as they are given out; 0: all.
- */
+/* Returns the device's multiprocessors for this amount, rounded to the granularity; 0: all. */
 uint32_t gpd_tenants_round_sms(const struct gpd_tenants *tenants, int device,
 			       const struct gpd_config_amount *amount);
-/* Of a device as workers describe it; 0: they do not say. */
+/* Returns the number of multiprocessors in a worker's description of a device; 0: not given. */
 uint32_t gpd_tenants_get_sms(const Gpupool__Device *device);
 
-/* The configuration that holds from now on, which is taken over. */
+/* Applies a configuration and takes ownership of it. */
 void gpd_tenants_set_config(struct gpd_tenants *tenants, struct gpd_config *config);
-/* What a worker says of the devices; every one says the same. */
+/* Stores the devices as reported by a worker; all workers report the same. */
 void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts);
 
-/* Whose the client is, and of which class; it has no session yet.  proven: the tenant that its
- * credentials are of; "": as it claims.  GP_E_INVALID: it is refused. */
+/* Assigns the client to a tenant and determines its isolation, before it has a session. proven: the
+ * tenant of its credentials; "": the one that it requests. Returns GP_E_INVALID if it is
+ * refused. */
 GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				    const char *proven, const char *address,
 				    struct gpd_assignment *assignment, char *error);
-/* Whether the tenant may have one more session, besides those who wait before. */
+/* Returns 0 if the tenant may have one more session, in addition to `ahead` clients that wait
+ * before it; else GP_E_RESOURCE. */
 GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
 				       const struct gpd_assignment *assignment, unsigned int ahead,
 				       char *error);
-/* Fills the grant's devices: those that the client names, or all that it may have.  Parts of
- * devices are the session's until gpd_tenants_release().  GP_E_INVALID: there is no such device, or
- * it is not for this tenant; GP_E_RESOURCE: it is taken. */
+/* Assigns devices to the session: those that the client selects, or all that it may use. Parts
+ * belong to the session until gpd_tenants_release(). Returns GP_E_INVALID if a device does not
+ * exist or is not allowed, GP_E_RESOURCE if it is in use. */
 GP_MUST_CHECK int gpd_tenants_assign(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				     uint64_t session, struct gpd_assignment *assignment,
 				     char *error);
+/* Frees the parts of devices that the session has. */
 void gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session);
 
-/* What the configuration sets for each session of the tenant: caps, devices, parts of devices. */
+/* Sets the limits that the configuration has for each session of the tenant: memory, devices, parts
+ * of devices. */
 void gpd_tenants_apply_limits(const struct gpd_tenants *tenants,
 			      const struct gpd_assignment *assignment,
 			      struct gpd_ledger_session *line);
 
-/* All that clients can name, in the order in which they count them; how many. */
+/* Fills units with all devices and parts that clients can select, in the order of their ordinals.
+ * Returns their number. */
 int gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit units[GPD_UNITS_MAX]);
 
 #endif /* GPD_TENANTS_H */

@@ -15,7 +15,7 @@
 
 #define TO(state) (1u << (GPD_WORKER_##state))
 
-/* What may come after each state. */
+/* Valid successors of each state. */
 static const unsigned int next_states[GPD_WORKER_STATES] = {
 	[GPD_WORKER_STARTING] =
 		TO(SERVING) | TO(SPARE) | TO(DEDICATED) | TO(ABANDONED) | TO(LOST) | TO(ENDING),
@@ -40,7 +40,7 @@ gpd_worker_process_set_state(struct gpd_worker_process *child, enum gpd_worker_p
 	return true;
 }
 
-/* Between fork and exec in a process with threads: only what is safe in a signal handler. */
+/* Between fork and exec in a process with threads: only async-signal-safe functions. */
 static void
 become_worker(int fd, int ledger_fd, char *const argv[])
 {

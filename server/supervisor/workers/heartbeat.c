@@ -16,7 +16,7 @@ gpd_heartbeat_check(struct gpd_heartbeat *heartbeat, struct gpd_channel *channel
 		heartbeat->hangs = true;
 		return true;
 	}
-	/* A channel that is closed is noticed by who reads it. */
+	/* A closed channel is detected by its reader. */
 	if (now_ms >= heartbeat->next_ms && gpd_channel_post(channel, &ping, NULL, 0, -1) == 0)
 		heartbeat->pinged_ms = now_ms;
 	return false;

@@ -9,7 +9,8 @@ void
 gpd_orphaned_work_update(struct gpd_worker_process *child, struct gpd_ledger *ledger,
 			 const struct gpd_channel_message *message)
 {
-	/* Its line is closed when the worker says that the session is, which comes later. */
+	/* The ledger entry still exists: it is closed when the worker reports the end of the
+	 * session, which comes later. */
 	const struct gpd_ledger_session *line = gpd_ledger_find(ledger, message->header.session);
 	int change = message->header.result ? 1 : -1;
 
@@ -34,7 +35,7 @@ gpd_orphaned_work_find_victim(struct gpd_worker_process *list)
 	return count > GPD_WEDGED_WORKERS_MAX ? oldest : NULL;
 }
 
-/* Its work goes on in so many workers that are STUCK. */
+/* Returns whether the tenant's work runs on in at least GPD_WEDGED_REPEATED WEDGED workers. */
 static bool
 tenant_is_repeated(const struct gpd_worker_process *list, uint32_t tenant)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The work of clients that are gone, as the supervisor sees it: in which workers it goes on, whose
- * it is, which worker ends when there are too many, and who gets workers of its own because of it.
+ * Orphaned work: GPU work of disconnected clients that still runs. Counts it per worker and tenant,
+ * selects the worker to kill if there are too many wedged ones, and isolates tenants that cause it
+ * repeatedly.
  *
- * What a worker says of it (GPD_CHANNEL_BUSY) is counted in its gpd_worker_process, by tenants;
- * workers in which it goes on for too long are STUCK.  Main thread only.
+ * Workers report orphaned work by GPD_CHANNEL_BUSY; a worker in which it runs for too long is
+ * WEDGED.
+ *
+ * Threads: the supervisor's main thread.
  */
 #ifndef GPD_ORPHANS_H
 #define GPD_ORPHANS_H
@@ -17,34 +20,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* So many workers may be STUCK at a time.  A context takes device memory that counts for nobody, so
- * there must not be any number of them. */
+/* Maximum number of workers that are WEDGED at a time. The limit exists because their contexts
+ * occupy device memory that is charged to no tenant. */
 #define GPD_WEDGED_WORKERS_MAX 4
-/* A tenant whose work goes on in so many of them gets workers of its own for its new sessions, and
- * for this time afterwards. */
+/* A tenant with orphaned work in at least REPEATED wedged workers gets a worker per session, and
+ * for ISOLATE_MS afterwards. */
 #define GPD_WEDGED_REPEATED 2
 #define GPD_WEDGED_ISOLATE_MS 600000
 
-/* Such work of a session goes on for longer than usual, or has ended. */
+/* Handles GPD_CHANNEL_BUSY: orphaned work of a session has started or ended. */
 void gpd_orphaned_work_update(struct gpd_worker_process *child, struct gpd_ledger *ledger,
 			      const struct gpd_channel_message *message);
 
-/* The one that has been STUCK for longest, if there are too many; else NULL. */
+/* Returns the worker that has been WEDGED for the longest time if there are too many, else NULL. */
 struct gpd_worker_process *gpd_orphaned_work_find_victim(struct gpd_worker_process *list);
 
-/* The worker is STUCK now: those tenants with work there that have done it repeatedly get workers
- * of their own, and the log says so. */
+/* After the worker has become WEDGED: isolates those tenants with orphaned work there that have
+ * caused it repeatedly, and logs them. */
 void gpd_orphaned_work_isolate_tenants(const struct gpd_worker_process *list,
 				       const struct gpd_worker_process *child,
 				       struct gpd_ledger *ledger, int64_t now_ms);
 
-/* Whether the tenant's new sessions get workers of their own because of that. */
+/* Returns whether new sessions of the tenant get workers of their own for that reason. */
 bool gpd_orphaned_work_is_isolated(const struct gpd_worker_process *list,
 				   const struct gpd_ledger *ledger, uint32_t tenant,
 				   int64_t now_ms);
 
-/* The names of the tenants whose work it is, with commas between; some of them if there is not
- * room for all. */
+/* Writes the names of the tenants with orphaned work in the worker, separated by commas, as far as
+ * they fit. */
 void gpd_orphaned_work_format_tenants(const struct gpd_worker_process *child,
 				      const struct gpd_ledger *ledger, char *text, size_t size);
 
