@@ -28,7 +28,7 @@ bool gp_elf_open(struct gp_elf *elf, const uint8_t *bytes, size_t size);
 /* Returns a section header; index: below section_count. */
 Elf64_Shdr gp_elf_get_section(const struct gp_elf *elf, uint64_t index);
 
-/* Whether the section has bytes in the file, that is, is not SHT_NOBITS or empty. */
+/* Whether the section has bytes in the file, unlike SHT_NOBITS. */
 bool gp_elf_has_bytes(const Elf64_Shdr *section);
 
 /* Whether the range is within the file. */
