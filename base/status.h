@@ -13,8 +13,8 @@ enum gp_status {
 	GP_E_INVALID = 3,  /* the text or argument is invalid; nothing was done */
 	GP_E_TOO_BIG = 4,  /* a limit is exceeded; nothing was done */
 	GP_E_RESOURCE = 5, /* out of descriptors or memory; the object stays usable, retry later */
-	GP_E_UNSUPPORTED =
-		6,        /* this backend does not support the operation, see its capabilities */
+	/* This backend does not support the operation, see its capabilities. */
+	GP_E_UNSUPPORTED = 6,
 	GP_E_FOREIGN = 7, /* the peer does not speak gpupool's protocol */
 	GP_E_VERSION = 8, /* the peer speaks another major version of gpupool's protocol */
 };

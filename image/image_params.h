@@ -45,10 +45,10 @@ typedef void gp_variable_size_fn(void *data, const struct gp_variable_size *vari
 
 /* Large: do not allocate on the stack. */
 struct gp_params_reader {
-	gp_kernel_params_fn *found; /* called for each kernel; possibly twice for the same kernel,
-				       first unreadable */
-	gp_variable_size_fn
-		*found_variable; /* called for each defined variable; NULL: not needed */
+	/* Called for each kernel; possibly twice for the same kernel, first unreadable. */
+	gp_kernel_params_fn *found;
+	/* Called for each defined variable; NULL: not needed. */
+	gp_variable_size_fn *found_variable;
 	void *data;
 	bool prints; /* set if some of the code calls printf; requires found_variable */
 	struct gp_param_info params[GP_KERNEL_PARAMS_MAX];

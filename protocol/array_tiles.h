@@ -25,8 +25,8 @@ struct gp_array_tiling {
 /* A part of an array to be mapped or unmapped by gpArrayTiles; little-endian on the wire. */
 struct gp_array_tiles {
 	uint32_t array, memory; /* wire names; memory 0: unmaps the part */
-	uint32_t tail; /* 1: part of the mip tail; 0: part of a level. Members of the other kind are
-			  0 */
+	/* 1: part of the mip tail; 0: part of a level. Members of the other kind are 0. */
+	uint32_t tail;
 	uint32_t level, layer;
 	uint32_t x, y, z, width, height, depth; /* elements of the level */
 	uint32_t zero;

@@ -25,12 +25,12 @@
 
 /* Bits of Hello.features and Welcome.features. A feature is used if both ends have its bit set. */
 enum gp_feature {
-	GP_FEATURE_RESUME =
-		1 << 0,          /* the client can resume a session after its connection was cut */
+	/* The client can resume a session after its connection was cut. */
+	GP_FEATURE_RESUME = 1 << 0,
 	GP_FEATURE_LZ4 = 1 << 1, /* chunks on data lanes may be compressed */
 	GP_FEATURE_SHM = 1 << 2, /* lanes may use shared memory */
-	GP_FEATURE_SPREAD =
-		1 << 3, /* short copies are also spread over the lanes, see gp_chunk_get_step() */
+	/* Short copies are also spread over the lanes, see gp_chunk_get_step(). */
+	GP_FEATURE_SPREAD = 1 << 3,
 	GP_FEATURE_LATE = 1 << 4, /* GP_COPY_LATE */
 };
 

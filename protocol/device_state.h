@@ -16,10 +16,10 @@
 
 /* Parts of the reply: bits of gpDeviceState's parameter. */
 enum gp_state_part {
-	GP_STATE_SENSORS =
-		1, /* values that only NVML knows: words from GP_STATE_NVML on, and texts */
-	GP_STATE_PROCESSES =
-		2,          /* processes and their memory; cannot be combined with GP_STATE_TIMES */
+	/* Values that only NVML knows: words from GP_STATE_NVML on, and texts. */
+	GP_STATE_SENSORS = 1,
+	/* Processes and their memory; cannot be combined with GP_STATE_TIMES. */
+	GP_STATE_PROCESSES = 2,
 	GP_STATE_TIMES = 4, /* processes and their GPU time instead of their memory */
 };
 
@@ -166,8 +166,7 @@ enum gp_state_word {
 	T(4, nvmlDeviceGetBoardPartNumber)                                                         \
 	T(5, nvmlDeviceGetInforomImageVersion)
 #define GP_STATE_SERIAL 2
-#define GP_STATE_DRIVER_BRANCH                                                                     \
-	6 /* driver branch of the system, from a struct (nvmlSystemDriverBranchInfo) */
+#define GP_STATE_DRIVER_BRANCH 6 /* of the system; from a struct of its own */
 #define GP_STATE_TEXTS 7
 #define GP_STATE_TEXT_MAX 96
 

@@ -29,16 +29,16 @@ struct gp_header {
 	uint16_t call;    /* enum gp_call; from the daemon also enum gp_note */
 	uint16_t flags;   /* GP_FRAME_* */
 	uint32_t request; /* number chosen by the client; 0: no reply */
-	uint32_t context; /* from the client: the gp_context of the call, 0: none; in a reply: the
-			     CUresult */
+	/* From the client: the gp_context of the call, 0: none; in a reply: the CUresult. */
+	uint32_t context;
 };
 
 _Static_assert(sizeof(struct gp_header) == 16, "records begin with 16 bytes");
 
 /* Messages of the daemon that are not replies. */
 enum gp_note {
-	GP_NOTE_DATA = 0xff01, /* rows of the copy that `request` names: u64 offset, u64 size; the
-				  bytes are the bulk data */
+	/* Rows of the copy `request`: u64 offset, u64 size; the bytes are the bulk data. */
+	GP_NOTE_DATA = 0xff01,
 	GP_NOTE_ERROR =
 		0xff02, /* a posted call failed: u32 CUresult, u32 sticky, u32 call, u32 0 */
 	GP_NOTE_PRINT = 0xff03, /* output of the session's kernels: bytes for the client's stdout */

@@ -50,8 +50,8 @@ struct gp_changes_range {
 	uint64_t address;
 	void *copy, *shadow;
 	size_t size;
-	uint8_t *run_bitmap; /* see host_marks.h; its first byte covers the 32 bytes that contain
-				`address` */
+	/* See host_marks.h; its first byte covers the 32 bytes that contain `address`. */
+	uint8_t *run_bitmap;
 };
 
 /* A buffer of runs; `bytes` is aligned to 8. */

@@ -28,11 +28,11 @@
 enum gp_preamble_kind {
 	GP_PREAMBLE_CONTROL = 0, /* messages of control.proto follow */
 	GP_PREAMBLE_LANE = 1,    /* a lane of the session that owns the ticket */
-	GP_PREAMBLE_CONTROL_TLS =
-		2, /* control connection and lane inside TLS, whose handshake follows */
+	/* Control connection and lane inside TLS, whose handshake follows. */
+	GP_PREAMBLE_CONTROL_TLS = 2,
 	GP_PREAMBLE_LANE_TLS = 3,
-	GP_PREAMBLE_LANE_SHM =
-		4, /* a lane through shared memory, which the daemon sends over this socket */
+	/* A lane through shared memory, which the daemon sends over this socket. */
+	GP_PREAMBLE_LANE_SHM = 4,
 };
 
 struct gp_preamble {

@@ -43,8 +43,8 @@ struct gp_stream {
 	size_t end;
 	size_t bulk_left;
 	int recv_status; /* status that ended the receiving direction; 0: none */
-	unsigned int
-		bulk_expected; /* remaining messages among which another long bulk is expected */
+	/* Remaining messages among which another long bulk is expected. */
+	unsigned int bulk_expected;
 	unsigned int spin_usec;
 	unsigned int stall_timeout_ms;
 	unsigned int silent_ms; /* time since the last byte; for gp_conn_set_stall_callback() */

@@ -42,8 +42,8 @@ enum gp_conn_cap {
 	GP_CONN_CAP_ADOPT = 1 << 1,     /* the descriptor can be passed to another process */
 	GP_CONN_CAP_ENCRYPTED = 1 << 2, /* encrypted and authenticated */
 	GP_CONN_CAP_LOCAL = 1 << 3,     /* the peer is on this machine */
-	GP_CONN_CAP_REMOTE_MEM =
-		1 << 4,               /* bulk can be transferred directly between memories (RDMA) */
+	/* Bulk can be transferred directly between memories (RDMA). */
+	GP_CONN_CAP_REMOTE_MEM = 1 << 4,
 	GP_CONN_CAP_PASS_FD = 1 << 5, /* the accepting end can send file descriptors */
 };
 

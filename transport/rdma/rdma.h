@@ -177,8 +177,8 @@ gp_rdma_has_bytes(const struct gp_rdma_conn *conn)
 struct gp_rdma_device {
 	struct gp_rdma_device *next;
 	struct ibv_context *verbs;
-	struct sockaddr_storage
-		peer; /* address of the daemon; all zero: this process is the daemon */
+	/* Address of the daemon; all zero: this process is the daemon. */
+	struct sockaddr_storage peer;
 	struct ibv_pd *pd;
 	unsigned int index;
 	unsigned int reads_max; /* maximum outstanding RDMA reads of a queue pair */

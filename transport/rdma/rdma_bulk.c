@@ -18,8 +18,8 @@ struct bulk_source {
 	const struct iovec *iov;
 	int count, at;
 	size_t offset;
-	bool in_place; /* a single part in registered memory, which this CPU may not be able to
-			  access */
+	/* A single part in registered memory, which this CPU may not be able to access. */
+	bool in_place;
 };
 
 /* A piece in flight: its bytes at this end, and their destination. */

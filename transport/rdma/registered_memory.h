@@ -18,8 +18,8 @@ struct gp_memory {
 	uint8_t *base;
 	size_t size;
 	struct gp_memory_keys *keys; /* registrations of the backend; NULL: none yet */
-	bool is_device; /* from gp_conn_register_range(): has only the keys that it was registered
-			   with */
+	/* From gp_conn_register_range(): has only the keys that it was registered with. */
+	bool is_device;
 };
 
 /* Adds a range of gp_conn_register_range() and its keys. Returns false if it overlaps another range

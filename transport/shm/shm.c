@@ -41,9 +41,9 @@
 
 struct shm_conn {
 	struct gp_stream stream;
-	struct shm_conn *next, *prev; /* list of the connections whose memory this process created;
-					 shared_conns.lock */
-	bool is_listed;               /* is in that list; set once */
+	/* List of the connections whose memory this process created; shared_conns.lock. */
+	struct shm_conn *next, *prev;
+	bool is_listed;                  /* is in that list; set once */
 	struct gp_tcp_conn *socket_conn; /* the socket, as a connection of its own */
 	struct gp_rings rings;
 	/* A thread polls the socket, possibly while others read; the peer must always send a

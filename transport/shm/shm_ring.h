@@ -35,8 +35,8 @@ struct gp_ring_header {
 	_Alignas(GP_RING_LINE) atomic_uint writer_waits; /* a futex */
 	_Alignas(GP_RING_LINE) atomic_uint head;         /* written by the reader */
 	atomic_uint reader_closed;
-	atomic_uint pages_present; /* nonzero while the memory has its pages, see
-				      gp_rings_are_discarded() */
+	/* Nonzero while the memory has its pages, see gp_rings_are_discarded(). */
+	atomic_uint pages_present;
 	_Alignas(GP_RING_LINE) atomic_uint reader_waits;
 };
 

@@ -16,10 +16,10 @@ struct gp_tcp_conn {
 	struct gp_stream stream;
 	int fd;
 	bool client; /* client: the program may close the descriptor and reuse its number */
-	struct gp_tls_link
-		*_Atomic tls; /* tls backend: set once the connection is secured; otherwise NULL */
-	struct ssl_st
-		*handshake_ssl; /* tls backend: a handshake whose first message has been sent */
+	/* tls backend: set once the connection is secured; otherwise NULL. */
+	struct gp_tls_link *_Atomic tls;
+	/* tls backend: a handshake whose first message has been sent. */
+	struct ssl_st *handshake_ssl;
 };
 
 struct gp_tcp_listener {

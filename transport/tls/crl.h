@@ -21,9 +21,9 @@ struct gp_crl;
 enum gp_crl_verdict {
 	GP_CRL_NO_CERTIFICATE, /* the peer has shown no certificate */
 	GP_CRL_GOOD,
-	GP_CRL_REVOKED,   /* it, or a certificate between it and the authority, is revoked */
-	GP_CRL_UNCHECKED, /* no valid list covers it, for example because it is from another
-			     authority */
+	GP_CRL_REVOKED, /* it, or a certificate between it and the authority, is revoked */
+	/* No valid list covers it, for example because it is from another authority. */
+	GP_CRL_UNCHECKED,
 };
 
 /* Parses PEM text of one or more lists, each of which must be signed by an authority that `tls`, a
