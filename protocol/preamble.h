@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preamble: the first 64 bytes of every connection to gpupoold, unencrypted on every transport. It
- * tells the supervisor whether the connection is a control connection or a lane to be passed to a
- * worker (protocol/wire.md, 2).
+ * identifies the connection to the supervisor as a control connection or as a lane to be passed to
+ * a worker (protocol/wire.md, 2).
  *
  * Encoding and decoding only: the client passes the bytes to gp_connect(); the daemon receives them
  * with gp_conn_recv_preamble() and replies on a control connection (never on a lane) with

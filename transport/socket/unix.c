@@ -22,7 +22,7 @@
 /* Applied to 0777: removes the execute permission. */
 #define SOCKET_UMASK 0111
 #define DIRECTORY_MODE 0755
-/* The default buffer, a few hundred small messages, is no larger than a batch of launches. */
+/* The default buffer holds a few hundred small messages, which a batch of launches can fill. */
 #define BUFFER_SIZE (1 << 20)
 
 /* User who, besides root and this process's user, may own the socket's directory and its

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conditional nodes of graphs, which run other graphs if, while or as often as a value says that
+ * Conditional nodes of graphs, which run other graphs once or repeatedly, depending on a value that
  * kernels set. Such a graph is executed by its stream's thread, node by node, on a stream of its
  * own.
  */
