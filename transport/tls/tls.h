@@ -67,8 +67,8 @@ GP_MUST_CHECK int gp_conn_secure(struct gp_conn *conn, struct gp_tls *tls, const
 /*
  * Sends only the first message of a client's handshake, right after its preamble, so that the
  * replies to both take a single round trip. gp_conn_recv_preamble() may follow regardless
- * of the result, because the peer may have sent a reason before it closed; gp_conn_secure() with the same
- * arguments then completes the handshake.
+ * of the result, because the peer may have sent a reason before it closed; gp_conn_secure() with
+ * the same arguments then completes the handshake.
  */
 GP_MUST_CHECK int gp_conn_secure_start(struct gp_conn *conn, struct gp_tls *tls, const char *host);
 

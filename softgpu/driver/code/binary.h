@@ -34,8 +34,8 @@ struct gs_binary {
 	struct gs_object module; /* GS_KIND_MODULE or GS_KIND_LIBRARY_MODULE */
 	bool is_library;
 	int device; /* device whose copy of the variables it has */
-	/* Of a library: its instances on other devices, created on first use there, and the PTX text
-	 * from which they are created. */
+	/* Of a library: its instances on other devices, created on first use there, and the PTX
+	 * text from which they are created. */
 	struct gs_binary *twins[GS_DEVICES_MAX];
 	char *text;
 	size_t text_size;
