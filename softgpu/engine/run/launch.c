@@ -18,12 +18,10 @@
 
 #define SLICE 4096 /* backward branches per warp before a worker switches to its next block */
 #define COOPERATIVE_SLICE 64
-#define MAX_LIVE 16 /* blocks of a worker if the started ones do not end */
-#define PATIENCE 64 /* slices before another block is started */
-#define MAX_REST_NS                                                                                \
-	1000000u           /* maximum of nanosleep; also bounds the delay of a cancelled launch    \
-			    */
-#define MAX_SHARED 232448u /* 227 KiB, as in compute capability 9.0 */
+#define MAX_LIVE 16          /* blocks of a worker if the started ones do not end */
+#define PATIENCE 64          /* slices before another block is started */
+#define MAX_REST_NS 1000000u /* maximum of nanosleep; bounds the delay of a cancelled launch */
+#define MAX_SHARED 232448u   /* 227 KiB, as in compute capability 9.0 */
 #define MAX_COOPERATIVE 8192u
 #define STACK_BYTES 16384u
 #define WORKSPACE_BYTES 512u
