@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define SECOND_NS UINT64_C(1000000000)
-/* How often who waits looks at a clock that has been moved. */
+/* Interval at which sleeps poll a clock that a test has advanced. */
 #define POLL_NS UINT64_C(1000000)
 
 static atomic_uint_least64_t advanced_ns;

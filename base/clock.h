@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock that waits and ages are told from: monotonic, so nobody who sets the time of day makes
- * a wait longer or shorter.  What has a date (certificates, tokens, files) goes by time().  A
- * deadline is a time of this clock.  Any thread.
+ * Monotonic clock for timeouts, deadlines and ages. Setting the system time does not affect it.
+ * Calendar times (of certificates, tokens, files) use time() instead. A deadline is an absolute
+ * time of this clock.
+ *
+ * Threads: any.
  */
 #ifndef GP_CLOCK_H
 #define GP_CLOCK_H
@@ -10,28 +12,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* No deadline. */
+/* A deadline that never passes. */
 #define GP_FOREVER UINT64_MAX
 
+/* The current time of the clock. */
 uint64_t gp_now_ns(void);
 int64_t gp_now_ms(void);
 
-/* A negative timeout is none. */
+/* Returns the deadline that is timeout_ms from now; GP_FOREVER if timeout_ms is negative. */
 uint64_t gp_deadline_ns(int timeout_ms);
-/* The same in milliseconds, for who polls; negative: no limit. */
+/* The same in milliseconds, for poll(); -1 (no limit) if timeout_ms is negative. */
 int64_t gp_deadline_ms(int timeout_ms);
+/* Returns the milliseconds until the deadline as a timeout for poll(): 0 if it has passed, -1 if
+ * the deadline is negative. */
 int gp_remaining_ms(int64_t deadline);
 
-/* How long the calling thread has had a processor: who rests in proportion to its work does so on a
- * machine that is busy, too. */
+/* Returns the CPU time of the calling thread. A thread that sleeps in proportion to its work
+ * measures the work with it, because on a busy machine elapsed time includes the time of other
+ * threads. */
 uint64_t gp_thread_cpu_ns(void);
 
-/* Signals do not end it. */
+/* Sleeps for at least ns nanoseconds; signals do not end the sleep early. */
 void gp_sleep_ns(uint64_t ns);
 
-/* For tests: so much time has passed.  Waits that have begun notice it within a millisecond, if
- * the clock was moved (by nothing, too) before they began. */
+/* For tests: advances the clock by ns. Waits already in progress notice within a millisecond,
+ * provided that the clock had been advanced (possibly by 0) before they began. */
 void gp_clock_advance(uint64_t ns);
+/* Whether gp_clock_advance() was called. */
 bool gp_clock_is_advanced(void);
 
 #endif /* GP_CLOCK_H */

@@ -8,13 +8,14 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* What execve() takes is seldom more. */
+/* Limit for /proc/self/environ; the kernel rarely accepts more in execve(). */
 #define ENVIRON_BLOCK_MAX ((size_t)4 << 20)
 
 static char *environ_block;
 static size_t environ_block_size;
 
-/* Returns the bytes that were read; the caller adds the end. */
+/* Returns the number of bytes read. The buffer has room for a terminating NUL, which the caller
+ * adds. */
 static size_t
 file_read(int fd, char **data_p)
 {

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables of the environment, also in a program that has cleared its own: a program that is
- * started with REMOTE_GPU uses the pool although it calls clearenv() before its first CUDA call.
+ * Environment variables of gpupool, found even if the program has cleared its environment: a
+ * program that is started with REMOTE_GPU uses the pool although it calls clearenv() before its
+ * first CUDA call.
  *
- *   set by the program, also to nothing   that value counts
- *   not in the environment any more       the value that the process was started with
+ *   variable is set, also to ""             its current value
+ *   variable is no longer in environ        the value at process start (/proc/self/environ)
  *
- * Only for variables of gpupool: those of CUDA are what the program makes them.
+ * Only for gpupool's own variables. CUDA's variables are read with getenv(), as the driver does.
  *
- * Threads: any.  Errors: where /proc is not readable, or the program runs with more rights than its
- * user, a variable that is not in the environment is not set.
+ * Threads: any.
+ * Errors: if /proc is not readable, or the program is set-user-ID, only the current environment is
+ * searched.
  */
 #ifndef GP_ENVIRONMENT_H
 #define GP_ENVIRONMENT_H
 
 #include <stddef.h>
 
-/* As getenv(). */
+/* Like getenv(): returns the value, or NULL if the variable is not set. The value belongs to the
+ * environment. */
 const char *gp_environment_get(const char *name);
 
-/* The value in a block of "NAME=VALUE" strings that end with '\0'; NULL: not there.  The block ends
- * with '\0'. */
+/* Returns the value of a variable in a block of NUL-terminated "NAME=VALUE" strings, or NULL if it
+ * is not in the block. The block must end with a NUL; the value points into it. */
 const char *gp_environment_find(const char *block, size_t size, const char *name);
 
 #endif /* GP_ENVIRONMENT_H */

@@ -12,7 +12,7 @@
 #define READABLE (POLLIN | POLLRDNORM | POLLRDHUP)
 #define WRITABLE (POLLOUT | POLLWRNORM)
 
-/* The C library's sets end at descriptor 1023; those of the system call do not. */
+/* Descriptor sets of the C library end at descriptor 1023; sets of the system call do not. */
 #define WORD_BITS (8 * sizeof(unsigned long))
 
 static void
@@ -27,7 +27,7 @@ set_has(const unsigned long *set, int fd)
 	return set[(size_t)fd / WORD_BITS] & 1UL << (size_t)fd % WORD_BITS;
 }
 
-/* select() knows no such limit. */
+/* select() has no limit on the number of descriptors. */
 static int
 fds_select(struct pollfd *pollers, nfds_t count, int timeout_ms, unsigned long *sets, size_t words,
 	   int highest)

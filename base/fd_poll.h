@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * poll(2) in a program that limits its descriptors: poll() itself fails with EINVAL where there are
- * more descriptors to look at than the limit allows (RLIMIT_NOFILE), also when they were opened
- * before.
+ * poll(2) that also works when the program has lowered its descriptor limit (RLIMIT_NOFILE). The
+ * system's poll() fails with EINVAL if it is passed more descriptors than the limit allows, even if
+ * they were opened earlier; this function then uses pselect6().
  *
  * Threads: any.
+ * Errors: as poll(): -1 and errno.
  */
 #ifndef GP_FD_POLL_H
 #define GP_FD_POLL_H
@@ -13,7 +14,8 @@
 
 #include <poll.h>
 
-/* As poll().  Below the limit alone POLLHUP and POLLERR come as the events that were asked for. */
+/* Like poll(). When pselect6() is used, POLLHUP and POLLERR are not reported by themselves; they
+ * appear as the requested events. */
 GP_MUST_CHECK int gp_fd_poll(struct pollfd *pollers, nfds_t count, int timeout_ms);
 
 #endif /* GP_FD_POLL_H */

@@ -26,7 +26,7 @@ gp_sigxfsz_restore(const struct gp_sigxfsz *limit)
 
 	(void)sigemptyset(&signals);
 	(void)sigaddset(&signals, SIGXFSZ);
-	/* The kernel sends it to the thread that makes the call. */
+	/* SIGXFSZ is sent to the thread that makes the call, so it is pending here. */
 	if (!limit->is_pending)
 		(void)sigtimedwait(&signals, NULL, &none);
 	(void)pthread_sigmask(SIG_SETMASK, &limit->before, NULL);

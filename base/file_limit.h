@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a file larger in a program that may have a limit for that (RLIMIT_FSIZE): past the limit
- * the call fails with EFBIG, and the program gets no SIGXFSZ, which would end it.
+ * Blocks SIGXFSZ while a file is extended. If the program has a file size limit (RLIMIT_FSIZE),
+ * exceeding it then fails with EFBIG and does not kill the program:
  *
- *	struct gp_sigxfsz limit;
+ *   struct gp_sigxfsz limit;
  *
- *	gp_sigxfsz_block(&limit);
- *	r = ftruncate(fd, size) ? -errno : 0;
- *	gp_sigxfsz_restore(&limit);
+ *   gp_sigxfsz_block(&limit);
+ *   r = ftruncate(fd, size) ? -errno : 0;
+ *   gp_sigxfsz_restore(&limit);
  *
- * Threads: any; begin and end by one.
+ * Threads: any; the same thread must call both functions.
  */
 #ifndef GP_SIGXFSZ_H
 #define GP_SIGXFSZ_H
@@ -19,11 +19,13 @@
 
 struct gp_sigxfsz {
 	sigset_t before;
-	bool is_pending; /* the program's own */
+	bool is_pending; /* SIGXFSZ was already pending and is left to the program */
 };
 
+/* Blocks SIGXFSZ in the calling thread and stores the previous signal mask in *limit. */
 void gp_sigxfsz_block(struct gp_sigxfsz *limit);
-/* Keeps errno. */
+/* Discards a SIGXFSZ raised since gp_sigxfsz_block() and restores the signal mask. Preserves
+ * errno. */
 void gp_sigxfsz_restore(const struct gp_sigxfsz *limit);
 
 #endif /* GP_SIGXFSZ_H */

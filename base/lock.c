@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define SECOND_NS UINT64_C(1000000000)
-/* How often who waits looks at a clock that has been moved, and at a mutex. */
+/* Longest interval at which waits poll an advanced clock or a mutex. */
 #define POLL_NS UINT64_C(1000000)
 #define POLL_MIN_NS UINT64_C(20000)
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks: which function needs which, and waits with a limit.
+ * Lock annotations for clang's thread safety analysis, and waits with a deadline.
  *
- * A function that is called under a lock says so behind its parameters, GP_LOCKED(lock), and a
- * variable that a lock guards behind its name, GP_GUARDED_BY(lock). scripts/threadsafety.py has
- * clang check both; no comment says it again. A name ends in _locked only where the same name
- * without it takes the lock. What is left to a comment, "under X", is what clang 14 cannot be told
- * in C: members that are guarded by a member beside them, and locks that a header does not show.
- * base/lock_order.txt is the order of locks. Clang knows a lock by how it is written, so whoever
- * takes session->sender.lock for such a function writes it like that, not through a pointer of his
- * own.
+ * A function that is called with a lock held is declared with GP_LOCKED(lock) after its parameters;
+ * a variable that a lock guards is declared with GP_GUARDED_BY(lock) after its name.
+ * scripts/threadsafety.py runs clang's check on both, so comments do not repeat them. A name ends
+ * in _locked only if a function with the same name but without the suffix acquires the lock itself.
+ * Comments of the form "under X" state what clang 14 cannot express in C: members guarded by
+ * another member of the same struct, and locks that are not visible in the header.
+ * base/lock_order.txt lists the lock order. Clang identifies a lock by its expression, so a caller
+ * of a function that needs session->sender.lock must lock it by this expression, not through a
+ * pointer of its own.
  *
- * Waits with a limit go by the clock of base/clock.h. A condition variable goes by the clock that
- * it was made for, so all are made here, and pthread_cond_init(), PTHREAD_COND_INITIALIZER and
- * pthread_cond_timedwait() are nobody else's. All of this works with a C library that has no
- * pthread_cond_clockwait().
+ * Timed waits use the clock of base/clock.h. A condition variable measures time by the clock that
+ * it was created with, so all condition variables are created by gp_cond_init(); no other code uses
+ * pthread_cond_init(), PTHREAD_COND_INITIALIZER or pthread_cond_timedwait(). This also works with C
+ * libraries that lack pthread_cond_clockwait().
  */
 #ifndef GP_LOCK_H
 #define GP_LOCK_H
@@ -24,14 +25,16 @@
 #include <stdint.h>
 
 #ifdef GP_CHECK_LOCKS
-/* The lock is the caller's when it returns; was; is, if it returns that. */
+/* The function returns with the lock acquired, or released; GP_TRY_LOCKS: acquired if it returns
+ * the first argument. */
 #define GP_LOCKS(...) __attribute__((acquire_capability(__VA_ARGS__)))
 #define GP_UNLOCKS(...) __attribute__((release_capability(__VA_ARGS__)))
 #define GP_TRY_LOCKS(...) __attribute__((try_acquire_capability(__VA_ARGS__)))
-/* It is called under the lock, which it may give back meanwhile. */
+/* The function is called with the lock held; it may release and reacquire the lock. */
 #define GP_LOCKED(...) __attribute__((requires_capability(__VA_ARGS__)))
 #define GP_GUARDED_BY(lock) __attribute__((guarded_by(lock)))
-/* One that returns with a lock or without it, as its result says, or a child after fork(). */
+/* Excludes a function from the analysis: it returns with or without the lock depending on its
+ * result, or runs in the child of fork(). */
 #define GP_LOCK_UNCHECKED __attribute__((no_thread_safety_analysis))
 #else
 #define GP_LOCKS(...)
@@ -53,13 +56,14 @@ int pthread_rwlock_unlock(pthread_rwlock_t *lock)
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock) GP_LOCKED(*lock);
 #endif
 
-/* For one that nobody holds for longer than a system call takes: who wants it looks for it before
- * he sleeps, and so its holder need not wake anybody. */
+/* Initializes a mutex that is held at most for the duration of a system call. A contending thread
+ * spins before it sleeps, so that the holder rarely has to wake one. */
 void gp_lock_init_adaptive(pthread_mutex_t *lock);
 
+/* Initializes a condition variable for gp_cond_wait_until() and pthread_cond_wait(). */
 void gp_cond_init(pthread_cond_t *cond);
 
-/* For one of static storage, it is made before main() begins. */
+/* Initializes a static condition variable before main() starts. */
 #define GP_COND_CONSTRUCTOR(cond) GP_COND_CONSTRUCTOR_(cond, __LINE__)
 #define GP_COND_CONSTRUCTOR_(cond, line) GP_COND_CONSTRUCTOR__(cond, line)
 #define GP_COND_CONSTRUCTOR__(cond, line)                                                          \
@@ -69,12 +73,13 @@ void gp_cond_init(pthread_cond_t *cond);
 	}                                                                                          \
 	struct gp_cond_constructor
 
-/* Until somebody signals or the time is at_ns; GP_FOREVER: no limit.  false: the time is over. */
+/* Waits until the condition variable is signaled or at_ns has passed; GP_FOREVER: no limit. Returns
+ * false if the deadline passed. Like pthread_cond_wait(), it may wake spuriously. */
 bool gp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t at_ns)
 	GP_LOCKED(*lock);
 
-/* Whether it is the caller's before the time is at_ns.  For one that others have for long: who
- * waits looks a thousand times a second. */
+/* Acquires the mutex by polling it, up to once a millisecond, until at_ns. For mutexes that are
+ * held for long. Returns false if the deadline passed. */
 bool gp_lock_until(pthread_mutex_t *lock, uint64_t at_ns) GP_TRY_LOCKS(true, *lock);
 
 #endif /* GP_LOCK_H */

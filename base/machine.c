@@ -11,7 +11,7 @@
 
 #define NO_LIMIT UINT64_MAX
 
-/* The limit that one folder of a group has. */
+/* Reads the limit that a single cgroup directory sets. */
 typedef uint64_t limit_read_fn(const char *folder);
 
 static uint64_t
@@ -20,7 +20,8 @@ min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Reads at most two numbers; "max" and negative numbers are NO_LIMIT.  Returns how many. */
+/* Reads at most two numbers from a file; "max" and negative numbers become NO_LIMIT. Returns how
+ * many were read. */
 static int
 limit_file_read(const char *folder, const char *name, uint64_t numbers[2])
 {
@@ -86,7 +87,7 @@ processors_read_v1(const char *folder)
 	return processors_from_quota(quota[0], period[0]);
 }
 
-/* The least limit of a group and of all groups around it that are seen. */
+/* The lowest limit of a cgroup and of all its visible ancestors. */
 static uint64_t
 cgroup_get_limit(const char *root, const char *mount, const char *group, limit_read_fn *read_limit)
 {
@@ -97,10 +98,10 @@ cgroup_get_limit(const char *root, const char *mount, const char *group, limit_r
 
 	if (top < 0 || (size_t)top >= sizeof(folder))
 		return NO_LIMIT;
-	/* Outside of what a namespace shows. */
+	/* The cgroup is outside of the process's cgroup namespace. */
 	if (strstr(group, "/.."))
 		group = "";
-	/* What is mounted in a container may begin at any of the groups. */
+	/* The mount in a container may be rooted at any ancestor of the cgroup. */
 	room = sizeof(folder) - (size_t)top;
 	while (*group &&
 	       ((size_t)snprintf(folder + top, room, "%s", group) >= room || access(folder, F_OK)))
@@ -150,7 +151,8 @@ cgroup_find_limit(const char *root, const char *controller, limit_read_fn *read_
 		group[strcspn(group, "\n")] = '\0';
 		if (!*list) {
 			least = min_u64(least, cgroup_get_limit(root, "", group, read_2));
-			/* Where version 1 has the folder's top. */
+			/* Mount point of version 2 in the hybrid hierarchy, where version 1
+			 * occupies the top. */
 			least = min_u64(least, cgroup_get_limit(root, "/unified", group, read_2));
 		} else if (list_has(list, controller)) {
 			least = min_u64(least, cgroup_get_limit(root, mount, group, read_1));
@@ -174,7 +176,7 @@ unsigned int
 gp_machine_processors(const char *root)
 {
 	cpu_set_t set;
-	/* A set is too small for more than 1024. */
+	/* Fails on machines with more than 1024 processors, for which cpu_set_t is too small. */
 	long count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
 								  : sysconf(_SC_NPROCESSORS_ONLN);
 

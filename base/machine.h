@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory and processors that this process may use: those of the machine, or fewer where a control
- * group (version 1 or 2) of the process, or a group around that, has a limit.
+ * Memory and processors available to this process: those of the machine, or fewer if its control
+ * group or an ancestor of it (cgroup version 1 or 2) sets a limit. Limits may change while a
+ * process runs, so each call reads them again.
  *
- * root: "", or a test's folder, which has proc/self/cgroup and sys/fs/cgroup.  Limits change while
- * a process runs, so that each call reads them.
+ * The argument root is "", or a test's directory that contains proc/self/cgroup and sys/fs/cgroup.
  *
- * Threads: any.  Errors: none; a limit that is not readable does not count.
+ * Threads: any.
+ * Errors: none; an unreadable limit is ignored.
  */
 #ifndef GP_MACHINE_H
 #define GP_MACHINE_H
 
 #include <stdint.h>
 
-/* Bytes. */
+/* Returns the available memory in bytes. */
 uint64_t gp_machine_memory(const char *root);
-/* At least 1.  A part of a processor counts as one. */
+/* Returns the number of usable processors, at least 1; a fraction of a processor is rounded up. */
 unsigned int gp_machine_processors(const char *root);
 
 #endif /* GP_MACHINE_H */

@@ -79,7 +79,7 @@ blocks_hash_portable(uint32_t words[8], const uint8_t *bytes, size_t count)
 
 #define TARGET_SHA __attribute__((target("sha,ssse3,sse4.1")))
 
-/* The instructions want the words as a, b, e, f and c, d, g, h. */
+/* The SHA instructions expect the state words as a, b, e, f and c, d, g, h. */
 TARGET_SHA static void
 blocks_hash_native(uint32_t words[8], const uint8_t *bytes, size_t count)
 {

@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "Did you mean ...?": whether a word is likely to be another one, misspelt.  Pure functions, any
- * thread.
+ * Spelling suggestions ("did you mean ...?") for misspelled words of the command line and of
+ * configuration files.
+ *
+ * Ownership: words are borrowed from the caller.
+ * Threads: any; pure functions.
  */
 #ifndef GP_SIMILAR_H
 #define GP_SIMILAR_H
 
 #include <stdbool.h>
 
-/* In how many places they differ: letters that are missing, too many, others, or in the wrong
- * order, whatever their case.  Of words of up to 31 letters; longer ones count as wholly different.
- */
+/* Returns the edit distance of two words: the number of letters inserted, deleted, replaced or
+ * swapped with a neighbor, ignoring case. If a word has more than 31 letters, returns the length of
+ * the longer word. */
 unsigned int gp_edit_distance(const char *a, const char *b);
 
-/* Whether who wrote the one may have meant the other: they differ in a third of the letters at
- * most. */
+/* Whether `written` may be a misspelling of `meant`: the edit distance is at most a third of the
+ * length of `meant`, rounded. */
 bool gp_is_similar(const char *written, const char *meant);
 
-/* Words that are named one by one. */
+/* Search for the best suggestion among candidates that are presented in turn. */
 struct gp_suggestion {
-	const char *word; /* that was written */
-	const char *best; /* that may have been meant; NULL: none so far */
+	const char *word; /* the misspelled word */
+	const char *best; /* the best candidate so far; NULL: none is similar */
 };
 
-/* One more word that there is. */
+/* Makes the candidate the best one if it is similar to the word and closer than the best so far. */
 void gp_suggestion_consider(struct gp_suggestion *likely, const char *candidate);
 
-/* The one of `count` words that is most like what was written; NULL: none is like it. */
+/* Returns the word of the list that is closest to `written`, or NULL if none is similar. */
 const char *gp_suggest(const char *written, const char *const *words, int count);
 
 #endif /* GP_SIMILAR_H */

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The outcomes that a function of the shared layers can have besides "done" (0) and "this
- * object is dead" (a negative errno).  The header of each function says which ones it returns.
+ * Positive status codes of the shared layers (base, transport, protocol). A function returns 0 on
+ * success, a negative errno if its object is dead, or one of these codes. The header of each
+ * function lists the codes that it returns.
  */
 #ifndef GP_STATUS_H
 #define GP_STATUS_H
 
 enum gp_status {
-	GP_E_EOF = 1,         /* the peer closed in good order, between two messages */
-	GP_E_TIMEOUT = 2,     /* not within the given time; nothing is lost, call again */
-	GP_E_INVALID = 3,     /* the text or argument given makes no sense; nothing was done */
-	GP_E_TOO_BIG = 4,     /* larger than the limit; nothing was done */
-	GP_E_RESOURCE = 5,    /* out of descriptors or memory; the object lives, try later */
-	GP_E_UNSUPPORTED = 6, /* this backend cannot do that: see the capabilities */
-	GP_E_FOREIGN = 7,     /* the peer does not speak gpupool at all */
-	GP_E_VERSION = 8,     /* the peer speaks another major version of gpupool */
+	GP_E_EOF = 1, /* the peer closed the connection in an orderly way, between two messages */
+	GP_E_TIMEOUT = 2,  /* the timeout expired; nothing is lost, and the call can be repeated */
+	GP_E_INVALID = 3,  /* the text or argument is invalid; nothing was done */
+	GP_E_TOO_BIG = 4,  /* a limit is exceeded; nothing was done */
+	GP_E_RESOURCE = 5, /* out of descriptors or memory; the object stays usable, retry later */
+	/* This backend does not support the operation, see its capabilities. */
+	GP_E_UNSUPPORTED = 6,
+	GP_E_FOREIGN = 7, /* the peer does not speak gpupool's protocol */
+	GP_E_VERSION = 8, /* the peer speaks another major version of gpupool's protocol */
 };
 
 #define GP_MUST_CHECK __attribute__((warn_unused_result))

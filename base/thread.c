@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 
-/* What nobody else has run meanwhile takes less. */
+/* A sched_yield() during which no other thread ran takes less. */
 #define YIELD_NS 10000
 
 static void
@@ -50,7 +50,7 @@ gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void 
 	pthread_t thread;
 	int r = gp_thread_start_joinable(&thread, name, stack_size, main, arg);
 
-	/* Until here it is there to be named. */
+	/* Detached only here: pthread_setname_np() needs a thread that still exists. */
 	if (!r)
 		(void)pthread_detach(thread);
 	return r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting threads.  A thread takes no signals but those of its own faults: the others are the main
- * thread's, or the application's.
+ * Thread creation and busy waiting. Threads are created with all signals blocked except those of
+ * their own faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL), so that other signals are delivered to the
+ * main thread or to the application's threads.
  */
 #ifndef GP_THREAD_H
 #define GP_THREAD_H
@@ -12,15 +13,16 @@
 
 typedef void *gp_thread_main(void *arg);
 
-/* One that nobody joins.  name: at most 15 characters, for who looks at the process.  stack_size:
- * 0 for the usual one.  0, or a negative errno: there is no memory, or no room for one more. */
+/* Starts a detached thread. name: at most 15 characters, shown by debuggers and ps. stack_size: 0
+ * for the default. Returns 0 or a negative errno: out of memory, or the limit on threads is
+ * reached. */
 int gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void *arg)
 	__attribute__((warn_unused_result));
-/* One that somebody joins: *thread_p. */
+/* The same for a thread that the caller joins through *thread_p. */
 int gp_thread_start_joinable(pthread_t *thread_p, const char *name, size_t stack_size,
 			     gp_thread_main *main, void *arg) __attribute__((warn_unused_result));
 
-/* Between two looks of a thread that waits for another without sleeping. */
+/* Pauses the processor between two polls of a busy-waiting thread. */
 static inline void
 gp_cpu_relax(void)
 {
@@ -31,8 +33,8 @@ gp_cpu_relax(void)
 #endif
 }
 
-/* The same for who has waited for a while: whoever else wants the processor may have it.  Whether
- * somebody did: then it is better to sleep. */
+/* The same after a longer busy wait: yields the processor. Returns true if another thread ran
+ * meanwhile; the caller should then sleep instead of busy waiting. */
 bool gp_cpu_yield(void);
 
 #endif /* GP_THREAD_H */

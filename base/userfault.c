@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What headers of older kernels lack. */
+/* Missing in headers of older kernels. */
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
@@ -25,15 +25,17 @@
 #define UFFDIO_CONTINUE_MODE_WP ((__u64)1 << 1)
 #endif
 
-/* How much is compared at once, where pages cannot be mapped write-protected; whole pages. */
+/* Bytes compared at once where pages cannot be mapped write-protected; a multiple of the page
+ * size. */
 #define COMPARE_SIZE ((uint64_t)64 << 10)
 
-/* A mapping that the program moves still faults where it is moved to: hence EVENT_REMAP. */
+/* EVENT_REMAP: a mapping that the program moves with mremap() keeps reporting faults at its new
+ * address. */
 #define FEATURES                                                                                   \
 	(UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |  \
 	 UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_EVENT_REMAP)
 
-/* Whether pages can be mapped write-protected: Linux 6.4. */
+/* Whether pages can be mapped write-protected (Linux 6.4). */
 static atomic_bool maps_protected;
 
 static int
@@ -50,8 +52,8 @@ userfault_open_device(void)
 	return fd;
 }
 
-/* The mode is looked at before the range: without the mode the error is EINVAL, and with it that
- * nothing is registered there. */
+/* The kernel checks the mode before the range: an unsupported mode fails with EINVAL, a supported
+ * one with the error of a range that is not registered. */
 static bool
 userfault_maps_protected(int fd)
 {
@@ -134,13 +136,13 @@ userfault_map(int fd, uint64_t base, uint64_t size, uint64_t mode)
 			is_skipped = true;
 			at += page;
 		} else if (errno == EAGAIN) {
-			/* Another thread moves a mapping. */
+			/* Another thread is moving a mapping. */
 			(void)sched_yield();
 		} else {
 			return -errno;
 		}
 	}
-	/* What was mapped before wakes no thread by itself. */
+	/* Pages that were already mapped do not wake their waiting threads. */
 	return is_skipped && !(mode & UFFDIO_CONTINUE_MODE_DONTWAKE)
 		       ? gp_userfault_wake(fd, base, size)
 		       : 0;
@@ -152,7 +154,7 @@ gp_userfault_map(int fd, uint64_t base, uint64_t size)
 	return userfault_map(fd, base, size, 0);
 }
 
-/* 1: a page has been written between the two. */
+/* Returns 1 if a page was written after it was mapped and before it was protected. */
 static int
 userfault_map_then_protect(int fd, uint64_t base, uint64_t size, const void *bytes)
 {

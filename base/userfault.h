@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * userfaultfd(2) for shared memory that is mapped twice: faults at one mapping are reported to a
- * descriptor and resolved with the pages that the other mapping has.
+ * Wrapper of userfaultfd(2) for shared memory that is mapped twice: faults at one mapping are
+ * reported to a descriptor and resolved with the pages of the other mapping.
  *
- * Needs Linux 5.19: minor faults and write protection of shared memory.  No privilege is needed for
- * faults of instructions; faults within system calls are reported as well where the kernel allows
- * it (CAP_SYS_PTRACE, /dev/userfaultfd, vm.unprivileged_userfaultfd).
+ * Needs Linux 5.19 (minor faults and write protection of shared memory). Faults of user-mode
+ * instructions need no privilege; faults within system calls are also reported where the kernel
+ * allows it (CAP_SYS_PTRACE, /dev/userfaultfd, vm.unprivileged_userfaultfd).
  *
- * Errors: -errno.
- * Units: bytes; whole pages.
+ * Errors: negative errno.
+ * Units: bytes; addresses and sizes are multiples of the page size.
  * Threads: any.
  */
 #ifndef GP_USERFAULT_H
@@ -20,42 +20,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One page fault, whose thread waits until its page is mapped or woken. */
+/* A page fault. The faulting thread waits until its page is mapped or it is woken. */
 struct gp_userfault_event {
 	uint64_t address;
-	int thread; /* as gettid() in the thread */
+	int thread; /* its thread ID, as gettid() returns it */
 	bool is_write;
 };
 #define GP_USERFAULT_EVENTS 16
 
-/* A descriptor, closed on exec; *in_kernel_p: faults within system calls are reported, too. */
+/* Returns a descriptor (close-on-exec), which the caller closes. *in_kernel_p: whether faults
+ * within system calls are reported. */
 GP_MUST_CHECK int gp_userfault_open(bool *in_kernel_p);
 
-/* From now on all faults in [base, base + size) are reported, also of pages that the memory does
- * not have yet; what is mapped stays mapped. */
+/* Reports all later faults in [base, base + size), also of pages that the memory object does not
+ * have yet. Existing mappings stay. */
 GP_MUST_CHECK int gp_userfault_register(int fd, uint64_t base, uint64_t size);
-/* Of memory that is not shared: faults at pages that it lacks. */
+/* The same for private memory: only faults at pages that do not exist yet. */
 GP_MUST_CHECK int gp_userfault_register_missing(int fd, uint64_t base, uint64_t size);
-/* The kernel resolves faults by itself again. */
+/* Lets the kernel resolve faults in the range by itself again. */
 GP_MUST_CHECK int gp_userfault_unregister(int fd, uint64_t base, uint64_t size);
 
-/* Maps the pages that the memory has, and leaves those that are mapped already.  -EFAULT: the
- * memory lacks one. */
+/* Maps the existing pages of the memory object and wakes the threads that wait for them; pages that
+ * are already mapped stay. -EFAULT: a page does not exist. */
 GP_MUST_CHECK int gp_userfault_map(int fd, uint64_t base, uint64_t size);
-/* The same, write-protected.  bytes: the pages, in the other mapping.  1: they are writable
- * instead, as one has been written meanwhile. */
+/* The same, but maps the pages write-protected. bytes: the same pages in the other mapping. Returns
+ * 1 if the pages are writable instead, because one of them was written during the call. */
 GP_MUST_CHECK int gp_userfault_map_protected(int fd, uint64_t base, uint64_t size,
 					     const void *bytes);
-/* Changes what is mapped, and what will be. */
+/* Sets or clears write protection of the range, for pages that are mapped and for those mapped
+ * later. */
 GP_MUST_CHECK int gp_userfault_protect(int fd, uint64_t base, uint64_t size, bool is_writable);
-/* Threads that wait for a page here try again. */
+/* Wakes the threads that wait for pages of the range, so that they repeat the access. */
 int gp_userfault_wake(int fd, uint64_t base, uint64_t size);
-/* For tests: pages are mapped as before Linux 6.4, where they are writable for a moment. */
+/* For tests: maps pages as on kernels before Linux 6.4, where they are writable for a moment. */
 void gp_userfault_set_emulate_old(bool is_old);
-/* A page of zeros in memory that is not shared. */
+/* Maps zero pages into private memory. */
 int gp_userfault_map_zeros(int fd, uint64_t base, uint64_t size);
 
-/* Waits for the next faults; the number of events, at most GP_USERFAULT_EVENTS. */
+/* Waits for page faults and stores them in events[GP_USERFAULT_EVENTS]; returns their number. */
 GP_MUST_CHECK int gp_userfault_read(int fd, struct gp_userfault_event *events);
 
 #endif /* GP_USERFAULT_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the measuring programs of the transport share. */
+/* Helpers for the transport's benchmark programs. */
 #ifndef GP_BENCH_H
 #define GP_BENCH_H
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A measurement that fails says why and is over. */
+/* Exits with an error message if r is not 0. */
 static inline void
 must(int r, const char *what, struct gp_conn *conn)
 {
@@ -19,7 +19,7 @@ must(int r, const char *what, struct gp_conn *conn)
 	exit(1);
 }
 
-/* In seconds. */
+/* Returns the monotonic time in seconds. */
 static inline double
 now(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a CUDA call that waits for an answer takes: calls [COUNT], on device 0, natively or through
- * a daemon.  One result a line: name, median, least, unit.
+ * Latency of CUDA calls that wait for a reply: calls [COUNT], on device 0, natively or through a
+ * daemon. Prints a result per line: name, median, minimum, unit.
  *
- * cuMemGetInfo asks the daemon and nobody else; cuCtxSynchronize waits for work, of which there is
- * none; a copy of 8 bytes goes to the device and back.
+ * cuMemGetInfo only queries the daemon; cuCtxSynchronize waits for the GPU, which has no work; a
+ * copy of 8 bytes goes to the device and back.
  */
 #include <cuda.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calls cost and copies carry, on device 0, natively or through a daemon: figures [NAME...],
- * all if none is named.  One figure a line: name, value, unit.  Times are medians of as many as
- * take a fifth of a second.
+ * Cost of calls and throughput of copies, on device 0, natively or through a daemon: figures
+ * [NAME...], all if no name is given. Prints a figure per line: name, value, unit. Times are
+ * medians of the samples that fit into a fifth of a second.
  */
 #include <cuda.h>
 #include <stdbool.h>
@@ -66,7 +66,7 @@ is_wanted(const char *name)
 	return name_count == 0;
 }
 
-/* before() is not measured; the median of what does() takes, in seconds. */
+/* Returns the median duration of does(), in seconds; before() is not measured. */
 static double
 median(void (*before)(void), void (*does)(size_t), size_t argument)
 {
@@ -160,7 +160,7 @@ alloc_and_free(size_t size)
 	must(cuMemFree(memory), "cuMemFree");
 }
 
-/* A kernel's memory, given back while the kernel runs. */
+/* Frees a kernel's memory while the kernel runs. */
 static void
 alloc_launch_and_free(size_t count)
 {
@@ -193,7 +193,7 @@ ask_memory(size_t unused)
 	must(cuMemGetInfo(&free_bytes, &total), "cuMemGetInfo");
 }
 
-/* Microseconds for each of `per`. */
+/* Microseconds for each of `per` operations. */
 static const struct time_figure {
 	const char *name;
 	void (*before)(void);

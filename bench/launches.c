@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launches COUNT [wait | streams]: so many launches of a kernel with six parameters, on device 0,
- * natively or through a daemon.  What bench/launch_instructions.sh counts the instructions of. With
- * wait it launches once, prints "ready" and the device's free memory, and goes on at the next line
- * of its input: then it prints "done" and when the launches began and ended, by the clock that all
- * processes have.  With streams it prints how many launches a second are done on 1, 2, 4 and 8
- * streams in turns, by one thread: the best of three tries each.  launches COUNT graph NODES
- * launches a graph of so many of them, one behind the other, and prints what a launch took its
- * caller.
+ * launches COUNT [wait | streams | graph NODES]: launches a kernel with six parameters COUNT times,
+ * on device 0, natively or through a daemon. bench/launch_instructions.sh counts its instructions.
+ *
+ * With wait it launches once, prints "ready" and the device's free memory, and continues at the
+ * next line of its input: then it prints "done" and when the launches began and ended, by the
+ * system-wide monotonic clock. With streams it prints the launches per second on 1, 2, 4 and 8
+ * streams in rotation, by one thread: the best of three tries each. With graph it launches a graph
+ * of NODES kernels in sequence and prints the time that a launch took its caller.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* False: there is no next line. */
+/* Returns false if there is no next line. */
 static int
 wait_for_line(void)
 {
@@ -54,7 +54,7 @@ wait_for_line(void)
 	return fgets(line, sizeof(line), stdin) != NULL;
 }
 
-/* So many kernels, each behind the one before. */
+/* Builds a graph of `nodes` kernels, each after the previous one. */
 static CUgraphExec
 chain(CUfunction function, void **params, long nodes)
 {

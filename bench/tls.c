@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What does encryption cost: bulk over 1 and 4 connections (or as many as the second and further
- * arguments say) from process to process, tcp beside tls in one run, against what the cipher does
- * on one core, measured as `openssl speed -evp aes-128-gcm` does.  Each for SECONDS, the first
- * argument (1 if not given).  One result a line: name, value, unit.
+ * Cost of encryption: bulk over 1 and 4 connections (or the numbers given as the second and further
+ * arguments) between two processes, tcp next to tls in the same run, compared with the cipher on
+ * one core, measured as `openssl speed -evp aes-128-gcm` does. Each for SECONDS, the first argument
+ * (default 1). Prints a result per line: name, value, unit.
  *
- * "wanted" is the smaller of tcp's figure and 0.9 of cipher times connections; "met" is what tls
- * has of it.
+ * "wanted" is the smaller of tcp's rate and 0.9 times the cipher's rate times the connections;
+ * "met" is tls's part of it.
  */
 #include "transport/tls/tls.h"
 
@@ -25,14 +25,14 @@
 
 #define LANES_MAX 32
 #define CHUNK ((size_t)1 << 20)
-/* Larger than caches, as copies are. */
+/* Larger than caches, as in copies. */
 #define MEMORY ((size_t)32 << 20)
 #define RECORD (16 << 10)
 
 struct lane {
 	struct gp_conn *conn;
 	pthread_t thread;
-	char *memory; /* of the process: what is sent, or where it is received */
+	char *memory; /* of the process: source or destination of the bulk */
 	uint64_t received;
 };
 
@@ -79,7 +79,7 @@ secure(struct gp_conn *conn, const struct gp_url *url, bool daemon)
 		must(gp_conn_secure_psk(conn, daemon, key, 5000), "handshake", conn);
 }
 
-/* Threads that run this with a lane each, until all have ended. */
+/* Runs a thread for each lane until all have ended. */
 static void
 run_all(struct lane *lanes, int count, void *(*run)(void *), double seconds)
 {
@@ -94,7 +94,7 @@ run_all(struct lane *lanes, int count, void *(*run)(void *), double seconds)
 		pthread_join(lanes[i].thread, NULL);
 }
 
-/* The daemon's end: receives from all, and tells at what rate. */
+/* The daemon's end: receives from all lanes and reports the rate. */
 static void
 receive_all(struct gp_listener *listener, struct lane *lanes, int count, int result)
 {
@@ -122,7 +122,7 @@ send_all(struct gp_listener *listener, struct lane *lanes, int count, double sec
 	char error[400] = "";
 
 	for (int i = 0; i < count; i++) {
-		/* Pages of its own, or all that is sent were one page of zeros. */
+		/* Touches the pages; otherwise the bulk would be a single zero page. */
 		memset(lanes[i].memory, i + 1, MEMORY);
 		must(gp_connect(url, NULL, 0, 5000, &lanes[i].conn, error, sizeof(error)), error,
 		     NULL);
@@ -134,7 +134,7 @@ send_all(struct gp_listener *listener, struct lane *lanes, int count, double sec
 	_exit(0);
 }
 
-/* GB/s over so many connections, between two processes. */
+/* Returns GB/s over `count` connections between two processes. */
 static double
 measure(const char *text, struct lane *lanes, int count, double seconds)
 {
@@ -166,7 +166,7 @@ measure(const char *text, struct lane *lanes, int count, double seconds)
 	return rate;
 }
 
-/* The cipher alone, in a core's cache. */
+/* The cipher alone, with data in a core's cache. */
 static double
 measure_cipher(double seconds)
 {

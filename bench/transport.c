@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What does the transport alone cost: latency, messages and bytes per second between two threads,
- * over the URL given (tcp://127.0.0.1:0 if none; tls://127.0.0.1:0, shm:///tmp/NAME), each for
- * about SECONDS (0.5 if not given).  One result a line: name, value, unit.
+ * Cost of the transport alone: latency, messages and bytes per second between two threads, over the
+ * given URL (default tcp://127.0.0.1:0; also tls://127.0.0.1:0, shm:///tmp/NAME), each for about
+ * SECONDS (default 0.5). Prints a result per line: name, value, unit.
  */
 #include "transport/transport.h"
 
@@ -18,12 +18,12 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* The first byte of a message says what the far end does with it. */
+/* The first byte of a message tells the far end how to process it. */
 #define ECHO 'e'
 #define KEEP 'k'
-/* Another thread answers, while this one looks for the next message, as in the daemon. */
+/* Another thread replies while this one polls for the next message, as in the daemon. */
 #define PASS_ON 'p'
-/* The answer has a tail as long as a copy's. */
+/* The reply has bulk of the size of a copy. */
 #define FETCH_64K 'f'
 #define FETCH_1M 'm'
 
@@ -35,7 +35,7 @@ struct bench {
 	struct gp_conn *far;
 	double seconds;
 	char *bulk;
-	/* How many messages the far end has passed on, and PASS_END at last. */
+	/* Messages that the far end has passed on so far; finally PASS_END. */
 	_Atomic long passed;
 };
 
@@ -58,7 +58,7 @@ answer_passed(void *argument)
 		answered = passed;
 		must(gp_conn_send(bench->far, &echo, 1, NULL, 0), "answer", bench->far);
 	}
-	/* It never waits but for the connection. */
+	/* The thread waits for nothing but the connection. */
 	(void)getrusage(RUSAGE_THREAD, &usage);
 	printf("round_trip_passed_sleeps %.1f %%\n",
 	       100.0 * (double)usage.ru_nvcsw / (double)answered);
@@ -130,7 +130,7 @@ compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* One message each way, one of them with a tail: what a copy sends.  The median. */
+/* Median of a message each way, one of them with bulk, as a copy sends. */
 static void
 copy(struct bench *bench, const char *name, char what, size_t bulk_size)
 {
@@ -203,7 +203,7 @@ struct accepting {
 	struct gp_listener *listener;
 };
 
-/* Meanwhile the near end connects: that of shm waits for memory of the far one. */
+/* Runs while the near end connects: that of shm waits for memory of the far end. */
 static void *
 accept_far(void *argument)
 {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* *left: how many bytes may still be unpacked; few bytes may stand for very many. */
+/* *left: bytes that may still be decompressed, because a few bytes can expand to very many. */
 static int
 check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_limiter *gate, uint64_t *left)
 {
@@ -72,7 +72,7 @@ gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *gate
 	return r;
 }
 
-/* Bytes that the driver allocates for the entry. */
+/* Returns the bytes that the driver allocates for the entry. */
 static uint64_t
 get_entry_size(const struct gp_fatbin_entry *entry, const struct gp_image_target *target)
 {
@@ -83,7 +83,7 @@ get_entry_size(const struct gp_fatbin_entry *entry, const struct gp_image_target
 	return entry->raw_size;
 }
 
-/* The driver takes one entry of a fatbin. */
+/* The driver uses a single entry of a fatbin. */
 static uint64_t
 get_fatbin_size(const void *bytes, size_t size, const struct gp_image_target *target)
 {
@@ -129,7 +129,7 @@ is_cubin(const uint8_t *bytes, size_t size)
 	       header.e_machine == GP_ELF_MACHINE_CUDA;
 }
 
-/* Members begin at even places. */
+/* Archive members begin at even offsets. */
 static int
 check_members(const uint8_t *bytes, size_t size)
 {
@@ -158,7 +158,7 @@ check_members(const uint8_t *bytes, size_t size)
 
 static const uint8_t fatbin_magic[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0 };
 
-/* The next fatbin in the bytes from at to end, whose headers are known to be right; NULL: none. */
+/* Returns the next fatbin between `at` and `end`, whose headers have been validated; NULL: none. */
 static const uint8_t *
 find_fatbin(const uint8_t *at, const uint8_t *end, size_t *size_p)
 {

@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the machine code in device code is such that the driver may get it: each ELF of an image
- * or of what is to be linked, unpacked first if it is compressed (elf_check.h).  For whoever hands
- * images of others to the driver.  Any thread; images and bytes are the caller's.
- * Returns: 0; -EBADMSG, and gp_image_get_error() says what is wrong; -ENOMEM.
+ * Validation of machine code before it is passed to the driver: checks each ELF of an image or of
+ * linker input, decompressed if necessary (elf_check.h). Used where images of untrusted clients are
+ * loaded.
+ *
+ * Ownership: images and bytes are the caller's.
+ * Threads: any.
+ * Errors: 0; -EBADMSG, with the reason in gp_image_get_error(); -ENOMEM.
  */
 #ifndef GP_CODE_CHECK_H
 #define GP_CODE_CHECK_H
 
 #include "image/fatbin.h"
 
-/* Compressed ELFs pass the gate (NULL: there is none).  Returns also: -EDQUOT; -ECANCELED. */
+/* Checks an image. The limiter (NULL: none) admits the decompression of each ELF. Also returns
+ * -EDQUOT or -ECANCELED, from the limiter. */
 int gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *gate)
 	__attribute__((warn_unused_result));
 
-/* The same of each fatbin in bytes whose headers are known to be right
- * (gp_fatbin_check_embedded()), and of each ELF for a GPU that they are, or that is a member of the
- * library that they are. is_cubin: they must be such an ELF. */
+/* Checks each fatbin within the bytes, whose headers gp_fatbin_check_embedded() has already
+ * validated, and the GPU ELF that the bytes are, or those that are members of the library that the
+ * bytes are. is_cubin: the bytes must be a GPU ELF. */
 int gp_code_check_embedded(const void *bytes, size_t size, bool is_cubin,
 			   struct gp_unpack_limiter *gate) __attribute__((warn_unused_result));
 
 /*
- * Bytes that the driver allocates for what it unpacks and compiles of code that has passed the
- * checks above: of each fatbin the largest entry that the device may use, as its header announces
- * it.  Compressed entries count, and PTX, of which the driver makes a copy.
+ * Return the bytes that the driver allocates for decompressing and compiling code that has passed
+ * the checks above: for each fatbin the largest entry that the device may use, by the size in its
+ * header. Compressed entries count, and PTX, which the driver copies.
  */
 uint64_t gp_image_driver_size(const struct gp_image *image, const struct gp_image_target *target);
 uint64_t gp_code_driver_size(const void *bytes, size_t size, const struct gp_image_target *target);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of what is in no file: CUDA's compilers count its bytes in 32 bits. */
+/* Maximum size of a section without bytes in the file: CUDA's compilers count in 32 bits. */
 #define NOBITS_MAX UINT32_MAX
 #define MERCURY ".nv.merc."
 #define ALIGN_MAX (UINT64_C(1) << 31)
@@ -143,14 +143,15 @@ extents_check_order(struct extent *extents, size_t count)
 	return 0;
 }
 
-/* What code that is translated once more has of what the finished has, too, in the same bytes. */
+/* Sections for code that is to be translated again share bytes with the sections of the finished
+ * code. */
 static bool
 section_is_shared(const struct gp_elf *elf, const Elf64_Shdr *section)
 {
 	return strncmp(gp_elf_get_section_name(elf, section), MERCURY, strlen(MERCURY)) == 0;
 }
 
-/* That no two share bytes also bounds how much there is to read. */
+/* Rejecting overlaps also bounds the total number of bytes to read. */
 static int
 check_overlaps(const struct gp_elf *elf)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sections of an ELF for a GPU say of each other.  A section's name says what it is; a
- * kernel's code names its symbol in the lower 24 bits of sh_info, and what goes with the code names
- * its section there.  What is followed has to be there.  Nothing more is asked: assemblers other
- * than ptxas leave things out, and name them as they like.
+ * Checks references between the sections of a GPU ELF. A section's name determines its kind. A code
+ * section names its kernel's symbol in the lower 24 bits of sh_info; sections that belong to code
+ * name the code's section there. Only references that the driver follows are checked, because
+ * assemblers other than ptxas omit others and choose other names.
  */
 #include "image/elf_check.h"
 
@@ -13,7 +13,7 @@
 #define SHT_CUDA_INFO 0x70000000u
 #define SHT_CUDA_CALLS 0x70000001u
 #define CODE_SYMBOL 0xffffffu
-/* Calls of what is not known, and the like. */
+/* Special symbol values, such as calls of unknown functions. */
 #define CALL_SPECIAL 0xfffffff0u
 
 #define ATTRIBUTE_SIZE 4u
@@ -30,7 +30,7 @@ symbol_get(const struct gp_elf_check *check, uint64_t index)
 	return symbol;
 }
 
-/* There is one table of symbols, which all that name symbols belong to. */
+/* There must be a single symbol table, to which all symbol indices refer. */
 static int
 find_symbols(struct gp_elf_check *check)
 {
@@ -89,15 +89,14 @@ check_symbols(const struct gp_elf_check *check)
 	return 0;
 }
 
-/* There is one table of symbols.  What nvprune has left of CUDA 12.1's code names another section.
- */
+/* There is a single symbol table. nvprune's output for code of CUDA 12.1 names another section. */
 static bool
 has_symbols(const struct gp_elf_check *check, const Elf64_Shdr *section)
 {
 	return check->symbol_count && section->sh_link < check->elf.section_count;
 }
 
-/* Both forms begin with the place and the symbol. */
+/* Both forms begin with the offset and the symbol. */
 static int
 check_relocations(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
 {
@@ -123,7 +122,7 @@ check_relocations(const struct gp_elf_check *check, uint64_t number, const Elf64
 	return 0;
 }
 
-/* The parameters of a kernel: u32 symbol of a constant bank, u16 offset, u16 size. */
+/* Parameters of a kernel: u32 symbol of a constant bank, u16 offset, u16 size. */
 static bool
 bank_is_valid(const struct gp_elf_check *check, const uint8_t *value, size_t size)
 {
@@ -157,7 +156,7 @@ check_attributes(const struct gp_elf_check *check, uint64_t number, const Elf64_
 	const uint8_t *begin = check->elf.bytes + section->sh_offset, *at = begin;
 	const uint8_t *end = at + section->sh_size;
 
-	/* What is of all kernels may say none. */
+	/* Attributes for all kernels may name no symbol table. */
 	if (section->sh_link && !has_symbols(check, section))
 		return gp_elf_refuse(number, "its symbols are not in section", section->sh_link);
 	while (at < end) {
@@ -207,7 +206,8 @@ check_calls(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr 
 	return 0;
 }
 
-/* Each is sizes of a name and of what follows, a type, and both, up to multiples of four. */
+/* A note has the sizes of a name and of a descriptor, a type, and both, each padded to a multiple
+ * of four. */
 static int
 check_notes(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
 {
@@ -228,7 +228,7 @@ check_notes(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr 
 	return 0;
 }
 
-/* By the beginning of their names.  type: 0: any. */
+/* Matched by the prefix of the name. type 0: any. */
 static const struct form {
 	const char *prefix;
 	uint32_t type;
@@ -248,7 +248,7 @@ static const struct form {
 	{ ".nv.local", 0, check_owner },
 };
 
-/* By its name or, where that says nothing, by its type. */
+/* Finds the form by the section's name or, if no prefix matches, by its type. */
 static const struct form *
 section_get_form(const char *name, uint32_t type)
 {

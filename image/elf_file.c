@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What ptxas -G writes for SHT_NOBITS. */
+/* Section types that ptxas -G writes instead of SHT_NOBITS. */
 #define SHT_CUDA_GLOBAL 0x70000007u
 #define SHT_CUDA_LOCAL 0x70000009u
 #define SHT_CUDA_SHARED 0x7000000au
@@ -40,7 +40,7 @@ gp_elf_get_section(const struct gp_elf *elf, uint64_t index)
 	return section;
 }
 
-/* Beyond 65,279 sections their number stands in the first of them. */
+/* If there are more than 65,279 sections, their number is stored in section header 0. */
 bool
 gp_elf_open(struct gp_elf *elf, const uint8_t *bytes, size_t size)
 {

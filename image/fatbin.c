@@ -9,15 +9,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-/* ZSTD_d_stableOutBuffer */
+/* for ZSTD_d_stableOutBuffer */
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
 #define FATBIN_HEADER_SIZE 16u
-/* Compressed bytes between two looks at a gate.  Four of them can stand for 128 KiB. */
+/* Compressed bytes between two checks of the limiter; four of them can expand to 128 KiB. */
 #define FIRST_STEP 256u
 #define STEP 1024u
-/* 2 GiB: all that an entry can have. */
+/* 2 GiB, the maximum size of an entry. */
 #define WINDOW_LOG_MAX 31
 
 static uint16_t
@@ -106,7 +106,7 @@ stop_check(const struct gp_unpack_limiter *gate)
 	return gate->stop && atomic_load(gate->stop) ? -ECANCELED : 0;
 }
 
-/* Checks the first bytes, of which size are unpacked. */
+/* Checks the ELF header, of which `size` bytes are decompressed. */
 static int
 elf_header_check(const struct gp_fatbin_entry *entry, const uint8_t *bytes, size_t size)
 {
@@ -122,8 +122,8 @@ elf_header_check(const struct gp_fatbin_entry *entry, const uint8_t *bytes, size
 		       : 0;
 }
 
-/* A context that writes into the result itself, where the library can: without a copy of up to the
- * same size.  NULL: no memory. */
+/* Creates a context that writes directly into the result, if the library supports it; this avoids a
+ * buffer of up to the same size. NULL: out of memory. */
 static ZSTD_DCtx *
 create_zstd(void)
 {
@@ -240,7 +240,7 @@ gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
 {
 	int r;
 
-	/* The lengths go to LZ4 as int. */
+	/* LZ4 takes the lengths as int. */
 	if (entry->raw_size > limit || entry->raw_size > INT32_MAX ||
 	    entry->stored_size > INT32_MAX)
 		return -EFBIG;
@@ -267,7 +267,7 @@ gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **byte
 	return gp_fatbin_extract_limited(entry, limit, NULL, bytes_p, size_p);
 }
 
-/* Which compute capabilities may use an entry that was made for entry->sm. */
+/* Whether the target can use an entry compiled for entry->sm. */
 static bool
 entry_fits_arch(const struct gp_fatbin_entry *entry, const struct gp_image_target *target,
 		bool any_later_major)
@@ -314,7 +314,8 @@ gp_fatbin_best_code(struct gp_image_blob fatbin, const struct gp_image_target *t
 	return is_there;
 }
 
-/* The software device wants the fewest exotic instructions, a GPU the closest version. */
+/* The software device prefers the version with the fewest special instructions, a GPU the closest
+ * one. */
 static bool
 ptx_is_better(const struct gp_fatbin_entry *a, const struct gp_fatbin_entry *b,
 	      const struct gp_image_target *target)
@@ -348,7 +349,8 @@ gp_fatbin_best_ptx(struct gp_image_blob fatbin, const struct gp_image_target *ta
 	return 0;
 }
 
-/* Of PTX: every one of the best version, and for a GPU the arch-specific ones that fit it. */
+/* For PTX: retains all entries of the best version, and for a GPU the suitable arch-specific
+ * ones. */
 static bool
 entry_is_kept(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *best,
 	      const struct gp_image_target *target)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device code as CUDA programs hand it to the driver: a fatbin wrapper, a bare fatbin, an ELF cubin
- * or PTX text. struct gp_image is a checked view of one; it is made from a pointer of the calling
- * process (sizes unknown) or from the flat bytes that travel on the wire (nothing trusted), and it
- * borrows what it was made from. No locking: one thread at a time per object.
- * Returns: 0 done; -EBADMSG malformed bytes; -EFBIG over a limit; -ENOMEM; positive GP_IMAGE_E_*.
+ * Device code in the forms that CUDA programs pass to the driver: a fatbin wrapper, a bare fatbin,
+ * an ELF cubin or PTX text. struct gp_image is a validated view of one. It is created from a
+ * pointer in the calling process (sizes unknown), or opened from the flat bytes sent on the wire
+ * (untrusted).
+ *
+ * Ownership: an image borrows the memory from which it was made; freed with gp_image_destroy().
+ * Threads: one thread at a time per object.
+ * Errors: 0; -EBADMSG: malformed; -EFBIG: a limit is exceeded; -ENOMEM; or a positive GP_IMAGE_E_*.
  */
 #ifndef GP_FATBIN_H
 #define GP_FATBIN_H
@@ -13,19 +16,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* No image, and no part of one, may be larger. */
+/* Maximum size of an image, and of each part. */
 #define GP_IMAGE_SIZE_MAX (UINT64_C(2) << 30)
-/* NCCL's wrapper names 127 further fatbins. */
+/* Maximum number of fatbins of a wrapper; NCCL's wrapper has 127 in addition to the first. */
 #define GP_IMAGE_BLOBS_MAX 65536u
-/* Flat bytes must lie at a multiple of this, as the driver wants its fatbins aligned. */
+/* Required alignment of flat bytes, because the driver requires aligned fatbins. */
 #define GP_IMAGE_ALIGN 16u
 
 enum {
 	GP_IMAGE_E_END = 1,  /* no further entry */
-	GP_IMAGE_E_NONE = 2, /* nothing in the image can run on the device */
+	GP_IMAGE_E_NONE = 2, /* nothing in the image runs on the device */
 };
 
-/* The values are on the wire. */
+/* Values are part of the wire protocol. */
 enum gp_image_kind {
 	GP_IMAGE_UNKNOWN = 0,
 	GP_IMAGE_WRAPPER = 1,
@@ -41,7 +44,7 @@ struct gp_image_blob {
 
 struct gp_image;
 
-/* What the device can use. software: PTX only. */
+/* The device for which code is selected. software: the software device, which runs only PTX. */
 struct gp_image_target {
 	unsigned int major;
 	unsigned int minor;
@@ -58,35 +61,37 @@ enum gp_fatbin_flag {
 	GP_FATBIN_DEBUG = 0x2,
 	GP_FATBIN_LZ4 = 0x2000,
 	GP_FATBIN_ZSTD = 0x8000,
-	GP_FATBIN_ARCH_SPECIFIC = 0x100000,   /* sm_90a: that very device only */
-	GP_FATBIN_FAMILY_SPECIFIC = 0x200000, /* sm_100f: that major version only */
+	GP_FATBIN_ARCH_SPECIFIC = 0x100000,   /* sm_90a: only this compute capability */
+	GP_FATBIN_FAMILY_SPECIFIC = 0x200000, /* sm_100f: only this major version */
 };
 
-/* One entry; the pointers lead into the fatbin. */
+/* A fatbin entry; its pointers refer to the fatbin. */
 struct gp_fatbin_entry {
-	const uint8_t *start; /* of the entry's header */
+	const uint8_t *start; /* the entry's header */
 	size_t size;          /* of header and payload */
-	unsigned int kind;    /* enum gp_fatbin_kind, or another number */
+	unsigned int kind;    /* enum gp_fatbin_kind, or an unknown kind */
 	unsigned int sm;      /* 90: compute capability 9.0 */
 	uint64_t flags;
 	const uint8_t *payload;
-	size_t stored_size; /* of the payload; padding not counted when it is compressed */
-	size_t raw_size;    /* after extraction */
+	size_t stored_size; /* size of the payload, without padding if compressed */
+	size_t raw_size;    /* size after extraction */
 	const char *name;   /* source file, name_size bytes without a NUL; NULL: not recorded */
 	size_t name_size;
 };
 
 /*
- * Limits the unpacking of compressed code: few bytes can announce very many.  Its owner embeds it.
- * Threads: one at a time for each gate.
+ * Callbacks that limit the decompression of device code, because a few bytes can expand to very
+ * many. Embedded in a struct of its owner.
+ *
+ * Threads: one at a time per limiter.
  */
 struct gp_unpack_limiter {
-	/* Before size bytes are unpacked.  Returns 0; -EDQUOT: the session may not have them;
-	 * -ECANCELED.  After an error leave() is not called. */
+	/* Called before `size` bytes are decompressed. Returns 0; -EDQUOT: exceeds the session's
+	 * limit; -ECANCELED. leave() is not called after an error. */
 	int (*enter)(struct gp_unpack_limiter *gate, uint64_t size);
-	/* After the unpacked bytes were freed. */
+	/* Called after the decompressed bytes were freed. */
 	void (*leave)(struct gp_unpack_limiter *gate, uint64_t size);
-	/* While true, unpacking fails with -ECANCELED; or NULL. */
+	/* Optional. While true, decompression fails with -ECANCELED. */
 	const _Atomic bool *stop;
 };
 
@@ -95,98 +100,102 @@ struct gp_fatbin_walk {
 	const uint8_t *end;
 };
 
-/* Looks at the first bytes only. image is a pointer of this process to at least four bytes. */
+/* Returns the kind by the first bytes. image: a pointer in this process to at least four bytes. */
 enum gp_image_kind gp_image_kind(const void *image);
 
-/* The bytes of a bare fatbin, an ELF, or PTX text with its NUL; of a wrapper: of all its fatbins.
- */
+/* Stores the size of a bare fatbin, of an ELF, or of PTX text including its NUL; for a wrapper,
+ * that of all its fatbins. */
 int gp_image_size(const void *image, size_t *size_p) __attribute__((warn_unused_result));
 
-/* image: what the application gave to cuLibraryLoadData or cuModuleLoadData. */
+/* Creates a view of the image that the application passed to cuLibraryLoadData() or
+ * cuModuleLoadData(). */
 int gp_image_create(const void *image, struct gp_image **image_p)
 	__attribute__((warn_unused_result));
 
-/* bytes: what gp_image_flatten() made, perhaps tampered with; they must outlive the object. */
+/* Opens the output of gp_image_flatten(), which may have been tampered with. The bytes must outlive
+ * the image. */
 int gp_image_open(const void *bytes, size_t size, struct gp_image **image_p)
 	__attribute__((warn_unused_result));
 
-/* What has just been refused here with -EBADMSG in this thread, as the end of a sentence; valid
- * until the next image is looked at. */
+/* Returns the reason for the last -EBADMSG of this directory's functions in this thread, as the end
+ * of a sentence; valid until the next call on an image. */
 const char *gp_image_get_error(void);
 
 void gp_image_destroy(struct gp_image *image);
 
 enum gp_image_kind gp_image_type(const struct gp_image *image);
 
-/* Fatbins of a wrapper, or the one thing there is. */
+/* Returns the number of fatbins of a wrapper, or 1; gp_image_blob() returns each of them. */
 unsigned int gp_image_count(const struct gp_image *image);
 struct gp_image_blob gp_image_blob(const struct gp_image *image, unsigned int i);
 
 /*
- * One contiguous string of bytes, the same for the same image and target; the caller frees it.
- * With a target, fatbin entries that the device cannot use are left out, and GP_IMAGE_E_NONE says
- * that no entry is left (the driver would answer CUDA_ERROR_NO_BINARY_FOR_GPU).
+ * Serializes an image to contiguous bytes, which depend only on image and target; the caller frees
+ * them. With a target, fatbin entries that the device cannot use are omitted. GP_IMAGE_E_NONE: no
+ * entry is left (the driver would return CUDA_ERROR_NO_BINARY_FOR_GPU).
  */
 int gp_image_flatten(const struct gp_image *image, const struct gp_image_target *target,
 		     void **bytes_p, size_t *size_p) __attribute__((warn_unused_result));
 
-/* What to hand to the driver; for a wrapper it is rebuilt within the object. Valid while that is.
- */
+/* Returns the pointer to pass to the driver; a wrapper is rebuilt within the object. Valid until
+ * the image is destroyed. */
 const void *gp_image_driver_pointer(const struct gp_image *image);
 
-/* Starts at the first entry of a fatbin of exactly size bytes. */
+/* Starts at the first entry of a fatbin of exactly `size` bytes. */
 int gp_fatbin_walk(struct gp_fatbin_walk *walk, const void *fatbin, size_t size)
 	__attribute__((warn_unused_result));
 
-/* GP_IMAGE_E_END after the last entry.  -EBADMSG: its header is none that the driver may follow. */
+/* Returns the next entry. GP_IMAGE_E_END after the last one. -EBADMSG: its header must not be
+ * passed to the driver. */
 int gp_fatbin_next(struct gp_fatbin_walk *walk, struct gp_fatbin_entry *entry_p)
 	__attribute__((warn_unused_result));
 
-/* Whether all entries are as the driver needs them: 0, or -EBADMSG. */
+/* Validates all entries of a fatbin. Returns 0 or -EBADMSG. */
 int gp_fatbin_check(const void *fatbin, size_t size) __attribute__((warn_unused_result));
 
-/* The same of each fatbin in bytes that hold others, too, as an object or a library.  begins: they
- * must begin with one. */
+/* Validates each fatbin that is embedded in other bytes, such as an object file or a library.
+ * begins: the bytes must begin with a fatbin. */
 int gp_fatbin_check_embedded(const void *bytes, size_t size, bool begins)
 	__attribute__((warn_unused_result));
 
-/* The plain payload with a NUL behind it (not counted); the caller frees it. */
+/* Returns the decompressed payload with a NUL after it (not counted); the caller frees it. */
 int gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **bytes_p,
 		      size_t *size_p) __attribute__((warn_unused_result));
 
-/* The same of a compressed entry through a gate (NULL: there is none).  gp_fatbin_release() frees
- * the bytes.  Returns also: -ENOEXEC: an entry of machine code does not begin as an ELF for a GPU,
- * which is found before the rest is unpacked; -EDQUOT; -ECANCELED. */
+/* The same for a compressed entry, admitted by a limiter (NULL: none); gp_fatbin_release() frees
+ * the bytes. Also returns -ENOEXEC: an entry of machine code does not begin as a GPU ELF, which is
+ * detected before the rest is decompressed; -EDQUOT; -ECANCELED. */
 int gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
 			      struct gp_unpack_limiter *gate, void **bytes_p, size_t *size_p)
 	__attribute__((warn_unused_result));
 void gp_fatbin_release(struct gp_unpack_limiter *gate, void *bytes, size_t size);
 
-/* Whether the device can use the entry, looked at alone. */
+/* Whether the device can use the entry by itself. */
 bool gp_fatbin_usable(const struct gp_fatbin_entry *entry, const struct gp_image_target *target);
 
-/* The closest machine code that the device can use: entries may have been made for several.  false:
- * there is none. */
+/* Selects the machine code closest to the device among the entries that it can use. Returns false
+ * if there is none. */
 bool gp_fatbin_best_code(struct gp_image_blob fatbin, const struct gp_image_target *target,
 			 struct gp_fatbin_entry *entry_p);
 
-/* The PTX to prefer: for a GPU the highest version that fits, for the software device the lowest;
- * plain before arch-specific. GP_IMAGE_E_NONE: there is none. */
+/* Selects PTX: for a GPU the highest version that it supports, for the software device the lowest;
+ * generic before arch-specific. GP_IMAGE_E_NONE: there is none. */
 int gp_fatbin_best_ptx(struct gp_image_blob fatbin, const struct gp_image_target *target,
 		       struct gp_fatbin_entry *entry_p) __attribute__((warn_unused_result));
 
 /*
- * Copies a fatbin to out (room for the whole one) without what the device cannot use. When that
- * would be everything, usable is false and the smallest entry stays, so that the driver finds a
- * fatbin without a fitting binary and not a malformed one.
+ * Copies a fatbin to out (with room for the whole fatbin), omitting entries that the device cannot
+ * use. If that omits all entries, *usable_p is false and the smallest entry is retained, so that
+ * the driver reports a fatbin without a suitable binary and not a malformed one.
  */
 int gp_fatbin_filter(struct gp_image_blob fatbin, const struct gp_image_target *target,
 		     uint8_t *out, size_t *size_p, bool *usable_p)
 	__attribute__((warn_unused_result));
 
 /*
- * The PTX text that the software device runs, of blob i, with a NUL behind its size bytes; the
- * caller frees it. A wrapper of relocatable code has one per object. GP_IMAGE_E_NONE: ELF only.
+ * Returns the PTX text that the software device runs for blob i, with a NUL after its size bytes;
+ * the caller frees it. A wrapper of relocatable code has one per object. GP_IMAGE_E_NONE: the image
+ * has only ELF code.
  */
 int gp_image_software_ptx(const struct gp_image *image, unsigned int i, size_t limit, char **ptx_p,
 			  size_t *size_p) __attribute__((warn_unused_result));

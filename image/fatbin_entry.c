@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Behind the fixed part of a header stand, in any order, the name of the source file and the
- * options: a place and a length that say where these are.  Of PTX the options are ptxas's, of an
- * ELF attributes: a byte that says of which form they are, and a list that is laid out as a
- * cubin's .nv.info (image_params_elf.c).  A NUL is behind each of them.
+ * The fixed part of a header is followed, in any order, by the name of the source file and the
+ * options; an offset and a length locate each. For PTX the options are those of ptxas; for an ELF
+ * they are attributes: a byte with their form, and a list in the layout of a cubin's .nv.info
+ * (image_params_elf.c). Each is followed by a NUL.
  */
 #include "image/fatbin_entry.h"
 
@@ -22,7 +22,7 @@ struct entry_header {
 	uint32_t size;
 	uint64_t payload_size;
 	uint32_t compressed_size;
-	uint32_t options; /* where struct place is; 0: none */
+	uint32_t options; /* offset of a struct extent; 0: none */
 	uint16_t minor;
 	uint16_t major;
 	uint32_t sm;
@@ -80,7 +80,7 @@ entry_refuse(const struct entry_header *entry_header, const char *what, uint64_t
 				  entry_header->size, what, (unsigned long long)value);
 }
 
-/* Behind the fixed part, with its NUL. */
+/* Whether the extent is after the fixed part, and followed by a NUL. */
 static bool
 extent_is_valid(const uint8_t *bytes, const struct entry_header *entry_header, struct extent extent)
 {
@@ -111,7 +111,7 @@ name_parse(const uint8_t *bytes, const struct entry_header *entry_header,
 	return 0;
 }
 
-/* Another form than 0 is known of one length only, and not how to read it. */
+/* Forms other than 0 are accepted unread, because only their length is known. */
 static bool
 attributes_are_valid(const uint8_t *bytes, size_t size)
 {
@@ -133,7 +133,7 @@ attributes_are_valid(const uint8_t *bytes, size_t size)
 	return true;
 }
 
-/* A list of attributes, of whose length the byte before it is no part. */
+/* A list of attributes; its length excludes the form byte before it. */
 static bool
 extent_is_attributes(const uint8_t *bytes, const struct entry_header *entry_header,
 		     struct extent extent)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flat bytes, little-endian: the header below, count u64 sizes, then each blob; the first blob and
- * every later one begin at the next multiple of GP_IMAGE_ALIGN, and zeros fill the gaps.
+ * Flat image bytes, little-endian: the header below, `count` u64 sizes, then the blobs. Each blob
+ * begins at a multiple of GP_IMAGE_ALIGN; gaps are filled with zeros.
  */
 #include "image/elf_check.h"
 #include "image/fatbin.h"
@@ -33,7 +33,7 @@ struct wrapper {
 	uint32_t magic;
 	uint32_t version;
 	const void *data;
-	const void *const *further; /* version 2: ends with NULL */
+	const void *const *further; /* version 2: NULL-terminated list */
 };
 
 struct flat_header {
@@ -62,7 +62,7 @@ align_up(size_t n)
 	return (n + GP_IMAGE_ALIGN - 1) & ~(size_t)(GP_IMAGE_ALIGN - 1);
 }
 
-/* Stops at the first difference: text may be shorter than a magic number. */
+/* Stops at the first difference, because a text may be shorter than a magic number. */
 static bool
 has_magic(const uint8_t *p, uint32_t magic)
 {
@@ -129,7 +129,7 @@ elf_add_segments(const uint8_t *p, const Elf64_Ehdr *header, size_t available, u
 	return 0;
 }
 
-/* Program headers usually come last in a cubin, so the section table alone is not enough. */
+/* Includes the program headers, which usually come last in a cubin. */
 static int
 elf_get_size(const uint8_t *p, size_t available, size_t *size_p)
 {
@@ -194,7 +194,7 @@ blob_get_size(enum gp_image_kind kind, const void *p, size_t available, size_t *
 	}
 }
 
-/* Whoever gets an image may rely on its entries. */
+/* Users of an image rely on valid fatbin entries. */
 static int
 blob_check(enum gp_image_kind kind, struct gp_image_blob blob)
 {
@@ -207,7 +207,7 @@ blob_get_kind(const struct gp_image *image)
 	return image->kind == GP_IMAGE_WRAPPER ? GP_IMAGE_FATBIN : image->kind;
 }
 
-/* The wrapper that the driver gets is version 1 unless there are further fatbins to name. */
+/* The wrapper for the driver has version 1 unless it needs a list of further fatbins. */
 static int
 wrapper_build(struct gp_image *image)
 {
@@ -271,7 +271,7 @@ wrapper_count_fatbins(const struct wrapper *wrapper, unsigned int *count_p)
 	return 0;
 }
 
-/* Sizes and checks the blobs, whose data pointers are set. */
+/* Determines the sizes of the blobs, whose data pointers are set, and validates them. */
 static int
 blobs_measure(struct gp_image *image)
 {
@@ -363,7 +363,7 @@ flat_check(const struct flat_header *header, const void *bytes, size_t size)
 	return 0;
 }
 
-/* A blob must be exactly as long as it says itself. */
+/* A blob's length must equal the length in its own header. */
 static int
 blobs_parse(struct gp_image *image, const uint8_t *bytes, size_t size)
 {
@@ -444,7 +444,7 @@ gp_image_driver_pointer(const struct gp_image *image)
 					       : image->blobs[0].data;
 }
 
-/* Writes the blob at out, filtered if it is a fatbin. */
+/* Writes the blob to `out`, filtered if it is a fatbin. */
 static int
 blob_write(const struct gp_image *image, unsigned int i, const struct gp_image_target *target,
 	   uint8_t *out, uint64_t *size_p, bool *usable)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of a kernel; a later one outweighs those before it. */
+/* Result for a kernel; a higher value replaces a lower one. */
 enum state {
 	UNSEEN,
 	UNREADABLE,
@@ -18,26 +18,26 @@ enum state {
 
 struct verdict {
 	enum state state;
-	uint32_t count;           /* DIFFERS: parameters in the image */
-	uint32_t param;           /* the first that differs, if these are as many */
-	struct gp_param_info has; /* and how it is there */
+	uint32_t count;           /* DIFFERS: number of parameters in the image */
+	uint32_t param;           /* first parameter that differs, if the numbers are equal */
+	struct gp_param_info has; /* that parameter in the image */
 };
 
 struct check {
 	const struct gp_image_info *info;
 	struct verdict *verdicts;
-	uint32_t *by_name; /* numbers of kernels, sorted */
-	uint32_t left;     /* not yet EQUAL */
+	uint32_t *by_name; /* kernel indices, sorted by name */
+	uint32_t left;     /* kernels that are not yet EQUAL */
 	bool understood;
 	struct gp_image_variables *variables;
 	bool out_of_memory;
 	struct gp_params_reader reader;
 };
 
-/* In which order parts are read. */
+/* Order in which parts are read. */
 enum pass {
-	MACHINE_CODE, /* the closest */
-	TEXT,         /* the one that the device would compile */
+	MACHINE_CODE, /* the closest machine code */
+	TEXT,         /* the PTX that the device would compile */
 	REST,
 	PASSES,
 };
@@ -59,7 +59,7 @@ kernel_compare_names(const void *a, const void *b, void *data)
 		      info->kernels[*(const uint32_t *)b].name);
 }
 
-/* The first of the kernels of this name, as a place in by_name. */
+/* Returns the position in by_name of the first kernel with this name. */
 static uint32_t
 kernel_find_first(const struct check *check, const char *name, size_t size)
 {
@@ -77,8 +77,8 @@ kernel_find_first(const struct check *check, const char *name, size_t size)
 	return low;
 }
 
-/* Where a parameter lies is for the driver to say: code for some GPUs places aligned ones further
- * on than the image's own tables do. */
+/* The driver decides the offset of a parameter: code for some GPUs places aligned parameters at
+ * higher offsets than the image's own tables. */
 static struct verdict
 kernel_check_params(const struct gp_kernel_info *told, const struct gp_kernel_params *kernel_found)
 {
@@ -103,7 +103,7 @@ kernel_found(void *data, const struct gp_kernel_params *kernel)
 	struct check *check = data;
 	uint32_t place = kernel_find_first(check, kernel->name, kernel->name_size);
 
-	/* A list may have a name twice. */
+	/* A list may contain a name twice. */
 	for (; place < check->info->kernel_count; place++) {
 		uint32_t number = check->by_name[place];
 		const struct gp_kernel_info *told = &check->info->kernels[number];
@@ -159,7 +159,8 @@ entry_get_pass(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry
 	return REST;
 }
 
-/* Variables are those of the code that the device takes; kernels may have been found elsewhere. */
+/* Variables are read from the code that the device would use; kernels may have been found in other
+ * code. */
 static bool
 pass_has_variables(enum pass pass, const struct gp_fatbin_entry *code)
 {
@@ -219,7 +220,7 @@ static void
 difference_format(char text[GP_IMAGE_DIFFERENCE_SIZE], const struct gp_kernel_info *told,
 		  const struct verdict *verdict)
 {
-	/* A long name must not push out what differs. */
+	/* A long name must not displace the description of the difference. */
 	const int name_max = GP_IMAGE_DIFFERENCE_SIZE - 200;
 
 	if (told->param_count != verdict->count)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a daemon tells of the kernels of an image, held against the image itself: a launch copies
- * parameters out of the program's memory, and how many bytes each has must not be for the daemon to
- * say.  Where they lie among a launch's parameters is: only the driver knows.  Any thread; an image
- * is used by one thread at a time.
+ * Client-side check of the daemon's description of an image against the image itself. A launch
+ * copies parameters out of the program's memory, so a daemon must not be able to choose how many
+ * bytes are copied. The offsets of the parameters are not checked: only the driver determines them.
+ *
+ * Threads: any; one thread at a time per image.
  */
 #ifndef GP_IMAGE_CHECK_H
 #define GP_IMAGE_CHECK_H
@@ -12,7 +13,7 @@
 #include "image/image_variables.h"
 #include "protocol/image_info.h"
 
-/* Of the line that says what differs; longer names are cut. */
+/* Maximum size of the text that describes a difference; longer names are truncated. */
 #define GP_IMAGE_DIFFERENCE_SIZE 512
 
 enum {
@@ -20,14 +21,16 @@ enum {
 };
 
 /*
- * Parts that the target can use are read first, and only as many as it takes to find all kernels.
- * A kernel is in order if one part describes it as info does, or if all that describe it do so in
- * a form that is not known.  A kernel that no part has, where every part was understood, is marked
- * in info as not there; where some were not, it is believed.
- * info says whether a part that was read calls printf.
- * variables: what the parts say of these that the device would take, and others that were read;
- * finished, to be destroyed; only if 0 is returned.
- * Returns: 0; GP_IMAGE_E_DIFFERS, and the text says of which kernel and what; -ENOMEM.
+ * Checks info against the image. Parts that the target can use are read first, and only until all
+ * kernels are found. A kernel is accepted if one part describes it as info does, or if all parts
+ * that describe it use an unknown form. A kernel that no part contains is marked as absent in info
+ * if all parts were understood; otherwise info is trusted.
+ *
+ * Sets in info whether a part that was read calls printf. *variables: the variables of the parts
+ * that the device would use and of others that were read, finished; set only if 0 is returned, and
+ * freed by the caller.
+ *
+ * Returns 0; GP_IMAGE_E_DIFFERS, with a text that names the kernel and the difference; -ENOMEM.
  */
 int gp_image_check(const struct gp_image *image, const struct gp_image_target *target,
 		   struct gp_image_info *info, struct gp_image_variables **variables,

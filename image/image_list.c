@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct kernel_list {
-	struct gp_kernel_info *kernels; /* name and params are of their own; absent: unreadable */
+	struct gp_kernel_info *kernels; /* name and params are allocated; absent: unreadable */
 	uint32_t count, room;
 	bool too_many;
 	bool out_of_memory;
@@ -70,7 +70,7 @@ list_add(void *data, const struct gp_kernel_params *kernel)
 		       kernel->count * sizeof(kernel->params[0]));
 }
 
-/* Of one name the readable first. */
+/* Readable kernels precede unreadable ones of the same name. */
 static int
 kernel_compare_names(const void *left, const void *right)
 {
@@ -80,8 +80,8 @@ kernel_compare_names(const void *left, const void *right)
 	return order ? order : a->absent - b->absent;
 }
 
-/* A reader that finds a kernel in a form that is known has perhaps told of it before.  false: one
- * is in none. */
+/* A reader may have reported a kernel as unreadable before it found a readable form. Returns false
+ * if a kernel has no readable form. */
 static bool
 list_remove_duplicates(struct kernel_list *kernel_list)
 {
@@ -105,7 +105,7 @@ list_remove_duplicates(struct kernel_list *kernel_list)
 	return true;
 }
 
-/* As it is told, and so in one piece. */
+/* Encodes and decodes the list, which puts it into a single allocation. */
 static int
 list_to_info(struct kernel_list *kernel_list, struct gp_image_info **info_p)
 {
@@ -127,7 +127,7 @@ list_to_info(struct kernel_list *kernel_list, struct gp_image_info **info_p)
 	return r == -EPROTO ? GP_IMAGE_E_NONE : r;
 }
 
-/* The code that the device would take: of a fatbin the best, or the text to compile. */
+/* Reads the code that the device would use: a fatbin's best machine code, or the PTX to compile. */
 static int
 image_read(struct kernel_list *kernel_list, const struct gp_image *image,
 	   const struct gp_image_target *target)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A section .nv.info.KERNEL is a list of attributes: a byte that says how the value is stored, a
- * byte that says which one it is, and 16 bits that are the value or, if it is stored behind them,
- * its size.  One attribute describes one parameter.  The section .text.KERNEL is the code.  A
- * variable is an object in the table of symbols.
+ * The section .nv.info.KERNEL is a list of attributes: a byte with the storage form of the value, a
+ * byte with the attribute's number, and 16 bits that are the value or the size of a value that
+ * follows. An attribute describes a single parameter. The section .text.KERNEL is the code. A
+ * variable is an object in the symbol table.
  */
 #include "image/elf_file.h"
 #include "image/image_params.h"
@@ -15,24 +15,24 @@
 #define INFO_PREFIX ".nv.info."
 #define CODE_PREFIX ".text."
 #define ATTRIBUTE_SIZED 4
-/* In st_other: of managed memory. */
+/* Bit of st_other for managed memory. */
 #define OTHER_MANAGED 4
 #define FORMAT_MAX 4
-/* What variables are in code that can be linked. */
+/* Symbol type of variables in linkable code. */
 #define STT_CUDA_OBJECT STT_LOPROC
 
 enum attribute {
-	PARAM_CBANK = 0x0a,      /* where all parameters are, and how many bytes */
-	KPARAM_INFO = 0x17,      /* one parameter: its size in the upper 14 bits */
-	CBANK_PARAM_SIZE = 0x19, /* bytes of all parameters */
-	KPARAM_INFO_V2 = 0x45,   /* the same: its size in the lower 16 bits */
+	PARAM_CBANK = 0x0a,      /* location and total size of the parameters */
+	KPARAM_INFO = 0x17,      /* a parameter, with its size in the upper 14 bits */
+	CBANK_PARAM_SIZE = 0x19, /* total size of the parameters */
+	KPARAM_INFO_V2 = 0x45,   /* a parameter, with its size in the lower 16 bits */
 };
 
 struct kernel {
-	uint32_t count; /* parameters seen */
+	uint32_t count; /* parameters seen so far */
 	uint32_t highest;
 	uint32_t total;
-	bool has_total; /* said by an attribute */
+	bool has_total; /* an attribute has the total size */
 	bool has_bank;
 };
 
@@ -54,7 +54,7 @@ read_u32(const uint8_t *bytes)
 	return read_u16(bytes) | read_u16(bytes + 2) << 16;
 }
 
-/* u32 index, u16 ordinal, u16 offset, and a u32 with the size among others. */
+/* u32 index, u16 ordinal, u16 offset, and a u32 that contains the size. */
 static bool
 param_parse(struct gp_params_reader *reader, struct kernel *kernel, const uint8_t *value,
 	    size_t size, bool v2)
@@ -67,7 +67,7 @@ param_parse(struct gp_params_reader *reader, struct kernel *kernel, const uint8_
 	ordinal = read_u16(value + 4);
 	if (ordinal >= GP_KERNEL_PARAMS_MAX)
 		return false;
-	/* What a lower ordinal has not set yet is told from what it has. */
+	/* Marks parameters with lower ordinals as not yet seen. */
 	for (; kernel->highest <= ordinal; kernel->highest++)
 		reader->params[kernel->highest] = (struct gp_param_info){ UINT32_MAX, 0 };
 	param = &reader->params[ordinal];
@@ -118,8 +118,8 @@ attributes_parse(struct gp_params_reader *reader, struct kernel *kernel, const u
 	return size == 0;
 }
 
-/* Whether the attributes agree among themselves: a toolkit to come may write another one for what
- * these do not say, and then they say nothing. */
+/* Whether the attributes are consistent. A future toolkit may use other attributes; the known ones
+ * would then be incomplete, and are ignored. */
 static bool
 kernel_is_consistent(const struct gp_params_reader *reader, const struct kernel *kernel)
 {
@@ -163,7 +163,7 @@ symbol_is_variable(const Elf64_Sym *symbol)
 	return (type == STT_OBJECT || type == STT_CUDA_OBJECT) && symbol->st_shndx != SHN_UNDEF;
 }
 
-/* Code of kernels that print has a reference to this function of the driver's. */
+/* Code of kernels that call printf refers to this function of the driver. */
 static bool
 symbol_is_printf(const struct gp_elf *elf, const Elf64_Shdr *names, const Elf64_Sym *symbol)
 {
@@ -175,7 +175,7 @@ symbol_is_printf(const struct gp_elf *elf, const Elf64_Shdr *names, const Elf64_
 	return name && size == strlen(GP_PRINT_SYMBOL) && memcmp(name, GP_PRINT_SYMBOL, size) == 0;
 }
 
-/* Whether it was understood. */
+/* Returns whether the table was understood. */
 static bool
 symbols_report(struct gp_params_reader *reader, const struct gp_elf *elf, const Elf64_Shdr *table)
 {
@@ -229,7 +229,7 @@ gp_params_read_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t
 			kernel_report(reader, name + code, length - code, NULL, 0);
 		if (!reader->found_variable || section.sh_type != SHT_SYMTAB)
 			continue;
-		/* One is all there is; many could each be the whole file. */
+		/* Only a single table is valid; each of many could be as large as the file. */
 		if (has_symbols || !symbols_report(reader, &elf, &section))
 			understood = false;
 		has_symbols = true;

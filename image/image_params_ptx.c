@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * [.visible] .entry NAME [ ( .param ..., .param ... ) ] ..., outside of all braces, where .param is
- * .param [.align N] .TYPE [.ptr [.SPACE] [.align N]] NAME [ '[' N ']' ... ]; and, there as well,
- * .global or .const, [.attribute(...)] [.align N] [.vN] .TYPE, a list of NAME [ '[' N ']' ... ]
- * [ = ... ], and a semicolon; the first N may be left out where { VALUE, ... } says it.
+ * PTX grammar, outside of all braces. Kernels: [.visible] .entry NAME [ ( .param ..., .param ... )
+ * ] ..., where .param is .param [.align N] .TYPE [.ptr [.SPACE] [.align N]] NAME [ '[' N ']' ... ].
+ * Variables: .global or .const, [.attribute(...)] [.align N] [.vN] .TYPE, a list of NAME [ '[' N
+ * ']' ... ] [ = ... ], and a semicolon; the first N may be omitted if { VALUE, ... } determines it.
  */
 #include "image/image_params.h"
 #include "protocol/frame.h"
 
 #include <string.h>
 
-/* In versions before it parameters could be declared in the body. */
+/* In earlier versions parameters could be declared in the body. */
 #define MAJOR_MIN 2
 #define WARP_SIZE 32
 
@@ -29,7 +29,7 @@ static const struct {
 	{ ".s64", 8 }, { ".f64", 8 }, { ".b128", 16 },
 };
 
-/* What can stand behind .ptr. */
+/* Words that may follow .ptr. */
 static const char *const spaces[] = { ".const", ".global", ".local", ".shared" };
 
 static bool
@@ -45,7 +45,7 @@ is_name_char(char c)
 	       c == '$' || c == '%';
 }
 
-/* Behind the next end of the line, comment or whatever the mark is, or at the end of the text. */
+/* Skips to the position after the next mark, or to the end of the text. */
 static void
 skip_past(struct text *text, const char *mark)
 {
@@ -62,7 +62,7 @@ text_begins_with(const struct text *text, const char *word)
 	return (size_t)(text->end - text->at) >= length && memcmp(text->at, word, length) == 0;
 }
 
-/* Comments are space; so are directives of a preprocessor, which might have changed the rest. */
+/* Skips space and comments; also preprocessor directives, which could have changed the rest. */
 static void
 skip_space(struct text *text)
 {
@@ -93,7 +93,7 @@ accept_char(struct text *text, char c)
 	return true;
 }
 
-/* A name, or a word with a dot in front. */
+/* A name, or a word with a leading dot. */
 static struct gp_bytes
 parse_word(struct text *text)
 {
@@ -123,7 +123,7 @@ digit_to_value(char c)
 	return c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a') + 10 : UINT32_MAX;
 }
 
-/* As PTX writes them, in 64 bits: 12, 0x1f, 017, 0b101, and a U behind it. */
+/* Parses a PTX integer of up to 64 bits: 12, 0x1f, 017, 0b101, with an optional U suffix. */
 static bool
 parse_number(struct text *text, uint64_t *number_p)
 {
@@ -215,7 +215,7 @@ parse_declaration(struct text *text, uint32_t *size_p, uint32_t *align_p)
 	}
 }
 
-/* One parameter, behind end. */
+/* Parses a parameter that follows the one that ends at `end`. */
 static bool
 parse_param(struct text *text, uint32_t end, struct gp_param_info *param)
 {
@@ -238,7 +238,8 @@ parse_param(struct text *text, uint32_t end, struct gp_param_info *param)
 	return param->offset + param->size <= GP_LAUNCH_PARAMS_MAX;
 }
 
-/* Behind the opening parenthesis; leaves the text somewhere in the list if it returns false. */
+/* Parses the list after the opening parenthesis. If it returns false, the position is somewhere in
+ * the list. */
 static bool
 parse_params(struct text *text, struct gp_params_reader *reader, uint32_t *count_p)
 {
@@ -258,7 +259,7 @@ parse_params(struct text *text, struct gp_params_reader *reader, uint32_t *count
 	return accept_char(text, ')');
 }
 
-/* Behind .entry. */
+/* Parses a kernel after .entry. */
 static void
 parse_entry(struct text *text, struct gp_params_reader *reader)
 {
@@ -287,7 +288,7 @@ skip_string(struct text *text)
 		text->at++;
 }
 
-/* Behind the brace that closes the one at which the text is.  Most of the text is in these. */
+/* Skips to the position after the matching closing brace. Most of the text is within braces. */
 static void
 skip_body(struct text *text)
 {
@@ -314,7 +315,7 @@ skip_body(struct text *text)
 	text->understood = false;
 }
 
-/* Behind the parenthesis that closes the one at which the text is. */
+/* Skips to the position after the matching closing parenthesis. */
 static void
 skip_parentheses(struct text *text)
 {
@@ -330,7 +331,7 @@ skip_parentheses(struct text *text)
 	text->understood = false;
 }
 
-/* What a variable begins with, up to the comma or semicolon. */
+/* Skips a variable's initializer, up to the comma or semicolon. */
 static void
 skip_value(struct text *text)
 {
@@ -346,7 +347,7 @@ skip_value(struct text *text)
 	}
 }
 
-/* Behind .attribute: whether one of them is this. */
+/* After .attribute: whether the list contains this attribute. */
 static bool
 parse_attributes(struct text *text, const char *wanted)
 {
@@ -365,8 +366,8 @@ parse_attributes(struct text *text, const char *wanted)
 	return found;
 }
 
-/* What stands before a variable's name: the size of an element in bytes, 0: not known.  False: no
- * name follows. */
+/* Parses the words before a variable's name. *size_p: bytes of an element, 0: unknown. Returns
+ * false if no name follows. */
 static bool
 parse_element(struct text *text, uint32_t *size_p, bool *managed_p)
 {
@@ -394,8 +395,8 @@ parse_element(struct text *text, uint32_t *size_p, bool *managed_p)
 	return text->at < text->end && is_name_char(*text->at) && !is_digit(*text->at);
 }
 
-/* How many values there are between braces; in those between further braces nobody looks.  False:
- * it is something else, or there are none. */
+/* Counts the values between braces; nested braces are skipped. Returns false for anything else, or
+ * if there are none. */
 static bool
 parse_values(struct text *text, uint64_t *count)
 {
@@ -443,7 +444,8 @@ parse_count(struct text *text, uint64_t *count)
 	return parse_number(text, count);
 }
 
-/* False: they are not all known.  counted: the first one is to be found by counting. */
+/* Returns false if a dimension is unknown. *counted: the first dimension is determined by the
+ * initializer. */
 static bool
 parse_dimensions(struct text *text, uint64_t *size, bool *counted)
 {
@@ -465,7 +467,7 @@ parse_dimensions(struct text *text, uint64_t *size, bool *counted)
 	return known;
 }
 
-/* Behind .global or .const, which is at `space`, of variables that are defined here. */
+/* Parses the variables after .global or .const, which is at `space`. */
 static void
 parse_variables(struct text *text, struct gp_params_reader *reader, const char *space)
 {
@@ -473,7 +475,7 @@ parse_variables(struct text *text, struct gp_params_reader *reader, const char *
 	uint32_t element;
 	uint64_t count;
 
-	/* Of a bank of constant memory that has a number. */
+	/* Numbered constant bank. */
 	if (accept_char(text, '['))
 		skip_past(text, "]");
 	if (!parse_element(text, &element, &managed)) {
@@ -504,7 +506,7 @@ parse_variables(struct text *text, struct gp_params_reader *reader, const char *
 	text->understood = accept_char(text, ';') && text->understood;
 }
 
-/* Whether this is a version in which entries look as described above. */
+/* Whether the text has a PTX version with the grammar above. */
 static bool
 text_has_version(const char *begin, size_t size)
 {
@@ -516,8 +518,8 @@ text_has_version(const char *begin, size_t size)
 	       ((text.at + 1 < text.end && is_digit(text.at[1])) || *text.at - '0' >= MAJOR_MIN);
 }
 
-/* The word says so, and not of what is declared for another image to define, or of what a parameter
- * points to. */
+/* Excludes variables that another image defines (.extern), and the target space of pointer
+ * parameters (.ptr). */
 static bool
 word_is_variable(struct gp_bytes before, struct gp_bytes word)
 {

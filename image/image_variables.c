@@ -7,8 +7,9 @@
 
 #define UNREADABLE UINT64_MAX
 
-/* Libraries have thousands that nobody asks for, so names are not kept but of few.  Whoever could
- * make two that meet has written the image. */
+/* Names are stored as hashes, because libraries have thousands of variables that are never looked
+ * up; only images with few variables also store the names. A collision can only be constructed by
+ * the author of the image. */
 struct variable {
 	uint64_t name;
 	uint64_t size;
@@ -16,14 +17,14 @@ struct variable {
 };
 
 struct gp_image_variables {
-	struct variable *list; /* sorted once they are finished */
+	struct variable *list; /* sorted by gp_image_variables_finish() */
 	size_t count, room;
 	bool all_known;
 	char *names[GP_VARIABLE_NAMES_MAX];
-	size_t name_count; /* GP_VARIABLE_NAMES_MAX + 1: too many, none is kept */
+	size_t name_count; /* GP_VARIABLE_NAMES_MAX + 1: too many, and none is stored */
 };
 
-/* FNV-1a. */
+/* FNV-1a */
 static uint64_t
 name_hash(const char *name, size_t size)
 {
@@ -73,7 +74,8 @@ gp_image_variables_destroy(struct gp_image_variables *variables)
 	free(variables);
 }
 
-/* Once, in whichever parts of the image it is.  Without memory for it there are too many. */
+/* Adds a name once, even if several parts of the image have it. Out of memory is treated as too
+ * many names. */
 static void
 names_add(struct gp_image_variables *variables, const char *name, size_t size)
 {
@@ -167,7 +169,7 @@ gp_image_variables_finish(struct gp_image_variables *variables)
 		variables->list = list;
 }
 
-/* The place of the first one of this name, or where it would be. */
+/* Returns the index of the first variable of this name, or where it would be. */
 static size_t
 variable_find_first(const struct gp_image_variables *variables, uint64_t name)
 {
@@ -209,7 +211,7 @@ gp_image_variables_check(const struct gp_image_variables *variables, const char 
 		const struct variable *variable = &variables->list[low];
 
 		if (variable->size == UNREADABLE)
-			/* The last of its name: nothing that can be read says what was told. */
+			/* The last entry of the name: no readable entry has the requested size. */
 			return verdict == GP_VARIABLE_DIFFERS ? verdict : GP_VARIABLE_UNKNOWN;
 		if (variable->size == size)
 			return GP_VARIABLE_EQUAL;

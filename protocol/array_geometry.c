@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/array_geometry.h"
 
-/* Beyond what any device takes, and small enough that no product below overflows. */
+/* Larger than any device's limits, and small enough that no product below overflows. */
 #define WIDTH_MAX ((uint64_t)1 << 18)
 #define HEIGHT_MAX ((uint64_t)1 << 20)
 #define DEPTH_MAX ((uint64_t)1 << 16)
@@ -9,20 +9,21 @@
 #define FLAGS                                                                                      \
 	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |                 \
 	 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_SPARSE)
-/* Interoperation with graphics, and memory that the application maps itself. */
+/* Graphics interoperability, and arrays whose memory the application maps itself. */
 #define FLAGS_NOT_SUPPORTED                                                                        \
 	(CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT |                              \
 	 CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE)
 
-/* A tile of the GPU is 64 bytes by 8 rows; tiles are stacked in blocks, of which an array has
- * whole ones: up to 32 tiles high and 32 slices deep, less for what is smaller. */
+/* A GPU tile is 64 bytes by 8 rows. Tiles are stacked in blocks of up to 32 tiles in height and 32
+ * slices in depth, smaller for smaller arrays; an array occupies whole blocks. */
 #define TILE_WIDTH 64
 #define TILE_HEIGHT 8
-/* Arrays from here on have pages of their own; of a shared one smaller ones have such parts. */
+/* Arrays of at least LARGE_MIN have pages of their own; smaller ones occupy multiples of SMALL_PART
+ * in a shared page. */
 #define LARGE_MIN ((uint64_t)1 << 20)
 #define SMALL_PART ((uint64_t)32 << 10)
 #define LARGE_PAGE ((uint64_t)2 << 20)
-/* For 64 KiB of addresses a GPU's tables have 8 bytes, and as many again. */
+/* A GPU's page tables need 16 bytes for 64 KiB of addresses. */
 #define TABLE_RATIO 4096
 #define BLOCK_MAX 32
 
@@ -46,7 +47,7 @@ channel_get_size(uint32_t format)
 	}
 }
 
-/* The normalized formats say themselves how many channels they have. */
+/* The number of channels is part of the normalized formats. */
 static uint32_t
 normalized_get_element_size(uint32_t format, uint32_t *channels_p)
 {
@@ -206,7 +207,7 @@ round_up(uint64_t size, uint64_t to)
 	return (size + to - 1) / to * to;
 }
 
-/* The smallest power of two that is enough, or the largest there is. */
+/* Returns the smallest sufficient power of two, at most BLOCK_MAX. */
 static uint64_t
 block_get_size(uint64_t count)
 {
@@ -240,12 +241,13 @@ gp_array_get_footprint(const struct gp_array_shape *shape)
 {
 	uint64_t size = gp_array_get_tiled_bytes(shape), fit;
 
-	/* Of a sparse one the GPU's tables alone. */
+	/* A sparse array needs only the GPU's page tables. */
 	if (shape->flags & CUDA_ARRAY3D_SPARSE)
 		size /= TABLE_RATIO;
 	if (size >= LARGE_MIN)
 		return round_up(size, LARGE_PAGE);
-	/* What does not fit into a page any more is lost to all that are in it. */
+	/* The rest of a page that is too small for another array is charged evenly to the arrays in
+	 * the page. */
 	fit = LARGE_PAGE / round_up(size ? size : 1, SMALL_PART);
 	return (LARGE_PAGE + fit - 1) / fit;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Geometry of CUDA arrays, as client, daemon and software device reckon with it: which descriptions
- * are none, how large levels are, what lies inside them, and how much memory they take.  Pure
- * functions; sizes in bytes unless they say elements.
+ * Geometry of CUDA arrays, shared by the client, the daemon and the software device: validation of
+ * array descriptions, dimensions of mipmap levels, bounds checks, and memory sizes. The client and
+ * the daemon must compute the same values, because both validate copies.
+ *
+ * Threads: any; pure functions.
+ * Units: bytes, unless a comment says elements.
  */
 #ifndef GP_ARRAY_H
 #define GP_ARRAY_H
@@ -10,35 +13,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who defines these functions means them to be seen outside, whatever it includes first. */
+/* Functions declared in cuda.h keep default visibility in the libraries that define them,
+ * regardless of include order. */
 #pragma GCC visibility push(default)
 #include <cuda.h>
 #pragma GCC visibility pop
 
 #define GP_ARRAY_LEVELS_MAX 21
-/* How many a session has. */
+/* Maximum number of arrays of a session. */
 #define GP_ARRAYS_MAX 65536
-/* Of a row of a shape that passes. */
+/* Maximum bytes of a row of a valid shape. */
 #define GP_ARRAY_ROW_MAX ((uint64_t)4 << 20)
 
-/* Without padding: it is compared as bytes. */
+/* Description of an array. Has no padding, so that shapes can be compared with memcmp(). */
 struct gp_array_shape {
 	uint64_t width, height,
-		depth;   /* elements, as CUDA describes them: 0 for what is not there */
+		depth;   /* elements, as in CUDA's array descriptor; 0 for absent dimensions */
 	uint32_t format; /* CUarray_format */
 	uint32_t channels;
 	uint32_t flags;  /* CUDA_ARRAY3D_* */
-	uint32_t levels; /* of a mipmapped array; 0: it is a plain one */
+	uint32_t levels; /* of a mipmapped array; 0: not mipmapped */
 };
 
-/* Its members as an initializer: of another shape, or of a message that has these fields, into
- * either (gpArrayCreate, gpArrayMake). */
+/* Initializer for the members of a shape, from another shape or from a message with fields of these
+ * names (gpArrayCreate, gpArrayMake), or the reverse. */
 #define GP_ARRAY_SHAPE(of)                                                                         \
 	.width = (of)->width, .height = (of)->height, .depth = (of)->depth,                        \
 	.format = (of)->format, .channels = (of)->channels, .flags = (of)->flags,                  \
 	.levels = (of)->levels
 
-/* A level, or a box in one: bytes, rows, slices (layers and faces are slices); none of them 0. */
+/* Size of a level or of a box, in bytes, rows and slices (layers and cube map faces count as
+ * slices). No member is 0. */
 struct gp_array_extent {
 	uint64_t width, height, depth;
 };
@@ -48,36 +53,37 @@ struct gp_array_box {
 	uint64_t width, height, depth;
 };
 
-/* CUDA_ERROR_INVALID_VALUE: CUDA has no such array; CUDA_ERROR_NOT_SUPPORTED: gpupool has not
- * (compressed and planar formats).  A shape that passes has sizes far from overflow;
- * the device may still refuse it. */
+/* Validates a shape. CUDA_ERROR_INVALID_VALUE: CUDA has no such array. CUDA_ERROR_NOT_SUPPORTED:
+ * gpupool does not support it (compressed and planar formats). The sizes of a valid shape are far
+ * from overflow; the device may still reject it. */
 CUresult gp_array_check(const struct gp_array_shape *shape);
 
-/* Of an element; 0: there is no such format. */
+/* Returns the bytes of an element; 0: invalid format. */
 uint32_t gp_array_get_element_size(uint32_t format, uint32_t channels);
 
-/* As many levels as make sense of such an array. */
+/* Returns the maximum number of mipmap levels of an array of this size. */
 uint32_t gp_array_get_levels_max(const struct gp_array_shape *shape);
 
-/* These are of shapes that have passed; level is less than levels (0 of a plain array). */
+/* The following functions need a shape that gp_array_check() accepts, and a level below `levels` (0
+ * if not mipmapped). */
 struct gp_array_extent gp_array_get_level_extent(const struct gp_array_shape *shape,
 						 uint32_t level);
-/* What a level would be as an array of its own. */
+/* Returns the shape that a level would have as an array of its own. */
 struct gp_array_shape gp_array_get_level_shape(const struct gp_array_shape *shape, uint32_t level);
-/* Whether the box has whole elements and lies in the level; an empty box does not. */
+/* Whether the box consists of whole elements and lies within the level; false for an empty box. */
 bool gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
 		       const struct gp_array_box *box);
-/* All elements of all levels, without padding. */
+/* Returns the bytes of all elements of all levels, without padding. */
 uint64_t gp_array_get_bytes(const struct gp_array_shape *shape);
-/* An upper bound of the memory that a GPU needs for it: whole tiles. */
+/* Returns an upper bound of the device memory that the array occupies: whole tiles. */
 uint64_t gp_array_get_tiled_bytes(const struct gp_array_shape *shape);
 
 /*
- * What the driver takes for such an array.  It pads arrays to its tiles and gives them whole pages,
- * and says of no array that it has made how much that was (cuArrayGetMemoryRequirements is for
- * arrays whose memory the application maps).  So this is reckoned from the tiles, as a bound: on an
- * H200, 1000 by 1000 floats take 4 MiB, as they do here; small ones share pages, 64 of 16 by 16
- * floats 2 MiB, which is what they are charged.
+ * Returns the estimated device memory of an array, used for quotas. The driver pads arrays to its
+ * tiles and rounds to whole pages, but does not report the size of an array that it has created
+ * (cuArrayGetMemoryRequirements is for arrays whose memory the application maps), so the size is
+ * derived from the tiles as an upper bound. Measured on an H200: 1000 by 1000 floats occupy 4 MiB,
+ * as estimated; small arrays share pages: 64 arrays of 16 by 16 floats occupy 2 MiB, as estimated.
  */
 uint64_t gp_array_get_footprint(const struct gp_array_shape *shape);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/array_tiles.h"
 
-/* Far more than a tile of any device has, and small enough that no product below overflows. */
+/* Larger than a tile of any device, and small enough that no product below overflows. */
 #define TILE_SIDE_MAX ((uint32_t)1 << 16)
 #define TILE_BYTES_MAX ((uint64_t)1 << 24)
 
@@ -21,8 +21,8 @@ gp_array_tile_get_bytes(const struct gp_array_shape *shape, const struct gp_arra
 	return bytes <= TILE_BYTES_MAX ? bytes : 0;
 }
 
-/* How many tiles a part of an axis has; 0: it is no such part.  At the end of the axis the last
- * tile may be cut off. */
+/* Returns the number of tiles of a part of an axis; 0: the part is invalid. The last tile of the
+ * axis may be incomplete. */
 static uint64_t
 axis_count_tiles(uint64_t at, uint64_t count, uint64_t size, uint64_t tile)
 {

@@ -21,7 +21,7 @@ gp_control_send(struct gp_conn *conn, const Gpupool__ControlMessage *message)
 		return gp_conn_fail(conn, -ENOMEM, "no memory for a control message");
 	gpupool__control_message__pack(message, iov.iov_base);
 	r = gp_conn_send(conn, &iov, 1, NULL, 0);
-	/* Hello has a token, Welcome a ticket. */
+	/* Hello contains a token, Welcome a ticket. */
 	explicit_bzero(iov.iov_base, size);
 	free(iov.iov_base);
 	return r;
@@ -184,7 +184,7 @@ gp_control_recv(struct gp_conn *conn, Gpupool__ControlMessage **message_p)
 		if (raw.bulk_size)
 			return gp_conn_fail(conn, -EPROTO, "a control message with bulk data");
 		message = gp_control_decode(raw.data, raw.size);
-		/* Nor does the connection keep them, which may live for days. */
+		/* The connection, which may exist for days, must not retain them either. */
 		explicit_bzero((void *)raw.data, raw.size);
 		if (!message)
 			return gp_conn_fail(conn, -EPROTO, "%zu bytes that are no control message",

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoder: reads one record, field by field.
+ * Decoder of a record of the call stream, field by field; the counterpart of enc.h.
  *
- * A read past the end sets a sticky flag and yields zeros, so generated code reads every field and
- * checks gp_dec_done() once, before acting on any of them.  Padding must be zero.  The decoder and
- * the bytes it hands out borrow the record's memory.
+ * A read beyond the end sets a sticky flag and returns zeros, so generated code reads every field
+ * and calls gp_dec_done() once before it uses any of them. Nonzero padding counts as an error.
+ *
+ * Ownership: the decoder and the byte ranges that it returns point into the record's memory.
+ * Threads: one thread at a time per decoder.
  */
 #ifndef GP_DEC_H
 #define GP_DEC_H
@@ -22,16 +24,17 @@ struct gp_dec {
 	bool bad;
 };
 
+/* Starts decoding a record of `size` bytes. */
 void gp_dec_init(struct gp_dec *dec, const void *data, size_t size);
 uint32_t gp_dec_u32(struct gp_dec *dec);
 uint64_t gp_dec_u64(struct gp_dec *dec);
 float gp_dec_f32(struct gp_dec *dec);
 struct gp_bytes gp_dec_bytes(struct gp_dec *dec);
 
-/* Whether every read so far was inside the record. */
+/* Whether all reads so far were within the record. */
 bool gp_dec_ok(const struct gp_dec *dec);
 
-/* Whether, besides, nothing but zero padding to 8 is left. */
+/* Whether, in addition, nothing remains but zero padding to a multiple of 8. */
 bool gp_dec_done(struct gp_dec *dec);
 
 #endif /* GP_DEC_H */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gpDeviceState tells of a GPU: the daemon asks the NVML of the GPU's own machine, and nvml/
- * answers the same functions from that.  Numbers are never used again: words and texts are only
- * added.  Nothing here is NVML's but the functions' names and values.
+ * Reply of gpDeviceState: properties and sensors of a GPU, as the NVML library on the GPU's machine
+ * reports them. The daemon queries NVML; nvml/ answers the application's NVML calls from the reply.
+ * Index numbers are part of the wire protocol: words and texts are only added, never reused. Only
+ * the functions' names and values are NVML's.
  */
 #ifndef GP_PROTOCOL_DEVICE_STATE_H
 #define GP_PROTOCOL_DEVICE_STATE_H
@@ -13,35 +14,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is asked for: bits of gpDeviceState's parameter. */
+/* Parts of the reply: bits of gpDeviceState's parameter. */
 enum gp_state_part {
-	GP_STATE_SENSORS =
-		1, /* what only the GPU's NVML knows: words from GP_STATE_NVML on, texts */
-	GP_STATE_PROCESSES = 2, /* who uses it; with one of the two the other cannot be asked */
-	GP_STATE_TIMES = 4,     /* the same, and for how long instead of how much memory */
+	/* Values that only NVML knows: words from GP_STATE_NVML on, and texts. */
+	GP_STATE_SENSORS = 1,
+	/* Processes and their memory; cannot be combined with GP_STATE_TIMES. */
+	GP_STATE_PROCESSES = 2,
+	GP_STATE_TIMES = 4, /* processes and their GPU time instead of their memory */
 };
 
-/* A word that the daemon does not know, and every word behind the last that came. */
+/* Value of a word that the daemon does not know, and of all words after the last one received. */
 #define GP_STATE_NONE UINT64_MAX
 
 enum gp_state_word {
-	GP_STATE_MEMORY_TOTAL = 0, /* bytes; as cuMemGetInfo says it to the session */
+	GP_STATE_MEMORY_TOTAL = 0, /* bytes; as cuMemGetInfo() reports them to the session */
 	GP_STATE_MEMORY_FREE = 1,
 	GP_STATE_SYSTEM_CUDA = 2, /* nvmlSystemGetCudaDriverVersion_v2 */
 	GP_STATE_BAR1_TOTAL = 3,  /* nvmlDeviceGetBAR1MemoryInfo */
 	GP_STATE_BAR1_FREE = 4,
 	GP_STATE_PCI_ID = 5, /* nvmlDeviceGetPciInfo_v3 */
 	GP_STATE_PCI_SUBSYSTEM = 6,
-	GP_STATE_NVML = 2, /* the first of NVML's; the others stand below */
+	GP_STATE_NVML = 2, /* the first word of NVML's functions; the others are listed below */
 	GP_STATE_POWER_MIN = 54,
 	GP_STATE_TEMPERATURE = 70,
 	GP_STATE_LINK = 102,      /* nvmlDeviceGetNvLinkState of each link */
 	GP_STATE_LINK_TYPE = 120, /* nvmlDeviceGetNvLinkRemoteDeviceType of each */
-	GP_STATE_LINKS = 18,      /* so many */
+	GP_STATE_LINKS = 18,      /* number of links */
 	GP_STATE_WORDS = 138,
 };
 
-/* W(word, function): f(device, unsigned int *) */
+/* NVML functions with one unsigned int result. W(word, function): f(device, unsigned int *) */
 #define GP_STATE_UINT(W)                                                                           \
 	W(8, nvmlDeviceGetPowerUsage)                                                              \
 	W(9, nvmlDeviceGetEnforcedPowerLimit)                                                      \
@@ -79,13 +81,13 @@ enum gp_state_word {
 	W(41, nvmlDeviceGetDefaultEccMode)                                                         \
 	W(42, nvmlDeviceGetModuleId)
 
-/* The same, f(device, unsigned long long *) */
+/* NVML functions with one unsigned long long result: f(device, unsigned long long *) */
 #define GP_STATE_ULONG(W)                                                                          \
 	W(50, nvmlDeviceGetTotalEnergyConsumption)                                                 \
 	W(51, nvmlDeviceGetCurrentClocksThrottleReasons)                                           \
 	W(52, nvmlDeviceGetSupportedClocksThrottleReasons)
 
-/* W(word, function): f(device, unsigned int *, unsigned int *), two words */
+/* NVML functions with two results in two words: f(device, unsigned int *, unsigned int *) */
 #define GP_STATE_PAIR(W)                                                                           \
 	W(54, nvmlDeviceGetPowerManagementLimitConstraints)                                        \
 	W(56, nvmlDeviceGetEccMode)                                                                \
@@ -96,10 +98,11 @@ enum gp_state_word {
 	W(66, nvmlDeviceGetGspFirmwareMode)                                                        \
 	W(100, nvmlDeviceGetMigMode)
 
-/* W(word, function): f(device, unsigned int[2]), two words */
+/* NVML functions with a result struct of two unsigned ints: f(device, unsigned int[2]) */
 #define GP_STATE_TWO(W) W(68, nvmlDeviceGetUtilizationRates)
 
-/* W(word, function, argument): f(device, argument, unsigned int *) */
+/* NVML functions with an index argument. W(word, function, argument): f(device, argument, unsigned
+ * int *) */
 #define GP_STATE_UINT_INDEXED(W)                                                                   \
 	W(70, nvmlDeviceGetTemperature, 0)                                                         \
 	W(71, nvmlDeviceGetTemperatureThreshold, 0)                                                \
@@ -123,7 +126,7 @@ enum gp_state_word {
 	GP_STATE_PER_LINK(W, GP_STATE_LINK, nvmlDeviceGetNvLinkState)                              \
 	GP_STATE_PER_LINK(W, GP_STATE_LINK_TYPE, nvmlDeviceGetNvLinkRemoteDeviceType)
 
-/* One word for each link. */
+/* A word for each NVLink. */
 #define GP_STATE_PER_LINK(W, first, function)                                                      \
 	W(first + 0, function, 0)                                                                  \
 	W(first + 1, function, 1)                                                                  \
@@ -151,8 +154,9 @@ enum gp_state_word {
 	W(94, nvmlDeviceGetTotalEccErrors, 1, 0)                                                   \
 	W(95, nvmlDeviceGetTotalEccErrors, 1, 1)
 
-/* T(text, function): f(device, char *, unsigned int), and f(char *, unsigned int) of the system.
- * Texts come one behind the other, each with its NUL; an empty one is not known. */
+/* Texts. T(text, function): f(char *, unsigned int) for the system, f(device, char *, unsigned int)
+ * for the device. On the wire, texts follow each other, each with its NUL; an empty text is
+ * unknown. */
 #define GP_STATE_SYSTEM_TEXTS(T)                                                                   \
 	T(0, nvmlSystemGetDriverVersion)                                                           \
 	T(1, nvmlSystemGetNVMLVersion)
@@ -162,28 +166,29 @@ enum gp_state_word {
 	T(4, nvmlDeviceGetBoardPartNumber)                                                         \
 	T(5, nvmlDeviceGetInforomImageVersion)
 #define GP_STATE_SERIAL 2
-#define GP_STATE_DRIVER_BRANCH 6 /* of the system; in a struct */
+#define GP_STATE_DRIVER_BRANCH 6 /* of the system; from a struct of its own */
 #define GP_STATE_TEXTS 7
 #define GP_STATE_TEXT_MAX 96
 
-/* As NVML has it. */
+/* Layout of NVML's driver branch struct. */
 struct gp_driver_branch {
 	uint32_t version; /* GP_DRIVER_BRANCH_VERSION */
 	char text[80];
 };
 #define GP_DRIVER_BRANCH_VERSION ((uint32_t)(sizeof(struct gp_driver_branch) | 1u << 24))
 
-/* A process of the asker's tenant and machine that has memory of the GPU. */
+/* A process with GPU memory that belongs to the same tenant and machine as the requesting
+ * client. */
 struct gp_state_process {
 	uint64_t pid;
 	union {
 		uint64_t memory; /* bytes */
-		uint64_t gpu_ns; /* what its kernels have taken since its session began */
+		uint64_t gpu_ns; /* GPU time of its kernels since the start of its session */
 	};
 };
 #define GP_STATE_PROCESSES_MAX 1024
 
-/* A reply, taken apart. */
+/* A decoded reply. */
 struct gp_device_state {
 	uint64_t words[GP_STATE_WORDS];
 	char texts[GP_STATE_TEXTS][GP_STATE_TEXT_MAX];
@@ -191,8 +196,8 @@ struct gp_device_state {
 	struct gp_state_process processes[GP_STATE_PROCESSES_MAX];
 };
 
-/* Whether the bytes, of a peer, are a reply; what is missing in it is not known.  What it says too
- * much of is left out. */
+/* Decodes a reply of a peer; missing values become unknown, and surplus ones are ignored. Returns
+ * false if the bytes are malformed. */
 bool gp_device_state_decode(struct gp_device_state *state, struct gp_bytes words,
 			    struct gp_bytes texts, struct gp_bytes processes);
 

@@ -28,7 +28,7 @@ enc_align(struct gp_enc *enc, size_t alignment)
 	static const uint8_t zeros[8];
 	size_t size = -(size_t)(enc->cur - enc->start) & (alignment - 1);
 
-	/* Behind a u32 it is one: that is a store, not a call of memcpy(). */
+	/* The padding after a u32 has this size: a store instead of a call of memcpy(). */
 	if (size == sizeof(uint32_t))
 		enc_write(enc, zeros, sizeof(uint32_t));
 	else if (size > 0)
@@ -79,7 +79,7 @@ gp_enc_f32(struct gp_enc *enc, float value)
 void
 gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes)
 {
-	/* With what follows to the next multiple of 8; the length is there, or 4 behind it. */
+	/* The bytes padded to 8. The length is written here, or 4 bytes further. */
 	size_t size = (bytes.size + 7) & ~(size_t)7;
 	size_t head = 8 - ((size_t)(enc->cur - enc->start) & 4);
 	size_t room = (size_t)(enc->end - enc->cur);

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encoder: writes one record, field by field, into memory of the caller's.
+ * Encoder of a record of the call stream, field by field, into memory of the caller.
  *
- * Fields are little-endian and aligned to their size; bytes are a u32 length, padding to 8, the
- * bytes, padding to 8.  The generated gp_args_*_size() says how much memory a record needs, so
- * running out of room is a programming error: it sets a sticky flag and writes nothing more.
+ * Fields are little-endian and aligned to their size. Byte ranges are a u32 length, padding to 8,
+ * the bytes, and padding to 8. The generated gp_args_*_size() returns the memory that a record
+ * needs, so running out of room is a programming error: it sets a sticky flag and writes nothing
+ * more.
+ *
+ * Ownership: the caller's memory; the encoder allocates nothing.
+ * Threads: one thread at a time per encoder.
  */
 #ifndef GP_ENC_H
 #define GP_ENC_H
@@ -27,16 +31,16 @@ struct gp_enc {
 	bool bad;
 };
 
-/* memory is aligned to 8. */
+/* Starts a record; memory is aligned to 8. */
 void gp_enc_init(struct gp_enc *enc, void *memory, size_t size);
 void gp_enc_u32(struct gp_enc *enc, uint32_t value);
 void gp_enc_u64(struct gp_enc *enc, uint64_t value);
 void gp_enc_f32(struct gp_enc *enc, float value);
 void gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes);
 /*
- * Room for so many bytes at once, from a multiple of 8 on, which the caller fills with the
- * functions below: the fields at the beginning of a record, whose places the generator knows. NULL:
- * there is none.
+ * Reserves `size` bytes at a multiple of 8, to be filled with the gp_put_*() functions below. Used
+ * for the leading fields of a record, whose offsets the generator knows. Returns NULL if there is
+ * no room.
  */
 uint8_t *gp_enc_room(struct gp_enc *enc, size_t size);
 
@@ -65,11 +69,12 @@ gp_put_f32(uint8_t *at, float value)
 	gp_put_u32(at, bits);
 }
 
-/* Zeros up to the next multiple of 8, where every record ends. */
+/* Writes zeros up to the next multiple of 8, where every record ends. */
 void gp_enc_pad(struct gp_enc *enc);
+/* Returns the bytes written so far. */
 size_t gp_enc_size(const struct gp_enc *enc);
 
-/* Upper bound of what gp_enc_bytes() writes for so many bytes. */
+/* Upper bound of the bytes that gp_enc_bytes() writes for a range of this size. */
 #define GP_ENC_BYTES_SIZE(size) (16 + (((size) + 7) & ~(size_t)7))
 
 #endif /* GP_ENC_H */

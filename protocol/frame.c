@@ -38,7 +38,8 @@ gp_header_encode(const struct gp_header *header, void *memory)
 	memcpy(memory, &wire, sizeof(wire));
 }
 
-/* Of a copy that is too short for whole chunks: at most so many, of a multiple of this size. */
+/* A copy that is too short for whole chunks is split into at most CHUNKS_SPREAD chunks, whose size
+ * is a multiple of CHUNK_UNIT. */
 #define CHUNKS_SPREAD 8
 #define CHUNK_UNIT ((uint64_t)64 << 10)
 

@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-/* Runs are cut where less than that of them finds room. */
+/* A run is not cut if less than this would fit. */
 #define RUN_MIN ((size_t)1024)
 
-/* Kernels of the software device use the memory at the same time, as those of a GPU do, of which no
- * sanitizer knows. */
+/* Kernels of the software device access the memory concurrently, as a GPU would; a GPU's accesses
+ * are invisible to a thread sanitizer. */
 #define NO_SANITIZE_THREAD __attribute__((no_sanitize_thread))
 
 size_t
@@ -40,7 +40,7 @@ unit_load(uint8_t *to, const uint8_t *from, size_t unit)
 	}
 }
 
-/* What is read later was looked at later: a flag before its data. */
+/* Ascending order: a flag is read before data at higher addresses. */
 NO_SANITIZE_THREAD void
 gp_changes_load(void *to, const void *from, size_t size)
 {
@@ -50,7 +50,7 @@ gp_changes_load(void *to, const void *from, size_t size)
 	}
 }
 
-/* From the last word to the first one. */
+/* Descending order. */
 NO_SANITIZE_THREAD void
 gp_changes_load_reverse(void *to, const void *from, size_t size)
 {
@@ -63,8 +63,8 @@ gp_changes_load_reverse(void *to, const void *from, size_t size)
 	}
 }
 
-/* Each word is read once: what compares memory that moves, as memcmp(), may read twice, and find
- * alike what never was. */
+/* Reads each word once. A function that compares changing memory, such as memcmp(), may read a word
+ * twice and report an equality that never existed. */
 NO_SANITIZE_THREAD static inline uint64_t
 words_xor(const uint64_t *copy, const uint64_t *shadow, size_t count)
 {
@@ -90,7 +90,7 @@ gp_changes_compare_equal(const void *copy, const void *shadow, size_t size)
 	return words_xor(a + i, b + i, count - i) == 0;
 }
 
-/* And what is stored later is seen later. */
+/* Bytes that are stored later become visible later. */
 NO_SANITIZE_THREAD void
 gp_changes_store(void *to, const void *from, size_t size)
 {
@@ -166,7 +166,7 @@ gp_changes_move(struct gp_changes *changes, const struct gp_changes *all, size_t
 		size_t size = run.size - *skip;
 
 		if (run.same || run.packed) {
-			/* As it is, and not cut. */
+			/* Runs with unchanged bytes and packed runs are copied whole. */
 			size = next - *at;
 			if (size > changes->room - changes->size)
 				break;
@@ -175,7 +175,7 @@ gp_changes_move(struct gp_changes *changes, const struct gp_changes *all, size_t
 			*at = next;
 			continue;
 		}
-		/* A short one is not cut. */
+		/* Short runs are not cut. */
 		if (size > room && (size <= GP_CHANGES_SHORT || room < RUN_MIN))
 			break;
 		size = size < room ? size : room;

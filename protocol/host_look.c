@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is looked at in one go. */
+/* Bytes that are loaded and compared at once. */
 #define STEP_SIZE ((size_t)1024)
 
 bool
@@ -45,14 +45,14 @@ read_u32(const uint8_t *at)
 	return le32toh(number);
 }
 
-/* One that goes through the ranges. */
+/* State of a scan through the ranges. */
 struct diff_scan {
 	struct gp_changes *changes;
-	size_t last;  /* where the last run of this range is; SIZE_MAX: there is none */
-	uint64_t end; /* of that run */
+	size_t last;  /* offset of the range's last run; SIZE_MAX: none */
+	uint64_t end; /* end address of that run */
 };
 
-/* A run behind the last one is one with it. */
+/* Appends a run; merges it with the last one if it is adjacent. */
 static bool
 run_add(struct diff_scan *diff_scan, uint64_t address, const uint8_t *bytes, size_t size)
 {
@@ -80,7 +80,7 @@ run_add(struct diff_scan *diff_scan, uint64_t address, const uint8_t *bytes, siz
 	return true;
 }
 
-/* A word of 4 bytes, or a byte where there is none. */
+/* A word of 4 bytes, or a byte where no aligned word fits. */
 static size_t
 word_get_size(uint64_t address, size_t left)
 {
@@ -93,7 +93,8 @@ word_differs(const uint8_t *a, const uint8_t *b, size_t size)
 	return size == 4 ? memcmp(a, b, 4) != 0 : *a != *b;
 }
 
-/* How many bytes follow in which both words of each 8 aligned bytes differ, or none does. */
+/* Returns the number of bytes that follow in which both words of each 8 aligned bytes differ, or in
+ * which neither does. */
 static size_t
 words_count_alike(uint64_t address, const uint8_t *now, const uint8_t *shadow, size_t size,
 		  bool differ)
@@ -113,7 +114,8 @@ words_count_alike(uint64_t address, const uint8_t *now, const uint8_t *shadow, s
 	return at;
 }
 
-/* The runs in one step, whose words are in now.  false: there was no room for all. */
+/* Appends the runs of a step, whose content is in `now`. Returns false if there was no room for all
+ * of them. */
 static bool
 step_find_runs(struct diff_scan *diff_scan, uint64_t address, const uint8_t *now,
 	       const uint8_t *shadow, size_t size)
@@ -144,14 +146,15 @@ step_find_runs(struct diff_scan *diff_scan, uint64_t address, const uint8_t *now
 	return true;
 }
 
-/* The word that ends there, as word_get_size() cuts them. */
+/* The word that ends at this address, with the same word boundaries as word_get_size(). */
 static size_t
 word_get_size_before(uint64_t end, size_t left)
 {
 	return end % 4 == 0 && left >= 4 ? 4 : 1;
 }
 
-/* A run of a look backwards has, where others have zeros, how long the one before it is. */
+/* Runs of a reverse scan store the size of the previous run in the header field that is zero in
+ * other runs. */
 static bool
 run_add_reverse(struct diff_scan *diff_scan, uint64_t address, const uint8_t *bytes, size_t size)
 {
@@ -166,7 +169,7 @@ run_add_reverse(struct diff_scan *diff_scan, uint64_t address, const uint8_t *by
 	return true;
 }
 
-/* step_find_runs() from the end on. */
+/* Like step_find_runs(), in descending order. */
 static bool
 step_find_runs_reverse(struct diff_scan *diff_scan, uint64_t address, const uint8_t *now,
 		       const uint8_t *shadow, size_t size)
@@ -191,17 +194,17 @@ step_find_runs_reverse(struct diff_scan *diff_scan, uint64_t address, const uint
 	return true;
 }
 
-/* false: there was no room for all that has changed. */
+/* Returns false if there was no room for all changes. */
 static bool
 step_scan(struct diff_scan *diff_scan, const struct gp_changes_range *range, size_t at, size_t size,
 	  bool back)
 {
 	uint8_t memory[STEP_SIZE + 8] __attribute__((aligned(8)));
 	const uint8_t *shadow = (const uint8_t *)range->shadow + at;
-	/* As aligned as what it is read from. */
+	/* Same alignment as the source. */
 	uint8_t *now = memory + (range->address + at) % 8;
 
-	/* Most memory. */
+	/* The most frequent case. */
 	if (gp_changes_compare_equal((const uint8_t *)range->copy + at, shadow, size))
 		return true;
 	if (!back) {
@@ -224,7 +227,8 @@ gp_diff_scan(struct gp_changes *changes, const struct gp_changes_range *ranges, 
 		size_t step;
 
 		for (size_t at = 0; at < range->size; at += step, done += step) {
-			/* Up to the next multiple, so that most steps are of whole words. */
+			/* Ends at a multiple of the step size, so that most steps consist of whole
+			 * words. */
 			step = STEP_SIZE - (range->address + at) % STEP_SIZE;
 			if (step > range->size - at)
 				step = range->size - at;
@@ -249,7 +253,7 @@ range_scan_reverse(struct diff_scan *diff_scan, const struct gp_changes_range *r
 	return true;
 }
 
-/* Runs that a look backwards has found, the last of them first. */
+/* Appends the runs of a reverse scan in ascending order, beginning with the last one found. */
 static bool
 runs_reverse(struct gp_changes *changes, const struct diff_scan *back,
 	     const struct gp_changes_range *ranges)

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Words have the numbers address / 4.  NULL: it lies outside, or there are no marks. */
+/* Returns the byte with the word's bit; a word's number is address / 4. NULL: outside of the range,
+ * or no bitmap. */
 static uint8_t *
 bitmap_get_byte(const struct gp_changes_range *range, uint64_t word)
 {
@@ -62,7 +63,7 @@ gp_run_bitmap_update(const struct gp_changes_range *range, const struct gp_chang
 		bitmap_set(range, last + 1, true);
 		return;
 	}
-	/* What changes by itself once more is a flag. */
+	/* A word that changes again by itself is a flag. */
 	for (; first <= last; first++)
 		bitmap_set(range, first, false);
 }

@@ -19,7 +19,7 @@ size_to_mask(size_t size)
 	return size >= 32 ? UINT32_MAX : (UINT32_C(1) << size) - 1;
 }
 
-/* A bit for each of 8 bytes that are equal. */
+/* Returns a bit for each of 8 bytes that are equal. */
 static inline uint32_t
 eight_compare(const uint8_t *a, const uint8_t *b)
 {
@@ -33,7 +33,7 @@ eight_compare(const uint8_t *a, const uint8_t *b)
 	return (uint32_t)((equal >> 7) * UINT64_C(0x0102040810204080) >> 56);
 }
 
-/* A bit for each of at most 32 bytes that are equal. */
+/* Returns a bit for each of at most 32 bytes that are equal. */
 static uint32_t
 block_compare(const uint8_t *a, const uint8_t *b, size_t size)
 {
@@ -57,7 +57,8 @@ segment_has_same(const uint8_t *a, const uint8_t *b, size_t size)
 	return false;
 }
 
-/* The bytes from an address on that lie in one aligned unit, at most size. */
+/* Returns the number of bytes from an address on that are in the same aligned unit, at most
+ * size. */
 static size_t
 unit_get_room(uint64_t address, size_t unit, size_t size)
 {
@@ -140,7 +141,7 @@ gp_merge_write(struct gp_changes *changes, uint64_t address, const void *bytes, 
 		gp_changes_write(changes, address + plain, now + plain, size - plain);
 }
 
-/* The blocks of a packed run. */
+/* Iterator over the blocks of a packed run. */
 struct reader {
 	const uint8_t *next, *end;
 	uint64_t masked, repeated;
@@ -165,7 +166,7 @@ reader_init(struct reader *reader, const struct gp_change *packed)
 	};
 }
 
-/* The next block.  false: the run is not sound. */
+/* Returns the next block; false if the run is malformed. */
 static bool
 reader_next(struct reader *reader, struct gp_change *block)
 {
@@ -215,7 +216,7 @@ void
 gp_merge_for_each(const struct gp_change *packed,
 		  void (*store)(void *arg, const struct gp_change *change), void *arg)
 {
-	struct gp_change plain = { 0 }, block; /* plain: blocks side by side */
+	struct gp_change plain = { 0 }, block; /* plain: adjacent blocks without unchanged bytes */
 	struct reader reader;
 
 	reader_init(&reader, packed);
@@ -237,7 +238,7 @@ gp_merge_for_each(const struct gp_change *packed,
 		store(arg, &plain);
 }
 
-/* 0xff in each byte whose bit is set. */
+/* Returns 0xff in each byte whose bit is set. */
 static inline uint64_t
 bits_to_bytes(uint32_t bits)
 {
@@ -270,7 +271,7 @@ gp_merge_copy(void *to, const void *from, size_t size, uint32_t same)
 		out[at] = same >> at & 1 ? out[at] : in[at];
 }
 
-/* A compare-and-swap: what another writer stores between load and store is not lost. */
+/* Compare-and-swap, so that a concurrent store by another writer is not lost. */
 NO_SANITIZE_THREAD static void
 eight_merge(uint64_t *to, const uint8_t *from, uint32_t changed)
 {
@@ -297,7 +298,8 @@ four_merge(uint32_t *to, const uint8_t *from, uint32_t changed)
 					    __ATOMIC_RELAXED));
 }
 
-/* An aligned unit of 8, 4, 2 bytes or 1 byte that has changed as a whole is one store. */
+/* An aligned unit of 8, 4, 2 bytes or 1 byte whose bytes have all changed is written by a single
+ * store. */
 NO_SANITIZE_THREAD static void
 unit_store(uint8_t *to, const uint8_t *from, size_t unit, uint32_t changed)
 {

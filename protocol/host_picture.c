@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often everything is looked at: what is small costs little. */
+/* Maximum scans of all ranges; small ranges are scanned more often because it is cheap. */
 #define SCANS_MAX 4
 #define SMALL_SCANS_MAX 16
 #define SMALL ((uint64_t)64 << 10)
-/* Runs that move too fast for a look at everything: so many bytes of them are looked at alone, and
- * so often. */
+/* Runs that change too fast for scans of all ranges: up to MOVING_MAX bytes of them are sampled
+ * separately, up to MOVING_SCANS times. */
 #define MOVING_MAX 512
 #define MOVING_SCANS 64
-/* Who never holds still that long is not waited for. */
+/* Number of failed samplings after which the reverse scan is used. */
 #define RESTLESS_MAX 2
-/* What is kept of the memory for pictures. */
+/* Buffers up to this size are retained. */
 #define TRIMMED_MAX ((size_t)256 << 10)
 
 static uint64_t
@@ -38,7 +38,7 @@ cursor_is_same_run(const struct gp_run_cursor *a, const struct gp_run_cursor *b)
 	       a->run.address == b->run.address && a->run.size == b->run.size;
 }
 
-/* The next run of the place is, or lies in front of, that of the other one. */
+/* Whether the cursor's run is at or before the run of the other cursor. */
 static bool
 cursor_is_not_after(const struct gp_run_cursor *a, const struct gp_run_cursor *b)
 {
@@ -46,19 +46,19 @@ cursor_is_not_after(const struct gp_run_cursor *a, const struct gp_run_cursor *b
 			       (a->range == b->range && a->run.address <= b->run.address));
 }
 
-/* Runs of one look that an earlier one did not see like that. */
+/* Runs of a scan whose content differs from the previous scan. */
 struct moving_runs {
 	struct {
 		size_t range;
 		uint64_t address;
 		const uint8_t *memory;
-		uint8_t *bytes; /* of the look */
+		uint8_t *bytes; /* in the scan's buffer */
 		uint32_t size;
 	} runs[MOVING_MAX / 4];
 	size_t count, size;
 };
 
-/* Runs are in the order of the ranges. */
+/* Whether a run was already moving before. Runs are visited in the order of the ranges. */
 static bool
 moving_contains(const struct moving_runs *before, size_t *at, const struct gp_run_cursor *place)
 {
@@ -94,7 +94,8 @@ moving_add(struct moving_runs *moving_runs, const struct gp_run_cursor *place)
 	return true;
 }
 
-/* With those that moved before.  false: they are too many, and none is kept. */
+/* Finds the moving runs, including those that moved before. Returns false, with none stored, if
+ * there are too many. */
 static bool
 moving_find(struct moving_runs *moving_runs, const struct gp_changes *now,
 	    const struct gp_changes *earlier, const struct gp_changes_range *ranges, size_t count)
@@ -120,7 +121,7 @@ moving_find(struct moving_runs *moving_runs, const struct gp_changes *now,
 	return true;
 }
 
-/* It cannot be torn. */
+/* A single aligned word cannot be torn. */
 static bool
 moving_is_one_word(const struct moving_runs *moving_runs)
 {
@@ -130,7 +131,8 @@ moving_is_one_word(const struct moving_runs *moving_runs)
 	       moving_runs->size % 4 == 0;
 }
 
-/* Puts into the look what these runs were at one moment.  false: nothing was alike. */
+/* Updates the scan with the content of the moving runs at a single moment. Returns false if no two
+ * samples were equal. */
 static bool
 moving_sample(const struct moving_runs *moving_runs)
 {
@@ -142,7 +144,7 @@ moving_sample(const struct moving_runs *moving_runs)
 
 		size = 0;
 		for (size_t j = 0; j < moving_runs->count; j++) {
-			/* As aligned as what it is read from. */
+			/* Same alignment as the source. */
 			size += ((uintptr_t)moving_runs->runs[j].memory - size) % 8;
 			gp_changes_load(look + size, moving_runs->runs[j].memory,
 					moving_runs->runs[j].size);
@@ -174,7 +176,7 @@ moving_has_bytes(const struct moving_runs *moving_runs, const uint8_t *bytes)
 	return false;
 }
 
-/* Whether the looks before and behind moving_sample() are alike, but for what moved. */
+/* Whether the scans before and after moving_sample() are equal, except for the moving runs. */
 static bool
 scans_are_equal(const struct gp_changes *held, const struct moving_runs *moving_runs,
 		const struct gp_changes *later)
@@ -194,7 +196,7 @@ scans_are_equal(const struct gp_changes *held, const struct moving_runs *moving_
 	return true;
 }
 
-/* The order in which the other end stores. */
+/* Stages in the order in which the other end stores. */
 enum store_stage {
 	INSIDE,
 	EDGES,
@@ -208,7 +210,7 @@ struct run_part {
 	size_t at, size;
 };
 
-/* Which of a run's bytes are of the stage: how many parts. */
+/* Returns the number of parts of a run that belong to the stage, and the parts. */
 static int
 run_get_parts(const struct gp_run_cursor *place, enum store_stage store_stage,
 	      struct run_part parts[2])
@@ -233,7 +235,8 @@ run_get_parts(const struct gp_run_cursor *place, enum store_stage store_stage,
 	return store_stage == EDGES ? 2 : 0;
 }
 
-/* What an earlier look has seen there, or not: it was in the shadow then. */
+/* Replaces a part by the content that an earlier scan has seen; where that scan found no change,
+ * the content was the shadow's. */
 static void
 part_copy_earlier(struct gp_run_cursor *earlier, const struct gp_run_cursor *place,
 		  const struct run_part *run_part)
@@ -261,7 +264,7 @@ part_copy_earlier(struct gp_run_cursor *earlier, const struct gp_run_cursor *pla
 	}
 }
 
-/* Short runs that are as they were. */
+/* Removes short runs that now equal the shadow. */
 static void
 changes_drop_unchanged(struct gp_changes *changes, const struct gp_changes_range *ranges,
 		       size_t count)
@@ -284,8 +287,9 @@ changes_drop_unchanged(struct gp_changes *changes, const struct gp_changes_range
 	changes->size = kept;
 }
 
-/* A look for each stage, from the last word to the first: nothing is seen before what the other end
- * stores behind it, so no flag is newer than its data.  false: it is too much. */
+/* A reverse scan for each stage, from the last stage to the first: nothing is read before the parts
+ * that the other end stores after it, so no flag is newer than its data. Returns false if the
+ * changes exceed the limit. */
 static bool
 stages_scan_reverse(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
 		    size_t count)
@@ -314,7 +318,7 @@ stages_scan_reverse(struct gp_consistent_copy *picture, const struct gp_changes_
 	return true;
 }
 
-/* Both ends agree on it from now on. */
+/* Both ends agree on these changes from now on. */
 static void
 shadow_update(const struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
 {
@@ -345,7 +349,7 @@ part_write(struct gp_consistent_copy *picture, const struct gp_run_cursor *place
 		gp_changes_write(&picture->ordered, address, bytes, run_part->size);
 }
 
-/* false: there is no memory for it. */
+/* Returns false if out of memory. */
 static bool
 changes_order(struct gp_consistent_copy *picture, const struct gp_changes *changes,
 	      const struct gp_changes_range *ranges, size_t count)
@@ -353,7 +357,7 @@ changes_order(struct gp_consistent_copy *picture, const struct gp_changes *chang
 	struct gp_changes *ordered = &picture->ordered;
 
 	ordered->size = 0;
-	/* A run of 16 bytes, with its head, may become three of 8. */
+	/* A run of 16 bytes and its header may become three runs of 8 bytes. */
 	if (!gp_diff_scan_grow(ordered, changes->size * 3))
 		return false;
 	for (int store_stage = 0; store_stage < STAGES; store_stage++) {
@@ -370,7 +374,8 @@ changes_order(struct gp_consistent_copy *picture, const struct gp_changes *chang
 	return true;
 }
 
-/* What the other end will have in the 8 bytes from at on, if all of these are in the range. */
+/* Passes the future content of the 8 bytes at `at` to the filter, if all of them are in the
+ * range. */
 static bool
 word_is_allowed(const struct gp_consistent_copy *picture, const struct gp_changes_range *range,
 		uint64_t at, const struct gp_change *run)
@@ -393,7 +398,7 @@ word_is_allowed(const struct gp_consistent_copy *picture, const struct gp_change
 	return picture->allow(picture->arg, value);
 }
 
-/* All are asked about, also behind one that may not be sent. */
+/* Calls the filter for all words, even after one was rejected. */
 static bool
 changes_are_allowed(const struct gp_consistent_copy *picture, const struct gp_changes *changes,
 		    const struct gp_changes_range *ranges, size_t count)
@@ -412,7 +417,8 @@ changes_are_allowed(const struct gp_consistent_copy *picture, const struct gp_ch
 	return may;
 }
 
-/* The changes are what is taken; false: they are not. */
+/* Makes the changes the result of the copy; returns false if they are rejected or memory is
+ * exhausted. */
 static bool
 changes_commit(struct gp_consistent_copy *picture, const struct gp_changes *changes,
 	       const struct gp_changes_range *ranges, size_t count)
@@ -427,8 +433,8 @@ changes_commit(struct gp_consistent_copy *picture, const struct gp_changes *chan
 	return true;
 }
 
-/* What everything was at one moment.  -1: it is too much; 0: nothing held still, else 1, and it is
- * in looks[*last]. */
+/* Scans all ranges until two scans are equal. Returns 1 with the result in looks[*last]; 0: the
+ * memory changes all the time; -1: the changes exceed the limit. */
 static int
 ranges_scan_until_equal(struct gp_changes *looks, const struct gp_changes_range *ranges,
 			size_t count, int *last)
@@ -491,7 +497,7 @@ copy_build_part(struct gp_consistent_copy *picture, const struct gp_changes_rang
 	return changes_commit(picture, changes, ranges, count) ? done : 0;
 }
 
-/* What is too much is taken otherwise. */
+/* Returns 0 if the changes exceed the limit; the caller then copies parts. */
 static uint64_t
 copy_build_all(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
 	       size_t count)
@@ -515,7 +521,7 @@ gp_consistent_copy_build(struct gp_consistent_copy *picture, const struct gp_cha
 	done = run_part == GP_CONSISTENT_COPY_ALL
 		       ? copy_build_all(picture, ranges, count)
 		       : copy_build_part(picture, ranges, count, run_part);
-	/* A look backwards uses its memory, and may find it too little. */
+	/* A reverse scan uses this buffer, and may fail for lack of room. */
 	if (done == 0)
 		picture->ordered.size = 0;
 	return done;

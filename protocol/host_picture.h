@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has changed at one end, as the other end may store it: whoever sees a flag there sees its
- * data (docs/host-memory.md).  Programs that wait for words of kernels, and kernels that wait for
- * words of programs, work over a network because of it.
+ * Consistent copy of the changes in replicated host memory: a set of runs, ordered so that an
+ * observer at the other end that sees a flag also sees the data written before it
+ * (docs/host-memory.md). This makes programs that poll words written by kernels, and kernels that
+ * poll words written by programs, work over a network.
  *
- * Plain memory of the caller's; any thread, one at a time.
+ * Ownership: all memory is the caller's; gp_consistent_copy_fini() frees the buffers.
+ * Threads: any; one thread at a time per struct.
  */
 #ifndef GP_PROTOCOL_CONSISTENT_COPY_H
 #define GP_PROTOCOL_CONSISTENT_COPY_H
@@ -13,46 +15,47 @@
 
 #include <stdbool.h>
 
-/* One for each stage in which the other end stores. */
+/* One scan for each stage in which the other end stores. */
 #define GP_CONSISTENT_COPY_SCANS 5
 
-/* What an end sends at once.  Zeros at first; gp_consistent_copy_fini() frees its memory. */
+/* The changes that an end sends at once. Initialized to zeros. */
 struct gp_consistent_copy {
 	struct gp_changes scans[GP_CONSISTENT_COPY_SCANS];
-	struct gp_changes ordered; /* what was taken */
-	bool merges;               /* unchanged bytes are not sent (host_merge.h) */
-	/* NULL, or called before a picture is taken: for each 8 aligned bytes of the ranges of
-	 * which something would be in it, with what the other end will have there.  false: it is
-	 * not taken. */
+	struct gp_changes ordered; /* the result, in the order in which it is to be stored */
+	bool merges;               /* omits unchanged bytes (host_merge.h) */
+	/* Optional filter, called before a copy is committed: once for each 8 aligned bytes of the
+	 * ranges that would change at the other end, with their new value. If it returns false for
+	 * any of them, the copy is discarded. */
 	bool (*allow)(void *arg, uint64_t value);
-	/* NULL, or called before that, when all that would be in it has been read: may set `may`
-	 * by what was true then. */
+	/* Optional; called before the filter, when all memory of the copy has been read. May set
+	 * state that `allow` depends on. */
 	void (*on_read)(void *arg);
 	void *arg;
 };
 
 enum gp_consistent_copy_part {
-	GP_CONSISTENT_COPY_ALL,  /* everything; nothing if that is too much */
-	GP_CONSISTENT_COPY_LONG, /* runs that are not short, as far as there is room */
-	GP_CONSISTENT_COPY_ANY,  /* all runs, as far as there is room */
+	GP_CONSISTENT_COPY_ALL,  /* all changes, or none if they exceed the limit */
+	GP_CONSISTENT_COPY_LONG, /* runs longer than GP_CHANGES_SHORT, while there is room */
+	GP_CONSISTENT_COPY_ANY,  /* runs of any length, while there is room */
 };
 
 /*
- * Takes what has changed in the ranges; it is in picture->ordered then, and in the shadows.  How
- * many bytes of the ranges, one after another, that holds for; 0: nothing was taken.
+ * Copies the changes of the ranges to picture->ordered and updates the shadows. Returns the number
+ * of bytes of the ranges, counted in sequence, that the copy covers; 0: nothing was copied.
  *
- * ALL is what was there at one moment, if two looks are alike, or differ in few runs that two looks
- * at these alone, in between, found alike.  So whoever sees a flag in it finds in it what was
- * written before.  It is ordered to be stored: what is inside of long runs, then their first and
- * last 8 bytes, then what may be the rest of long ones (host_marks.h), then runs of more than 4
- * bytes, then single words.  Where nothing holds still, everything is seen in reverse of that: what
- * is stored behind something else may be older than it, never newer.
+ * ALL is the state at a single moment if two scans are equal, or differ only in few runs of which
+ * two scans of their own, in between, were equal. An observer that sees a flag then finds the data
+ * written before it. Runs are ordered for storing: first the inner parts of long runs, then their
+ * first and last 8 bytes, then possible remainders of long runs (host_marks.h), then runs of more
+ * than 4 bytes, then single words. If the memory changes all the time, the scans run in reverse of
+ * this order: a part that is stored later may be older than the data before it, but never newer.
  */
 uint64_t gp_consistent_copy_build(struct gp_consistent_copy *picture,
 				  const struct gp_changes_range *ranges, size_t count,
 				  enum gp_consistent_copy_part part);
-/* Keeps no more memory than a small one needs. */
+/* Frees buffers that are larger than a small copy needs. */
 void gp_consistent_copy_trim(struct gp_consistent_copy *picture);
+/* Frees all buffers. */
 void gp_consistent_copy_fini(struct gp_consistent_copy *picture);
 
 #endif /* GP_PROTOCOL_CONSISTENT_COPY_H */

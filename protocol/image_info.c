@@ -56,7 +56,7 @@ param_is_valid(const struct gp_param_info *param, uint32_t *end)
 	return true;
 }
 
-/* One pass measures (out NULL), a second fills what the first has measured. */
+/* The first pass (out NULL) measures sizes, the second fills memory of these sizes. */
 static bool
 kernels_decode(struct gp_bytes bytes, struct gp_image_info *out, struct sizes *sizes,
 	       struct gp_param_info *params, char *names)

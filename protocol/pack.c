@@ -3,19 +3,19 @@
 
 #include "base/clock.h"
 
-/* For what unpacking in place takes. */
+/* Needed for the margin of in-place decompression. */
 #define LZ4_STATIC_LINKING_ONLY
 #include <lz4.h>
 
 #define MIB ((uint64_t)1 << 20)
-/* A lane that carries more than 250 MB/s waits for processors rather than for the link. */
+/* A lane faster than 250 MB/s is limited by processors, not by the link. */
 #define LINK_SLOW_NS ((uint64_t)4 << 20)
-/* Compressing must leave less than this many parts of eight. */
+/* The compressed size must be below this many eighths. */
 #define WORTH_EIGHTHS 7
-/* What did not pay is tried again after so many chunks, and then less and less often. */
+/* Chunks to skip after compression did not pay off; doubled each time up to the maximum. */
 #define PAUSE_FIRST 2
 #define PAUSE_MAX 64
-/* Bytes in which other data than before is seen in a pause: next to nothing beside a chunk. */
+/* Samples that detect other data during a pause; negligible compared with a chunk. */
 #define SAMPLES 3
 #define SAMPLE_SIZE 1024
 
@@ -25,7 +25,8 @@ moving_average(uint64_t before, uint64_t now)
 	return before == 0 ? now : before - before / 4 + now / 4;
 }
 
-/* By what is known of link, processor and bytes. */
+/* Decides by the measured rates of the link and of the compression, and by the recent compression
+ * ratio. */
 static bool
 pack_is_worthwhile(const struct gp_pack *pack)
 {
@@ -42,11 +43,11 @@ pack_start_pause(struct gp_pack *pack)
 {
 	pack->pause = pack->next_pause ? pack->next_pause : PAUSE_FIRST;
 	pack->next_pause = pack->pause < PAUSE_MAX ? pack->pause * 2 : PAUSE_MAX;
-	/* Other bytes may come. */
+	/* Later data may differ. */
 	pack->share = 0;
 }
 
-/* Whether each sample becomes shorter, from the first byte to the last. */
+/* Whether every sample compresses; the samples are spread over the whole chunk. */
 static bool
 samples_are_compressible(const uint8_t *bytes, size_t size)
 {

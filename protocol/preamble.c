@@ -90,7 +90,7 @@ gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE], struct gp_preamble *pr
 		return GP_E_FOREIGN;
 	preamble->major = decoded.major;
 	preamble->minor = decoded.minor;
-	/* What lies behind the version is the other version's business. */
+	/* The layout after the version fields depends on the major version. */
 	if (decoded.major != GP_VERSION_MAJOR)
 		return GP_E_VERSION;
 	if (!is_all_zero(bytes + AT_REST, GP_PREAMBLE_SIZE - AT_REST))

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The 64 bytes that every connection to gpupoold begins with, in clear on every transport: what
- * the supervisor needs to know to keep the connection or to hand it to a worker.
+ * Preamble: the first 64 bytes of every connection to gpupoold, unencrypted on every transport. It
+ * identifies the connection to the supervisor as a control connection or as a lane to be passed to
+ * a worker (protocol/wire.md, 2).
  *
- * Plain values and no I/O: a client gives the bytes to gp_connect(), the daemon takes them with
- * gp_conn_recv_preamble(), answers a control connection (never a lane) with
+ * Encoding and decoding only: the client passes the bytes to gp_connect(); the daemon receives them
+ * with gp_conn_recv_preamble() and replies on a control connection (never on a lane) with
  * gp_conn_send_preamble().
+ *
+ * Threads: any; pure functions.
  */
 #ifndef GP_PREAMBLE_H
 #define GP_PREAMBLE_H
@@ -18,45 +21,47 @@
 
 #define GP_PREAMBLE_SIZE 64
 #define GP_TICKET_SIZE 32
-/* A difference in the major version ends the connection, one in the minor is information. */
+/* Peers with different major versions disconnect; the minor version is informative. */
 #define GP_VERSION_MAJOR 1
 #define GP_VERSION_MINOR 0
 
 enum gp_preamble_kind {
-	GP_PREAMBLE_CONTROL = 0,     /* control.proto follows */
-	GP_PREAMBLE_LANE = 1,        /* the call stream of the session that owns the ticket */
-	GP_PREAMBLE_CONTROL_TLS = 2, /* the same two inside TLS, whose handshake follows */
+	GP_PREAMBLE_CONTROL = 0, /* messages of control.proto follow */
+	GP_PREAMBLE_LANE = 1,    /* a lane of the session that owns the ticket */
+	/* Control connection and lane inside TLS, whose handshake follows. */
+	GP_PREAMBLE_CONTROL_TLS = 2,
 	GP_PREAMBLE_LANE_TLS = 3,
-	GP_PREAMBLE_LANE_SHM = 4, /* a lane through memory, which the daemon sends over it */
+	/* A lane through shared memory, which the daemon sends over this socket. */
+	GP_PREAMBLE_LANE_SHM = 4,
 };
 
 struct gp_preamble {
 	uint16_t major;
 	uint16_t minor;
-	uint16_t kind; /* of enum gp_preamble_kind */
-	uint16_t lane; /* 0, the call stream's own, up to the session's limit */
-	/* Out of Welcome; of LANE_TLS not the ticket but its name; zero for a control connection.
-	 */
+	uint16_t kind; /* enum gp_preamble_kind */
+	uint16_t lane; /* 0 (the call stream) up to the session's limit */
+	/* From Welcome; for LANE_TLS the ticket's name instead; zero for a control connection. */
 	uint8_t ticket[GP_TICKET_SIZE];
 };
 
-/* This side's version, no ticket. */
+/* Fills in this end's version, the kind and the lane, and a zero ticket. */
 void gp_preamble_init(struct gp_preamble *preamble, enum gp_preamble_kind kind, uint16_t lane);
 
-/* Of a control connection, of a TLS one: false for any other kind. */
+/* Whether the kind is a control connection, or uses TLS; false for unknown kinds. */
 bool gp_preamble_is_control(const struct gp_preamble *preamble);
 bool gp_preamble_is_tls(const struct gp_preamble *preamble);
 
 void gp_preamble_encode(const struct gp_preamble *preamble, uint8_t bytes[GP_PREAMBLE_SIZE]);
 
 /*
- * GP_E_FOREIGN: not gpupool's magic.  GP_E_VERSION: another major version; only major and minor
- * are written.  GP_E_INVALID: our version but an unknown kind, or bytes set that must be zero.
+ * Decodes a preamble. GP_E_FOREIGN: gpupool's magic is missing. GP_E_VERSION: another major
+ * version; only major and minor are set. GP_E_INVALID: unknown kind, or reserved bytes that are not
+ * zero.
  */
 GP_MUST_CHECK int gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE],
 				     struct gp_preamble *preamble);
 
-/* What gp_preamble_decode() returned, as words for the person at the other end's keyboard. */
+/* Formats the result of gp_preamble_decode() as a message for the user of the client. */
 void gp_preamble_format_status(int status, const struct gp_preamble *preamble, char *text,
 			       size_t size);
 

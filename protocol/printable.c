@@ -49,7 +49,7 @@ gp_printable_name(char *to, size_t size, const char *from)
 	if (name_is_plain(from))
 		return gp_printable_text(to, size, from);
 	to[used++] = '"';
-	/* One character at a time, with room for the last quote. */
+	/* Escapes one character at a time, leaving room for the closing quote. */
 	for (; *from; from++) {
 		char one[2] = { *from, 0 }, text[5];
 		bool escaped = *from == '"' || *from == '\\';

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of one call, at either end: what the generated code makes of its arrays, structs and
- * strings.  All of it goes at once.  One thread's; zeroed is empty.
+ * Memory arena of one call, used at both ends by generated code for the call's arrays, structs and
+ * strings. All memory is freed at once.
+ *
+ * Ownership: initialized to zeros; gp_scratch_free() frees everything.
+ * Threads: one thread at a time.
  */
 #ifndef GP_SCRATCH_H
 #define GP_SCRATCH_H
@@ -9,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most that one array may take. */
+/* Maximum size of an array. */
 #define GP_SCRATCH_MAX ((size_t)1 << 20)
 
 struct gp_scratch {
@@ -17,15 +20,15 @@ struct gp_scratch {
 };
 
 /*
- * Zeroed room for count items of size bytes.  count may be 0: then no byte of it may be written.
- * NULL: too many, or no memory.
+ * Returns zeroed memory for count items of `size` bytes. count may be 0: the memory must not be
+ * written then. NULL: too large, or out of memory.
  */
 void *gp_scratch_alloc(struct gp_scratch *scratch, size_t count, size_t size);
 
-/* The same for count elements of width cells of 8 bytes each. */
+/* The same for count elements of `width` cells of 8 bytes each. */
 uint64_t *gp_scratch_alloc_cells(struct gp_scratch *scratch, size_t count, size_t width);
 
-/* Frees this with the rest; malloc'ed, or NULL. */
+/* Adds malloc'ed memory, or NULL, to the arena, which then frees it. */
 void gp_scratch_adopt(struct gp_scratch *scratch, void *memory);
 void gp_scratch_free(struct gp_scratch *scratch);
 

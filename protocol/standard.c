@@ -11,7 +11,7 @@ gp_stdio_ensure_open(void)
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0)
 			continue;
-		/* Those below are open, so this is the number that it gets. */
+		/* Lower descriptors are open, so open() returns this number. */
 		if (open("/dev/null", O_RDWR) < 0)
 			return -errno;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The three descriptors that every program may write to without asking.
+ * Standard file descriptors 0 to 2 of a program.
  */
 #ifndef GP_STDIO_H
 #define GP_STDIO_H
@@ -8,9 +8,9 @@
 #include "base/status.h"
 
 /*
- * First of all in main(): opens /dev/null where one of the descriptors 0 to 2 is closed.  Else the
- * next file or socket would get its number, and what is printed would go there.  0 or a negative
- * errno.
+ * Opens /dev/null for each of the descriptors 0 to 2 that is closed. Otherwise the next file or
+ * socket would get that number, and printed output would be written to it. Must be called first in
+ * main(). Returns 0 or a negative errno.
  */
 GP_MUST_CHECK int gp_stdio_ensure_open(void);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a tensor map says, as gpTensorMap sends it: words of 64 bits, since both ends have to agree.
- * Signed values are sign-extended; what a kind or a rank has no use for is 0.  The driver checks
- * the values; the daemon checks kind and rank, by which the driver reads the arrays.
+ * Description of a tensor map as gpTensorMap sends it. All members are 64-bit words with the same
+ * layout at both ends. Signed values are sign-extended; members that a kind or a rank does not use
+ * are 0. The driver validates the values; the daemon validates only kind and rank, which determine
+ * the arrays' lengths.
  */
 #ifndef GP_PROTOCOL_TENSOR_SHAPE_H
 #define GP_PROTOCOL_TENSOR_SHAPE_H
@@ -26,10 +27,10 @@ struct gp_tensor_shape {
 	uint64_t rank;
 	uint64_t address;
 	uint64_t dims[GP_TENSOR_RANK_MAX];
-	uint64_t strides[GP_TENSOR_RANK_MAX]; /* bytes; rank - 1 of them */
+	uint64_t strides[GP_TENSOR_RANK_MAX]; /* bytes; rank - 1 elements */
 	uint64_t element_strides[GP_TENSOR_RANK_MAX];
 	uint64_t box[GP_TENSOR_RANK_MAX];   /* tiled */
-	uint64_t lower[GP_TENSOR_RANK_MAX]; /* im2col: rank - 2 of them; wide: one */
+	uint64_t lower[GP_TENSOR_RANK_MAX]; /* im2col: rank - 2 elements; wide: one */
 	uint64_t upper[GP_TENSOR_RANK_MAX];
 	uint64_t channels, pixels, mode; /* im2col; mode: wide */
 	uint64_t interleave, swizzle, l2, fill;

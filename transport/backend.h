@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a backend of the transport implements; for the files of this folder only.
+ * Interface between the transport and its backends (tcp, unix, shm, tls, loop, rdma); private to
+ * this directory.
  *
- * The contract of each operation is that of the function of the same name in transport.h.
- * A backend's connection and listener begin with the structs below.
+ * Each operation has the contract of the function of the same name in transport.h. A backend's
+ * connection and listener structs begin with struct gp_conn and struct gp_listener.
  */
 #ifndef GP_TRANSPORT_BACKEND_H
 #define GP_TRANSPORT_BACKEND_H
@@ -15,28 +16,29 @@
 #include <sys/uio.h>
 
 struct gp_transport_ops {
-	const char *scheme; /* that url.c knows */
+	const char *scheme; /* as in a URL, see url.c */
 
-	/* `detail` says why if the errno does not: "" on entry.  The first one is absent where the
-	 * preamble is bytes like others; else it is part of connecting. */
+	/* `detail` is "" on entry; the backend sets it if the errno alone does not explain the
+	 * failure. connect_with sends the preamble as part of connecting; NULL if the preamble is
+	 * sent like other bytes. */
 	int (*connect_with)(const struct gp_url *url, const void *preamble, size_t preamble_size,
 			    int timeout_ms, struct gp_conn **conn_p, char *detail,
 			    size_t detail_size);
 	int (*connect)(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p,
 		       char *detail, size_t detail_size);
-	/* Both absent where connecting takes no time. */
+	/* Both NULL if connecting takes no time. */
 	int (*connect_start)(const struct gp_conn *conn, int *fd_p);
 	int (*connect_finish)(const struct gp_conn *conn, int fd, int timeout_ms,
 			      struct gp_conn **conn_p);
 	int (*listen)(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
 		      size_t detail_size);
 	int (*accept)(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
-	/* Absent where connections do not begin as stream sockets. */
+	/* NULL if connections do not begin as stream sockets. */
 	int (*accept_fd)(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
 	int (*listener_fd)(const struct gp_listener *listener);
 	void (*listener_destroy)(struct gp_listener *listener);
 
-	/* Both absent without GP_CONN_CAP_ADOPT; of shm the second only. */
+	/* Both NULL without GP_CONN_CAP_ADOPT; shm has only adopt. */
 	int (*adopt)(int fd, struct gp_conn **conn_p);
 	int (*release_fd)(struct gp_conn *conn, int *fd_p);
 
@@ -52,18 +54,18 @@ struct gp_transport_ops {
 	void (*set_stall_timeout)(struct gp_conn *conn, unsigned int ms);
 	void (*shutdown)(struct gp_conn *conn);
 	int (*fd)(const struct gp_conn *conn);
-	void (*fd_unwatch)(struct gp_conn *conn); /* absent: the descriptor tells by itself */
-	bool (*peer_closed)(const struct gp_conn *conn); /* absent: it cannot be told */
-	void (*discard)(struct gp_conn *conn);           /* absent: there is no shared memory */
+	void (*fd_unwatch)(struct gp_conn *conn);        /* NULL: fd() needs no disarming */
+	bool (*peer_closed)(const struct gp_conn *conn); /* NULL: cannot be detected */
+	void (*discard)(struct gp_conn *conn);           /* NULL: no shared memory */
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
-	/* Both absent without GP_CONN_CAP_PASS_FD. */
+	/* Both NULL without GP_CONN_CAP_PASS_FD. */
 	int (*pass_fd)(struct gp_conn *conn, int fd);
 	int (*recv_fd)(struct gp_conn *conn);
-	/* All three absent without GP_CONN_CAP_REMOTE_MEM. */
+	/* All three NULL without GP_CONN_CAP_REMOTE_MEM. */
 	int (*register_range)(struct gp_conn *conn, void *base, size_t size, int dma_buf);
 	bool (*has_registered)(struct gp_conn *conn, const void *base, size_t size);
 	const void *(*device)(const struct gp_conn *conn);
-	void (*abandon)(struct gp_conn *conn); /* absent: closes fd() */
+	void (*abandon)(struct gp_conn *conn); /* NULL: closes fd() */
 	void (*destroy)(struct gp_conn *conn);
 };
 
@@ -78,10 +80,10 @@ struct gp_conn {
 	const struct gp_transport_ops *ops;
 	unsigned int caps;
 	char peer[GP_URL_TEXT_MAX];
-	char *certificate; /* the name in the peer's, verified; NULL without */
+	char *certificate; /* name in the peer's verified certificate; NULL: none */
 	int64_t certificate_not_after;
 	char *certificate_serial;
-	struct stack_st_X509 *chain;  /* OpenSSL's, from the certificate to the authority */
+	struct stack_st_X509 *chain;  /* OpenSSL's list, from the certificate to the authority */
 	unsigned int send_timeout_ms; /* gp_conn_set_send_timeout() */
 	bool nonblocking_send;        /* gp_conn_set_nonblocking_send() */
 	unsigned int timeout_ms;      /* gp_conn_set_timeout(); 0: GP_CONN_TIMEOUT_MS */
@@ -90,8 +92,9 @@ struct gp_conn {
 	void *on_stall_arg;
 	int64_t recv_deadline_ms;     /* gp_conn_set_deadline(); 0: none */
 	unsigned int idle_timeout_ms; /* gp_conn_set_idle_timeout(); 0: none */
-	_Atomic size_t message_max;   /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
-	/* The first failure's text stays: both threads may meet one. */
+	_Atomic size_t message_max;   /* limit of data from the peer; 0: GP_CONN_MESSAGE_MAX */
+	/* Text of the first failure, which is never overwritten: both the sending and the receiving
+	 * thread may fail. */
 	atomic_int error_state;
 	char error[192];
 };
@@ -99,16 +102,18 @@ struct gp_conn {
 struct gp_listener {
 	const struct gp_transport_ops *ops;
 	struct gp_url url;
-	/* NULL: everybody. */
+	/* gp_listener_set_admit(); NULL: accepts all. */
 	bool (*admit)(void *arg, const char *peer, const void *preamble, size_t size);
 	void *admit_arg;
 };
 
-/* Why a wait of so many milliseconds has failed: the peer's machine is silent, else `otherwise`, to
- * which the time is added.  0: the time of gp_conn_set_timeout().  Returns -ETIMEDOUT. */
+/* Sets the connection's error after a wait of `ms` milliseconds has failed: the peer's machine is
+ * silent, otherwise the text `otherwise` with the time appended. ms 0: the time of
+ * gp_conn_set_timeout(). Returns -ETIMEDOUT. */
 int gp_conn_fail_timeout(struct gp_conn *conn, unsigned int ms, const char *otherwise);
 
-/* 1 when one of poll()'s `events` or an error is there, 0 after timeout_ms, or -errno. */
+/* Waits until one of poll()'s `events` or an error is reported. Returns 1, 0 after timeout_ms, or a
+ * negative errno. */
 int gp_fd_wait(int fd, short events, int timeout_ms);
 
 #endif /* GP_TRANSPORT_BACKEND_H */

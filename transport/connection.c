@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection of any backend is and can do. */
+/* Operations of a connection that are common to all backends. */
 #include "base/clock.h"
 #include "base/fd_poll.h"
 #include "transport/backend.h"
@@ -19,8 +19,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-/* Memory of the system per byte in a socket's send buffer, at most: a packet of 500 bytes and
- * more takes less than four times its size. */
+/* Upper bound of the system's memory per byte in a socket's send buffer: a packet of at least 500
+ * bytes uses less than four times its size. */
 #define SEND_OVERHEAD_FACTOR 4
 
 enum {
@@ -66,7 +66,7 @@ gp_conn_send_preamble(struct gp_conn *conn, const void *preamble, size_t size)
 	return conn->ops->send_preamble(conn, preamble, size);
 }
 
-/* Stops counting above `max`, so that nothing can wrap. */
+/* Stops adding above `max`, so that the sum cannot overflow. */
 static size_t
 iov_get_size(const struct iovec *iov, int count, size_t max)
 {
@@ -148,8 +148,8 @@ gp_conn_set_idle_timeout(struct gp_conn *conn, unsigned int ms)
 	conn->idle_timeout_ms = ms;
 }
 
-/* The socket that the bytes go over; -1: the backend has another way.  What is not a socket does
- * not mind. */
+/* Returns the socket that carries the bytes; -1: the backend does not use one. Socket options on a
+ * descriptor that is not a socket fail harmlessly. */
 static int
 conn_get_socket(const struct gp_conn *conn)
 {
@@ -167,15 +167,16 @@ gp_conn_set_timeout(struct gp_conn *conn, unsigned int ms)
 void
 gp_conn_set_send_timeout(struct gp_conn *conn, unsigned int ms)
 {
-	/* Half of it in the send itself, which ends with what it could, and half of it behind. */
+	/* Half of the time within the send, which ends after a partial write, and half of it
+	 * afterwards. */
 	struct timeval time = { .tv_sec = ms / 2000, .tv_usec = (ms - ms / 2000 * 2000) * 500 };
 	int fd = conn_get_socket(conn);
 
 	conn->send_timeout_ms = ms;
 	gp_conn_set_timeout(conn, ms);
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
-	/* A local socket has no such thing, and needs none.  Linux from 5.11 on also ends a
-	 * connection so whose peer acknowledges and keeps its window closed. */
+	/* Does not apply to local sockets, and is not needed there. Since Linux 5.11 it also ends a
+	 * connection whose peer acknowledges but keeps its window closed. */
 	gp_tcp_set_user_timeout(fd, ms);
 }
 
@@ -187,10 +188,10 @@ gp_conn_set_nonblocking_send(struct gp_conn *conn, size_t size)
 	socklen_t length = sizeof(got);
 
 	conn->nonblocking_send = true;
-	/* The system doubles the size; it refuses the first option to other users than root. */
+	/* The kernel doubles the size. The first option requires root. */
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &wanted, sizeof(wanted)))
 		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
-	/* The machine's own limit (tcp_notsent_lowat) may be smaller than the buffer. */
+	/* The system-wide limit (tcp_notsent_lowat) may be smaller than the buffer. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unlimited, sizeof(unlimited));
 	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &got, &length) || got < 0)
 		return 0;

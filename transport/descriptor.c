@@ -15,7 +15,7 @@
 #define STDIO_COUNT 3
 #define PLACEHOLDER "/dev/null"
 
-/* Who is last gives the numbers back: another thread may be at a look-up still. */
+/* The last user closes the placeholders, because another thread may still be resolving a name. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int users GP_GUARDED_BY(lock);
 static bool is_open[STDIO_COUNT] GP_GUARDED_BY(lock);
@@ -41,7 +41,7 @@ gp_stdio_placeholders_open(void)
 
 	(void)pthread_mutex_lock(&lock);
 	users++;
-	/* The lowest that is free, each time. */
+	/* open() returns the lowest free descriptor. */
 	for (int i = 0; i < STDIO_COUNT; i++) {
 		int fd = open(PLACEHOLDER, O_RDWR | O_CLOEXEC);
 
@@ -56,7 +56,7 @@ gp_stdio_placeholders_open(void)
 	errno = error;
 }
 
-/* The mark alone does not tell where a sandbox knows none. */
+/* The mark alone is not sufficient in a sandbox that does not support marks. */
 static bool
 placeholder_is_open(int fd)
 {
@@ -89,7 +89,7 @@ gp_fd_open_socket(int family, int type)
 	int fd;
 
 	gp_stdio_placeholders_open();
-	/* Where there was nothing to hold the numbers with. */
+	/* In case the placeholders could not be opened. */
 	fd = gp_fd_move_above_stdio(socket(family, type | SOCK_CLOEXEC, 0));
 	gp_stdio_placeholders_close();
 	return fd;

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program may run with one of the descriptors 0 to 2 closed, and still print: what the library
- * opens must not get these numbers, or the text goes to the daemon, past TLS.  Any thread.
+ * Keeps descriptors of the library above the standard descriptors 0 to 2. A program may run with
+ * one of these closed and still print; if a connection got that number, the printed text would be
+ * sent to the daemon, bypassing TLS.
+ *
+ * Threads: any.
  */
 #ifndef GP_DESCRIPTOR_H
 #define GP_DESCRIPTOR_H
 
-/* Around what opens a descriptor: fd, or another one for the same, closed on exec, that is none of
- * the three; -1 with errno, as of the function whose result this is, or if there is none left. */
+/* Wraps a call that opens a descriptor: returns fd or, if it is 0 to 2, a duplicate above them
+ * (close-on-exec) and closes fd. Returns -1 with errno if fd is -1 or no descriptor is left. */
 int gp_fd_move_above_stdio(int fd);
 
-/* Around what opens them, here or elsewhere: nobody gets the numbers of the three that are closed,
- * from the first hold of this process to the last release.  What the program puts there meanwhile
- * stays.  errno is kept. */
+/* Occupy the closed ones of descriptors 0 to 2 with placeholders while code of this or another
+ * library opens descriptors. Calls nest, across all threads: the placeholders exist from the first
+ * open to the last close. A file that the program puts in their place meanwhile is left alone.
+ * errno is preserved. */
 void gp_stdio_placeholders_open(void);
 void gp_stdio_placeholders_close(void);
 
-/* socket() within a hold, closed on exec. */
+/* socket() with the placeholders held, close-on-exec. */
 int gp_fd_open_socket(int family, int type);
 
 #endif /* GP_DESCRIPTOR_H */

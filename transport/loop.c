@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As bounded as a socket: a sender that is not read from waits. */
+/* Bounded like a socket: a sender waits if its peer does not read. */
 #define PIPE_SIZE ((size_t)256 << 10)
 #define BACKLOG 128
 
-/* One direction.  The descriptor is readable while there are bytes or the end to be read. */
+/* A direction. The descriptor is readable while there are bytes or the end to be read. */
 struct pipe {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -45,7 +45,7 @@ struct loop_conn {
 struct loop_listener {
 	struct gp_listener listener;
 	struct loop_listener *next;
-	int event_fd; /* counts what waits, as a semaphore */
+	int event_fd; /* semaphore that counts the waiting connections */
 	int waiting_count;
 	struct gp_conn *waiting[BACKLOG];
 };
@@ -69,7 +69,7 @@ conn_get_out(const struct gp_conn *conn)
 	return &loop->pair->pipe[!loop->side];
 }
 
-/* After every change. */
+/* Must be called after every change. */
 static void
 pipe_notify(struct pipe *pipe) GP_LOCKED(pipe->lock)
 {
@@ -138,7 +138,7 @@ pipe_write(struct pipe *pipe, const struct iovec *iov, int count)
 	return put;
 }
 
-/* Until there is something to be read, or the time is over. */
+/* Waits until bytes or the end can be read, or the timeout expires. */
 static bool
 pipe_wait_readable(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
 {
@@ -170,7 +170,7 @@ loop_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 	return got;
 }
 
-/* The same for room to write into. */
+/* Waits until there is room to write, or the timeout expires. */
 static void
 pipe_wait_writable(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
 {

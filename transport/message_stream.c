@@ -12,24 +12,27 @@
 #include <time.h>
 
 #define HEADER_SIZE 8
-/* How much one read takes beyond what is needed: many small messages per system call. */
+/* Bytes that a read accepts beyond those needed: receives many small messages with a single system
+ * call. */
 #define READ_AHEAD ((size_t)64 << 10)
-/* Behind a bulk tail only the next headers are worth a copy, not the next tail. */
+/* After a bulk only the next headers are worth a copy, not the next bulk. */
 #define READ_AHEAD_BULK ((size_t)8 << 10)
-/* A tail of this size is worth a system call of its own, which brings it to where it belongs ... */
+/* A bulk of this size is worth a system call of its own, which reads it directly to its
+ * destination. */
 #define BULK_LONG ((size_t)16 << 10)
-/* ... so for some messages behind one, among which the next may be, the first read takes little. */
+/* For BULK_EXPECTED messages after a long bulk another one is likely, so the first read accepts
+ * little. */
 #define READ_AHEAD_BEFORE_BULK ((size_t)1 << 10)
 #define BULK_EXPECTED 16
-/* Untouched pages cost nothing: a connection with small messages uses the first few. */
+/* Untouched pages cost nothing: a connection with small messages uses only the first few. */
 #define BUFFER_SIZE (HEADER_SIZE + GP_CONN_MESSAGE_MAX + READ_AHEAD)
-/* Parts handed to one write. */
+/* Maximum number of parts passed to a write. */
 #define BATCH_MAX 64
-/* Looks between two of the clock: on some machines that costs more than a look. */
+/* Polls between two readings of the clock, which on some machines costs more than a poll. */
 #define SPIN_POLLS 16
-/* For so long looking is cheaper for all than being woken. */
+/* Up to this time, polling is cheaper for all threads than sleeping and being woken. */
 #define SPIN_ALONE_NS 20000
-/* Of a peer that acknowledges. */
+/* Reported if the peer's machine acknowledges. */
 #define NOTHING_READ "the peer has taken nothing of what it is sent"
 
 static struct gp_stream *
@@ -97,7 +100,7 @@ gp_stream_fail_recv(struct gp_stream *stream, ssize_t got, bool inside)
 	return r;
 }
 
-/* A socket's own time begins anew with each read, so the deadline is waited for outside of it. */
+/* SO_RCVTIMEO restarts with each read, so the deadline is enforced outside of it. */
 static ssize_t
 read_until_deadline(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
@@ -121,7 +124,7 @@ read_until_deadline(struct gp_stream *stream, struct iovec *iov, int count, int 
 	}
 }
 
-/* A row of looks, until one finds something. */
+/* Polls repeatedly until bytes arrive. */
 static ssize_t
 read_poll(struct gp_stream *stream, struct iovec *iov, int count)
 {
@@ -135,7 +138,7 @@ read_poll(struct gp_stream *stream, struct iovec *iov, int count)
 	return got;
 }
 
-/* Before it sleeps.  After a while only as long as nobody else wants the processor. */
+/* Polls before sleeping. After SPIN_ALONE_NS, only while no other thread needs the processor. */
 static ssize_t
 read_spin(struct gp_stream *stream, struct iovec *iov, int count)
 {
@@ -150,7 +153,7 @@ read_spin(struct gp_stream *stream, struct iovec *iov, int count)
 	return got;
 }
 
-/* Whether a read that has found nothing for the stall time goes on. */
+/* Whether a read that has received nothing for the stall time is to be repeated. */
 static bool
 stall_is_ignored(struct gp_stream *stream, ssize_t got)
 {
@@ -163,13 +166,13 @@ stall_is_ignored(struct gp_stream *stream, ssize_t got)
 	return conn->on_stall(conn->on_stall_arg, stream->silent_ms);
 }
 
-/* Inside a message the next bytes must come within the stall time: else -EAGAIN.  Before one that
- * is nothing but a time to look around. */
+/* Within a message, returns -EAGAIN if no byte arrives within the stall time. Between messages, the
+ * idle timeout applies. */
 static ssize_t
 read_once(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 {
 	bool until = stream->conn.recv_deadline_ms != 0;
-	/* A time to look around makes no deadline shorter. */
+	/* The idle timeout must not shorten a deadline. */
 	unsigned int before_ms = until ? 0 : stream->conn.idle_timeout_ms;
 	unsigned int most_ms = inside ? stream->stall_timeout_ms : before_ms;
 	int timeout_ms = most_ms ? (int)most_ms : -1;
@@ -187,14 +190,15 @@ read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 	ssize_t got;
 
 	stream->silent_ms = 0;
-	/* Of a backend's own messages one may have begun: -ETIME. */
+	/* -ETIME: a message of the backend's own protocol has begun and stalled. */
 	do
 		got = read_once(stream, iov, count, inside);
 	while ((inside || got == -ETIME) && stall_is_ignored(stream, got));
 	return got;
 }
 
-/* Makes `need` bytes available at start, and takes up to `ahead` more that are there anyway. */
+/* Makes `need` bytes available at `start`, and accepts up to `ahead` more that have already
+ * arrived. */
 static int
 buffer_fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
 {
@@ -278,7 +282,7 @@ gp_stream_recv(struct gp_conn *conn, struct gp_message *message)
 
 	data = stream->buffer + stream->start + HEADER_SIZE;
 	stream->start += HEADER_SIZE + size;
-	/* The header in front is done with: that much room to move down there is. */
+	/* The consumed header leaves room to move the data down to an aligned address. */
 	aligned = (uint8_t *)((uintptr_t)data & ~(uintptr_t)7);
 	if (aligned != data)
 		memmove(aligned, data, size);
@@ -291,7 +295,7 @@ gp_stream_recv(struct gp_conn *conn, struct gp_message *message)
 	return 0;
 }
 
-/* Reads up to `size` bytes of the tail, to `dst` or to nowhere. */
+/* Reads up to `size` bytes of the bulk to `dst`; NULL: discards them. */
 static ssize_t
 bulk_read(struct gp_stream *stream, uint8_t *dst, size_t size)
 {
@@ -351,7 +355,7 @@ gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 	return 0;
 }
 
-/* The parts of a message that are still to be sent, list after list. */
+/* Position in the lists of a message's parts. */
 struct iov_cursor {
 	struct {
 		const struct iovec *iov;
@@ -474,8 +478,8 @@ gp_stream_send_head(struct gp_stream *stream, const struct iovec *data, int data
 int
 gp_stream_fail_send(struct gp_stream *stream, int r)
 {
-	/* The system says once that it has given the connection up, to whoever sends or receives.
-	 */
+	/* The kernel reports that it has closed the connection only once, to the sender or to the
+	 * receiver. */
 	if (r == -EPIPE &&
 	    gp_conn_is_silent(&stream->conn, stream->conn.timeout_ms ? stream->conn.timeout_ms
 								     : GP_CONN_TIMEOUT_MS))

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages over a byte stream: the framing that tcp, tls and loop share.
+ * Message framing over a byte stream, shared by the backends tcp, tls, shm, rdma and loop.
  *
- * A backend's connection begins with a struct gp_stream and brings a struct gp_stream_io; the
- * gp_stream_ functions are its operations as they stand.  Wire form: u32 data size, u32 bulk
- * size, both little-endian, then the data, then the bulk.
+ * A backend's connection struct begins with struct gp_stream, and the backend provides a struct
+ * gp_stream_io; the gp_stream_ functions serve as its operations in struct gp_transport_ops. Wire
+ * format: u32 data size, u32 bulk size, both little-endian, then the data, then the bulk.
+ *
+ * Threads: one receiving and one sending thread, as in transport.h.
+ * Errors: as the operations of transport.h.
  */
 #ifndef GP_STREAM_H
 #define GP_STREAM_H
@@ -16,14 +19,16 @@
 struct gp_stream;
 
 struct gp_stream_io {
-	/* Bytes read, 0 at the end, or -errno; -EAGAIN: none came within timeout_ms (0 looks only,
-	 * < 0 waits for ever; any other is the connection's stall time). */
+	/* Reads at least one byte. Returns the bytes read, 0 at the end of the stream, or a
+	 * negative errno; -EAGAIN: nothing arrived within timeout_ms (0: does not wait, < 0: waits
+	 * without limit; any other value is the connection's stall timeout). */
 	ssize_t (*read)(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms);
-	/* Blocks; at least one byte written, or -errno.  `more`: another write follows at once. */
+	/* Writes at least one byte, waiting for room. Returns the bytes written or a negative
+	 * errno. `more`: another write follows immediately. */
 	ssize_t (*write)(struct gp_stream *stream, struct iovec *iov, int count, bool more);
-	/* 1 when a read would not block, 0 after timeout_ms, or -errno. */
+	/* Returns 1 if a read would not block, 0 after timeout_ms, or a negative errno. */
 	int (*wait)(struct gp_stream *stream, int timeout_ms);
-	/* Ends both directions and wakes whoever is in read, write or wait. */
+	/* Ends both directions and wakes threads that are in read, write or wait. */
 	void (*shutdown)(struct gp_stream *stream);
 };
 
@@ -32,41 +37,44 @@ struct gp_stream {
 	const struct gp_stream_io *io;
 	atomic_bool stopped;
 
-	/* The receiving thread's: unread bytes are buffer[start..end). */
+	/* Used by the receiving thread; unread bytes are buffer[start..end). */
 	uint8_t *buffer;
 	size_t start;
 	size_t end;
 	size_t bulk_left;
-	int recv_status;            /* what ended the receiving direction */
-	unsigned int bulk_expected; /* messages among which another long tail may be */
+	int recv_status; /* status that ended the receiving direction; 0: none */
+	/* Remaining messages among which another long bulk is expected. */
+	unsigned int bulk_expected;
 	unsigned int spin_usec;
 	unsigned int stall_timeout_ms;
-	unsigned int silent_ms; /* since the last byte; gp_conn_set_stall_callback() */
-	/* The next read is one more look of a row: a backend that has to make sure of something
-	 * first has just done so. */
+	unsigned int silent_ms; /* time since the last byte; for gp_conn_set_stall_callback() */
+	/* The next read repeats a poll in a spin loop. A backend that checks its descriptor before
+	 * each read has just done so. */
 	bool again;
 	size_t preamble_have;
 	uint8_t preamble[GP_CONN_PREAMBLE_MAX];
 
-	/* The sending thread's. */
+	/* Used by the sending thread. */
 	int send_status;
-	/* Which a receiver may ask. */
+	/* Read by the receiving thread. */
 	atomic_bool sending;
 	atomic_bool send_timed_out;
 };
 
-/* 0 or -ENOMEM; gp_stream_fini() is right in both cases. */
+/* Initializes a stream. Returns 0 or -ENOMEM; gp_stream_fini() may be called in both cases. */
 GP_MUST_CHECK int gp_stream_init(struct gp_stream *stream, const struct gp_transport_ops *ops,
 				 const struct gp_stream_io *io, unsigned int caps);
 void gp_stream_fini(struct gp_stream *stream);
 
-/* Nothing read ahead and no message under way: the descriptor could move. */
+/* Whether no bytes were read ahead and no message is in progress, so that the descriptor can be
+ * passed to another process. */
 bool gp_stream_is_idle(const struct gp_stream *stream);
 
-/* For a backend that moves bulk by another way: the message without it, ... */
+/* For a backend that transfers bulk in another way: sends the message without its bulk. */
 int gp_stream_send_head(struct gp_stream *stream, const struct iovec *data, int data_count,
 			size_t data_size, size_t bulk_size);
-/* ... and what ends a direction when that way fails.  got as of read(); return the status. */
+/* Ends a direction after that transfer failed; got: as returned by read(). Both return the
+ * direction's status. */
 int gp_stream_fail_send(struct gp_stream *stream, int r);
 int gp_stream_fail_recv(struct gp_stream *stream, ssize_t got, bool inside);
 

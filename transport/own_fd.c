@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* The signal that an open file would send instead of SIGIO, if it were asked to send any: a number
- * that the kernel keeps for each and uses for none of ours. */
+/* The mark is the signal that the open file would send instead of SIGIO (F_SETSIG). The kernel
+ * stores the number for each open file, and the library does not use it otherwise. */
 #define MARK_SIGNAL (_NSIG - 1)
 
 static atomic_bool is_unsupported;
@@ -27,8 +27,9 @@ gp_fd_guard_is_marked(int fd)
 
 	if (signal == MARK_SIGNAL)
 		return true;
-	/* Only these say that it is not marked.  Anything else comes from a filter that the program
-	 * has put on itself since, which need not let the other question pass either. */
+	/* Only these results mean that the file is not marked. Any other comes from a seccomp
+	 * filter that the program has installed since, which need not allow the following call
+	 * either. */
 	if (fd < 0 || (signal < 0 && errno == EBADF) ||
 	    (signal >= 0 && !atomic_load(&is_unsupported)))
 		return false;

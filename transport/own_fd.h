@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors of the library's in a program that does with its descriptors what it likes: it may
- * close all numbers, as daemons do, and open files of its own that get them.
+ * Ownership marks for the library's file descriptors. The program may close all descriptors, as
+ * daemons do, and open files of its own that get the same numbers.
  *
- * A descriptor is marked where it is opened.  Whoever is about to write to it, read from it or
- * close it looks for the mark first, where the kernel would not refuse any other kind of file.  The
- * mark belongs to the open file, not to the number: descriptors of the same open file have it, too.
- * What fstat() says would not do: all eventfds and epoll sets of a machine are the same to it.
+ * A descriptor is marked when it is opened. Before a write, read or close that the kernel would
+ * also allow on another kind of file, the library checks the mark. The mark belongs to the open
+ * file description, not to the number: duplicates share it. fstat() is not sufficient, because all
+ * eventfds and epoll sets of a machine look alike to it.
  *
- * Where a sandbox knows no marks, or from some moment on does not tell them, whatever is open is
- * taken for the library's.  Any thread.
+ * If a sandbox forbids setting marks, or later reading them, every open descriptor is assumed to be
+ * the library's.
+ *
+ * Threads: any.
  */
 #ifndef GP_FD_GUARD_H
 #define GP_FD_GUARD_H
 
 #include <stdbool.h>
 
+/* Marks a descriptor that was just opened. */
 void gp_fd_guard_mark(int fd);
-/* Whether the number still stands for a file that is marked; one system call. */
+/* Whether the number still refers to a marked file; costs one system call. */
 bool gp_fd_guard_is_marked(int fd);
-/* close(), unless it is somebody else's by now. */
+/* Closes the descriptor, unless the number now belongs to the program. */
 void gp_fd_guard_close(int fd);
 
 #endif /* GP_FD_GUARD_H */

@@ -10,16 +10,16 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* Probes of an idle connection, in the second half of the time. */
+/* Number of keepalive probes, in the second half of the time. */
 #define PROBES 3
-/* The kernel counts in whole seconds, and two probes need three.  A single probe may be lost: by
- * the network, or because both ends probed at once.  The second one is then taken for an old packet
- * if its timestamp is older than that of the answer before it (seen with Linux 6.18 on loopback).
- */
+/* The kernel counts whole seconds, and two probes need three. A single probe can be lost: in the
+ * network, or because both ends probed at once. The second probe is then discarded as an old packet
+ * if its timestamp is older than that of the previous acknowledgment (seen with Linux 6.18 on
+ * loopback). */
 #define SECONDS_MIN 3
-/* What the kernel takes, in seconds. */
+/* Maximum that the kernel accepts, in seconds. */
 #define PROBE_MAX_S 32767
-/* A peer that acknowledges does so within this time, also what is sent for the third time. */
+/* A live peer acknowledges within this time, even a segment that is sent for the third time. */
 #define SILENCE_MIN_MS 750
 
 static void
@@ -27,12 +27,12 @@ socket_set_option(int fd, int level, int option, unsigned int value)
 {
 	int number = (int)value;
 
-	/* A local socket has none of them. */
+	/* Local sockets do not support these options. */
 	(void)setsockopt(fd, level, option, &number, sizeof(number));
 }
 
-/* When an idle connection is probed first.  The kernel counts in seconds, of which each wait has at
- * least one. */
+/* Returns the idle time before the first probe. The kernel counts in seconds, at least one for each
+ * interval. */
 static unsigned int
 get_first_probe_s(unsigned int seconds)
 {
@@ -85,14 +85,15 @@ socket_has_unsent(int fd)
 	return ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0;
 }
 
-/* A single unanswered probe proves nothing: its answer may be under way, or it was lost. */
+/* A single unanswered probe proves nothing: its acknowledgment may be in transit, or the probe was
+ * lost. */
 static bool
 info_is_retransmitting(const struct tcp_info *info)
 {
 	return info->tcpi_unacked ? info->tcpi_retransmits > 0 : info->tcpi_probes > 1;
 }
 
-/* With nothing under way only a probe is answered, which takes its time, too. */
+/* If no data is in flight, the peer only acknowledges probes, which also takes time. */
 static bool
 info_may_be_unanswered(int fd, const struct tcp_info *info, uint64_t heard_ms, unsigned int ms)
 {
@@ -114,8 +115,8 @@ gp_tcp_is_silent(int fd, unsigned int ms)
 								      : info.tcpi_last_data_recv;
 	if (heard_ms < SILENCE_MIN_MS)
 		return false;
-	/* The probes of a closed window come ever less often: the last answer may be half of the
-	 * time old.  The counters of a connection that the system has given up are 0. */
+	/* Probes of a closed window become less frequent, so the last acknowledgment may be half of
+	 * the time old. The counters of a connection that the kernel has closed are 0. */
 	return (info.tcpi_state == TCP_CLOSE || info_is_retransmitting(&info)) &&
 	       heard_ms * 4 >= (uint64_t)ms * 3 && info_may_be_unanswered(fd, &info, heard_ms, ms);
 }

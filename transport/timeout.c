@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* At most INT_MAX, which is what poll() takes. */
+/* Limited to INT_MAX, the maximum timeout of poll(). */
 static bool
 number_parse(const char *text, unsigned int *number_p)
 {

@@ -12,11 +12,11 @@
 
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What stands behind a scheme. */
+/* Syntax after the scheme. */
 enum form {
 	FORM_AUTHORITY, /* host[:port] */
-	FORM_NAME,      /* of any kind, without a port */
-	FORM_PATH,      /* absolute, with neither port nor device */
+	FORM_NAME,      /* arbitrary name without a port */
+	FORM_PATH,      /* absolute path, without port or device */
 };
 
 struct scheme {
@@ -30,12 +30,12 @@ static const struct scheme schemes[] = {
 	{ "unix", FORM_PATH },
 	{ "rdma", FORM_AUTHORITY },
 	{ GP_URL_RDMA_OR_TCP, FORM_AUTHORITY },
-	/* The last two, which nobody writes: errors do not speak of them. */
+	/* Internal schemes, which error messages do not list. */
 	{ "loop", FORM_NAME },
 	{ "shm", FORM_PATH },
 };
 
-/* The text being parsed, and where to say what is wrong with it. */
+/* The text being parsed and the buffer for the error. */
 struct parser {
 	const char *text;
 	char *error;
@@ -140,7 +140,7 @@ host_parse(const struct parser *p, const char *host, size_t length, const char *
 	return 0;
 }
 
-/* A list in REMOTE_GPU is cut at its commas, whatever stands between them. */
+/* A comma is not allowed, because a list in REMOTE_GPU is split at its commas. */
 static int
 path_parse(const struct parser *p, const char *text, struct gp_url *url)
 {
@@ -157,7 +157,7 @@ path_parse(const struct parser *p, const char *text, struct gp_url *url)
 	return 0;
 }
 
-/* host[:port] of `length` characters. */
+/* Parses host[:port] of `length` characters. */
 static int
 authority_parse(const struct parser *p, const char *text, size_t length, struct gp_url *url)
 {

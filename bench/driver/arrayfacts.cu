@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver makes of arrays and textures, natively: arrayfacts.  For each sort of small array
- * how many of the formats with 1, 2 and 4 channels it makes, and which it refuses; then what
- * numbers textures and surfaces get when others have been destroyed.
+ * arrayfacts: behavior of the driver for arrays and textures, natively. For each kind of small
+ * array, the number of formats with 1, 2 and 4 channels that the driver accepts, and those that it
+ * rejects; then the handles of textures and surfaces after others were destroyed.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Those that say how many channels they have, too. */
+/* Including formats that imply the number of channels. */
 static const CUarray_format formats[] = {
 	CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32,
 	CU_AD_FORMAT_SIGNED_INT8,   CU_AD_FORMAT_SIGNED_INT16,   CU_AD_FORMAT_SIGNED_INT32,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * attributes: all attributes of all devices, one line each: device, number, name, value or error.
+ * attributes: prints all attributes of all devices, one per line: device, number, name, value or
+ * error.
  *
- * Its output natively and over gpupool is compared with diff.  The names are those of the
- * toolkit's cuda.h that the program is built with.
+ * Its output natively and over gpupool is compared with diff. The names are those of the cuda.h
+ * that the program is built with.
  */
 #include "measure.h"
 

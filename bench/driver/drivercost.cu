@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drivercost: what calls of NVIDIA's driver cost others of the same context, natively.
+ * drivercost: effect of calls of NVIDIA's driver on other work in the same context, natively.
  *
  *   drivercost IMAGE
- *       Each call beside a kernel of 400 ms: how long it took, and how long the worst of the short
- *       kernels that a third thread launched meanwhile, from launch to end. IMAGE is a cubin with a
- *       kernel in it.
+ *       Each call while a kernel of 400 ms runs: its duration, and the longest time from launch to
+ *       end of the short kernels that a third thread launches meanwhile. IMAGE is a cubin with a
+ *       kernel.
  *   drivercost sparse
- *       The same of sparse arrays and of memory for their tiles.
+ *       The same for sparse arrays and for memory for their tiles.
  *   drivercost queues [THREADS [DEPTH]]
- *       Each call while THREADS (16) launch all the time, each with at most DEPTH (256) kernels in
+ *       Each call while THREADS (16) launch continuously, each with at most DEPTH (256) kernels in
  *       flight. Beyond 1000 the driver's queues are full, and the first call may not return.
  *   drivercost launches [COUNT]
- *       What it takes to launch an empty kernel, by each of the calls for it, the mean of COUNT
- *       (100000); the queues never fill if the GPU is faster.
+ *       Time to launch an empty kernel with each of the launch calls, the mean of COUNT (100000);
+ *       the queues never fill if the GPU is faster.
  *   drivercost copies
- *       What a copy of pinned memory takes, by the call and by how its end is waited for: memory of
- *       the driver's, and memory that is shared with another process, as the worker's is.
+ *       Time of a copy of pinned memory, by the call and by how its end is awaited: memory of the
+ *       driver, and memory that is shared with another process, like the worker's.
  *   drivercost threads [COUNT [MARK]]
  *       Whether an executor gains by launching from several threads: COUNT (200000) empty kernels
- *       over 1 to 64 streams of one context, by one thread in turn and by a thread for each stream,
- *       until all are done; medians of 5 turns. With MARK each stream writes a word of host memory
- *       behind so many launches, without a memory barrier if MARK is negative.
+ *       over 1 to 64 streams of one context, by one thread in rotation and by a thread for each
+ *       stream, until all are done; medians of 5 runs. With MARK each stream writes a word of host
+ *       memory after every MARK launches, without a memory barrier if MARK is negative.
  */
 #include "measure.h"
 
@@ -58,7 +58,8 @@ make_stream()
 	return stream;
 }
 
-/* Short kernels, one after another, until stopped; the longest took so many microseconds. */
+/* Launches short kernels one after another until stopped; returns the longest time in
+ * microseconds. */
 static double
 worst_of_short(cudaStream_t stream, const std::atomic<bool> &stopped)
 {
@@ -165,7 +166,7 @@ memory()
 			[&] { CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4 * stack)); });
 }
 
-/* As the daemon zeroes memory for tiles: through an array of one granule. */
+/* Zeroes memory for tiles as the daemon does: through an array of one granule. */
 static void
 sparse_arrays()
 {
@@ -357,7 +358,7 @@ function_of(const void *kernel)
 	return (CUfunction)function;
 }
 
-/* As the daemon does: by cuLaunchKernelEx(), what the kernel takes in one piece. */
+/* As the daemon does: with cuLaunchKernelEx() and a packed parameter buffer. */
 static void
 launch_ex(CUfunction function, CUstream stream, void **extra)
 {
@@ -427,7 +428,7 @@ launches(int count)
 	}
 }
 
-/* Who waits for the marker polls it, as the worker does. */
+/* The marker is polled, as by the worker. */
 struct copied {
 	CUstream stream;
 	volatile uint32_t *marker;
@@ -528,8 +529,8 @@ pinned_words(void)
 	return words;
 }
 
-/* By threads that begin together, each with its part of the streams; launches a second, until they
- * are issued, and until all are done. */
+/* Runs threads that start together, each with its share of the streams; launches per second, until
+ * all are issued and until all are done. */
 struct pace {
 	double issued, done;
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frontends: at which of the GPU's front ends streams are, natively, and what that costs.
+ * frontends: assignment of streams to the GPU's front ends (hardware queues), natively, and its
+ * cost.
  *
- * Each stream holds COUNT (300) empty kernels behind a word that the program then writes, so the
- * time until all are done is the GPU's alone.  Printed are kernels a second: of each of eight
- * streams beside the first, where all eight got their first work in turns on an idle GPU; of more
- * and more of them together; and the same of eight others that got their first work while the
- * first one of all had work.
+ * Each stream has COUNT (300) empty kernels that wait for a word which the program then writes, so
+ * the time until all are done is the GPU's alone. Prints kernels per second: of each of eight
+ * streams together with the first, where all eight got their first work one after another on an
+ * idle GPU; of increasing numbers of them together; and the same for eight other streams that got
+ * their first work while the very first stream had work.
  */
 #include "measure.h"
 
@@ -40,7 +41,7 @@ hold(cudaStream_t stream)
 	CHECK(cuStreamWaitValue32(stream, (CUdeviceptr)gate, 1, CU_STREAM_WAIT_VALUE_GEQ));
 }
 
-/* Thousand kernels a second, the best of some tries. */
+/* Thousands of kernels per second, the best of several tries. */
 static double
 drain(const std::vector<cudaStream_t> &streams)
 {
@@ -62,7 +63,8 @@ drain(const std::vector<cudaStream_t> &streams)
 	return best;
 }
 
-/* With their first work, one after another: beside one that has work, if there is one. */
+/* Creates streams and submits their first work, one after another, while the stream `beside`, if
+ * any, has work. */
 static std::vector<cudaStream_t>
 begin_streams(cudaStream_t beside)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graphanswers: what NVIDIA's driver answers, natively, to graphs with conditions where its
- * documentation is silent, each with the CUresult. The software device answers as it does.
+ * graphanswers: results of NVIDIA's driver, natively, for graphs with conditional nodes in cases
+ * that its documentation does not cover, each with the CUresult. The software device returns the
+ * same.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -110,7 +111,8 @@ add_spin(CUgraph graph, long nanoseconds)
 	return node;
 }
 
-/* Instantiates, launches and waits, as far as it goes; what the body's memset left. */
+/* Instantiates, launches and waits, as far as each step succeeds; prints what the body's memset has
+ * written. */
 static CUgraphExec
 run(const char *what, CUgraph graph)
 {
@@ -177,7 +179,7 @@ executables()
 	CHECK(cuGraphDestroy(it.graph));
 }
 
-/* As the daemon's worker changes a graph. */
+/* Changes a graph as the daemon's worker does. */
 static void
 nodes_anew(const char *what, bool old_stays)
 {
@@ -218,8 +220,8 @@ while_it_runs()
 	CHECK(cuGraphDestroy(it.graph));
 }
 
-/* The daemon's worker sees that work has ended by a word that the stream writes behind it, and asks
- * the driver about the stream only then. */
+/* The worker detects the end of work by a value that the stream writes after it, and queries the
+ * stream only then. */
 static void
 when_memory_says_so(const char *what, bool asks)
 {
@@ -300,7 +302,7 @@ nothing(void *)
 {
 }
 
-/* What a body may hold. */
+/* Node types that a body may contain. */
 static void
 bodies()
 {
@@ -334,7 +336,7 @@ bodies()
 	CHECK(cuGraphDestroy(it.graph));
 }
 
-/* What is left over of a graph that was changed. */
+/* Remains of a graph that was changed. */
 static void
 leftovers()
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graphfacts: what NVIDIA's driver does with graphs that kernels launch and change, natively: what
- * server/worker/graph rests on.  One line for each fact; "no" or an error means that it does not
- * hold, and that the worker must do without.
+ * graphfacts: behavior of NVIDIA's driver, natively, for graphs that kernels launch and update, on
+ * which server/worker/graph relies. Prints a line for each fact; "no" or an error means that it
+ * does not hold, and that the worker must not rely on it.
  */
 #include <chrono>
 #include <cstdio>
@@ -42,7 +42,7 @@ store(int *cell, int value)
 	*cell = value;
 }
 
-/* Which multiprocessors a loop runs on, as bits, and when it ends. */
+/* Records the multiprocessors that a loop runs on, as bits, and when it ends. */
 static __global__ void
 turn(int *left, unsigned long long *seen, cudaGraphConditionalHandle handle)
 {
@@ -91,7 +91,7 @@ make_green()
 	CHECK(cuGreenCtxStreamCreate(&green_stream, context, CU_STREAM_NON_BLOCKING, 0));
 }
 
-/* A value written behind a launch comes when all that the launch has launched has ended. */
+/* A value written after a launch appears when all work that the launch has launched is complete. */
 static void
 marker(CUcontext context, CUstream stream, const char *where)
 {
@@ -126,7 +126,7 @@ marker(CUcontext context, CUstream stream, const char *where)
 	CHECK(cuGraphDestroy(graph));
 }
 
-/* After the session's share has changed, who launches may be of another context. */
+/* After a change of the session's share, the launching kernel may belong to another context. */
 static void
 contexts(CUcontext outer_context, CUstream outer_stream, CUcontext inner_context, const char *what)
 {
@@ -150,7 +150,7 @@ contexts(CUcontext outer_context, CUstream outer_stream, CUcontext inner_context
 	printf("%s: stream error %d, launch error %d, ran: %s\n", what, result, cells[3],
 	       cells[2] == 7 ? "yes" : "no");
 	CHECK(result);
-	/* Another content under the same name. */
+	/* New content under the same name. */
 	CUgraphExecUpdateResultInfo info;
 	CUgraph changed;
 	value = 8;
@@ -168,7 +168,8 @@ contexts(CUcontext outer_context, CUstream outer_stream, CUcontext inner_context
 		CHECK(cuGraphDestroy(one));
 }
 
-/* As the worker uses a root: nodes around it go and come, and executables follow one another. */
+/* Uses a root as the worker does: nodes around it are destroyed and created, and executables
+ * replace each other. */
 static void
 updatable(CUcontext context, CUstream stream, const char *where)
 {
@@ -199,7 +200,7 @@ updatable(CUcontext context, CUstream stream, const char *where)
 		if (made == CUDA_SUCCESS) {
 			CHECK(cuGraphUpload(exec[i], stream));
 			CHECK(cuGraphLaunch(exec[i], stream));
-			/* While it may still run. */
+			/* While it may still be running. */
 			result = cuGraphExecDestroy(exec[i]);
 			printf(", destroy %d", result);
 		}
@@ -209,8 +210,8 @@ updatable(CUcontext context, CUstream stream, const char *where)
 	printf("%s: the graph goes: %d\n", where, cuGraphDestroy(graph));
 }
 
-/* After the session's share has changed: a handle is of one context; may the node and its body be
- * of another? */
+/* After a change of the session's share: a handle belongs to a context; may the node and its body
+ * belong to another? */
 static void
 conditions(CUcontext of_handle, CUcontext of_node, CUcontext of_body, CUstream stream,
 	   const char *what)
@@ -295,7 +296,7 @@ main()
 	conditions(green, green, primary, green_stream, "loop, body alone primary");
 	contexts(primary, stream, primary, "primary launches primary");
 	contexts(green, green_stream, green, "green launches green");
-	/* Last, as they may end the process. */
+	/* Last, because they may end the process. */
 	contexts(primary, stream, green, "primary launches green");
 	contexts(green, green_stream, primary, "green launches primary");
 	return 0;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostmemory: what host memory that kernels reach, and managed memory, cost a program.  It prints
- * figures, one a line: name, number, unit.
+ * hostmemory: cost of host memory that kernels access, and of managed memory. Prints a figure per
+ * line: name, number, unit.
  *
- *   hostmemory copies [MIB]       of pinned memory that no kernel knows, and of registered memory
- *   hostmemory managed [MIB]      an array that moves there and back
- *   hostmemory rounds [COUNT]     a kernel that stays answers the program; how often the program
- *                                 sees another value of a word that a kernel counts up in
- *   hostmemory launches SECONDS   launch and wait, again and again; also when slow ones began
- *   hostmemory churn SECONDS [MS] register, allocate, reach and free, again and again; with a pause
- *                                 behind each call also when which call began
- *   hostmemory registering        what registering pages costs, and a launch of another thread
- *                                 meanwhile; what a copy over two registrations does
+ *   hostmemory copies [MIB]       of pinned memory that no kernel uses, and of registered memory
+ *   hostmemory managed [MIB]      an array that migrates to the device and back
+ *   hostmemory rounds [COUNT]     a running kernel replies to the program; how often the program
+ *                                 sees a new value of a word that a kernel increments
+ *   hostmemory launches SECONDS   launch and wait, repeatedly; also the start of slow launches
+ *   hostmemory churn SECONDS [MS] register, allocate, access and free, repeatedly; with a pause
+ *                                 after each call also the start of each call
+ *   hostmemory registering        cost of registering pages, and of a concurrent launch by another
+ *                                 thread; result of a copy across two registrations
  */
 #include <algorithm>
 #include <atomic>
@@ -52,7 +52,7 @@ print(const char *name, double value, const char *unit)
 	printf("%s %.6g %s\n", name, value, unit);
 }
 
-/* p of 1 of the times are no longer. */
+/* Returns the quantile p (0 to 1) of the times. */
 static double
 at(std::vector<double> &times, double p)
 {
@@ -60,7 +60,7 @@ at(std::vector<double> &times, double p)
 	return times[(size_t)((double)(times.size() - 1) * p)];
 }
 
-/* Of one kind of memory, one way. */
+/* Copies of one kind of memory, in one direction. */
 struct copied {
 	const char *name;
 	void *to;
@@ -78,8 +78,9 @@ copy_us(const copied &one, size_t size)
 	return now_us() - begin;
 }
 
-/* By turns, each kind first in every other one: a connection is slow until it knows how much the
- * link holds, so who is always first pays for the others.  The first two turns are not counted. */
+/* Alternates between the kinds, each first in every other round: a connection is slow until it has
+ * determined the link's capacity, which would penalize the first kind. The first two rounds are not
+ * counted. */
 static void
 copies(size_t size)
 {
@@ -137,7 +138,7 @@ managed(size_t size)
 		CHECK(cudaDeviceSynchronize());
 		there.push_back(now_us() - begin);
 		begin = now_us();
-		/* A word of each page, as memory goes. */
+		/* A word of each page, because memory migrates by page. */
 		for (size_t i = 0; i < count; i += 1024) {
 			if (data[i] != (unsigned int)i + 1) {
 				fprintf(stderr, "hostmemory: word %zu is %u\n", i, data[i]);
@@ -184,7 +185,7 @@ rounds(unsigned int count)
 	unsigned int *words, last = 0;
 	double before;
 
-	/* Each in a page of its own. */
+	/* Each word is in a page of its own. */
 	CHECK(cudaHostAlloc(&words, 4 * 4096, cudaHostAllocMapped));
 	memset(words, 0, 4 * 4096);
 	answer<<<1, 1>>>(words, words + 1024, count);
@@ -221,9 +222,9 @@ rounds(unsigned int count)
 	CHECK(cudaFreeHost(words));
 }
 
-/* The first ones load code, and are not counted. */
+/* The first launches load code, and are not counted. */
 #define WARM_US 300000.0
-/* Which launches are told of one by one: those that take so much longer than usual. */
+/* Launches that take this much longer than usual are listed. */
 #define SLOW_US 500.0
 
 struct timed {
@@ -274,7 +275,7 @@ launches(double seconds)
 	CHECK(cudaFree(data));
 }
 
-/* Says when this call began, and gives what it has set off at the daemon time to end. */
+/* Prints the start of this call, and lets its effects at the daemon complete. */
 static void
 churn_step(const char *name, size_t size, double pause_ms, const std::function<void()> &call)
 {
@@ -318,7 +319,7 @@ churn(double seconds, double pause_ms)
 	print("churn", turns / seconds, "turns/s");
 }
 
-/* Launches and waits until it is told to stop; the longest took so many microseconds. */
+/* Launches and waits until stopped; returns the longest time in microseconds. */
 static double
 worst_launch(const std::atomic<bool> &stopped)
 {
@@ -403,7 +404,7 @@ unregister_by_pieces(char *at, size_t size, size_t piece, useconds_t pause_us)
 	}
 }
 
-/* Whether the driver takes a copy from memory that was registered by pieces. */
+/* Whether the driver accepts a copy from memory that was registered in pieces. */
 static void
 copy_over_pieces(char *from, size_t size, size_t piece)
 {
@@ -458,7 +459,7 @@ registering()
 			(void)munmap(at, size);
 		}
 	}
-	/* At addresses that are new to the driver, then at the same ones again. */
+	/* At addresses that are new to the driver, then at the same addresses again. */
 	for (int i = 0; i < 6; i++) {
 		uintptr_t address = 0x140000000000 + (uintptr_t)(i % 3) * (64ull << 30);
 		char *at = (char *)mmap((void *)address, 8 * mib, PROT_READ | PROT_WRITE,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * implicitsync: which calls of the driver and of the runtime wait for a kernel that runs.
+ * implicitsync: which calls of the driver and of the runtime wait for a running kernel.
  *
  *   implicitsync [NAME]       calls whose name contains NAME
  *
  * Each call is made while a kernel of 100 ms runs (a) in a non-blocking stream, (b) in the legacy
- * default stream, (c) in a blocking stream.  The kernel's last action sets a word of mapped memory.
+ * default stream, (c) in a blocking stream. The kernel's last action sets a word of mapped memory.
  * A line has, for each stream: "waits" if the word is set when the call returns, the duration of
  * the call in ms, and cuStreamQuery() of that stream right after it (ready or busy).
  */
@@ -65,7 +65,7 @@ struct probe {
 	cudaArray_t array;
 };
 
-/* The stream that the kernel runs in; what a call's preparation makes. */
+/* The stream of the kernel, and objects created by a call's preparation. */
 struct slot {
 	CUstream busy;
 	void *pointer;
@@ -93,7 +93,7 @@ struct call {
 
 static probe p;
 static std::vector<call> calls;
-/* In the memory of a process that exports memory. */
+/* Pipes to a child process that exports memory. */
 static int ipc_request[2], ipc_reply[2];
 
 static void
@@ -281,7 +281,7 @@ make_pool(slot &s)
 	return cuMemPoolCreate(&s.pool, &props);
 }
 
-/* Has some memory that was freed, and is kept. */
+/* The pool has some memory that was freed and is retained. */
 static int
 make_used_pool(slot &s)
 {
@@ -734,7 +734,8 @@ ipc_handle()
 	return handle;
 }
 
-/* A process of its own, begun before CUDA is: exports one block for each byte that it reads. */
+/* Runs in a process of its own, started before CUDA is initialized: exports a block for each byte
+ * that it reads. */
 static void
 serve_ipc()
 {
@@ -781,7 +782,7 @@ add_ipc()
 		free_address);
 }
 
-/* The calls that end the context come last, and the program with them: in children of their own. */
+/* Calls that end the context come last, each in a child process of its own. */
 static void
 prepare_all()
 {
@@ -816,7 +817,8 @@ run_action(const action &one, slot &s)
 	return one ? one(s) : 0;
 }
 
-/* One call beside a kernel in that stream; which < 0: without, so that all code is loaded. */
+/* Makes a call while a kernel runs in that stream; which < 0: without a kernel, so that all code is
+ * loaded. */
 static void
 run_beside(const call &one, int which)
 {
@@ -863,7 +865,7 @@ run_beside(const call &one, int which)
 		printf(" (end: error %d)", after);
 }
 
-/* Of calls that end the context; in a child, which has a context of its own. */
+/* For calls that end the context; runs in a child, which has a context of its own. */
 static void
 run_ending(const char *name, const std::function<int()> &act)
 {
@@ -884,7 +886,8 @@ run_ending(const char *name, const std::function<int()> &act)
 			begin = now_us();
 			error = act();
 			begin = now_us() - begin;
-			/* The word's memory has gone with the context: the duration alone says. */
+			/* The word's memory was freed with the context, so only the duration is
+			 * available. */
 			waited = begin > 900e3;
 			if (error)
 				printf(" | error %-17d", error);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What our way of carrying a call adds to the driver's time, measured without gpupool:
+ * Overhead of gpupool's call path over the driver's own time, measured without gpupool:
  *
  *   latency calls
  *       A launch, and copies of 64 KiB and 1 MiB, until the caller knows of their end, in us: by
- * the driver alone; with a polled marker; with a thread that carries the call out, as the worker's
- *       executor does, and answers itself; and with one more that waits and answers, as the
- *       responder does.  Those who wait look in a tight loop, or pause between looks.
+ * the driver alone; with a polled marker; with a thread that issues the call, as the worker's
+ *       executor does, and replies itself; and with a further thread that waits and replies, as the
+ *       responder does. Waiting threads poll in a tight loop, or pause between polls.
  *   latency pieces
- *       Copies of 256 MiB, in GB/s, by the memory they come from or go to: the driver's; shared
- * with another process and registered at once; registered and copied by pieces of 8 MiB, as the
- *       worker does; the same in huge pages, where the system has any.
+ *       Copies of 256 MiB, in GB/s, by the kind of host memory: the driver's; shared with another
+ *       process and registered at once; registered and copied by pieces of 8 MiB, as the worker
+ *       does; the same in huge pages, if the system has any.
  */
 #include "measure.h"
 
@@ -31,7 +31,7 @@
 #define MIB ((size_t)1 << 20)
 #define SIZE (256 * MIB)
 #define PIECE (8 * MIB)
-/* Of linux/mman.h, which older systems' lacks. */
+/* From linux/mman.h; missing in older systems. */
 #define COLLAPSE 25
 
 static __global__ void
@@ -39,7 +39,7 @@ empty()
 {
 }
 
-/* Each word in a line of its own, as what threads hand over is. */
+/* Each word has a cache line of its own, as in the real hand-over between threads. */
 struct alignas(128) word {
 	std::atomic<uint32_t> value{ 0 };
 };
@@ -49,7 +49,7 @@ struct path {
 	word asked, given, answered;
 	std::atomic<bool> over{ false };
 	cudaStream_t stream;
-	volatile uint32_t *marker; /* the GPU writes */
+	volatile uint32_t *marker; /* written by the GPU */
 	CUdeviceptr marker_there;
 	uint32_t marked;
 	std::function<void()> work;
@@ -113,7 +113,7 @@ respond(path *path)
 	}
 }
 
-/* Of as many as take a second at most. */
+/* Runs for at most about a second. */
 static double
 median_of(const std::function<void()> &once)
 {
@@ -133,7 +133,7 @@ median_of(const std::function<void()> &once)
 	return took[took.size() / 2];
 }
 
-/* With one thread or two behind the caller. */
+/* With one or two threads between the caller and the driver. */
 static double
 handed_over(path *path, bool responder)
 {
@@ -236,7 +236,7 @@ calls()
 		measure_calls(&path, (kib + " to the device").c_str());
 		path.work = [&] { CHECK(cuMemcpyDtoHAsync(host, device, size, path.stream)); };
 		measure_calls(&path, (kib + " from the device").c_str());
-		/* As the worker calls copies of memory that it shares with a client. */
+		/* As the worker issues copies of memory that it shares with a client. */
 		path.work = [&] { CHECK(cuMemcpyDtoDAsync(device, shared, size, path.stream)); };
 		measure_calls(&path, (kib + " there, as DtoD").c_str());
 		path.work = [&] { CHECK(cuMemcpyDtoDAsync(shared, device, size, path.stream)); };
@@ -294,7 +294,7 @@ measure_pieces(const char *name, char *host, size_t piece, CUdeviceptr device, c
 	       in_there, out, out_there);
 }
 
-/* Of a file in memory, in a place that huge pages fit. */
+/* Uses a memory file at an address that is suitable for huge pages. */
 static void
 pieces()
 {

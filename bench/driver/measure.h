@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs here need to measure calls of the driver or of the runtime. */
+/* Helpers for programs that measure calls of the CUDA driver or runtime. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-/* Ends the program where a call fails. */
+/* Exits with an error message if a call fails. */
 #define CHECK(call) check((int)(call), #call)
 
 static inline void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver allows between two devices, without access and with it: peerfacts.  Fills of the
- * other's memory, copies in a capture, and nodes of a graph; a line for each, with the error's
- * name.
+ * peerfacts: operations that the driver allows between two devices, without and with peer access:
+ * fills of the peer's memory, copies in a capture, and nodes of a graph. Prints a line for each,
+ * with the error's name.
  */
 #include <cuda_runtime.h>
 #include <functional>

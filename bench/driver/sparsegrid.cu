@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sparsegrid: which sparse arrays NVIDIA's driver makes, natively, and how it cuts them: by format,
+ * sparsegrid: sparse arrays that NVIDIA's driver accepts, natively, and their tiling: by format,
  * channels, extent and flags, each plain and with four levels.
  */
 #include <cstdio>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stamps: what it costs to know when a stream came to a place, natively, and how exact that is.
+ * stamps: cost and accuracy of measuring when a stream reaches a point, natively.
  *
  *   stamps [COUNT [EVERY]]
- *       The step of the GPU's clock.  What a kernel of one thread that writes that clock (a stamp)
- *       takes its caller, beside an event and a written word.  How long a stretch of known length
- *       is by two stamps and by two events, alone and while others' blocks fill the GPU, there also
- *       with stamps of the greatest priority.  Then COUNT (200000) empty kernels by 1 to 64 threads
- *       with a stream each, with a pair of marks around every EVERY (16): launches a second until
- *       all are done, medians of 3.
+ *       The step of the GPU's clock. The time that a single-thread kernel which writes that clock
+ * (a GPU timestamp) takes its caller, compared with an event and a written word. The length of an
+ *       interval of known length by two timestamps and by two events, alone and while other blocks
+ *       fill the GPU, there also with timestamps of the highest priority. Then COUNT (200000) empty
+ *       kernels by 1 to 64 threads with a stream each, with a pair of marks around every EVERY
+ * (16): launches per second until all are done, medians of 3.
  */
 #include "measure.h"
 
@@ -56,7 +56,7 @@ spin(word nanoseconds)
 		;
 }
 
-/* The least and the largest step between two looks that differ. */
+/* The smallest and the largest step between two different readings. */
 static __global__ void
 steps(word *least_p, word *most_p)
 {
@@ -147,7 +147,7 @@ tell_steps()
 	printf("the clock's steps: %llu to %llu ns\n", words[0], words[1]);
 }
 
-/* What its caller pays for one; the queue never fills. */
+/* Prints the time that a call takes its caller; the queue never fills. */
 static void
 tell_cost(const char *name, cudaStream_t stream, const std::function<void()> &call)
 {
@@ -182,7 +182,7 @@ tell_costs()
 		  [&] { CHECK(cudaEventRecord(untimed, stream)); });
 }
 
-/* Nanoseconds from one mark to the next, with `work` in between; kind 0: by events. */
+/* Nanoseconds between two marks around `work`; kind 0: by events. */
 static double
 length_of(int kind, cudaStream_t stream, const std::function<void()> &work)
 {
@@ -240,7 +240,7 @@ tell_all_lengths()
 	CHECK(cudaGetDeviceProperties(&prop, 0));
 	full = prop.multiProcessorCount * (prop.maxThreadsPerMultiProcessor / 1024);
 	tell_lengths("alone", TRIES, [] {});
-	/* Blocks of 100 us, some of them always waiting for a place. */
+	/* Blocks of 100 us, some of which always wait for a multiprocessor. */
 	tell_lengths("beside a full GPU", TRIES / 10, [&] {
 		if (cudaStreamQuery(other) == cudaSuccess || ++queued % 4 == 0)
 			spin<<<full * 8, 1024, 0, other>>>(100000);
@@ -248,7 +248,7 @@ tell_all_lengths()
 	CHECK(cudaDeviceSynchronize());
 }
 
-/* What a thread puts around its launches. */
+/* Marks that a thread puts around its launches. */
 struct marks {
 	const char *name;
 	std::function<void(cudaStream_t, word *, cudaEvent_t *, int)> mark;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the device and the CPU reference compute: bodies of mass m attract each other with
- * G = 1 and Plummer softening. One step is a kick and a drift: v += a(x) dt, x += v dt. That is
- * leapfrog with the velocities half a step behind the positions.
+ * N-body system that the device and the CPU reference compute: bodies of mass m attract each other
+ * with G = 1 and Plummer softening. A step is a kick and a drift: v += a(x) dt, x += v dt. That is
+ * leapfrog integration with the velocities half a step before the positions.
  */
 #pragma once
 
@@ -21,8 +21,10 @@ template <typename real> struct system_state {
 const double time_step = 0.001;
 const double softening = 0.05;
 
-/* A ball of bodies of total mass 1 that turns slowly; the same for every run and precision. */
+/* Creates a slowly rotating ball of bodies with a total mass of 1, identical for every run and
+ * precision. */
 system_state<double> make_bodies(int count);
 
-/* Advances by the given number of steps on the CPU: one thread, one plain loop. */
+/* Advances the system by the given number of steps on the CPU, with a single thread and a plain
+ * loop. */
 void step_on_cpu(system_state<double> &state, int steps);

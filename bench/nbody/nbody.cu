@@ -45,7 +45,7 @@ benchmark(const options &opt, int bodies)
 
 	CUDA(cudaEventCreate(&start));
 	CUDA(cudaEventCreate(&stop));
-	/* The first launch loads the kernel; that is not what is measured. */
+	/* The first launch loads the kernel and is not measured. */
 	device.step(1);
 	CUDA(cudaDeviceSynchronize());
 
@@ -69,8 +69,8 @@ distance(const vec4<double> &a, const vec4<double> &b)
 }
 
 /*
- * The largest error of a body's change, relative to the largest change. The change rather than
- * the value: a small step leaves the values nearly as they were, whatever was computed.
+ * Returns the largest error of a body's change, relative to the largest change. Compares changes
+ * rather than values, because a small step hardly changes the values, whatever was computed.
  */
 static double
 relative_error(const std::vector<vec4<double>> &start, const std::vector<vec4<double>> &expected,
@@ -96,8 +96,8 @@ static int
 compare(const options &opt)
 {
 	/*
-	 * A single-precision position near 1 carries 24 bits, the change of one small step some
-	 * ten fewer: that is the floor of its tolerance.
+	 * A single-precision position near 1 has 24 bits, the change of a small step about ten
+	 * fewer: that is the lower bound of its tolerance.
 	 */
 	const bool wide = sizeof(real) == sizeof(double);
 	const double velocity_tolerance = wide ? 1e-10 : 5e-4;

@@ -8,7 +8,8 @@
 namespace
 {
 
-/* In [-1, 1), rounded to a float so that both precisions start from the same numbers. */
+/* Returns a number in [-1, 1), rounded to float so that both precisions start from the same
+ * numbers. */
 double
 next_random(uint64_t *seed)
 {
@@ -46,7 +47,7 @@ make_bodies(int count)
 		vec4<double> p = { next_random(&seed), next_random(&seed), next_random(&seed), 0 };
 		if (p.x * p.x + p.y * p.y + p.z * p.z > 1.0)
 			continue;
-		/* Unequal masses, so that exchanged bodies do not go unnoticed. */
+		/* Unequal masses, so that exchanged bodies are detected. */
 		p.w = (float)((1.0 + 0.5 * next_random(&seed)) / count);
 		state.position.push_back(p);
 		state.velocity.push_back({ -0.25 * p.y, 0.25 * p.x, 0.0, 0.0 });

@@ -32,8 +32,8 @@ attract(vec4<real> &sum, const vec4<real> &at, const vec4<real> &body, real soft
 }
 
 /*
- * A thread per body. A block walks over all bodies in tiles of its own size: every thread loads
- * one body into shared memory, then all of them read the whole tile, each word broadcast.
+ * A thread per body. A block iterates over all bodies in tiles of its own size: each thread loads a
+ * body into shared memory, then all threads read the whole tile, each word broadcast.
  */
 template <typename real>
 static __global__ void
@@ -49,7 +49,7 @@ kick_drift(vec4<real> *__restrict__ next, const vec4<real> *__restrict__ positio
 
 	for (int start = 0; start < count; start += blockDim.x) {
 		int j = start + threadIdx.x;
-		/* Past the end a body without mass, which attracts nothing. */
+		/* Beyond the end, a body without mass, which attracts nothing. */
 		tile[threadIdx.x] = j < count ? position[j] : nobody;
 		__syncthreads();
 		/* Whole warps: the block size is a multiple of 32. */

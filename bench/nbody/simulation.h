@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulation on a CUDA device, in one precision. It owns the device memory of its bodies.
- * Use it from one thread; a CUDA error ends the program with a message and status 1.
+ * The simulation on a CUDA device, in one precision. Owns the device memory of its bodies.
+ *
+ * Threads: one thread.
+ * Errors: a CUDA error ends the program with a message and status 1.
  */
 #pragma once
 
@@ -17,7 +19,7 @@ template <typename real> class simulation
 	simulation(const simulation &) = delete;
 	simulation &operator=(const simulation &) = delete;
 
-	/* Queues the steps, one launch each, on the default stream and does not wait. */
+	/* Enqueues the steps, one launch each, on the default stream and does not wait. */
 	void step(int steps);
 	system_state<double> read() const;
 

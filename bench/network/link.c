@@ -13,40 +13,40 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Bytes that arrive together on the other side; more than that arrive one part after the other. */
+/* Bytes that are delivered together; more bytes are delivered in several parts. */
 #define PART ((size_t)16384)
 #define PARTS 4096
 #define READ_MAX ((size_t)262144)
-/* A sleep ends so much late at worst, mostly: the rest is waited for awake. */
+/* A sleep usually ends at most this much too late; the rest of the time is spent polling. */
 #define AWAKE_NS 80000
 
 struct part {
-	uint64_t end; /* of its bytes, counted from the connection's first */
+	uint64_t end; /* of its bytes, counted from the start of the connection */
 	uint64_t due;
 };
 
 struct connection {
 	int near, far;
 	pthread_mutex_t lock;
-	int ways; /* that have not ended */
+	int ways; /* directions that have not ended */
 };
 
-/* One way of a connection. */
+/* A direction of a connection. */
 struct pump {
 	struct connection *connection;
 	enum link_way way;
 	int from, to;
 	uint8_t *ring;
-	uint64_t in, out; /* bytes, counted from the first */
+	uint64_t in, out; /* bytes, counted from the start */
 	struct part parts[PARTS];
 	unsigned int first, next;
-	bool ended; /* nothing more comes */
+	bool ended; /* nothing more will arrive */
 };
 
 static struct link_options set;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* All under the lock. */
-static uint64_t free_at[2]; /* when the link has sent all that it has taken */
+/* Protected by the lock. */
+static uint64_t free_at[2]; /* when the link has sent everything it has accepted */
 static struct link_counts counts;
 static enum link_way last_way = LINK_DOWN;
 
@@ -82,7 +82,8 @@ link_forget_counts(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* As the program sees it: when its bytes go, and just before the daemon's bytes come. */
+/* Counts from the program's view: when its bytes are sent, and just before the daemon's bytes
+ * arrive. */
 static void
 count_way(enum link_way way, size_t bytes)
 {
@@ -93,7 +94,7 @@ count_way(enum link_way way, size_t bytes)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* Since now the link has so many bytes more to send; when they are on the other side. */
+/* Adds bytes to the link's queue; returns when they arrive at the other end. */
 static uint64_t
 due_of(enum link_way way, uint64_t now, size_t bytes)
 {
@@ -124,7 +125,7 @@ add_parts(struct pump *pump, uint64_t now, size_t bytes)
 	}
 }
 
-/* How many bytes may be read at once now. */
+/* Returns the number of bytes that may be read at once now. */
 static size_t
 room_of(const struct pump *pump)
 {
@@ -138,7 +139,7 @@ room_of(const struct pump *pump)
 	return room < READ_MAX ? room : READ_MAX;
 }
 
-/* Whether anything came. */
+/* Returns whether anything was read. */
 static bool
 take(struct pump *pump)
 {
@@ -160,7 +161,7 @@ take(struct pump *pump)
 	return true;
 }
 
-/* The end of what is on the other side by now. */
+/* Returns the end of the bytes that have arrived at the other end by now. */
 static uint64_t
 arrived(const struct pump *pump)
 {
@@ -172,8 +173,8 @@ arrived(const struct pump *pump)
 	return end;
 }
 
-/* 1: something went; 0: nothing is there yet, or the receiver has no room, which *full_p says; -1:
- * the receiver is gone. */
+/* Returns 1: bytes were forwarded; 0: nothing has arrived yet, or the receiver has no room
+ * (*full_p); -1: the receiver is gone. */
 static int
 give(struct pump *pump, bool *full_p)
 {
@@ -201,7 +202,7 @@ give(struct pump *pump, bool *full_p)
 	return 1;
 }
 
-/* Until something comes, or the next part is due, or the receiver has room again. */
+/* Waits until bytes can be read, the next part is due, or the receiver has room again. */
 static void
 rest(struct pump *pump, bool full)
 {
@@ -236,7 +237,7 @@ pass_on(struct pump *pump)
 		if (!taken && given == 0)
 			rest(pump, full);
 	}
-	/* The other way ends, too, if nobody takes what comes; else when its sender says so. */
+	/* If the receiver is gone, the other direction ends too; otherwise its sender ends it. */
 	(void)shutdown(pump->to, given < 0 ? SHUT_RDWR : SHUT_WR);
 	if (given < 0)
 		(void)shutdown(pump->from, SHUT_RDWR);
@@ -277,8 +278,8 @@ run(void *arg)
 	if (pump->way == LINK_UP) {
 		uint64_t made = link_now() + set.rtt_ns;
 
-		/* The kernel has accepted at once.  What the program sends goes when it could have
-		 * known of that. */
+		/* The kernel has accepted at once. Bytes of the program are delayed until the
+		 * program could have known. */
 		count_way(LINK_UP, 0);
 		sleep_until(made);
 		count_way(LINK_DOWN, 0);
@@ -328,7 +329,7 @@ link_connect(int near, int far)
 	for (int way = LINK_UP; way <= LINK_DOWN; way++) {
 		pumps[way] = pump_of(connection, (enum link_way)way);
 		if (!pumps[way] || pthread_create(&thread, NULL, run, pumps[way]))
-			abort(); /* half a connection is of no use to any measurement */
+			abort(); /* a half-open connection would invalidate the measurement */
 		(void)pthread_detach(thread);
 	}
 	(void)pthread_mutex_lock(&lock);

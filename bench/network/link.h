@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link that bench/network makes: connections that are passed on, later and no faster than told.
- * Two threads a connection, one each way, which own its descriptors.  Any thread may call.
+ * Simulated network link of bench/network: forwards connections with an added round-trip time and a
+ * limited rate. Each connection has two threads, one per direction, which own its descriptors.
+ *
+ * Threads: any.
  */
 #ifndef GP_BENCH_LINK_H
 #define GP_BENCH_LINK_H
@@ -13,28 +15,30 @@
 enum link_way {
 	LINK_UP,
 	LINK_DOWN
-}; /* to the daemon, from it */
+}; /* to the daemon, from the daemon */
 
 struct link_options {
 	uint64_t rtt_ns;
 	double bytes_per_ns; /* 0: no limit */
-	size_t window;       /* bytes held of a connection, each way */
+	size_t window;       /* maximum bytes in flight per connection and direction */
 };
 
 struct link_counts {
-	uint64_t trips; /* bytes from the daemon that follow bytes to it */
+	uint64_t trips; /* round trips: bytes from the daemon that follow bytes to it */
 	uint64_t connections;
 	uint64_t bytes[2];
 };
 
-/* Once, before the first connection. */
+/* Sets the link's properties; called once, before the first connection. */
 void link_set(const struct link_options *options);
-/* Passes on between these two, which it closes when both ways have ended.  0; -1: nothing is taken.
- */
+/* Forwards data between two descriptors and closes them when both directions have ended. Returns 0,
+ * or -1 on failure; the descriptors then remain the caller's. */
 int link_connect(int near, int far) __attribute__((warn_unused_result));
 void link_get_counts(struct link_counts *counts);
-/* As if nothing had been passed on. */
+/* Resets the counters. */
 void link_forget_counts(void);
+
+/* Returns the monotonic time in nanoseconds. */
 uint64_t link_now(void);
 
 #endif /* GP_BENCH_LINK_H */

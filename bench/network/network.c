@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network between a program and a daemon: network --to HOST:PORT [--rtt MS] [--rate GBIT]
- * [--window BYTES].  Listens on a port of loopback and passes what comes on to the daemon, half a
- * round trip later, no faster than the rate; all connections share the rate, each way for itself.
- * Of each connection it holds at most the window each way.  A connection costs a round trip before
- * its first byte, as one does that is not on loopback.
+ * Simulated network between a program and a daemon: network --to HOST:PORT [--rtt MS] [--rate GBIT]
+ * [--window BYTES]. Listens on a loopback port and forwards to the daemon, half a round trip later
+ * and no faster than the rate; all connections share the rate, separately for each direction.
+ * Buffers at most the window per connection and direction. Connecting takes a round trip, as it
+ * would without loopback.
  *
- * Prints "listening HOST:PORT" and "rtt MS", the round trip that it has measured through itself.
- * Each line on standard input makes it print "trips N connections N up N down N": a trip is one
- * change of direction and back, bytes of the daemon that follow bytes of the program, over all
- * connections together; up and down are bytes.  The end of standard input ends it.
+ * Prints "listening HOST:PORT" and "rtt MS", the round-trip time measured through itself. For each
+ * line on standard input it prints "trips N connections N up N down N": a trip is a change of
+ * direction and back, that is, bytes of the daemon that follow bytes of the program, over all
+ * connections together; up and down are bytes. Ends at the end of standard input.
  */
 #include "bench/network/link.h"
 
@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MEASURED_NS 300000000 /* about as long; but at least ... */
+#define MEASURED_NS 300000000 /* approximate duration, with at least MEASURED_MIN samples */
 #define MEASURED_MIN 5
 #define MEASURED_MAX 201
 #define PING 64
@@ -52,7 +52,7 @@ listen_on_loopback(struct sockaddr_in *address)
 	return fd;
 }
 
-/* The two ends of a connection over loopback. */
+/* Creates both ends of a connection over loopback. */
 static void
 make_pair(int ends[2])
 {
@@ -88,7 +88,7 @@ compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* The median, in nanoseconds, of bytes that go there and back through this process. */
+/* Returns the median round-trip time, in nanoseconds, of bytes through this process. */
 static uint64_t
 measure(void)
 {
@@ -226,6 +226,6 @@ main(int argc, char **argv)
 		       counts.bytes[LINK_DOWN]);
 		(void)fflush(stdout);
 	}
-	/* Threads go on until the process ends. */
+	/* Threads run until the process ends. */
 	_exit(0);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a link carries without gpupool, over plain TCP: raw serve prints "listening HOST:PORT" and
- * answers until standard input ends; raw HOST:PORT CONNECTIONS [once] prints figures, one a line:
- * name, value, unit; with "once" of one question each.  ping is 64 bytes there and back; up_SIZE
- * and down_SIZE are so many bytes, divided among the connections, with an answer of 64 bytes, or
- * for a question of 64.
+ * Throughput and latency of a link without gpupool, over plain TCP: raw serve prints "listening
+ * HOST:PORT" and replies until standard input ends; raw HOST:PORT CONNECTIONS [once] prints a
+ * figure per line: name, value, unit; with "once" from a single request each. ping is 64 bytes
+ * there and back; up_SIZE and down_SIZE transfer SIZE bytes, divided among the connections, with a
+ * reply of 64 bytes, or for a request of 64.
  */
 #include <netdb.h>
 #include <netinet/in.h>
@@ -23,12 +23,12 @@
 #define WARM_UP 3
 #define CONNECTIONS_MAX 16
 #define PIECE ((size_t)1 << 20)
-/* Of a question and of the shortest answer. */
+/* Size of a request and of the shortest reply. */
 #define MESSAGE 64
 
-/* The first bytes of a question; the rest is zero. */
+/* The first bytes of a request; the rest is zero. */
 struct question {
-	uint64_t up, down; /* bytes that follow it, and that answer it */
+	uint64_t up, down; /* bytes that follow the request, and bytes of the reply */
 };
 
 struct part {
@@ -52,7 +52,7 @@ now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* 0, or -1 at the end of the connection. */
+/* Returns 0, or -1 at the end of the connection. */
 static int
 send_bytes(int fd, uint64_t size)
 {
@@ -204,7 +204,7 @@ compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* Asks over all connections at once; this thread is the first one's. */
+/* Sends requests over all connections at once; this thread handles the first connection. */
 static void
 ask_all(struct part *parts, int count)
 {
@@ -219,10 +219,10 @@ ask_all(struct part *parts, int count)
 		(void)pthread_join(threads[i], NULL);
 }
 
-/* Whether one question has to do. */
+/* Whether to use a single request per figure. */
 static int once;
 
-/* The median, in seconds. */
+/* Returns the median, in seconds. */
 static double
 measure(const int *fds, int count, uint64_t up, uint64_t down)
 {
@@ -274,7 +274,7 @@ main(int argc, char **argv)
 		fds[i] = connect_to(argv[1]);
 	printf("ping %.4f us\n", measure(fds, 1, 0, MESSAGE) * 1e6);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		/* As copies do: below 512 KiB over one connection. */
+		/* As copies do: below 512 KiB over a single connection. */
 		int used = sizes[i].size < (uint64_t)512 << 10 ? 1 : count;
 		double size = (double)sizes[i].size / 1e9;
 

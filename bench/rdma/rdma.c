@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the transport makes of a link, between two processes: rdma URL WHAT COUNT [SIZE].
- * WHAT: latency (round trips of SIZE bytes, us each), up and down (COUNT messages with SIZE bytes
- * of bulk to the end that listens, or from it, MiB/s), up-copied and down-copied (the same, but
- * from and to memory that the transport does not know).  For latency both ends look for what
- * comes, and do not sleep.  One line: the median of the round trips, or the rate from the first
- * message to the last.
+ * Performance of the transport over a link between two processes: rdma URL WHAT COUNT [SIZE]. WHAT:
+ * latency (round trips of SIZE bytes, us each); up and down (COUNT messages with SIZE bytes of bulk
+ * to or from the listening end, MiB/s); up-copied and down-copied (the same, but with memory that
+ * is not registered with the transport). For latency both ends poll and do not sleep. Prints a
+ * line: the median of the round trips, or the rate from the first message to the last.
  */
 #include "bench/bench.h"
 #include "transport/transport.h"
@@ -17,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* For latency; for bulk the ends sleep, as who moves much does: the processors have enough to do.
- */
+/* For latency only. For bulk both ends sleep, as programs that transfer much data do, because the
+ * processors are busy. */
 #define SPIN_USEC 1000000
 #define CONNECT_MS 10000
 #define HEADER 16
@@ -29,7 +28,7 @@ struct run {
 	long count;
 	size_t size;
 	char *memory;
-	double *times; /* of the messages, at the end that keeps the time */
+	double *times; /* of the messages, at the end that measures */
 };
 
 static void
@@ -97,7 +96,7 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of the times between two messages. */
+/* Returns the median time between two messages. */
 static double
 median_of(struct run *run)
 {
@@ -109,7 +108,7 @@ median_of(struct run *run)
 	return run->times[count / 2];
 }
 
-/* The end that connects; it keeps the time. */
+/* The connecting end, which measures. */
 static void
 near_end(struct run *run, struct gp_conn *conn)
 {
@@ -196,7 +195,7 @@ main(int argc, char **argv)
 	run.times = calloc((size_t)(run.count > WARM_UP ? run.count : WARM_UP), sizeof(*run.times));
 	if (argc > 4)
 		run.size = (size_t)atol(argv[4]);
-	/* Nothing of the device may be open when the process divides. */
+	/* The device must not be open when the process forks. */
 	child = fork();
 	run.memory = aligned_alloc(4096, (run.size + 4095) & ~(size_t)4095);
 	memset(run.memory, 1, run.size);

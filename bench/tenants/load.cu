@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load: keeps the GPU busy in a chosen way for a while, and prints what it got in one line of JSON.
+ * load: keeps the GPU busy in a chosen way for a while, and prints the results as one line of JSON.
  *
  * Throughput: kernels of N blocks that do ITERATIONS multiply-adds per thread, a few in flight, for
- * SECONDS from time START on; what ended in that time counts. With -spin-us a kernel takes that
- * long whatever shares its multiprocessors. With -period-us one kernel is launched and waited for
- * at a time, and the times from launch to end are kept, and when they became well shorter than at
- * the start. With -leftovers-mib fresh memory is looked through, and left full. With -captures
- * graphs are captured and launched one after the other, each capture open for a millisecond.
+ * SECONDS from time START on; counts the kernels that end in that time. With -spin-us a kernel
+ * takes that long regardless of other work on its multiprocessors. With -period-us a single kernel
+ * at a time is launched and waited for; prints the times from launch to end, and when they became
+ * much shorter than at the start. With -leftovers-mib new memory is searched for nonzero words, and
+ * then filled. With -captures graphs are captured and launched one after the other, each capture
+ * open for a millisecond.
  */
 #include <algorithm>
 #include <chrono>
@@ -194,7 +195,7 @@ wait_until(double time)
 		std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
 
-/* How many kernels ended between start and end; by second if that is wanted. */
+/* Returns the number of kernels that ended between start and end; optionally per second. */
 static long
 measure(const work &w, double start, std::vector<long> *seconds)
 {
@@ -228,7 +229,7 @@ measure(const work &w, double start, std::vector<long> *seconds)
 	return counted;
 }
 
-/* Words of fresh memory that are not zero; leaves none that is. */
+/* Returns the number of nonzero words in new memory, and leaves no word zero. */
 static unsigned long long
 find_leftovers(long mib)
 {
@@ -246,7 +247,8 @@ find_leftovers(long mib)
 	return found;
 }
 
-/* When the first kernel ended that took well less than those at the start; 0: none did. */
+/* Returns when the first kernel ended that took much less time than those at the start; 0: none
+ * did. */
 static double
 find_faster(const std::vector<double> &times, const std::vector<double> &ends)
 {
@@ -285,8 +287,8 @@ measure_latency(const work &w, double start, double *faster)
 	return times;
 }
 
-/* Copies from or to ordinary memory, or pinned, one after the other: GB/s; ends: when each was
- * done, in seconds from the start. */
+/* Copies from or to pageable or pinned memory, one after the other: GB/s; ends: end times in
+ * seconds from the start. */
 static double
 measure_copies(const work &w, double start, std::vector<double> &ends)
 {
@@ -327,7 +329,7 @@ count_sms(const work &w)
 	return count;
 }
 
-/* How many graphs were captured and run until then. */
+/* Returns the number of graphs captured and run until then. */
 static long
 capture_graphs(const work &w, double end)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the driver share: the process-wide state and the checks at every call's start.
- * Each device has one (primary) context. A kernel's fault is sticky for the process: gs_fail()
- * keeps the first one, and every later call that needs a context returns it. Any thread may call.
+ * Process-wide state of the driver, and the checks at the start of every call. Each device has one
+ * (primary) context. A kernel's fault is sticky for the process: gs_fail() stores the first one,
+ * and every later call that needs a context returns it.
+ *
+ * Threads: any.
+ * Errors: CUresult.
  */
 #ifndef GS_DRIVER_H
 #define GS_DRIVER_H
@@ -29,46 +32,47 @@
 
 struct gs_heap;
 
-/* CUDA_SUCCESS after cuInit. */
+/* Check for calls that need no context: CUDA_SUCCESS after cuInit(). */
 CUresult gs_enter_device(void);
-/* The same, and a context is current to the thread, alive, and no kernel has failed. */
+/* Check for calls that need a context: in addition, the calling thread has a current context that
+ * is alive, and no kernel has failed. */
 CUresult gs_enter(void);
 CUresult gs_check_device(CUdevice device);
 
-/* Keeps the first code and text, prints one line, and stops what runs on any stream. */
+/* Stores the first error code, prints a line, and stops the work of all streams. */
 void gs_fail(CUresult code, const char *who, const char *why);
 CUresult gs_failure(void);
 
-/* Written by cuInit; memory and multiprocessors are each device's. */
+/* Configuration set by cuInit(); memory and multiprocessors are per device. */
 int gs_device_count(void);
-/* Whether each device reaches the memory of all others. */
+/* Whether each device supports peer access to all others. */
 bool gs_device_peers(void);
 size_t gs_device_memory(void);
 int gs_device_multiprocessors(void);
 
-/* The context that is current to the thread, which may be one made of a green context. */
+/* Returns the calling thread's current context, which may belong to a green context. */
 CUcontext gs_context_current(void);
 CUcontext gs_context_primary(int device);
 bool gs_context_is_primary(CUcontext ctx);
-/* Whose context that is; -1: it is none. */
+/* Returns the device of a context; -1: unknown context. */
 int gs_context_device(CUcontext ctx);
-/* Of the current context; 0 without one. */
+/* Returns the device of the current context; 0 without a context. */
 int gs_device_current(void);
-/* The primary context comes to life, with a new number, or ends. */
+/* Activates the primary context, with a new number, or ends it. */
 void gs_context_set_active(int device, bool active);
-/* Of the current context. */
+/* Number of multiprocessors of the current context. */
 int gs_context_multiprocessors(void);
 
-/* For malloc() in kernels, of the current device; made when the first kernel that needs it is
- * launched. */
+/* Returns the heap for malloc() in kernels on the current device; created when the first kernel
+ * that needs it is launched. */
 CUresult gs_context_heap(struct gs_heap **heap_p);
-/* Before a launch of so many threads, each with so many bytes of local memory: the device keeps
- * that until the context ends, as hardware does, for as many of them as it can have at a time.
- * GS_LOCAL_FREE bytes for each the context has anyway. */
+/* Called before a launch of `threads` threads with `bytes` of local memory each. Like a GPU, the
+ * device retains local memory for the maximum number of resident threads until the context ends.
+ * GS_LOCAL_FREE bytes per thread are always available. */
 #define GS_LOCAL_FREE 1024
 CUresult gs_context_local(int device, uint32_t bytes, uint64_t threads);
 
-/* What kernels print is kept until a call that waits for them. */
+/* Output of kernels is buffered until a call that synchronizes with them. */
 void gs_print_append(void *unused, const char *text, size_t len);
 void gs_print_error(void *unused, const char *text, size_t len);
 void gs_print_flush(void);

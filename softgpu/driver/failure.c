@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first failure of a kernel, which every later call returns. */
+/* The first failure of a kernel, which all later calls return. */
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/stream/stream.h"
 
@@ -22,7 +22,7 @@ gs_fail(CUresult code, const char *who, const char *why)
 {
 	pthread_mutex_lock(&failure.lock);
 	if (!failure.code) {
-		/* A failed assertion has said all there is to say. */
+		/* A failed assertion has already printed its message. */
 		if (code != CUDA_ERROR_ASSERT)
 			fprintf(stderr, "gpupool software device: %s: %s (%d): %s\n", who,
 				gs_error_name(code), (int)code, why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the software device answers where the daemon asks a GPU's NVML.  It has no sensors: these
- * are the fixed facts of a device that is idle, cool and never fails.
+ * NVML functions of the software device, which the daemon calls as it would call a GPU's NVML. The
+ * device has no sensors: these are fixed values of a device that is idle, cool and never fails.
  */
 #include "softgpu/driver/driver.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #pragma GCC visibility push(default)
-/* As NVML has them; the map exports them. */
+/* Declarations as in NVML; exported by the linker map. */
 int nvmlInit_v2(void);
 int nvmlSystemGetDriverVersion(char *version, unsigned int length);
 int nvmlSystemGetNVMLVersion(char *version, unsigned int length);
@@ -53,11 +53,11 @@ enum {
 #define CELSIUS 35
 #define CELSIUS_SHUTDOWN 90
 #define PERIOD_US 100000
-#define IDLE 1ull /* why the clocks are not higher */
+#define IDLE 1ull /* reason for which the clocks are reduced */
 #define BAR1_BYTES (256ull << 20)
 #define CLOCK_MHZ 1000
 #define CLOCKS 4
-/* To a switch, of which all devices hang. */
+/* NVLinks to a switch that connects all devices. */
 #define LINKS 18
 #define LINK_TO_SWITCH 2
 
@@ -222,7 +222,7 @@ nvmlDeviceGetEccMode(void *device, unsigned int *current, unsigned int *pending)
 	return number(device, pending, 0);
 }
 
-/* Of unknown brand and architecture, like a device that is newer than its driver. */
+/* Unknown brand and architecture, as for a device that is newer than its driver. */
 int
 nvmlDeviceGetBrand(void *device, unsigned int *brand)
 {
@@ -275,7 +275,7 @@ nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned int *cel
 	return threshold == 0 ? number(device, celsius, CELSIUS_SHUTDOWN) : NOT_SUPPORTED;
 }
 
-/* Three numbers: of all, of what is left, of what is used. */
+/* Three numbers: total, free, used. */
 int
 nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything the application has a handle of begins with a struct gs_object. The handle is its
- * address; a table knows the live ones, so that a wrong handle is an error and never a pointer.
- * References keep an object alive after its handle is gone; objects with an owner count there.
- * Any thread may call.
+ * Base of all objects for which the application has a handle. The handle is the object's address; a
+ * table has the live handles, so that an invalid handle causes an error and is never dereferenced.
+ *
+ * Ownership: reference counted. References keep an object allocated after its handle was retired;
+ * references to an object with an owner count on the owner.
+ * Threads: any.
  */
 #ifndef GS_OBJECT_H
 #define GS_OBJECT_H
@@ -20,7 +22,7 @@ enum gs_kind {
 	GS_KIND_KERNEL,
 	GS_KIND_FUNCTION,
 	GS_KIND_ALLOCATION,
-	GS_KIND_ARRAY, /* a level of a mipmapped one has an owner */
+	GS_KIND_ARRAY, /* a level of a mipmapped array has an owner */
 	GS_KIND_MIPMAPPED_ARRAY,
 	GS_KIND_TEXTURE,
 	GS_KIND_SURFACE,
@@ -45,24 +47,25 @@ struct gs_object {
 	UT_hash_handle hh;
 };
 
-/* One reference, the creator's. destroy is NULL exactly for objects with an owner. */
+/* Initializes an object with one reference, the creator's. destroy is NULL if and only if the
+ * object has an owner. */
 void gs_object_init(struct gs_object *object, enum gs_kind kind, struct gs_object *owner,
 		    void (*destroy)(struct gs_object *object));
 
-/* From now on gs_object_get() finds it. Takes no reference. */
+/* Makes the handle valid for gs_object_get(). Does not add a reference. */
 void gs_object_publish(struct gs_object *object);
 
-/* A new reference, or NULL: no live handle of that kind. */
+/* Returns a new reference, or NULL if it is not a live handle of that kind. */
 void *gs_object_get(const void *handle, enum gs_kind kind);
 
-/* The handle dies; false: it was none. References stay as they are. */
+/* Invalidates a handle; returns false if it was not valid. References are unchanged. */
 bool gs_object_retire(const void *handle, enum gs_kind kind);
 
-/* Retires any one object of that kind, NULL when there is none left. */
+/* Retires an arbitrary object of that kind; returns NULL when none is left. */
 void *gs_object_retire_any(enum gs_kind kind);
 
 void gs_object_ref(struct gs_object *object);
-/* false: it is on its way out. */
+/* Returns false if the object is being destroyed. */
 bool gs_object_try_ref(struct gs_object *object);
 void gs_object_put(struct gs_object *object);
 

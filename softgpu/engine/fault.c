@@ -8,11 +8,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/* In a library opened late, only this model makes the variable safe to read in a handler. */
+/* In a library opened with dlopen(), only this model makes the variable safe to read in a signal
+ * handler. */
 static _Thread_local struct gs_fault_scope *volatile current
 	__attribute__((tls_model("initial-exec")));
 
-/* Who faults while a fault is passed on has only us to pass it on to. */
+/* A fault within the previous handler must not be passed on to it again. */
 static _Thread_local volatile sig_atomic_t is_passing __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +25,8 @@ pass_on(int number, siginfo_t *info, void *context)
 {
 	const struct sigaction *previous = number == SIGBUS ? &previous_bus : &previous_segv;
 
-	/* Without a handler the access is tried again and ends the process, as it would have. */
+	/* Without a previous handler the access is repeated and ends the process, as it would have
+	 * without this library. */
 	if (is_passing || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN) {
 		signal(number, SIG_DFL);
 		return;

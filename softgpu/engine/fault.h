@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults of kernels. A thread that runs a block sets a scope; a fault at a device address jumps out
- * to it. Other faults go to the handler that was there before.
+ * Memory faults of kernels. A thread that runs a block sets a scope; a fault at a device address
+ * jumps out to it. Other faults are passed on to the previous handler.
  */
 #ifndef GS_FAULT_H
 #define GS_FAULT_H
@@ -14,9 +14,10 @@ struct gs_fault_scope {
 	uint64_t address;
 };
 
-/* Installs the handler, unless it is: the host may have put another in its place. */
+/* Installs the handler if another handler is in its place: the host program may have replaced
+ * it. */
 void gs_fault_catch(void);
-/* NULL ends the present scope. */
+/* Sets the calling thread's scope; NULL: none. */
 void gs_fault_set_scope(struct gs_fault_scope *scope);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backends, and which of them a URL means. */
+/* Table of backends, and connecting and listening by URL. */
 #include "transport/transport.h"
 
 #include "transport/backend.h"
@@ -14,7 +14,7 @@ static const struct gp_transport_ops *const backends[] = {
 
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* NULL for an unknown scheme. */
+/* Returns NULL for an unknown scheme. */
 static const struct gp_transport_ops *
 backend_find(const char *scheme)
 {

@@ -8,10 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Longer, and a thread of the system's that does the device's work would miss the processor. */
+/* With longer polling, a kernel thread that performs the device's work in software would be starved
+ * of the processor. */
 #define SPIN_USEC_MAX 50
 
-/* Bytes that no thread will send may have been left behind. */
+/* Hands bytes that no thread will send to the progress thread. */
 static int
 send_finish(struct gp_rdma_conn *conn, int r)
 {
@@ -140,12 +141,13 @@ rdma_abandon(struct gp_conn *base)
 {
 	struct gp_rdma_conn *conn = gp_conn_to_rdma(base);
 
-	/* As long as anybody has them open, the device keeps the queue pair for the peer. */
+	/* The device preserves the queue pair for the peer while any process has the descriptors
+	 * open. */
 	gp_rdma_close_descriptors(conn);
 	gp_rdma_device_abandon(conn->device);
 }
 
-/* Until the peer has all that was sent, if it takes it. */
+/* Waits, up to a limit, until the peer has consumed everything that was sent. */
 static void
 conn_linger(struct gp_rdma_conn *conn)
 {
@@ -186,8 +188,8 @@ gp_rdma_destroy(struct gp_conn *base)
 		conn_linger(conn);
 	}
 	if (conn->lost)
-		/* The rest stays with the kernel until the process ends: the libraries would write
-		 * to numbers that are the program's. */
+		/* The remaining objects are left to the kernel until the process ends: the
+		 * libraries would write to descriptors that now belong to the program. */
 		gp_rdma_close_descriptors(conn);
 	else
 		conn_destroy_objects(conn);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rdma backend, for the files rdma*.c of this folder only (protocol/wire.md, 8).
+ * RDMA backend; private to the files rdma*.c of this directory (protocol/wire.md, 9).
  *
- * A connection is one reliable queue pair.  Its bytes travel as segments, by send and receive with
- * credits; bulk from GP_RDMA_DIRECT_MIN on travels from memory to memory.  The end that accepted
- * the connection, the *server*, does all reads and writes; the one that connected names the memory.
- * So a server gives nobody a key to its memory.
+ * A connection is a reliable connected queue pair. The byte stream is sent as segments, by send and
+ * receive with credits; bulk of at least GP_RDMA_DIRECT_MIN bytes is transferred directly between
+ * memories. The accepting end, the *server*, performs all RDMA reads and writes; the connecting
+ * end, the client, names its memory. A server therefore never gives a peer a key to its memory.
  *
- * All below `lock` belongs to who has the lock.  Functions want it held unless they say otherwise.
+ * Threads: members below `lock` are protected by it. Functions must be called with the lock held
+ * unless their comment says otherwise.
+ * Errors: negative errno, with the connection's error text set.
  */
 #ifndef GP_RDMA_H
 #define GP_RDMA_H
@@ -20,55 +22,56 @@
 
 #define GP_RDMA_SEGMENT ((size_t)8 << 10)
 #define GP_RDMA_SEGMENT_HEADER 8
-/* Segments of bytes that may be sent before the peer has taken any. */
+/* Data segments that may be sent before the peer has consumed any. */
 #define GP_RDMA_CREDITS 32
-/* Besides them: what the protocol below may send at any time without being asked. */
+/* In addition: segments of the other types, which need no credit. */
 #define GP_RDMA_CONTROL 24
 #define GP_RDMA_RX (GP_RDMA_CREDITS + GP_RDMA_CONTROL)
 #define GP_RDMA_TX 32
 #define GP_RDMA_SEND_QUEUE 128
-/* Behind the segments out: one for each request of the send queue. */
+/* After the outgoing segments in tx memory: a buffer for each work request of the send queue. */
 #define GP_RDMA_CONTROL_SIZE 32
 #define GP_RDMA_DIRECT_MIN ((size_t)32 << 10)
-/* Of one piece of bulk under way, through staging and without. */
+/* Sizes of a piece of bulk in flight: through staging memory, and directly. */
 #define GP_RDMA_STAGE_PIECE ((size_t)256 << 10)
 #define GP_RDMA_PIECE_MAX ((size_t)4 << 20)
 #define GP_RDMA_PIECES 4
-/* A peer that has been silent for a third of gp_conn_set_timeout(), and at most so long, is asked
- * for an answer of its device, which itself gives up after about 15 s. */
+/* Maximum time of silence (also at most a third of gp_conn_set_timeout()) after which a heartbeat
+ * probes the peer's device; the own device reports a failure after about 15 s. */
 #define GP_RDMA_HEARTBEAT_MS 10000
-/* What can wake a sleeping client is gone with its descriptors: it looks for them so often. */
+/* Interval at which a sleeping client checks its descriptors: if the program has closed them, no
+ * event wakes it. */
 #define GP_RDMA_POLL_MS 1000
-/* How long the end of a connection waits for what was sent. */
+/* Time that closing a connection waits for its last segments to be sent. */
 #define GP_RDMA_LINGER_MS 2000
 #define GP_RDMA_PREAMBLE_MAX 64
 
 enum gp_rdma_type {
-	GP_RDMA_BYTES = 1, /* the next bytes of the stream; takes a credit */
-	GP_RDMA_CREDIT,    /* nothing but the credits in the header */
-	GP_RDMA_OFFER,     /* client: the next bytes of its bulk lie there */
+	GP_RDMA_BYTES = 1, /* next bytes of the stream; uses a credit */
+	GP_RDMA_CREDIT,    /* only the credits in the header */
+	GP_RDMA_OFFER,     /* client: memory with the next bytes of its bulk */
 	GP_RDMA_TAKEN,     /* server: the oldest offer has been read */
-	GP_RDMA_ROOM,      /* client: the next bytes of the server's bulk go there */
+	GP_RDMA_ROOM,      /* client: memory for the next bytes of the server's bulk */
 	GP_RDMA_FILLED,    /* server: the oldest room has been written */
-	GP_RDMA_END,       /* no more segments come */
+	GP_RDMA_END,       /* no more segments follow */
 };
 
-/* Memory at the client; key 0: nowhere, what would go there is not wanted. */
+/* Memory of the client; key 0: the bytes are to be discarded. */
 struct gp_rdma_remote_buffer {
 	uint64_t address;
 	uint32_t key;
 	uint32_t size;
 };
 
-/* Places in the order in which they were named. */
+/* Queue of buffers in the order in which they were named. */
 struct gp_rdma_remote_buffers {
 	struct gp_rdma_remote_buffer list[GP_RDMA_PIECES];
 	unsigned int first, count;
 };
 
-/* Memory of this end through which bulk passes that lies in no registered memory. */
+/* Staging memory of this end, for bulk outside of registered memory. */
 struct gp_rdma_stage {
-	uint8_t *memory; /* GP_RDMA_PIECES pieces; NULL: none yet */
+	uint8_t *memory; /* GP_RDMA_PIECES pieces; NULL: not yet allocated */
 	struct ibv_mr *mr;
 };
 
@@ -80,35 +83,35 @@ struct gp_rdma_conn {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool server;
-	atomic_uint spin_usec;   /* as in the stream, for the sending thread, too */
-	int poll_fd;             /* epoll: all that can wake a sleeper */
+	atomic_uint spin_usec;   /* copy of the stream's value that the sending thread may read */
+	int poll_fd;             /* epoll set of all events that wake a sleeping thread */
 	int wake_fd;             /* eventfd */
-	int watch_fd, notify_fd; /* the same for who polls outside of this, if `watched` */
+	int watch_fd, notify_fd; /* the same for a caller that polls gp_conn_fd(), if `watched` */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool asleep;       /* a thread waits for the device; the others wait for it */
-	bool armed;        /* the completion queue will say so when there is something */
+	bool asleep;       /* a thread waits for the device; other threads wait for that thread */
+	bool armed;        /* completion notification is requested */
 	bool woken;        /* wake_fd is readable */
-	bool watched;      /* the receiving thread polls watch_fd, or has done so */
+	bool watched;      /* the receiving thread polls watch_fd, or has done so earlier */
 	bool is_notified;  /* notify_fd is readable */
-	int down;          /* why nothing can be sent or received any more: negative errno */
-	bool ended;        /* the peer said so */
-	bool ending;       /* this end shall say so, when all before it is sent */
+	int down;          /* negative errno that ended the connection; 0: usable */
+	bool ended;        /* the peer has sent GP_RDMA_END */
+	bool ending;       /* GP_RDMA_END is to be sent after all earlier segments */
 	bool disconnected; /* rdma_disconnect() was called */
-	bool lost;         /* the program has closed descriptors of the connection's */
-	bool more;         /* the last look has left completions for the next */
+	bool lost;         /* the program has closed descriptors of the connection */
+	bool more;         /* the last poll left completions for the next one */
 	unsigned int unacked_events;
-	uint64_t completions; /* counts completions */
-	uint64_t heard;       /* of these, when somebody last looked ... */
-	int64_t heard_ms;     /* ... and when that was */
+	uint64_t completions; /* number of completions so far */
+	uint64_t heard;       /* value of `completions` at the last check ... */
+	int64_t heard_ms;     /* ... and the time of that check */
 
-	/* The send queue: work requests are numbered. */
+	/* The send queue; work requests are numbered. */
 	uint64_t posted, retired, signalled;
-	uint64_t end_number; /* of this end's last word; 0: not yet said */
+	uint64_t end_number; /* number of the work request with GP_RDMA_END; 0: not yet posted */
 	unsigned int inline_max;
 
-	/* Segments out: [tx_free, tx_post) are with the device, [tx_post, tx_fill) want credits. */
+	/* Outgoing segments: [tx_free, tx_post) are posted, [tx_post, tx_fill) wait for credits. */
 	uint8_t *tx;
 	struct ibv_mr *tx_mr;
 	unsigned int tx_free, tx_post, tx_fill;
@@ -116,7 +119,7 @@ struct gp_rdma_conn {
 	uint32_t tx_size[GP_RDMA_TX];
 	unsigned int credits;
 
-	/* Segments in. */
+	/* Incoming segments. */
 	uint8_t *rx;
 	struct ibv_mr *rx_mr;
 	struct {
@@ -124,20 +127,20 @@ struct gp_rdma_conn {
 		uint32_t at, end;
 	} rx_queue[GP_RDMA_RX];
 	unsigned int rx_first, rx_count;
-	unsigned int credits_owed;           /* credits to be given back */
-	uint8_t early[GP_RDMA_PREAMBLE_MAX]; /* the preamble that came with the connection */
+	unsigned int credits_owed;           /* credits to be returned to the peer */
+	uint8_t early[GP_RDMA_PREAMBLE_MAX]; /* bytes received while connecting (the preamble) */
 	size_t early_at, early_end;
 
-	/* Bulk. */
-	size_t direct_left;                          /* of the message last received */
+	/* Bulk transfer. */
+	size_t direct_left; /* bytes left of the last received message's bulk */
 	struct gp_rdma_remote_buffers offers, rooms; /* server: not yet read or written */
-	uint64_t taken, filled;                      /* client: answers that have come, ... */
-	uint64_t offered, roomed;                    /* ... to so many */
+	uint64_t taken, filled;                      /* client: replies received, ... */
+	uint64_t offered, roomed;                    /* ... and offers and rooms sent */
 	struct gp_rdma_stage stage_out, stage_in;
 
-	/* What waits for credits with no thread to send it: until when the peer must take some. */
+	/* Segments that wait for credits while no thread sends (rdma_courier.c). */
 	unsigned int progress_post;
-	int64_t progress_deadline; /* 0: nothing waits */
+	int64_t progress_deadline; /* the peer must return credits by this time; 0: nothing waits */
 	struct gp_rdma_conn *progress_next;
 	bool is_in_progress;
 };
@@ -167,99 +170,113 @@ gp_rdma_has_bytes(const struct gp_rdma_conn *conn)
 }
 
 /*
- * rdma_device.c: a device as one peer may use it.  A client has a protection domain for each
- * daemon, so that the keys which one was given are worth nothing to another; a daemon, which gives
- * none to anybody, has one for all its clients.
+ * rdma_device.c: a device as used for one peer. A client has a protection domain for each daemon,
+ * so that the keys given to one daemon are of no use to another. A daemon gives no keys to clients
+ * and has one protection domain for all.
  */
 struct gp_rdma_device {
 	struct gp_rdma_device *next;
 	struct ibv_context *verbs;
-	struct sockaddr_storage peer; /* where the daemon listens; all zero: a daemon's own */
+	/* Address of the daemon; all zero: this process is the daemon. */
+	struct sockaddr_storage peer;
 	struct ibv_pd *pd;
 	unsigned int index;
-	unsigned int reads_max; /* outstanding ones of a queue pair */
-	pid_t process;          /* that opened it: a child of a fork cannot use it */
-	bool abandoned;         /* in such a child: its descriptors are closed */
-	bool posts_by_kernel;   /* through verbs->cmd_fd, not through memory of the device */
+	unsigned int reads_max; /* maximum outstanding RDMA reads of a queue pair */
+	pid_t process;          /* process that opened the device; a forked child cannot use it */
+	bool abandoned;         /* in a forked child: its descriptors are closed */
+	bool posts_by_kernel;   /* posts through verbs->cmd_fd, not through mapped device memory */
 };
 
-/* peer: the daemon's address, NULL in a daemon.  0, or -errno with words in detail.  Devices stay
- * for the process's life. */
+/* Returns the device for a peer, opened on first use. peer: the daemon's address, NULL in a daemon.
+ * Returns 0, or a negative errno with the reason in detail. Devices are never closed. Without the
+ * connection's lock. */
 int gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
 		       struct gp_rdma_device **device_p, char *detail, size_t size);
-/* Whether its descriptor is still what it was: libibverbs writes to it, whatever it is. */
+/* Whether the device's descriptor is still open and the library's own: libibverbs writes to it
+ * without a check. */
 bool gp_rdma_device_is_usable(const struct gp_rdma_device *device);
-/* In the child of a fork, of a device of its parent's: closes what it has of it, once. */
+/* In a forked child: closes the descriptors of the parent's device, once. */
 void gp_rdma_device_abandon(struct gp_rdma_device *device);
-/* Memory of this size for connections of this device; remote: the peer is given its key. */
+/* Allocates registered memory for connections of this device; remote: the peer is given its key.
+ * Returns 0 or a negative errno; freed with gp_rdma_memory_free(). */
 int gp_rdma_memory_alloc(struct gp_rdma_device *device, size_t size, bool remote,
 			 uint8_t **memory_p, struct ibv_mr **mr_p);
 void gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr);
-/* gp_conn_register_range(). */
+/* Implements gp_conn_register_range(). */
 int gp_rdma_register_range(struct gp_rdma_device *device, void *base, size_t size, int dma_buf);
-/* The registration of all of [base, base + size), made if the range is kept memory; NULL: none. */
+/* Returns the registration that covers all of [base, base + size), created on first use if the
+ * range was passed to gp_memory_register(); otherwise NULL. */
 struct ibv_mr *gp_rdma_get_registration(struct gp_rdma_device *device, const void *base,
 					size_t size, bool remote);
 
-/* rdma_pair.c */
+/* rdma_pair.c: create and destroy the queue pair, completion queue and segment memory of a
+ * connection. Returns 0 or a negative errno with the reason in detail. */
 int gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size);
-/* Makes watch_fd, if it is not there.  Whether it is. */
+/* Creates watch_fd if necessary. Returns false on failure. */
 bool gp_rdma_watch_init(struct gp_rdma_conn *conn);
-/* Closes those of the descriptors that are still the connection's. */
+/* Closes the connection's descriptors, except those whose number the program has reused. */
 void gp_rdma_close_descriptors(struct gp_rdma_conn *conn);
 void gp_rdma_queue_fini(struct gp_rdma_conn *conn);
 
 /* rdma_queue.c */
-/* The first reason stays.  r: negative errno. */
+/* Marks the connection as unusable; the first reason is retained. r: negative errno. */
 void gp_rdma_set_down(struct gp_rdma_conn *conn, int r, const char *text);
-/* Handles what the device has completed, if that is not without end: `more` says so. */
+/* Processes completions. Limits the work per call and sets `more` if completions are left. */
 void gp_rdma_poll_cq(struct gp_rdma_conn *conn);
 /* rdma_wait.c */
-/* Whether the number is still a descriptor of the connection's; otherwise the connection is down.
- * To be asked before anybody writes to it or reads from it. */
+/* Whether the number is still a descriptor of the connection; if not, marks the connection as down.
+ * Must be called before each write or read of the descriptor. */
 bool gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd);
-/* Until something may have changed: 0, or -EAGAIN at the deadline.  Without the lock meanwhile. */
+/* Waits until the connection's state may have changed. Returns 0, or -EAGAIN at the deadline.
+ * Releases the lock while waiting. */
 int gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
-/* The same for who is about to get an answer: it looks for a while before it sleeps. */
+/* The same for a thread that expects a reply soon: polls for a while before it sleeps. */
 int gp_rdma_wait_spinning(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
-/* Makes watch_fd readable now or with the next event. */
+/* Makes watch_fd readable, at once or at the next event. */
 void gp_rdma_arm_watch(struct gp_rdma_conn *conn);
-/* Looks for events of the connection manager. */
+/* Processes pending events of the connection manager. */
 void gp_rdma_poll_events(struct gp_rdma_conn *conn);
-/* 0, or why nothing can be sent; the peer's end is -EPIPE. */
+/* Returns 0, or the reason why nothing can be sent; -EPIPE after the peer's end. */
 int gp_rdma_check_sendable(struct gp_rdma_conn *conn);
-/* One work request, numbered.  0, or down. */
+/* Posts a numbered work request. Returns 0 or the connection's `down`. */
 int gp_rdma_post_send(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal);
-/* Before a sender waits for what the peer has to do: until when it must have begun (-1: without
- * limit), and whether it is too late: then the connection goes down. */
+/* For a sender that waits for the peer: the deadline for the peer to make progress (-1: no limit),
+ * and the check of it, which marks the connection as down if it has passed. */
 int64_t gp_rdma_get_send_deadline(const struct gp_rdma_conn *conn);
 void gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline);
+/* Waits until the work request with this number is complete. Returns 0 or a negative errno. */
 int gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
-/* After gp_rdma_disconnect(): the device has done with this request, too, or does not answer. */
+/* After gp_rdma_disconnect(): waits until the device has completed this request, or does not
+ * respond. */
 void gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
+/* Posts a receive for a slot of rx memory. */
 void gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot);
-/* The peer shall not run out of credits while this end has nothing to say. */
+/* Returns credits to the peer when it may run out of them while this end has nothing else to
+ * send. */
 void gp_rdma_return_credits(struct gp_rdma_conn *conn);
-/* Asks the peer's device for an answer, if it has been silent for long. */
+/* Probes the peer's device if the peer has been silent for long. */
 void gp_rdma_send_heartbeat(struct gp_rdma_conn *conn);
-/* A segment that takes no credit.  It may wait for room in the send queue. */
+/* Sends a segment that needs no credit; may wait for room in the send queue. Returns 0 or a
+ * negative errno. */
 int gp_rdma_send_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
 			 const struct gp_rdma_remote_buffer *place) GP_LOCKED(conn->lock);
-/* Sends what has waited for credits. */
+/* Posts segments that were waiting for credits, as far as credits allow. */
 void gp_rdma_flush(struct gp_rdma_conn *conn);
-/* After this the peer's device cannot reach memory of this end. */
+/* Disconnects. Afterwards the peer's device cannot access memory of this end. */
 void gp_rdma_disconnect(struct gp_rdma_conn *conn);
+/* Wakes the thread that sleeps in gp_rdma_wait(). */
 void gp_rdma_wake(struct gp_rdma_conn *conn);
 
 /* rdma_io.c */
 extern const struct gp_stream_io gp_rdma_io;
 
-/* rdma_bulk.c; without the lock */
+/* rdma_bulk.c: called without the lock */
 int gp_rdma_send_bulk(struct gp_rdma_conn *conn, const struct iovec *bulk, int count);
 int gp_rdma_recv_bulk(struct gp_rdma_conn *conn, uint8_t *dst, size_t size);
 void gp_rdma_bulk_fini(struct gp_rdma_conn *conn);
 
-/* rdma_courier.c; without the lock: sends what waits for credits when no other thread is there */
+/* rdma_courier.c; called without the lock: hands segments that wait for credits to the progress
+ * thread when no other thread sends, and takes the connection back */
 void gp_rdma_progress_add(struct gp_rdma_conn *conn);
 void gp_rdma_progress_remove(struct gp_rdma_conn *conn);
 
@@ -272,10 +289,10 @@ int gp_rdma_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn 
 int gp_rdma_listener_fd(const struct gp_listener *listener);
 void gp_rdma_listener_destroy(struct gp_listener *listener);
 
-/* rdma_cm.c: without id, device and queues, which the caller gives it; the events are its own.
- * NULL: no memory, and the events are still the caller's. */
+/* rdma_cm.c: allocates a connection that owns `events`; the caller sets id, device and queues.
+ * Returns NULL if out of memory; `events` then remains the caller's. */
 struct gp_rdma_conn *gp_rdma_create(struct rdma_event_channel *events, bool server);
-/* rdma.c: accepts a connection that is only half made. */
+/* rdma.c: destroys a connection, also a partially initialized one. */
 void gp_rdma_destroy(struct gp_conn *conn);
 
 #endif /* GP_RDMA_H */

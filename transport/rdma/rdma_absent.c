@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rdma backend of a build without libibverbs and librdmacm: it says so. */
+/* RDMA backend of a build without libibverbs and librdmacm: all operations report that RDMA is not
+ * supported. */
 #include "transport/backend.h"
 #include "transport/rdma/registered_memory.h"
 

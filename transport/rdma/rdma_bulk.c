@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bulk from memory to memory.  The client offers memory that the server reads, or room that the
- * server writes; of each at most GP_RDMA_PIECES pieces are outstanding.  What lies in kept memory
- * is not copied, at either end.
+ * Bulk transfer between memories. The client offers memory that the server reads, or room that the
+ * server writes to; at most GP_RDMA_PIECES pieces of each are outstanding. Bulk in registered
+ * memory is not copied at either end.
  */
 #include "base/clock.h"
 #include "base/lock.h"
@@ -13,24 +13,25 @@
 
 #define STAGE_SIZE (GP_RDMA_PIECES * GP_RDMA_STAGE_PIECE)
 
-/* Where the bytes of a list of parts go on. */
+/* Position in a list of parts. */
 struct bulk_source {
 	const struct iovec *iov;
 	int count, at;
 	size_t offset;
-	bool in_place; /* all of it is one part in kept memory, which this CPU may not touch */
+	/* A single part in registered memory, which this CPU may not be able to access. */
+	bool in_place;
 };
 
-/* A piece under way: where its bytes are at this end, and where they belong. */
+/* A piece in flight: its bytes at this end, and their destination. */
 struct bulk_piece {
-	uint8_t *staged; /* NULL: they are in place */
+	uint8_t *staged; /* NULL: transferred without a copy */
 	uint8_t *dst;
 	size_t size;
-	uint64_t number; /* of the work request */
-	bool last;       /* of an offer */
+	uint64_t number; /* number of the work request */
+	bool last;       /* last piece of an offer */
 };
 
-/* The next bytes that lie together; 0 at the end. */
+/* Returns the next contiguous bytes; 0 at the end. */
 static size_t
 source_get_part(struct bulk_source *bulk_source, const uint8_t **memory_p)
 {
@@ -48,7 +49,7 @@ source_get_part(struct bulk_source *bulk_source, const uint8_t **memory_p)
 	return 0;
 }
 
-/* Copies up to `size` bytes out of the list, or passes over them. */
+/* Copies up to `size` bytes from the list, or skips them if `to` is NULL. */
 static size_t
 source_read(struct bulk_source *bulk_source, uint8_t *to, size_t size)
 {
@@ -95,7 +96,8 @@ gp_rdma_bulk_fini(struct gp_rdma_conn *conn)
 	gp_rdma_memory_free(conn->stage_in.memory, STAGE_SIZE, conn->stage_in.mr);
 }
 
-/* The next piece to name to the server: its memory as it is, or through the stage. */
+/* Prepares the next piece to offer to the server: the memory itself, or a copy in the staging
+ * memory. */
 static int
 source_next_offer(struct gp_rdma_conn *conn, struct bulk_source *bulk_source,
 		  struct gp_rdma_remote_buffer *place, bool *staged_p)
@@ -127,8 +129,7 @@ source_next_offer(struct gp_rdma_conn *conn, struct bulk_source *bulk_source,
 	return 0;
 }
 
-/* Until the peer takes something, which it must do within the time of gp_conn_set_send_timeout().
- */
+/* Waits until the peer makes progress, within the time of gp_conn_set_send_timeout(). */
 static void
 send_wait(struct gp_rdma_conn *conn, int64_t *deadline) GP_LOCKED(conn->lock)
 {
@@ -142,7 +143,7 @@ static int
 client_send(struct gp_rdma_conn *conn, struct bulk_source *bulk_source)
 {
 	const uint8_t *memory;
-	uint64_t until = 0; /* offers of the caller's own memory are over then */
+	uint64_t until = 0; /* number of the last offer that named the caller's own memory */
 	bool staged;
 	int r = 0;
 
@@ -156,7 +157,7 @@ client_send(struct gp_rdma_conn *conn, struct bulk_source *bulk_source)
 			send_wait(conn, &deadline);
 		if (r)
 			break;
-		/* Nobody else uses the piece, and others shall not wait for the copy. */
+		/* The piece is not shared, and the copy must not delay other threads. */
 		pthread_mutex_unlock(&conn->lock);
 		r = source_next_offer(conn, bulk_source, &place, &staged);
 		pthread_mutex_lock(&conn->lock);
@@ -173,14 +174,15 @@ client_send(struct gp_rdma_conn *conn, struct bulk_source *bulk_source)
 		while ((r = gp_rdma_check_sendable(conn)) == 0 && conn->taken == taken)
 			send_wait(conn, &deadline);
 	}
-	/* The caller may use its memory again: nobody may read it then. */
+	/* The caller may reuse its memory after the return, so the peer must not read it any
+	 * more. */
 	if (conn->taken < until)
 		gp_rdma_disconnect(conn);
 	pthread_mutex_unlock(&conn->lock);
 	return r;
 }
 
-/* The oldest room, as soon as there is one. */
+/* Waits for the oldest room. */
 static int
 room_wait(struct gp_rdma_conn *conn, struct gp_rdma_remote_buffer **room_p) GP_LOCKED(conn->lock)
 {
@@ -201,8 +203,8 @@ room_pop(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 	return gp_rdma_send_control(conn, GP_RDMA_FILLED, NULL);
 }
 
-/* Bytes of the list as the device reads them: from where they are, or copied into a piece of the
- * stage.  0: there is none. */
+/* Prepares the next bytes for the device: in place, or copied into a piece of the staging memory.
+ * Returns 0 on failure. */
 static size_t
 source_next_write(struct gp_rdma_conn *conn, struct bulk_source *bulk_source, size_t size,
 		  uint64_t number, struct ibv_sge *sge)
@@ -247,7 +249,7 @@ room_write(struct gp_rdma_conn *conn, struct bulk_source *bulk_source,
 		room->size -= (uint32_t)source_read(bulk_source, NULL, room->size);
 		return 0;
 	}
-	/* The piece's last use, four pieces ago. */
+	/* The previous use of this piece, GP_RDMA_PIECES pieces ago. */
 	r = gp_rdma_wait_retired(conn, numbers[*count % GP_RDMA_PIECES]);
 	if (r)
 		return r;
@@ -285,7 +287,7 @@ server_send(struct gp_rdma_conn *conn, struct bulk_source *bulk_source)
 		if (r == 0 && room->size == 0)
 			r = room_pop(conn);
 	}
-	/* The memory is the caller's again when the device has read it. */
+	/* The memory may be reused only after the device has read it. */
 	for (unsigned int i = 0; i < GP_RDMA_PIECES; i++) {
 		int retired = gp_rdma_wait_retired(conn, numbers[i]);
 
@@ -303,7 +305,7 @@ gp_rdma_send_bulk(struct gp_rdma_conn *conn, const struct iovec *bulk, int count
 	return conn->server ? server_send(conn, &bulk_source) : client_send(conn, &bulk_source);
 }
 
-/* Until something comes, but not for longer than a peer may pause inside a message. */
+/* Waits for the peer, at most the stall time. */
 static int
 receive_wait(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
@@ -335,7 +337,7 @@ receive_wait(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 	return conn->completions == progress ? r : 0;
 }
 
-/* Where the piece goes: to dst with its registration, or through the stage without. */
+/* Sets the destination of a piece: dst if it is registered (mr), otherwise staging memory. */
 static void
 piece_assign(struct gp_rdma_conn *conn, struct bulk_piece *bulk_piece, uint8_t *dst,
 	     uint64_t number, const struct ibv_mr *mr, struct gp_rdma_remote_buffer *place)
@@ -359,8 +361,8 @@ piece_unstage(struct gp_rdma_conn *conn, const struct bulk_piece *bulk_piece) GP
 	pthread_mutex_lock(&conn->lock);
 }
 
-/* How much of what is left the next piece has: all kept memory, with its registration, or what the
- * stage takes. */
+/* Returns the size of the next piece: registered memory, with its registration, or at most a piece
+ * of staging memory. */
 static size_t
 piece_get_size(const struct gp_rdma_conn *conn, const uint8_t *dst, size_t left,
 	       struct ibv_mr **mr_p)
@@ -406,7 +408,8 @@ client_receive(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_pla
 			r = receive_wait(conn);
 		}
 	}
-	/* The caller may use its memory again: nobody may write to it then. */
+	/* The caller may reuse its memory after the return, so the peer must not write to it any
+	 * more. */
 	if (r)
 		gp_rdma_disconnect(conn);
 	return r;
@@ -476,7 +479,7 @@ server_receive(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_pla
 			r = receive_wait(conn);
 		}
 	}
-	/* The device may still write to memory that is the caller's again. */
+	/* The device may still write to the caller's memory. */
 	if (r) {
 		gp_rdma_disconnect(conn);
 		gp_rdma_wait_flushed(conn, last);
@@ -487,7 +490,8 @@ server_receive(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_pla
 int
 gp_rdma_recv_bulk(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
 {
-	/* What is kept as a whole needs no stage, and this CPU may not be able to touch it. */
+	/* A destination that is registered as a whole needs no staging memory, and this CPU may not
+	 * be able to access it. */
 	bool in_place = dst && gp_rdma_get_registration(conn->device, dst, size, !conn->server);
 	int r = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connecting, listening and accepting by the connection manager. */
+/* Connecting, listening and accepting with the RDMA connection manager. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "transport/descriptor.h"
@@ -18,21 +18,23 @@
 
 #define BACKLOG 128
 #define RESOLVE_MS 2000
-/* 7 is "for ever" with some devices: a peer that is gone would not be noticed. */
+/* With some devices 7 means no limit; the loss of a peer would then not be detected. */
 #define RETRIES 6
-/* A receive is there for whatever may be sent; a device may be late with it. */
+/* A receive is posted for every segment that the protocol allows; a device may be late in
+ * processing it. */
 #define RECEIVER_RETRIES 6
-/* What stands for endless retries: a peer that posts no receives would hold up for ever whoever
- * sends to it.  With our credits nobody needs any. */
+/* Means endless retries: a peer that posts no receives would block its sender forever. With
+ * credits, no retries are needed. */
 #define RECEIVER_ENDLESS 7
 
-/* What both ends say of themselves in the private data of connecting: 56 bytes at most. */
+/* Parameters of an end in the private data of the connection request: at most 56 bytes. */
 #define HELLO_MAGIC 0x47
 #define HELLO_VERSION 1
 #define HELLO_SIZE 8
 #define HELLO_PREAMBLE_MAX 48
 
-/* Of a refusal by the connection manager of a machine where nobody listens. */
+/* Reasons of a rejection: by the connection manager of a machine without a listener, and by the
+ * listener. */
 #define REJECT_NO_LISTENER 8
 #define REJECT_BY_LISTENER 28
 
@@ -84,7 +86,7 @@ gp_rdma_create(struct rdma_event_channel *events, bool server)
 	return conn;
 }
 
-/* Bytes behind the last that is not zero need not travel. */
+/* Trailing zero bytes of the preamble are not sent. */
 static void
 hello_encode(uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX], const uint8_t *preamble, size_t size)
 {
@@ -102,7 +104,7 @@ hello_encode(uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX], const uint8_t *prea
 		       size < HELLO_PREAMBLE_MAX ? size : HELLO_PREAMBLE_MAX);
 }
 
-/* The size of the preamble, or -1: not a gpupool peer, or one that this one cannot talk to. */
+/* Returns the size of the preamble, or -1: not a gpupool peer, or an incompatible one. */
 static int
 hello_decode(const void *data, size_t size)
 {
@@ -145,7 +147,7 @@ conn_param_init(const struct gp_rdma_device *device, const uint8_t *hello,
 	};
 }
 
-/* What a failure to connect means. */
+/* Translates a failed connection event to an errno and an explanation. */
 static int
 event_explain(const struct rdma_cm_event *event, char *detail, size_t size)
 {
@@ -175,7 +177,7 @@ event_explain(const struct rdma_cm_event *event, char *detail, size_t size)
 	}
 }
 
-/* Waits for this event of the connection; any other is a failure. */
+/* Waits for this event of the connection; any other event is a failure. */
 static int
 event_wait(struct gp_rdma_conn *conn, enum rdma_cm_event_type wanted, int64_t deadline,
 	   char *detail, size_t size)
@@ -203,7 +205,7 @@ event_wait(struct gp_rdma_conn *conn, enum rdma_cm_event_type wanted, int64_t de
 	return r;
 }
 
-/* peer: the daemon's address, NULL at its own end. */
+/* peer: the daemon's address, NULL at the daemon. */
 static int
 conn_prepare(struct gp_rdma_conn *conn, const struct sockaddr *peer, char *detail, size_t size)
 {
@@ -292,7 +294,7 @@ url_connect(const struct gp_url *url, const void *preamble, size_t preamble_size
 		left++;
 	r = -EHOSTUNREACH;
 	for (const struct addrinfo *a = list; a && r; a = a->ai_next) {
-		/* An address that nothing answers from must not use up the time of the next one. */
+		/* An address that does not respond must not use up the time of the next ones. */
 		int share = gp_remaining_ms(deadline);
 
 		detail[0] = '\0';
@@ -314,7 +316,7 @@ gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_
 {
 	int r;
 
-	/* Its libraries open descriptors of their own. */
+	/* The RDMA libraries open descriptors of their own. */
 	gp_stdio_placeholders_open();
 	r = url_connect(url, preamble, preamble_size, timeout_ms, conn_p, detail, detail_size);
 	gp_stdio_placeholders_close();
@@ -389,7 +391,7 @@ peer_format_url(const struct rdma_cm_id *id, char name[GP_URL_TEXT_MAX])
 	gp_url_format(&url, name, GP_URL_TEXT_MAX);
 }
 
-/* The queue pair is made, and the peer told; the connection takes the id over. */
+/* Creates the queue pair and accepts the request; the connection takes ownership of the id. */
 static int
 conn_accept(struct gp_rdma_conn *conn, struct rdma_cm_id *id, const struct rdma_conn_param *wanted)
 {
@@ -398,7 +400,7 @@ conn_accept(struct gp_rdma_conn *conn, struct rdma_cm_id *id, const struct rdma_
 	char detail[160];
 	int r;
 
-	/* Its events come to it alone. */
+	/* From now on its events are delivered to its own channel only. */
 	if (gp_rdma_lib.rdma_migrate_id(id, conn->events))
 		return -errno;
 	id->context = conn;
@@ -414,7 +416,7 @@ conn_accept(struct gp_rdma_conn *conn, struct rdma_cm_id *id, const struct rdma_
 	return gp_rdma_lib.rdma_accept(id, &param) ? -errno : 0;
 }
 
-/* 0, GP_E_RESOURCE, or -ECONNABORTED: it came to nothing, and so may the next one not. */
+/* Returns 0, GP_E_RESOURCE, or -ECONNABORTED: this request failed; the next one may succeed. */
 static int
 request_accept(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_conn **conn_p)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections whose peer is behind with reading, so that sent bytes wait for credits, and in which
- * no thread is: one thread of the process looks after all of them.  It ends when there are none.
+ * Progress thread for connections whose peer reads slowly, so that sent bytes wait for credits
+ * while no thread is in a call on the connection. A single thread per process serves all of them;
+ * it ends when there are none.
  */
 #include "base/clock.h"
 #include "base/lock.h"
@@ -17,7 +18,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gp_rdma_conn *progress_conns GP_GUARDED_BY(lock);
 static bool is_running GP_GUARDED_BY(lock);
 
-/* The peer need not take all at once, but some of it in the time of gp_conn_set_send_timeout(). */
+/* The peer must consume part of the bytes, not all of them, within the time of
+ * gp_conn_set_send_timeout(). */
 static void
 conn_check_deadline(struct gp_rdma_conn *conn)
 {
@@ -29,7 +31,7 @@ conn_check_deadline(struct gp_rdma_conn *conn)
 	conn->progress_deadline = gp_rdma_get_send_deadline(conn);
 }
 
-/* Whether nothing waits any more. */
+/* Returns whether nothing is left to send. */
 static bool
 conn_progress(struct gp_rdma_conn *conn)
 {

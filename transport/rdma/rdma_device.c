@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RDMA devices that connections have used, and the memory that is registered with them. */
+/* RDMA devices used by connections, and the memory registered with them. */
 #include "base/lock.h"
 #include "transport/own_fd.h"
 #include "transport/rdma/rdma.h"
@@ -13,13 +13,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* As many daemons as a program can have, and some that are reached in two ways. */
+/* Maximum number of daemons of a program, with a margin for those reached through two devices. */
 #define DEVICES_MAX 32
 #define READS_MAX 16
-/* Soft-RoCE, Soft-iWARP, Omni-Path and its forerunner. */
+/* Vendor IDs of Soft-RoCE, Soft-iWARP, Omni-Path and its predecessor. */
 static const uint32_t kernel_post_vendors[] = { 0xffffff, 0x626d74, 0x1175 };
 
-/* One for each way to register: for this end's use only, or with a key for the peer. */
+/* Registrations of each device, [0] for this end's use only, [1] with a key for the peer. */
 struct gp_memory_keys {
 	struct ibv_mr *mr[DEVICES_MAX][2];
 	bool failed[DEVICES_MAX][2];
@@ -63,7 +63,7 @@ device_create(struct ibv_context *verbs, const struct sockaddr_storage *peer)
 	return device;
 }
 
-/* NULL: there is none.  *forked_p: another process has opened it. */
+/* Returns NULL if there is none. *forked_p: the device was opened by a parent process. */
 static struct gp_rdma_device *
 device_find(struct ibv_context *verbs, const struct sockaddr_storage *peer, bool *forked_p)
 	GP_LOCKED(devices_lock)
@@ -100,7 +100,8 @@ gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
 		device = device_create(verbs, &address);
 	pthread_mutex_unlock(&devices_lock);
 	*device_p = device;
-	/* Its library knows nothing of forks: what is closed here it would go on to write to. */
+	/* libibverbs does not handle forks: it would continue to write to descriptors that are
+	 * closed here. */
 	if (forked) {
 		(void)snprintf(detail, size,
 			       "this process was forked by one that uses the RDMA device");
@@ -130,7 +131,8 @@ gp_rdma_device_abandon(struct gp_rdma_device *device) GP_LOCK_UNCHECKED
 		gp_fd_guard_close(device->verbs->async_fd);
 	}
 	device->abandoned = true;
-	/* There is one thread, and the lock may have been another's of the parent. */
+	/* Without the lock: this is the only thread, and another thread of the parent may have held
+	 * it. */
 	for (struct gp_rdma_device *d = devices; d; d = d->next) {
 		if (d->verbs == device->verbs)
 			d->abandoned = true;
@@ -232,7 +234,7 @@ gp_memory_destroy_keys(struct gp_memory_keys *keys) GP_LOCK_UNCHECKED
 {
 	for (unsigned int i = 0; keys && i < DEVICES_MAX; i++) {
 		for (int remote = 0; remote < 2; remote++) {
-			/* Its device was there before it, and stays. */
+			/* The registration's device was created before it and is never freed. */
 			if (keys->mr[i][remote] && gp_rdma_device_is_usable(device_at[i]))
 				(void)gp_rdma_lib.ibv_dereg_mr(keys->mr[i][remote]);
 		}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The byte stream of a connection, for the framing of messages: segments with credits. */
+/* Byte stream of a connection for the message framing: segments with credits. */
 #include "base/clock.h"
 #include "transport/rdma/rdma.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Takes bytes out of what has come. */
+/* Reads bytes that have arrived. */
 static size_t
 rx_read(struct gp_rdma_conn *conn, uint8_t *to, size_t size)
 {
@@ -81,7 +81,7 @@ rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	gp_rdma_poll_cq(conn);
 	gp_rdma_flush(conn);
 	while ((r = gp_rdma_check_sendable(conn)) == 0) {
-		/* What waits for a credit takes more bytes along. */
+		/* A segment that waits for a credit can carry more bytes. */
 		slot = (conn->tx_fill - 1) % GP_RDMA_TX;
 		if (conn->tx_fill != conn->tx_post && conn->tx_size[slot] < room)
 			break;

@@ -50,7 +50,7 @@ library_load(void)
 	GP_RDMA_CM(FIND_CM)
 	if (all)
 		*(void **)&gp_rdma_lib.ibv_reg_dmabuf_mr = dlsym(verbs, "ibv_reg_dmabuf_mr");
-	/* A child of a fork must not take registered pages away from its parent. */
+	/* Prevents a forked child from taking registered pages from its parent by copy-on-write. */
 	if (all)
 		(void)gp_rdma_lib.ibv_fork_init();
 	is_loaded = all;

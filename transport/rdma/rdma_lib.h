@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libibverbs and librdmacm, loaded when first needed: a program without RDMA does not pay for them.
- * Functions of theirs that are not inline are called through gp_rdma_lib, after
+ * Loader for libibverbs and librdmacm with dlopen(), so that a program without RDMA does not depend
+ * on them. Their functions that are not inline are called through gp_rdma_lib, after
  * gp_rdma_lib_load() has returned 0.
  */
 #ifndef GP_RDMA_LIB_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Macros of the header that hide the functions. */
+/* The header defines a macro of the same name as the function. */
 #undef ibv_reg_mr
 
 #define GP_RDMA_VERBS(X)                                                                           \
@@ -51,7 +51,7 @@
 	X(rdma_resolve_route)
 
 struct gp_rdma_lib {
-	/* NULL in libraries before 2021, whose header does not declare it either. */
+	/* NULL in libraries before 2021, whose headers do not declare it. */
 	struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
 					    uint64_t iova, int fd, int access);
 #define GP_RDMA_MEMBER(name) __typeof__(name) *name;
@@ -62,7 +62,7 @@ struct gp_rdma_lib {
 
 extern struct gp_rdma_lib gp_rdma_lib;
 
-/* Any thread.  0, or -EOPNOTSUPP with words in detail. */
+/* Loads the libraries once. Returns 0, or -EOPNOTSUPP with the reason in detail. Thread-safe. */
 int gp_rdma_lib_load(char *detail, size_t size);
 
 #endif /* GP_RDMA_LIB_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a connection's queue pair, and all that belongs to it. */
+/* Creation of a connection's queue pair and associated objects. */
 #include "base/clock.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes through a connection's queue pair: work requests, completions, segments, credits; and
- * sleeping for them. */
+/* Traffic of a connection's queue pair: work requests, completions, segments and credits. */
 #include "base/clock.h"
 #include "transport/rdma/rdma.h"
 #include "transport/timeout.h"
@@ -10,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a receive; a send's is its number. */
+/* Marks the wr_id of a receive; that of a send is its number. */
 #define RECEIVE_BIT ((uint64_t)1 << 63)
 #define SIGNAL_EVERY 8
-/* Data that waits leaves this much of the send queue to control segments. */
+/* Part of the send queue that data leaves free for control segments. */
 #define SEND_RESERVE (GP_RDMA_SEND_QUEUE / 2)
 #define POLL_BATCH 16
-/* As many completions as there can be at one time: what is there when a look at them begins is
- * handled by it, and who has the lock does not have it for as long as a peer goes on sending. */
+/* The maximum number of completions at one time. A poll processes all that exist when it starts,
+ * and does not hold the lock for as long as a peer continues to send. */
 #define DRAIN_MAX (GP_RDMA_SEND_QUEUE + GP_RDMA_RX)
 
 void
@@ -54,7 +53,7 @@ gp_rdma_post_send(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal
 	if (conn->down)
 		return conn->down;
 	wr->wr_id = conn->posted + 1;
-	/* Such a device gets a write() of the request's number. */
+	/* Posting to such a device is a write() to this descriptor. */
 	if (conn->device->posts_by_kernel && !gp_rdma_owns_fd(conn, conn->device->verbs->cmd_fd))
 		return conn->down;
 	if (signal || wr->wr_id - conn->signalled >= SIGNAL_EVERY)
@@ -100,12 +99,13 @@ segment_post(struct gp_rdma_conn *conn, const uint8_t *segment, size_t size, boo
 	return gp_rdma_post_send(conn, &wr, signal || !copied);
 }
 
-/* A control segment, if there is room in the send queue. */
+/* Posts a control segment if the send queue has room. */
 static bool
 control_try_post(struct gp_rdma_conn *conn, enum gp_rdma_type type,
 		 const struct gp_rdma_remote_buffer *place)
 {
-	/* Not every device copies what it is given: each request has a place of its own. */
+	/* Not all devices copy the segment when it is posted, so each request has memory of its
+	 * own. */
 	uint8_t *segment = conn->tx + GP_RDMA_TX * GP_RDMA_SEGMENT +
 			   conn->posted % GP_RDMA_SEND_QUEUE * GP_RDMA_CONTROL_SIZE;
 	size_t size = place ? 16 : 0;
@@ -131,7 +131,7 @@ gp_rdma_send_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
 {
 	int64_t deadline = 0;
 
-	/* A peer that says nothing more may still want to hear this. */
+	/* Also sent to a peer that has ended its own direction. */
 	while (!conn->down && !control_try_post(conn, type, place)) {
 		if (atomic_load(&conn->stream.stopped))
 			return -ESHUTDOWN;
@@ -169,7 +169,7 @@ gp_rdma_flush(struct gp_rdma_conn *conn)
 			conn->end_number = conn->posted;
 }
 
-/* The peer shall not run out of credits while this end has nothing to say. */
+/* Prevents the peer from running out of credits while this end has nothing to send. */
 void
 gp_rdma_return_credits(struct gp_rdma_conn *conn)
 {
@@ -200,7 +200,7 @@ remote_buffer_decode(struct gp_rdma_conn *conn, struct gp_rdma_remote_buffers *p
 	places->list[(places->first + places->count++) % GP_RDMA_PIECES] = place;
 }
 
-/* A segment other than bytes. */
+/* Processes a segment other than data. */
 static void
 control_handle(struct gp_rdma_conn *conn, unsigned int type, const uint8_t *fields, size_t size)
 {
@@ -246,7 +246,7 @@ segment_handle(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 		return;
 	}
 	conn->credits += credits;
-	/* What crosses the end has no meaning any more. */
+	/* Segments that crossed the peer's end are meaningless. */
 	if (conn->ended)
 		return;
 	if (segment[0] == GP_RDMA_BYTES && size > 0) {
@@ -320,7 +320,7 @@ gp_rdma_disconnect(struct gp_rdma_conn *conn)
 	if (conn->disconnected)
 		return;
 	conn->disconnected = true;
-	/* When a program closes them the kernel does it. */
+	/* If the program has closed the descriptors, the kernel has disconnected. */
 	if (!gp_rdma_owns_fd(conn, conn->events->fd) ||
 	    !gp_rdma_owns_fd(conn, conn->device->verbs->cmd_fd))
 		return;
@@ -356,7 +356,7 @@ gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline)
 	(void)snprintf(why, sizeof(why), "the peer has taken nothing of what it is sent for %s",
 		       time);
 	gp_rdma_set_down(conn, -ETIMEDOUT, why);
-	/* Its device may still reach memory of this end. */
+	/* The peer's device may still access memory of this end. */
 	gp_rdma_disconnect(conn);
 	gp_rdma_wake(conn);
 }
@@ -381,7 +381,7 @@ gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number)
 	}
 	if (conn->retired >= number)
 		return conn->down;
-	/* The memory is somebody else's next, and until then the device may send from it again. */
+	/* The memory is about to be reused, and until then the device might retransmit from it. */
 	gp_rdma_set_down(conn, -ESHUTDOWN, "shut down by this end");
 	gp_rdma_disconnect(conn);
 	gp_rdma_wait_flushed(conn, number);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping until a connection's device has something to say, and the descriptors for it, which in a
- * client are at the program's mercy. */
+/* Waiting for a connection's device, and checks of its descriptors, which in a client the program
+ * may close. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "transport/own_fd.h"
@@ -12,11 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Acknowledging completion events takes a lock of the library. */
+/* Acknowledging completion events needs a lock of the library, so they are acknowledged in
+ * batches. */
 #define ACK_EVERY 1000
-/* Looks between two of the clock. */
+/* Polls between two readings of the clock. */
 #define SPIN_POLLS 16
-/* Who cannot sleep any more, but still has to wait, looks so often. */
+/* Polling interval of a thread that can no longer sleep on the descriptors. */
 #define NAP_MS 2
 #define EVENTS_MAX 3
 
@@ -30,13 +31,13 @@ conn_notify(struct gp_rdma_conn *conn)
 bool
 gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd)
 {
-	/* A daemon closes nothing that it does not know. */
+	/* A daemon does not close descriptors that it does not own. */
 	if (conn->server || gp_fd_guard_is_marked(fd))
 		return true;
 	if (conn->lost)
 		return false;
 	conn->lost = true;
-	/* The peer may have noticed it first, and have ended the connection. */
+	/* The peer may have noticed first and ended the connection. */
 	if (!conn->down)
 		(void)gp_conn_fail(&conn->stream.conn, -EBADF,
 				   "the program has closed descriptors of the library's");
@@ -45,13 +46,14 @@ gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd)
 	return false;
 }
 
-/* The kernel's connection manager serves a process with the user only that opened it. */
+/* The kernel's connection manager serves a process only while it has the user ID that opened the
+ * channel. */
 static void
 events_fail(struct gp_rdma_conn *conn, int r)
 {
 	if (gp_fd_wait(conn->events->fd, POLLIN, 0) <= 0)
 		return;
-	/* It stays readable, and nobody could sleep. */
+	/* The descriptor stays readable and would prevent all sleeping. */
 	(void)epoll_ctl(conn->poll_fd, EPOLL_CTL_DEL, conn->events->fd, NULL);
 	gp_rdma_set_down(conn, r,
 			 r == -EACCES ? "something has happened to the connection, but what is not "
@@ -73,13 +75,14 @@ gp_rdma_poll_events(struct gp_rdma_conn *conn)
 		(void)gp_rdma_lib.rdma_ack_cm_event(event);
 		if (type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_TIMEWAIT_EXIT)
 			continue;
-		/* What the peer sent is there before the news of its end. */
+		/* Segments that the peer sent have arrived before the disconnect event. */
 		gp_rdma_poll_cq(conn);
 		gp_rdma_set_down(conn, -ECONNRESET,
 				 type == RDMA_CM_EVENT_DEVICE_REMOVAL
 					 ? "the RDMA device was removed"
 					 : "the peer is gone without a word");
-		/* The kernel leaves the queue pair as it is: nothing that waits would fail. */
+		/* The kernel does not change the queue pair's state, so pending requests would not
+		 * fail by themselves. */
 		gp_rdma_disconnect(conn);
 		conn_notify(conn);
 	}
@@ -113,7 +116,8 @@ cq_arm(struct gp_rdma_conn *conn)
 		gp_rdma_set_down(conn, -EIO, "the RDMA device does not tell of completions");
 }
 
-/* Who polls outside finds out, whoever has taken the event that said so. */
+/* Updates notify_fd, so that a caller that polls outside is notified even if another thread has
+ * consumed the event. */
 static void
 watch_notify(struct gp_rdma_conn *conn)
 {
@@ -145,17 +149,17 @@ void
 gp_rdma_arm_watch(struct gp_rdma_conn *conn)
 {
 	gp_rdma_poll_events(conn);
-	/* Who sleeps for it would sleep on. */
+	/* A thread that sleeps for this event must receive it. */
 	if (!conn->asleep)
 		cq_event_consume(conn);
 	cq_arm(conn);
-	/* What came before it was armed is announced by nobody. */
+	/* Completions that arrived before arming raise no event. */
 	gp_rdma_poll_cq(conn);
 	if (gp_rdma_owns_fd(conn, conn->watch_fd))
 		watch_notify(conn);
 }
 
-/* The clock is looked at here, not with each completion: round trips shall not wait for it. */
+/* Reads the clock here and not with each completion, so that round trips are not delayed. */
 static void
 heard_update(struct gp_rdma_conn *conn, int64_t now)
 {
@@ -173,7 +177,8 @@ heartbeat_get_ms(const struct gp_rdma_conn *conn)
 	return third_ms && third_ms < GP_RDMA_HEARTBEAT_MS ? (int)third_ms : GP_RDMA_HEARTBEAT_MS;
 }
 
-/* A write of nothing: the peer's device answers it, whatever the peer does. */
+/* A zero-length RDMA write: the peer's device acknowledges it regardless of what the peer process
+ * does. */
 void
 gp_rdma_send_heartbeat(struct gp_rdma_conn *conn)
 {
@@ -184,13 +189,13 @@ gp_rdma_send_heartbeat(struct gp_rdma_conn *conn)
 	if (conn->down || conn->ended || now - conn->heard_ms < heartbeat_get_ms(conn))
 		return;
 	conn->heard_ms = now;
-	/* Short segments behind the last request that is told of may be done, and nobody would
-	 * know: only one that is still to be told of finds out what this would. */
+	/* Earlier unsignalled requests may be complete without a notification; only a request that
+	 * is still to be signalled detects what the heartbeat would. */
 	if (conn->retired == conn->signalled)
 		(void)gp_rdma_post_send(conn, &wr, true);
 }
 
-/* Only one thread waits for the device; it tells the others. */
+/* A single thread waits for the device and notifies the others. */
 static int
 conn_wait_for_other(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock)
 {
@@ -207,8 +212,8 @@ conn_sleep(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 	pthread_mutex_lock(&conn->lock);
 }
 
-/* Who finds something done has the lock all the time; others shall have it, too, however much a
- * peer sends that is done with at once. */
+/* A thread that keeps finding completions holds the lock all the time; others must get it too,
+ * however many segments a peer sends. */
 static int
 conn_yield_lock(struct gp_rdma_conn *conn, int left) GP_LOCKED(conn->lock)
 {
@@ -220,7 +225,8 @@ conn_yield_lock(struct gp_rdma_conn *conn, int left) GP_LOCKED(conn->lock)
 	return left == 0 ? -EAGAIN : 0;
 }
 
-/* Without the lock.  Whether anything is there; *event_p: of the connection manager. */
+/* Called without the lock. Returns whether there is an event; *event_p: one of the connection
+ * manager. */
 static bool
 device_sleep(const struct gp_rdma_conn *conn, int left, bool *event_p)
 {
@@ -233,7 +239,7 @@ device_sleep(const struct gp_rdma_conn *conn, int left, bool *event_p)
 	if (left < 0 || left > most)
 		left = most;
 	count = epoll_wait(conn->poll_fd, found, EVENTS_MAX, left);
-	/* What cannot be said is looked for. */
+	/* After a timeout or a failed epoll_wait(), the event channel is checked anyway. */
 	*event_p = count <= 0;
 	for (int i = 0; i < count; i++)
 		*event_p |= found[i].data.fd == conn->events->fd;
@@ -281,7 +287,7 @@ gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline)
 		conn->woken = false;
 	if (conn->watched)
 		gp_rdma_arm_watch(conn);
-	/* Another one may have to go on waiting for the device. */
+	/* Another thread may have to take over waiting for the device. */
 	pthread_cond_broadcast(&conn->changed);
 	return !there && gp_remaining_ms(deadline) == 0 ? -EAGAIN : 0;
 }
@@ -298,7 +304,7 @@ gp_rdma_wait_spinning(struct gp_rdma_conn *conn, int64_t deadline)
 			gp_rdma_poll_cq(conn);
 			if (conn->completions != progress)
 				return 0;
-			/* Others want to send. */
+			/* Lets other threads send. */
 			pthread_mutex_unlock(&conn->lock);
 			pthread_mutex_lock(&conn->lock);
 		}

@@ -9,11 +9,11 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* By address; they do not overlap. */
+/* Sorted by address; ranges do not overlap. */
 static struct gp_memory *ranges GP_GUARDED_BY(lock);
 static size_t range_count GP_GUARDED_BY(lock), range_room GP_GUARDED_BY(lock);
 
-/* The first range that ends behind the address. */
+/* Returns the first range that ends after the address. */
 static size_t
 range_find_index(const uint8_t *base) GP_LOCKED(lock)
 {

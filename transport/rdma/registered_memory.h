@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that its owner has promised to keep in place (gp_memory_register()), for backends that
- * move bulk from memory to memory.  A lookup holds the lock of all of it until gp_memory_release().
+ * Registry of memory whose owner guarantees that it stays mapped (gp_memory_register()), for
+ * backends that transfer bulk directly between memories.
+ *
+ * Threads: any. A successful lookup holds the registry's lock until gp_memory_release().
  */
 #ifndef GP_MEMORY_H
 #define GP_MEMORY_H
@@ -15,20 +17,21 @@ struct gp_memory_keys;
 struct gp_memory {
 	uint8_t *base;
 	size_t size;
-	struct gp_memory_keys *keys; /* the backend's; NULL: none yet */
-	bool is_device;              /* of gp_conn_register_range(): it has the keys that it gets */
+	struct gp_memory_keys *keys; /* registrations of the backend; NULL: none yet */
+	/* From gp_conn_register_range(): has only the keys that it was registered with. */
+	bool is_device;
 };
 
-/* gp_conn_register_range(): keeps a range with its keys.  false: it overlaps another, or there is
- * no memory.
- */
+/* Adds a range of gp_conn_register_range() and its keys. Returns false if it overlaps another range
+ * or memory is exhausted; the keys then remain the caller's. */
 bool gp_memory_register_device(void *base, size_t size, struct gp_memory_keys *keys);
 
-/* The range in which all of [base, base + size) lies; NULL: none, and nothing is locked. */
+/* Returns the range that contains all of [base, base + size), with the registry locked; NULL: there
+ * is none, and nothing is locked. */
 struct gp_memory *gp_memory_acquire(const void *base, size_t size);
 void gp_memory_release(void);
 
-/* Of the backend. */
+/* Implemented by the backend: frees a range's registrations. */
 void gp_memory_destroy_keys(struct gp_memory_keys *keys);
 
 #endif /* GP_MEMORY_H */

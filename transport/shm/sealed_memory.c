@@ -18,7 +18,7 @@
 int
 gp_sealed_create(const char *name, size_t size, bool now)
 {
-	/* Not every C library that the client meets has the function. */
+	/* memfd_create() is missing in some C libraries that the client runs with. */
 	int fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct gp_sigxfsz limit;
 	int r = 0;

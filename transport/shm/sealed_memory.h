@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that two processes map and neither can take away from the other: its size is sealed when
- * it is made, so that no access to it ends a process.
+ * Sealed memory files (memfd) that two processes map. The size is sealed at creation, so neither
+ * process can truncate the file and cause SIGBUS in the other.
  *
- * The daemon makes it; the client makes sure that it is sealed before it touches it.  Plain
- * descriptors and mappings, owned by the caller.  Any thread.
+ * The daemon creates them; the client checks the seals before it maps the file.
+ *
+ * Ownership: descriptors and mappings are the caller's.
+ * Threads: any.
  */
 #ifndef GP_SEALED_MEMORY_H
 #define GP_SEALED_MEMORY_H
@@ -15,17 +17,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A descriptor of `size` bytes of zeros, closed on exec, or -errno.  `now`: the system gives all of
- * it at once, or says that it cannot. */
+/* Returns a descriptor of a sealed file of `size` zero bytes, close-on-exec, or a negative errno.
+ * `now`: allocates all pages at once, or fails. */
 GP_MUST_CHECK int gp_sealed_create(const char *name, size_t size, bool now);
 
-/* 0 and its size; GP_E_INVALID: its size could change, or it is no such memory. */
+/* Returns 0 and the size; GP_E_INVALID: not a memory file, or its size is not sealed. */
 GP_MUST_CHECK int gp_sealed_check(int fd, size_t *size_p);
 
-/* Whether the descriptor was created under this name, of at most 63 bytes. */
+/* Whether the file was created with this name, of at most 63 bytes. */
 bool gp_sealed_has_name(int fd, const char *name);
 
-/* Allocates the pages of a part at once (or -errno), and frees them: they read as zeros then. */
+/* Allocate the pages of a part (0 or a negative errno), and free them; freed pages read as
+ * zeros. */
 GP_MUST_CHECK int gp_sealed_alloc_pages(int fd, uint64_t offset, uint64_t size);
 void gp_sealed_free_pages(int fd, uint64_t offset, uint64_t size);
 

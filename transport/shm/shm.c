@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections within this machine through rings in shared memory (shm_ring.h).
+ * Backend for connections within a machine through ring buffers in shared memory (shm_ring.h).
  *
- * Each has a local socket, too, over which the daemon gives the client the memory.  A byte on it
- * wakes a reader who sleeps there; its end is the connection's end, however a process ended.  A
- * reader who finds his bytes in time makes no system call, and neither does his writer.
+ * Each connection also has a local socket, over which the daemon passes the memory to the client. A
+ * byte on the socket wakes a reader that sleeps there; the end of the socket is the end of the
+ * connection, however a process ended. If the reader finds its bytes in time, neither it nor the
+ * writer makes a system call.
  */
 #include "base/clock.h"
 #include "base/thread.h"
@@ -27,39 +28,41 @@
 #include <utlist.h>
 
 #define RING_SIZE ((size_t)512 << 10)
-/* The daemon's first bytes on the socket, with the memory's descriptor. */
+/* The daemon's first bytes on the socket, sent with the memory's descriptor. */
 #define GREETING "gpupool shm 1"
-/* Looks inside of a bulk tail before a reader sleeps: the writer is at it. */
+/* Polls within a bulk before a reader sleeps, because the writer is copying it. */
 #define BULK_POLLS 300
-/* Taken at a time. */
+/* Wake-up bytes read at a time. */
 #define WAKEUPS_MAX 64
-/* Descriptors that have come and that nobody has taken yet; more are closed. */
+/* Maximum of queued received descriptors; more are closed. */
 #define PASSED_MAX 8
-/* How long the peer may leave its socket full. */
+/* Maximum time that the peer's socket may stay full. */
 #define PASS_TIMEOUT_MS 2000
 
 struct shm_conn {
 	struct gp_stream stream;
-	struct shm_conn *next, *prev;    /* of this process's as a daemon; shared_conns.lock */
-	bool is_listed;                  /* among those; set once */
+	/* List of the connections whose memory this process created; shared_conns.lock. */
+	struct shm_conn *next, *prev;
+	bool is_listed;                  /* is in that list; set once */
 	struct gp_tcp_conn *socket_conn; /* the socket, as a connection of its own */
 	struct gp_rings rings;
-	/* Somebody polls the socket, also while others read: the peer shall always wake him. */
+	/* A thread polls the socket, possibly while others read; the peer must always send a
+	 * wake-up. */
 	atomic_bool watched;
 	atomic_bool is_broken;
-	atomic_bool is_stopped; /* this end has shut the socket down */
-	atomic_bool peer_left;  /* the peer had ended before that, or is to have nothing more */
-	/* The reading thread's. */
-	bool armed;             /* a wake-up may come, or have come */
-	bool ended;             /* the socket's end was seen */
-	int ready_fd;           /* always readable, for gp_conn_fd(); -1: not made yet */
-	int passed[PASSED_MAX]; /* in the order in which they came */
+	atomic_bool is_stopped; /* this end has shut down the socket */
+	atomic_bool peer_left;  /* the peer had ended before that, or must not receive more */
+	/* Used by the reading thread. */
+	bool armed;             /* a wake-up has been requested and may have arrived */
+	bool ended;             /* the socket's end was detected */
+	int ready_fd;           /* always readable, for gp_conn_fd(); -1: not yet created */
+	int passed[PASSED_MAX]; /* received descriptors, oldest first */
 	unsigned int passed_count;
-	/* The writing thread's: since when no byte could be written, 0: it could. */
+	/* Used by the writing thread: time since which no byte could be written; 0: it could. */
 	int64_t full_ms;
 };
 
-/* The connections whose memory this process has made. */
+/* Connections whose memory this process created. */
 static struct {
 	pthread_mutex_t lock;
 	struct shm_conn *first; /* utlist */
@@ -71,7 +74,8 @@ conn_to_shm(const struct gp_conn *conn)
 	return (struct shm_conn *)conn;
 }
 
-/* -1: it is not the connection's any more, which this end's error says then. */
+/* Returns -1, with the connection's error set, if the descriptor no longer belongs to the
+ * connection. */
 static int
 shm_get_socket_fd(struct shm_conn *shm)
 {
@@ -92,8 +96,8 @@ passed_push(struct shm_conn *shm, int fd)
 		(void)close(fd);
 }
 
-/* The peer's wake-ups until now, and at most one descriptor, or the socket's end.  Whether there
- * was anything. */
+/* Receives pending wake-ups and at most one descriptor, or detects the socket's end. Returns
+ * whether there was anything. */
 static bool
 shm_recv_wakeups(struct shm_conn *shm)
 {
@@ -101,7 +105,7 @@ shm_recv_wakeups(struct shm_conn *shm)
 	int fd = -1;
 	ssize_t got;
 
-	/* A client passes none: the daemon has no room for any. */
+	/* A client does not pass descriptors; the daemon must not accept any. */
 	if (shm->socket_conn->client)
 		got = gp_recv_with_fd(shm_get_socket_fd(shm), wakes, sizeof(wakes), &fd);
 	else
@@ -113,8 +117,8 @@ shm_recv_wakeups(struct shm_conn *shm)
 	return got > 0;
 }
 
-/* Whether the socket has ended, without taking anything from it.  When this end has shut it down
- * the peer's ring tells. */
+/* Whether the socket has ended, without consuming anything from it. After this end has shut it
+ * down, the peer's ring is checked instead. */
 static bool
 shm_peer_closed(const struct gp_conn *conn)
 {
@@ -125,7 +129,7 @@ shm_peer_closed(const struct gp_conn *conn)
 	return gp_tcp_peer_closed(&shm->socket_conn->stream.conn);
 }
 
-/* Afterwards the socket does not say any more which end was the first. */
+/* After the shutdown the socket no longer shows which end closed first. */
 static void
 shm_stop_socket(struct shm_conn *shm)
 {
@@ -136,7 +140,7 @@ shm_stop_socket(struct shm_conn *shm)
 	gp_tcp_shutdown(&shm->socket_conn->stream);
 }
 
-/* Nothing goes on in either direction, whoever waits there. */
+/* Ends both directions and wakes all threads that wait there. */
 static int
 shm_set_broken(struct shm_conn *shm)
 {
@@ -148,7 +152,7 @@ shm_set_broken(struct shm_conn *shm)
 	return r;
 }
 
-/* 1: there are bytes or the end, 0: not yet; or -EPROTO.  Looks at memory only. */
+/* Returns 1: there are bytes or the end; 0: not yet; or -EPROTO. Only reads memory. */
 static int
 shm_poll(struct shm_conn *shm)
 {
@@ -156,7 +160,7 @@ shm_poll(struct shm_conn *shm)
 		    atomic_load(&shm->stream.stopped);
 	ssize_t used = gp_ring_get_used(&shm->rings.in);
 
-	/* The words are zeros, which no end has written: the reader finds the end. */
+	/* The words are zero because the pages were freed, which the reader treats as the end. */
 	if (used < 0 && gp_rings_are_discarded(&shm->rings))
 		return 1;
 	if (used < 0 || atomic_load(&shm->is_broken))
@@ -171,7 +175,7 @@ shm_arm(struct shm_conn *shm)
 	gp_ring_arm(&shm->rings.in);
 }
 
-/* What has come until now is no news to the next poll(). */
+/* Bytes that have already arrived must not wake the next poll(). */
 static void
 shm_disarm(struct shm_conn *shm)
 {
@@ -204,7 +208,7 @@ shm_wait(struct gp_stream *stream, int timeout_ms)
 			break;
 		(void)shm_recv_wakeups(shm);
 		r = shm_poll(shm);
-		/* Wake-ups without bytes make no wait longer. */
+		/* Wake-ups without bytes must not extend the wait. */
 		left = gp_remaining_ms(deadline);
 		if (left == 0)
 			break;
@@ -232,10 +236,10 @@ shm_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 		return r;
 	if (atomic_load(&stream->stopped))
 		return 0;
-	/* Whoever polls was woken for these bytes, and wants to be for the next ones. */
+	/* The polling thread was woken for these bytes, and must be woken for the next ones. */
 	if (atomic_load(&shm->watched))
 		shm_arm(shm);
-	/* 0 where there is the end alone.  Pages that went meanwhile were read as zeros. */
+	/* Returns 0 at the end. Pages freed meanwhile were read as zeros. */
 	got = gp_ring_read(&shm->rings.in, iov, count);
 	return got && gp_rings_are_discarded(&shm->rings) ? 0 : got;
 }
@@ -246,7 +250,7 @@ shm_pending(const struct gp_conn *conn)
 	return gp_stream_pending(conn) || gp_ring_get_used(&conn_to_shm(conn)->rings.in) > 0;
 }
 
-/* 0, or why there will be no room. */
+/* Returns 0, or the reason why there will be no more room. */
 static int
 shm_wait_writable(struct shm_conn *shm)
 {
@@ -262,7 +266,7 @@ shm_wait_writable(struct shm_conn *shm)
 	return send_timeout_ms && gp_now_ms() - shm->full_ms >= send_timeout_ms ? -ETIMEDOUT : 0;
 }
 
-/* -EPIPE: there is nobody to be woken. */
+/* -EPIPE: the reader is gone. */
 static int
 shm_wake_reader(struct shm_conn *shm)
 {
@@ -273,7 +277,7 @@ shm_wake_reader(struct shm_conn *shm)
 	do
 		sent = send(shm_get_socket_fd(shm), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
-	/* A full socket has wake-ups that were not taken yet. */
+	/* A full socket contains wake-ups that were not yet consumed. */
 	return sent == 1 || errno == EAGAIN ? 0 : -EPIPE;
 }
 
@@ -295,8 +299,8 @@ shm_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 		       : gp_rings_are_discarded(&shm->rings) ? -EPIPE
 							     : shm_set_broken(shm);
 	shm->full_ms = 0;
-	/* A program that has closed its descriptors is told so, though the memory would still do:
-	 * afterwards, when the reader has the bytes. */
+	/* A program that has closed the library's descriptors gets an error although the memory
+	 * still works, but only after the reader has the bytes. */
 	if (shm->socket_conn->client && shm_get_socket_fd(shm) < 0)
 		return -EBADF;
 	r = shm_wake_reader(shm);
@@ -319,8 +323,8 @@ static const struct gp_stream_io shm_io = {
 	.shutdown = shm_stop,
 };
 
-/* The daemon has made the memory: its pages are not to stay with a client.  One that is still there
- * has the last words in it. */
+/* Frees the pages of memory that the daemon created, so that a client cannot retain them. If the
+ * client is still connected, its unread bytes stay. */
 static void
 shm_discard_memory(struct shm_conn *shm)
 {
@@ -376,7 +380,7 @@ shm_destroy(struct gp_conn *conn)
 	free(shm);
 }
 
-/* With the socket, which is the new connection's on success only, and rings without memory. */
+/* Creates a connection that owns the socket on success only; its rings are not yet mapped. */
 static int
 shm_create(struct gp_conn *door, struct shm_conn **shm_p)
 {
@@ -402,13 +406,13 @@ greeting_send(int socket_fd, int memory_fd)
 {
 	char text[] = GREETING;
 
-	/* The socket is empty: it takes that, or is at its end. */
+	/* The socket is empty, so it accepts the bytes or has ended. */
 	return gp_send_with_fd(socket_fd, text, sizeof(text), memory_fd) == sizeof(text)
 		       ? 0
 		       : GP_E_INVALID;
 }
 
-/* The descriptor, or a negative errno. */
+/* Returns the descriptor or a negative errno. */
 static int
 greeting_recv(int socket_fd)
 {
@@ -423,7 +427,7 @@ greeting_recv(int socket_fd)
 	return got == 0 ? -ECONNRESET : got < 0 ? -errno : -EPROTO;
 }
 
-/* The daemon's end. */
+/* Creates the daemon's end. */
 static int
 shm_adopt(int fd, struct gp_conn **conn_p)
 {
@@ -453,7 +457,7 @@ shm_adopt(int fd, struct gp_conn **conn_p)
 	if (memory_fd >= 0)
 		(void)close(memory_fd);
 	if (r) {
-		/* The caller's again. */
+		/* The descriptor is the caller's again. */
 		(void)gp_tcp_release_fd(door, &fd);
 		shm->socket_conn = NULL;
 		shm_destroy(&shm->stream.conn);
@@ -463,7 +467,7 @@ shm_adopt(int fd, struct gp_conn **conn_p)
 	return 0;
 }
 
-/* The client's end of the memory. */
+/* Maps the memory at the client's end. */
 static int
 shm_map_memory(struct shm_conn *shm, int timeout_ms, char *detail, size_t detail_size)
 {
@@ -530,7 +534,8 @@ shm_listener_destroy(struct gp_listener *listener)
 	gp_unix_ops.listener_destroy(listener);
 }
 
-/* The client's comes over the socket, before there is memory; nobody else has one there. */
+/* The client's preamble arrives over the socket before there is memory; the reply comes through the
+ * ring. */
 static int
 shm_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms)
 {
@@ -559,7 +564,7 @@ shm_fd(const struct gp_conn *conn)
 	}
 	if (fd < 0 || shm_poll(shm) == 0)
 		return fd;
-	/* Nobody will wake this end for what is there already. */
+	/* Bytes that are already in the ring cause no wake-up. */
 	if (shm->ready_fd >= 0 && !gp_fd_guard_is_marked(shm->ready_fd))
 		shm->ready_fd = -1;
 	if (shm->ready_fd < 0) {
@@ -599,7 +604,7 @@ shm_pass_fd(struct gp_conn *conn, int fd)
 			continue;
 		if (sent >= 0 || errno != EAGAIN)
 			return -EPIPE;
-		/* Full of wake-ups that were not taken yet. */
+		/* Full of wake-ups that were not yet consumed. */
 		r = gp_fd_wait(shm_get_socket_fd(shm), POLLOUT, PASS_TIMEOUT_MS);
 		if (r <= 0)
 			return r ? r : -ETIMEDOUT;

@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #define HEADER_SIZE ((size_t)4096)
-/* What is copied before the reader may have it: both ends copy at a time. */
+/* Bytes copied before they are published, so that both ends copy concurrently. */
 #define WRITE_MAX ((size_t)64 << 10)
-/* Looks for room before a writer sleeps: as long as a reader takes for a part of the ring. */
+/* Polls for room before a writer sleeps: about as long as a reader needs for a part of the ring. */
 #define ROOM_POLLS 500
 #define ROOM_WAIT_NS 100000000
 #define ROOM_NAP_NS 1000000
-/* As long as a short message. */
+/* The size of a short message. */
 #define PREFETCH_LINES 3
 
 _Static_assert(2 * sizeof(struct gp_ring_header) <= HEADER_SIZE, "the words fit their page");
@@ -74,7 +74,7 @@ pages_punch(uint8_t *bytes, size_t size)
 		(void)madvise(bytes, size, MADV_REMOVE);
 }
 
-/* The whole pages from one position to another, both modulo the ring's size. */
+/* Frees the whole pages between two positions, modulo the ring's size. */
 static void
 ring_punch(const struct gp_ring *ring, uint32_t from, uint32_t to)
 {
@@ -138,7 +138,7 @@ gp_rings_close(struct gp_rings *rings)
 	atomic_store(&rings->out.header->writer_closed, 1);
 	atomic_store(&rings->in.header->reader_closed, 1);
 	ring_wake_writer(&rings->in);
-	/* A writer of this end, which another thread is. */
+	/* Wakes a writer of this end, which is another thread. */
 	ring_wake_writer(&rings->out);
 }
 
@@ -156,7 +156,7 @@ gp_ring_is_closed(const struct gp_ring *ring)
 	return atomic_load(&ring->header->writer_closed) != 0;
 }
 
-/* Between the ring and memory, around the ring's end. */
+/* Copies between the ring and memory, with wraparound. */
 static void
 ring_copy_out(const struct gp_ring *ring, uint32_t at, uint8_t *to, size_t size)
 {
@@ -195,9 +195,9 @@ gp_ring_read(struct gp_ring *ring, const struct iovec *iov, int count)
 	}
 	left = (size_t)used - (uint32_t)(at - ring->at);
 	ring->at = at;
-	/* Not for each byte that is free: a writer has much to write, or it would not wait.  One
-	 * that sleeps has seen a full ring: if it has filled the ring meanwhile, it is woken when
-	 * what is left now has become half a ring. */
+	/* Does not wake a writer for each free byte, since a waiting writer has much to write. A
+	 * sleeping writer has seen a full ring; if it has filled the ring meanwhile, it is woken
+	 * when the ring is down to half. */
 	if ((size_t)used < ring->size / 4) {
 		atomic_store_explicit(&ring->header->head, at, memory_order_release);
 	} else {
@@ -220,7 +220,7 @@ gp_ring_disarm(struct gp_ring *ring)
 	atomic_store(&ring->header->reader_waits, 0);
 }
 
-/* Bytes of room, or -EPROTO. */
+/* Returns the bytes of room, or -EPROTO. */
 static ssize_t
 ring_get_room(struct gp_ring *ring)
 {
@@ -232,8 +232,7 @@ ring_get_room(struct gp_ring *ring)
 	return (ssize_t)(ring->size - used);
 }
 
-/* The next bytes' lines, which the reader had a whole ring ago, come here before they are needed.
- */
+/* Prefetches the cache lines of the next bytes, which the reader last used one ring ago. */
 static void
 ring_prefetch(const struct gp_ring *ring)
 {
@@ -242,7 +241,7 @@ ring_prefetch(const struct gp_ring *ring)
 				   1);
 }
 
-/* What was there at the last look is enough mostly. */
+/* The room known from the last check is usually sufficient. */
 static ssize_t
 ring_get_room_for(struct gp_ring *ring, const struct iovec *iov, int count)
 {
@@ -273,7 +272,8 @@ gp_ring_write(struct gp_ring *ring, const struct iovec *iov, int count)
 	ring->at = at;
 	atomic_store(&ring->header->tail, at);
 	ring_prefetch(ring);
-	/* The reader has just written these words' line: the bytes do not wait for that. */
+	/* The reader has just written the cache line of these words; checking them only now does
+	 * not delay the bytes. */
 	if (ring_get_room(ring) < 0)
 		return -EPROTO;
 	return atomic_load(&ring->header->reader_closed) ? -EPIPE : free;
@@ -286,7 +286,7 @@ gp_ring_must_wake(struct gp_ring *ring)
 	       atomic_exchange(&ring->header->reader_waits, 0) != 0;
 }
 
-/* A futex, and not the connection's socket: that is the reading thread's to wait at. */
+/* Uses a futex and not the connection's socket, on which the reading thread waits. */
 void
 gp_ring_wait_writable(struct gp_ring *ring)
 {
@@ -302,7 +302,7 @@ gp_ring_wait_writable(struct gp_ring *ring)
 		(void)syscall(SYS_futex, &ring->header->writer_waits, FUTEX_WAIT, 1, &limit, NULL,
 			      0);
 	atomic_store(&ring->header->writer_waits, 0);
-	/* Whoever wakes this end for nothing does not keep it busy. */
+	/* Spurious wake-ups by the peer must not keep this thread busy. */
 	if (ring_get_room(ring) == 0 && !atomic_load(&ring->header->reader_closed))
 		gp_sleep_ns(ROOM_NAP_NS);
 }

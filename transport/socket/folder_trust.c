@@ -9,24 +9,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As many as the kernel follows. */
+/* The kernel's limit. */
 #define LINKS_MAX 40
 
-/* The path is followed by hand, so that links on the way are seen, too: what was passed, which is
- * a folder and has been looked at, and what is still to come. */
+/* State of a manual path walk, which also sees symbolic links: `passed` is the checked part of the
+ * path, `rest` the remaining one. */
 struct path_walk {
 	char passed[PATH_MAX];
 	char rest[PATH_MAX];
 	int links;
 	uid_t trusted_uid;
-	uid_t overflow_uid; /* (uid_t)-1: every owner has a name here */
+	uid_t overflow_uid; /* (uid_t)-1: all owners are mapped in this namespace */
 	char *detail;
 	size_t detail_size;
 };
 
-/* In a user namespace every user that has no number there looks like this one.  Mostly that is the
- * machine's root, to whom / and the like belong in a container without privileges.  A namespace
- * that has the number for a user of its own does not tell them apart, and gets (uid_t)-1. */
+/* Returns the overflow user ID, which represents all users that are not mapped in a user namespace.
+ * In an unprivileged container it usually stands for the host's root, who owns / and similar
+ * directories. Returns (uid_t)-1 in a namespace that maps this ID to a user of its own, because the
+ * two cannot be distinguished. */
 static uid_t
 namespace_get_overflow_uid(void)
 {
@@ -55,12 +56,13 @@ owner_is_trusted(const struct path_walk *path_walk, uid_t uid, bool last)
 {
 	if (uid == 0 || uid == geteuid() || uid == path_walk->trusted_uid)
 		return true;
-	/* A namespace sees no more of whoever made it.  If its folders were refused, nothing would
-	 * work in it; the socket's own folder is made inside, and has an owner. */
+	/* Unmapped owners of directories outside of the namespace's control. Rejecting them would
+	 * make every path unusable in the namespace; the socket's own directory is created inside
+	 * and has a mapped owner. */
 	return uid == path_walk->overflow_uid && !last;
 }
 
-/* Of what has been passed. */
+/* Checks the part of the path that has been passed. */
 static int
 walk_check(const struct path_walk *path_walk, const struct stat *status, bool last)
 {
@@ -73,7 +75,7 @@ walk_check(const struct path_walk *path_walk, const struct stat *status, bool la
 			       whose, path, (unsigned int)status->st_uid);
 		return -EPERM;
 	}
-	/* Where it has the sticky bit, nobody takes away what is somebody else's. */
+	/* In a directory with the sticky bit, users cannot remove or rename files of others. */
 	if (S_ISLNK(status->st_mode) || status->st_mode & S_ISVTX)
 		return 0;
 	if (status->st_mode & (S_IWGRP | S_IWOTH)) {
@@ -85,7 +87,7 @@ walk_check(const struct path_walk *path_walk, const struct stat *status, bool la
 	return 0;
 }
 
-/* Takes the next name off the rest; empty: there is none. */
+/* Removes the next component from the rest; empty: there is none. */
 static void
 walk_next_name(struct path_walk *path_walk, char name[PATH_MAX])
 {
@@ -107,7 +109,7 @@ walk_up(struct path_walk *path_walk)
 		*slash = 0;
 }
 
-/* What was passed last is a link: where it points to is still to come. */
+/* The last component is a link: prepends its target to the rest. */
 static int
 walk_follow_link(struct path_walk *path_walk)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may put a file of his own where a path says that one is: whoever owns one of the folders that
- * lead there, or a link on the way, or may write to such a folder.  Any thread.
+ * Check of a directory path against tampering: a file at a path can be replaced by any user who
+ * owns one of the directories that lead to it or a symbolic link on the way, or who may write to
+ * one of them.
+ *
+ * Threads: any.
  */
 #ifndef GP_PATH_TRUST_H
 #define GP_PATH_TRUST_H
@@ -11,9 +14,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Of a folder, by its absolute path: 0 if nobody may but root, this process's user and `also`;
- * -ENOENT if that is so up to one that is not there, and whoever makes it has to look again;
- * otherwise -errno, and detail says which one, and what is wrong with it. */
+/* Checks the directory at an absolute path. Returns 0 if only root, this process's user and the
+ * user `also` control the path; -ENOENT if this holds up to a component that does not exist (to be
+ * checked again after it was created); otherwise a negative errno, and detail names the directory
+ * and the reason. */
 GP_MUST_CHECK int gp_path_check_trust(const char *path, uid_t also, char *detail,
 				      size_t detail_size);
 

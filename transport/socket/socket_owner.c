@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* "0100007F:12E1" or its IPv6 kin, as in /proc/net/tcp. */
+/* "0100007F:12E1" or the IPv6 form, as in /proc/net/tcp. */
 #define NAME_SIZE 40
 #define TCP_STATE_ESTABLISHED 1
 
@@ -35,7 +35,7 @@ gp_peer_is_loopback(const struct sockaddr_storage *address)
 	return false;
 }
 
-/* The address as an IPv6 one, which an IPv4 one is a case of. */
+/* Converts an address to IPv6; an IPv4 address becomes IPv4-mapped. */
 static void
 address_to_ipv6(const struct sockaddr_storage *address, uint32_t words[4], uint16_t *port_p)
 {
@@ -68,7 +68,7 @@ address_format(const struct sockaddr_storage *address, bool wide, char name[NAME
 		snprintf(name, NAME_SIZE, "%08X:%04X", words[3], port);
 }
 
-/* The socket whose own name is `local` and whose peer is `remote`, in the kernel's list. */
+/* Finds the socket with these local and remote addresses in the kernel's list. */
 static int
 list_find_owner(const char *path, const char *local, const char *remote, uid_t *uid_p)
 {
@@ -82,7 +82,7 @@ list_find_owner(const char *path, const char *local, const char *remote, uid_t *
 		char own[NAME_SIZE], peer[NAME_SIZE];
 		unsigned int state, uid;
 
-		/* Only of an established socket the owner is what it seems: a closed one's is 0. */
+		/* Only an established socket has a reliable owner; that of a closed one is 0. */
 		if (sscanf(line, " %*u: %39s %39s %x %*s %*s %*s %u", own, peer, &state, &uid) !=
 			    4 ||
 		    state != TCP_STATE_ESTABLISHED || strcmp(own, local) != 0 ||
@@ -107,7 +107,7 @@ unix_peer_uid(int fd, uid_t *uid_p)
 	return 0;
 }
 
-/* Both ends of a connection, as this one names them. */
+/* Addresses of both ends of a connection, from this end's view. */
 struct socket_ends {
 	struct sockaddr_storage own, peer;
 };
@@ -122,7 +122,7 @@ get_ends(int fd, struct socket_ends *socket_ends)
 	       getpeername(fd, (struct sockaddr *)&socket_ends->peer, &peer_length) < 0;
 }
 
-/* An IPv4 address may be written as an IPv6 one; the kernel has it as what it is. */
+/* The kernel stores an IPv4-mapped address as IPv4. */
 static void
 address_to_diag(const struct sockaddr_storage *address, uint32_t words[4], __be16 *port_p,
 		uint8_t *family_p)
@@ -141,7 +141,7 @@ address_to_diag(const struct sockaddr_storage *address, uint32_t words[4], __be1
 	}
 }
 
-/* What the kernel says of one socket. */
+/* Queries the kernel for a single socket. */
 static int
 netlink_query(int netlink, const void *request, size_t size, struct inet_diag_msg *found)
 {
@@ -156,7 +156,7 @@ netlink_query(int netlink, const void *request, size_t size, struct inet_diag_ms
 
 	if (send(netlink, request, size, MSG_DONTWAIT) != (ssize_t)size)
 		return GP_E_UNSUPPORTED;
-	/* The kernel has answered before send() returns. */
+	/* The kernel replies before send() returns. */
 	got = recvfrom(netlink, &answer, sizeof(answer), MSG_DONTWAIT, (struct sockaddr *)&from,
 		       &from_size);
 	if (got < (ssize_t)(sizeof(answer.header) + sizeof(answer.found)) || from.nl_pid != 0 ||
@@ -166,7 +166,7 @@ netlink_query(int netlink, const void *request, size_t size, struct inet_diag_ms
 	return 0;
 }
 
-/* The owner of the socket at the other end, which is on this machine. */
+/* Returns the owner of the socket at the other end, which is on this machine. */
 static int
 kernel_query_owner(const struct socket_ends *socket_ends, uid_t *uid_p)
 {
@@ -196,8 +196,8 @@ kernel_query_owner(const struct socket_ends *socket_ends, uid_t *uid_p)
 		return GP_E_UNSUPPORTED;
 	r = netlink_query(netlink, &request, sizeof(request), &found);
 	close(netlink);
-	/* It may be a listener instead.  Only of an established socket the owner is what it seems:
-	 * a closed one's is 0. */
+	/* The result may be a listener instead. Only an established socket has a reliable owner;
+	 * that of a closed one is 0. */
 	if (r || found.idiag_state != TCP_STATE_ESTABLISHED ||
 	    found.id.idiag_sport != id->idiag_sport || found.id.idiag_dport != id->idiag_dport)
 		return GP_E_UNSUPPORTED;
@@ -232,7 +232,7 @@ gp_peer_query_owner(int fd, uid_t *uid_p)
 	return kernel_query_owner(&socket_ends, uid_p);
 }
 
-/* Where the kernel does not answer questions: from its list of all sockets, which is long. */
+/* If the kernel does not support the query: searches its list of all sockets, which is long. */
 static int
 lists_find_owner(const struct socket_ends *socket_ends, uid_t *uid_p)
 {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is at the other end of a socket on this machine; for backends over sockets. */
+/*
+ * User ID of the peer of a socket on the same machine; for the socket backends.
+ *
+ * Threads: any.
+ */
 #ifndef GP_PEER_H
 #define GP_PEER_H
 
@@ -9,17 +13,19 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+/* Whether the address is a loopback address. */
 bool gp_peer_is_loopback(const struct sockaddr_storage *address);
 
 /*
- * The owner of the peer's socket, if it came from the loopback network, from the address it came
- * to, or by a local socket.  Costs a few system calls.  GP_E_UNSUPPORTED: it is another machine's,
- * or closed already, or the kernel does not say.
+ * Returns the owner of the peer's socket if it is connected through the loopback network, through
+ * the address that it connected to, or through a local socket. Costs a few system calls.
+ * GP_E_UNSUPPORTED: the peer is on another machine or has closed its socket, or the kernel does not
+ * provide the owner.
  */
 GP_MUST_CHECK int gp_peer_query_owner(int fd, uid_t *uid_p);
 
-/* The same of the loopback network and local sockets alone, by all means, some of which take
- * milliseconds; GP_E_UNSUPPORTED if the kernel does not say. */
+/* The same for loopback and local sockets only, using all methods, some of which take milliseconds.
+ * GP_E_UNSUPPORTED if the kernel does not provide the owner. */
 GP_MUST_CHECK int gp_peer_query_uid(int fd, uid_t *uid_p);
 
 #endif /* GP_PEER_H */

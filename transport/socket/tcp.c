@@ -25,10 +25,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Connections of all addresses wait in one queue, in their order: a short one.  But when it is
- * full, the kernel of a client tries again only after a second. */
+/* Connections from all addresses wait in a single short queue, in order. When the queue is full, a
+ * client's kernel retries only after a second. */
 #define BACKLOG 2048
-/* A peer that goes on sending does not hold up the end for longer than this. */
+/* Limits the time that a peer which keeps sending can delay closing. */
 #define DISCARD_READS 16
 #define DISCARD_SIZE ((size_t)1 << 20)
 
@@ -37,7 +37,7 @@ gp_tcp_fd(const struct gp_conn *conn)
 {
 	const struct gp_tcp_conn *tcp = (const struct gp_tcp_conn *)conn;
 
-	/* A daemon closes nothing that it does not know. */
+	/* A daemon does not close descriptors that it does not own. */
 	return !tcp->client || gp_fd_guard_is_marked(tcp->fd) ? tcp->fd : -1;
 }
 
@@ -46,7 +46,7 @@ gp_tcp_get_fd(struct gp_stream *stream)
 {
 	int fd = gp_tcp_fd(&stream->conn);
 
-	/* Who has shut the connection down knows why. */
+	/* After a shutdown the error is already set. */
 	if (fd < 0 && !atomic_load(&stream->stopped))
 		(void)gp_conn_fail(&stream->conn, -EBADF,
 				   "the program has closed descriptors of the library's");
@@ -58,13 +58,13 @@ gp_tcp_poll(struct gp_stream *stream, short events, int timeout_ms)
 {
 	int fd = gp_tcp_get_fd(stream);
 
-	/* poll() would wait for what it is not asked to look at. */
+	/* poll() would ignore a negative descriptor and wait. */
 	return fd < 0 ? -EBADF : gp_fd_wait(fd, events, timeout_ms);
 }
 
-/* The system gives a connection up by itself, too, and says so once: if a sender has heard it, what
- * is left for a receiver is an end, as if the peer had closed.  Both directions are over then, so
- * the sender does not wait any more.  0, or the sender's -ETIMEDOUT. */
+/* When the kernel closes a connection by itself, it reports this once. If the sender has received
+ * the report, a receiver sees only an end, as if the peer had closed. Both directions have ended
+ * then, so the sender does not wait any more. Returns 0, or the sender's -ETIMEDOUT. */
 static ssize_t
 stream_get_end_status(struct gp_stream *stream)
 {
@@ -79,8 +79,8 @@ stream_get_end_status(struct gp_stream *stream)
 	return atomic_load(&stream->send_timed_out) ? -ETIMEDOUT : 0;
 }
 
-/* Of looks in a row the first asks whose the descriptor is, while the peer's answer is on its way;
- * asking takes a third of what a look takes. */
+/* In a series of polls only the first checks the descriptor's owner, while the peer's reply is in
+ * transit; the check takes a third of the time of a poll. */
 static int
 stream_get_read_fd(struct gp_stream *stream)
 {
@@ -90,8 +90,9 @@ stream_get_read_fd(struct gp_stream *stream)
 	return again ? ((struct gp_tcp_conn *)stream)->fd : gp_tcp_get_fd(stream);
 }
 
-/* A look that reads takes the socket's lock: another thread that sends meanwhile, as a daemon's
- * does that answers, sleeps for it.  So of looks in a row only the first reads, the others poll. */
+/* recv() acquires the socket's lock, so a thread that sends meanwhile would sleep, such as a
+ * daemon's that replies. In a series of polls only the first therefore uses recv(), the others
+ * poll(). */
 static bool
 stream_is_empty(const struct gp_stream *stream)
 {
@@ -100,9 +101,9 @@ stream_is_empty(const struct gp_stream *stream)
 	return stream->again && gp_fd_poll(&poller, 1, 0) == 0;
 }
 
-/* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall_timeout()), or at
- * once if another holder of the descriptor has made it non-blocking: what is left is waited for.
- * For a shorter time than that the socket cannot wait by itself. */
+/* A blocking read returns EAGAIN after the stall time (gp_tcp_set_stall_timeout()), or at once if
+ * another holder of the descriptor has made it non-blocking; the rest of the time is spent in
+ * poll(). For shorter timeouts SO_RCVTIMEO cannot be used. */
 ssize_t
 gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
@@ -182,16 +183,18 @@ static const struct gp_stream_io tcp_io = {
 	.shutdown = gp_tcp_shutdown,
 };
 
-/* A close with bytes unread is a reset, which can overtake what this end sent last. */
+/* Closing a socket with unread bytes sends a reset, which can overtake the last bytes sent. */
 static void
 socket_discard_unread(int fd)
 {
-#ifndef __SANITIZE_THREAD__ /* which takes this for a write to NULL, and two for a race */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer reports this as a write to NULL, and two of them as \
+			       a race */
 	for (int i = 0; i < DISCARD_READS; i++)
 		if (recv(fd, NULL, DISCARD_SIZE, MSG_DONTWAIT | MSG_TRUNC) <= 0)
 			break;
 #endif
-	/* A local socket throws nothing away unread, and has a few hundred kilobytes at most. */
+	/* A local socket does not discard with MSG_TRUNC, and contains at most a few hundred
+	 * kilobytes. */
 	for (int i = 0; i < DISCARD_READS; i++) {
 		uint8_t room[32768];
 
@@ -218,11 +221,11 @@ gp_tcp_destroy(struct gp_conn *conn)
 static void
 socket_set_option(int fd, int level, int option, int value)
 {
-	/* None of them is needed for correctness, and a local socket has none of them. */
+	/* None of these options is required for correctness; local sockets do not support them. */
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* The socket keeps the time: a read that waits costs one system call, as without a limit. */
+/* SO_RCVTIMEO: a read that waits costs a single system call, as without a limit. */
 void
 gp_tcp_set_stall_timeout(struct gp_conn *conn, unsigned int ms)
 {
@@ -232,7 +235,7 @@ gp_tcp_set_stall_timeout(struct gp_conn *conn, unsigned int ms)
 	(void)setsockopt(gp_tcp_fd(conn), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
 }
 
-/* One without a path leaves the host as it is. */
+/* An address without a path leaves url->host unchanged. */
 static void
 path_to_url(const struct sockaddr_storage *address, socklen_t length, struct gp_url *url)
 {
@@ -260,7 +263,7 @@ address_to_url(const struct sockaddr_storage *address, socklen_t length, struct 
 	url->port = (uint16_t)atoi(port);
 }
 
-/* Who connected to a local socket has no name of his own: it is the socket's. */
+/* The client end of a local socket has no address of its own; uses that of the listening socket. */
 static void
 peer_format_url(const struct gp_transport_ops *ops, int fd, struct sockaddr_storage *address,
 		socklen_t length, char *text, size_t size)
@@ -359,7 +362,7 @@ gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p,
 	int r;
 
 	snprintf(port, sizeof(port), "%u", url->port);
-	/* It talks with name servers, for seconds if they are slow. */
+	/* May query name servers, for seconds if they are slow. */
 	gp_stdio_placeholders_open();
 	r = getaddrinfo(any ? NULL : url->host, port, &hints, list_p);
 	gp_stdio_placeholders_close();
@@ -390,7 +393,7 @@ address_listen(const struct addrinfo *address)
 	if (fd < 0)
 		return -errno;
 	socket_set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	/* "*" is the IPv6 wildcard, which then takes IPv4 too. */
+	/* "*" is the IPv6 wildcard, which also accepts IPv4. */
 	if (address->ai_family == AF_INET6)
 		socket_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
@@ -400,7 +403,7 @@ address_listen(const struct addrinfo *address)
 	return r;
 }
 
-/* Of several addresses the first that works; IPv6 first for "*", where it takes both. */
+/* Uses the first address that works; for "*" IPv6 first, because it includes IPv4. */
 static int
 addresses_listen(const struct addrinfo *list, bool wildcard)
 {
@@ -465,8 +468,8 @@ errno_is_shortage(int error)
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/* 0, GP_E_TIMEOUT, GP_E_RESOURCE, a negative errno of the listener's, or GP_E_EOF: a connection
- * that ended while it waited here. */
+/* Returns 0, GP_E_TIMEOUT, GP_E_RESOURCE, a negative errno of the listener, or GP_E_EOF: a
+ * connection that ended while it was queued. */
 static int
 listener_accept(const struct gp_listener *listener, int *fd_p)
 {
@@ -512,7 +515,7 @@ gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **con
 	}
 }
 
-/* The peer has closed it, or the system has, and nothing is left to read. */
+/* Whether the connection was closed by the peer or the kernel, and nothing is left to read. */
 static bool
 socket_is_closed(int fd)
 {

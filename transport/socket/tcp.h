@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What backends over other stream sockets take from tcp.c: connections on a descriptor, and
- * listeners that begin with struct gp_tcp_listener.  Each is the operation of backend.h that it is
- * named after.
+ * Functions of tcp.c that other stream socket backends reuse: connections on a descriptor, and
+ * listeners that begin with struct gp_tcp_listener. Each implements the operation of backend.h
+ * after which it is named.
  */
 #ifndef GP_TRANSPORT_TCP_H
 #define GP_TRANSPORT_TCP_H
@@ -15,9 +15,11 @@
 struct gp_tcp_conn {
 	struct gp_stream stream;
 	int fd;
-	bool client; /* whose program may close the descriptor, and open another of its number */
-	struct gp_tls_link *_Atomic tls; /* of tls, once it is secure; else NULL */
-	struct ssl_st *handshake_ssl;    /* of tls: a handshake whose first message is sent */
+	bool client; /* client: the program may close the descriptor and reuse its number */
+	/* tls backend: set once the connection is secured; otherwise NULL. */
+	struct gp_tls_link *_Atomic tls;
+	/* tls backend: a handshake whose first message has been sent. */
+	struct ssl_st *handshake_ssl;
 };
 
 struct gp_tcp_listener {
@@ -30,12 +32,12 @@ int gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn *
 int gp_tcp_release_fd(struct gp_conn *conn, int *fd_p);
 int gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 bool gp_tcp_peer_closed(const struct gp_conn *conn);
-/* -1: it is not the connection's any more, as of gp_tcp_get_fd(). */
+/* Returns -1 if the number no longer belongs to the connection, see gp_tcp_get_fd(). */
 int gp_tcp_fd(const struct gp_conn *conn);
 void gp_tcp_set_stall_timeout(struct gp_conn *conn, unsigned int ms);
 void gp_tcp_destroy(struct gp_conn *conn);
 
-/* A connection or listener of the backend with these operations. */
+/* Connect or listen for the backend with these operations. */
 int gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
 		      struct gp_conn **conn_p, char *detail, size_t detail_size);
 int gp_tcp_connect_start(const struct gp_conn *conn, int *fd_p);
@@ -45,23 +47,25 @@ int gp_tcp_listen_as(const struct gp_transport_ops *ops, const struct gp_url *ur
 		     struct gp_listener **listener_p, char *detail, size_t detail_size);
 void gp_tcp_listener_destroy(struct gp_listener *listener);
 
-/* What the host of the URL means, to connect to or (passive) to listen on, where "*" is all; for
- * freeaddrinfo().  0, or -errno, and detail says why if that does not. */
+/* Resolves the host of a URL, for connecting or (passive) for listening, where "*" means all
+ * addresses. Returns 0, or a negative errno with the reason in detail if the errno does not explain
+ * it. The caller frees the list with freeaddrinfo(). */
 int gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p, char *detail,
 		   size_t detail_size);
 
-/* Adopts as the listener's backend does. */
+/* The accepted connection has the operations of the listener's backend. */
 int gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
 int gp_tcp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
 int gp_tcp_listener_fd(const struct gp_listener *listener);
 
 /*
- * The descriptor for the next system call on it, which is asked for before each, but once for a few
- * looks in a row: what a program has opened under its number is not to be written to, read from or
- * waited for.  -1, which the kernel refuses with EBADF, and gp_conn_error() says why.
+ * Returns the descriptor for the next system call, after checking that the program has not reused
+ * its number for another file, which must not be written, read or polled. Called before each system
+ * call, or once for a series of polls. Returns -1, which the kernel rejects with EBADF, after
+ * setting gp_conn_error().
  */
 int gp_tcp_get_fd(struct gp_stream *stream);
-/* gp_fd_wait() for it, or -EBADF. */
+/* gp_fd_wait() for the descriptor, or -EBADF. */
 int gp_tcp_poll(struct gp_stream *stream, short events, int timeout_ms);
 
 /* As in struct gp_stream_io. */

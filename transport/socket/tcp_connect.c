@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a stream socket comes to be connected: waited for, or begun now and finished later. */
+/* Connecting stream sockets, synchronously or in two steps. */
 #include "base/clock.h"
 #include "transport/descriptor.h"
 #include "transport/socket/tcp.h"
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A descriptor that is connected, or will be, or -errno. */
+/* Returns a descriptor whose connection is established or in progress, or a negative errno. */
 static int
 socket_start_connect(const struct sockaddr *address, socklen_t length)
 {
@@ -28,7 +28,8 @@ socket_start_connect(const struct sockaddr *address, socklen_t length)
 	return -error;
 }
 
-/* Once it is connected: 0; or -errno, and it is closed. */
+/* Waits until the connection is established. Returns 0, or a negative errno after closing the
+ * descriptor. */
 static int
 socket_wait_connect(int fd, int timeout_ms)
 {
@@ -47,7 +48,7 @@ socket_wait_connect(int fd, int timeout_ms)
 	return -error;
 }
 
-/* A connected descriptor, or -errno. */
+/* Returns a connected descriptor or a negative errno. */
 static int
 address_connect(const struct addrinfo *address, int timeout_ms)
 {
@@ -57,7 +58,7 @@ address_connect(const struct addrinfo *address, int timeout_ms)
 	return r ? r : fd;
 }
 
-/* Owns the descriptor. */
+/* Takes ownership of the descriptor. */
 static int
 client_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
@@ -65,7 +66,7 @@ client_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p
 
 	if (r) {
 		close(fd);
-		/* Its peer was gone again before anything was said. */
+		/* The peer closed before anything was sent. */
 		return r > 0 ? -ECONNRESET : r;
 	}
 	((struct gp_tcp_conn *)*conn_p)->client = true;
@@ -89,7 +90,7 @@ gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, 
 	for (address = list; address; address = address->ai_next)
 		left++;
 	for (address = list; address && fd < 0; address = address->ai_next) {
-		/* An address that swallows packets must not use up the time of the next one. */
+		/* An address that does not respond must not use up the time of the next ones. */
 		int share = gp_remaining_ms(deadline);
 
 		fd = address_connect(address, share < 0 ? -1 : share / left);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections within this machine over a socket in its file system.  Everybody may connect: who is
- * served is decided by the user at the other end, whom the kernel names.
+ * Backend for local sockets in the file system. All users may connect; the daemon authorizes the
+ * peer by its user ID, which the kernel provides.
  */
 #include "transport/descriptor.h"
 #include "transport/socket/folder_trust.h"
@@ -19,14 +19,14 @@
 #include <unistd.h>
 
 #define BACKLOG 1024
-/* Of 0777: not to be executed. */
+/* Applied to 0777: removes the execute permission. */
 #define SOCKET_UMASK 0111
 #define DIRECTORY_MODE 0755
-/* The default, a few hundred small messages, is what a batch of launches can be. */
+/* The default buffer holds a few hundred small messages, which a batch of launches can fill. */
 #define BUFFER_SIZE (1 << 20)
 
-/* Who may own a socket's folder, and those in which it lies, besides root and this process's user.
- */
+/* User who, besides root and this process's user, may own the socket's directory and its
+ * ancestors. */
 static uid_t trusted_owner;
 
 void
@@ -37,7 +37,7 @@ gp_listen_set_owner(uid_t uid)
 
 struct unix_listener {
 	struct gp_tcp_listener tcp;
-	struct stat status; /* of the socket, so that nobody else's is removed */
+	struct stat status; /* of the socket, so that another process's socket is never removed */
 };
 
 static int
@@ -56,7 +56,7 @@ address_init(const struct gp_url *url, struct sockaddr_un *address, char *detail
 	return 0;
 }
 
-/* A connect waits only while the listener has more connections than it takes. */
+/* connect() waits only while the listener's queue is full. */
 static int
 socket_connect(int fd, const struct sockaddr_un *address, int timeout_ms)
 {
@@ -80,7 +80,7 @@ unix_adopt(int fd, struct gp_conn **conn_p)
 {
 	int size = BUFFER_SIZE;
 
-	/* As much of it as the system lets a socket have. */
+	/* Limited by the system's maximum. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	return gp_tcp_adopt_as(&gp_unix_ops, fd, conn_p);
 }
@@ -105,7 +105,7 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 		return 0;
 	}
 	close(fd);
-	/* Nobody listens there, as with a port. */
+	/* As with a TCP port without a listener. */
 	if (r == -ENOENT) {
 		snprintf(detail, detail_size, "%s", strerror(ENOENT));
 		return -ECONNREFUSED;
@@ -126,7 +126,7 @@ unix_listener_destroy(struct gp_listener *listener)
 	free(local);
 }
 
-/* What an ended daemon has left goes; anything else stays. */
+/* Removes a socket left by a daemon that has ended; any other file stays. */
 static int
 socket_remove_stale(const struct sockaddr_un *address, char *detail, size_t detail_size)
 {
@@ -150,8 +150,8 @@ socket_remove_stale(const struct sockaddr_un *address, char *detail, size_t deta
 	return 0;
 }
 
-/* /run/gpupool and the like, which are gone after a restart of the machine.  Who could put a socket
- * of his own in the place of ours would be taken for the daemon. */
+/* Creates the directory, such as /run/gpupool, which does not survive a reboot. A user who could
+ * replace the socket could impersonate the daemon. */
 static int
 directory_create(const char *path, char *detail, size_t detail_size)
 {
@@ -160,18 +160,19 @@ directory_create(const char *path, char *detail, size_t detail_size)
 	int made, r;
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + (slash == path), path);
-	/* Before it is made, too: in somebody else's folder there is nothing to be left. */
+	/* Checked before creation too: nothing must be created in a directory of another user. */
 	r = gp_path_check_trust(folder, trusted_owner, detail, detail_size);
 	if (r != -ENOENT)
 		return r;
 	made = mkdir(folder, DIRECTORY_MODE) ? -errno : 0;
-	/* Whoever made it: in a folder with the sticky bit that can be anybody, since the first
-	 * look.  What still is not there must not be used either, for the same reason. */
+	/* Checked again, because in a directory with the sticky bit any user may have created it
+	 * since the first check. A directory that still does not exist must not be used either, for
+	 * the same reason. */
 	r = gp_path_check_trust(folder, trusted_owner, detail, detail_size);
 	return r == -ENOENT && made && made != -EEXIST ? made : r;
 }
 
-/* With the mode from the beginning: a change of it, by name, could meet another file. */
+/* Creates the socket with its final mode: chmod() by name could change another file. */
 static int
 socket_bind_public(int fd, const struct sockaddr_un *address)
 {
@@ -182,7 +183,7 @@ socket_bind_public(int fd, const struct sockaddr_un *address)
 	return r;
 }
 
-/* A descriptor, or -errno. */
+/* Returns a descriptor or a negative errno. */
 static int
 socket_listen(const struct sockaddr_un *address, struct stat *status)
 {

@@ -26,7 +26,7 @@ error_set(char *error, size_t error_size, const char *text, const char *detail)
 	return GP_E_INVALID;
 }
 
-/* Whether one of these has signed it. */
+/* Whether one of the authorities has signed the list. */
 static bool
 list_is_signed(X509_CRL *list, STACK_OF(X509) * authorities)
 {
@@ -61,7 +61,7 @@ list_add_times(struct gp_crl *crl, const X509_CRL *list)
 	return 0;
 }
 
-/* Takes the list over. */
+/* Takes ownership of the list. */
 static int
 list_add(struct gp_crl *crl, X509_CRL *list, STACK_OF(X509) * authorities, char *error,
 	 size_t error_size)
@@ -176,8 +176,8 @@ gp_crl_get_count(const struct gp_crl *crl)
 	return crl->count;
 }
 
-/* The chain was good in the handshake.  Whether it and the lists still hold is the caller's
- * business: what has expired since is not revoked. */
+/* The chain was valid in the handshake. Expiry of it or of the lists is checked by the caller: an
+ * expired certificate is not revoked. */
 static int
 chain_verify(const struct gp_crl *crl, STACK_OF(X509) * chain)
 {
@@ -195,7 +195,7 @@ chain_verify(const struct gp_crl *crl, STACK_OF(X509) * chain)
 		X509_STORE_CTX_set0_crls(context, crl->lists);
 		code = X509_verify_cert(context) == 1 ? X509_V_OK
 						      : X509_STORE_CTX_get_error(context);
-		/* Never good by chance. */
+		/* Guards against a success without a verified chain. */
 		if (code == X509_V_OK && !X509_STORE_CTX_get0_chain(context))
 			code = X509_V_ERR_UNSPECIFIED;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of revoked certificates (X.509 CRLs), against which a daemon looks at what its clients have
- * shown.  OpenSSL reads them and decides.
+ * Certificate revocation lists (X.509 CRLs), with which a daemon checks client certificates.
+ * OpenSSL parses and evaluates them.
  *
- * A struct gp_crl is what one file had: a list of each authority that has to say something.  It
- * never changes; any thread may use it.
+ * Ownership: a struct gp_crl has the content of one file, with a list for each authority; freed
+ * with gp_crl_destroy().
+ * Threads: any; immutable after parsing.
  */
 #ifndef GP_CRL_H
 #define GP_CRL_H
@@ -18,27 +19,29 @@
 struct gp_crl;
 
 enum gp_crl_verdict {
-	GP_CRL_NO_CERTIFICATE, /* none was shown */
+	GP_CRL_NO_CERTIFICATE, /* the peer has shown no certificate */
 	GP_CRL_GOOD,
-	GP_CRL_REVOKED,   /* it, or one between it and the authority */
-	GP_CRL_UNCHECKED, /* there is no list that says so, as of another authority's */
+	GP_CRL_REVOKED, /* it, or a certificate between it and the authority, is revoked */
+	/* No valid list covers it, for example because it is from another authority. */
+	GP_CRL_UNCHECKED,
 };
 
-/* PEM: one or more lists, each signed by an authority that `tls`, a daemon's, believes.  Whether
- * they hold at the moment is not looked at.  GP_E_INVALID or -ENOMEM, with the end of a sentence
- * that begins with the file. */
+/* Parses PEM text of one or more lists, each of which must be signed by an authority that `tls`, a
+ * daemon's, trusts. Validity periods are not checked. GP_E_INVALID or -ENOMEM; error is then the
+ * end of a sentence that begins with the file name. */
 GP_MUST_CHECK int gp_crl_parse(const void *text, size_t size, struct gp_tls *tls,
 			       struct gp_crl **crl_p, char *error, size_t error_size);
 /* Accepts NULL. */
 void gp_crl_destroy(struct gp_crl *crl);
 
-/* When all of them hold, in seconds since 1970; INT64_MAX: without end. */
+/* The period in which all lists are valid, in seconds since 1970; INT64_MAX: no end. */
 int64_t gp_crl_get_this_update(const struct gp_crl *crl);
 int64_t gp_crl_get_next_update(const struct gp_crl *crl);
-/* How many certificates they revoke. */
+/* Returns the number of revoked certificates. */
 size_t gp_crl_get_count(const struct gp_crl *crl);
 
-/* What the peer of a connection has shown.  *why_p: with UNCHECKED, in words; it stays. */
+/* Checks the certificate that the peer of a connection has shown. *why_p: the reason for UNCHECKED,
+ * a static string. */
 enum gp_crl_verdict gp_crl_check(const struct gp_crl *crl, const struct gp_conn *conn,
 				 const char **why_p);
 

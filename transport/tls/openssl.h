@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where OpenSSL comes from.  A program of ours is linked with it (openssl_linked.c).  A library of
- * ours, which lies in somebody else's process, opens it when TLS is first wanted
- * (openssl_opened.c): a machine whose clients use tcp or unix sockets need not have it, and no
- * program gets another OpenSSL than its own by ours.  The rest of this folder calls OpenSSL as
+ * Access to OpenSSL. gpupool's programs are linked with it (openssl_linked.c). gpupool's libraries,
+ * which are loaded into other programs, open it with dlopen() when TLS is first used
+ * (openssl_opened.c): clients that use tcp or unix sockets do not need OpenSSL, and a program never
+ * gets another version than its own because of gpupool. The rest of this directory calls OpenSSL as
  * usual.
+ *
+ * Threads: any.
  */
 #ifndef GP_OPENSSL_H
 #define GP_OPENSSL_H
@@ -12,9 +14,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether it is there, before the first call of it; any thread. */
+/* Loads OpenSSL; must be called before any other OpenSSL function. Returns whether it is
+ * available. */
 bool gp_openssl_open(void);
-/* Why not, as a sentence for the person at this end. */
+/* Returns why OpenSSL is not available, as a sentence for the local user. */
 const char *gp_openssl_get_error(void);
 
 #endif /* GP_OPENSSL_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this folder and client/connect call of OpenSSL: the linker says which name is missing here,
- * and tests/symbols/openssl_calls.py which one nobody needs.  CALL(name) is the includer's.  Behind
- * them is what gpupool(1) needs besides.
+ * List of the OpenSSL functions that this directory and client/connect call. The linker reports a
+ * missing name, tests/symbols/openssl_calls.py an unused one. The including file defines
+ * CALL(name). The functions of the last section are used by gpupool(1) only.
  */
 CALL(ASN1_INTEGER_to_BN)
 CALL(ASN1_STRING_get0_data)

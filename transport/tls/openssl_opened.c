@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every function of openssl_calls.h as a jump through a place in memory, which gp_openssl_open()
- * fills.  Until then, and without OpenSSL, each of them does nothing and returns 0: who has not
- * opened it frees what is NULL at most.
+ * Defines every function of openssl_calls.h as a jump through a pointer, which gp_openssl_open()
+ * sets. Before that, and without OpenSSL, each function does nothing and returns 0: code that has
+ * not opened OpenSSL only ever frees NULL.
  */
 #include "transport/tls/openssl.h"
 
@@ -22,7 +22,8 @@ stub_return_zero(void)
 	return 0;
 }
 
-/* The names are the assembler's only, so no header of OpenSSL can contradict them. */
+/* The names are defined in assembler only, so that they cannot conflict with declarations in
+ * OpenSSL's headers. */
 #define CALL(name)                                                                                 \
 	extern void *gp_openssl_place_##name __attribute__((visibility("hidden")));                \
 	void *gp_openssl_place_##name = (void *)stub_return_zero;                                  \
@@ -56,7 +57,7 @@ static const struct {
 static char error_text[320];
 static bool is_open;
 
-/* The folder of the library, or of the program, that this is part of. */
+/* Returns the directory of the library or program that contains this code. */
 static bool
 library_get_directory(char *folder, size_t size)
 {
@@ -66,7 +67,7 @@ library_get_directory(char *folder, size_t size)
 	if (dladdr(calls, &info) && strchr(info.dli_fname, '/')) {
 		if (snprintf(folder, size, "%s", info.dli_fname) < (int)size)
 			slash = strrchr(folder, '/');
-	} else { /* a program that was found by PATH */
+	} else { /* a program that was found through PATH */
 		ssize_t length = readlink("/proc/self/exe", folder, size - 1);
 
 		folder[length > 0 ? length : 0] = '\0';
@@ -80,7 +81,7 @@ library_get_directory(char *folder, size_t size)
 static void *
 library_open_bundled(const char *name)
 {
-	/* Seen from the library, and from gpupool(1). */
+	/* Relative to the library, and to gpupool(1). */
 	static const char *const places[] = { "openssl", "../lib/gpupool/openssl" };
 	char folder[PATH_MAX], path[PATH_MAX + 64];
 	void *library = NULL;
@@ -95,8 +96,9 @@ library_open_bundled(const char *name)
 }
 
 /*
- * The machine's; else a copy beside this library, in a folder of its own: where this library lies
- * the loader looks for what the program needs, too, and that is to be the machine's.
+ * Opens the system's library, or a copy in a directory of its own next to this library. Not in this
+ * library's directory itself, because there the loader would also find it for the program, which
+ * must use the system's.
  */
 static void *
 library_open(void)
@@ -109,7 +111,7 @@ library_open(void)
 		       "TLS needs OpenSSL 3 (%s): install it (Debian: libssl3), or put " SSL
 		       " and " CRYPTO " into the folder openssl beside gpupool's libcuda.so.1",
 		       dlerror());
-	/* libssl finds libcrypto if that is there already. */
+	/* libssl finds libcrypto if it is already loaded. */
 	return library_open_bundled(CRYPTO) ? library_open_bundled(SSL) : NULL;
 }
 
@@ -121,7 +123,7 @@ library_load(void)
 
 	if (!library)
 		return;
-	/* libcrypto's, too: it is searched with what needs it. */
+	/* Includes libcrypto's functions: dlsym() also searches the dependencies. */
 	for (size_t i = 0; i < count; i++) {
 		found[i] = dlsym(library, calls[i].name);
 		if (!found[i]) {

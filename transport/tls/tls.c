@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One key per connection, so there is nothing to tell apart. */
+/* The same for all connections, because each connection has only one key. */
 #define KEY_IDENTITY "gpupool lane"
-/* Of the suites that the key's hash allows, which is SHA-256. */
+/* A cipher suite with the key's hash, SHA-256. */
 #define KEY_SUITE "\x13\x01"
 #define NAME_MAX_SIZE 128
 
@@ -22,7 +22,7 @@ conn_to_tcp(struct gp_conn *conn)
 	return (struct gp_tcp_conn *)conn;
 }
 
-/* Names end up in logs and are compared with tenants' names. */
+/* Names are printed in logs and compared with tenants' names. */
 static char *
 name_copy(const ASN1_STRING *name)
 {
@@ -56,7 +56,7 @@ certificate_get_dns_name(X509 *certificate)
 	return name;
 }
 
-/* Of a client's certificate, which the handshake has verified. */
+/* Returns the name in a client's certificate, which the handshake has verified. */
 static char *
 certificate_get_name(const SSL *ssl)
 {
@@ -74,7 +74,7 @@ certificate_get_name(const SSL *ssl)
 	return name ? name : certificate_get_dns_name(certificate);
 }
 
-/* As long as all hold by which it was let in: the authority's, too. */
+/* Returns the earliest expiry in the chain, including the authority's. */
 static int64_t
 certificate_not_after(const SSL *ssl)
 {
@@ -89,7 +89,7 @@ certificate_not_after(const SSL *ssl)
 	return until;
 }
 
-/* As openssl and gpupoolctl write it. */
+/* The same format as openssl and gpupoolctl use. */
 static char *
 certificate_get_serial(const X509 *certificate)
 {
@@ -102,7 +102,7 @@ certificate_get_serial(const X509 *certificate)
 	return copy;
 }
 
-/* What the peer has shown stays with the connection, so that it can be looked at again. */
+/* Stores the peer's certificate in the connection, so that it can be checked again later. */
 static int
 conn_store_certificate(struct gp_conn *conn, SSL *ssl)
 {
@@ -119,14 +119,14 @@ conn_store_certificate(struct gp_conn *conn, SSL *ssl)
 	return conn->chain && conn->certificate_serial ? 0 : -ENOMEM;
 }
 
-/* Whom the daemon's certificate must name. */
+/* Sets the name that the daemon's certificate must have. */
 static int
 ssl_set_host(SSL *ssl, const char *host)
 {
 	X509_VERIFY_PARAM *parameters = SSL_get0_param(ssl);
 	char plain[256];
 
-	/* fe80::1%eth0: which way to go there is not part of the name. */
+	/* The scope ID of fe80::1%eth0 is not part of the name. */
 	(void)snprintf(plain, sizeof(plain), "%.*s", (int)strcspn(host, "%"), host);
 	X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
 							    X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
@@ -138,7 +138,7 @@ ssl_set_host(SSL *ssl, const char *host)
 	return 0;
 }
 
-/* The key as a session to be resumed, which is what TLS 1.3 makes of it. */
+/* Represents the key as a session to be resumed, as TLS 1.3 defines external pre-shared keys. */
 static SSL_SESSION *
 psk_to_session(SSL *ssl, const uint8_t *key)
 {
@@ -181,7 +181,7 @@ psk_find(SSL *ssl, const unsigned char *identity, size_t identity_size, SSL_SESS
 	return *session_p != NULL;
 }
 
-static SSL_CTX *psk_contexts[2]; /* of clients, of daemons */
+static SSL_CTX *psk_contexts[2]; /* [0]: client, [1]: daemon */
 
 static void
 psk_contexts_init(void)
@@ -195,7 +195,7 @@ psk_contexts_init(void)
 		if (server) {
 			SSL_CTX_set_psk_find_session_callback(ctx, psk_find);
 		} else {
-			/* No daemon is believed by a certificate. */
+			/* Daemons must not authenticate with a certificate here. */
 			SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 			SSL_CTX_set_psk_use_session_callback(ctx, psk_use);
 		}
@@ -236,7 +236,7 @@ conn_secure(struct gp_tcp_conn *tcp, SSL *ssl, bool server, bool keyed, int time
 	return r;
 }
 
-/* Whether a handshake can begin; if not, why. */
+/* Returns 0 if a handshake can begin, otherwise the reason. */
 static int
 conn_check_secure(struct gp_tcp_conn *tcp)
 {
@@ -251,7 +251,7 @@ conn_check_secure(struct gp_tcp_conn *tcp)
 	return 0;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if out of memory. */
 static SSL *
 handshake_create(struct gp_conn *conn, const struct gp_tls *tls, const char *host)
 {
@@ -330,7 +330,7 @@ gp_conn_secure_psk(struct gp_conn *conn, bool daemon, const uint8_t key[GP_TLS_K
 	return r;
 }
 
-/* The backend. */
+/* Operations of the backend. */
 
 static int
 tls_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
@@ -362,7 +362,8 @@ tls_release_fd(struct gp_conn *conn, int *fd_p)
 	return conn_to_tcp(conn)->tls ? GP_E_UNSUPPORTED : gp_tcp_release_fd(conn, fd_p);
 }
 
-/* Nothing but preambles travels in clear, whatever the caller has forgotten. */
+/* Ensures that only preambles are sent unencrypted, even if the caller forgets to secure the
+ * connection. */
 static int
 conn_refuse_clear(struct gp_conn *conn)
 {

@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Less than this is done sooner than a helper comes. */
+/* Smaller parts are finished before a helper starts. */
 #define BULK_MIN ((size_t)256 << 10)
-/* Of a piece; each is a few microseconds of work. */
+/* Records of a piece, which takes a few microseconds. */
 #define RECORDS 4
 #define RECORDS_MAX (GP_TLS_JOB_PIECES * RECORDS)
 #define RECORD_SIZE (GP_TLS_RECORD_MAX + GP_TLS_RECORD_OVERHEAD)
 #define PIECE_SIZE (RECORDS * RECORD_SIZE)
 #define PIECE_CONTENT (RECORDS * GP_TLS_RECORD_MAX)
 #define JOB_SIZE (GP_TLS_JOB_PIECES * PIECE_SIZE)
-/* A job need not begin where the buffer does: what lies before it has been taken. */
+/* A job need not begin at the start of the buffer: consumed bytes may precede it. */
 #define IN_SIZE (JOB_SIZE + PIECE_SIZE)
 
-/* Records of full size, one behind the other, in memory and on the wire. */
+/* Consecutive records of full size, in memory and on the wire. */
 struct bulk_job {
 	struct gp_tls_job help;
 	struct gp_tls_link *link;
@@ -38,7 +38,7 @@ gp_tls_is_bulk(const struct iovec *part)
 	return part->iov_len >= BULK_MIN && gp_tls_helpers_exist();
 }
 
-/* Whole pieces that fit, at most those of one job. */
+/* Returns the number of whole pieces that fit, at most those of one job. */
 static unsigned int
 size_to_pieces(size_t size)
 {
@@ -91,7 +91,7 @@ gp_tls_send_bulk(struct gp_tcp_conn *conn, const struct iovec *part, bool more)
 			(void)gp_tls_job_run_piece(&bulk_job.help);
 		if (!gp_tls_job_wait_piece(&bulk_job.help, i))
 			r = -EIO;
-		/* What is sealed by now goes out in one go. */
+		/* Sends all pieces that are already sealed with a single write. */
 		for (next = i + 1; next < pieces && gp_tls_job_is_piece_done(&bulk_job.help, next);)
 			next++;
 		if (r == 0)
@@ -127,7 +127,8 @@ piece_open(struct gp_tls_job *help, unsigned int piece, bool helper)
 	return true;
 }
 
-/* Pieces whose records are all there, and full as far as their headers say. */
+/* Returns the number of pieces whose records are complete, and of full size according to their
+ * headers. */
 static unsigned int
 pieces_count_ready(const struct gp_tls_link *link, unsigned int ready, unsigned int pieces)
 {
@@ -145,7 +146,8 @@ pieces_count_ready(const struct gp_tls_link *link, unsigned int ready, unsigned 
 	return ready;
 }
 
-/* All that one job takes fits behind what has been taken, where it stays until the job is done. */
+/* Makes room for a whole job after the consumed bytes. The buffer must not move until the job is
+ * done. */
 static int
 buffer_make_room(struct gp_tls_link *link)
 {
@@ -167,7 +169,8 @@ buffer_make_room(struct gp_tls_link *link)
 	return gp_tls_record_copy_key(&link->helper_open, &link->open);
 }
 
-/* Until all pieces are there, or what comes is something else.  How many there are. */
+/* Receives until all pieces are complete or other records arrive. Returns the number of complete
+ * pieces. */
 static unsigned int
 pieces_receive(struct gp_tcp_conn *conn, struct bulk_job *bulk_job, unsigned int pieces,
 	       int timeout_ms)
@@ -181,7 +184,7 @@ pieces_receive(struct gp_tcp_conn *conn, struct bulk_job *bulk_job, unsigned int
 			break;
 		ready = pieces_count_ready(link, ready, pieces);
 		gp_tls_job_add_pieces(&bulk_job->help, ready);
-		/* A helper that does not keep up is helped. */
+		/* The receiving thread takes over pieces if the helper is too slow. */
 		if (atomic_load(&bulk_job->help.claimed) + 2 < ready)
 			(void)gp_tls_job_run_piece(&bulk_job->help);
 	}
@@ -210,7 +213,7 @@ gp_tls_receive_bulk(struct gp_tcp_conn *conn, const struct iovec *part, int time
 	while (good < ready && gp_tls_job_wait_piece(&bulk_job.help, good))
 		good++;
 	gp_tls_job_stop(&bulk_job.help);
-	/* What is not as it should be is looked at again, record by record. */
+	/* Records that failed are processed again, one at a time. */
 	link->open.sequence = bulk_job.first + (uint64_t)good * RECORDS;
 	link->in_start += good * PIECE_SIZE;
 	if (good > 0)

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* AES in the length that every machine with instructions for it has most of. */
+/* The first suite uses the AES key length that is fastest with AES instructions. */
 #define SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
-/* 112 bits, of keys in certificates, too. */
+/* At least 112 bits, also for keys in certificates. */
 #define SECURITY_LEVEL 2
 
 static OSSL_LIB_CTX *libctx;
@@ -24,7 +24,7 @@ libctx_init(void)
 {
 	if (!gp_openssl_open())
 		return;
-	/* The program may exit while threads of ours are at work. */
+	/* The program may exit while threads of this library use OpenSSL. */
 	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	libctx = OSSL_LIB_CTX_new();
 }
@@ -38,7 +38,7 @@ gp_tls_get_libctx(void)
 	return libctx;
 }
 
-/* Never asks at a terminal for the pass phrase of a key. */
+/* Never prompts for a key's passphrase on the terminal. */
 static int
 pass_phrase_refuse(char *buffer, int size, int writing, void *argument)
 {
@@ -86,12 +86,12 @@ file_refuse(const char *what, const char *file, char *error, size_t error_size)
 	unsigned long code = ERR_peek_last_error(), first = ERR_peek_error();
 	const char *why = ERR_reason_error_string(code);
 
-	/* That something is wrong with the file, which is no news: what it is was said first. */
+	/* The last error only states that the file is invalid; the first one has the reason. */
 	if (ERR_GET_REASON(code) == ERR_R_PEM_LIB)
 		why = ERR_reason_error_string(first);
 	if (ERR_GET_LIB(first) == ERR_LIB_PEM && ERR_GET_REASON(first) == PEM_R_NO_START_LINE)
 		why = "there is none in it";
-	/* A file that cannot be opened is told by the system. */
+	/* For a file that cannot be opened, the system's error is used. */
 	if (ERR_SYSTEM_ERROR(first))
 		(void)snprintf(error, error_size, "%s %s: %s", what, file,
 			       strerror(ERR_GET_REASON(first)));
@@ -102,13 +102,13 @@ file_refuse(const char *what, const char *file, char *error, size_t error_size)
 	return GP_E_INVALID;
 }
 
-/* Who opens a pipe waits for whoever writes, and a device may never end. */
+/* Opening a pipe would wait for a writer, and a device may never end. */
 static int
 file_check(const char *what, const char *file, char *error, size_t error_size)
 {
 	struct stat status;
 
-	/* What else is wrong OpenSSL says. */
+	/* Other problems are reported by OpenSSL. */
 	if (stat(file, &status) || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
 		return 0;
 	(void)snprintf(error, error_size, "%s %s: it is no regular file", what, file);
@@ -133,7 +133,8 @@ files_check(const struct gp_tls_files *files, char *error, size_t error_size)
 	return r;
 }
 
-/* As each client will look at it.  What says nothing of its use is good for every one. */
+/* Checks the certificate as clients will. A certificate without key usage extensions is valid for
+ * every purpose. */
 static int
 certificate_check_purpose(SSL_CTX *ctx, const char *file, char *error, size_t error_size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a certificate is not accepted, with what is in it: names and dates. */
+/* Explains why a certificate was not accepted, with its names and dates. */
 #include "transport/tls/tls_link.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ names_add(const char *name, size_t length, char names[NAMES_MAX])
 {
 	size_t used = strlen(names);
 
-	/* Who has many names is known by the first ones. */
+	/* The first names suffice to identify the certificate. */
 	if (used + length + 3 >= NAMES_MAX)
 		return;
 	(void)snprintf(names + used, NAMES_MAX - used, "%s%.*s", used ? ", " : "", (int)length,
@@ -39,7 +39,7 @@ names_add_address(const ASN1_OCTET_STRING *address, char names[NAMES_MAX])
 		names_add(text, strlen(text), names);
 }
 
-/* Of the certificate: those that count. */
+/* Returns the names in the certificate that are relevant for verification. */
 static void
 certificate_get_names(const X509 *certificate, char names[NAMES_MAX])
 {
@@ -60,7 +60,7 @@ certificate_get_names(const X509 *certificate, char names[NAMES_MAX])
 		names_add("nobody", 6, names);
 }
 
-/* What was looked for: a host, or an address. */
+/* Returns the expected name: a host or an address. */
 static void
 ssl_get_expected_name(const SSL *ssl, char names[NAMES_MAX])
 {
@@ -87,7 +87,8 @@ time_format(int64_t time_s, char text[TIME_MAX])
 		(void)strftime(text, TIME_MAX, "%Y-%m-%d %H:%M UTC", &when);
 }
 
-/* The date by which one of the chain does not hold now, and this machine's. */
+/* Returns the date because of which a certificate of the chain is not valid now, and this machine's
+ * date. */
 static void
 chain_get_dates(const STACK_OF(X509) * chain, bool ends, char date[TIME_MAX], char here[TIME_MAX])
 {

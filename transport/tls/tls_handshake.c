@@ -18,8 +18,8 @@ struct handshake {
 	int timeout_ms;
 	bool server;
 	bool keyed;
-	bool begins; /* nothing is received yet */
-	int failed;  /* of the socket: a negative errno, or GP_E_EOF */
+	bool begins; /* only sends the first message; nothing is received yet */
+	int failed;  /* error of the socket: a negative errno, or GP_E_EOF */
 };
 
 static int
@@ -37,7 +37,7 @@ hex_decode(const char *text, uint8_t *bytes, size_t *size_p)
 	return 0;
 }
 
-/* "CLIENT_TRAFFIC_SECRET_0 RANDOM SECRET", as SSLKEYLOGFILE has it. */
+/* The line has the format of SSLKEYLOGFILE: "CLIENT_TRAFFIC_SECRET_0 RANDOM SECRET". */
 void
 gp_tls_handshake_store_secret(const SSL *ssl, const char *line)
 {
@@ -54,8 +54,8 @@ gp_tls_handshake_store_secret(const SSL *ssl, const char *line)
 				 &handshake->secrets->server_size);
 }
 
-/* The socket as OpenSSL sees it: never a byte more than asked for, never SIGPIPE, and a deadline.
- */
+/* BIO methods for the socket: never read more than requested, never raise SIGPIPE, and enforce a
+ * deadline. */
 
 static int
 bio_read(BIO *bio, char *to, int size)
@@ -137,7 +137,7 @@ handshake_attach(SSL *ssl, struct handshake *handshake)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	BIO *bio = SSL_get_rbio(ssl);
 
-	/* Of a handshake that has begun. */
+	/* The handshake was started earlier. */
 	if (bio) {
 		BIO_set_data(bio, handshake);
 		return SSL_set_app_data(ssl, handshake) == 1 ? 0 : -ENOMEM;
@@ -152,7 +152,7 @@ handshake_attach(SSL *ssl, struct handshake *handshake)
 	return SSL_set_app_data(ssl, handshake) == 1 ? 0 : -ENOMEM;
 }
 
-/* What went wrong, in words. */
+/* Error texts. */
 
 static const char *
 handshake_get_peer(const struct handshake *handshake)

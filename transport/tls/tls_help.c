@@ -11,13 +11,13 @@
 #include <signal.h>
 #include <stdint.h>
 
-/* Of a machine with fewer processors none is left over. */
+/* Machines with fewer processors get no helpers. */
 #define PROCESSORS_MIN 8
-/* A connection that is helped and its helper have so many each: the other end may be here, too, and
- * more connections share the processors better than helpers do. */
+/* Processors per connection that is helped and per helper: the other end may run on the same
+ * machine, and several connections use the processors better than helpers do. */
 #define PROCESSORS_PER_THREAD 2
 #define HELPERS_MAX 8
-/* How long a helper looks for the next piece of a job that goes on, and for another job. */
+/* How long a helper polls for the next piece of a running job, and for another job. */
 #define POLL_NS 50000
 #define STACK_SIZE ((size_t)256 << 10)
 
@@ -26,11 +26,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_cond;
 GP_COND_CONSTRUCTOR(queue_cond);
 static struct gp_tls_job *queue GP_GUARDED_BY(lock);
-static atomic_uint queued_count; /* in the queue */
+static atomic_uint queued_count; /* jobs in the queue */
 static int helpers_max = -1, helpers, processors;
 static unsigned int polling_count GP_GUARDED_BY(lock), sleeping_count
-	GP_GUARDED_BY(lock); /* helpers */
-static atomic_int job_count; /* that have begun and not ended */
+	GP_GUARDED_BY(lock); /* numbers of helpers */
+static atomic_int job_count; /* running jobs */
 
 void
 gp_tls_helpers_set_max(int count)
@@ -38,8 +38,8 @@ gp_tls_helpers_set_max(int count)
 	helpers_max = count;
 }
 
-/* The thread sanitizer of a program sees locks, and what OpenSSL reads and writes, but not the
- * atomics of this library: without this it reports races between helpers and the connection. */
+/* ThreadSanitizer in a program sees locks and OpenSSL's memory accesses, but not the atomics of
+ * this library; without this lock it reports races between helpers and the connection. */
 static void
 job_order_for_tsan(struct gp_tls_job *help)
 {
@@ -88,7 +88,7 @@ helper_run_job(struct gp_tls_job *help)
 	atomic_store_explicit(&help->has_helper, false, memory_order_release);
 }
 
-/* The next part of the same copy comes sooner than a thread that sleeps. */
+/* The next part of the same copy usually arrives sooner than a sleeping thread would wake. */
 static void
 helper_poll_queue(void)
 {
@@ -155,7 +155,7 @@ gp_tls_helpers_exist(void)
 void
 gp_tls_job_start(struct gp_tls_job *help, unsigned int ready)
 {
-	/* Where the connections' own threads need the processors there is nobody left to help. */
+	/* No helpers if the connections' own threads need all processors. */
 	int now = atomic_fetch_add(&job_count, 1) + 1;
 	bool spare = 2 * PROCESSORS_PER_THREAD * now <= processors || helpers_max > 0;
 
@@ -208,7 +208,8 @@ gp_tls_job_wait_piece(struct gp_tls_job *help, unsigned int piece)
 	unsigned int looked = 0;
 	unsigned char state;
 
-	/* Somebody is at it, for as long as a piece takes, unless his processor has been taken. */
+	/* A helper is processing the piece, which takes little time unless the helper was
+	 * preempted. */
 	while ((state = atomic_load_explicit(&help->state[piece], memory_order_acquire)) ==
 	       GP_TLS_PIECE_PENDING) {
 		if (++looked % 4096 == 0)

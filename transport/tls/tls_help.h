@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of the process that help connections to seal and open bulk, where there are processors
- * for them: the connection's own thread then mostly sends or receives, and does itself what no
- * helper has begun.  A job belongs to the thread that begins it and lasts for one read or write.
+ * Pool of helper threads that encrypt and decrypt bulk in parallel, on machines with enough
+ * processors. The connection's own thread then mainly sends or receives, and processes pieces that
+ * no helper has started.
+ *
+ * Ownership: a job belongs to the thread that starts it and lasts for one read or write.
+ * Threads: any; a process has one pool.
  */
 #ifndef GP_TLS_HELPERS_H
 #define GP_TLS_HELPERS_H
@@ -14,16 +17,17 @@
 #define GP_TLS_JOB_PIECES 16
 
 struct gp_tls_job {
-	/* Before it begins: does a piece, for the helper or for the connection's own thread. */
+	/* Set before the job starts: processes a piece, called by a helper or by the connection's
+	 * thread. Returns whether it succeeded. */
 	bool (*run)(struct gp_tls_job *help, unsigned int piece, bool helper);
 
 	struct gp_tls_job *next;
-	bool queued, shared;    /* with helpers, now and at all */
-	pthread_mutex_t order;  /* shows the program's thread sanitizer what the atomics order */
-	atomic_bool has_helper; /* a helper is at it */
-	atomic_uint ready;      /* pieces that can be done */
-	atomic_uint claimed;    /* that somebody does or has done */
-	atomic_bool over;       /* no more get ready */
+	bool queued, shared;    /* queued: in the helpers' queue; shared: was ever queued */
+	pthread_mutex_t order;  /* makes the ordering by atomics visible to a thread sanitizer */
+	atomic_bool has_helper; /* a helper is working on it */
+	atomic_uint ready;      /* number of pieces that can be processed */
+	atomic_uint claimed;    /* number of pieces that were started */
+	atomic_bool over;       /* no more pieces are added */
 	atomic_uchar state[GP_TLS_JOB_PIECES];
 };
 
@@ -33,20 +37,23 @@ enum gp_tls_piece_state {
 	GP_TLS_PIECE_FAILED,
 };
 
-/* How many helpers there may be; -1, the default: as suits the machine.  Before the first job. */
+/* Sets the maximum number of helpers; -1, the default: depends on the machine. Must be called
+ * before the first job. */
 void gp_tls_helpers_set_max(int count);
+/* Whether there are helpers. */
 bool gp_tls_helpers_exist(void);
 
-/* `ready` pieces can be done at once.  If there are helpers, see gp_tls_helpers_exist(). */
+/* Starts a job of which `ready` pieces can be processed at once; requires gp_tls_helpers_exist().
+ * gp_tls_job_add_pieces() raises the number. */
 void gp_tls_job_start(struct gp_tls_job *help, unsigned int ready);
 void gp_tls_job_add_pieces(struct gp_tls_job *help, unsigned int ready);
-/* The owner does one piece, if one is left. */
+/* Processes a piece in the owner's thread, if one is left. Returns whether there was one. */
 bool gp_tls_job_run_piece(struct gp_tls_job *help);
-/* Whether it is, well, by now. */
+/* Whether the piece has been processed successfully. */
 bool gp_tls_job_is_piece_done(struct gp_tls_job *help, unsigned int piece);
-/* Whether the piece is well done, which is waited for if a helper is at it. */
+/* Waits for a piece that a helper is processing. Returns whether the piece has succeeded. */
 bool gp_tls_job_wait_piece(struct gp_tls_job *help, unsigned int piece);
-/* No helper touches it any more. */
+/* Ends a job: afterwards no helper accesses it. */
 void gp_tls_job_stop(struct gp_tls_job *help);
 
 #endif /* GP_TLS_HELPERS_H */

@@ -9,14 +9,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* What one system call takes: a few dozen microseconds of work, which stays in a core's cache. */
+/* Records per system call: a few dozen microseconds of work, which fits a core's cache. */
 #define RECORDS 8
 #define OUT_SIZE (RECORDS * (GP_TLS_RECORD_MAX + GP_TLS_RECORD_OVERHEAD))
 #define IN_SIZE (2 * OUT_SIZE)
 #define PLAIN_SIZE (GP_TLS_RECORD_MAX + 256)
-/* Records without data that a peer may send one after the other. */
+/* Limit of consecutive records without data. */
 #define IDLE_MAX 32
-/* Longest content of one that is not data. */
+/* Maximum content of a record that is not data. */
 #define CONTROL_MAX 2048
 #define PARTS_MAX 4
 
@@ -80,9 +80,9 @@ gp_tls_link_start(struct gp_tcp_conn *conn, const struct gp_tls_secrets *secrets
 	return 0;
 }
 
-/* Sending. */
+/* Sending */
 
-/* An alert that cannot go out at once does not go. */
+/* An alert that cannot be sent without waiting is dropped. */
 static void
 alert_send(struct gp_tcp_conn *conn, struct gp_tls_link *link, uint8_t level, uint8_t alert)
 	GP_LOCKED(link->send_lock)
@@ -104,7 +104,7 @@ alert_try_send(struct gp_tcp_conn *conn, uint8_t level, uint8_t alert)
 {
 	struct gp_tls_link *link = conn->tls;
 
-	/* Who sends at the moment has its peer see half a record. */
+	/* If another thread is sending, the peer receives an incomplete record anyway. */
 	if (gp_tcp_fd(&conn->stream.conn) < 0 || pthread_mutex_trylock(&link->send_lock))
 		return;
 	alert_send(conn, link, level, alert);
@@ -127,7 +127,7 @@ tls_shutdown(struct gp_stream *stream)
 	gp_tcp_shutdown(stream);
 }
 
-/* A new key, if the peer wants one or the old one has been used enough. */
+/* Updates the key if the peer requests it or the key has reached its record limit. */
 static int
 key_update(struct gp_tls_link *link, size_t *used)
 {
@@ -158,7 +158,8 @@ iov_advance(struct iovec **iov, int *count, size_t size)
 	}
 }
 
-/* Content of the next record: a large part begins one, so that the receiver need not copy it. */
+/* Returns the content size of the next record. A large part begins a new record, so that the
+ * receiver need not copy it. */
 static size_t
 iov_get_record_size(const struct iovec *iov, int count)
 {
@@ -174,7 +175,7 @@ iov_get_record_size(const struct iovec *iov, int count)
 	return size;
 }
 
-/* As many records of the parts as there is room for. */
+/* Seals as many records of the parts as fit. */
 static int
 parts_seal(struct gp_tls_link *link, struct iovec **iov, int *count, size_t *used, size_t *taken)
 {
@@ -234,14 +235,14 @@ tls_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 		else
 			taken += (size_t)done;
 	}
-	/* What is half sent makes the rest meaningless. */
+	/* After a partially sent record nothing else can be sent. */
 	if (r)
 		link->closed = true;
 	pthread_mutex_unlock(&link->send_lock);
 	return r ? r : (ssize_t)taken;
 }
 
-/* Receiving. */
+/* Receiving */
 
 static int
 link_fail(struct gp_tcp_conn *conn, int r, uint8_t alert, const char *text)
@@ -252,7 +253,7 @@ link_fail(struct gp_tcp_conn *conn, int r, uint8_t alert, const char *text)
 	return r;
 }
 
-/* The daemon looks at a client's certificate when the client takes the handshake for done. */
+/* The daemon verifies a client's certificate after the client has completed its handshake. */
 static bool
 alert_is_about_certificate(uint8_t alert)
 {
@@ -291,7 +292,7 @@ handshake_handle(struct gp_tcp_conn *conn, const uint8_t *content, size_t size)
 
 		if (body > size - 4)
 			break;
-		/* New keys come with the next record. */
+		/* The next record uses the new key. */
 		if (type == KEY_UPDATE && body == 1 && size == 5 && content[4] <= 1) {
 			if (content[4])
 				atomic_store(&link->update_wanted, true);
@@ -332,7 +333,7 @@ control_handle(struct gp_tcp_conn *conn, uint8_t type, const struct iovec *parts
 	return link_fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE, "an unexpected TLS record");
 }
 
-/* Size of the next record, if all of it is there; 0: not yet. */
+/* Returns the size of the next record if it is complete; 0: not yet. */
 static ssize_t
 record_get_size(const struct gp_tls_link *link)
 {
@@ -351,7 +352,8 @@ gp_tls_link_pending(const struct gp_tls_link *link)
 	return link->plain_start < link->plain_end || record_get_size(link) != 0;
 }
 
-/* One record, into the parts as far as they go and plain for the rest.  Bytes in the parts. */
+/* Opens a record into the parts, and into `plain` what does not fit. Returns the bytes in the
+ * parts. */
 static ssize_t
 record_open(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int count)
 {
@@ -402,7 +404,7 @@ record_is_full(ssize_t size)
 	return size == (ssize_t)(GP_TLS_RECORD_MAX + GP_TLS_RECORD_OVERHEAD);
 }
 
-/* What is there, into the parts.  0: nothing. */
+/* Opens the complete records into the parts. Returns 0 if there is none. */
 static ssize_t
 records_open(struct gp_tcp_conn *conn, struct iovec *iov, int count)
 {
@@ -415,8 +417,8 @@ records_open(struct gp_tcp_conn *conn, struct iovec *iov, int count)
 
 		if (size < 0)
 			return record_refuse(conn);
-		/* Behind a message's head its bulk begins a record: the caller says where that
-		 * goes. */
+		/* After a message's head, its bulk begins a new record; the caller decides where
+		 * that is stored. */
 		if (size == 0 || (done > 0 && short_one && record_is_full(size)))
 			break;
 		short_one = !record_is_full(size);
@@ -429,7 +431,7 @@ records_open(struct gp_tcp_conn *conn, struct iovec *iov, int count)
 	return (ssize_t)done;
 }
 
-/* Half a record at most goes to where the buffer begins. */
+/* Moves at most part of a record to the start of the buffer. */
 static void
 buffer_compact(struct gp_tls_link *link)
 {
@@ -449,7 +451,7 @@ gp_tls_link_receive(struct gp_tcp_conn *conn, int timeout_ms)
 	struct iovec part = { link->in + link->in_end, link->in_size - link->in_end };
 	ssize_t got;
 
-	/* A record that has begun is like a message that has. */
+	/* A partially received record is treated like a partially received message. */
 	if (link->in_end > link->in_start && timeout_ms != 0)
 		timeout_ms =
 			conn->stream.stall_timeout_ms ? (int)conn->stream.stall_timeout_ms : -1;
@@ -485,7 +487,7 @@ plain_read(struct gp_tls_link *link, struct iovec *iov, int count)
 	return done;
 }
 
-/* -ETIME: nothing more came of a record that had begun. */
+/* -ETIME: a partially received record stalled. */
 static ssize_t
 tls_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
@@ -518,7 +520,8 @@ tls_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 	return link->failed;
 }
 
-/* Opens a record ahead: bytes from the socket alone do not mean that a read finds something. */
+/* Opens a record ahead, because bytes on the socket alone do not guarantee that a read finds
+ * data. */
 static int
 tls_wait(struct gp_stream *stream, int timeout_ms)
 {

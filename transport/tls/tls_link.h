@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a connection of tls, for the files of this folder only.
+ * Internals of a tls connection; private to this directory.
  */
 #ifndef GP_TLS_LINK_H
 #define GP_TLS_LINK_H
@@ -18,78 +18,82 @@ struct gp_tls {
 	SSL_CTX *ctx;
 };
 
-/* A secured connection's: what its sending and its receiving thread have. */
+/* State of a secured connection, split by sending and receiving thread. */
 struct gp_tls_link {
-	/* The sending thread's; others end the connection with it, if nobody is sending. */
+	/* Held by the sending thread; other threads use it to close the connection while no thread
+	 * sends. */
 	pthread_mutex_t send_lock;
 	bool server;
 	struct gp_tls_record seal;
-	struct gp_tls_record helper_seal; /* of who helps */
+	struct gp_tls_record helper_seal; /* used by a helper thread */
 	uint8_t *out, *bulk_out;
-	bool closed; /* nothing goes out any more */
+	bool closed; /* nothing more can be sent */
 
-	/* By the receiving thread: the peer wants new keys of the sender. */
+	/* Set by the receiving thread: the peer requests a key update of the sender. */
 	atomic_bool update_wanted;
 
-	/* The receiving thread's. */
+	/* Used by the receiving thread. */
 	struct gp_tls_record open;
-	struct gp_tls_record helper_open; /* of who helps */
-	uint8_t *in;                      /* from the socket: in[in_start..in_end) */
+	struct gp_tls_record helper_open; /* used by a helper thread */
+	uint8_t *in;                      /* received bytes: in[in_start..in_end) */
 	size_t in_size, in_start, in_end;
-	uint8_t *plain; /* opened, and not yet taken: plain[plain_start..plain_end) */
+	uint8_t *plain; /* decrypted bytes not yet read: plain[plain_start..plain_end) */
 	size_t plain_start, plain_end;
-	unsigned int idle; /* records without data since the last one with */
-	bool ended;        /* the peer has said that nothing more comes */
-	int failed;        /* what ended receiving */
+	unsigned int idle; /* consecutive records without data */
+	bool ended;        /* the peer has sent close_notify */
+	int failed;        /* negative errno that ended receiving */
 };
 
-/* What the handshake has agreed on. */
+/* Results of the handshake. */
 struct gp_tls_secrets {
 	unsigned int suite;
 	uint8_t client[GP_TLS_RECORD_SECRET_MAX], server[GP_TLS_RECORD_SECRET_MAX];
 	size_t client_size, server_size;
 };
 
-/* tls_context.c: one for the process, apart from what the program does with OpenSSL; or NULL. */
+/* tls_context.c: returns the process's OpenSSL library context, separate from the program's own;
+ * NULL on failure. */
 OSSL_LIB_CTX *gp_tls_get_libctx(void);
-/* A context for this end, without certificates; or NULL. */
+/* Creates a context for this end without certificates; NULL on failure. */
 SSL_CTX *gp_tls_ctx_create(bool server);
-/* In seconds since 1970; 0, which is over, if it cannot be read. */
+/* Returns seconds since 1970; 0, which is expired, if the time cannot be parsed. */
 int64_t gp_tls_time_to_unix(const ASN1_TIME *time);
 
-/* tls_handshake.c: 0, or a negative errno with the connection's error set.  The first one sends a
- * client's first message, and receives nothing. */
+/* tls_handshake.c: return 0, or a negative errno with the connection's error set.
+ * gp_tls_handshake_start() sends a client's first message and receives nothing. */
 GP_MUST_CHECK int gp_tls_handshake_start(struct gp_tcp_conn *conn, SSL *ssl, int timeout_ms);
 GP_MUST_CHECK int gp_tls_handshake_run(struct gp_tcp_conn *conn, SSL *ssl, bool keyed,
 				       int timeout_ms, struct gp_tls_secrets *secrets);
-/* For gp_tls_ctx_create(): takes the secrets to the handshake that they belong to. */
+/* Callback for gp_tls_ctx_create(): stores the secrets of the handshake that they belong to. */
 void gp_tls_handshake_store_secret(const SSL *ssl, const char *line);
 
-/* tls_explain.c: sets the connection's error: why what the peer ("daemon") has shown is not
- * accepted.  -EACCES. */
+/* tls_explain.c: sets the connection's error to the reason why the certificate of the peer
+ * ("daemon") is not accepted. Returns -EACCES. */
 int gp_tls_explain_certificate(struct gp_conn *conn, const SSL *ssl, const char *peer,
 			       long verdict);
 
-/* tls_io.c: of a stream that is in clear until it has a link. */
+/* tls_io.c: stream I/O that is unencrypted until the connection has a link. */
 extern const struct gp_stream_io gp_tls_io;
-/* From now on the connection's stream is inside TLS.  0 or a negative errno. */
+/* Switches the connection's stream to TLS. Returns 0 or a negative errno. */
 GP_MUST_CHECK int gp_tls_link_start(struct gp_tcp_conn *conn, const struct gp_tls_secrets *secrets,
 				    bool server);
-/* More bytes from the socket: 1, 0: none within the time, or a negative errno. */
+/* Receives more bytes from the socket. Returns 1, 0 after timeout_ms, or a negative errno. */
 GP_MUST_CHECK int gp_tls_link_receive(struct gp_tcp_conn *conn, int timeout_ms);
 GP_MUST_CHECK int gp_tls_link_send(struct gp_stream *stream, const uint8_t *bytes, size_t size,
 				   bool more);
-/* Whether a record is there that has been received and not taken. */
+/* Whether a complete record was received and not yet read. */
 bool gp_tls_link_pending(const struct gp_tls_link *link);
-/* Says that nothing more comes, as far as that goes without waiting. */
+/* Sends close_notify, as far as possible without waiting. */
 void gp_tls_link_close(struct gp_tcp_conn *conn);
 void gp_tls_link_destroy(struct gp_tls_link *link);
 
-/* tls_bulk.c: with helpers.  Whether a part is large enough for that. */
+/* tls_bulk.c: transfers with helpers. Whether a part is large enough for them. */
 bool gp_tls_is_bulk(const struct iovec *part);
-/* Seals and sends what one job takes of the part.  Bytes, or a negative errno. */
+/* Encrypts and sends up to one job's worth of the part. Returns the bytes sent or a negative
+ * errno. */
 ssize_t gp_tls_send_bulk(struct gp_tcp_conn *conn, const struct iovec *part, bool more);
-/* Receives and opens what is expected there.  Bytes; 0: it is to be done record by record. */
+/* Receives and decrypts bytes of the part. Returns the bytes; 0: the caller must read record by
+ * record. */
 ssize_t gp_tls_receive_bulk(struct gp_tcp_conn *conn, const struct iovec *part, int timeout_ms);
 
 #endif /* GP_TLS_LINK_H */

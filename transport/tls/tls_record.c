@@ -50,7 +50,7 @@ hkdf_expand_label(const struct gp_tls_record *record, const char *label, uint8_t
 	return ok ? 0 : -ENOMEM;
 }
 
-/* Key and IV of the secret that there is. */
+/* Derives key and IV from the current secret. */
 static int
 record_set_key(struct gp_tls_record *record)
 {
@@ -127,7 +127,7 @@ gp_tls_record_copy_key(struct gp_tls_record *twin, const struct gp_tls_record *r
 	return r;
 }
 
-/* The record's own IV, and what is protected besides the content. */
+/* Sets the record's nonce and the additional authenticated data. */
 static int
 record_init_nonce(struct gp_tls_record *record, const uint8_t header[GP_TLS_RECORD_HEADER])
 {
@@ -187,7 +187,7 @@ gp_tls_record_get_size(const uint8_t header[GP_TLS_RECORD_HEADER])
 	return (ssize_t)(GP_TLS_RECORD_HEADER + body);
 }
 
-/* Byte `at` of what lies in the parts. */
+/* Returns byte `at` of the parts. */
 static uint8_t
 parts_get_byte(const struct iovec *parts, size_t at)
 {
@@ -221,7 +221,7 @@ gp_tls_record_open(struct gp_tls_record *record, const uint8_t *bytes, size_t si
 				(void *)from) != 1 ||
 	    EVP_CipherFinal_ex(record->ctx, nothing, &done) != 1)
 		return -EBADMSG;
-	/* Behind the content is its type, and behind that as many zeros as the peer likes. */
+	/* The content is followed by its type and by any number of zeros. */
 	while (plain > 0 && parts_get_byte(parts, plain - 1) == 0)
 		plain--;
 	if (plain == 0 || plain - 1 > GP_TLS_RECORD_MAX)

@@ -43,7 +43,7 @@ code_destroy(struct gs_object *object)
 	free(code);
 }
 
-/* The engine links texts that stand one behind the other; each begins with its .version. */
+/* The engine links texts that follow each other; each begins with its .version. */
 static int
 text_append(struct text *text, const char *more, size_t size)
 {
@@ -185,7 +185,7 @@ load_text(struct gs_binary *code, const struct text *text, const struct gs_jit_l
 	return r ? r : fill(code);
 }
 
-/* Nobody knows it yet. */
+/* Creates an object that is not yet published. */
 static CUresult
 create(const struct text *text, enum gs_kind module, int device, const struct gs_jit_log *log,
        struct gs_binary **code_p)

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loaded device code: what a library and a module have in common. The kernels lie in it and count
- * their references on it, so that code which is unloaded stays until its last launch is over.
+ * Loaded device code: the common part of libraries and modules. Kernels are part of it, and
+ * references to them count as references to the code, so that unloaded code stays allocated until
+ * its last launch is complete.
+ *
+ * Ownership: reference counted (object.h).
+ * Threads: any.
+ * Errors: CUresult, or NULL for lookups.
  */
 #ifndef GS_BINARY_H
 #define GS_BINARY_H
@@ -10,9 +15,9 @@
 #include "softgpu/driver/object.h"
 #include "softgpu/engine/engine.h"
 
-/* CUkernel and CUfunction are the addresses of its two objects. */
+/* A kernel. CUkernel and CUfunction are the addresses of its two objects. */
 struct gs_kernel {
-	struct gs_object object;   /* GS_KIND_KERNEL; only of libraries */
+	struct gs_object object;   /* GS_KIND_KERNEL; for libraries only */
 	struct gs_object function; /* GS_KIND_FUNCTION */
 	struct gs_binary *code;
 	const struct gs_function *engine;
@@ -20,17 +25,17 @@ struct gs_kernel {
 	int dynamic_shared_max; /* atomic */
 	int carveout;           /* atomic */
 	int non_portable_cluster;
-	int loaded;  /* atomic: somebody has asked for the function */
-	int refused; /* atomic: the line about a kernel that cannot run is written */
+	int loaded;  /* atomic: the function was requested by a call */
+	int refused; /* atomic: the message about a kernel that cannot run was printed */
 };
 
 struct gs_binary {
-	struct gs_object object; /* GS_KIND_LIBRARY; published only for libraries */
+	struct gs_object object; /* GS_KIND_LIBRARY; published for libraries only */
 	struct gs_object module; /* GS_KIND_MODULE or GS_KIND_LIBRARY_MODULE */
 	bool is_library;
-	int device; /* whose variables it has */
-	/* Of a library: the same on other devices, made when it is first needed there, and what of.
-	 */
+	int device; /* device whose copy of the variables it has */
+	/* Of a library: its instances on other devices, created on first use there, and the PTX
+	 * text from which they are created. */
 	struct gs_binary *twins[GS_DEVICES_MAX];
 	char *text;
 	size_t text_size;
@@ -38,33 +43,35 @@ struct gs_binary {
 	size_t charged;
 	struct gs_kernel *kernels;
 	size_t kernel_count;
-	struct gs_reference *references; /* reference.h; under its lock */
+	struct gs_reference *references; /* see reference.h; protected by its lock */
 };
 
-/* Where the text of what is wrong with PTX goes, from CUjit_option; buffer may be NULL. */
+/* Destination of the error log for PTX, from CUjit_option; buffer may be NULL. */
 struct gs_jit_log {
 	char *buffer;
 	size_t size;
-	void **size_p; /* gets the length written */
+	void **size_p; /* receives the length written */
 };
 
+/* Loads an image. The caller owns a reference, which gs_binary_unload() drops. */
 CUresult gs_binary_load(const void *image, bool is_library, const struct gs_jit_log *log,
 			struct gs_binary **code_p);
-/* A library as it is on a device, which goes with it; what is no library, itself. */
+/* Returns the instance of a library on a device, which is destroyed with the library; for a module,
+ * the module itself. */
 CUresult gs_binary_on(struct gs_binary *code, int device, struct gs_binary **on_p);
-/* The handles die; the creator's reference is given up. */
+/* Invalidates the handles and drops the creator's reference. */
 void gs_binary_unload(struct gs_binary *code);
-/* Modules only: libraries do not belong to the context. */
+/* Modules only: libraries do not belong to a context. */
 void gs_binary_destroy_all(void);
 
-/* By CUfunction or CUkernel; a new reference on the code, or NULL. */
+/* Returns the kernel of a CUfunction or CUkernel with a new reference to the code, or NULL. */
 struct gs_kernel *gs_kernel_get(const void *handle);
 void gs_kernel_put(struct gs_kernel *kernel);
-/* A library's kernel as it is on a device; takes the reference over and gives one. */
+/* Replaces a library's kernel by its instance on a device; transfers the reference. */
 CUresult gs_kernel_on(struct gs_kernel **kernel_p, int device);
 struct gs_kernel *gs_binary_kernel(const struct gs_binary *code, const char *name);
 
-/* Blocks of that size that one multiprocessor holds at once. */
+/* Returns the maximum number of resident blocks of this size per multiprocessor. */
 int gs_kernel_occupancy(const struct gs_kernel *kernel, size_t threads, size_t dynamic_shared);
 
 #endif /* GS_BINARY_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked about kernels and functions: attributes, parameters, occupancy. */
+/* Queries on kernels and functions: attributes, parameters, occupancy. */
 #include "softgpu/driver/code/binary.h"
 #include "softgpu/driver/code/loading.h"
 #include "softgpu/driver/soft_cuda.h"
@@ -12,7 +12,7 @@ enter_kernel(void)
 	return r ? r : gs_failure();
 }
 
-/* A library's kernel, as it is on the device; a reference. */
+/* Returns the instance of a library's kernel on the device, with a reference. */
 static CUresult
 kernel_get(CUkernel handle, int device, struct gs_kernel **kernel_p)
 {
@@ -48,7 +48,7 @@ get_attribute(struct gs_kernel *kernel, CUfunction_attribute attribute, int *val
 	case CU_FUNC_ATTRIBUTE_NUM_REGS:
 		*value = (int)info->registers;
 		break;
-	/* CUB compares these with what it was compiled for: the target, not the device. */
+	/* CUB compares these with the version it was compiled for: the target, not the device. */
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
 		*value = info->target;
@@ -136,7 +136,7 @@ cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value)
 	return r;
 }
 
-/* There is no choice between cache and shared memory to make. */
+/* The device has no configurable split between cache and shared memory. */
 CUresult CUDAAPI
 cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
@@ -154,7 +154,7 @@ cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 	return CUDA_SUCCESS;
 }
 
-/* Everything is loaded with its module. */
+/* All functions are loaded with their module. */
 CUresult CUDAAPI
 cuFuncLoad(CUfunction handle)
 {

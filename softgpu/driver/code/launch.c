@@ -14,18 +14,18 @@ struct launch_op {
 	struct gs_op op;
 	struct gs_launch launch;
 	struct gs_kernel *kernel; /* a reference */
-	struct gs_green *green;   /* of a node of a graph: a reference, or NULL */
+	struct gs_green *green;   /* of a graph node: a reference, or NULL */
 	uint8_t params[];
 };
 
-/* How a launch was asked for. */
+/* Parameters of a launch. */
 struct request {
 	uint32_t grid[3];
 	uint32_t block[3];
 	uint32_t dynamic_shared;
 	bool cooperative;
-	struct gs_partition *partition; /* that it is confined to, or NULL */
-	bool in_graph;                  /* where it runs says not the stream, but: */
+	struct gs_partition *partition; /* partition to which the launch is confined, or NULL */
+	bool in_graph;                  /* `green` determines where it runs, not the stream */
 	struct gs_green *green;         /* NULL: the whole device */
 	const struct gs_graphs *graphs;
 	void **params;
@@ -88,7 +88,7 @@ occupancy(const struct gs_kernel *kernel, const struct request *request)
 				   request->dynamic_shared);
 }
 
-/* One line for each kernel, however often it is launched. */
+/* Prints a single line for each kernel, however often it is launched. */
 static CUresult
 refuse_unsupported(struct gs_kernel *kernel)
 {
@@ -122,7 +122,7 @@ check_request(struct gs_kernel *kernel, const struct request *request)
 	return CUDA_SUCCESS;
 }
 
-/* {name, value} pairs that end with CU_LAUNCH_PARAM_END. */
+/* {name, value} pairs, terminated by CU_LAUNCH_PARAM_END. */
 static CUresult
 copy_extra(const struct gs_function_info *info, void **extra, uint8_t *params)
 {
@@ -161,7 +161,7 @@ copy_params(const struct gs_function_info *info, const struct request *request, 
 	return CUDA_SUCCESS;
 }
 
-/* More than UINT64_MAX are as many. */
+/* Saturates at UINT64_MAX. */
 static uint64_t
 count_threads(const struct request *request)
 {
@@ -202,7 +202,7 @@ prepare(struct launch_op *op, struct gs_kernel *kernel, const struct request *re
 	return kernel->info.uses_heap ? gs_context_heap(&launch->heap) : CUDA_SUCCESS;
 }
 
-/* The kernel's reference goes to the operation, or is given up. */
+/* Transfers the kernel's reference to the operation, or drops it. */
 static CUresult
 submit(struct gs_kernel *kernel, const struct request *asked, struct gs_stream *stream)
 {
@@ -211,7 +211,7 @@ submit(struct gs_kernel *kernel, const struct request *asked, struct gs_stream *
 	struct launch_op *op = NULL;
 	CUresult r;
 
-	/* The stream keeps its green context until it has done all its work. */
+	/* The stream keeps its green context alive until all its work is done. */
 	if (green)
 		request.partition = gs_green_partition(green);
 	r = check_request(kernel, &request);
@@ -306,7 +306,7 @@ apply_attribute(const CUlaunchAttribute *attr, struct request *request)
 		return is_one_block(value->clusterDim.x, value->clusterDim.y, value->clusterDim.z)
 			       ? CUDA_SUCCESS
 			       : CUDA_ERROR_NOT_SUPPORTED;
-	/* Hints, or a permission to start early that need not be used. */
+	/* Hints, or permissions that need not be used. */
 	case CU_LAUNCH_ATTRIBUTE_IGNORE:
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:

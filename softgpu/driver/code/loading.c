@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define VARIABLE "GPUPOOL_SOFT_LOADING_WAITS"
-/* A kernel that is held back looks this often whether its stream was stopped. */
+/* Interval at which a kernel that must not start checks whether its stream was stopped. */
 #define POLL_NS 10000000
 
 static struct {
@@ -17,7 +17,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool waits;
-	unsigned int running, loading; /* kernels, calls */
+	unsigned int running, loading; /* number of running kernels and of loading calls */
 } gate = {
 	.once = PTHREAD_ONCE_INIT,
 	.lock = PTHREAD_MUTEX_INITIALIZER,

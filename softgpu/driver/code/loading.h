@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hardware's driver loads code when a kernel is first asked for, and then, as when it unloads code
- * or destroys an array, waits until no kernel runs; meanwhile none begins, and launches do not
- * return. With GPUPOOL_SOFT_LOADING_WAITS set this one does the same. Any thread.
+ * Emulation of implicit synchronization on code loading. NVIDIA's driver loads code when a kernel
+ * is first used; then, and when it unloads code or destroys an array, it waits until no kernel
+ * runs. Meanwhile no kernel starts, and launch calls do not return. This library does the same if
+ * GPUPOOL_SOFT_LOADING_WAITS is set; otherwise the functions do nothing.
+ *
+ * Threads: any.
  */
 #ifndef GS_LOADING_H
 #define GS_LOADING_H
@@ -11,13 +14,14 @@
 
 struct gs_stream;
 
-/* A call that loads or unloads: returns when no kernel has run. */
+/* Called when code is loaded or unloaded: returns when no kernel runs. */
 void gs_loading_wait(void);
 
-/* A call that launches: returns when nobody loads. */
+/* Called by launches: returns when no code is being loaded. */
 void gs_loading_pass(void);
 
-/* Around a kernel. false: the stream was stopped before it could begin. */
+/* Enclose the execution of a kernel. gs_loading_begin() returns false if the stream was stopped
+ * before the kernel could start. */
 bool gs_loading_begin(const struct gs_stream *stream);
 void gs_loading_end(void);
 

@@ -35,7 +35,7 @@ read_options(unsigned int count, const CUjit_option *options, void **values, str
 	return CUDA_SUCCESS;
 }
 
-/* The lengths of logs that stay empty. */
+/* Sets the lengths of logs that stay empty. */
 static void
 clear_sizes(unsigned int count, const CUjit_option *options, void **values)
 {
@@ -78,7 +78,7 @@ library_get(CUlibrary handle)
 	return gs_object_get(handle, GS_KIND_LIBRARY);
 }
 
-/* As it is on the current device; it goes with the library. */
+/* Returns the library's instance on the current device, which belongs to the library. */
 static CUresult
 here(struct gs_binary *library, struct gs_binary **code_p)
 {
@@ -353,7 +353,7 @@ cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *size, CUlibrary handle, const char 
 	return r;
 }
 
-/* What cuLinkAddData has been given: texts one behind the other, as the engine links them. */
+/* Input of cuLinkAddData(): consecutive texts, as the engine links them. */
 struct linker {
 	struct gs_object object; /* GS_KIND_LINKER */
 	struct gs_jit_log log;
@@ -426,7 +426,7 @@ explain(const struct linker *linker, const char *text, CUresult result)
 	return result;
 }
 
-/* Whether a text is one by itself, but for what other texts have. */
+/* Whether a text is valid by itself, except for symbols defined in other texts. */
 static CUresult
 check_text(const struct linker *linker, const char *text, size_t size)
 {
@@ -443,7 +443,7 @@ check_text(const struct linker *linker, const char *text, size_t size)
 	return explain(linker, error.text, (CUresult)r);
 }
 
-/* The PTX that a fatbin or an object has. */
+/* Appends the PTX of a fatbin or an object. */
 static CUresult
 append_image(struct linker *linker, const void *data)
 {

@@ -94,7 +94,7 @@ struct block_choice {
 	int blocks;
 };
 
-/* The block with most threads resident; of equals the larger block. */
+/* Returns the block size with the most resident threads; of equal ones the largest block. */
 static struct block_choice
 best_block(const struct gs_kernel *kernel, CUoccupancyB2DSize shared_of, size_t dynamic_shared,
 	   int limit)
@@ -145,7 +145,7 @@ cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction handle,
 		grid, block, handle, shared_of, dynamic_shared, limit, CU_OCCUPANCY_DEFAULT);
 }
 
-/* Of the stream's context. */
+/* Returns the number of multiprocessors of the stream's context. */
 static CUresult
 multiprocessors_of(CUstream handle, int *count)
 {
@@ -160,7 +160,7 @@ multiprocessors_of(CUstream handle, int *count)
 	return CUDA_SUCCESS;
 }
 
-/* Whether clusters are to have more than one block. */
+/* Whether the launch requests clusters of more than one block. */
 static bool
 has_clusters(const CUlaunchConfig *config)
 {
@@ -176,7 +176,8 @@ has_clusters(const CUlaunchConfig *config)
 	return false;
 }
 
-/* A cluster is one block here, and of larger ones none is ever active: cuBLAS asks and goes on. */
+/* A cluster is a single block on this device; larger ones are never active. cuBLAS queries this and
+ * continues. */
 CUresult CUDAAPI
 cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {

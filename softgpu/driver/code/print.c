@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels print. */
+/* Output of kernels. */
 #include "softgpu/driver/driver.h"
 
 #include <pthread.h>
@@ -33,7 +33,7 @@ gs_print_append(void *unused, const char *text, size_t len)
 	printed.len += len;
 	len = printed.len;
 	pthread_mutex_unlock(&printed.lock);
-	/* The hardware's buffer would lose the oldest lines here. */
+	/* A GPU's buffer would lose the oldest lines here. */
 	if (len > GS_PRINT_MAX)
 		gs_print_flush();
 }

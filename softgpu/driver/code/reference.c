@@ -15,14 +15,14 @@
 struct gs_reference {
 	struct gs_object object; /* GS_KIND_TEXTURE_REFERENCE or GS_KIND_SURFACE_REFERENCE */
 	struct gs_reference *next;
-	uint64_t *place; /* of the number */
+	uint64_t *place; /* address of the variable with the number */
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC description;
 	CUarray_format format;
 	unsigned int channels;
 };
 
-/* Over all of them. */
+/* Protects all references. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void
@@ -56,7 +56,7 @@ gs_references_free(struct gs_binary *code)
 	}
 }
 
-/* Locked. */
+/* Called with the lock held. */
 static struct gs_reference *
 obtain(struct gs_binary *code, enum gs_kind kind, uint64_t *place)
 {
@@ -129,7 +129,7 @@ cuModuleGetSurfRef(CUsurfref *reference_p, CUmodule module, const char *name)
 	return get(module, GS_KIND_SURFACE_REFERENCE, name, (void **)reference_p);
 }
 
-/* A setter's beginning: locked if it succeeds. */
+/* Begins a setter; on success the lock is held. */
 static CUresult
 begin(const void *handle, enum gs_kind kind, struct gs_reference **reference_p)
 {
@@ -166,7 +166,7 @@ set_format(struct gs_reference *reference)
 	}
 }
 
-/* Its end.  While not all is set that goes together, kernels find nothing. */
+/* Ends a setter. While the parameters are incomplete, kernels find no valid number. */
 static CUresult
 end(struct gs_reference *reference)
 {
@@ -305,7 +305,7 @@ cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most)
 	return end(reference);
 }
 
-/* One member of the description. */
+/* Setter of a member of the description. */
 #define SETTER(name, type, member)                                                                 \
 	CUresult CUDAAPI name(CUtexref handle, type value)                                         \
 	{                                                                                          \

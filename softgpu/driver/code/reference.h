@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface references of loaded code.  Each keeps what it is of and how it is read, and
- * is a texture or surface object made of that, whose number lies where kernels read it.  What sets
- * one waits for all kernels.  They belong to their code.  Any thread.
+ * Texture and surface references of loaded code. Each stores its memory and sampling parameters,
+ * and is implemented by a texture or surface object whose number is written to the variable that
+ * kernels read. Functions that set a reference wait for all kernels.
+ *
+ * Ownership: references belong to their code.
+ * Threads: any.
  */
 #ifndef GS_REFERENCE_H
 #define GS_REFERENCE_H
 
 struct gs_binary;
 
-/* Their handles die. */
+/* Invalidates the handles of the code's references. */
 void gs_references_retire(struct gs_binary *code);
-/* No kernel of the code runs any more. */
+/* Frees the references; called when no kernel of the code runs any more. */
 void gs_references_free(struct gs_binary *code);
 
 #endif /* GS_REFERENCE_H */

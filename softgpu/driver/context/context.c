@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which context is current to a thread, and whether a call may use it. */
+/* Current contexts of threads, and validation of contexts. */
 #include "softgpu/driver/context/green.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/stream/stream.h"
@@ -7,7 +7,7 @@
 #define STACK_DEPTH 64
 #define API_VERSION 3020
 
-/* The primary contexts; their addresses are the handles. All atomic. */
+/* The primary contexts, whose addresses are their handles. All members are atomic. */
 static struct primary {
 	unsigned long long id;
 	int active;
@@ -64,7 +64,7 @@ gs_context_set_active(int device, bool active)
 	__atomic_store_n(&primary->active, active, __ATOMIC_RELEASE);
 }
 
-/* false for what is no context, too. */
+/* Also false if ctx is not a context. */
 static bool
 is_active(CUcontext ctx)
 {

@@ -26,7 +26,7 @@ static struct {
 	bool peers;
 } device = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* "512M", "4G", or bytes; 0 when it is none of these. */
+/* Parses "512M", "4G", or bytes; returns 0 if invalid. */
 static size_t
 parse_size(const char *text)
 {
@@ -57,7 +57,7 @@ memory_size(void)
 	return size;
 }
 
-/* What the environment says, if it is from least to most. */
+/* Returns the value of an environment variable, if it is within the limits. */
 static int
 number_of(const char *variable, int least, int most, int otherwise)
 {
@@ -68,7 +68,7 @@ number_of(const char *variable, int least, int most, int otherwise)
 	return text && end != text && number >= least && number <= most ? (int)number : otherwise;
 }
 
-/* A GPU's driver takes a while, too; here only if asked. */
+/* Simulates the start-up time of a GPU's driver, if requested. */
 static void
 take_time(void)
 {
@@ -195,7 +195,7 @@ cuDeviceGetName(char *name, int len, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* The same on every machine, but for its end: it says that the device is no hardware. */
+/* Equal on every machine except for its end, which identifies the software device. */
 CUresult CUDAAPI
 cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
@@ -236,7 +236,7 @@ cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* What is not here is a feature that the device lacks: 0. */
+/* Attributes that are not listed are unsupported features: 0. */
 static const int attributes[CU_DEVICE_ATTRIBUTE_MAX] = {
 	[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = GS_BLOCK_THREADS,
 	[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] = 1024,
@@ -356,7 +356,7 @@ cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 	return r;
 }
 
-/* All memory is the machine's, so atomic operations are what they are on one device. */
+/* All memory is the machine's, so atomic operations work as on a single device. */
 CUresult CUDAAPI
 cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice dev, CUdevice peer)
 {

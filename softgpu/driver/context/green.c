@@ -9,17 +9,17 @@
 
 struct gs_green {
 	struct gs_object object;
-	struct gs_object context; /* whose handle is the CUcontext */
+	struct gs_object context; /* its handle is the CUcontext */
 	unsigned long long id;
 	int device;
 	int gone; /* atomic */
 	struct gs_set set;
 	uint16_t multiprocessors[GS_MULTIPROCESSORS_MAX];
 	struct gs_partition partition;
-	/* Each keeps the green context, and goes when that is destroyed. */
+	/* Each keeps a reference to the green context, and is closed when it is destroyed. */
 	struct gs_stream *standard; /* the NULL stream */
-	struct gs_stream *joins;    /* for events that stand for all its streams */
-	struct gs_stream *gate;     /* waits for what all its streams have to wait for */
+	struct gs_stream *joins;    /* for events that represent all its streams */
+	struct gs_stream *gate;     /* waits for events that all its streams must wait for */
 };
 
 struct gs_green *

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Green contexts: a device's primary context with some of its multiprocessors, and the resources
- * that they are made of.  Their handle and the context made of it are different ones.  Streams of a
- * green context keep it in memory; destroyed, it answers CUDA_ERROR_CONTEXT_IS_DESTROYED for them.
- * Any thread may call.
+ * Green contexts: a device's primary context restricted to some of its multiprocessors, and the
+ * resources from which they are created. A green context and the CUcontext created from it have
+ * different handles. Streams of a green context keep a reference to it; after it is destroyed,
+ * calls on them return CUDA_ERROR_CONTEXT_IS_DESTROYED.
+ *
+ * Ownership: reference counted.
+ * Threads: any.
+ * Errors: CUresult, or NULL for lookups.
  */
 #ifndef GS_GREEN_H
 #define GS_GREEN_H
@@ -31,35 +35,38 @@ gs_set_add(struct gs_set *set, unsigned int i)
 	set->bits[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-/* What a context has, as the caller sees it. CUDA_ERROR_INVALID_RESOURCE_TYPE. */
+/* Describes the resources of a context for the application. CUDA_ERROR_INVALID_RESOURCE_TYPE:
+ * unknown type. */
 CUresult gs_resource_fill(CUdevResource *resource, const struct gs_set *set,
 			  CUdevResourceType type);
-/* The multiprocessors of a descriptor. CUDA_ERROR_INVALID_VALUE: it is none. */
+/* Returns the multiprocessors of a descriptor. CUDA_ERROR_INVALID_VALUE: invalid descriptor. */
 CUresult gs_resources_get(CUdevResourceDesc desc, struct gs_set *set);
 
-/* One with its handles and one reference, which goes with gs_green_end(); NULL: out of memory. */
+/* Creates a green context with its handles and one reference, which gs_green_end() drops. NULL: out
+ * of memory. */
 struct gs_green *gs_green_create(int device, const struct gs_set *set);
-/* Its handles die and its streams close; false: somebody else was faster. */
+/* Invalidates the handles and closes the streams. Returns false if another thread has already done
+ * so. */
 bool gs_green_end(struct gs_green *green);
 
-/* A new reference, or NULL: there is no such handle. */
+/* Returns a new reference, or NULL: unknown handle. */
 struct gs_green *gs_green_get(CUgreenCtx handle);
-/* A new reference, or NULL: not a context made of a green one that is alive. */
+/* Returns a new reference, or NULL: not a context of a live green context. */
 struct gs_green *gs_green_of_context(CUcontext ctx);
 bool gs_green_is_context(CUcontext ctx);
 CUresult gs_green_id(CUcontext ctx, unsigned long long *id);
 
-/* NULL is allowed. */
+/* Accept NULL. */
 struct gs_green *gs_green_ref(struct gs_green *green);
 void gs_green_put(struct gs_green *green);
 
 bool gs_green_is_gone(const struct gs_green *green);
 int gs_green_device(const struct gs_green *green);
-/* The context that is made of it. */
+/* Returns the CUcontext created from it. */
 CUcontext gs_green_context(const struct gs_green *green);
 const struct gs_set *gs_green_set(const struct gs_green *green);
 struct gs_partition *gs_green_partition(struct gs_green *green);
-/* These belong to the green context, until it is destroyed. */
+/* Owned by the green context until it is destroyed. */
 struct gs_stream *gs_green_default_stream(const struct gs_green *green);
 struct gs_stream *gs_green_joins(const struct gs_green *green);
 CUresult gs_green_stream_create(struct gs_green *green, unsigned int flags, int priority,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls on green contexts. */
+/* API functions for green contexts. */
 #include "softgpu/driver/context/green.h"
 #include "softgpu/driver/stream/event.h"
 #include "softgpu/driver/stream/stream.h"
@@ -31,7 +31,7 @@ cuGreenCtxCreate(CUgreenCtx *handle, CUdevResourceDesc desc, CUdevice dev, unsig
 	return CUDA_SUCCESS;
 }
 
-/* What its streams were given is done first. */
+/* Completes the work of its streams first. */
 CUresult CUDAAPI
 cuGreenCtxDestroy(CUgreenCtx handle)
 {
@@ -44,7 +44,7 @@ cuGreenCtxDestroy(CUgreenCtx handle)
 	if (!green)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	(void)gs_stream_synchronize_all(green, -1);
-	/* Somebody else may have been faster. */
+	/* Another thread may have ended it already. */
 	if (gs_green_end(green))
 		(void)cuDevicePrimaryCtxRelease_v2(gs_green_device(green));
 	gs_green_put(green);
@@ -141,7 +141,7 @@ cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
 	return CUDA_SUCCESS;
 }
 
-/* Before work for a whole context. */
+/* Called before work on a whole context. */
 static CUresult
 enter_working(void)
 {
@@ -168,7 +168,7 @@ cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event)
 	return r;
 }
 
-/* All streams of a context: of the primary one also those of its green contexts. */
+/* Records all streams of a context; for the primary context also those of its green contexts. */
 static CUresult
 record_context(const struct gs_green *green, int device, CUevent event)
 {

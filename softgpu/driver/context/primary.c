@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The primary contexts: who retains them, their limits, and the end of all that is in them, which
- * is the end of the last one.
+ * The primary contexts: reference counts, limits, and the destruction of their contents when the
+ * last one ends.
  */
 #include "softgpu/driver/code/binary.h"
 #include "softgpu/driver/driver.h"
@@ -24,8 +24,8 @@ static struct primary {
 	unsigned int flags;
 	size_t limits[CU_LIMIT_MAX];
 	struct gs_heap *heap;
-	size_t local;               /* bytes of local memory that the device is charged for */
-	bool peers[GS_DEVICES_MAX]; /* whose memory it may touch */
+	size_t local;               /* bytes of local memory charged to the device */
+	bool peers[GS_DEVICES_MAX]; /* devices with peer access enabled */
 } primaries[] = {
 	[0 ... GS_DEVICES_MAX - 1] = {
 		.limits = {
@@ -93,7 +93,7 @@ cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* Whatever the application has left behind goes, in the order in which it may. */
+/* Destroys everything that the application has left, in order of dependency. */
 static void
 destroy_contents(void)
 {
@@ -209,7 +209,7 @@ cuCtxGetLimit(size_t *value, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-/* As with hardware, the heap's size cannot change once a kernel has used malloc. */
+/* As on a GPU, the heap size cannot change after a kernel has used malloc. */
 CUresult CUDAAPI
 cuCtxSetLimit(CUlimit limit, size_t value)
 {
@@ -233,7 +233,7 @@ cuCtxSetLimit(CUlimit limit, size_t value)
 	return r;
 }
 
-/* The device of a context that peers name, which is not the current one's. */
+/* Returns the device of a peer context, which must differ from the current one. */
 static CUresult
 enter_peer(CUcontext peer, int *device_p)
 {

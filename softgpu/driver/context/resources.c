@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What green contexts are made of: multiprocessors, split into groups and put together again. */
+/* Resources of green contexts: multiprocessors, split into groups and combined again. */
 #include "softgpu/driver/context/green.h"
 #include "softgpu/driver/object.h"
 
@@ -8,17 +8,17 @@
 #include <string.h>
 
 #define MAGIC 0x67507372u
-/* As for compute capability 9.0; the second with the flag that ignores coscheduling. */
+/* Group sizes of compute capability 9.0; the second with the flag that ignores coscheduling. */
 #define GROUP 8u
 #define GROUP_FINE 2u
 #define FLAGS_KNOWN                                                                                \
 	(CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |                                         \
 	 CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE)
 
-/* Kept in the part of CUdevResource that is the driver's. */
+/* Stored in the part of CUdevResource reserved for the driver. */
 struct inside {
 	uint32_t magic;
-	uint64_t split; /* the call that made it; 0: it is what a context has */
+	uint64_t split; /* number of the call that created it; 0: resources of a context */
 	struct gs_set set;
 };
 
@@ -31,7 +31,7 @@ struct desc {
 	struct gs_set set;
 };
 
-/* CUDA has no call that ends a descriptor: one for each set stays. */
+/* CUDA has no call that destroys a descriptor, so one is stored for each distinct set. */
 static struct {
 	pthread_mutex_t lock;
 	struct desc *first;
@@ -95,7 +95,7 @@ cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceTy
 	return gs_resource_fill(resource, &all, type);
 }
 
-/* The next `size` multiprocessors of the set, from *at on. */
+/* Returns the next `size` multiprocessors of the set, starting at *at. */
 static struct gs_set
 cut(const struct gs_set *set, unsigned int *at, unsigned int size)
 {
@@ -140,7 +140,7 @@ cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *count, const CU
 		return r;
 	size = group_size(flags, wanted);
 	most = set_count(&inside.set) / size;
-	/* What a split has made must become a green context before it is split again. */
+	/* The result of a split must become a green context before it can be split again. */
 	if (!most || inside.split)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
 	if (!result || *count > most)
@@ -160,7 +160,7 @@ cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *count, const CU
 	return CUDA_SUCCESS;
 }
 
-/* Locked. */
+/* Called with the lock held. */
 static struct desc *
 desc_of(const struct gs_set *set)
 {

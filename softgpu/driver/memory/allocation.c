@@ -14,8 +14,9 @@
 
 struct gs_allocation {
 	struct gs_object object;
-	struct gs_allocation *prev, *next; /* in `all` */
-	unsigned int handles;              /* each cuMemCreate or import; a reference each */
+	struct gs_allocation *prev, *next; /* list `all` */
+	/* Number of handles from cuMemCreate or imports; each is a reference. */
+	unsigned int handles;
 	int device;
 	int fd;
 	size_t size;
@@ -97,7 +98,7 @@ gs_allocation_fd(const struct gs_allocation *allocation)
 	return allocation->fd;
 }
 
-/* Takes the descriptor over, also when it fails. */
+/* Takes ownership of the descriptor, also on failure. */
 static CUresult
 adopt(int fd, size_t size, int device, bool exportable, bool tiles,
       CUmemGenericAllocationHandle *handle)
@@ -217,7 +218,7 @@ cuMemRelease(CUmemGenericAllocationHandle handle)
 	if (!allocation)
 		return CUDA_ERROR_INVALID_VALUE;
 	gs_allocation_put(allocation);
-	/* And the handle's own reference. */
+	/* The reference of the handle. */
 	gs_allocation_put(allocation);
 	return CUDA_SUCCESS;
 }
@@ -251,7 +252,7 @@ cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handl
 	return r;
 }
 
-/* The memory may be known already: exported by this very process. */
+/* Checks whether the memory was exported by this process. */
 static bool
 import_known(const struct stat *st, CUmemGenericAllocationHandle *handle)
 {

@@ -10,7 +10,7 @@
 
 #define ALIGNMENT ((size_t)64 << 10)
 
-/* What an H200 takes, by the number of dimensions, and with layers. */
+/* Limits of an H200, by the number of dimensions, and for layered arrays. */
 struct limit {
 	uint64_t width, height, depth;
 };
@@ -82,14 +82,14 @@ size_of(const struct gp_array_shape *shape)
 	return gs_space_pages(sum);
 }
 
-/* What it takes of the device's memory; of a sparse one that is the program's. */
+/* Memory charged to the device; that of a sparse array belongs to the program. */
 static size_t
 charge_of(const struct gp_array_shape *shape)
 {
 	return is_sparse(shape) ? 0 : size_of(shape);
 }
 
-/* NULL: there is none. */
+/* Returns NULL on failure. */
 static uint8_t *
 map(size_t size)
 {
@@ -267,7 +267,8 @@ gs_array_put(struct gs_array *array)
 	gs_object_put(&array->object);
 }
 
-/* The array is found; like hardware's driver, and its own memory calls, it waits for everything. */
+/* Destroys an array that was found. Like NVIDIA's driver, and like the memory calls here, waits for
+ * all work. */
 static CUresult
 destroy(struct gs_array *array, enum gs_kind kind)
 {

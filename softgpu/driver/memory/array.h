@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA arrays, plain and mipmapped.  Elements lie row after row in the device's range of addresses,
- * where calls do not take them for device memory; a level of a mipmapped array is an array that its
- * owner keeps.  A row of a sparse array is whole tiles of 64 KiB, which memory is mapped for
- * (sparse_array.c).
+ * CUDA arrays, plain and mipmapped. Elements are stored row by row in the device's address range,
+ * but are not accepted as device memory by calls. A level of a mipmapped array is an array that its
+ * owner keeps alive. A row of a sparse array consists of whole tiles of 64 KiB, to which memory is
+ * mapped (sparse_array.c).
+ *
+ * Ownership: reference counted.
+ * Threads: any.
  */
 #ifndef GS_ARRAY_H
 #define GS_ARRAY_H
@@ -15,25 +18,25 @@
 struct gs_array {
 	struct gs_object object;
 	int device;
-	struct gp_array_shape shape; /* of a level: its own */
+	struct gp_array_shape shape; /* of a level: the level's own shape */
 	struct gp_array_extent extent;
 	uint8_t *memory;
 	size_t pitch, slice;
 	struct gs_array *levels; /* of a mipmapped array */
-	size_t size;             /* of the whole: bytes that it has in the range of addresses */
+	size_t size;             /* bytes of the whole array in the address range */
 };
 
 #define GS_TILE_SIZE ((size_t)64 << 10)
 
-/* As many bytes as a level of this shape has there, or an array without levels. */
+/* Returns the bytes of a level of this shape, or of an array without levels. */
 size_t gs_array_level_size(const struct gp_array_shape *shape);
 
-/* A new reference, or NULL: there is no such array. */
+/* Return a new reference, or NULL: unknown array. */
 struct gs_array *gs_array_get(CUarray handle);
 struct gs_array *gs_array_get_mipmapped(CUmipmappedArray handle);
 void gs_array_put(struct gs_array *array);
 
-/* With the context; texture.c's first, for they keep arrays. */
+/* Called when the context ends; textures first, because they hold references to arrays. */
 void gs_texture_destroy_all(void);
 void gs_array_destroy_all(void);
 

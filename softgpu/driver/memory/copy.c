@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How much moves under one hold of the space's lock. */
+/* Bytes copied while the address space's lock is held once. */
 #define WORDS_MAX 4096
 #define CHUNK ((size_t)4 << 20)
-/* Pageable sources up to this are taken along, as the hardware's driver does. */
+/* Pageable sources up to this size are buffered, as in NVIDIA's driver. */
 #define STAGED_MAX ((size_t)64 << 10)
 
 struct copy_op {
@@ -25,7 +25,7 @@ pointer(uint64_t address)
 	return (void *)address; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* Words that other streams may write or wait for at the same time are copied as words. */
+/* Words that other streams may write or wait for concurrently are copied word by word. */
 static void
 move_bytes(uint64_t dst, uint64_t src, size_t size)
 {
@@ -101,7 +101,7 @@ copy_release(struct gs_op *op)
 	free(op);
 }
 
-/* From the first byte to the last; 0: it does not fit into an address. */
+/* Returns the bytes from the first to the last; 0: the range exceeds the address space. */
 static size_t
 extent(const struct gs_side *side, const struct gs_copy *copy)
 {
@@ -111,7 +111,7 @@ extent(const struct gs_side *side, const struct gs_copy *copy)
 	return n > SIZE_MAX / 2 || side->address + (size_t)n < side->address ? 0 : (size_t)n;
 }
 
-/* Row by row when there are gaps between rows: these need not be mapped. */
+/* If there are gaps between rows, each row is checked by itself: gaps need not be mapped. */
 static bool
 is_device(const struct gs_side *side, const struct gs_copy *copy, bool write)
 {
@@ -249,7 +249,7 @@ cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size)
 	return linear(NULL, on_host(dst), on_device(src), size, true);
 }
 
-/* Ordered on the default stream; the host is not made to wait. */
+/* Ordered on the default stream; the host does not wait. */
 CUresult CUDAAPI
 cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size)
 {
@@ -297,7 +297,7 @@ find_side(CUmemorytype type, CUdeviceptr device, const void *host, CUarray array
 	}
 }
 
-/* A copy of nothing is one wherever it is. */
+/* An empty copy is valid anywhere. */
 static CUresult
 place_in_array(struct gs_side *side, const struct gs_copy *copy, const size_t at[3])
 {
@@ -315,7 +315,7 @@ place_in_array(struct gs_side *side, const struct gs_copy *copy, const size_t at
 	return CUDA_SUCCESS;
 }
 
-/* A pitch of 0 means packed rows; pitch and height only matter when there are several. */
+/* A pitch of 0 means packed rows; pitch and height only matter for several rows or planes. */
 static CUresult
 place_side(struct gs_side *side, const struct gs_copy *copy, size_t pitch, size_t height,
 	   const size_t at[3])

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy or a fill of up to three dimensions, queued on a stream. Rows are moved in chunks; each
- * chunk's addresses are checked when it is moved, and a cancelled stream stops between two.
+ * Copies and fills of up to three dimensions, queued on a stream. Rows are processed in chunks;
+ * each chunk's addresses are checked when it is processed, and a cancelled stream stops between two
+ * chunks.
  */
 #ifndef GS_COPY_H
 #define GS_COPY_H
@@ -10,13 +11,14 @@
 
 struct gs_array;
 
-/* One side; pitch and slice are distances in bytes between rows and between planes. */
+/* Source or destination; pitch and slice are the distances in bytes between rows and between
+ * planes. */
 struct gs_side {
 	uint64_t address;
 	size_t pitch;
 	size_t slice;
-	bool device;            /* must be device memory or pinned when it is used */
-	struct gs_array *array; /* address is in its memory; the copy takes a reference */
+	bool device;            /* must be device or pinned memory when it is accessed */
+	struct gs_array *array; /* the array that contains `address`; the copy holds a reference */
 };
 
 struct gs_copy {
@@ -25,13 +27,13 @@ struct gs_copy {
 	size_t width; /* bytes */
 	size_t height;
 	size_t depth;
-	bool peers; /* of memory that the stream's device needs not reach */
-	int device; /* that has to reach it; gs_copy_submit() fills it in */
+	bool peers; /* memory that the stream's device need not be able to access */
+	int device; /* device that must be able to access it; set by gs_copy_submit() */
 };
 
 /*
- * Queues the copy. A host side that is not pinned has been read, or written, when this returns;
- * wait: so has everything. Small pageable sources are taken along instead of being waited for.
+ * Queues the copy. Pageable host memory has been read or written when this returns; with wait, all
+ * memory has. Small pageable sources are buffered instead of waited for.
  */
 CUresult gs_copy_submit(CUstream stream, const struct gs_copy *copy, bool wait);
 

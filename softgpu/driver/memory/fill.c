@@ -21,7 +21,8 @@ struct fill_op {
 	struct fill fill;
 };
 
-/* As zero is: then memset() will do, which is faster than a loop with sanitizers by far. */
+/* If all bytes are equal, as for zero, memset() is used, which is much faster than a loop with
+ * sanitizers. */
 static bool
 is_of_one_byte(unsigned int element, uint32_t value)
 {

@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-/* Where a cuMemAlloc begins; behind its memory at least this much faults. */
+/* Alignment of cuMemAlloc; at least this many bytes after the memory fault. */
 #define PLAIN_ALIGN ((size_t)64 << 10)
 
 #define HOST_ALLOC_FLAGS                                                                           \
@@ -33,9 +33,9 @@ cuMemGetInfo_v2(size_t *free_p, size_t *total_p)
 	return CUDA_SUCCESS;
 }
 
-/* A network card writes to this memory as to any other of the machine, so what a thread has seen to
- * be written the threads of kernels see, too: a launch takes locks, and there is nothing to flush.
- */
+/* A network card writes to this memory as to any other memory of the machine. Writes that a thread
+ * has observed are also visible to kernels' threads: a launch acquires locks, and there is nothing
+ * to flush. */
 CUresult CUDAAPI
 cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 			   CUflushGPUDirectRDMAWritesScope scope)
@@ -51,8 +51,8 @@ cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 	return CUDA_SUCCESS;
 }
 
-/* The slot is reserved, and memory mapped at its beginning; what is left of it faults. For the
- * driver's checks the memory ends where it was asked to end. */
+/* Reserves the slot and maps memory at its beginning; an access to the rest faults. For the
+ * driver's checks the memory ends at the requested size. */
 static CUresult
 insert_plain(size_t size, int device, uint64_t *base_p)
 {
@@ -118,7 +118,7 @@ remove_plain(uint64_t base)
 	return CUDA_SUCCESS;
 }
 
-/* Waits for the whole context, as the hardware's driver does. */
+/* Waits for the whole context, as NVIDIA's driver does. */
 CUresult CUDAAPI
 cuMemFree_v2(CUdeviceptr ptr)
 {
@@ -165,7 +165,7 @@ cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 	if (size > SIZE_MAX / 2)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	size = gs_space_pages(size);
-	/* Where kernels reach it; nobody else maps anything there without looking. */
+	/* In the range that kernels can access, in which nothing else is mapped without a check. */
 	pthread_rwlock_wrlock(&gs_space.lock);
 	base = gs_space_find(size, gs_space_pages(1), 0, PROT_READ | PROT_WRITE);
 	pthread_rwlock_unlock(&gs_space.lock);
@@ -219,14 +219,14 @@ cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags
 		return r;
 	if (!device || !host || flags || gs_space_place(address, 1, true) != GS_PLACE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Registered memory lies where its owner has it. */
+	/* Registered memory stays at the address chosen by its owner. */
 	if (!gs_space_in_range(address))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*device = address;
 	return CUDA_SUCCESS;
 }
 
-/* Addresses of the device's memory, or for it. */
+/* Whether the range overlaps device memory or addresses reserved for it. */
 static bool
 is_reserved(uint64_t address, size_t size)
 {

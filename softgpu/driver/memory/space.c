@@ -7,10 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Reservations without a hint, and cuMemAlloc, stay out of the quarters that callers name. */
+/* Reservations without a hint, and cuMemAlloc, use the last quarter; hints of callers use the
+ * others. */
 #define FREE_BASE (GS_VA_BASE + (GS_VA_INTERNAL - GS_VA_BASE) / 4 * 3)
 
-/* Writers first: copies of many streams must not keep an unmapping call waiting. */
+/* Prefers writers: copies of many streams must not delay an unmapping call. */
 struct gs_space gs_space = { .lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP };
 
 static size_t charged[GS_DEVICES_MAX];
@@ -84,7 +85,7 @@ gs_space_find(size_t size, size_t alignment, uint64_t hint, int prot)
 
 		if (free_here && try_map(at, size, prot))
 			return at;
-		/* Beyond the next reservation, or beyond what somebody else has mapped here. */
+		/* Skips the next reservation, or a mapping of another part of the process. */
 		if (!free_here) {
 			end = reserved->items[i].base + reserved->items[i].size;
 			i++;
@@ -129,7 +130,7 @@ covered(const struct gs_spans *spans, uint64_t address, size_t size, int access,
 	return true;
 }
 
-/* Pinned memory may lie anywhere: where device memory could be it is the kernels', too. */
+/* Pinned memory may be at any address; within the device range kernels can access it, too. */
 bool
 gs_space_usable_locked(uint64_t address, size_t size, bool write, int device)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The address space: what is reserved, what is mapped with which access, and which host memory is
- * pinned. Calls check ranges here when they are made; queued operations check again, chunk by
- * chunk and under the same lock that unmapping takes, so that memory unmapped meanwhile is a fault
- * of the client and not of the process. Any thread may call.
+ * Address space of the devices: reserved ranges, mappings with their access rights, and pinned host
+ * memory. Calls check ranges here when they are made; queued operations check again, chunk by
+ * chunk, under the same lock that unmapping acquires. Memory that was unmapped meanwhile then
+ * causes an error of the client and not a crash of the process.
+ *
+ * Threads: any.
  */
 #ifndef GS_SPACE_H
 #define GS_SPACE_H
@@ -23,10 +25,10 @@ enum gs_access {
 };
 
 enum gs_place {
-	GS_PLACE_PAGEABLE,  /* of the host */
-	GS_PLACE_PINNED,    /* of the host */
-	GS_PLACE_DEVICE,    /* mapped with access */
-	GS_PLACE_FORBIDDEN, /* a device address with no memory or no access behind it */
+	GS_PLACE_PAGEABLE,  /* host memory */
+	GS_PLACE_PINNED,    /* host memory */
+	GS_PLACE_DEVICE,    /* device memory, mapped with access */
+	GS_PLACE_FORBIDDEN, /* a device address without memory or without access */
 };
 
 struct gs_space {
@@ -39,36 +41,38 @@ struct gs_space {
 /* For the files that implement the memory calls. */
 extern struct gs_space gs_space;
 
-/* A free range, mapped with prot; at the hint if that is free. 0: there is none. Lock held. */
+/* Finds a free range and maps it with prot; at the hint if that is free. Returns 0 if there is
+ * none. Called with the lock held. */
 uint64_t gs_space_find(size_t size, size_t alignment, uint64_t hint, int prot);
 
-/* Whether kernels reach what is there: only then may it be theirs. */
+/* Whether the address is in the range that kernels can access, and thus may be device memory. */
 bool gs_space_in_range(uint64_t address);
 
-/* Not over the end of registered memory: the driver copies within one registration. */
+/* Whether the range is within a single registration: like the driver, copies do not cross the end
+ * of registered memory. */
 bool gs_space_is_one(uint64_t address, size_t size);
 
 enum gs_place gs_space_place(uint64_t address, size_t size, bool write);
 
-/* Whether a call may use the range as device memory: mapped or pinned.  Of the devices, the one
- * that shall reach it; GS_ANY_DEVICE: whichever may. */
+/* Whether a call may use the range as device memory: mapped or pinned. device: the device that must
+ * have access; GS_ANY_DEVICE: any device. */
 bool gs_space_is_device(uint64_t address, size_t size, bool write, int device);
 
-/* Between these two nothing is unmapped. Not recursive. */
+/* Nothing is unmapped while the lock is held. Not recursive. */
 void gs_space_read_lock(void);
 void gs_space_read_unlock(void);
 /* For the holder of the lock. */
 bool gs_space_usable_locked(uint64_t address, size_t size, bool write, int device);
 
-/* Variables of a loaded module, which lie in the engine's memory. */
+/* Adds a variable of a loaded module, which is in the engine's memory. */
 CUresult gs_space_add_variable(uint64_t address, size_t size);
 void gs_space_remove_variable(uint64_t address);
 
-/* A device's memory in use; false: it would be more than there is. */
+/* Charges memory to a device; false if that would exceed the device's memory. */
 bool gs_space_charge(int device, size_t size);
 void gs_space_discharge(int device, size_t size);
 size_t gs_space_charged(int device);
-/* Rounded up to whole pages. */
+/* Rounds up to whole pages. */
 size_t gs_space_pages(size_t size);
 
 void gs_space_reset(void);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of addresses, sorted, not overlapping. No locking: the caller has the space's lock. */
+/*
+ * Sorted list of address ranges without overlaps.
+ *
+ * Threads: the caller holds the address space's lock.
+ */
 #ifndef GS_SPANS_H
 #define GS_SPANS_H
 
@@ -15,8 +19,8 @@ enum gs_span_use {
 	GS_SPAN_RESERVED, /* cuMemAddressReserve */
 	GS_SPAN_MAPPED,   /* cuMemMap */
 	GS_SPAN_PLAIN,    /* cuMemAlloc: reservation and mapping in one */
-	GS_SPAN_VARIABLE, /* of a module */
-	GS_SPAN_ARRAY,    /* reserved, and mapped for nobody but its array */
+	GS_SPAN_VARIABLE, /* variable of a module */
+	GS_SPAN_ARRAY,    /* reserved, and mapped for its array only */
 	GS_SPAN_HOST,     /* cuMemHostAlloc */
 	GS_SPAN_REGISTERED,
 };
@@ -25,10 +29,10 @@ struct gs_span {
 	uint64_t base;
 	size_t size;
 	enum gs_span_use use;
-	int access;                        /* of any device, or the host */
-	int device;                        /* whose memory it is charged to, of GS_SPAN_PLAIN */
-	struct gs_allocation *allocation;  /* of GS_SPAN_MAPPED, as is */
-	uint8_t access_of[GS_DEVICES_MAX]; /* each device's */
+	int access;                        /* access of any device or the host, combined */
+	int device;                        /* GS_SPAN_PLAIN: device that the memory is charged to */
+	struct gs_allocation *allocation;  /* GS_SPAN_MAPPED; likewise */
+	uint8_t access_of[GS_DEVICES_MAX]; /* access of each device */
 	uint8_t access_of_host;
 };
 
@@ -38,14 +42,14 @@ struct gs_spans {
 	size_t room;
 };
 
-/* The index of the first span that ends beyond the address; count when there is none. */
+/* Returns the index of the first span that ends after the address; count if there is none. */
 size_t gs_spans_index(const struct gs_spans *spans, uint64_t address);
-/* The span that contains the address, or NULL. */
+/* Returns the span that contains the address, or NULL. */
 struct gs_span *gs_spans_find(const struct gs_spans *spans, uint64_t address);
-/* The span that begins there, or NULL. */
+/* Returns the span that begins at the address, or NULL. */
 struct gs_span *gs_spans_at(const struct gs_spans *spans, uint64_t base);
 bool gs_spans_overlap(const struct gs_spans *spans, uint64_t base, size_t size);
-/* false: no memory. The caller has made sure that nothing overlaps. */
+/* Inserts a span, which must not overlap another. Returns false if out of memory. */
 bool gs_spans_insert(struct gs_spans *spans, const struct gs_span *span);
 void gs_spans_remove(struct gs_spans *spans, struct gs_span *span);
 

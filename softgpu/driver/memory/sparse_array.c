@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sparse arrays.  A tile is 64 KiB of one row, so that the memory behind it is a mapping: what is
- * written through one array is seen by all that have the same memory.  Where nothing is mapped an
- * array reads as zeros, but keeps what is written until something is mapped there.
+ * Sparse arrays. A tile is 64 KiB of a single row, so that the memory of a tile is a mapping:
+ * writes through one array are visible in all arrays with the same memory. An unmapped part reads
+ * as zeros, but retains what is written to it until memory is mapped there.
  */
 #include "softgpu/driver/memory/allocation.h"
 #include "softgpu/driver/memory/array.h"
@@ -12,13 +12,14 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A 3D level with fewer slices is all mip tail, as with the driver, whose tiles have so many. */
+/* A 3D level with fewer slices belongs entirely to the mip tail, as with NVIDIA's driver, whose
+ * tiles have this depth. */
 #define SHALLOW 16
 
 struct tiles_op {
 	struct gs_op op;
 	struct gs_array *array;
-	struct gs_allocation *allocation; /* NULL: nothing from now on */
+	struct gs_allocation *allocation; /* NULL: unmaps the part */
 	struct gp_array_tiles tiles;
 };
 
@@ -34,7 +35,7 @@ count_of(const struct gs_array *array)
 	return array->levels ? array->shape.levels : 1;
 }
 
-/* Smaller than a tile: part of the mip tail. */
+/* Whether the level is smaller than a tile, and thus part of the mip tail. */
 static bool
 is_small(const struct gp_array_shape *level, uint32_t tile_width)
 {
@@ -43,7 +44,7 @@ is_small(const struct gp_array_shape *level, uint32_t tile_width)
 	return level->width < tile_width || (level->depth && !layered && level->depth < SHALLOW);
 }
 
-/* What the mip tail has of a level: that of one layer, or of all. */
+/* Returns the bytes of a level in the mip tail: for a single layer, or for all layers. */
 static size_t
 tail_part(const struct gs_array *level, bool single)
 {
@@ -52,7 +53,7 @@ tail_part(const struct gs_array *level, bool single)
 	return layered && !single ? level->slice : gs_array_level_size(&level->shape);
 }
 
-/* Where all is mip tail, one holds all layers. */
+/* If all levels are in the mip tail, a single mip tail contains all layers. */
 static struct gp_array_tiling
 tiling_of(const struct gs_array *array)
 {
@@ -130,7 +131,7 @@ map_run(const struct tiles_op *tiles, uint8_t *at, size_t size, uint64_t offset)
 		    fd < 0 ? 0 : (off_t)offset) != MAP_FAILED;
 }
 
-/* The levels of the mip tail lie in it one after the other. */
+/* Levels follow each other in the mip tail. */
 static bool
 map_tail(const struct tiles_op *op)
 {

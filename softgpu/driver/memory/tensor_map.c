@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tensor maps: the fields, packed.  The first word is the address, as in NVIDIA's; no instruction
- * of the engine reads a map.  The checks are those of CUDA's documentation.
+ * Tensor maps: packed fields. The first word is the address, as in NVIDIA's format; no instruction
+ * of the engine reads a map. The checks are those of CUDA's documentation.
  */
 #include "softgpu/driver/driver.h"
 
@@ -38,7 +38,7 @@ sizes_ok(const struct fields *f, unsigned int alignment)
 	return true;
 }
 
-/* Words 0 to 11; the others are the kind's. */
+/* Words 0 to 11; the others depend on the kind. */
 static CUresult
 encode(CUtensorMap *map, const struct fields *f)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texture and surface objects: described to the engine, which numbers them. */
+/* Texture and surface objects: translates descriptions for the engine, which assigns numbers. */
 #include "softgpu/engine/lanes/texture.h"
 
 #include "softgpu/driver/memory/array.h"
@@ -18,10 +18,10 @@
 	 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION)
 #define FLAGS_NOT_SUPPORTED (CU_TRSF_SRGB | CU_TRSF_SEAMLESS_CUBEMAP)
 
-/* Its handle is the engine's number. */
+/* The handle is the engine's number. */
 struct object {
 	struct gs_object object;
-	struct gs_array *array; /* a reference; NULL: it is of memory */
+	struct gs_array *array; /* a reference; NULL: uses linear or pitched memory */
 	uint64_t number;
 };
 
@@ -36,7 +36,7 @@ object_destroy(struct gs_object *object)
 	free(of);
 }
 
-/* Takes the reference to the array over. */
+/* Takes ownership of the reference to the array. */
 static CUresult
 publish(const struct gs_texture *texture, struct gs_array *array, enum gs_kind kind,
 	unsigned long long *number_p)
@@ -76,7 +76,7 @@ retire(unsigned long long number, enum gs_kind kind)
 	return CUDA_SUCCESS;
 }
 
-/* What an element is made of; false: textures cannot be. */
+/* Sets the element format; returns false if textures do not support it. */
 static bool
 set_format(struct gs_texture *texture, uint32_t format, uint32_t channels)
 {
@@ -177,7 +177,7 @@ set_pitched(struct gs_texture *texture, const CUDA_RESOURCE_DESC *resource)
 	return CUDA_SUCCESS;
 }
 
-/* *array_p: a reference, if it is of an array. */
+/* *array_p: a reference if the resource is an array. */
 static CUresult
 set_resource(struct gs_texture *texture, const CUDA_RESOURCE_DESC *resource,
 	     struct gs_array **array_p)
@@ -233,7 +233,7 @@ set_sampling(struct gs_texture *texture, const CUDA_TEXTURE_DESC *description)
 	return CUDA_SUCCESS;
 }
 
-/* View formats come in threes (1, 2 and 4 channels), in this order. */
+/* View formats come in groups of three (1, 2 and 4 channels), in this order. */
 static CUresult
 set_view_format(struct gs_texture *texture, CUresourceViewFormat format)
 {
@@ -299,7 +299,7 @@ cuTexObjectCreate(CUtexObject *number_p, const CUDA_RESOURCE_DESC *resource,
 	r = set_resource(&texture, resource, &array);
 	if (!r)
 		r = set_sampling(&texture, description);
-	/* Between texels of integers there is nothing. */
+	/* Integers cannot be interpolated. */
 	if (!r && texture.is_linear && resource->resType != CU_RESOURCE_TYPE_LINEAR &&
 	    texture.kind <= GS_TEXEL_SINT && (texture.as_integer || texture.channel_bytes == 4))
 		r = CUDA_ERROR_INVALID_VALUE;

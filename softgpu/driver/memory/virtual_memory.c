@@ -69,7 +69,7 @@ cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return r;
 }
 
-/* The mapping takes the caller's reference over. */
+/* Transfers the caller's reference to the mapping. */
 static CUresult
 map_locked(uint64_t base, size_t size, size_t offset, struct gs_allocation *allocation)
 {
@@ -116,7 +116,7 @@ cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHand
 	return r;
 }
 
-/* Whole mappings, one after the other, from ptr to ptr + size. */
+/* Whether the range consists of whole mappings. */
 static bool
 is_whole_mappings(uint64_t ptr, size_t size)
 {
@@ -160,7 +160,7 @@ cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-/* What the descriptions say of each device; of the others nothing changes. */
+/* Requested access of each device; other devices stay unchanged. */
 struct access {
 	bool named[GS_DEVICES_MAX], named_host;
 	uint8_t of[GS_DEVICES_MAX], of_host;
@@ -193,7 +193,8 @@ read_access(const CUmemAccessDesc *desc, size_t count, struct access *access)
 	return CUDA_SUCCESS;
 }
 
-/* Kernels run in the host's address space: they may what any device or the host may. */
+/* Kernels run in the host's address space: they get the access of all devices and the host
+ * combined. */
 static CUresult
 protect(const struct gs_span *span)
 {
@@ -218,7 +219,7 @@ apply(struct gs_span *span, const struct access *access)
 	}
 }
 
-/* Without links a device is given its own memory alone. */
+/* Without peer links a device can only access its own memory. */
 static bool
 is_within_reach(const struct gs_span *span, const struct access *access)
 {

@@ -9,7 +9,7 @@
 
 #define FLAGS_KNOWN (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING)
 
-/* One cuEventRecord; shared by the event and the queued operation. */
+/* A cuEventRecord(); shared by the event and the queued operation. */
 struct record {
 	unsigned int refs;
 	struct gs_mark mark;
@@ -132,7 +132,8 @@ record_release(struct gs_op *op)
 	free(op);
 }
 
-/* The event's lock is held over the submission, so that two records leave the later one. */
+/* Holds the event's lock during the submission, so that of two concurrent records the later one
+ * remains. */
 static CUresult
 record(struct gs_event *event, struct gs_stream *stream)
 {
@@ -289,7 +290,7 @@ cuEventElapsedTime_v2(float *ms, CUevent start_handle, CUevent end_handle)
 	return time_between(ms, start_handle, end_handle);
 }
 
-/* As it was before CUDA 12.8, for what runs on older drivers, too. */
+/* The version before CUDA 12.8, for programs that also run on older drivers. */
 #undef cuEventElapsedTime
 CUresult CUDAAPI cuEventElapsedTime(float *ms, CUevent start_handle, CUevent end_handle)
 	__attribute__((visibility("default")));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: the latest mark recorded, with the time at which its stream got there. */
+/* Events: the most recently recorded mark, with the time at which its stream reached it. */
 #ifndef GS_EVENT_H
 #define GS_EVENT_H
 
@@ -9,7 +9,7 @@ struct gs_stream;
 
 void gs_event_destroy_all(void);
 
-/* CUDA_ERROR_INVALID_HANDLE: there is no such event. */
+/* CUDA_ERROR_INVALID_HANDLE: unknown event. */
 CUresult gs_event_record(CUevent handle, struct gs_stream *stream);
 CUresult gs_event_wait(CUevent handle, struct gs_stream *stream);
 

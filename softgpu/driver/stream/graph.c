@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Graphs of kernels, memsets, copies and empty nodes. A node can only depend on nodes that were
- * added before, so the order of adding is one in which they may run: a launch gives its stream one
- * after the other. Where a kernel runs says its node's context, as with hardware: a node without
- * one is of the context that was current, and one without CUkernel leaves its green context.
+ * added before, so nodes can run in the order in which they were added: a launch submits them to
+ * its stream one after the other. A node's context determines where a kernel runs, as on a GPU: a
+ * node without a context uses the context that was current, and a node without CUkernel ignores its
+ * green context.
  */
 #include "softgpu/driver/stream/graph.h"
 
@@ -195,7 +196,7 @@ node_append(struct gs_graph *graph, const struct gs_node *from)
 
 	if (!node)
 		return NULL;
-	/* But for the object, whose place among others these change meanwhile. */
+	/* Excludes the object, whose list links other nodes may change meanwhile. */
 	_Static_assert(offsetof(struct gs_node, object) == 0, "a node is an object first");
 	memcpy((char *)node + sizeof(node->object), (const char *)from + sizeof(from->object),
 	       sizeof(*node) - sizeof(node->object));
@@ -240,7 +241,7 @@ gs_graph_copy_nodes(struct gs_graph *to, const struct gs_graph *from)
 	return CUDA_SUCCESS;
 }
 
-/* `from` stays the caller's. */
+/* `from` remains owned by the caller. */
 CUresult
 gs_graph_add(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *dependencies,
 	     size_t count, const struct gs_node *from)
@@ -364,8 +365,8 @@ cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned 
 	} else {
 		gs_object_put(&graph->object);
 	}
-	/* As with the driver: a handle of a condition, and a node that kernels change, is one
-	 * thing, whoever sets it. */
+	/* As in the driver: a condition handle or device-updatable node can be instantiated only
+	 * once. */
 	if (!r && (flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
 		   (graph->runs_alone && others)))
 		r = CUDA_ERROR_NOT_SUPPORTED;
@@ -385,7 +386,7 @@ cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned 
 	return CUDA_SUCCESS;
 }
 
-/* An operation of the stream's, though nothing is to be done then. */
+/* An operation of the stream, although it has nothing to do. */
 CUresult CUDAAPI
 cuGraphUpload(CUgraphExec handle, CUstream stream_handle)
 {

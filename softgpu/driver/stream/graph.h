@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs, executables and their nodes, for who makes them and who runs them.  The nodes are changed
- * by who has the graph; an executable stays as it is.
+ * Graphs, executable graphs and their nodes: creation and execution.
+ *
+ * Ownership: nodes belong to their graph or executable.
+ * Threads: a graph's nodes are changed by one thread at a time; an executable's nodes do not
+ * change.
  */
 #ifndef GS_GRAPH_H
 #define GS_GRAPH_H
@@ -29,16 +32,17 @@ struct gs_node {
 	CUlaunchAttribute attributes[GS_NODE_ATTRIBUTES_MAX];
 	uint8_t *params;
 	size_t params_size;
-	bool packed; /* they came as bytes: it takes no attribute for cooperative launches */
+	/* Parameters were passed as a buffer: the cooperative attribute is not allowed. */
+	bool packed;
 	CUDA_MEMCPY3D copy;
 	CUDA_MEMSET_NODE_PARAMS fill;
-	CUDA_CONDITIONAL_NODE_PARAMS condition; /* phGraph_out: handles of the same, or NULL */
+	CUDA_CONDITIONAL_NODE_PARAMS condition; /* phGraph_out: handles of `bodies`, or NULL */
 	struct gs_graph **bodies;
-	struct gs_device_node *device; /* of one that kernels change: a reference; or NULL */
+	struct gs_device_node *device; /* for device-updatable nodes: a reference; otherwise NULL */
 	bool disabled;                 /* by a kernel */
 };
 
-/* A number that kernels set, and what it is when a launch begins. */
+/* A condition value that kernels set, and its initial value for each launch. */
 struct gs_graph_handle {
 	uint64_t number;
 	unsigned int value;
@@ -48,65 +52,68 @@ struct gs_graph_handle {
 /* A CUgraph or a CUgraphExec. */
 struct gs_graph {
 	struct gs_object object;
-	struct gs_node *nodes;      /* utlist */
-	struct gs_graph *source;    /* of an executable: what it was made of; a reference */
-	struct gs_graph *updated;   /* of one: what it has now instead of its own nodes; or NULL */
-	struct gs_graph *outermost; /* of a body: the graph whose handles its nodes have */
+	struct gs_node *nodes;   /* utlist */
+	struct gs_graph *source; /* executable: the graph it was instantiated from, a reference */
+	/* Executable: replacement for its own nodes after an update, or NULL. */
+	struct gs_graph *updated;
+	struct gs_graph *outermost; /* body: the graph that owns the handles of its nodes */
 	struct gs_graph_handle *handles;
 	size_t handle_count;
-	unsigned int executables; /* of this one that are not gone; atomic */
-	bool runs_alone;        /* node by node: it has conditions, or nodes that kernels change */
-	bool launchable;        /* an executable that kernels may launch */
-	_Atomic bool uploaded;  /* what they need of it is on the device */
-	_Atomic bool under_way; /* it runs, or kernels have launched it */
+	unsigned int executables; /* number of its live executables; atomic */
+	bool runs_alone; /* executed node by node: has conditional or device-updatable nodes */
+	bool launchable; /* executable that kernels may launch */
+	_Atomic bool uploaded;  /* uploaded to the device */
+	_Atomic bool under_way; /* running, or launched by kernels */
 };
 
 /* graph.c */
-/* What begins a call: a reference to what the handle is of, that gs_object_put() gives up; NULL:
+/* Begins a call: returns a reference to the object of a handle, which gs_object_put() drops. NULL:
  * the call's result is *result_p. */
 void *gs_graph_enter(const void *handle, enum gs_kind kind, CUresult *result_p);
 struct gs_graph *gs_graph_create(enum gs_kind kind);
 CUresult gs_graph_copy_nodes(struct gs_graph *to, const struct gs_graph *from);
-/* Checks a kernel's parameters, and takes them over. */
+/* Validates and copies a kernel's parameters. */
 CUresult gs_node_take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node);
 CUresult gs_graph_add(CUgraphNode *handle, CUgraph graph, const CUgraphNode *dependencies,
 		      size_t count, const struct gs_node *from);
-/* Gives one node to the stream. graphs: what its kernel may launch; or NULL. */
+/* Submits a node to the stream. graphs: operations for its kernel, or NULL. */
 CUresult gs_node_run(const struct gs_node *node, CUstream stream, const struct gs_graphs *graphs);
 
-/* graph_condition.c: the bodies of a node like `from`, empty or copied. */
+/* graph_condition.c: creates the bodies of a conditional node like `from`, empty or copied. */
 CUresult gs_node_make_bodies(struct gs_node *node, const struct gs_node *from,
 			     struct gs_graph *graph);
 void gs_node_free_bodies(struct gs_node *node);
-/* Whether each handle of a condition is a node's. */
+/* Whether each condition handle is used by a node. */
 bool gs_graph_all_handles_taken(const struct gs_graph *graph);
-/* Such a graph, or one whose kernels may launch others. */
+/* Launches a graph that runs node by node, or whose kernels may launch others. */
 CUresult gs_graph_launch_alone(struct gs_graph *graph, CUstream stream);
-/* What the handles of an executable are when it begins. */
+/* Resets the condition values of an executable to their initial values. */
 void gs_graph_set_defaults(const struct gs_graph *graph);
-/* What an executable is now: a reference. */
+/* Returns a reference to the current content of an executable. */
 struct gs_graph *gs_graph_now(struct gs_graph *exec);
-/* By the stream's thread, in the inner stream, until all of it is done; false: it is to stop. */
+/* Runs all nodes in the inner stream and waits for them; called by the stream's thread. Returns
+ * false if the stream must stop. */
 bool gs_graph_run_nodes(const struct gs_graph *graph, CUstream inner,
 			const struct gs_stream *stream, const struct gs_graphs *graphs);
 
-/* graph_node.c: nodes that kernels change. */
+/* graph_node.c: device-updatable nodes. */
 struct gs_node_change;
-/* A node of an executable, which is the one that is changed now. */
+/* Makes a node of an executable the target of updates by kernels. */
 void gs_device_node_begin(struct gs_node *node);
-/* ... no more, for it ends; gone: no other one will be. */
+/* Ends that. gone: the node has no later target. */
 void gs_device_node_end(struct gs_node *node, bool gone);
 struct gs_device_node *gs_device_node_ref(struct gs_device_node *device);
-/* A gs_graphs's. */
+/* Implements gs_graphs.change. */
 int gs_device_node_change(const struct gs_graphs *graphs, uint64_t number,
 			  const struct gs_node_change *change);
 
 /* graph_launch.c: executables that kernels may launch. */
 CUresult gs_graph_make_launchable(struct gs_graph *exec);
 void gs_graph_end_launchable(const struct gs_graph *exec);
-/* Whether there is any. */
+/* Whether there is any launchable executable. */
 bool gs_graph_any_launchable(void);
-/* As gs_graph_run_nodes(), with all that its kernels launch. now: what the executable was then. */
+/* Like gs_graph_run_nodes(), including everything that its kernels launch. now: content of the
+ * executable at the launch. */
 bool gs_graph_run_all(struct gs_graph *exec, const struct gs_graph *now, CUstream inner,
 		      const struct gs_stream *stream);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes of graphs that run other graphs if, while, or as often as a number says that kernels set.
- * Such a graph is run by its stream's thread, node by node, on a stream of its own.
+ * Conditional nodes of graphs, which run other graphs once or repeatedly, depending on a value that
+ * kernels set. Such a graph is executed by its stream's thread, node by node, on a stream of its
+ * own.
  */
 #include "base/clock.h"
 #include "softgpu/driver/stream/graph.h"
@@ -73,7 +74,8 @@ has_handle(const struct gs_graph *graph, uint64_t number)
 	return false;
 }
 
-/* By a node of the graph, or of a body in it: one node may have a handle. */
+/* Whether a node of the graph, or of one of its bodies, has the handle: only one node may have
+ * it. */
 static bool
 is_taken(const struct gs_graph *graph, uint64_t number)
 {
@@ -148,7 +150,7 @@ gs_node_free_bodies(struct gs_node *node)
 	free(node->condition.phGraph_out);
 }
 
-/* An executable's have no handle. */
+/* Nodes of an executable have no handle. */
 static CUresult
 make_body(struct gs_node *node, const struct gs_node *from, struct gs_graph *graph, unsigned int i)
 {
@@ -180,7 +182,7 @@ gs_node_make_bodies(struct gs_node *node, const struct gs_node *from, struct gs_
 	return r;
 }
 
-/* false: what runs is to stop. */
+/* Returns false if the stream must stop. */
 static bool
 finish(CUstream inner, const struct gs_stream *stream)
 {
@@ -236,7 +238,7 @@ gs_graph_run_nodes(const struct gs_graph *graph, CUstream inner, const struct gs
 
 		if (gs_stream_stopped(stream))
 			return false;
-		/* What kernels before it make of it. */
+		/* Waits for updates of this node by earlier kernels. */
 		if (node->device && !finish(inner, stream))
 			return false;
 		if (node->disabled)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs that kernels of graphs launch.  What runs is kept as environments: a graph's own ends when
- * all that it has launched beside itself has ended, then comes what it has launched behind itself.
- * A launch beside a graph begins when the graph's nodes have ended, which CUDA allows.
+ * Graph launches by kernels. Running graphs are represented by environments: an environment ends
+ * when everything that its graph has launched beside itself (fire and forget) has ended; then its
+ * tail launches follow. A launch beside a graph starts when the graph's nodes have ended, which
+ * CUDA allows.
  */
 #include "softgpu/driver/stream/graph.h"
 #include "softgpu/driver/stream/stream.h"
@@ -13,19 +14,19 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Streams that device code names (cuda_device_runtime_api.h). */
+/* Streams as device code names them (cuda_device_runtime_api.h). */
 #define TAIL_LAUNCH 0x0100000000000000ull
 #define FIRE_AND_FORGET 0x0200000000000000ull
 #define FIRE_AND_FORGET_AS_SIBLING 0x0300000000000000ull
 
-/* What CUDA allows of each, and how deep they may be here. */
+/* CUDA's limits for each kind of launch, and the limit of nesting here. */
 #define BESIDE_MAX 120
 #define BEHIND_MAX 255
 #define DEPTH_MAX 24
 
 #define INVALID_VALUE 1 /* cudaErrorInvalidValue */
 
-/* References to executables. */
+/* Queue of references to executables. */
 struct launches {
 	struct gs_graph *list[BEHIND_MAX];
 	unsigned int first, count;
@@ -34,9 +35,9 @@ struct launches {
 struct gs_environment {
 	struct gs_graphs graphs; /* for its kernels */
 	struct gs_environment *parent;
-	struct gs_graph *graph; /* NULL: that of the launch from the host */
+	struct gs_graph *graph; /* NULL: the graph launched by the host */
 	unsigned int depth;
-	unsigned int launched; /* beside it */
+	unsigned int launched; /* number of launches beside it */
 	struct launches beside, behind;
 };
 
@@ -69,7 +70,7 @@ gs_graph_end_launchable(const struct gs_graph *exec)
 		launchable--;
 }
 
-/* Nodes of the same types, one after the other. */
+/* Whether both graphs have nodes of the same types in the same order. */
 static bool
 is_like(const struct gs_graph *graph, const struct gs_graph *other)
 {
@@ -96,8 +97,8 @@ gs_graph_now(struct gs_graph *exec)
 	return now;
 }
 
-/* As the daemon needs it: of executables that kernels may launch.  What was launched stays as it
- * was; what kernels launch from now on is the new one. */
+/* Limited to what the daemon needs: executables that kernels may launch. Earlier launches are
+ * unchanged; later launches by kernels use the new version. */
 CUresult CUDAAPI
 cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpdateResultInfo *info)
 {
@@ -144,7 +145,7 @@ gs_graph_any_launchable(void)
 	return launchable > 0;
 }
 
-/* Under the lock; takes the reference over where it succeeds. */
+/* Called with the lock held; takes ownership of the reference on success. */
 static bool
 add(struct launches *launches, struct gs_graph *exec)
 {
@@ -179,7 +180,8 @@ has(const struct launches *launches, const struct gs_graph *exec)
 	return false;
 }
 
-/* Under the lock.  A graph runs once at a time, but may launch itself behind itself. */
+/* Called with the lock held. A graph cannot run twice at a time, but may launch itself as a tail
+ * launch. */
 static bool
 launch_behind(struct gs_environment *environment, struct gs_graph *exec)
 {
@@ -272,7 +274,7 @@ run_beside(struct gs_environment *environment, CUstream inner, const struct gs_s
 	return going;
 }
 
-/* What a graph has launched behind itself comes before what was to come then. */
+/* A graph's tail launches precede the tail launches that were already pending. */
 static void
 put_before(struct launches *launches, struct launches *later)
 {
@@ -287,7 +289,7 @@ put_before(struct launches *launches, struct launches *later)
 	*later = *launches;
 }
 
-/* No kernel of the inner stream runs any more, or will. */
+/* Afterwards no kernel of the inner stream runs. */
 static void
 stop(CUstream inner)
 {
@@ -297,7 +299,7 @@ stop(CUstream inner)
 	gs_stream_put(stream);
 }
 
-/* One environment: the graph's nodes, and what they launch beside it. */
+/* Runs an environment: the graph's nodes and the graphs that they launch beside it. */
 static bool
 run_one(struct gs_environment *environment, const struct gs_graph *now, CUstream inner,
 	const struct gs_stream *stream)
@@ -314,7 +316,7 @@ run_one(struct gs_environment *environment, const struct gs_graph *now, CUstream
 	return going;
 }
 
-/* The same, and then what is launched behind it. */
+/* The same, followed by the tail launches. */
 static bool
 run_in(struct gs_environment *parent, struct gs_graph *graph, const struct gs_graph *now,
        CUstream inner, const struct gs_stream *stream)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of kernel nodes that are there: by calls of the host, and by kernels. A node that
- * kernels change is known to them by a number, which stands for the node of the graph's executable.
+ * Changes of existing kernel nodes, by host calls and by kernels. Kernels identify a
+ * device-updatable node by a number, which refers to the node of the graph's executable.
  */
 #include "softgpu/driver/context/green.h"
 #include "softgpu/driver/stream/graph.h"
@@ -16,7 +16,7 @@
 
 struct gs_device_node {
 	struct gs_object object;
-	struct gs_node *live; /* of the executable; or NULL */
+	struct gs_node *live; /* node of the executable, or NULL */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,7 +27,7 @@ device_node_free(struct gs_object *object)
 	free(object);
 }
 
-/* The value gets the number, though it is declared as read only. */
+/* The number is written to the value although it is declared const. */
 static CUresult
 make_device_node(struct gs_node *node, CUkernelNodeAttrValue *value)
 {
@@ -72,7 +72,7 @@ gs_device_node_end(struct gs_node *node, bool gone)
 	gs_object_put(&node->device->object);
 }
 
-/* Under the lock. */
+/* Called with the lock held. */
 static bool
 apply(struct gs_node *node, const struct gs_node_change *change)
 {
@@ -113,7 +113,7 @@ gs_device_node_change(const struct gs_graphs *graphs, uint64_t number,
 	return done ? 0 : INVALID_VALUE;
 }
 
-/* In the place of its value before. */
+/* Replaces the attribute's previous value. */
 static CUresult
 set_attribute(struct gs_node *node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue *value)
 {
@@ -180,8 +180,8 @@ cuGraphKernelNodeSetParams_v2(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS 
 	return r;
 }
 
-/* Edges of nodes that no others depend on yet: they come behind all that are there, for the order
- * of the nodes is the one in which they run. */
+/* Adds edges to nodes on which no others depend yet: these are moved to the end, because nodes run
+ * in list order. */
 CUresult CUDAAPI
 cuGraphAddDependencies_v2(CUgraph graph_handle, const CUgraphNode *from, const CUgraphNode *to,
 			  const CUgraphEdgeData *data, size_t count)
@@ -213,7 +213,7 @@ cuGraphAddDependencies_v2(CUgraph graph_handle, const CUgraphNode *from, const C
 	return r;
 }
 
-/* The order of what is left may stay. */
+/* The order of the remaining nodes is still valid. */
 CUresult CUDAAPI
 cuGraphRemoveDependencies_v2(CUgraph graph_handle, const CUgraphNode *from, const CUgraphNode *to,
 			     const CUgraphEdgeData *data, size_t count)

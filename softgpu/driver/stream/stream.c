@@ -11,30 +11,32 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* How long a thread without work stays. */
+/* Time after which a thread without work exits. */
 #define IDLE_NS 1000000000u
-/* A waiting operation looks this often whether its own stream was cancelled. */
+/* Interval at which a waiting operation checks whether its own stream was cancelled. */
 #define POLL_NS 10000000u
 
 struct gs_stream {
 	struct gs_object object;
-	struct gs_stream *prev, *next; /* in `streams` */
-	struct gs_green *green;        /* a reference; NULL: of the primary context */
+	struct gs_stream *prev, *next; /* list `streams` */
+	struct gs_green *green;        /* a reference; NULL: belongs to the primary context */
 	int device;
 	unsigned int flags;
 	int priority;
 	int stop; /* atomic */
 
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* to the thread: an operation, or the end */
-	pthread_cond_t done; /* from the thread: `completed` has grown */
+	/* Signaled to the thread: an operation was queued, or the stream is closed. */
+	pthread_cond_t work;
+	pthread_cond_t done; /* signaled by the thread: `completed` has grown */
 	struct gs_op *head, *tail;
 	uint64_t submitted, completed;
 	bool has_thread;
 	bool closing;
 };
 
-/* Taken before any stream's own lock. Makes what a call on the legacy stream waits for one cut. */
+/* Acquired before any stream's own lock. Makes the set of operations that a call on the legacy
+ * stream waits for a consistent cut. */
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 static struct gs_stream *streams;
 static struct gs_stream *legacy[GS_DEVICES_MAX];
@@ -85,7 +87,7 @@ gs_stream_create(struct gs_green *green, int device, unsigned int flags, int pri
 	return stream;
 }
 
-/* The thread leaves when it has done what is queued. */
+/* The thread exits when the queued work is done. */
 void
 gs_stream_close(struct gs_stream *stream)
 {
@@ -136,7 +138,7 @@ gs_stream_is_special(CUstream handle)
 	return !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
 
-/* The default stream of the thread's context. */
+/* Returns the default stream of the thread's context. */
 static struct gs_stream *
 get_special(CUstream handle)
 {
@@ -226,7 +228,7 @@ gs_stream_wait(struct gs_stream *stream, uint64_t seq)
 	return gs_failure();
 }
 
-/* Of the executing thread; gives up when its own stream is stopped. */
+/* Called by the executing thread; returns early when its own stream is stopped. */
 static void
 wait_mark(const struct gs_mark *mark, const struct gs_stream *own)
 {
@@ -256,7 +258,7 @@ op_perform(struct gs_op *op, struct gs_stream *stream)
 		op->run(op, stream);
 }
 
-/* Returns with the lock held; NULL: the thread shall leave. */
+/* Returns with the lock held; NULL: the thread must exit. */
 static struct gs_op *
 next_op(struct gs_stream *stream)
 {
@@ -294,7 +296,7 @@ execute(void *arg)
 	return NULL;
 }
 
-/* The thread has a reference of its own. */
+/* The thread holds a reference of its own. */
 static bool
 start_thread(struct gs_stream *stream)
 {
@@ -302,7 +304,7 @@ start_thread(struct gs_stream *stream)
 
 	gs_object_ref(&stream->object);
 	r = gp_thread_start("stream", 0, execute, stream);
-	/* Not the last reference: the caller has one. */
+	/* Never the last reference: the caller has one. */
 	if (r)
 		gs_stream_put(stream);
 	return r == 0;
@@ -333,7 +335,7 @@ push(struct gs_stream *stream, struct gs_op *op, uint64_t *seq_p)
 	return pushed;
 }
 
-/* Appends a mark at the end of what `other` has been given, unless that is done. */
+/* Adds a mark at the end of the work submitted to `other`, unless that is complete. */
 static bool
 wait_for(struct gs_op *op, struct gs_stream *other)
 {
@@ -350,20 +352,20 @@ wait_for(struct gs_op *op, struct gs_stream *other)
 	if (!larger)
 		return false;
 	op->waits = larger;
-	/* A stream that is going away has nothing left to do. */
+	/* A stream that is being destroyed has no work left. */
 	if (gs_object_try_ref(&other->object))
 		op->waits[op->wait_count++] = (struct gs_mark){ other, submitted };
 	return true;
 }
 
-/* Of the context that the stream is of. */
+/* Returns the legacy stream of the stream's context. */
 static struct gs_stream *
 legacy_of(const struct gs_stream *stream)
 {
 	return stream->green ? gs_green_default_stream(stream->green) : legacy[stream->device];
 }
 
-/* The legacy stream waits for all blocking streams of its context, and they for it. */
+/* The legacy stream waits for all blocking streams of its context, and they wait for it. */
 static bool
 add_legacy_waits(struct gs_stream *stream, struct gs_op *op)
 {
@@ -400,8 +402,8 @@ gs_stream_submit(struct gs_stream *stream, struct gs_op *op, uint64_t *seq_p)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Makes the operation wait for all streams of a device (-1: of all), or those of a green context.
- */
+/* Makes the operation wait for all streams of a device (-1: of all devices), or those of a green
+ * context. */
 static bool
 wait_for_all(struct gs_op *op, const struct gs_green *green, int device)
 {

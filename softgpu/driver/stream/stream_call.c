@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of CUDA that are about streams alone. */
+/* API functions for streams. */
 #include "softgpu/driver/context/green.h"
 #include "softgpu/driver/stream/stream.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words written and waited for by streams, and host functions called from them. */
+/* Stream memory operations (write value and wait value), and host functions. */
 #include "base/clock.h"
 #include "softgpu/driver/memory/space.h"
 #include "softgpu/driver/stream/stream.h"
@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* A wait yields this often, then sleeps between two looks. */
+/* A wait yields this many times, then sleeps between polls. */
 #define YIELDS 200
 #define SLEEP_NS 50000
 
@@ -93,7 +93,7 @@ is_met(const struct word_op *word, uint64_t now)
 	}
 }
 
-/* -1: the word cannot be read any more. */
+/* Returns -1 if the word cannot be read any more. */
 static int
 look(const struct word_op *word, int device)
 {
@@ -124,7 +124,7 @@ wait_run(struct gs_op *op, struct gs_stream *stream)
 		fail("cuStreamWaitValue");
 }
 
-/* Takes over what `from` says. */
+/* Copies the parameters in `from`. */
 static CUresult
 submit_word(CUstream handle, const struct word_op *from, bool write)
 {

@@ -56,7 +56,7 @@ gs_decode_alloc(struct gs_decoder *decoder, size_t size)
 	return memory;
 }
 
-/* What is decoded after a failure goes here and is thrown away. */
+/* Receives code decoded after a failure, which is discarded. */
 static struct gs_code *
 discarded_code(void)
 {
@@ -334,7 +334,7 @@ decode_insn(struct gs_decoder *decoder)
 	gs_decode_unsupported(decoder, "not supported");
 }
 
-/* Branches were decoded with labels for targets. */
+/* Replaces labels by code indices as the targets of branches. */
 static void
 resolve_branches(struct gs_decoder *decoder, const uint32_t *code_at)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decoder's own state, shared by its files: one function of one module, used once.
- * Errors are sticky as in the parser: the first counts, and decoding goes on without effect.
+ * State of the decoder, shared by its files: translates one function of a module to code.
+ *
+ * Errors: sticky, as in the parser: the first error counts, and decoding continues without effect.
  */
 #ifndef GS_DECODE_H
 #define GS_DECODE_H
@@ -20,7 +21,7 @@ struct gs_decoder {
 	const struct gs_insn *insn;
 	const struct gs_lanes *lanes;
 	uint32_t *reg_slots;
-	uint32_t scratch; /* for results nobody wants */
+	uint32_t scratch; /* slot for unused results */
 	uint32_t carry;
 	struct gs_names fixed_names;
 	size_t code_capacity;
@@ -28,19 +29,19 @@ struct gs_decoder {
 	bool failed;
 };
 
-/* Fills function->code and the rest. GS_OK, GS_INVALID_PTX, GS_OUT_OF_MEMORY, or GS_NOT_SUPPORTED:
- * valid PTX that the device does not run. */
+/* Decodes a function. Returns GS_OK, GS_INVALID_PTX, GS_OUT_OF_MEMORY, or GS_NOT_SUPPORTED: valid
+ * PTX that the device cannot run. */
 int gs_decode_function(struct gs_module *module, struct gs_function *function,
 		       struct gs_error *error);
 
-/* slots.c: where each register lives in the frame. */
+/* slots.c: assigns registers to slots of the frame. */
 void gs_decode_assign_slots(struct gs_decoder *decoder);
 uint32_t gs_decode_new_slot(struct gs_decoder *decoder, unsigned int width);
 /* Whether operand k is a result. */
 bool gs_insn_defines(const struct gs_insn *insn, unsigned int k);
 
 void gs_decode_fail(struct gs_decoder *decoder, const char *why);
-/* The same of valid PTX that the device does not run. */
+/* The same for valid PTX that the device cannot run. */
 void gs_decode_unsupported(struct gs_decoder *decoder, const char *why);
 void *gs_decode_alloc(struct gs_decoder *decoder, size_t size);
 struct gs_code *gs_decode_emit(struct gs_decoder *decoder, enum gs_kind kind);
@@ -48,20 +49,21 @@ struct gs_code *gs_decode_emit_lane(struct gs_decoder *decoder, gs_lane_func *fu
 				    unsigned int dst_width);
 uint32_t gs_decode_fixed(struct gs_decoder *decoder, enum gs_fixed_kind kind, unsigned int width,
 			 int id, unsigned int dim, int64_t value);
-/* Lane bytes of a register or a type: 4 or 8. */
+/* Bytes per lane of a register or a type: 4 or 8. */
 unsigned int gs_decode_reg_width(const struct gs_decoder *decoder, int32_t reg);
 unsigned int gs_lane_width(enum gs_type type);
-/* The operand's slot, which has the type's lane width; else the decoder fails. */
+/* Returns the operand's slot, which must have the type's lane width; otherwise the decoder
+ * fails. */
 uint32_t gs_decode_source(struct gs_decoder *decoder, const struct gs_operand *operand,
 			  enum gs_type type);
 uint32_t gs_decode_result(struct gs_decoder *decoder, const struct gs_operand *operand,
 			  enum gs_type type);
-/* Operand k of the instruction; fails if there is none. */
+/* Returns operand k of the instruction; fails if there is none. */
 const struct gs_operand *gs_decode_operand(struct gs_decoder *decoder, unsigned int k);
-/* Signs removed: for operations that do not care. */
+/* Returns the unsigned type of the same width, for operations to which the sign does not matter. */
 enum gs_type gs_type_unsigned(enum gs_type type);
 
-/* Each decodes decoder->insn if it is of its kind, else returns false. */
+/* Each decodes decoder->insn if it handles it, otherwise returns false. */
 bool gs_decode_arithmetic(struct gs_decoder *decoder);
 bool gs_decode_logic(struct gs_decoder *decoder);
 bool gs_decode_compare(struct gs_decoder *decoder);
@@ -76,7 +78,8 @@ bool gs_decode_warp(struct gs_decoder *decoder);
 void gs_decode_address(struct gs_decoder *decoder, const struct gs_operand *operand,
 		       struct gs_code *code);
 
-/* Operands 1.. of the given types to operand 0; rounding modes and saturation apply. */
+/* Emits an operation on operands 1 to count of the given types with operand 0 as its result,
+ * including rounding mode and saturation. */
 void gs_decode_plain(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key,
 		     enum gs_type result, unsigned int count, const enum gs_type *types);
 void gs_decode_rounding(struct gs_decoder *decoder, bool restore);

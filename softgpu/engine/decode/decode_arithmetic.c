@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic, logic, bit operations: instructions that become one lane loop. */
+/* Arithmetic, logic and bit operations: instructions that become a single lane loop. */
 #include "softgpu/engine/decode/decode.h"
 
 #include <fenv.h>
@@ -65,7 +65,7 @@ type_of(const struct gs_decoder *decoder)
 	return (enum gs_type)decoder->insn->type[0];
 }
 
-/* All operands and the result are of the instruction's type. */
+/* All operands and the result have the instruction's type. */
 static void
 decode_uniform(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key, unsigned int count)
 {
@@ -90,7 +90,7 @@ wider_type(enum gs_type type)
 	}
 }
 
-/* Signs matter to the key for div, min, shr and the like; B types count as unsigned. */
+/* The sign is part of the key for div, min, shr and the like; B types count as unsigned. */
 static enum gs_type
 signed_key(enum gs_type type)
 {
@@ -115,7 +115,7 @@ decode_carry(struct gs_decoder *decoder, enum gs_lane_op op, unsigned int count,
 		return;
 	if (insn->carry_out)
 		flags |= CARRY_OUT;
-	/* The carry's slot must be that of the one instruction just emitted. */
+	/* Only if exactly one instruction was emitted, which uses the carry's slot. */
 	if (decoder->function->code_count == at + 1) {
 		decoder->function->code[at].imm = flags;
 		decoder->function->code[at].d = decoder->carry;
@@ -231,7 +231,7 @@ decode_vabsdiff4(struct gs_decoder *decoder)
 			insn->sub == GS_SUB_ADD;
 }
 
-/* vshl and vshr of whole words, as libraries use them: vshr.u32.u32.u32.clamp.add.  Without another
+/* vshl and vshr of whole words, as libraries use them: vshr.u32.u32.u32.clamp.add. Without a second
  * operation they are shl and shr. */
 static void
 decode_video_shift(struct gs_decoder *decoder)
@@ -334,7 +334,7 @@ gs_decode_arithmetic(struct gs_decoder *decoder)
 	}
 }
 
-/* Bit operations on 16 bits may use the 32-bit loops: nobody reads the upper half. */
+/* 16-bit operations may use the 32-bit loops, because the upper half is never read. */
 static enum gs_type
 bit_key(enum gs_type type)
 {
@@ -380,7 +380,7 @@ decode_funnel(struct gs_decoder *decoder)
 	gs_decode_plain(decoder, op, GS_TYPE_U32, GS_TYPE_U32, 3, types);
 }
 
-/* The result is 32 bits wide, however wide the operand. */
+/* The result has 32 bits regardless of the operand's width. */
 static void
 decode_count(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key)
 {
@@ -436,7 +436,7 @@ decode_fns(struct gs_decoder *decoder)
 static void
 decode_prmt(struct gs_decoder *decoder)
 {
-	if (decoder->insn->spelling_len > 8) /* prmt.b32 and no mode */
+	if (decoder->insn->spelling_len > 8) /* prmt.b32 without a mode */
 		gs_decode_unsupported(decoder, "not supported");
 	decode_uniform(decoder, GS_LANE_prmt, GS_TYPE_U32, 3);
 }

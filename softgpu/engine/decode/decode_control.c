@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches, calls, barriers and operations of whole warps. */
+/* Branches, calls, barriers and warp operations. */
 #include "softgpu/engine/decode/decode.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ decode_branch_table(struct gs_decoder *decoder)
 	code->a = index;
 }
 
-/* Of graphs. */
+/* Device functions for graphs. */
 static bool
 is_graph_function(const char *name)
 {
@@ -69,7 +69,7 @@ is_graph_function(const char *name)
 	return false;
 }
 
-/* Of CUDA's runtime for kernels, which the device does not have. */
+/* Functions of the CUDA device runtime, which the device does not support. */
 static bool
 is_runtime_function(const char *name)
 {

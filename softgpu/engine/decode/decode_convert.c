@@ -21,7 +21,7 @@ emit_two(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_type key, uint3
 	return code;
 }
 
-/* eq and ne know no sign; the rest is keyed by the type as it stands, B as unsigned. */
+/* eq and ne ignore the sign; the other comparisons use the type, with B types as unsigned. */
 static enum gs_type
 compare_key(enum gs_type type, enum gs_compare compare)
 {
@@ -30,7 +30,7 @@ compare_key(enum gs_type type, enum gs_compare compare)
 	return gs_type_unsigned(type);
 }
 
-/* p|q = (a op b) bool c: q is the same with the comparison negated. */
+/* p|q = (a op b) bool c; q is the same with the comparison negated. */
 static void
 decode_setp(struct gs_decoder *decoder, enum gs_type type, uint32_t dst, unsigned int first)
 {
@@ -70,7 +70,7 @@ decode_setp(struct gs_decoder *decoder, enum gs_type type, uint32_t dst, unsigne
 	}
 }
 
-/* Two halves are compared apart: all bits or none of each result. */
+/* Compares two halves separately; each result has all bits set or none. */
 static void
 compare_halves(struct gs_decoder *decoder, enum gs_type type, unsigned int first,
 	       uint32_t results[2])
@@ -99,7 +99,7 @@ compare_halves(struct gs_decoder *decoder, enum gs_type type, unsigned int first
 	}
 }
 
-/* Each half has its own predicate. */
+/* Each half has a predicate of its own. */
 static void
 decode_setp_half2(struct gs_decoder *decoder)
 {
@@ -116,7 +116,7 @@ decode_setp_half2(struct gs_decoder *decoder)
 			 results[i], 0);
 }
 
-/* A half of the result is all bits, or a one of its type. */
+/* Each half of the result has all bits set, or is 1 in its type. */
 static void
 decode_set_half2(struct gs_decoder *decoder, enum gs_type type, uint32_t dst)
 {
@@ -305,7 +305,7 @@ decode_mov(struct gs_decoder *decoder)
 		gs_decode_plain(decoder, GS_LANE_mov, key, type, 1, types);
 }
 
-/* Only shared addresses differ from generic ones: they count from the block's window. */
+/* Only shared addresses differ from generic ones: they are offsets in the block's window. */
 static void
 decode_cvta(struct gs_decoder *decoder)
 {
@@ -341,7 +341,7 @@ convert_key(enum gs_type type)
 	return gs_type_is_signed(type) ? type : gs_type_unsigned(type);
 }
 
-/* The plain loop for the conversion, if it does all that is asked for. */
+/* Returns the simple conversion loop, if it implements everything that is required. */
 static gs_lane_func *
 plain_conversion(const struct gs_decoder *decoder, enum gs_type to, enum gs_type from)
 {
@@ -411,7 +411,7 @@ decode_convert_pair(struct gs_decoder *decoder)
 	code->width = 2;
 }
 
-/* Operands may be wider than the type says: the source is cut first. */
+/* Operands may be wider than the type: the source is truncated first. */
 static uint32_t
 convert_source(struct gs_decoder *decoder, enum gs_type from)
 {
@@ -450,7 +450,7 @@ decode_cvt(struct gs_decoder *decoder)
 		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
-	/* Halves are made by loops that know only one rounding. */
+	/* The loops for halves implement a single rounding mode. */
 	if ((to == GS_TYPE_F16 || to == GS_TYPE_BF16) && insn->rounding != GS_ROUND_NEAREST &&
 	    insn->rounding < GS_ROUND_NEAREST_INT && to != from) {
 		gs_decode_unsupported(decoder, "this rounding is not supported");
@@ -474,7 +474,7 @@ decode_cvt(struct gs_decoder *decoder)
 	code->count = (uint8_t)(gs_type_size(to) * 8);
 	code->flag = insn->saturate;
 	code->imm = insn->rounding;
-	/* Without a rounding mode a float becomes an integer by cutting. */
+	/* Without a rounding mode a float is truncated to an integer. */
 	if (gs_type_is_float(from) && !gs_type_is_float(to) && !insn->rounding)
 		code->imm = GS_ROUND_ZERO_INT;
 	gs_decode_rounding(decoder, true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barrier objects in shared memory, as cuda::barrier uses them from sm_80 on. */
+/* Barrier objects (mbarrier) in shared memory, as used by cuda::barrier from sm_80 on. */
 #include "softgpu/engine/decode/decode.h"
 
-/* Transactions, which bulk copies count, are not among the words the parser knows. */
+/* Transaction counts, used by bulk copies, are not known to the parser. */
 static void
 decode_operation(struct gs_decoder *decoder, enum gs_sub sub, unsigned int address,
 		 const struct gs_operand *result)
@@ -89,7 +89,7 @@ gs_decode_mbarrier(struct gs_decoder *decoder)
 		decode_mbarrier(decoder);
 		return true;
 	}
-	/* cp.async.mbarrier.arrive.noinc: the copies are done, so it is an arrival like others. */
+	/* cp.async.mbarrier.arrive.noinc: the copies are complete, so it is an ordinary arrival. */
 	if (decoder->insn->op == GS_OP_cp && gs_insn_has(decoder->insn, "arrive")) {
 		decode_operation(decoder, GS_SUB_ARRIVE, 0, NULL);
 		return true;

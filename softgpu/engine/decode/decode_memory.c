@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads, stores, atomics, asynchronous copies. */
+/* Loads, stores, atomics and asynchronous copies. */
 #include "softgpu/engine/decode/decode.h"
 
 static enum gs_type
@@ -8,7 +8,7 @@ type_of(const struct gs_decoder *decoder)
 	return (enum gs_type)decoder->insn->type[0];
 }
 
-/* Where the address comes from: a, imm, space and has_short_address of the code. */
+/* Source of an address: the members a, imm, space and has_short_address of the code. */
 struct address {
 	uint32_t slot;
 	int64_t offset;
@@ -66,7 +66,7 @@ gs_decode_address(struct gs_decoder *decoder, const struct gs_operand *operand,
 	set_address(code, &address);
 }
 
-/* The elements of a vector operand, or the operand itself. */
+/* Returns the elements of a vector operand, or the operand itself. */
 static const struct gs_operand *
 elements_of(const struct gs_operand *operand, unsigned int *count_p)
 {
@@ -91,7 +91,7 @@ check_vector(struct gs_decoder *decoder, unsigned int count)
 	return false;
 }
 
-/* A parameter of the launch is the same for all threads: it lies in a slot already. */
+/* A launch parameter is equal for all threads and already in a slot. */
 static void
 decode_load_param(struct gs_decoder *decoder, const struct gs_operand *address)
 {
@@ -149,7 +149,7 @@ element_slot(struct gs_decoder *decoder, const struct gs_operand *element, bool 
 	return 0;
 }
 
-/* Elements that are no registers come second: they take the registers' lane width. */
+/* Elements that are not registers come second: they get the registers' lane width. */
 static uint32_t *
 element_slots(struct gs_decoder *decoder, const struct gs_operand *elements, unsigned int count,
 	      bool is_store, unsigned int *width_p)
@@ -275,7 +275,7 @@ decode_atomic(struct gs_decoder *decoder)
 	code->sub = insn->sub;
 }
 
-/* The copy happens at once; so there is never anything to wait for. */
+/* The copy is executed at once, so waiting for it is never necessary. */
 static void
 decode_copy_async(struct gs_decoder *decoder)
 {
@@ -288,7 +288,8 @@ decode_copy_async(struct gs_decoder *decoder)
 	if (gs_insn_has(insn, "commit_group") || gs_insn_has(insn, "wait_group") ||
 	    gs_insn_has(insn, "wait_all"))
 		return;
-	/* It counts an arrival in and out; see decode_mbarrier.c for the one that only arrives. */
+	/* It counts an arrival and cancels it; see decode_mbarrier.c for the form that only
+	 * arrives. */
 	if (gs_insn_has(insn, "mbarrier"))
 		return;
 	size = gs_decode_operand(decoder, 2);

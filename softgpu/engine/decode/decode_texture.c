@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Textures and surfaces: tex, tld4, suld.b, sust.b of 64-bit numbers, or of references that hold
- * one. */
+/* Textures and surfaces: tex, tld4, suld.b and sust.b, with 64-bit numbers or references to
+ * variables that contain them. */
 #include "softgpu/engine/decode/decode.h"
 #include "softgpu/engine/lanes/sample.h"
 
@@ -39,7 +39,7 @@ has_layer(enum gs_geometry geometry)
 	       geometry == GS_GEOMETRY_CUBE_LAYERED;
 }
 
-/* The values in braces, or a value without. */
+/* Returns the number of values in braces, or 1. */
 static unsigned int
 count_of(const struct gs_operand *operand)
 {
@@ -52,7 +52,7 @@ element_of(const struct gs_operand *operand, unsigned int k)
 	return operand->kind == GS_OPERAND_VECTOR ? &operand->elements[k] : operand;
 }
 
-/* Two gradients, behind the values. */
+/* Two gradients, which follow the values. */
 static void
 decode_gradients(struct gs_decoder *decoder, const struct shape *shape, uint32_t *slots)
 {
@@ -68,7 +68,7 @@ decode_gradients(struct gs_decoder *decoder, const struct shape *shape, uint32_t
 	}
 }
 
-/* The slot of the number by which the texture or surface is known. */
+/* Returns the slot with the number of the texture or surface. */
 static uint32_t
 number_slot(struct gs_decoder *decoder, const struct gs_operand *where, bool is_surface)
 {
@@ -89,7 +89,7 @@ number_slot(struct gs_decoder *decoder, const struct gs_operand *where, bool is_
 	return 0;
 }
 
-/* Layer, if there is one, and coordinates come first in the slots, then the values. */
+/* Slots: the layer, if there is one, the coordinates, then the values. */
 static void
 decode_slots(struct gs_decoder *decoder, const struct shape *shape, const struct gs_operand *where,
 	     const struct gs_operand *values, enum gs_type coordinate, enum gs_type type,
@@ -152,8 +152,8 @@ is_word(enum gs_type type)
 	       type == GS_TYPE_B32;
 }
 
-/* flag: by whole texels; negated: at a level that is given; is_signed: by gradients; imm: the
- * channel to gather, or -1. */
+/* flag: integer texel coordinates; negated: explicit level; is_signed: gradients; imm: the channel
+ * to gather, or -1. */
 static void
 decode_texture(struct gs_decoder *decoder)
 {
@@ -188,7 +188,8 @@ decode_texture(struct gs_decoder *decoder)
 	emit(decoder, GS_KIND_TEXTURE, &filled);
 }
 
-/* flag: stores; is_signed: places outside are those at the edge; negated: they are none. */
+/* flag: store; is_signed: clamps outside coordinates to the edge; negated: ignores outside
+ * accesses. */
 static void
 decode_surface(struct gs_decoder *decoder)
 {

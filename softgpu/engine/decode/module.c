@@ -23,7 +23,7 @@ is_variable(const struct gs_symbol *symbol)
 	       !symbol->is_extern && symbol->definition < 0;
 }
 
-/* All variables of the module in one block. */
+/* Allocates all variables of the module in one block. */
 static int
 place_variables(struct gs_module *module)
 {
@@ -128,7 +128,7 @@ describe_params(struct gs_module *module, uint32_t index)
 	return GS_OK;
 }
 
-/* A call through a pointer may still reach it: then it ends the kernel. */
+/* A call through a pointer may still reach the function, and then ends the kernel. */
 static int
 make_trap(struct gs_module *module, struct gs_function *function, const char *why)
 {
@@ -149,7 +149,7 @@ make_trap(struct gs_module *module, struct gs_function *function, const char *wh
 	return GS_OK;
 }
 
-/* Of a function that calls what the device does not run. */
+/* For a function that calls a function which the device cannot run. */
 static int
 make_trap_for_call(struct gs_module *module, struct gs_function *function,
 		   const struct gs_function *called)
@@ -173,7 +173,7 @@ decode_function(struct gs_module *module, struct gs_function *function, struct g
 	return r == GS_NOT_SUPPORTED ? make_trap(module, function, error->text) : r;
 }
 
-/* What the function names directly; -1: none of that is unsupported. */
+/* Searches the functions named directly; -1: none of them is unsupported. */
 static int32_t
 find_unsupported(const struct gs_module *module, const struct gs_ptx_function *ptx)
 {
@@ -191,7 +191,7 @@ find_unsupported(const struct gs_module *module, const struct gs_ptx_function *p
 	return -1;
 }
 
-/* Callers of what cannot run cannot either. */
+/* Callers of unsupported functions are unsupported as well. */
 static int
 spread_unsupported(struct gs_module *module, struct gs_error *error)
 {

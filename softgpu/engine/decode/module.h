@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loaded module: parsed text, decoded functions, its variables in device memory.
- * Only the driver's load and unload change it.
+ * A loaded module: parsed text, decoded functions, and its variables in device memory.
+ *
+ * Threads: only loading and unloading modify it; any thread may read it.
  */
 #ifndef GS_MODULE_H
 #define GS_MODULE_H
@@ -11,19 +12,18 @@
 struct gs_module {
 	struct gs_ptx *ptx;
 	struct gs_pool pool;
-	uint64_t *
-		symbol_addresses; /* of .global and .const: device addresses; of .shared: offsets */
-	void *variables;          /* one block of device memory for all of them */
-	struct gs_function *functions; /* as in ptx */
+	uint64_t *symbol_addresses;    /* .global and .const: device addresses; .shared: offsets */
+	void *variables;               /* a single block of device memory for all variables */
+	struct gs_function *functions; /* in the order of ptx */
 	const struct gs_function **entries;
 	uint32_t entry_count;
-	int32_t *globals; /* symbols the driver may ask for */
+	int32_t *globals; /* symbols that the driver may query */
 	uint32_t global_count;
 	uint32_t const_bytes;
 	struct gs_param **params; /* per function */
 };
 
-/* module_shared.c: gives .shared variables their offsets and functions their sizes. */
+/* module_shared.c: assigns offsets to .shared variables and sizes to functions. */
 int gs_module_place_shared(struct gs_module *module, struct gs_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where .shared variables lie. PTX declares them for the module, but each kernel has a window of
- * its own: what one kernel alone reaches lies behind what several kernels reach.
+ * Placement of .shared variables. PTX declares them for the module, but each kernel has a window of
+ * its own: variables used by a single kernel are placed after those used by several kernels.
  */
 #include "softgpu/engine/decode/module.h"
 
@@ -12,15 +12,15 @@
 
 #define NOBODY (-1)
 #define SEVERAL (-2)
-/* Bytes of static shared memory that a kernel can have: the limit of ptxas for every GPU. */
+/* Maximum static shared memory of a kernel: the limit of ptxas for every GPU. */
 #define STATIC_MAX UINT64_C(49152)
 
 struct placement {
 	struct gs_module *module;
-	uint8_t *is_reached; /* functions, by the entry at hand */
+	uint8_t *is_reached; /* functions reached from the current entry */
 	uint32_t *todo;
 	uint32_t todo_count;
-	int32_t *user;          /* per symbol: the entry that reaches it */
+	int32_t *user;          /* per symbol: the entry that uses it */
 	uint8_t *is_pointed_at; /* functions whose address is taken */
 };
 
@@ -87,7 +87,7 @@ visit_entry(struct placement *placement, uint32_t entry)
 		visit_function(placement, placement->todo[--placement->todo_count], (int32_t)entry);
 }
 
-/* Virtual function tables and function pointer variables. */
+/* From virtual function tables and function pointer variables. */
 static void
 find_pointed_at(struct placement *placement)
 {
@@ -136,7 +136,7 @@ reaches_several(struct placement *placement, uint32_t entry)
 	struct gs_module *module = placement->module;
 	bool found = false;
 
-	/* A second visit changes no user: SEVERAL stays, one's own stays. */
+	/* Visiting again does not change the users. */
 	visit_entry(placement, entry);
 	for (uint32_t f = 0; f < module->ptx->function_count && !found; f++) {
 		const struct gs_ptx_function *ptx = &module->ptx->functions[f];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PTX names a new register for nearly every result; slots are used again where that is safe: for
- * registers written before they are read and used in one basic block only.
+ * Register allocation: PTX names a new register for nearly every result. Slots are reused where
+ * that is safe: for registers that are written before they are read and used in a single basic
+ * block.
  */
 #include "softgpu/engine/decode/decode.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 
 struct reg_use {
-	int32_t block; /* -1: not used */
+	int32_t block; /* -1: unused */
 	int32_t first;
 	int32_t last;
 	bool is_wide_lived; /* used in several blocks, or read before it is written */
@@ -26,7 +27,7 @@ struct walk {
 	struct reg_use *uses;
 	struct free_slots free4;
 	struct free_slots free8;
-	int32_t *dying; /* registers last used by the present instruction */
+	int32_t *dying; /* registers last used by the current instruction */
 	uint32_t dying_count;
 	int32_t position;
 	int32_t block;
@@ -73,7 +74,7 @@ visit_operand(struct walk *walk, const struct gs_operand *operand, visit_func *v
 	}
 }
 
-/* Sources first: an instruction that reads its own result reads it before. */
+/* Sources first, because an instruction reads its sources before it writes its result. */
 static void
 visit_insn(struct walk *walk, const struct gs_insn *insn, visit_func *visit)
 {
@@ -149,7 +150,7 @@ give_slot(struct walk *walk, int32_t reg)
 	}
 	if (use->last == walk->position) {
 		walk->dying[walk->dying_count++] = reg;
-		use->last = -1; /* dies once */
+		use->last = -1; /* only once */
 	}
 }
 
@@ -173,7 +174,8 @@ share_slots(struct walk *walk)
 	}
 }
 
-/* The most 4-byte registers alive between first and last use at any place; loops are not seen. */
+/* Estimates the maximum number of 4-byte registers that are live between their first and last use;
+ * ignores loops. */
 static void
 estimate_pressure(struct walk *walk)
 {

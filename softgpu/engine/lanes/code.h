@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoded kernels: what the decoder writes and the interpreter runs.
+ * Decoded kernels: output of the decoder and input of the interpreter.
+ *
  * A register is a slot of 32 lanes, 4 or 8 bytes each, at a fixed offset in a warp's frame.
- * Narrower values lie in 4-byte lanes, whatever the upper bits; a predicate is 0 or -1. Constants
- * are slots too, filled when a block begins. Nothing here changes after decoding, so all threads
- * may read.
+ * Narrower values use 4-byte lanes with arbitrary upper bits; a predicate is 0 or -1. Constants are
+ * slots too, filled when a block begins.
+ *
+ * Threads: immutable after decoding; any thread may read.
  */
 #ifndef GS_CODE_H
 #define GS_CODE_H
@@ -15,12 +17,12 @@
 
 struct gs_code;
 
-/* Computes all lanes of one result. dst may be the slot of an operand of the same width. */
+/* Computes all lanes of a result. dst may be the slot of an operand of the same width. */
 typedef void gs_lane_func(const struct gs_code *code, const uint8_t *regs, uint8_t *dst);
 
 enum gs_kind {
 	GS_KIND_LANE,
-	GS_KIND_JOIN, /* a label: where split warps may come together */
+	GS_KIND_JOIN, /* a label, where split warps may reconverge */
 	GS_KIND_BRANCH,
 	GS_KIND_BRANCH_TABLE,
 	GS_KIND_LOAD,
@@ -34,7 +36,7 @@ enum gs_kind {
 	GS_KIND_EXIT,
 	GS_KIND_RETURN,
 	GS_KIND_CALL,
-	/* Operations of a warp: they meet by member mask. */
+	/* Warp operations, synchronized by member mask. */
 	GS_KIND_WARP_SYNC,
 	GS_KIND_SHUFFLE,
 	GS_KIND_VOTE,
@@ -56,9 +58,9 @@ struct gs_code {
 	uint32_t b;
 	uint32_t c;
 	int64_t imm;
-	int32_t pred; /* slot of the guard, or -1 */
+	int32_t pred; /* slot of the guard predicate, or -1 */
 	int32_t target;
-	const uint32_t *slots; /* a vector's elements */
+	const uint32_t *slots; /* elements of a vector */
 	const struct gs_insn *insn;
 	uint32_t d;    /* fourth operand, or the member mask */
 	uint32_t dst2; /* 0: none */
@@ -72,19 +74,19 @@ struct gs_code {
 	bool is_signed;
 	bool pred_negated;
 	bool negated;           /* a predicate operand */
-	bool has_short_address; /* address register of 4 bytes */
+	bool has_short_address; /* 4-byte address register */
 	bool flag;
 };
 
-/* A slot whose value the launch, the block or the warp gives. */
+/* A slot whose value is determined by the launch, the block or the warp. */
 enum gs_fixed_kind {
 	GS_FIXED_IMM,
 	GS_FIXED_SPECIAL,
 	GS_FIXED_PARAM, /* bytes of the parameter buffer */
 	GS_FIXED_PARAM_ADDRESS,
 	GS_FIXED_LOCAL_ADDRESS,  /* per lane */
-	GS_FIXED_REFERENCE,      /* the number of a texture that lies at this address */
-	GS_FIXED_DYNAMIC_SHARED, /* where extern .shared begins: each kernel's own */
+	GS_FIXED_REFERENCE,      /* number of the texture at this address */
+	GS_FIXED_DYNAMIC_SHARED, /* start of extern .shared, which differs between kernels */
 };
 
 struct gs_fixed {
@@ -99,33 +101,33 @@ struct gs_fixed {
 struct gs_function {
 	const struct gs_module *module;
 	const struct gs_ptx_function *ptx;
-	uint32_t index; /* in the module; what a function pointer names */
+	uint32_t index; /* in the module; value of function pointers */
 	struct gs_code *code;
 	uint32_t code_count;
-	uint32_t frame_bytes; /* of slots */
+	uint32_t frame_bytes; /* size of all slots */
 	struct gs_fixed *fixed;
 	uint32_t fixed_count;
-	uint32_t warp_fixed_count;  /* behind those that all warps share */
-	uint32_t block_fixed_count; /* last: they change from block to block */
+	uint32_t warp_fixed_count;  /* after those shared by all warps */
+	uint32_t block_fixed_count; /* the last ones, which differ between blocks */
 	uint64_t local_bytes;
-	uint32_t shared_bytes; /* static, with that of all functions called */
-	uint32_t live_regs;    /* the most 32-bit registers that are live at once, roughly */
-	bool calls;            /* functions with a body */
+	uint32_t shared_bytes; /* static, including all called functions */
+	uint32_t live_regs;    /* approximate maximum of live 32-bit registers */
+	bool calls;            /* calls functions with a body */
 	bool uses_printf;
 	bool uses_heap;
 	bool uses_grid_sync;
-	/* Why the device cannot run it; NULL: it can.  Then its code is a trap. */
+	/* Why the device cannot run it; its code is then a trap. NULL: it can. */
 	const char *unsupported;
 };
 
-/* The offset of dynamic shared memory, which follows the static one. */
+/* Returns the offset of dynamic shared memory, which follows static shared memory. */
 static inline uint64_t
 gs_dynamic_shared_at(const struct gs_function *function)
 {
 	return ((uint64_t)function->shared_bytes + 15) & ~UINT64_C(15);
 }
 
-/* A function's address as kernels see it: outside every mapping. */
+/* Base of function addresses as kernels see them; outside of all mappings. */
 #define GS_FUNCTION_ADDRESS 0xf000000000000000ull
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the CPU's instruction sets the lane loops use. */
+/* Selection of the instruction set for the lane loops. */
 #include "softgpu/engine/engine.h"
 #include "softgpu/engine/lanes/lane.h"
 
@@ -54,7 +54,7 @@ fill(enum gs_isa isa)
 }
 #endif
 
-/* The first CPUs with AVX-512 slow down for it; those that know VBMI2 do not. */
+/* The first CPUs with AVX-512 reduce their clock for it; CPUs with VBMI2 do not. */
 static enum gs_isa
 best_isa(void)
 {

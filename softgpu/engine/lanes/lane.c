@@ -81,7 +81,7 @@
 	SET(le, type, T, (x) <= (y))                                                               \
 	SET(gt, type, T, (x) > (y))                                                                \
 	SET(ge, type, T, (x) >= (y))
-/* ne is false with a NaN; the "u" comparisons are true with one. */
+/* ne is false for a NaN; the "u" comparisons are true. */
 #define COMPARE_FLOAT(type, T, x, y)                                                               \
 	SET(eq, type, T, (x) == (y))                                                               \
 	SET(ne, type, T, (x) < (y) || (x) > (y))                                                   \
@@ -280,7 +280,7 @@ gather8(const uint64_t *from, uint32_t offset, uint8_t *dst)
 	LANES((u64 *)dst)[i] = *(const u64 *)(uintptr_t)(from[i] + offset);
 }
 
-/* Every stride-th word, as the elements of an array of structures. */
+/* Loads every stride-th word, such as members of an array of structs. */
 static void
 stride4(const uint8_t *memory, uint32_t stride, uint8_t *dst)
 {

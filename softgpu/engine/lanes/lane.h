@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lane loops: one C loop per operation and type, compiled once for each instruction set.
- * gs_lanes() gives the set chosen by gs_lanes_choose(); it never changes while kernels run.
+ * Lane loops: a C loop for each operation and type, compiled once for each instruction set.
+ * gs_lanes() returns the set selected by gs_lanes_choose(), which must not change while kernels
+ * run.
  */
 #ifndef GS_LANE_H
 #define GS_LANE_H
 
 #include "softgpu/engine/lanes/code.h"
 
-/* What stands after `set_` follows enum gs_compare. */
+/* The suffixes of `set_` are in the order of enum gs_compare. */
 #define GS_LANE_OPS(X)                                                                             \
 	X(mov)                                                                                     \
 	X(not )                                                                                    \
@@ -115,28 +116,30 @@ enum gs_lane_op {
 	GS_LANE_COUNT
 };
 
-/* The types stand for widths where signs do not matter: U16, U32, U64. */
+/* Function tables of an instruction set. Operations that ignore the sign are stored under U16, U32
+ * and U64. */
 struct gs_lanes {
 	const char *isa;
 	gs_lane_func *op[GS_LANE_COUNT][GS_TYPE_COUNT];
-	/* [to][from], where a plain loop does it; else op[GS_LANE_convert][GS_TYPE_NONE]. */
+	/* [to][from], if a simple loop suffices; otherwise op[GS_LANE_convert][GS_TYPE_NONE]. */
 	gs_lane_func *convert[GS_TYPE_COUNT][GS_TYPE_COUNT];
 
 	void (*blend)(uint8_t *dst, const uint8_t *src, uint32_t mask, unsigned int width);
 	uint32_t (*pred_mask)(const uint8_t *pred);
 	void (*splat4)(uint8_t *dst, uint32_t value);
 	void (*splat8)(uint8_t *dst, uint64_t value);
-	/* Each of count words to all lanes of its slot. */
+	/* Broadcasts each of count words to all lanes of its slot. */
 	void (*splat_words)(uint8_t *regs, const uint32_t *slots, unsigned int count,
 			    const uint32_t *words);
 	bool (*is_same4)(const uint32_t *lanes);
 	bool (*is_same8)(const uint64_t *lanes);
 	bool (*is_sequence4)(const uint32_t *lanes, uint32_t step);
 	bool (*is_sequence8)(const uint64_t *lanes, uint64_t step);
-	/* Fills addresses; not 0 if any lane lies outside base..base+limit or is misaligned. */
+	/* Computes addresses; returns nonzero if any lane is outside of base..base+limit or
+	 * misaligned. */
 	uint64_t (*addresses)(const uint64_t *lanes, uint64_t offset, uint64_t base, uint64_t limit,
 			      uint64_t align_mask, uint64_t *addresses);
-	/* The same for offsets in a window, which wrap at 32 bits. */
+	/* The same for offsets in a window, with 32-bit wraparound. */
 	uint64_t (*window4)(const uint32_t *lanes, uint32_t offset, uint64_t base, uint32_t limit,
 			    uint32_t align_mask, uint64_t *addresses);
 	void (*widen)(const uint32_t *lanes, uint64_t *wide);
@@ -144,7 +147,7 @@ struct gs_lanes {
 	void (*gather4)(const uint64_t *addresses, uint32_t offset, uint8_t *dst);
 	void (*gather8)(const uint64_t *addresses, uint32_t offset, uint8_t *dst);
 	void (*stride4)(const uint8_t *memory, uint32_t stride, uint8_t *dst);
-	/* Neighbouring bytes (width 1) or half words (2) from and to lanes of 4 bytes. */
+	/* Adjacent bytes (width 1) or half words (2) from and to 4-byte lanes. */
 	void (*load_narrow)(const uint8_t *memory, unsigned int width, bool is_signed,
 			    uint8_t *dst);
 	void (*store_narrow)(uint8_t *memory, unsigned int width, const uint8_t *src);

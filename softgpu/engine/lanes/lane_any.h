@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lane loops that no line of lane_ops.def can say. Only for lane.c. */
+/* Lane loops that lane_ops.def cannot express. Included by lane.c only. */
 #ifndef GS_LANE_ANY_H
 #define GS_LANE_ANY_H
 
 #include "softgpu/engine/lanes/lane_math.h"
 
-/* Reads the lane as the source type; an integer comes in *whole, a float in *real. */
+/* Reads a lane as the source type: integers into *whole, floats into *real. Returns whether it is a
+ * float. */
 static inline int
 convert_source(const struct gs_code *code, const uint8_t *src, int i, s64 *whole, f64 *real)
 {
@@ -120,7 +121,7 @@ saturate_whole(s64 whole, int source_is_u64, u32 bits, int is_signed)
 	return (u64)whole > low_mask(bits) ? low_mask(bits) : (u64)whole;
 }
 
-/* Results narrower than their register are extended as their type says. */
+/* Extends a result that is narrower than its register, according to its type. */
 static inline u64
 extend_result(u64 value, int type)
 {
@@ -142,7 +143,8 @@ extend_result(u64 value, int type)
 	}
 }
 
-/* type, sub: to and from; imm: rounding; flag: saturate; width, dst_width: of the lanes. */
+/* type, sub: destination and source type; imm: rounding; flag: saturate; width, dst_width: lane
+ * bytes. */
 static void
 convert_any(const struct gs_code *code, const uint8_t *regs, uint8_t *dst)
 {
@@ -177,7 +179,7 @@ convert_any(const struct gs_code *code, const uint8_t *regs, uint8_t *dst)
 	}
 }
 
-/* count parts of width bytes each, lowest first, into a lane of dst_width bytes. */
+/* Packs count parts of width bytes each, lowest first, into a lane of dst_width bytes. */
 static void
 pack_any(const struct gs_code *code, const uint8_t *regs, uint8_t *dst)
 {
@@ -198,7 +200,7 @@ pack_any(const struct gs_code *code, const uint8_t *regs, uint8_t *dst)
 	}
 }
 
-/* count bytes from bit imm on of a lane of width bytes */
+/* Extracts count bytes from bit imm of a lane of width bytes. */
 static void
 unpack_any(const struct gs_code *code, const uint8_t *regs, uint8_t *dst)
 {
@@ -215,7 +217,7 @@ unpack_any(const struct gs_code *code, const uint8_t *regs, uint8_t *dst)
 	}
 }
 
-/* imm: 1 the carry comes in, 2 it goes out, 4 subtract; d: the carry's slot */
+/* imm: 1 carry in, 2 carry out, 4 subtract; d: slot of the carry */
 #define CARRY(type, T, W)                                                                          \
 	FUNCTION(carry, type)                                                                      \
 	{                                                                                          \
@@ -231,7 +233,7 @@ unpack_any(const struct gs_code *code, const uint8_t *regs, uint8_t *dst)
 				carry[i] = (u32)(sum >> (sizeof(T) * 8)) & 1;                      \
 		}                                                                                  \
 	}                                                                                          \
-	/* 8: the product's high half */                                                           \
+	/* 8: the high half of the product */                                                      \
 	FUNCTION(mad_carry, type)                                                                  \
 	{                                                                                          \
 		const T *a = (const T *)(regs + code->a);                                          \
@@ -253,7 +255,7 @@ unpack_any(const struct gs_code *code, const uint8_t *regs, uint8_t *dst)
 CARRY(U32, u32, u64)
 CARRY(U64, u64, unsigned __int128)
 
-/* imm: what to test for, in the order finite, infinite, number, notanumber, normal, subnormal */
+/* imm: class to test for: finite, infinite, number, notanumber, normal, subnormal */
 static int
 test_class(s64 what, int class)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arithmetic of single lanes where C's operators do not do what PTX says. Only for lane.c. */
+/* Arithmetic of single lanes where C's operators differ from PTX. Included by lane.c only. */
 #ifndef GS_LANE_MATH_H
 #define GS_LANE_MATH_H
 
@@ -101,7 +101,7 @@ clamp_s32(s64 value)
 	return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (s32)value;
 }
 
-/* A NaN loses against a number, and -0 is less than +0. */
+/* A number is preferred to a NaN, and -0 is less than +0. */
 static inline f32
 min_f32(f32 a, f32 b)
 {
@@ -142,8 +142,8 @@ fma_f32(f32 a, f32 b, f32 c)
 }
 #else
 /*
- * The product is exact in double. The sum's rounding there misleads the rounding to float only
- * where it falls in the middle between two floats: then the error left over decides.
+ * The product is exact in double. Double rounding of the sum is wrong only if the first result is
+ * exactly in the middle between two floats; the remaining error then decides.
  */
 static inline f32
 fma_f32(f32 a, f32 b, f32 c)
@@ -239,7 +239,8 @@ bmsk_any(u32 pos, u32 len)
 	return pos > 31 || !len ? 0 : (len >= 32 ? ~0u : (1u << len) - 1) << pos;
 }
 
-/* The offset-th bit set at or above (offset > 0) or at or below (< 0) the base. */
+/* Returns the position of the offset-th set bit at or above (offset > 0) or at or below (< 0) the
+ * base. */
 static inline u32
 fns_any(u32 mask, u32 base, s32 offset)
 {
@@ -289,7 +290,7 @@ lop3_any(u32 a, u32 b, u32 c, u32 table)
 	return result;
 }
 
-/* flags: 1 a is signed, 2 b is signed */
+/* flags: 1: a is signed, 2: b is signed */
 static inline u32
 dp4a_any(u32 a, u32 b, u32 c, u32 flags)
 {
@@ -426,7 +427,7 @@ saturate_f64(f64 a)
 	return a > 0.0 ? (a < 1.0 ? a : 1.0) : 0.0;
 }
 
-/* To s32, towards zero. */
+/* Converts to s32, toward zero. */
 static inline s32
 cut_f32(f32 a)
 {
@@ -435,7 +436,8 @@ cut_f32(f32 a)
 	return a >= 2147483648.0f ? INT32_MAX : a < -2147483648.0f ? INT32_MIN : inside;
 }
 
-/* Out of range gives the nearest end, NaN 0 (for 64-bit results the device gives the sign bit). */
+/* Saturates out-of-range values; NaN becomes 0 (for 64-bit results the device returns the sign
+ * bit). */
 static inline s64
 f64_to_signed(f64 value, u32 bits)
 {

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* Weights between texels have so many steps. */
+/* Steps of the interpolation weights. */
 #define FRACTION 256.0f
-/* Coordinates beyond it are as good as it, and it is safe to convert. */
+/* Larger coordinates are equivalent to this one, which is safe to convert. */
 #define FAR 1e9f
 
 static bool
@@ -76,7 +76,7 @@ read_texel(const struct gs_texture *texture, const struct gs_texture_level *leve
 		out[i] = read_channel(texture, memory + i * texture->channel_bytes);
 }
 
-/* Of an index outside: where it is read instead, or -1: the border. */
+/* Maps an index outside of the texture according to the address mode; -1: the border color. */
 static int64_t
 resolve(const struct gs_texture *texture, unsigned int axis, int64_t index, int64_t count)
 {
@@ -94,7 +94,7 @@ resolve(const struct gs_texture *texture, unsigned int axis, int64_t index, int6
 	return index < count ? index : turn - 1 - index;
 }
 
-/* A texel by its indices, which may be outside. */
+/* Reads the texel at indices that may be outside. */
 static void
 fetch(const struct gs_texture *texture, const struct gs_texture_level *level,
       const int64_t index[3], unsigned int axes, int64_t slice, u32 out[4])
@@ -124,7 +124,7 @@ near(f32 value)
 
 struct corner {
 	int64_t index[3];
-	f32 weight[3]; /* of the next texel on the axis */
+	f32 weight[3]; /* weight of the next texel on the axis */
 };
 
 static struct corner
@@ -212,7 +212,7 @@ clamp_layer(const struct gs_texture *texture, uint32_t layer, uint32_t faces)
 	return layer < depth ? layer : depth - 1;
 }
 
-/* A direction as a face and a place in it. */
+/* Converts a direction to a face and coordinates on it. */
 static int64_t
 find_face(const f32 direction[3], f32 at[2])
 {
@@ -232,7 +232,7 @@ find_face(const f32 direction[3], f32 at[2])
 	return face;
 }
 
-/* The coordinates on the slice's axes, and the slice. */
+/* Returns the slice, and the coordinates on its axes. */
 static int64_t
 find_slice(const struct gs_texture *texture, const struct gs_place *place, f32 at[3])
 {
@@ -301,7 +301,7 @@ sample_between(const struct gs_texture *texture, f32 level, const f32 at[3], uns
 				     weight * f32_of_bits(upper[c]));
 }
 
-/* A slice that the texture lacks: another geometry than it was made for. */
+/* Whether the texture does not have the slice: it was created for another geometry. */
 static bool
 lacks(const struct gs_texture *texture, enum gs_geometry geometry, int64_t slice)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a texture gives at a place. Pure but for the texels' memory, which may fault. */
+/* Texture sampling. Pure functions, except that reading texels may fault. */
 #ifndef GS_SAMPLE_H
 #define GS_SAMPLE_H
 
 #include "softgpu/engine/lanes/texture.h"
 
-/* Which dimensions an instruction names. */
+/* Dimensionality named by an instruction. */
 enum gs_geometry {
 	GS_GEOMETRY_1D,
 	GS_GEOMETRY_2D,
@@ -23,16 +23,17 @@ struct gs_place {
 	float lod;
 };
 
-/* The level at which texels are as far apart as these steps between neighbours, by axis. */
+/* Returns the mipmap level at which the texel distance matches the coordinate differences between
+ * neighboring pixels, per axis. */
 float gs_sample_level(const struct gs_texture *texture, enum gs_geometry geometry,
 		      const float steps[2][3]);
 
-/* Four channels: floats' bits, or integers. */
+/* Samples four channels: bits of floats, or integers. */
 void gs_sample(const struct gs_texture *texture, const struct gs_place *place, uint32_t out[4]);
-/* By whole numbers of texels; zeros outside. */
+/* Reads the texel at integer coordinates; zeros outside. */
 void gs_sample_texel(const struct gs_texture *texture, enum gs_geometry geometry,
 		     const int32_t at[3], uint32_t layer, uint32_t out[4]);
-/* One channel of the four texels between which the place is. */
+/* Reads a channel of the four texels around the coordinates. */
 void gs_sample_gather(const struct gs_texture *texture, const struct gs_place *place,
 		      unsigned int channel, uint32_t out[4]);
 

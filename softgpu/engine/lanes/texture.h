@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Textures and surfaces as kernels use them: a number leads to a description here, and no other
- * number leads anywhere.  The memory lies in the device's range of addresses, so that what is gone
- * is a fault.  Whoever removes one sees to it that its memory stays while kernels may use it.
+ * Textures and surfaces as kernels use them: a table maps numbers to descriptions; unknown numbers
+ * fault.
+ *
+ * Ownership: the memory is in the device's address range and belongs to the caller, which must keep
+ * it while kernels may use the texture.
+ * Threads: any.
  */
 #ifndef GS_TEXTURE_H
 #define GS_TEXTURE_H
@@ -20,7 +23,7 @@ enum gs_texel {
 	GS_TEXEL_SNORM,
 };
 
-/* As CUaddress_mode numbers them. */
+/* Values of CUaddress_mode. */
 enum gs_address_mode {
 	GS_ADDRESS_WRAP,
 	GS_ADDRESS_CLAMP,
@@ -28,7 +31,7 @@ enum gs_address_mode {
 	GS_ADDRESS_BORDER,
 };
 
-/* Texels; distances in bytes.  Layers and faces are slices. */
+/* Sizes in texels, distances in bytes. Layers and faces are slices. */
 struct gs_texture_level {
 	uint8_t *memory;
 	uint32_t width, height, depth;
@@ -41,17 +44,18 @@ struct gs_texture {
 	uint8_t kind; /* enum gs_texel */
 	uint8_t channels;
 	uint8_t channel_bytes;
-	uint8_t mode[3]; /* enum gs_address_mode, by axis */
+	uint8_t mode[3]; /* enum gs_address_mode, per axis */
 	bool is_surface;
 	bool is_normalized; /* coordinates from 0 to 1 */
 	bool is_linear;     /* filters between texels */
-	bool is_mip_linear; /* and between levels */
-	bool as_integer;    /* does not make fractions of integers */
+	bool is_mip_linear; /* filters between levels */
+	bool as_integer;    /* integers are not converted to fractions */
 	float border[4];
 	float bias, level_min, level_max;
 };
 
-/* The number that kernels know it by; false: memory is short, or there are too many. */
+/* Adds a texture and returns its number for kernels. Returns false if out of memory, or if there
+ * are too many. */
 bool gs_texture_add(const struct gs_texture *texture, uint64_t *number_p);
 void gs_texture_remove(uint64_t number);
 

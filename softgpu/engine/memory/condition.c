@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values that kernels set for the nodes of graphs that are conditions, by number. */
+/* Condition values that kernels set for conditional nodes of graphs, by number. */
 #include "softgpu/engine/engine.h"
 
 #include <pthread.h>
 
 #define ENTRIES_MAX (1u << 16)
-/* number: index and, above it, how often the entry was used. */
+/* A number is the index and, above it, the use count of the entry. */
 #define INDEX_BITS 20
 
 static struct entry {
-	uint64_t number; /* 0: nobody's */
+	uint64_t number; /* 0: unused */
 	uint64_t uses;
 	uint32_t value;
 } entries[ENTRIES_MAX];

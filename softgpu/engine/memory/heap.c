@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bookkeeping lies outside device memory, where kernels cannot spoil it. */
+/* The bookkeeping is outside of device memory, where kernels cannot corrupt it. */
 #include "softgpu/engine/memory/heap.h"
 
 #include "softgpu/engine/memory/vmem.h"
@@ -68,7 +68,7 @@ gs_heap_size(const struct gs_heap *heap)
 	return heap->size;
 }
 
-/* Cuts what is not needed off the chunk. */
+/* Splits off the unused part of the chunk. */
 static void
 split_chunk(struct chunk *chunk, uint64_t size)
 {

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #define ENTRIES_MAX (1u << 16)
-/* number: index and, above it, how often the entry was used. */
+/* A number is the index and, above it, the use count of the entry. */
 #define INDEX_BITS 20
 
-/* Entries stay when they are made, so that kernels look without a lock. */
+/* Entries are never freed, so that kernels can read them without a lock. */
 static struct {
 	pthread_mutex_t lock;
 	struct gs_texture_entry *entries[ENTRIES_MAX];
@@ -17,7 +17,7 @@ static struct {
 	uint32_t unused_count;
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Under the lock: 0: there is none. */
+/* Called with the lock held; returns 0 if there is none. */
 static uint32_t
 take_entry(void)
 {

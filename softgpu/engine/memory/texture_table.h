@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Textures and surfaces by number. Any thread. */
+/*
+ * Table of textures and surfaces by number.
+ *
+ * Threads: any.
+ */
 #ifndef GS_TEXTURE_TABLE_H
 #define GS_TEXTURE_TABLE_H
 
@@ -7,11 +11,11 @@
 
 struct gs_texture_entry {
 	struct gs_texture texture;
-	uint64_t number; /* 0: nobody's */
+	uint64_t number; /* 0: unused entry */
 	uint64_t uses;
 };
 
-/* NULL: there is none. */
+/* Returns NULL for an unknown number. */
 const struct gs_texture *gs_texture_find(uint64_t number);
 
 #endif /* GS_TEXTURE_TABLE_H */

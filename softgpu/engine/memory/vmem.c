@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 
 #define PAGE 4096ull
-#define GAP (1ull << 20) /* to the next block: an index somewhat too large finds no memory */
+#define GAP (1ull << 20) /* gap to the next block, so that a slightly too large index faults */
 
-/* In order of address; the gaps between are free. */
+/* Sorted by address; the gaps between regions are free. */
 struct region {
 	struct region *next;
 	uint64_t start;
-	uint64_t size; /* without the gap behind */
+	uint64_t size; /* without the following gap */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,13 +30,13 @@ map_pages(uint64_t start, uint64_t size)
 
 	if (got == want)
 		return true;
-	/* Kernels before 4.17 take the address for a hint. */
+	/* Kernels before 4.17 treat the address as a hint. */
 	if (got != MAP_FAILED)
 		munmap(got, size);
 	return false;
 }
 
-/* The first gap that holds the size and that nobody else has mapped. */
+/* Finds the first gap of sufficient size in which nothing else is mapped. */
 static struct region *
 place(struct region *region)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device-visible memory of the engine itself, in GS_VA_INTERNAL..GS_VA_END. Any thread may call.
- * A block is whole pages, zeroed, and is followed by 1 MiB that no access may touch.
+ * Device-visible memory for the engine itself, in GS_VA_INTERNAL..GS_VA_END. A block consists of
+ * whole pages, zeroed, and is followed by 1 MiB of inaccessible addresses.
+ *
+ * Threads: any.
  */
 #ifndef GS_VMEM_H
 #define GS_VMEM_H
 
 #include <stddef.h>
 
-/* NULL when memory or addresses run out. */
+/* Returns NULL if memory or addresses are exhausted. */
 void *gs_vmem_alloc(size_t size);
 void gs_vmem_free(void *memory);
 

@@ -50,7 +50,7 @@ gs_lexer_stop(struct gs_lexer *lexer)
 	lexer->len = 0;
 }
 
-/* The text's NUL terminator makes one byte of lookahead always readable. */
+/* The text's NUL makes one byte of lookahead always readable. */
 static void
 skip_comment(struct gs_lexer *lexer)
 {
@@ -183,7 +183,7 @@ gs_lexer_next(struct gs_lexer *lexer)
 	skip_blank(lexer);
 	s = lexer->cursor;
 	lexer->text = s;
-	/* The driver's fatbins pad PTX with NUL bytes: the text ends at the first. */
+	/* The driver's fatbins pad PTX with NULs: the text ends at the first. */
 	if (s >= lexer->end || *s == '\0') {
 		gs_lexer_stop(lexer);
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tokens of PTX text. The text must end with a NUL byte at `end` and is only borrowed.
- * After the end, and after gs_lexer_stop(), every token is GS_TOKEN_END.
+ * Lexer for PTX text. The text must end with a NUL at `end`; it is borrowed. After the end, and
+ * after gs_lexer_stop(), every token is GS_TOKEN_END.
  */
 #ifndef GS_LEXER_H
 #define GS_LEXER_H
@@ -13,7 +13,7 @@
 enum gs_token {
 	GS_TOKEN_END,
 	GS_TOKEN_WORD,
-	GS_TOKEN_DIRECTIVE, /* a word with its dot */
+	GS_TOKEN_DIRECTIVE, /* a word with a leading dot */
 	GS_TOKEN_NUMBER,
 	GS_TOKEN_FLOAT,
 	GS_TOKEN_STRING,
@@ -27,7 +27,7 @@ struct gs_lexer {
 	enum gs_token kind;
 	const char *text;
 	size_t len;
-	uint64_t number; /* of GS_TOKEN_NUMBER, or the bits of GS_TOKEN_FLOAT */
+	uint64_t number; /* value of GS_TOKEN_NUMBER, or the bits of GS_TOKEN_FLOAT */
 	uint8_t float_size;
 };
 

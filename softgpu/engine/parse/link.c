@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several texts as one module, as the device linker makes of relocatable objects: what is not
- * .visible, .weak or .extern is known in its own text only.
+ * Links several texts to a module, as the device linker does with relocatable objects: symbols that
+ * are not .visible, .weak or .extern are local to their text.
  */
 #include "softgpu/engine/parse/parser.h"
 
@@ -65,7 +65,7 @@ link_function(const struct gs_ptx *ptx, const struct gs_ptx_function *function)
 	}
 }
 
-/* A name declared behind the initializer that uses it is looked up once more. */
+/* Looks up names again that are declared after the initializer that uses them. */
 static void
 link_relocations(struct gs_parser *parser, struct gs_symbol *symbol)
 {

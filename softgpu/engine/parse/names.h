@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A map from names to numbers. Names are borrowed; entries live in the pool given at each
- * insertion. Setting a name again replaces its number.
+ * Hash map from names to numbers. Setting a name again replaces its number.
+ *
+ * Ownership: names are borrowed; entries are allocated in the pool passed at each insertion.
  */
 #ifndef GS_NAMES_H
 #define GS_NAMES_H
@@ -18,9 +19,9 @@ struct gs_names {
 	uint32_t count;
 };
 
-/* The number, or -1. */
+/* Returns the number, or -1. */
 int32_t gs_names_find(const struct gs_names *names, const char *text, size_t len);
-/* 0, or -1 when memory runs out. */
+/* Returns 0, or -1 if out of memory. */
 int gs_names_set(struct gs_names *names, struct gs_pool *pool, const char *text, size_t len,
 		 int32_t value);
 

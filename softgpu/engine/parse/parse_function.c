@@ -104,7 +104,7 @@ define_label(struct gs_parser *parser, const char *text, size_t len, bool is_nam
 	parser->labels[index].is_name_only = is_name_only;
 }
 
-/* Labels only named here belong to the block outside. */
+/* Labels that the block does not define belong to the enclosing block. */
 static void
 close_labels(struct gs_parser *parser, size_t first)
 {
@@ -315,7 +315,7 @@ close_block(struct gs_parser *parser, const struct block_scope *scopes)
 	parser->depth--;
 }
 
-/* After the '{' of a function, up to and with its '}'. */
+/* Parses after the '{' of a function, up to and including its '}'. */
 static void
 parse_body(struct gs_parser *parser)
 {
@@ -430,7 +430,7 @@ parse_limits(struct gs_parser *parser, struct gs_ptx_function *function)
 	}
 }
 
-/* The lexer stands after the '{' of the body, where it was before parse_body(). */
+/* Skips the body; the lexer is after its '{', as before parse_body(). */
 static void
 skip_body(struct gs_parser *parser)
 {
@@ -445,7 +445,7 @@ skip_body(struct gs_parser *parser)
 		gs_parser_fail(parser, "the text ends inside function %s", parser->function->name);
 }
 
-/* The body holds what the device does not run: the function is known, and the text goes on. */
+/* The device cannot run the body: the function is retained without it, and parsing continues. */
 static void
 drop_body(struct gs_parser *parser, struct gs_ptx_function *function, const struct gs_lexer *start)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One instruction: guard, opcode, modifiers, operands. */
+/* Instructions: guard, opcode, modifiers, operands. */
 #include "softgpu/engine/parse/parser.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum modifier_field {
-	FIELD_NOTHING, /* of no consequence here: caching, ordering (all accesses are ordered), ftz
-			*/
+	FIELD_NOTHING, /* no effect here: caching, ordering (all accesses are ordered), ftz */
 	FIELD_SPACE,
 	FIELD_VECTOR,
 	FIELD_MUL_MODE,
@@ -16,8 +15,8 @@ enum modifier_field {
 	FIELD_SATURATE,
 	FIELD_CARRY_OUT,
 	FIELD_CLAMP,
-	FIELD_COMPARE, /* only of set and setp */
-	FIELD_BOOL,    /* only of set, setp and barrier reductions */
+	FIELD_COMPARE, /* set and setp only */
+	FIELD_BOOL,    /* set, setp and barrier reductions only */
 	FIELD_TESTP,   /* read from the spelling */
 };
 
@@ -27,7 +26,7 @@ struct modifier {
 	uint8_t value;
 };
 
-/* Sorted by word. A word may stand twice, told apart by the opcode. */
+/* Sorted by word. A word may occur twice, distinguished by the opcode. */
 static const struct modifier modifiers[] = {
 	{ "acq_rel", FIELD_NOTHING, 0 },
 	{ "acquire", FIELD_NOTHING, 0 },
@@ -200,7 +199,7 @@ apply_modifier(struct gs_insn *insn, const struct modifier *modifier)
 		insn->rounding = modifier->value;
 		break;
 	case FIELD_SUB:
-		/* Of "bar.warp.sync" or "red.async.add" the last word counts, ".uni" never. */
+		/* In "bar.warp.sync" or "red.async.add" the last word counts, but never ".uni". */
 		if (modifier->value != GS_SUB_UNI || insn->op == GS_OP_vote)
 			insn->sub = modifier->value;
 		break;
@@ -222,7 +221,7 @@ apply_modifier(struct gs_insn *insn, const struct modifier *modifier)
 	}
 }
 
-/* Those of textures have modifiers that others do not; the decoder looks at them. */
+/* Texture instructions have special modifiers, which the decoder checks. */
 static bool
 is_of_textures(const struct gs_insn *insn)
 {
@@ -336,7 +335,7 @@ parse_offset(struct gs_parser *parser, struct gs_operand *operand)
 static void parse_list(struct gs_parser *parser, struct gs_operand *operand, const char *close,
 		       size_t limit);
 
-/* Of a texture or a surface: the address's elements. */
+/* Coordinates of a texture or surface: the elements of the address. */
 static void
 parse_coordinates(struct gs_parser *parser, struct gs_operand *operand)
 {
@@ -495,7 +494,7 @@ parse_scalar(struct gs_parser *parser, struct gs_operand *operand)
 		parse_literal(parser, operand);
 }
 
-/* A list up to the closing character, as one vector operand. */
+/* Parses a list up to the closing character as a vector operand. */
 static void
 parse_list(struct gs_parser *parser, struct gs_operand *operand, const char *close, size_t limit)
 {
@@ -526,8 +525,8 @@ parse_operand(struct gs_parser *parser, struct gs_operand *operand)
 		parse_scalar(parser, operand);
 }
 
-/* call (results), target, (arguments), prototype: operands are always results, target, arguments.
- */
+/* call (results), target, (arguments), prototype: the operands are always results, target,
+ * arguments. */
 static int
 parse_call(struct gs_parser *parser, struct gs_operand *operands)
 {
@@ -548,7 +547,7 @@ parse_call(struct gs_parser *parser, struct gs_operand *operands)
 		if (!gs_parser_accept(parser, ","))
 			return 3;
 	}
-	/* The prototype says nothing that the arguments do not. */
+	/* The prototype adds nothing to the arguments. */
 	if (parser->lexer.kind == GS_TOKEN_WORD)
 		gs_lexer_next(&parser->lexer);
 	return 3;

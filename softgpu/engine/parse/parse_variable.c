@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations of variables and parameters, with their initialisers. */
+/* Declarations of variables and parameters, with their initializers. */
 #include "softgpu/engine/parse/parser.h"
 
 #include <string.h>
@@ -56,8 +56,8 @@ parse_attributes(struct gs_parser *parser, struct declaration *decl)
 			decl->reference = GS_REFERENCE_SAMPLER;
 		else if (type)
 			decl->type = type;
-		/* The rest (.ptr, .managed, .attribute(...), the space pointed to) changes nothing.
-		 */
+		/* The other directives (.ptr, .managed, .attribute(...), the target space) have no
+		 * effect. */
 		gs_lexer_next(&parser->lexer);
 		skip_parenthesis(parser);
 	}
@@ -146,7 +146,7 @@ parse_value(struct gs_parser *parser, struct gs_symbol *symbol, enum gs_type typ
 	value = is_float ? float_bits(&parser->lexer, type) : parser->lexer.number;
 	gs_lexer_next(&parser->lexer);
 	if (!is_float && gs_parser_accept(parser, "(")) {
-		/* mask(name): the bytes of the address that the mask selects */
+		/* mask(name): the bytes of the address selected by the mask */
 		reloc = add_relocation(parser, symbol, at, size);
 		if (reloc) {
 			reloc->shift = (uint8_t)(value ? __builtin_ctzll(value) : 0);
@@ -212,7 +212,8 @@ parse_dimensions(struct gs_parser *parser, bool *dynamic_p)
 	return count;
 }
 
-/* Declared before: what is defined stands for what is not, the first for a .weak one. */
+/* Links a symbol to an earlier declaration: a definition replaces a declaration; for .weak the
+ * first definition counts. */
 static void
 link_symbol(struct gs_parser *parser, int32_t old_index, int32_t index, bool is_weak)
 {
@@ -313,8 +314,8 @@ parse_variable(struct gs_parser *parser, const struct declaration *decl)
 	set_layout(parser, symbol, decl, count);
 	name_symbol(parser, text, len, index, decl->linkage.is_weak);
 	if (gs_parser_accept(parser, "=")) {
-		/* Only variables that the device itself holds can be large; text is as long as
-		 * data. */
+		/* Only variables without an initializer may be large; an initializer's text is
+		 * about as long as its data. */
 		if (symbol->size > (uint64_t)parser->ptx->size * 64 + 65536)
 			gs_parser_fail(parser, "%s is too large for an initializer", symbol->name);
 		else

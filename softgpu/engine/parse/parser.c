@@ -200,7 +200,7 @@ parse_target(struct gs_parser *parser)
 	}
 }
 
-/* Debug sections hold nothing that runs. */
+/* Debug sections contain no code. */
 static void
 skip_section(struct gs_parser *parser)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PTX parser's own state, shared by its files. One thread, one module, used once.
- * Errors are sticky: after gs_parser_fail() every token is the end of the text, so each loop that
- * stops at the end unwinds, and nothing parsed later is looked at.  What is valid PTX and cannot
- * run here (gs_parser_unsupported()) ends the function that contains it, and no other.
+ * State of the PTX parser, shared by its files; used for a single module.
+ *
+ * Threads: one thread.
+ * Errors: sticky: after gs_parser_fail() every token is the end of the text, so that all loops
+ * terminate and nothing else is parsed. Valid PTX that the device cannot run
+ * (gs_parser_unsupported()) only ends the function that contains it.
  */
 #ifndef GS_PARSER_H
 #define GS_PARSER_H
@@ -12,7 +14,7 @@
 #include "softgpu/engine/parse/names.h"
 #include "softgpu/engine/parse/ptx.h"
 
-/* `.reg .b32 %r<10>` is one entry of 10; a name without a count is an entry of 0. */
+/* `.reg .b32 %r<10>` is an entry with count 10; a name without a count has count 0. */
 struct gs_reg_name {
 	const char *text;
 	size_t len;
@@ -26,14 +28,15 @@ struct gs_local_name {
 	int32_t symbol;
 };
 
-/* Labels belong to the block that defines them; until then to the innermost that names them. */
+/* A label belongs to the block that defines it; until then, to the innermost block that refers to
+ * it. */
 struct gs_label {
 	const char *text;
 	size_t len;
-	int32_t at; /* -1: not defined yet */
+	int32_t at; /* -1: not yet defined */
 	int32_t depth;
-	int32_t shadowed;  /* the label of this name outside, or -1 */
-	int32_t alias;     /* the label this turned out to be, or -1 */
+	int32_t shadowed;  /* label of the same name in an outer block, or -1 */
+	int32_t alias;     /* label that this one was resolved to, or -1 */
 	bool is_name_only; /* of a .callprototype or a .branchtargets */
 	int32_t *targets;
 };
@@ -41,7 +44,7 @@ struct gs_label {
 struct gs_linkage {
 	bool is_visible;
 	bool is_extern;
-	bool is_weak; /* or .common: of several definitions one is taken */
+	bool is_weak; /* also .common: one of several definitions is used */
 };
 
 struct gs_parser {
@@ -49,17 +52,17 @@ struct gs_parser {
 	struct gs_lexer lexer;
 	struct gs_error *error;
 	bool failed;
-	bool unsupported; /* failed, and the text may be valid */
+	bool unsupported; /* failed, but the text may be valid */
 	struct gs_names symbol_names;
 	struct gs_names function_names;
 	bool is_linked; /* there is more than one text */
 	size_t symbol_capacity;
 	size_t function_capacity;
 
-	const char *instruction; /* name of the one being parsed */
-	bool takes_coordinates;  /* in an address: it names a texture or a surface */
+	const char *instruction; /* name of the current instruction */
+	bool takes_coordinates;  /* addresses may name a texture or surface */
 
-	/* Of the function being parsed. */
+	/* State of the current function. */
 	struct gs_ptx_function *function;
 	struct gs_reg_name *regs;
 	size_t reg_name_count, reg_name_capacity;
@@ -77,12 +80,12 @@ struct gs_parser {
 
 void gs_parser_fail(struct gs_parser *parser, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The same of valid PTX that the device does not run. */
+/* The same for valid PTX that the device cannot run. */
 void gs_parser_unsupported(struct gs_parser *parser, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void gs_parser_fail_memory(struct gs_parser *parser);
 void *gs_parser_alloc(struct gs_parser *parser, size_t size);
-/* Grows *array to hold count+1 elements; false when that failed. */
+/* Grows *array to hold count + 1 elements; returns false on failure. */
 bool gs_parser_grow(struct gs_parser *parser, void **array, size_t element, size_t count,
 		    size_t *capacity, size_t limit, const char *what);
 
@@ -90,25 +93,26 @@ bool gs_parser_at_end(const struct gs_parser *parser);
 bool gs_parser_is(const struct gs_parser *parser, const char *text);
 bool gs_parser_accept(struct gs_parser *parser, const char *text);
 void gs_parser_expect(struct gs_parser *parser, const char *text);
-/* Skips to behind the next ';'. */
+/* Skips past the next ';'. */
 void gs_parser_skip_statement(struct gs_parser *parser);
 int64_t gs_parser_integer(struct gs_parser *parser);
-/* Like gs_parser_integer, but fails unless within 0..limit. */
+/* Like gs_parser_integer(), but fails unless the value is within 0..limit. */
 uint64_t gs_parser_count(struct gs_parser *parser, uint64_t limit, const char *what);
 const char *gs_parser_word(struct gs_parser *parser, size_t *len_p);
 enum gs_type gs_type_named(const char *text, size_t len);
-/* A special register without its '%' and component; -1: there is none. */
+/* Returns a special register by its name without '%' and component; -1: unknown. */
 int gs_special_named(const char *text, size_t len);
-/* PTX that the device does not run: an opcode; a special register, without its '%'. */
+/* Whether the opcode, or the special register without its '%', is PTX that the device cannot
+ * run. */
 bool gs_op_is_unsupported(const char *text, size_t len);
 bool gs_special_is_unsupported(const char *text, size_t len);
 
-/* parse_variable.c: after the state space; returns the last symbol declared, or -1. */
+/* parse_variable.c: called after the state space; returns the last declared symbol, or -1. */
 int32_t gs_parse_variables(struct gs_parser *parser, enum gs_space space,
 			   const struct gs_linkage *linkage);
-/* parse_function.c: after .entry or .func. */
+/* parse_function.c: called after .entry or .func. */
 void gs_parse_function(struct gs_parser *parser, bool is_entry, const struct gs_linkage *linkage);
-/* link.c: another text begins; all texts have been read. */
+/* link.c: called at the start of each further text, and after the last one. */
 void gs_link_next_text(struct gs_parser *parser);
 void gs_link_finish(struct gs_parser *parser);
 int32_t gs_parser_label(struct gs_parser *parser, const char *text, size_t len);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool of zeroed memory that is freed as a whole. Its owner alone uses it, from one thread.
- * A NULL result is memory running out; the pool is still good for gs_pool_fini().
+ * Arena of zeroed memory that is freed as a whole.
+ *
+ * Threads: one thread at a time.
+ * Errors: NULL: out of memory; the pool remains valid for gs_pool_fini().
  */
 #ifndef GS_POOL_H
 #define GS_POOL_H
@@ -15,7 +17,7 @@ struct gs_pool {
 };
 
 void *gs_pool_alloc(struct gs_pool *pool, size_t size);
-/* Returns an array that holds count+1 elements: the old one or a larger copy. */
+/* Returns an array for count + 1 elements: the old one or a larger copy. */
 void *gs_pool_grow(struct gs_pool *pool, void *array, size_t element, size_t count,
 		   size_t *capacity);
 char *gs_pool_strndup(struct gs_pool *pool, const char *text, size_t len);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PTX text as data: what the parser makes of a module and the decoder reads.
- * The text comes from programs, so it is hostile: every count has a limit and every error a line.
- * A parsed module is never changed again; everything in it lives in its pool.
+ * Parsed PTX module: output of the parser and input of the decoder. The text comes from programs
+ * and is untrusted: every count has a limit, and every error names a line.
+ *
+ * Ownership: everything in a module is allocated in its pool.
+ * Threads: immutable after parsing.
  */
 #ifndef GS_PTX_H
 #define GS_PTX_H
@@ -44,7 +46,7 @@ enum gs_space {
 	GS_SPACE_PARAM,
 };
 
-/* In alphabetical order: looked up by binary search. */
+/* In alphabetical order, for binary search. */
 #define GS_OPS(X)                                                                                  \
 	X(abs)                                                                                     \
 	X(activemask)                                                                              \
@@ -214,7 +216,7 @@ enum gs_special {
 	GS_SPECIAL_CLUSTER_NCTARANK,
 	GS_SPECIAL_IS_EXPLICIT_CLUSTER,
 	GS_SPECIAL_COUNT,
-	GS_SPECIAL_SHARED_BASE, /* not of PTX: where the block's shared window begins */
+	GS_SPECIAL_SHARED_BASE, /* not in PTX: start of the block's shared window */
 };
 
 enum gs_operand_kind {
@@ -227,18 +229,18 @@ enum gs_operand_kind {
 	GS_OPERAND_ADDRESS,
 	GS_OPERAND_LABEL,
 	GS_OPERAND_FUNCTION,
-	GS_OPERAND_SINK, /* "_": a result nobody wants */
+	GS_OPERAND_SINK, /* "_": an unused result */
 };
 
 struct gs_operand {
 	uint8_t kind;
 	bool negated;       /* "!" */
-	uint8_t count;      /* of a vector's elements */
+	uint8_t count;      /* elements of a vector */
 	uint8_t dim;        /* component of a special register, or number of an envreg */
 	uint8_t float_size; /* of an immediate written as 0f or 0d: 4 or 8 */
-	int32_t reg;        /* register, special register, label; base of an address, or -1 */
-	int32_t symbol;     /* symbol or function; base of an address, or -1 */
-	int64_t imm;        /* value or offset */
+	int32_t reg;    /* register, special register, label; base register of an address, or -1 */
+	int32_t symbol; /* symbol or function; base symbol of an address, or -1 */
+	int64_t imm;    /* value or offset */
 	const struct gs_operand *elements;
 };
 
@@ -262,7 +264,7 @@ enum gs_rounding {
 	GS_ROUND_UP_INT,
 };
 
-/* Words that say which of several operations an opcode means. */
+/* Modifiers that select one of several operations of an opcode. */
 enum gs_sub {
 	GS_SUB_NONE,
 	GS_SUB_ADD,
@@ -317,25 +319,26 @@ struct gs_insn {
 	uint8_t operand_count;
 	int32_t pred; /* guard register or -1 */
 	const struct gs_operand *operands;
-	const char *spelling; /* opcode and modifiers; not terminated */
+	const char *spelling; /* opcode and modifiers; not NUL-terminated */
 	uint32_t spelling_len;
 	int32_t line;
 };
 
-/* A value in an initialiser that is the address of something, or some bytes of one. */
+/* A value in an initializer that is an address, or some bytes of one. */
 struct gs_relocation {
 	struct gs_relocation *next;
 	uint64_t at;
 	const char *name;
-	int32_t symbol; /* known when the parser is done: this or a function */
+	int32_t symbol; /* set when parsing is complete: this or a function */
 	int32_t function;
 	int64_t addend;
 	int32_t line;
 	uint8_t size;  /* of the value stored */
-	uint8_t shift; /* of the address, in bits, before it is cut to size */
+	uint8_t shift; /* right shift of the address, in bits, before truncation to size */
 };
 
-/* What stands for a texture or a surface: its number, which the driver writes. */
+/* Kind of a texture, surface or sampler reference; the variable has its number, written by the
+ * driver. */
 enum gs_reference {
 	GS_REFERENCE_NONE,
 	GS_REFERENCE_TEXTURE,
@@ -352,10 +355,10 @@ struct gs_symbol {
 	bool is_dynamic;      /* extern .shared a[] */
 	bool is_launch_param; /* a parameter of an .entry, not of a .func */
 	bool is_function_local;
-	bool is_linkable;   /* other texts may mean it: .visible, .weak, .extern */
-	int32_t definition; /* another symbol that stands for this one, or -1 */
+	bool is_linkable;   /* other texts may refer to it: .visible, .weak, .extern */
+	int32_t definition; /* symbol that defines this one, or -1 */
 	uint64_t size;
-	uint64_t offset; /* parameters and locals, in their frame */
+	uint64_t offset; /* of parameters and locals, in their frame */
 	uint8_t *init;
 	struct gs_relocation *relocations;
 };
@@ -370,9 +373,9 @@ struct gs_ptx_function {
 	uint32_t insn_count;
 	uint8_t *reg_types;
 	uint32_t reg_count;
-	int32_t *label_at; /* instruction index, or -1 for a label that names no place */
+	int32_t *label_at; /* instruction index; -1: the label has no position */
 	uint32_t label_count;
-	int32_t **branch_targets; /* per label: list of labels ended by -1, for brx.idx */
+	int32_t **branch_targets; /* per label: list of labels terminated by -1, for brx.idx */
 	int32_t *params;          /* symbols */
 	uint32_t param_count;
 	int32_t *returns;
@@ -381,14 +384,14 @@ struct gs_ptx_function {
 	uint64_t local_bytes;
 	uint32_t max_threads;
 	uint32_t required_block[3];
-	/* Why the device cannot run it, although it is valid PTX; NULL: the parser accepts it. Then
-	 * it has a body without instructions. */
+	/* Why the device cannot run the function although it is valid PTX; it then has a body
+	 * without instructions. NULL: accepted by the parser. */
 	const char *unsupported;
 };
 
 struct gs_ptx {
 	struct gs_pool pool;
-	const char *text; /* a copy; spellings point into it */
+	const char *text; /* a copy, to which spellings point */
 	size_t size;
 	struct gs_symbol *symbols;
 	uint32_t symbol_count;
@@ -407,14 +410,14 @@ struct gs_ptx {
 #define GS_PTX_MAX_PARAMS 4096u
 #define GS_PTX_MAX_PARAM_BYTES 32764u
 #define GS_PTX_MAX_VARIABLE (1ull << 36)
-#define GS_PTX_MAX_LOCAL (512u << 10) /* per thread, as on the device */
+#define GS_PTX_MAX_LOCAL (512u << 10) /* per thread, as on a GPU */
 #define GS_PTX_MAX_NESTING 64
 #define GS_PTX_MAX_VECTOR 16
 #define GS_PTX_MAX_OPERANDS 24
 
 /*
- * Several modules' texts may follow one another, each from its .version on: they are linked.
- * GS_OK, GS_INVALID_PTX or GS_OUT_OF_MEMORY.
+ * Parses PTX text. Several modules' texts may follow each other, each beginning with .version; they
+ * are linked. Returns GS_OK, GS_INVALID_PTX or GS_OUT_OF_MEMORY.
  */
 int gs_ptx_parse(const char *text, size_t size, struct gs_ptx **ptx_p, struct gs_error *error);
 void gs_ptx_destroy(struct gs_ptx *ptx);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and stores of warps. The lanes' addresses decide which of several ways is taken. */
+/* Loads and stores of warps. The pattern of the lanes' addresses selects the access method. */
 #include "softgpu/engine/run/run.h"
 
 #include <string.h>
 
 #define VA_SIZE (GS_VA_END - GS_VA_BASE)
 
-/* 16 bytes that the CPU moves at once: vectors are single-copy atomic on the device, and
+/* 16 bytes that the CPU moves with a single access: on a GPU vectors are single-copy atomic, and
  * decoupled look-back algorithms rely on it. */
 typedef long long vec16 __attribute__((vector_size(16), aligned(16)));
 
@@ -21,7 +21,7 @@ misaligned(struct gs_block *block, const struct gs_code *code, uint64_t address)
 		    code->insn->spelling);
 }
 
-/* Finds the active lane that is to blame, if one is. */
+/* Finds the active lane that causes the fault, if there is one. */
 static bool
 check_lanes(struct gs_block *block, const struct gs_code *code, uint32_t mask,
 	    const uint64_t *addresses, uint64_t base, uint64_t limit, uint64_t align_mask)
@@ -80,7 +80,8 @@ gs_addresses(struct gs_block *block, const struct gs_code *code, const uint8_t *
 	return !bad || check_lanes(block, code, mask, addresses, base, limit, align_mask);
 }
 
-/* The lanes' memory when they all read one place (step 0) or neighbouring places, else NULL. */
+/* Returns the lanes' memory if all read the same address (step 0) or adjacent ones, otherwise
+ * NULL. */
 static const uint8_t *
 regular_memory(const struct gs_block *block, const struct gs_code *code, const uint8_t *regs,
 	       bool *is_same_p)
@@ -144,7 +145,7 @@ splat(const struct gs_code *code, uint8_t *regs, const uint8_t *memory)
 				   ((const uint64_t *)(const void *)memory)[k]);
 }
 
-/* All lanes read one place, or neighbouring ones, in whole lanes. */
+/* All lanes read the same address, or adjacent ones, in whole lanes. */
 static bool
 load_regular(const struct gs_block *block, const struct gs_code *code, uint8_t *regs)
 {
@@ -165,8 +166,8 @@ load_regular(const struct gs_block *block, const struct gs_code *code, uint8_t *
 	}
 	if (code->width != 4 || step > 16)
 		return false;
-	/* A mapping is aligned to pages, so 8 lanes of 8 bytes are 16-byte pieces if the first is.
-	 */
+	/* Mappings are aligned to pages, so 8 lanes of 8 bytes are 16-byte pieces if the first one
+	 * is aligned. */
 	if (((uintptr_t)memory & 15) != 0)
 		return false;
 	copy_vectors(copy, memory, step * GS_WARP);
@@ -175,7 +176,7 @@ load_regular(const struct gs_block *block, const struct gs_code *code, uint8_t *
 	return true;
 }
 
-/* Neighbouring bytes or half words. */
+/* Adjacent bytes or half words. */
 static bool
 load_narrow(const struct gs_block *block, const struct gs_code *code, uint8_t *regs)
 {
@@ -312,7 +313,7 @@ store_lane(const struct gs_code *code, const uint8_t *regs, uint8_t *memory, int
 		copy_vectors(memory, copy, step);
 }
 
-/* One element for each lane, neighbour beside neighbour. */
+/* An element for each lane, adjacent in memory. */
 static bool
 store_regular(const struct gs_block *block, const struct gs_code *code, const uint8_t *regs)
 {
@@ -350,7 +351,7 @@ gs_store(struct gs_block *block, const struct gs_code *code, const uint8_t *regs
 	return true;
 }
 
-/* cp.async of 4, 8 or 16 bytes; what the source size leaves out is zeroed. */
+/* cp.async of 4, 8 or 16 bytes; bytes beyond the source size are zeroed. */
 bool
 gs_copy_async(struct gs_block *block, const struct gs_code *code, const uint8_t *regs,
 	      uint32_t mask)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Barriers count threads, not warps: the arms of a divergent branch may arrive one after the other.
- * Threads that have left the kernel are not waited for.
+ * Threads that have exited are not waited for.
  */
 #include "softgpu/engine/run/run.h"
 
@@ -40,7 +40,7 @@ release(struct gs_block *block, unsigned int id)
 	block->barriers_in_use &= ~(1u << id);
 }
 
-/* bar.red gives a predicate for and/or, a number for popc; 0 and -1 serve for both. */
+/* bar.red returns a predicate for and/or, a number for popc; 0 and -1 serve for both. */
 static void
 add_value(struct gs_barrier *barrier, const struct gs_code *code, const struct gs_split *split)
 {
@@ -79,8 +79,8 @@ gs_barrier_check(struct gs_block *block)
 }
 
 /*
- * With a thread count, a warp counts as 32 threads however many it has: the last of its live lanes
- * to arrive brings those that the block lacks or that have exited.
+ * With an explicit thread count, a warp counts as 32 threads regardless of its size: the last of
+ * its live lanes to arrive adds the lanes that the block does not have or that have exited.
  */
 static uint32_t
 arrival(const struct gs_warp *warp, const struct gs_split *split, unsigned int id)

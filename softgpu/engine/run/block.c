@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks and the memory they run in, which is kept for the next launch. */
+/* Blocks and their memory, which is cached for the next launch. */
 #include "softgpu/engine/fault.h"
 #include "softgpu/engine/memory/vmem.h"
 #include "softgpu/engine/run/run.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define MAX_KEPT 64
-/* Bytes of a block that is kept: larger ones would outlive the session that needed them. */
+/* Maximum memory of a cached block: a larger one would outlive the session that needed it. */
 #define MAX_KEPT_BYTES (64ull << 20)
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -95,7 +95,7 @@ bind_warps(struct gs_block *block)
 		warp->local = (uint64_t)(uintptr_t)block->local + i * GS_WARP * job->local_stride;
 		warp->base.function = job->function;
 		warp->base.regs = block->regs + i * frame_bytes;
-		/* What the warps share is copied from the first. */
+		/* Values shared by the warps are copied from the first warp. */
 		if (i)
 			memcpy(warp->base.regs, block->regs, frame_bytes);
 		gs_fill_fixed(block, warp, &warp->base, i ? GS_FILL_WARP : GS_FILL_ALL);
@@ -141,7 +141,7 @@ gs_block_put(struct gs_block *block)
 	uint64_t bytes = block->regs_capacity + block->shared_capacity + block->local_capacity;
 	bool keep;
 
-	/* Frames are of this module's functions, which may go away. */
+	/* Frames refer to functions of this module, which may be unloaded. */
 	free_frames(block);
 	block->job = NULL;
 	block->code_at = NULL;
@@ -214,7 +214,7 @@ step_warps(struct gs_block *block, long slice)
 	return has_run ? GS_RUN_BUDGET : GS_RUN_WAITING;
 }
 
-/* Of its own, so that no local variable lives across the jump. */
+/* A separate function, so that no local variable is live across the jump. */
 static enum gs_run
 step_guarded(struct gs_block *block, long slice, struct gs_fault_scope *scope)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* printf, malloc, free and assert of kernels. */
+/* printf, malloc, free and assert in kernels. */
 #include "softgpu/engine/memory/heap.h"
 #include "softgpu/engine/run/run.h"
 
@@ -10,8 +10,8 @@
 
 #define MAX_TEXT 4096
 #define MAX_FIELD 1024
-#define MAX_PARAMS 4096               /* bytes of parameters that a kernel changes at a time */
-#define MAX_ARGUMENTS (MAX_TEXT * 16) /* bytes: two for each character of a format, at 8 each */
+#define MAX_PARAMS 4096 /* maximum bytes of parameters that a kernel updates at a time */
+#define MAX_ARGUMENTS (MAX_TEXT * 16) /* bytes: two per format character, 8 bytes each */
 
 struct output {
 	char text[MAX_TEXT];
@@ -19,7 +19,7 @@ struct output {
 };
 
 struct arguments {
-	const uint8_t *next; /* packed as a struct of 4- and 8-byte members; NULL: none */
+	const uint8_t *next; /* packed like a struct of 4- and 8-byte members; NULL: none */
 	uint64_t at;
 	int count;
 };
@@ -30,7 +30,7 @@ is_device_address(uint64_t address)
 	return address >= GS_VA_BASE && address < GS_VA_END;
 }
 
-/* A fault in here ends the launch as one in the kernel does. */
+/* A fault in this function ends the launch like a fault in the kernel. */
 static void
 copy_string(char *dst, size_t size, uint64_t address)
 {
@@ -77,7 +77,7 @@ append(struct output *output, const char *format, ...)
 		output->len += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* One conversion, with width and precision as numbers or -1. */
+/* A conversion specification, with width and precision as numbers or -1. */
 struct conversion {
 	char flags[8];
 	int width;
@@ -212,7 +212,7 @@ format_text(struct output *output, const char *format, struct arguments *argumen
 	}
 }
 
-/* The text lies on the host by now: nothing under the lock can fault. */
+/* The text is in host memory by now, so nothing under the lock can fault. */
 static void
 print(struct gs_job *job, const struct output *output, bool is_error)
 {
@@ -303,14 +303,14 @@ call_assert(const struct call_site *site, int lane)
 	print(site->block->job, &output, true);
 }
 
-/* cudaErrorInvalidValue: there is no such graph, or it cannot be launched from here. */
+/* cudaErrorInvalidValue: unknown graph, or it cannot be launched from here. */
 static int
 call_graph_launch(const struct gs_launch *launch, uint64_t exec, uint64_t stream)
 {
 	return launch->graphs ? launch->graphs->launch(launch->graphs, exec, stream) : 1;
 }
 
-/* An argument that is a struct. */
+/* Copies an argument that is a struct. */
 static void
 argument_bytes(const struct call_site *site, int lane, unsigned int k, void *bytes, size_t size)
 {
@@ -326,7 +326,7 @@ argument_bytes(const struct call_site *site, int lane, unsigned int k, void *byt
 	}
 }
 
-/* The kernel's bytes are copied before anybody takes a lock: reading them may fault. */
+/* Copies the kernel's bytes before a lock is acquired, because reading them may fault. */
 static int
 change_node(const struct gs_launch *launch, uint64_t node, struct gs_node_change *change)
 {
@@ -398,7 +398,7 @@ apply_updates(const struct gs_launch *launch, uint64_t address, uint64_t count)
 	return r;
 }
 
-/* cudaGraphKernelNode...(): the answer is a cudaError_t. */
+/* cudaGraphKernelNode...(): returns a cudaError_t. */
 static int
 call_node_function(const struct call_site *site, int lane, const char *name, uint64_t first)
 {

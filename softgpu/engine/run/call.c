@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls. A frame has registers of its own; its local variables, and the arguments and results of
- * calls it makes, follow those of its caller in each lane's local window.
+ * its calls, follow those of its caller in each lane's local window.
  */
 #include "softgpu/engine/run/run.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MAX_DEPTH 4096
-#define MAX_FRAME_BYTES (256ull << 20) /* of a block: recursion ends here at the latest */
+#define MAX_FRAME_BYTES (256ull << 20) /* per block; limits recursion */
 
 uint8_t *
 gs_frame_local(const struct gs_block *block, const struct gs_warp *warp,

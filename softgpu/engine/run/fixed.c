@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slots whose value the launch, the block or the warp gives. */
+/* Slots whose value is determined by the launch, the block or the warp. */
 #include "softgpu/engine/run/run.h"
 
 #include <string.h>
@@ -101,7 +101,7 @@ thread_index(const struct gs_launch *launch, uint32_t thread, unsigned int dim)
 	}
 }
 
-/* Divides once for the warp; lanes count on from there. */
+/* Divides once per warp; the other lanes count from there. */
 static void
 fill_threads(const struct gs_launch *launch, const struct gs_warp *warp,
 	     const struct gs_fixed *fixed, uint8_t *slot)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a job fails. */
+/* Failure of jobs. */
 #include "softgpu/engine/run/run.h"
 
 #include <stdarg.h>

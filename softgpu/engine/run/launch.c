@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches. The calling thread works on its own grid, so a small launch wakes nobody; workers help
- * with grids that have blocks left to hand out.
+ * Launches. The calling thread works on its own grid, so a small launch wakes no other thread;
+ * workers help with grids that have blocks left to start.
  */
 #include "softgpu/engine/run/launch.h"
 
@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE 4096 /* backward branches of each warp before the next block of a worker */
+#define SLICE 4096 /* backward branches per warp before a worker switches to its next block */
 #define COOPERATIVE_SLICE 64
-#define MAX_LIVE 16          /* blocks of a worker when those begun do not end */
-#define PATIENCE 64          /* slices before another block is begun */
-#define MAX_REST_NS 1000000u /* what nanosleep knows; a launch that is cancelled ends within it */
-#define MAX_SHARED 232448u   /* 227 KiB, as compute capability 9.0 has */
+#define MAX_LIVE 16          /* blocks of a worker if the started ones do not end */
+#define PATIENCE 64          /* slices before another block is started */
+#define MAX_REST_NS 1000000u /* maximum of nanosleep; bounds the delay of a cancelled launch */
+#define MAX_SHARED 232448u   /* 227 KiB, as in compute capability 9.0 */
 #define MAX_COOPERATIVE 8192u
 #define STACK_BYTES 16384u
 #define WORKSPACE_BYTES 512u
@@ -32,7 +32,7 @@ static struct {
 	pthread_cond_t work;
 	pthread_cond_t idle;
 	struct gs_job *jobs;
-	int count; /* of workers, with the calling thread */
+	int count; /* workers, including the calling thread */
 	int sleeping;
 } workers = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -40,7 +40,7 @@ static struct {
 GP_COND_CONSTRUCTOR(workers.work);
 GP_COND_CONSTRUCTOR(workers.idle);
 
-/* Parameter buffers wait here for the next launch. */
+/* Cache of parameter buffers for later launches. */
 static pthread_mutex_t arguments_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	void *buffers[64];
@@ -64,7 +64,7 @@ claim(struct gs_job *job, uint64_t *number)
 	return *number < job->block_count;
 }
 
-/* Whether another block may begin. */
+/* Whether another block may be started. */
 static bool
 has_room(struct gs_job *job)
 {
@@ -89,7 +89,7 @@ leave_multiprocessor(struct gs_job *job)
 		atomic_fetch_sub_explicit(&job->live, 1, memory_order_relaxed);
 }
 
-/* The blocks one thread has begun; those that ended serve for the next ones. */
+/* The blocks that a thread has started; ended blocks are reused. */
 struct crew {
 	struct gs_block **live;
 	uint32_t count;
@@ -134,7 +134,7 @@ end_block(struct crew *crew, uint32_t at)
 		crew->spare = block;
 }
 
-/* One slice of every block begun. */
+/* Runs a slice of each started block. */
 static void
 step_all(struct crew *crew, struct gs_job *job, long slice)
 {
@@ -148,7 +148,7 @@ step_all(struct crew *crew, struct gs_job *job, long slice)
 	}
 }
 
-/* Behind a slice in which all have slept: as long as the first of them may. */
+/* After a slice in which all blocks slept: sleeps until the first of them is due. */
 static void
 rest(const struct crew *crew)
 {
@@ -160,7 +160,7 @@ rest(const struct crew *crew)
 		gp_sleep_ns(ns);
 }
 
-/* Blocks of a cooperative grid wait for one another: all must have begun. */
+/* Blocks of a cooperative grid wait for each other, so all must be started. */
 static void
 run_blocks(struct crew *crew, struct gs_job *job)
 {
@@ -208,7 +208,7 @@ has_blocks_left(struct gs_job *job)
 	       has_room(job) && !gs_job_is_over(job);
 }
 
-/* Under the lock: whether another thread may work on it. */
+/* Called with the lock held: whether another thread may work on the job. */
 static bool
 may_help(const struct gs_job *job)
 {
@@ -217,7 +217,7 @@ may_help(const struct gs_job *job)
 	return !partition || partition->threads < partition->count;
 }
 
-/* Under the lock. */
+/* Called with the lock held. */
 static void
 join_partition(struct gs_job *job)
 {
@@ -225,7 +225,7 @@ join_partition(struct gs_job *job)
 		job->launch->partition->threads++;
 }
 
-/* Under the lock. Another thread may take the place. */
+/* Called with the lock held. Another thread may use the free slot. */
 static void
 leave_partition(struct gs_job *job)
 {
@@ -236,7 +236,7 @@ leave_partition(struct gs_job *job)
 		pthread_cond_signal(&workers.work);
 }
 
-/* Under the lock: the job with fewest helpers that has something to do. */
+/* Called with the lock held: returns the job with the fewest helpers that has blocks left. */
 static struct gs_job *
 choose_job(void)
 {

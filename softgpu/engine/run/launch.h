@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads that run blocks; started once and never stopped. */
+/* Worker threads that run blocks; started once and never stopped. */
 #ifndef GS_LAUNCH_H
 #define GS_LAUNCH_H
 

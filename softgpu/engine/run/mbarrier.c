@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Barrier objects are 64 bits of shared memory, which only the worker that runs the block touches.
- * A program sees them as opaque; here they hold the phase and two counts.
+ * Barrier objects are 64 bits of shared memory, which only the worker that runs the block accesses.
+ * They are opaque to programs; here they contain the phase and two counts.
  */
 #include "softgpu/engine/run/run.h"
 
@@ -9,8 +9,8 @@
 #define COUNT_MASK ((1u << COUNT_BITS) - 1)
 
 struct mbarrier {
-	uint32_t pending;  /* arrivals until the phase is complete */
-	uint32_t expected; /* in the next phase */
+	uint32_t pending;  /* arrivals until the phase completes */
+	uint32_t expected; /* arrivals of the next phase */
 	uint32_t phase;    /* 0 or 1 */
 };
 
@@ -54,7 +54,7 @@ wide_at(const uint8_t *slot, int lane)
 	return ((const uint64_t *)(const void *)slot)[lane];
 }
 
-/* False only from a test that failed: the phase is not complete yet. */
+/* Returns false only for a failed test: the phase is not yet complete. */
 static bool
 operate(const struct gs_code *code, uint64_t *memory, uint8_t *regs, int lane)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which lanes of a warp run next, and where they come together again. */
+/* Selection of the lanes of a warp that run next, and reconvergence. */
 #include "softgpu/engine/run/run.h"
 
 void
@@ -61,7 +61,7 @@ code_at(const struct gs_split *split)
 	return &split->frame->function->code[split->at];
 }
 
-/* The live lanes that the split's instruction wants besides its own. */
+/* The live lanes that the split's instruction needs in addition to its own. */
 uint32_t
 gs_split_missing_members(const struct gs_warp *warp, const struct gs_split *split)
 {
@@ -76,8 +76,9 @@ gs_split_missing_members(const struct gs_warp *warp, const struct gs_split *spli
 }
 
 /*
- * Lanes may stand at different instructions of one kind and still mean each other: in both arms of
- * a branch, or in different calls of one function. If they are all there, they operate and go on.
+ * Lanes may be at different instructions of the same kind and still belong together: in both arms
+ * of a branch, or in different calls of a function. If all are present, the operation is performed
+ * and they continue.
  */
 static bool
 try_meeting(struct gs_warp *warp, const struct gs_split *first)
@@ -108,7 +109,8 @@ try_meeting(struct gs_warp *warp, const struct gs_split *first)
 	return true;
 }
 
-/* When every split waits: meetings first, then the split that nobody can join any more. */
+/* If all splits wait: completes warp operations first, then selects the split that no other lane
+ * can join. */
 static struct gs_split *
 resolve_waiting(struct gs_warp *warp)
 {
@@ -129,7 +131,7 @@ resolve_waiting(struct gs_warp *warp)
 	return best;
 }
 
-/* The lanes of the next runnable split in order of lane numbers. */
+/* Selects the lanes of the next runnable split in order of lane numbers. */
 void
 gs_split_favour_next(struct gs_warp *warp, uint32_t running)
 {

@@ -28,7 +28,7 @@ fail(struct gs_block *block, const struct gs_code *code, int result, const char 
 	return false;
 }
 
-/* The lane's texture or surface; NULL: the job has failed. */
+/* Returns the lane's texture or surface; NULL: the job has failed. */
 static const struct gs_texture *
 find(struct gs_block *block, const struct gs_code *code, const uint8_t *regs, int lane)
 {
@@ -111,7 +111,7 @@ gs_texture_load(struct gs_block *block, const struct gs_code *code, uint8_t *reg
 	return true;
 }
 
-/* One coordinate of a surface: inside, moved inside, or outside. */
+/* Checks a coordinate of a surface: it is inside, clamped to the inside, or outside. */
 static bool
 bound(const struct gs_code *code, int64_t *at, int64_t count)
 {
@@ -122,7 +122,7 @@ bound(const struct gs_code *code, int64_t *at, int64_t count)
 	return code->is_signed && count > 0;
 }
 
-/* Where in the surface; NULL: outside. x counts bytes. */
+/* Returns the address in the surface; NULL: outside. x is in bytes. */
 static uint8_t *
 surface_memory(const struct gs_code *code, const struct gs_texture *surface, const uint8_t *regs,
 	       int lane)
@@ -137,7 +137,7 @@ surface_memory(const struct gs_code *code, const struct gs_texture *surface, con
 		at[k - layer] = (int32_t)word_at(regs, code->slots[k], lane);
 	if (layer)
 		at[2] = (int32_t)word_at(regs, code->slots[0], lane);
-	/* In steps of what is read or written. */
+	/* In units of the accessed size. */
 	if (at[0] % bytes)
 		return NULL;
 	at[0] /= bytes;

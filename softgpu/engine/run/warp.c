@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter's loop. */
+/* The main loop of the interpreter. */
 #include "base/clock.h"
 #include "softgpu/engine/run/run.h"
 
 #include <fenv.h>
 
-/* A split while it runs; what may change of it is written back by save(). */
+/* State of a running split; save() writes changed members back. */
 struct cursor {
 	struct gs_split *split;
 	struct gs_frame *frame;
@@ -13,13 +13,13 @@ struct cursor {
 	const struct gs_code *code;
 	const struct gs_code *at;
 	uint32_t mask;
-	bool has_others; /* splits of the warp */
-	bool is_full;    /* all live lanes run: the rest need not be kept */
+	bool has_others; /* other splits of the warp */
+	bool is_full;    /* all live lanes run: inactive lanes need not be preserved */
 };
 
 enum step {
-	STEP_ON,   /* go on at cursor->at */
-	STEP_PICK, /* saved; choose again which split runs */
+	STEP_ON,   /* continue at cursor->at */
+	STEP_PICK, /* saved; select the next split */
 	STEP_BUDGET,
 	STEP_FAILED,
 };
@@ -76,7 +76,8 @@ run_lanes(struct cursor *cursor)
 	cursor->at = at;
 }
 
-/* False: other lanes stand here, and come along from now on; saved for picking. */
+/* Returns false if other lanes are at this label: they have joined, and the state was saved for
+ * selecting the next split. */
 static bool
 join(struct gs_warp *warp, struct cursor *cursor)
 {
@@ -159,8 +160,8 @@ branch(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long
 	return STEP_PICK;
 }
 
-/* Every different target becomes a split; an index beyond the table is undefined and falls through.
- */
+/* Each distinct target becomes a split; an index beyond the table is undefined and falls
+ * through. */
 static enum step
 branch_table(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long *budget)
 {
@@ -253,7 +254,8 @@ return_from(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor)
 	return STEP_PICK;
 }
 
-/* The lanes of the mask that call the same function as its first lane; its index in *target. */
+/* Returns the lanes of the mask that call the same function as its first lane; *target: the
+ * function's index. */
 static uint32_t
 same_target(const struct gs_code *code, const uint8_t *regs, uint32_t mask, uint64_t *target)
 {
@@ -307,7 +309,8 @@ call(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long *
 		if (!frame)
 			return STEP_FAILED;
 	}
-	/* Who calls another function comes back to this instruction; who calls none goes on. */
+	/* Lanes that call another function repeat this instruction; lanes that do not call
+	 * continue. */
 	if (mask != same)
 		gs_split_add(warp, cursor->frame, mask & ~same, (int32_t)(at - cursor->code));
 	if (cursor->mask != mask)
@@ -420,7 +423,7 @@ trap(struct gs_block *block, struct cursor *cursor)
 	return STEP_FAILED;
 }
 
-/* A thread that sleeps or finds nothing done waits for others: they run soon. */
+/* A thread that sleeps, or whose test failed, waits for others, so these should run soon. */
 static void
 yield_turn(struct gs_warp *warp, long *budget)
 {
@@ -428,8 +431,8 @@ yield_turn(struct gs_warp *warp, long *budget)
 	warp->turn -= 256;
 }
 
-/* Where all of the warp sleep its slice ends: when those of the other warps do as well, the
- * engine's thread sleeps (launch.c). */
+/* If the whole warp sleeps its slice ends; if all other warps sleep as well, the engine's thread
+ * sleeps (launch.c). */
 static void
 sleep_a_while(struct gs_warp *warp, struct cursor *cursor, long *budget)
 {

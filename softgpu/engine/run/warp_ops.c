@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations among the lanes of a warp. Several splits may take part, each at an instruction of its
- * own: the lanes' operands are gathered first, then every lane's result is computed and written
- * back.
+ * Operations between the lanes of a warp. Several splits may take part, each at its own
+ * instruction: the operands of all lanes are gathered first, then each lane's result is computed
+ * and written back.
  */
 #include "softgpu/engine/run/run.h"
 
 struct meeting {
-	uint32_t mask; /* the lanes that take part */
+	uint32_t mask; /* the participating lanes */
 	uint64_t value[GS_WARP];
 	uint32_t second[GS_WARP];
 	uint32_t third[GS_WARP];
@@ -64,7 +64,7 @@ gather(struct meeting *meeting, struct gs_split **splits, int count)
 	}
 }
 
-/* A lane that does not take part gives 0: what hardware does, and programs rely on. */
+/* A lane that does not participate yields 0, as on GPUs; programs rely on it. */
 static void
 shuffle_lane(struct meeting *meeting, const struct gs_code *code, int lane)
 {
