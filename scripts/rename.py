@@ -173,7 +173,7 @@ def apply_files(lines, tree):
 
 
 def inside(name, folder, moves):
-    path = f'{folder}/{name}'
+    path = os.path.normpath(f'{folder}/{name}')
     return f"'{os.path.relpath(moves[path], folder) if path in moves else name}'"
 
 
