@@ -2,31 +2,32 @@
 """The rules of the description language. Each has a negative test."""
 import re
 
-from check_types import KEYWORDS, check_types, fail, once
-from model import args_of, entered, silent, streams_named
-from types_table import (COUNTS, SCALARS, described, has_lookup, held, held_named, is_address, is_handle, is_kernel, is_number, is_object, kind_of,
-                         kinds, learn, wire_type, word_of)
-from words import ACCOUNT, CAPTURE, CONSTANT, HELD_VALUE, NUMBER, ORDER, SOURCES, WORK
+from check_types import KEYWORDS, check_once, check_types, fail
+from model import get_args, get_entered_objects, get_implied_params, get_stream_params
+from types_table import (COUNTS, SCALARS, client_objects, client_objects_by_name, described, get_kind, get_wire_type, get_word, has_lookup,
+                         is_address, is_handle, is_kernel, is_number, is_object, kinds, load_types)
+from words import ACCOUNT, CAPTURE, CLIENT_VALUE, CONSTANT, NUMBER, ORDER, SOURCES, WORK
 
 OUTS = {"OUT", "OUT_N", "OUT_BYTES"}
 BYTES = {"void", "char", "unsigned char"}
 # What the generated code around the parameters of a call calls its own things.
-OURS = {"before", "begun", "result"}
-OURS_ON_THE_WIRE = {"args", "bulk", "bulk_count", "call", "dec", "header", "raw_p", "reply", "request", "session", "unused"}
-OURS_OF_ANSWERS = {"found", "other"}
-OURS_OF_STUBS = {"cells", "context", "i", "id", "listed", "object", "raw", "scratch", "memcpy", "strlen", "gpd_driver"}
+RESERVED = {"before", "begun", "result"}
+RESERVED_ON_WIRE = {"args", "bulk", "bulk_count", "call", "dec", "header", "raw_p", "reply", "request", "session", "unused"}
+RESERVED_IN_LOCAL = {"found", "other"}
+RESERVED_IN_STUBS = {"cells", "context", "i", "id", "listed", "object", "raw", "scratch", "memcpy", "strlen", "gpd_driver"}
 
-WAYS = {"CALL": "travels", "MESSAGE": "is a message", "HAND": "is written by hand", "ANSWER": "is answered by the client alone",
-        "SAME": "is AS another call"}
+IMPLEMENTATIONS = {"CALL": "travels", "MESSAGE": "is a message", "HAND": "is written by hand", "GENERATED": "is answered by the client alone",
+        "FORWARD": "is AS another call"}
 # word -> the calls that may have it; a word that is not here, any.
-OF_CALLS = {
-    **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"ANSWER"}),
+WORDS_OF_CALLS = {
+    **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"GENERATED"}),
     **dict.fromkeys(ORDER | WORK | {"DROP", "NEW", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
-    "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, **dict.fromkeys(("CAPTURE", "SYNCHRONIZES"), set(WAYS) - {"MESSAGE"}), "AS": {"SAME"}, "VIA": {"HAND", "SAME"}, "SIGNAL_SAFE": {"HAND"}, "QUICK": set(WAYS) - {"MESSAGE"},
-    "STATIC": set(WAYS) - {"CALL", "MESSAGE"},
+    **dict.fromkeys(("ALIAS", "CAPTURE", "SYNCHRONIZES", "QUICK"), set(IMPLEMENTATIONS) - {"MESSAGE"}),
+    "CLIENT_HOOK": {"CALL"}, "AS": {"FORWARD"}, "VIA": {"HAND", "FORWARD"}, "SIGNAL_SAFE": {"HAND"},
+    "STATIC": set(IMPLEMENTATIONS) - {"CALL", "MESSAGE"},
 }
 # word -> (whether a parameter may have it, what it is for)
-OF_PARAMETERS = {
+WORDS_OF_PARAMETERS = {
     "IN_STRING": (lambda c, p: p.ctype == "char", "text"),
     **dict.fromkeys(("IN_BYTES", "OUT_BYTES"), (lambda c, p: p.ctype in BYTES or not c.on_wire, "void or char")),
     "INOUT": (lambda c, p: not p.const, "what is not const"),
@@ -39,27 +40,27 @@ OF_PARAMETERS = {
     **dict.fromkeys(("FROM", "BY"), (lambda c, p: p.direction == "OUT" or p.direction == "OUT_BYTES" and p.size != "BY_HOOK" and p.ctype == "char",
                                      "OUT, or a text of a size")),
     "ALWAYS": (lambda c, p: p.direction == "OUT" and p.depth == 1 and (p.ctype not in kinds or p.words["ALWAYS"] == "NULL"), "OUT; of a handle, NULL"),
-    "TO": (lambda c, p: not p.depth and not is_handle(p.ctype) and p.ctype not in held, "a number"),
-    "WITHIN": (lambda c, p: not p.depth and not is_handle(p.ctype) and (wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
+    "TO": (lambda c, p: not p.depth and not is_handle(p.ctype) and p.ctype not in client_objects, "a number"),
+    "WITHIN": (lambda c, p: not p.depth and not is_handle(p.ctype) and (get_wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
                "a number of 32 bits"),
 }
 
 
-def words(call):
+def check_words(call):
     """Each word is of such a call, and before such a parameter."""
     found = [(word, f"{word} of {call.name}", None) for word in call.options]
     for p in call.params:
         given = ({p.direction} if p.direction else set()) | p.quals | set(p.words)
         found += [(word, f"'{word}' on '{p.name}' of {call.name}", p) for word in sorted(given)]
     for word, where, p in found:
-        if call.way not in OF_CALLS.get(word, WAYS):
-            fail(call, f"{where}, which {WAYS[call.way]}", p and p.line)
-        fits, what = OF_PARAMETERS.get(word, (None, None))
+        if call.implementation not in WORDS_OF_CALLS.get(word, IMPLEMENTATIONS):
+            fail(call, f"{where}, which {IMPLEMENTATIONS[call.implementation]}", p and p.line)
+        fits, what = WORDS_OF_PARAMETERS.get(word, (None, None))
         if p and fits and not fits(call, p):
             fail(call, f"{where}: it is for {what}", p.line)
 
 
-def unique_numbers_and_names(api):
+def check_unique(api):
     numbers, names = {}, {}
     for call in api.calls:
         if call.number is not None:
@@ -75,7 +76,7 @@ def unique_numbers_and_names(api):
             names[name] = call
 
 
-def directions(call):
+def check_directions(call):
     for p in call.params:
         if p.depth and not p.direction:
             fail(call, f"pointer '{p.name}' has no direction", p.line)
@@ -95,7 +96,7 @@ def is_value_of_options(call, p):
     return any(q.direction == "IN_OPTIONS" and q.size and q.size.split(", ")[1:] == [p.name] for q in call.params)
 
 
-def wire_size(call, p):
+def check_wire_size(call, p):
     """Sizes that the generated code can use."""
     by_name = {q.name: q for q in call.params}
     other = by_name.get(p.size)
@@ -107,11 +108,11 @@ def wire_size(call, p):
         count, values = (by_name.get(name) for name in p.size.split(", "))
         if not count or count.depth or count.ctype not in COUNTS or not values or (values.direction, values.ctype, values.depth) != ("BY_HOOK", "void", 2):
             fail(call, f"IN_OPTIONS({p.size}) of '{p.name}' needs two parameters: how many, and their values (BY_HOOK void **)", p.line)
-        if word_of(p.ctype) != "OPTIONS":
+        if get_word(p.ctype) != "OPTIONS":
             fail(call, f"type '{p.ctype}' of '{p.name}' has no GP_OPTIONS", p.line)
 
 
-def counted(call):
+def get_counted(call):
     """(the word and its argument, the parameter that it stands before or None, what it names) of all that counts something."""
     for p in call.params:
         if p.direction in ("IN_N", "OUT_N", "IN_BYTES", "OUT_BYTES"):
@@ -120,17 +121,17 @@ def counted(call):
         yield f"{word}({call.options.get(word)})", None, call.options.get(word)
 
 
-def sizes(call):
+def check_sizes(call):
     values = {p.name: p.ctype for p in call.params if not p.depth}
     for p in call.params:
         if call.on_wire:
-            wire_size(call, p)
-    for what, p, name in counted(call):
+            check_wire_size(call, p)
+    for what, p, name in get_counted(call):
         if not name or name.isdigit() or name == "BY_HOOK":
             continue
         if values.get(name) not in COUNTS:
             fail(call, f"{what}: {call.name} has no such parameter that counts", p and p.line)
-    silent_is_used_once(call)
+    check_implied_params(call)
     for word in {"ALLOCATES", "FREES", "COPIES"} & set(call.options):
         argument = call.options[word]
         if argument != "BY_HOOK" and word != "COPIES" and values.get("device") not in ("int", "CUdevice"):
@@ -139,20 +140,20 @@ def sizes(call):
             fail(call, f"{word}(BY_HOOK), but {call.name} has no SERVER_HOOK")
 
 
-def silent_is_used_once(call):
+def check_implied_params(call):
     """The length of bytes and the count of options come with these, so nothing else may go by them."""
-    used = [name for _, _, name in counted(call)] + [name for p in call.params if p.direction == "IN_OPTIONS" for name in p.size.split(", ")]
+    used = [name for _, _, name in get_counted(call)] + [name for p in call.params if p.direction == "IN_OPTIONS" for name in p.size.split(", ")]
     used.append(call.options.get("BARRIER"))
-    for name in silent(call) if call.on_wire else ():
+    for name in get_implied_params(call) if call.on_wire else ():
         if used.count(name) > 1 and name != "BY_HOOK" and not name.isdigit():
             fail(call, f"'{name}' of {call.name} is the size of two things, but comes with one of them")
 
 
-def names(call):
+def check_names(call):
     """Each parameter has a name of its own, which C and the generated code leave to it."""
     seen = set()
-    ours = OURS | (OURS_ON_THE_WIRE if call.on_wire else set()) | (OURS_OF_STUBS if call.kind == "CALL" else set())
-    ours |= OURS_OF_ANSWERS if call.is_answer else set()
+    ours = RESERVED | (RESERVED_ON_WIRE if call.on_wire else set()) | (RESERVED_IN_STUBS if call.kind == "CALL" else set())
+    ours |= RESERVED_IN_LOCAL if call.is_local_answer else set()
     for p in call.params:
         if p.name in seen:
             fail(call, f"{call.name} has two parameters '{p.name}'", p.line)
@@ -161,15 +162,15 @@ def names(call):
             fail(call, f"'{p.name}' of {call.name} is a reserved name", p.line)
 
 
-def types(call):
+def check_param_types(call):
     for p in call.params:
         if call.kind != "MESSAGE" and p.ctype.startswith("gp_"):
             fail(call, f"type '{p.ctype}' of '{p.name}' is for messages", p.line)
-        if call.on_wire and p.direction not in ("IN_BYTES", "OUT_BYTES", "IN_STRING", "IN_OPTIONS", "BY_HOOK") and not wire_type(p.ctype):
+        if call.on_wire and p.direction not in ("IN_BYTES", "OUT_BYTES", "IN_STRING", "IN_OPTIONS", "BY_HOOK") and not get_wire_type(p.ctype):
             fail(call, f"type '{p.ctype}' of '{p.name}' has no form on the wire", p.line)
 
 
-def generated_ends(call):
+def check_generated_ends(call):
     """What an end that is generated whole can do with its parameters."""
     for word, ours in (("CLIENT_HOOK", call.kind == "CALL"), ("SERVER_HOOK", call.on_wire)):
         if not ours or word in call.options:
@@ -178,12 +179,12 @@ def generated_ends(call):
         if bulk:
             fail(call, f"{call.name} has {min(bulk)}, but no {word}")
         for p in call.params:
-            generated_end(call, p, word)
+            check_generated_end(call, p, word)
         if sum(bool({"NEW", "DROP"} & p.quals) for p in call.params) > 1:
             fail(call, f"{call.name} makes or drops more than one object, which needs a {word}")
 
 
-def generated_end(call, p, word):
+def check_generated_end(call, p, word):
     made = "NEW" in p.quals or "DROP" in p.quals
     if made and not is_object(p.ctype) or is_handle(p.ctype) and not has_lookup(p.ctype) or p.ctype == "gp_new_address":
         fail(call, f"'{p.name}' of {call.name} needs a {word}", p.line)
@@ -199,12 +200,12 @@ def generated_end(call, p, word):
         fail(call, f"'{p.name}' of {call.name} is a device pointer, which needs a {word}", p.line)
 
 
-def streams(call):
+def get_streams(call):
     """Parameters that name streams: by value and in lists."""
     return [p for p in call.params if p.ctype == "CUstream"]
 
 
-def account(call):
+def check_account(call):
     """What takes a stream, makes an object or gives out memory must say what that costs, so that no quota has a gap."""
     given = [w for w in call.options if w in ACCOUNT]
     if "CHARGES_NOTHING" in given and len(given) > 1:
@@ -213,29 +214,29 @@ def account(call):
         fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
     if "SPREADS" in call.options and not (call.completion == "POST" and {"LAUNCHES", "SERVER_HOOK"} <= set(call.options)):
         fail(call, f"{call.name} SPREADS, but is not a POST call that LAUNCHES by a SERVER_HOOK")
-    if "METERED" in call.options and not (call.on_wire and any(f.kind == "bytes" for f in args_of(call))):
+    if "METERED" in call.options and not (call.on_wire and any(f.kind == "bytes" for f in get_args(call))):
         fail(call, f"{call.name} is METERED, but brings no lists, strings or bytes")
-    if call.on_wire and "LAUNCHES" in given and len(streams_named(call)) != 1:
-        fail(call, f"{call.name} LAUNCHES, but names {'several streams' if streams_named(call) else 'no stream'}")
+    if call.on_wire and "LAUNCHES" in given and len(get_stream_params(call)) != 1:
+        fail(call, f"{call.name} LAUNCHES, but names {'several streams' if get_stream_params(call) else 'no stream'}")
     if given or "VIA" in call.options:
         return
-    if streams(call):
+    if get_streams(call):
         fail(call, f"{call.name} takes a stream, but does not say what it does to the account "
                    "(ALLOCATES, FREES, LAUNCHES, COPIES or CHARGES_NOTHING)")
     for p in call.params:
-        if "NEW" in p.quals or p.ctype == "CUdeviceptr" and p.direction in OUTS and not call.is_answer:
+        if "NEW" in p.quals or p.ctype == "CUdeviceptr" and p.direction in OUTS and not call.is_local_answer:
             fail(call, f"{call.name} makes '{p.name}', but does not say what that does to the account "
                        "(ALLOCATES, LAUNCHES, COPIES or CHARGES_NOTHING)", p.line)
 
 
-def order(call):
+def check_order(call):
     """A call's place among the others: by words, and by the handles that it names one by one."""
     for p in call.params:
-        if call.on_wire and p.direction not in OUTS | {None} and is_handle(p.ctype) and kind_of(p.ctype).ordered:
+        if call.on_wire and p.direction not in OUTS | {None} and is_handle(p.ctype) and get_kind(p.ctype).ordered:
             fail(call, f"'{p.name}' of {call.name} has a '{p.ctype}' in a list, where nobody sees what the call must wait for", p.line)
-    if "AWAITS_STREAM" in call.options and not streams_named(call):
+    if "AWAITS_STREAM" in call.options and not get_stream_params(call):
         fail(call, f"{call.name} has AWAITS_STREAM, but names no stream")
-    if "AWAITS_HOST" in call.options and len(streams_named(call)) != 1:
+    if "AWAITS_HOST" in call.options and len(get_stream_params(call)) != 1:
         fail(call, f"{call.name} has AWAITS_HOST, but names no stream, or several")
     if {"AWAITS_HOST", "UNBOUNDED"} <= set(call.options):
         fail(call, f"{call.name} is UNBOUNDED, which AWAITS_HOST says already")
@@ -248,19 +249,19 @@ def order(call):
         fail(call, f"BARRIER({barrier}): no such flags of {call.name}")
 
 
-def capture(call):
+def check_capture(call):
     """What takes a stream must say what it does while that is captured."""
     how = call.options.get("CAPTURE")
     if how is None:
-        if call.kind != "MESSAGE" and any(p.direction not in OUTS for p in streams(call)):
+        if call.kind != "MESSAGE" and any(p.direction not in OUTS for p in get_streams(call)):
             fail(call, f"{call.name} takes a stream, but does not say what it does while that is captured (CAPTURE)")
     elif how not in CAPTURE:
         fail(call, f"CAPTURE({how}) of {call.name}: it is {', '.join(sorted(CAPTURE))}")
-    elif how in ("refused", "declined") and (len(streams_named(call)) != 1 or len(streams(call)) != 1):
-        fail(call, f"CAPTURE({how}), but {call.name} names {'several streams' if streams(call) else 'no stream'}")
+    elif how in ("refused", "declined") and (len(get_stream_params(call)) != 1 or len(get_streams(call)) != 1):
+        fail(call, f"CAPTURE({how}), but {call.name} names {'several streams' if get_streams(call) else 'no stream'}")
 
 
-def synchronizes(call):
+def check_synchronizes(call):
     """Whose work the call synchronizes with can be told from the parameter."""
     whose = call.options.get("SYNCHRONIZES")
     if whose in (None, "CURRENT"):
@@ -270,14 +271,14 @@ def synchronizes(call):
         fail(call, f"SYNCHRONIZES({whose}) of {call.name}: it is CURRENT, or a parameter that is an address")
 
 
-def arguments(call):
+def check_arguments(call):
     """What words give to functions is there: parameters of the call, and constants."""
     given = [(f"BY({p.words['BY']}) of '{p.name}'", p.words["BY"], p.line) for p in call.params if "BY" in p.words]
-    given += [(f"AS({call.options['AS']}) of {call.name}", call.options["AS"], None)] if call.is_same else []
+    given += [(f"AS({call.options['AS']}) of {call.name}", call.options["AS"], None)] if call.is_forward else []
     known = {p.name for p in call.params}
     for what, text, line in given:
         for a in text.split(", ")[1:]:
-            if a not in known and not re.fullmatch(HELD_VALUE, a):
+            if a not in known and not re.fullmatch(CLIENT_VALUE, a):
                 fail(call, f"{what}: '{a}' is neither a parameter nor a constant", line)
 
 
@@ -285,17 +286,17 @@ def is_empty(least, most):
     return re.fullmatch(NUMBER, least) and re.fullmatch(NUMBER, most) and int(least, 0) > int(most, 0)
 
 
-def answers(call):
+def check_local_answer(call):
     """A function that is generated out of what the client holds."""
-    if not call.is_answer:
+    if not call.is_local_answer:
         return
     of = call.options.get("OF")
-    if of and (of not in held_named or held_named[of].types):
+    if of and (of not in client_objects_by_name or client_objects_by_name[of].types):
         fail(call, f"OF({of}) of {call.name}: no GP_HELD without TYPES")
-    objects = entered(call)
+    objects = get_entered_objects(call)
     if not 1 <= len(objects) <= 2:
         fail(call, f"{call.name} is of {len(objects)} objects (GP_HELD, OF): it is one or two")
-    if len(objects) > 1 and any(held.end for _, held in objects):
+    if len(objects) > 1 and any(o.end for _, o in objects):
         fail(call, f"{call.name} is of two objects, one of which has an END")
     given = {w for p in call.params for w in p.words} | set(call.options)
     needs = given & {"FROM", "TO", "WHEN"}
@@ -310,18 +311,18 @@ def answers(call):
         if is_empty(least, most):
             fail(call, f"WITHIN({least}, {most}) of '{p.name}': nothing is", p.line)
     if "ANSWERS" not in call.options:
-        nothing_is_left(call, objects)
+        check_params_used(call, objects)
 
 
-def same_as(api):
+def check_forwards(api):
     """AS(function, argument, ...): parameters and constants, as many as the function has, and none is left."""
     by_name = {c.name: c for c in api.cuda_calls}
     for call in api.calls:
-        if not call.is_same:
+        if not call.is_forward:
             continue
         name, *arguments = call.names("AS")
         other = by_name.get(name)
-        if not other or other.is_same:
+        if not other or other.is_forward:
             fail(call, f"AS({name}) of {call.name}: no function that is described, and not AS another itself")
         if len(arguments) != len(other.params):
             fail(call, f"AS({name}) of {call.name} gives {len(arguments)} arguments of {len(other.params)}")
@@ -335,10 +336,10 @@ def same_as(api):
 
 
 # check -> (how many names and constants it takes, whether a parameter may be the first of them, what it is of)
-OF_CHECKS = {
+CHECK_FORMS = {
     **dict.fromkeys(("VALUE", "HANDLE", "CONTEXT"), (range(1, 16), lambda p: True, "parameters")),
     "DEVICE": (range(1, 2), lambda p: p.ctype == "CUdevice" and not p.depth, "a CUdevice"),
-    "WITHIN": (range(3, 4), lambda p: not p.depth and not is_handle(p.ctype) and (wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
+    "WITHIN": (range(3, 4), lambda p: not p.depth and not is_handle(p.ctype) and (get_wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
                "a number of 32 bits, the least and the most"),
     "INITIALIZED": (range(0, 1), None, "nothing"),
     "CURRENT": (range(0, 2), lambda p: p.ctype == "CUstream" and not p.depth, "nothing, or a CUstream"),
@@ -346,35 +347,35 @@ OF_CHECKS = {
 }
 
 
-def fail_unless_within(first, values, where, what):
-    if not all(re.fullmatch(HELD_VALUE, value) for value in values):
-        fail(first, f"{where}: it takes {what}")
+def check_range(precheck, values, where, what):
+    if not all(re.fullmatch(CLIENT_VALUE, value) for value in values):
+        fail(precheck, f"{where}: it takes {what}")
     if is_empty(*values):
-        fail(first, f"{where}: nothing is")
+        fail(precheck, f"{where}: nothing is")
 
 
-def firsts(api):
+def check_prechecks(api):
     """GP_FIRST: of a function that is described, checks of its parameters, each of which can be reached."""
-    once(api.firsts, "GP_FIRST of")
+    check_once(api.prechecks, "GP_FIRST of")
     by_name = {name: c for c in api.cuda_calls for name in [c.name] + c.names("ALIAS")}
-    for first in api.firsts:
-        call = by_name.get(first.name)
+    for precheck in api.prechecks:
+        call = by_name.get(precheck.name)
         if not call:
-            fail(first, f"GP_FIRST({first.name}): no function that is described")
-        if not first.checks:
-            fail(first, f"GP_FIRST({first.name}) checks nothing")
-        for number, (word, given) in enumerate(first.checks, 1):
-            counts, fits, what = OF_CHECKS[word]
+            fail(precheck, f"GP_FIRST({precheck.name}): no function that is described")
+        if not precheck.checks:
+            fail(precheck, f"GP_FIRST({precheck.name}) checks nothing")
+        for number, (word, given) in enumerate(precheck.checks, 1):
+            counts, fits, what = CHECK_FORMS[word]
             of = [p for p in call.params if p.name in given]
             if len(given) not in counts or len(of) != (len(given) if word != "WITHIN" else 1) or not all(fits(p) for p in of):
-                fail(first, f"{word}({', '.join(given)}) of {first.name}: it takes {what}")
+                fail(precheck, f"{word}({', '.join(given)}) of {precheck.name}: it takes {what}")
             if word == "WITHIN":
-                fail_unless_within(first, given[1:], f"WITHIN({', '.join(given)}) of {first.name}", what)
-            if word == "CURRENT" and given and number < len(first.checks):
-                fail(first, f"CURRENT({given[0]}) of {first.name} is not the last check")
+                check_range(precheck, given[1:], f"WITHIN({', '.join(given)}) of {precheck.name}", what)
+            if word == "CURRENT" and given and number < len(precheck.checks):
+                fail(precheck, f"CURRENT({given[0]}) of {precheck.name} is not the last check")
 
 
-def nothing_is_left(call, objects):
+def check_params_used(call, objects):
     """Each parameter of an answer does something."""
     used = {p.name for p, _ in objects if p} | {p.size for p in call.params}
     used |= {a for p in call.params for a in p.words.get("BY", "").split(", ")}
@@ -383,7 +384,7 @@ def nothing_is_left(call, objects):
             fail(call, f"'{p.name}' of {call.name} has neither FROM, BY, ALWAYS nor TO", p.line)
 
 
-def hooks(call):
+def check_hooks(call):
     if "BULK_OUT" in call.options and call.completion != "WAIT":
         fail(call, f"{call.name} has BULK_OUT, but nobody waits for it")
     if call.kind == "MESSAGE" and "SERVER_HOOK" not in call.options:
@@ -392,7 +393,7 @@ def hooks(call):
         fail(call, f"{call.name} must return {'void' if call.kind == 'MESSAGE' else 'CUresult'}")
 
 
-def references(api):
+def check_references(api):
     wire = {c.name for c in api.calls if c.on_wire}
     symbols = {s.name for s in api.symbols}
     for call in api.calls:
@@ -406,17 +407,18 @@ def references(api):
 
 
 def check_call(call):
-    for rule in (names, words, directions, types, sizes, account, hooks, generated_ends, order, capture, synchronizes, arguments, answers):
+    for rule in (check_names, check_words, check_directions, check_param_types, check_sizes, check_account, check_hooks,
+                 check_generated_ends, check_order, check_capture, check_synchronizes, check_arguments, check_local_answer):
         rule(call)
 
 
 def check(api):
-    learn(api)
+    load_types(api)
     check_types(api)
     for call in api.calls:
         check_call(call)
-    unique_numbers_and_names(api)
-    references(api)
-    same_as(api)
-    firsts(api)
+    check_unique(api)
+    check_references(api)
+    check_forwards(api)
+    check_prechecks(api)
     return api

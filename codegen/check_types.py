@@ -12,7 +12,7 @@ def fail(of, message, line=None):
     raise SpecError(f"{of.file}:{line or of.line}: {message}")
 
 
-def once(things, what, of=lambda thing: [thing.name]):
+def check_once(things, what, of=lambda thing: [thing.name]):
     """No two of these have the same name."""
     seen = {}
     for thing in things:
@@ -22,9 +22,9 @@ def once(things, what, of=lambda thing: [thing.name]):
             seen[name] = thing
 
 
-def kinds_are_whole(api):
-    once(api.kinds, "kind", lambda k: [k.constant.lower()])
-    once(api.kinds, "a kind's type", lambda k: k.types)
+def check_kinds(api):
+    check_once(api.kinds, "kind", lambda k: [k.constant.lower()])
+    check_once(api.kinds, "a kind's type", lambda k: k.types)
     for k in api.kinds:
         if k.constant == "COUNT":
             fail(k, f"kind '{k.name}' has a reserved name")
@@ -42,8 +42,8 @@ def kinds_are_whole(api):
             fail(k, f"OBJECT({k.destroy}) is no symbol of the driver (symbols.h)")
 
 
-def types_are_whole(api):
-    once(api.types, "type")
+def check_type_words(api):
+    check_once(api.types, "type")
     for t in api.types:
         if t.name in kinds or t.name in SCALARS or t.name in KEYWORDS:
             fail(t, f"type '{t.name}' has a form already")
@@ -55,34 +55,34 @@ def types_are_whole(api):
             fail(t, f"GP_{t.word}({t.name}) has {twice} twice")
 
 
-def held_is_whole(api):
-    once(api.held, "GP_HELD")
-    once(api.held, "a held type", lambda h: h.types)
-    for h in api.held:
-        if bool(h.enter) == bool(h.kind):
-            fail(h, f"GP_HELD({h.name}) needs ENTER or KIND")
-        if h.kind and (not any(k.name == h.kind for k in api.kinds) or not h.types):
-            fail(h, f"KIND({h.kind}) of GP_HELD({h.name}) needs a GP_KIND of this name, and TYPES")
-        if "HEADER" not in h.options:
-            fail(h, f"GP_HELD({h.name}) has no HEADER")
-        if h.types and not h.struct:
-            fail(h, f"GP_HELD({h.name}) has TYPES, but no STRUCT that is found by them")
+def check_client_objects(api):
+    check_once(api.client_objects, "GP_HELD")
+    check_once(api.client_objects, "a held type", lambda o: o.types)
+    for o in api.client_objects:
+        if bool(o.enter) == bool(o.kind):
+            fail(o, f"GP_HELD({o.name}) needs ENTER or KIND")
+        if o.kind and (not any(k.name == o.kind for k in api.kinds) or not o.types):
+            fail(o, f"KIND({o.kind}) of GP_HELD({o.name}) needs a GP_KIND of this name, and TYPES")
+        if "HEADER" not in o.options:
+            fail(o, f"GP_HELD({o.name}) has no HEADER")
+        if o.types and not o.struct:
+            fail(o, f"GP_HELD({o.name}) has TYPES, but no STRUCT that is found by them")
 
 
-def symbols_are_there(api):
+def check_symbols(api):
     """Each is listed once, and what is said of one is said of one that is listed."""
-    for things, what in ((api.symbols, "symbol"), (api.driver, "the driver's function"), (api.lacks, "the lack of")):
-        once(things, what)
+    for things, what in ((api.symbols, "symbol"), (api.driver, "the driver's function"), (api.unsupported_symbols, "the lack of")):
+        check_once(things, what)
     symbols = {s.name for s in api.symbols}
     described = {name for c in api.calls for name in [c.name] + c.names("ALIAS")}
-    for thing in api.driver + api.lacks:
+    for thing in api.driver + api.unsupported_symbols:
         if symbols and thing.name not in symbols:
             fail(thing, f"{thing.name} is no symbol of the driver (symbols.h)")
-    for lack in api.lacks:
-        if lack.name in described:
-            fail(lack, f"{lack.name} is described, so it is supported")
+    for symbol in api.unsupported_symbols:
+        if symbol.name in described:
+            fail(symbol, f"{symbol.name} is described, so it is supported")
 
 
 def check_types(api):
-    for rule in (symbols_are_there, kinds_are_whole, types_are_whole, held_is_whole):
+    for rule in (check_symbols, check_kinds, check_type_words, check_client_objects):
         rule(api)

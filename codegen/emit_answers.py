@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of the client that are answered out of what it holds: look up, check, write."""
-from model import entered, generated, prototype
-from types_table import held_named
+from model import emit_banner, format_prototype, get_entered_objects
+from types_table import client_objects_by_name
 
 SOURCE = "codegen/api"
 
 
-def enter(p, held, name):
-    if held.kind:
-        return f"gpc_enter_kind(GPC_KIND_{held.kind.upper()}, {p.name}, &{name})"
-    arguments = ([p.name] if p else []) + ([f"&{name}"] if held.struct else [])
-    return f"{held.enter}({', '.join(arguments)})"
+def emit_enter(p, client_object, name):
+    if client_object.kind:
+        return f"gpc_enter_kind(GPC_KIND_{client_object.kind.upper()}, {p.name}, &{name})"
+    arguments = ([p.name] if p else []) + ([f"&{name}"] if client_object.struct else [])
+    return f"{client_object.enter}({', '.join(arguments)})"
 
 
-def entries(call):
+def emit_lookups(call):
     """Statements that look up what the call names, and leave result."""
     out, first = [], True
-    for (p, held), name in zip(entered(call), ("found", "other")):
-        out.append(f"\tCUresult result = {enter(p, held, name)};\n\n" if first else
-                   f"\tif (result == CUDA_SUCCESS)\n\t\tresult = {enter(p, held, name)};\n")
+    for (p, client_object), name in zip(get_entered_objects(call), ("found", "other")):
+        out.append(f"\tCUresult result = {emit_enter(p, client_object, name)};\n\n" if first else
+                   f"\tif (result == CUDA_SUCCESS)\n\t\tresult = {emit_enter(p, client_object, name)};\n")
         first = False
     return "".join(out)
 
 
-def refusals(call):
+def emit_refusals(call):
     """When the answer is CUDA_ERROR_INVALID_VALUE."""
     out = []
     for p in call.params:
@@ -41,34 +41,34 @@ def refusals(call):
     return " || ".join(out)
 
 
-def value(call, p):
+def emit_value(call, p):
     word, argument = p.source
     if word == "ALWAYS":
         return argument
     if word == "FROM":
         return f"found->{argument}"
     function, *arguments = argument.split(", ")
-    found = ["found"] if entered(call)[0][1].struct else []
+    found = ["found"] if get_entered_objects(call)[0][1].struct else []
     return f"{function}({', '.join(found + arguments)})"
 
 
-def write(call, p):
+def emit_write(call, p):
     if p.direction == "OUT_BYTES":
-        text = f"(void)snprintf({p.name}, (size_t){p.size}, \"%s\", {value(call, p)});\n"
+        text = f"(void)snprintf({p.name}, (size_t){p.size}, \"%s\", {emit_value(call, p)});\n"
     else:
-        text = f"*{p.name} = {value(call, p)};\n"
+        text = f"*{p.name} = {emit_value(call, p)};\n"
     return f"\t\tif ({p.name})\n\t\t\t{text}" if "OPT" in p.quals else f"\t\t{text}"
 
 
-def answer(call):
-    first = entered(call)[0][1]
-    objects = [f"\tstruct {held.struct} *{name};\n" for (_, held), name in zip(entered(call), ("found", "other")) if held.struct]
-    out = [f"\n/* {call.where} */\n{prototype(call, 'gpc_')}\n{{\n", *objects, entries(call)]
-    refused = refusals(call)
+def emit_local_function(call):
+    first = get_entered_objects(call)[0][1]
+    objects = [f"\tstruct {client_object.struct} *{name};\n" for (_, client_object), name in zip(get_entered_objects(call), ("found", "other")) if client_object.struct]
+    out = [f"\n/* {call.where} */\n{format_prototype(call, 'gpc_')}\n{{\n", *objects, emit_lookups(call)]
+    refused = emit_refusals(call)
     if refused:
         refused = f"({refused})" if " || " in refused else refused
         out.append(f"\tif (result == CUDA_SUCCESS && {refused})\n\t\tresult = CUDA_ERROR_INVALID_VALUE;\n")
-    done = [write(call, p) for p in call.params if p.source]
+    done = [emit_write(call, p) for p in call.params if p.source]
     done += [f"\t\tfound->{p.words['TO']} = {p.name};\n" for p in call.params if "TO" in p.words]
     if done:
         out.append("\tif (result == CUDA_SUCCESS) {\n" + "".join(done) + "\t}\n")
@@ -78,16 +78,16 @@ def answer(call):
     return "".join(out) + (f"\treturn {first.end}({result});\n}}\n" if first.end else f"\treturn {result};\n}}\n")
 
 
-def same(call):
+def emit_forward(call):
     name, *arguments = call.names("AS")
-    return f"\n/* {call.where} */\n{prototype(call, 'gpc_')}\n{{\n\treturn gpc_{name}({', '.join(arguments)});\n}}\n"
+    return f"\n/* {call.where} */\n{format_prototype(call, 'gpc_')}\n{{\n\treturn gpc_{name}({', '.join(arguments)});\n}}\n"
 
 
 def answers_c(api):
-    calls = [c for c in api.cuda_calls if c.is_answer]
-    used = {held.name for c in calls for _, held in entered(c)}
-    headers = sorted({header for name in used for header in held_named[name].options["HEADER"].split(", ")}
-                     | ({'"client/context/object.h"'} if any(held_named[name].kind for name in used) else set()))
-    return (generated(SOURCE) + "#include \"gpc_calls.h\"\n\n" + "".join(f"#include {header}\n" for header in headers)
-            + "\n#include <stdbool.h>\n#include <stdio.h>\n" + "".join(answer(c) for c in calls)
-            + "".join(same(c) for c in api.cuda_calls if c.is_same))
+    calls = [c for c in api.cuda_calls if c.is_local_answer]
+    used = {client_object.name for c in calls for _, client_object in get_entered_objects(c)}
+    headers = sorted({header for name in used for header in client_objects_by_name[name].options["HEADER"].split(", ")}
+                     | ({'"client/context/object.h"'} if any(client_objects_by_name[name].kind for name in used) else set()))
+    return (emit_banner(SOURCE) + "#include \"gpc_calls.h\"\n\n" + "".join(f"#include {header}\n" for header in headers)
+            + "\n#include <stdbool.h>\n#include <stdio.h>\n" + "".join(emit_local_function(c) for c in calls)
+            + "".join(emit_forward(c) for c in api.cuda_calls if c.is_forward))

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What functions check before all else (GP_FIRST): in front of the client's function, for an exported name."""
-from model import prototype
+from model import format_prototype
 
-REFUSED = {"VALUE": "CUDA_ERROR_INVALID_VALUE", "HANDLE": "CUDA_ERROR_INVALID_HANDLE", "CONTEXT": "CUDA_ERROR_INVALID_CONTEXT"}
-ENTERED = {"INITIALIZED": "gpc_enter_local()", "CURRENT": "gpc_context_require()"}
+REFUSALS = {"VALUE": "CUDA_ERROR_INVALID_VALUE", "HANDLE": "CUDA_ERROR_INVALID_HANDLE", "CONTEXT": "CUDA_ERROR_INVALID_CONTEXT"}
+ENTRIES = {"INITIALIZED": "gpc_enter_local()", "CURRENT": "gpc_context_require()"}
 
 
-def missing(call, name):
+def emit_null_condition(call, name):
     """Whether it is NULL, or 0."""
     param = next(p for p in call.params if p.name == name)
     return f"!{name} && !gpc_per_thread_default" if param.ctype == "CUstream" and not param.depth else f"!{name}"
 
 
-def refusal(condition, answer):
+def emit_refusal(condition, answer):
     return f"\tif ({condition})\n\t\treturn {answer};\n"
 
 
-def lent(call, target, stream):
+def emit_stream_context_call(call, target, stream):
     """The last check, and the call."""
     given = f"{target}({', '.join(p.name for p in call.params)})"
     return (f"\tif (__builtin_expect(!gpc_current_context, 0)) {{\n\t\tresult = gpc_stream_push_context({stream});\n"
@@ -24,25 +24,25 @@ def lent(call, target, stream):
             f"\t\t(void)gpc_context_pop();\n\t\treturn result;\n\t}}\n\treturn {given};\n")
 
 
-def one_check(call, word, arguments):
-    if word in REFUSED:
-        conditions = [missing(call, name) for name in arguments]
-        return refusal(" || ".join(f"({c})" if "&&" in c and len(conditions) > 1 else c for c in conditions), REFUSED[word])
+def emit_check(call, word, arguments):
+    if word in REFUSALS:
+        conditions = [emit_null_condition(call, name) for name in arguments]
+        return emit_refusal(" || ".join(f"({c})" if "&&" in c and len(conditions) > 1 else c for c in conditions), REFUSALS[word])
     if word == "DEVICE":
-        return refusal(f"!gpc_device_get({arguments[0]})", "CUDA_ERROR_INVALID_VALUE")
+        return emit_refusal(f"!gpc_device_get({arguments[0]})", "CUDA_ERROR_INVALID_VALUE")
     if word == "WITHIN":
         name, least, most = arguments
-        return refusal(f"(int){name} < {least} || (int){name} > {most}", "CUDA_ERROR_INVALID_VALUE")
-    entered = f"gpc_context_require_v1({arguments[0]})" if word == "OLD" else ENTERED[word]
-    return f"\tresult = {entered};\n" + refusal("result != CUDA_SUCCESS", "result")
+        return emit_refusal(f"(int){name} < {least} || (int){name} > {most}", "CUDA_ERROR_INVALID_VALUE")
+    entered = f"gpc_context_require_v1({arguments[0]})" if word == "OLD" else ENTRIES[word]
+    return f"\tresult = {entered};\n" + emit_refusal("result != CUDA_SUCCESS", "result")
 
 
-def checked(first, call, target):
+def emit_precheck(precheck, call, target):
     """The function that an exported name stands for, of the one behind it."""
-    *before, last = first.checks
+    *before, last = precheck.checks
     lends = last[0] == "CURRENT" and last[1]
-    body = "".join(one_check(call, *check) for check in (before if lends else first.checks))
-    body += lent(call, target, *last[1]) if lends else f"\treturn {target}({', '.join(p.name for p in call.params)});\n"
+    body = "".join(emit_check(call, *check) for check in (before if lends else precheck.checks))
+    body += emit_stream_context_call(call, target, *last[1]) if lends else f"\treturn {target}({', '.join(p.name for p in call.params)});\n"
     local = "\tCUresult result;\n\n" if "result = " in body else ""
-    text = prototype(call, "first_").replace(f"first_{call.name}(", f"first_{first.name}(")
-    return f"\n/* {first.file}:{first.line} */\nstatic {text}\n{{\n{local}{body}}}\n"
+    text = format_prototype(call, "first_").replace(f"first_{call.name}(", f"first_{precheck.name}(")
+    return f"\n/* {precheck.file}:{precheck.line} */\nstatic {text}\n{{\n{local}{body}}}\n"

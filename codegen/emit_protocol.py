@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Call numbers, argument structs, their codec, and the table that names them for logs and dumps."""
-from model import args_of, generated, predicate, reply_of, signature
+from model import emit_banner, emit_predicate, get_args, get_reply, get_signature
 from parse import SpecError
 
 SOURCE = "codegen/api"
@@ -16,29 +16,29 @@ PREDICATES = (
 )
 
 
-def struct(name, fields):
+def emit_struct(name, fields):
     body = "".join(f"\t{f.ctype} {f.name};\n" for f in fields) or "\tuint32_t unused; /* nothing travels */\n"
     return f"struct {name} {{\n{body}}};\n"
 
 
-def sides(call):
+def get_sides(call):
     """(suffix, fields) of what a call has codecs for."""
-    out = [("args", args_of(call))]
-    if reply_of(call):
-        out.append(("reply", reply_of(call)))
+    out = [("args", get_args(call))]
+    if get_reply(call):
+        out.append(("reply", get_reply(call)))
     return out
 
 
 def calls_h(api):
     if not api.wire_calls:
         raise SpecError(f"{api.chapters[-1]}:1: nothing that travels is described")
-    out = [generated(SOURCE), "#ifndef GP_CALLS_H\n#define GP_CALLS_H\n\n#include <stdio.h>\n\n"
+    out = [emit_banner(SOURCE), "#ifndef GP_CALLS_H\n#define GP_CALLS_H\n\n#include <stdio.h>\n\n"
            "#include \"protocol/dec.h\"\n#include \"protocol/enc.h\"\n#include \"protocol/frame.h\"\n\nenum gp_call {\n"]
     out += [f"\tGP_CALL_{c.name} = 0x{c.number:04x},\n" for c in api.wire_calls]
     highest = api.wire_calls[-1].number
     out.append("};\n\n/* One bit for each call number that this build knows. */\n"
                f"#define GP_CALL_BITMAP_SIZE {highest // 8 + 1}\nvoid gp_call_bitmap(uint8_t *bitmap);\n")
-    out += [predicate(api, *row) for row in PREDICATES]
+    out += [emit_predicate(api, *row) for row in PREDICATES]
     out.append("""
 enum gp_field_kind { GP_FIELD_U32, GP_FIELD_I32, GP_FIELD_U64, GP_FIELD_F32, GP_FIELD_BYTES };
 
@@ -74,9 +74,9 @@ void gp_dump_record(FILE *file, const struct gp_header *header, const void *fiel
 """)
     for call in api.wire_calls:
         out.append(f"\n/* {call.where} */\n")
-        for side, fields in sides(call):
+        for side, fields in get_sides(call):
             name = f"gp_{side}_{call.name}"
-            out.append(struct(name, fields))
+            out.append(emit_struct(name, fields))
             out.append(f"size_t {name}_size(const struct {name} *{side});\n"
                        f"void {name}_encode(struct gp_enc *enc, const struct {name} *{side});\n"
                        f"void {name}_decode(struct gp_dec *dec, struct {name} *{side});\n")
@@ -87,7 +87,7 @@ void gp_dump_record(FILE *file, const struct gp_header *header, const void *fiel
 WIDTH = {"u32": 4, "i32": 4, "f32": 4, "u64": 8}
 
 
-def encoder(side, fields):
+def emit_encoder(side, fields):
     """Statements: what has a place that is known goes there, under one check of the room; bytes and what follows by the encoder."""
     head, at = [], 0
     for f in fields:
@@ -114,7 +114,7 @@ def encoder(side, fields):
     return "".join(out)
 
 
-def codec(name, side, fields):
+def emit_codec(name, side, fields):
     size = " + ".join(["0"] + [f"GP_ENC_BYTES_SIZE({side}->{f.name}.size)" if f.kind == "bytes" else "8" for f in fields])
     dec = []
     for f in fields:
@@ -130,12 +130,12 @@ def codec(name, side, fields):
     if not fields:
         dec.append(f"\t{side}->unused = 0;\n")
     return (f"\nsize_t\n{name}_size(const struct {name} *{side})\n{{\n\treturn {size};\n}}\n"
-            f"\nvoid\n{name}_encode(struct gp_enc *enc, const struct {name} *{side})\n{{\n{encoder(side, fields)}}}\n"
+            f"\nvoid\n{name}_encode(struct gp_enc *enc, const struct {name} *{side})\n{{\n{emit_encoder(side, fields)}}}\n"
             f"\nvoid\n{name}_decode(struct gp_dec *dec, struct {name} *{side})\n{{\n{''.join(dec)}}}\n"
             f"\nstatic void\n{name}_decode_any(struct gp_dec *dec, void *{side})\n{{\n\t{name}_decode(dec, {side});\n}}\n")
 
 
-def field_table(name, fields):
+def emit_field_table(name, fields):
     if not fields:
         return ""
     rows = "".join(f"\t{{ \"{f.name}\", GP_FIELD_{f.kind.upper()}, offsetof(struct {name}, {f.name}) }},\n" for f in fields)
@@ -143,16 +143,16 @@ def field_table(name, fields):
 
 
 def calls_c(api):
-    out = [generated(SOURCE), "#include \"gp_calls.h\"\n\n#include <stddef.h>\n#include <string.h>\n"]
+    out = [emit_banner(SOURCE), "#include \"gp_calls.h\"\n\n#include <stddef.h>\n#include <string.h>\n"]
     rows = []
     for call in api.wire_calls:
         out.append(f"\n/* {call.where} */")
         row = [f"\t{{ .number = 0x{call.number:04x}, .name = \"{call.name}\", .where = \"{call.where}\", "
                + (f".shown = {call.options['SHOWN']}, " if "SHOWN" in call.options else "")
                + f".waits = {'true' if call.completion == 'WAIT' else 'false'}"]
-        for side, fields in sides(call):
+        for side, fields in get_sides(call):
             name = f"gp_{side}_{call.name}"
-            out += [codec(name, side, fields), field_table(name, fields)]
+            out += [emit_codec(name, side, fields), emit_field_table(name, fields)]
             count = "arg_count" if side == "args" else "reply_count"
             row.append(f",\n\t  .{side}_size = sizeof(struct {name}), .decode_{side} = {name}_decode_any")
             if fields:
@@ -166,7 +166,7 @@ def calls_c(api):
 def gpc_kinds_h(api):
     """Numbers are of one build: only names travel."""
     rows = "".join(f"\tGPC_KIND_{k.constant}{' = 1' if i == 0 else ''},\n" for i, k in enumerate(api.kinds))
-    return (generated(SOURCE) + f"#ifndef GPC_KINDS_H\n#define GPC_KINDS_H\n\nenum gpc_kind {{\n{rows}\tGPC_KIND_COUNT\n}};\n\n"
+    return (emit_banner(SOURCE) + f"#ifndef GPC_KINDS_H\n#define GPC_KINDS_H\n\nenum gpc_kind {{\n{rows}\tGPC_KIND_COUNT\n}};\n\n"
             "#endif /* GPC_KINDS_H */\n")
 
 
@@ -174,10 +174,10 @@ def gpd_kinds_h(api):
     kinds = [k for k in api.kinds if "COST" in k.options]
     rows = "".join(f"\tGPD_KIND_{k.constant}{' = 1' if i == 0 else ''},\n" for i, k in enumerate(kinds))
     costs = "".join(f" \\\n\t[GPD_KIND_{k.constant}] = {k.options['COST']}," for k in kinds)
-    return (generated(SOURCE) + f"#ifndef GPD_KINDS_H\n#define GPD_KINDS_H\n\nenum gpd_kind {{\n{rows}\tGPD_KIND_COUNT\n}};\n\n"
+    return (emit_banner(SOURCE) + f"#ifndef GPD_KINDS_H\n#define GPD_KINDS_H\n\nenum gpd_kind {{\n{rows}\tGPD_KIND_COUNT\n}};\n\n"
             "/* What an object takes of the machine's memory, with what a driver keeps of it, roughly. */\n"
             f"#define GPD_KIND_COSTS{costs}\n\n#endif /* GPD_KINDS_H */\n")
 
 
 def abi_txt(api):
-    return "".join(signature(c) + "\n" for c in api.wire_calls)
+    return "".join(get_signature(c) + "\n" for c in api.wire_calls)

@@ -25,7 +25,7 @@ OUTPUTS = {
 }
 
 
-def made(api, names=OUTPUTS):
+def make_outputs(api, names=OUTPUTS):
     """The text of each of these outputs."""
     check(api)
     return {name: OUTPUTS[name](api) for name in names}
@@ -36,7 +36,7 @@ def main(arguments):
         sys.exit(f"usage: gpgen.py {{{','.join(OUTPUTS)}}} OUTPUT FILE...")
     what, output, *files = arguments
     try:
-        text = made(parse(files), [what])[what]
+        text = make_outputs(parse(files), [what])[what]
     except SpecError as error:
         sys.exit(str(error))
     path = Path(output)

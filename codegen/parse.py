@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from words import (COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FIRST_WORDS, FORMS, HELD_OPTIONS, KIND_OPTIONS, LACK_WORDS, NAME, OPTIONS, QUALIFIERS,
-                   SOURCES, SYMBOL_WORDS, TYPE_WORDS, misfit)
+from words import (CLIENT_OBJECT_OPTIONS, COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FORMS, KIND_WORDS, NAME, OPTIONS, PRECHECK_WORDS, QUALIFIERS,
+                   SOURCES, SYMBOL_WORDS, TYPE_WORDS, UNSUPPORTED_WORDS, find_misfit)
 
 TOKEN = re.compile(r"\"[^\"\n]*\"|/\*.*?\*/|//[^\n]*|#[^\n]*(?:\\\n[^\n]*)*|0x[0-9a-fA-F]+|\w+|[(),;*]|\S|\s+", re.S)
 WORDLIKE = re.compile(r"[\w\"]")
@@ -64,7 +64,7 @@ class Kind:
 
 
 @dataclass
-class Held:
+class ClientObject:
     """What the client holds for a type of handle, or without one: where generated answers come from."""
     name: str
     options: dict
@@ -123,21 +123,21 @@ class Call:
         return self.kind != "LOCAL"
 
     @property
-    def is_same(self):
+    def is_forward(self):
         """Whether the client's function is another one with some of its parameters given."""
         return "AS" in self.options
 
     @property
-    def is_answer(self):
+    def is_local_answer(self):
         """Whether the client's function is generated out of what it holds."""
-        return self.kind == "LOCAL" and not self.is_same and ("ANSWERS" in self.options or any(p.source or "TO" in p.words for p in self.params))
+        return self.kind == "LOCAL" and not self.is_forward and ("ANSWERS" in self.options or any(p.source or "TO" in p.words for p in self.params))
 
     @property
-    def way(self):
+    def implementation(self):
         """How the client's function comes to be, or the message: what the words that it may have depend on."""
         if self.on_wire:
             return self.kind
-        return "SAME" if self.is_same else "ANSWER" if self.is_answer else "HAND"
+        return "FORWARD" if self.is_forward else "GENERATED" if self.is_local_answer else "HAND"
 
     def names(self, option):
         return [w for w in re.split(r"\s*,\s*", self.options.get(option) or "") if w]
@@ -162,7 +162,7 @@ class DriverFunction:
 
 
 @dataclass
-class Lack:
+class UnsupportedSymbol:
     """What a user is told of a symbol that is not supported."""
     name: str
     instead: str | None     # what else to do; None: programs only ask whether it is there
@@ -172,7 +172,7 @@ class Lack:
 
 
 @dataclass
-class First:
+class Precheck:
     """What a function checks before all else, in order."""
     name: str
     checks: list            # (word, names and constants between its parentheses)
@@ -186,10 +186,10 @@ class Api:
     calls: list = field(default_factory=list)
     symbols: list = field(default_factory=list)
     driver: list = field(default_factory=list)
-    lacks: list = field(default_factory=list)
-    firsts: list = field(default_factory=list)
+    unsupported_symbols: list = field(default_factory=list)
+    prechecks: list = field(default_factory=list)
     kinds: list = field(default_factory=list)
-    held: list = field(default_factory=list)
+    client_objects: list = field(default_factory=list)
     types: list = field(default_factory=list)
 
     @property
@@ -258,7 +258,7 @@ class Reader:
             else:
                 elements[-1] += token
         self.next()
-        wrong = misfit(word, elements)
+        wrong = find_misfit(word, elements)
         if wrong:
             self.fail(wrong, line)
         return ", ".join(elements)
@@ -376,26 +376,26 @@ def read_driver_function(reader, word):
     return DriverFunction(name, DRIVER_WORDS[word], reader.file, line)
 
 
-def read_lacks(reader, word):
+def read_unsupported(reader, word):
     """GP_INSTEAD("text", "why", name, ...) or GP_PROBED("why", name, ...)"""
-    line, texts, lacks = reader.open(), [], []
+    line, texts, symbols = reader.open(), [], []
     for what in ("text", "reason") if word == "GP_INSTEAD" else ("reason",):
         text = reader.next()
         if not text.startswith('"'):
             reader.fail(f"{word} begins with a {what}, found '{text}'" if not texts else f"behind the text of {word} comes a reason, found '{text}'")
         texts.append(text[1:-1])
         reader.next(",")
-    while not lacks or reader.next() == ",":
-        lacks.append(Lack(reader.name(), texts[0] if word == "GP_INSTEAD" else None, texts[-1], reader.file, reader.line))
+    while not symbols or reader.next() == ",":
+        symbols.append(UnsupportedSymbol(reader.name(), texts[0] if word == "GP_INSTEAD" else None, texts[-1], reader.file, reader.line))
         if reader.peek() not in (",", ")"):
             reader.not_closed(word, line)
-    return lacks
+    return symbols
 
 
 def read_check(reader, of, line):
     """WORD or WORD(name, ...)"""
     word, arguments = reader.name(), []
-    if word not in FIRST_WORDS | {"WITHIN"}:
+    if word not in PRECHECK_WORDS | {"WITHIN"}:
         reader.fail(f"unknown check '{word}'")
     if reader.peek() == "(":
         reader.next()
@@ -407,18 +407,18 @@ def read_check(reader, of, line):
     return word, arguments
 
 
-def read_first(reader, word):
+def read_precheck(reader, word):
     """GP_FIRST(function, check, ...)"""
     line = reader.line
     reader.next("(")
-    first = First(reader.name(), [], reader.file, line)
+    precheck = Precheck(reader.name(), [], reader.file, line)
     while reader.peek() == ",":
         reader.next()
-        first.checks.append(read_check(reader, word, line))
+        precheck.checks.append(read_check(reader, word, line))
     if reader.peek() != ")":
         reader.not_closed(word, line)
     reader.next()
-    return first
+    return precheck
 
 
 def read_kind(reader, word):
@@ -426,18 +426,18 @@ def read_kind(reader, word):
     reader.next("(")
     name = reader.name()
     reader.next(",")
-    kind = Kind(name, read_options(reader, word, line, KIND_OPTIONS), reader.file, line)
+    kind = Kind(name, read_options(reader, word, line, KIND_WORDS), reader.file, line)
     if "TYPES" not in kind.options:
         reader.fail(f"kind '{name}' has no TYPES", line)
     return kind
 
 
-def read_held(reader, word):
+def read_client_object(reader, word):
     line = reader.line
     reader.next("(")
     name = reader.name()
     reader.next(",")
-    return Held(name, read_options(reader, word, line, HELD_OPTIONS), reader.file, line)
+    return ClientObject(name, read_options(reader, word, line, CLIENT_OBJECT_OPTIONS), reader.file, line)
 
 
 def read_words(reader, of, line):
@@ -483,7 +483,7 @@ def chapters(folder):
     return [folder / name for name in listed]
 
 
-def text_of(path, shown):
+def read_file(path, shown):
     try:
         data = Path(path).read_bytes()
         return data.decode()
@@ -504,14 +504,14 @@ def parse_text(api, text, shown):
             api.symbols.append(read_symbol(reader, word))
         elif word in DRIVER_WORDS:
             api.driver.append(read_driver_function(reader, word))
-        elif word in LACK_WORDS:
-            api.lacks += read_lacks(reader, word)
+        elif word in UNSUPPORTED_WORDS:
+            api.unsupported_symbols += read_unsupported(reader, word)
         elif word == "GP_FIRST":
-            api.firsts.append(read_first(reader, word))
+            api.prechecks.append(read_precheck(reader, word))
         elif word == "GP_KIND":
             api.kinds.append(read_kind(reader, word))
         elif word == "GP_HELD":
-            api.held.append(read_held(reader, word))
+            api.client_objects.append(read_client_object(reader, word))
         elif word in TYPE_WORDS:
             api.types.append(read_type(reader, word))
         elif word in ("GP_CALL", "GP_LOCAL", "GP_MESSAGE"):
@@ -525,5 +525,5 @@ def parse(paths):
     api = Api()
     for path in paths:
         shown = "/".join(Path(path).parts[-2:])
-        parse_text(api, text_of(path, shown), shown)
+        parse_text(api, read_file(path, shown), shown)
     return api

@@ -9,14 +9,14 @@ ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
 ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_ALL", "PASSES_COPIES", "AWAITS_STREAM", "AWAITS_HOST", "SPREADS"}
 WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "REVISES", "SHOWN"}
 OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "OF", "WHEN", "ANSWERS", "AS", "SIGNAL_SAFE", "QUICK", "METERED"} | ACCOUNT | ORDER | WORK
-KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH"}
-HELD_OPTIONS = {"TYPES", "STRUCT", "ENTER", "KIND", "END", "HEADER"}
+KIND_WORDS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH"}
+CLIENT_OBJECT_OPTIONS = {"TYPES", "STRUCT", "ENTER", "KIND", "END", "HEADER"}
 CAPTURE = {"node", "refused", "declined", "unsafe", "default_stream", "as_ever"}
 COMPLETIONS = {"POST", "WAIT"}
 SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
 DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
-LACK_WORDS = {"GP_INSTEAD", "GP_PROBED"}
-FIRST_WORDS = {"VALUE", "HANDLE", "CONTEXT", "DEVICE", "INITIALIZED", "CURRENT", "OLD"}  # and WITHIN
+UNSUPPORTED_WORDS = {"GP_INSTEAD", "GP_PROBED"}
+PRECHECK_WORDS = {"VALUE", "HANDLE", "CONTEXT", "DEVICE", "INITIALIZED", "CURRENT", "OLD"}  # and WITHIN
 
 NAME = r"[A-Za-z_]\w*"
 COUNT = r"[1-9]\d{0,8}"
@@ -24,11 +24,11 @@ SIZE = rf"(?:{COUNT}|{NAME})"
 NUMBER = r"-?(?:0x[0-9a-fA-F]+|0|[1-9]\d*)"
 CONSTANT = r"(?:CU|CUDA)_\w+"
 VALUE = rf"(?:{NUMBER}|{CONSTANT}|NULL|true|false)"
-HELD_VALUE = rf"(?:{VALUE}|GPC_\w+)"  # of what the client holds
+CLIENT_VALUE = rf"(?:{VALUE}|GPC_\w+)"  # of what the client holds
 MEMBER = rf"{NAME}(?:(?:\.|->){NAME})*"
 
 
-def some(form):
+def repeat_form(form):
     return rf"{form}(?:, {form})*"
 
 
@@ -39,16 +39,16 @@ FORMS = {
     "IN_OPTIONS": (f"{NAME}, {NAME}", "two parameters: how many, and their values"),
     **dict.fromkeys(("FROM", "TO"), (MEMBER, "a member of what is found")),
     "BY": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
-    "ALWAYS": (HELD_VALUE, "a number or a constant"),
-    "WITHIN": (f"{HELD_VALUE}, {HELD_VALUE}", "the least and the most"),
-    **dict.fromkeys(("VIA", "ALIAS", "TYPES"), (some(NAME), "names")),
+    "ALWAYS": (CLIENT_VALUE, "a number or a constant"),
+    "WITHIN": (f"{CLIENT_VALUE}, {CLIENT_VALUE}", "the least and the most"),
+    **dict.fromkeys(("VIA", "ALIAS", "TYPES"), (repeat_form(NAME), "names")),
     **dict.fromkeys(("CAPTURE", "SYNCHRONIZES", "OBJECT", "GOES_WITH", "OF", "STRUCT", "ENTER", "KIND", "END"), (NAME, "a name")),
     "COST": (r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]", "a number of bytes from 1 to 65535"),
-    "WHEN": (f"{MEMBER}, {some(HELD_VALUE)}", "a member and its values"),
+    "WHEN": (f"{MEMBER}, {repeat_form(CLIENT_VALUE)}", "a member and its values"),
     "ANSWERS": (r"CUDA_(?:SUCCESS|ERROR_\w+)", "a CUresult"),
     "AS": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
     "SHOWN": (r'"[^"]+"', "a text between quotes"),
-    "HEADER": (some(r'"[^"]+"'), "files between quotes"),
+    "HEADER": (repeat_form(r'"[^"]+"'), "files between quotes"),
 }
 REPEAT = {"BY", "AS", "IN_OPTIONS", "WITHIN"}  # words whose list may have one twice
 
@@ -60,7 +60,7 @@ TYPE_WORDS = {
 }
 
 
-def misfit(word, elements):
+def find_misfit(word, elements):
     """What is wrong with the elements between a word's parentheses; None: nothing."""
     form, what = FORMS[word]
     text = ", ".join(elements)

@@ -9,12 +9,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from emit_client import thunks
+from emit_client import emit_thunks
 
 HEAD = "/* SPDX-License-Identifier: Apache-2.0 */\n/* Generated from codegen/nvml/symbols.txt; do not edit. */\n"
 
 
-def read(path):
+def symbols_read(path):
     """([(symbol, since, word)], {word: reason})."""
     symbols, reasons = [], {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
@@ -34,7 +34,7 @@ def read(path):
 
 
 def entry_c(symbols):
-    return HEAD + thunks([name for name, _, _ in symbols], "gpn")
+    return HEAD + emit_thunks([name for name, _, _ in symbols], "gpn")
 
 
 def table_c(symbols):
@@ -58,11 +58,11 @@ def coverage(symbols, reasons):
 
 def main(arguments):
     if arguments == ["coverage"]:
-        return coverage(*read(HERE / "symbols.txt"))
+        return coverage(*symbols_read(HERE / "symbols.txt"))
     outputs = {"gpn_entry.c": entry_c, "gpn_table.c": table_c, "libnvidia-ml.map": map_text}
     if len(arguments) != 3 or arguments[0] not in outputs:
         sys.exit(__doc__)
-    Path(arguments[1]).write_text(outputs[arguments[0]](read(arguments[2])[0]))
+    Path(arguments[1]).write_text(outputs[arguments[0]](symbols_read(arguments[2])[0]))
 
 
 if __name__ == "__main__":
