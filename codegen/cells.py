@@ -92,7 +92,7 @@ def emit_cases(chain, how):
 
 
 def emit_skipped_cases(chain):
-    return emit_cases(chain, "HERE") + "\t\t\tcontinue;\n" if emit_cases(chain, "HERE") else ""
+    return emit_cases(chain, "CLIENT_ONLY") + "\t\t\tcontinue;\n" if emit_cases(chain, "CLIENT_ONLY") else ""
 
 
 def format_options_encode(chain):
@@ -101,7 +101,7 @@ def format_options_encode(chain):
 
 
 def emit_options_encode(chain):
-    """Client: numbers of a chain to cells; what stays HERE is left out."""
+    """Client: numbers of a chain to cells; what stays CLIENT_ONLY is left out."""
     return (f"\n/* {chain.file}:{chain.line} */\n{format_options_encode(chain)}\n{{\n\tuint64_t *cells;\n\tsize_t at = 0;\n\n"
             "\t*bytes = (struct gp_bytes){ 0 };\n\tif (count == 0)\n\t\treturn CUDA_SUCCESS;\n"
             "\tif (!options || !values || count > 256)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"

@@ -17,13 +17,13 @@ RESERVED_IN_LOCAL = {"found", "other"}
 RESERVED_IN_STUBS = {"cells", "context", "i", "id", "listed", "object", "raw", "scratch", "memcpy", "strlen", "gpd_driver"}
 
 IMPLEMENTATIONS = {"CALL": "travels", "MESSAGE": "is a message", "HAND": "is written by hand", "GENERATED": "is answered by the client alone",
-        "FORWARD": "is AS another call"}
+        "FORWARD": "is FORWARD another call"}
 # word -> the calls that may have it; a word that is not here, any.
 WORDS_OF_CALLS = {
-    **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"GENERATED"}),
+    **dict.fromkeys(SOURCES | {"STORE", "WITHIN", "CLIENT_OBJECT", "REQUIRE", "RETURNS"}, {"GENERATED"}),
     **dict.fromkeys(ORDER | WORK | {"DROP", "NEW", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
     **dict.fromkeys(("ALIAS", "CAPTURE", "SYNCHRONIZES", "QUICK"), set(IMPLEMENTATIONS) - {"MESSAGE"}),
-    "CLIENT_HOOK": {"CALL"}, "AS": {"FORWARD"}, "VIA": {"HAND", "FORWARD"}, "SIGNAL_SAFE": {"HAND"},
+    "CLIENT_HOOK": {"CALL"}, "FORWARD": {"FORWARD"}, "VIA": {"HAND", "FORWARD"}, "SIGNAL_SAFE": {"HAND"},
     "STATIC": set(IMPLEMENTATIONS) - {"CALL", "MESSAGE"},
 }
 # word -> (whether a parameter may have it, what it is for)
@@ -37,10 +37,10 @@ WORDS_OF_PARAMETERS = {
     "STATIC": (lambda c, p: p.depth == 2 and p.direction == "OUT", "a pointer that is given out"),
     "NEW": (lambda c, p: is_handle(p.ctype) and (p.direction == "OUT" if c.kind == "CALL" else not p.depth), "a handle that is given OUT, or one of a message"),
     "DROP": (lambda c, p: is_handle(p.ctype) and not p.depth and "NEW" not in p.quals, "a handle"),
-    **dict.fromkeys(("FROM", "BY"), (lambda c, p: p.direction == "OUT" or p.direction == "OUT_BYTES" and p.size != "BY_HOOK" and p.ctype == "char",
+    **dict.fromkeys(("FIELD", "COMPUTE"), (lambda c, p: p.direction == "OUT" or p.direction == "OUT_BYTES" and p.size != "BY_HOOK" and p.ctype == "char",
                                      "OUT, or a text of a size")),
-    "ALWAYS": (lambda c, p: p.direction == "OUT" and p.depth == 1 and (p.ctype not in kinds or p.words["ALWAYS"] == "NULL"), "OUT; of a handle, NULL"),
-    "TO": (lambda c, p: not p.depth and not is_handle(p.ctype) and p.ctype not in client_objects, "a number"),
+    "FIXED": (lambda c, p: p.direction == "OUT" and p.depth == 1 and (p.ctype not in kinds or p.words["FIXED"] == "NULL"), "OUT; of a handle, NULL"),
+    "STORE": (lambda c, p: not p.depth and not is_handle(p.ctype) and p.ctype not in client_objects, "a number"),
     "WITHIN": (lambda c, p: not p.depth and not is_handle(p.ctype) and (get_wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
                "a number of 32 bits"),
 }
@@ -212,10 +212,10 @@ def check_account(call):
         fail(call, f"{call.name} both charges and CHARGES_NOTHING")
     if any(p.ctype == "gp_new_address" for p in call.params) and "ALLOCATES" not in given:
         fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
-    if "SPREADS" in call.options and not (call.completion == "POST" and {"LAUNCHES", "SERVER_HOOK"} <= set(call.options)):
-        fail(call, f"{call.name} SPREADS, but is not a POST call that LAUNCHES by a SERVER_HOOK")
-    if "METERED" in call.options and not (call.on_wire and any(f.kind == "bytes" for f in get_args(call))):
-        fail(call, f"{call.name} is METERED, but brings no lists, strings or bytes")
+    if "ASYNC_LAUNCH" in call.options and not (call.completion == "POST" and {"LAUNCHES", "SERVER_HOOK"} <= set(call.options)):
+        fail(call, f"{call.name} ASYNC_LAUNCH, but is not a POST call that LAUNCHES by a SERVER_HOOK")
+    if "RATE_LIMITED" in call.options and not (call.on_wire and any(f.kind == "bytes" for f in get_args(call))):
+        fail(call, f"{call.name} is RATE_LIMITED, but brings no lists, strings or bytes")
     if call.on_wire and "LAUNCHES" in given and len(get_stream_params(call)) != 1:
         fail(call, f"{call.name} LAUNCHES, but names {'several streams' if get_stream_params(call) else 'no stream'}")
     if given or "VIA" in call.options:
@@ -240,8 +240,8 @@ def check_order(call):
         fail(call, f"{call.name} has AWAITS_HOST, but names no stream, or several")
     if {"AWAITS_HOST", "UNBOUNDED"} <= set(call.options):
         fail(call, f"{call.name} is UNBOUNDED, which AWAITS_HOST says already")
-    if "ASKS" in call.options and call.completion != "WAIT":
-        fail(call, f"{call.name} ASKS, but nobody waits for the answer")
+    if "QUERY" in call.options and call.completion != "WAIT":
+        fail(call, f"{call.name} QUERY, but nobody waits for the answer")
     if {"BARRIER", "BEFORE_ALL"} <= set(call.options):
         fail(call, f"{call.name} is both BEFORE_ALL and a BARRIER")
     barrier = call.options.get("BARRIER")
@@ -273,8 +273,8 @@ def check_synchronizes(call):
 
 def check_arguments(call):
     """What words give to functions is there: parameters of the call, and constants."""
-    given = [(f"BY({p.words['BY']}) of '{p.name}'", p.words["BY"], p.line) for p in call.params if "BY" in p.words]
-    given += [(f"AS({call.options['AS']}) of {call.name}", call.options["AS"], None)] if call.is_forward else []
+    given = [(f"COMPUTE({p.words['COMPUTE']}) of '{p.name}'", p.words["COMPUTE"], p.line) for p in call.params if "COMPUTE" in p.words]
+    given += [(f"FORWARD({call.options['FORWARD']}) of {call.name}", call.options["FORWARD"], None)] if call.is_forward else []
     known = {p.name for p in call.params}
     for what, text, line in given:
         for a in text.split(", ")[1:]:
@@ -290,42 +290,42 @@ def check_local_answer(call):
     """A function that is generated out of what the client holds."""
     if not call.is_local_answer:
         return
-    of = call.options.get("OF")
+    of = call.options.get("CLIENT_OBJECT")
     if of and (of not in client_objects_by_name or client_objects_by_name[of].types):
-        fail(call, f"OF({of}) of {call.name}: no GP_HELD without TYPES")
+        fail(call, f"CLIENT_OBJECT({of}) of {call.name}: no GP_CLIENT_OBJECT without TYPES")
     objects = get_entered_objects(call)
     if not 1 <= len(objects) <= 2:
-        fail(call, f"{call.name} is of {len(objects)} objects (GP_HELD, OF): it is one or two")
+        fail(call, f"{call.name} is of {len(objects)} objects (GP_CLIENT_OBJECT, CLIENT_OBJECT): it is one or two")
     if len(objects) > 1 and any(o.end for _, o in objects):
-        fail(call, f"{call.name} is of two objects, one of which has an END")
+        fail(call, f"{call.name} is of two objects, one of which has an LEAVE")
     given = {w for p in call.params for w in p.words} | set(call.options)
-    needs = given & {"FROM", "TO", "WHEN"}
+    needs = given & {"FIELD", "STORE", "REQUIRE"}
     if needs and not objects[0][1].struct:
-        fail(call, f"{call.name} has {min(needs)}, but its GP_HELD({objects[0][1].name}) has no STRUCT")
-    if "ANSWERS" in call.options and given & (SOURCES | {"TO"}):
-        fail(call, f"{call.name} ANSWERS, and so writes nothing")
+        fail(call, f"{call.name} has {min(needs)}, but its GP_CLIENT_OBJECT({objects[0][1].name}) has no STRUCT")
+    if "RETURNS" in call.options and given & (SOURCES | {"STORE"}):
+        fail(call, f"{call.name} RETURNS, and so writes nothing")
     for p in call.params:
         if len(SOURCES & set(p.words)) > 1:
             fail(call, f"'{p.name}' has {' and '.join(sorted(SOURCES & set(p.words)))}: it is written once", p.line)
         least, most = (p.words.get("WITHIN") or "0, 0").split(", ")
         if is_empty(least, most):
             fail(call, f"WITHIN({least}, {most}) of '{p.name}': nothing is", p.line)
-    if "ANSWERS" not in call.options:
+    if "RETURNS" not in call.options:
         check_params_used(call, objects)
 
 
 def check_forwards(api):
-    """AS(function, argument, ...): parameters and constants, as many as the function has, and none is left."""
+    """FORWARD(function, argument, ...): parameters and constants, as many as the function has, and none is left."""
     by_name = {c.name: c for c in api.cuda_calls}
     for call in api.calls:
         if not call.is_forward:
             continue
-        name, *arguments = call.names("AS")
+        name, *arguments = call.names("FORWARD")
         other = by_name.get(name)
         if not other or other.is_forward:
-            fail(call, f"AS({name}) of {call.name}: no function that is described, and not AS another itself")
+            fail(call, f"FORWARD({name}) of {call.name}: no function that is described, and not FORWARD another itself")
         if len(arguments) != len(other.params):
-            fail(call, f"AS({name}) of {call.name} gives {len(arguments)} arguments of {len(other.params)}")
+            fail(call, f"FORWARD({name}) of {call.name} gives {len(arguments)} arguments of {len(other.params)}")
         for p in call.params:
             if p.name not in arguments:
                 fail(call, f"'{p.name}' of {call.name} is not given to {name}", p.line)
@@ -343,7 +343,7 @@ CHECK_FORMS = {
                "a number of 32 bits, the least and the most"),
     "INITIALIZED": (range(0, 1), None, "nothing"),
     "CURRENT": (range(0, 2), lambda p: p.ctype == "CUstream" and not p.depth, "nothing, or a CUstream"),
-    "OLD": (range(1, 2), lambda p: p.ctype == "CUcontext" and not p.depth, "a CUcontext"),
+    "LEGACY": (range(1, 2), lambda p: p.ctype == "CUcontext" and not p.depth, "a CUcontext"),
 }
 
 
@@ -355,15 +355,15 @@ def check_range(precheck, values, where, what):
 
 
 def check_prechecks(api):
-    """GP_FIRST: of a function that is described, checks of its parameters, each of which can be reached."""
-    check_once(api.prechecks, "GP_FIRST of")
+    """GP_PRECHECK: of a function that is described, checks of its parameters, each of which can be reached."""
+    check_once(api.prechecks, "GP_PRECHECK of")
     by_name = {name: c for c in api.cuda_calls for name in [c.name] + c.names("ALIAS")}
     for precheck in api.prechecks:
         call = by_name.get(precheck.name)
         if not call:
-            fail(precheck, f"GP_FIRST({precheck.name}): no function that is described")
+            fail(precheck, f"GP_PRECHECK({precheck.name}): no function that is described")
         if not precheck.checks:
-            fail(precheck, f"GP_FIRST({precheck.name}) checks nothing")
+            fail(precheck, f"GP_PRECHECK({precheck.name}) checks nothing")
         for number, (word, given) in enumerate(precheck.checks, 1):
             counts, fits, what = CHECK_FORMS[word]
             of = [p for p in call.params if p.name in given]
@@ -378,10 +378,10 @@ def check_prechecks(api):
 def check_params_used(call, objects):
     """Each parameter of an answer does something."""
     used = {p.name for p, _ in objects if p} | {p.size for p in call.params}
-    used |= {a for p in call.params for a in p.words.get("BY", "").split(", ")}
+    used |= {a for p in call.params for a in p.words.get("COMPUTE", "").split(", ")}
     for p in call.params:
         if not p.words and p.name not in used:
-            fail(call, f"'{p.name}' of {call.name} has neither FROM, BY, ALWAYS nor TO", p.line)
+            fail(call, f"'{p.name}' of {call.name} has neither FIELD, COMPUTE, FIXED nor STORE", p.line)
 
 
 def check_hooks(call):

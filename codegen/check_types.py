@@ -33,13 +33,13 @@ def check_kinds(api):
         if "COST" not in k.options and len(k.options) > 1:
             fail(k, f"kind '{k.name}' has no COST, so the daemon has no objects of it")
         if "LOOKUP" in k.options and k.name not in LOOKUPS:
-            fail(k, f"LOOKUP of kind '{k.name}': it is for {', '.join(LOOKUPS)}; others have OBJECT or hooks")
-        if ("OBJECT" in k.options) != ("GOES_WITH" in k.options):
-            fail(k, f"OBJECT and GOES_WITH of kind '{k.name}' come together")
-        if k.options.get("GOES_WITH", "context") not in ("context", "session"):
-            fail(k, f"GOES_WITH({k.options['GOES_WITH']}): it is context or session")
+            fail(k, f"LOOKUP of kind '{k.name}': it is for {', '.join(LOOKUPS)}; others have DESTROY or hooks")
+        if ("DESTROY" in k.options) != ("LIFETIME" in k.options):
+            fail(k, f"DESTROY and LIFETIME of kind '{k.name}' come together")
+        if k.options.get("LIFETIME", "context") not in ("context", "session"):
+            fail(k, f"LIFETIME({k.options['LIFETIME']}): it is context or session")
         if k.destroy and api.symbols and k.destroy not in {s.name for s in api.symbols}:
-            fail(k, f"OBJECT({k.destroy}) is no symbol of the driver (symbols.h)")
+            fail(k, f"DESTROY({k.destroy}) is no symbol of the driver (symbols.h)")
 
 
 def check_type_words(api):
@@ -56,17 +56,17 @@ def check_type_words(api):
 
 
 def check_client_objects(api):
-    check_once(api.client_objects, "GP_HELD")
+    check_once(api.client_objects, "GP_CLIENT_OBJECT")
     check_once(api.client_objects, "a held type", lambda o: o.types)
     for o in api.client_objects:
         if bool(o.enter) == bool(o.kind):
-            fail(o, f"GP_HELD({o.name}) needs ENTER or KIND")
+            fail(o, f"GP_CLIENT_OBJECT({o.name}) needs ENTER or KIND")
         if o.kind and (not any(k.name == o.kind for k in api.kinds) or not o.types):
-            fail(o, f"KIND({o.kind}) of GP_HELD({o.name}) needs a GP_KIND of this name, and TYPES")
+            fail(o, f"KIND({o.kind}) of GP_CLIENT_OBJECT({o.name}) needs a GP_KIND of this name, and TYPES")
         if "HEADER" not in o.options:
-            fail(o, f"GP_HELD({o.name}) has no HEADER")
+            fail(o, f"GP_CLIENT_OBJECT({o.name}) has no HEADER")
         if o.types and not o.struct:
-            fail(o, f"GP_HELD({o.name}) has TYPES, but no STRUCT that is found by them")
+            fail(o, f"GP_CLIENT_OBJECT({o.name}) has TYPES, but no STRUCT that is found by them")
 
 
 def check_symbols(api):

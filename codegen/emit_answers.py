@@ -34,8 +34,8 @@ def emit_refusals(call):
         if "WITHIN" in p.words:
             least, most = p.words["WITHIN"].split(", ")
             out += [f"(int){p.name} < {least}", f"(int){p.name} > {most}"]
-    if "WHEN" in call.options:
-        path, *values = call.options["WHEN"].split(", ")
+    if "REQUIRE" in call.options:
+        path, *values = call.options["REQUIRE"].split(", ")
         other = " && ".join(f"found->{path} != {value}" for value in values)
         out.append(f"({other})" if len(values) > 1 else other)
     return " || ".join(out)
@@ -43,9 +43,9 @@ def emit_refusals(call):
 
 def emit_value(call, p):
     word, argument = p.source
-    if word == "ALWAYS":
+    if word == "FIXED":
         return argument
-    if word == "FROM":
+    if word == "FIELD":
         return f"found->{argument}"
     function, *arguments = argument.split(", ")
     found = ["found"] if get_entered_objects(call)[0][1].struct else []
@@ -69,17 +69,17 @@ def emit_local_function(call):
         refused = f"({refused})" if " || " in refused else refused
         out.append(f"\tif (result == CUDA_SUCCESS && {refused})\n\t\tresult = CUDA_ERROR_INVALID_VALUE;\n")
     done = [emit_write(call, p) for p in call.params if p.source]
-    done += [f"\t\tfound->{p.words['TO']} = {p.name};\n" for p in call.params if "TO" in p.words]
+    done += [f"\t\tfound->{p.words['STORE']} = {p.name};\n" for p in call.params if "STORE" in p.words]
     if done:
         out.append("\tif (result == CUDA_SUCCESS) {\n" + "".join(done) + "\t}\n")
     result = "result"
-    if call.options.get("ANSWERS", "CUDA_SUCCESS") != "CUDA_SUCCESS":
-        result = f"result == CUDA_SUCCESS ? {call.options['ANSWERS']} : result"
+    if call.options.get("RETURNS", "CUDA_SUCCESS") != "CUDA_SUCCESS":
+        result = f"result == CUDA_SUCCESS ? {call.options['RETURNS']} : result"
     return "".join(out) + (f"\treturn {first.end}({result});\n}}\n" if first.end else f"\treturn {result};\n}}\n")
 
 
 def emit_forward(call):
-    name, *arguments = call.names("AS")
+    name, *arguments = call.names("FORWARD")
     return f"\n/* {call.where} */\n{format_prototype(call, 'gpc_')}\n{{\n\treturn gpc_{name}({', '.join(arguments)});\n}}\n"
 
 

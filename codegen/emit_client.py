@@ -334,7 +334,7 @@ def emit_traced(symbol, call, target):
 
 def object_kinds(api):
     """Which kinds go with their context."""
-    rows = [f"\t[GPC_KIND_{k.constant}] = true,\n" for k in api.kinds if k.options.get("GOES_WITH") == "context"]
+    rows = [f"\t[GPC_KIND_{k.constant}] = true,\n" for k in api.kinds if k.options.get("LIFETIME") == "context"]
     return (emit_banner(SOURCE) + "#include \"client/context/object.h\"\n\nconst bool gpc_kind_has_context_lifetime[GPC_KIND_COUNT] = {\n"
             + ("".join(rows) or "\tfalse,\n") + "};\n")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions check before all else (GP_FIRST): in front of the client's function, for an exported name."""
+"""What functions check before all else (GP_PRECHECK): in front of the client's function, for an exported name."""
 from model import format_prototype
 
 REFUSALS = {"VALUE": "CUDA_ERROR_INVALID_VALUE", "HANDLE": "CUDA_ERROR_INVALID_HANDLE", "CONTEXT": "CUDA_ERROR_INVALID_CONTEXT"}
@@ -33,7 +33,7 @@ def emit_check(call, word, arguments):
     if word == "WITHIN":
         name, least, most = arguments
         return emit_refusal(f"(int){name} < {least} || (int){name} > {most}", "CUDA_ERROR_INVALID_VALUE")
-    entered = f"gpc_context_require_v1({arguments[0]})" if word == "OLD" else ENTRIES[word]
+    entered = f"gpc_context_require_v1({arguments[0]})" if word == "LEGACY" else ENTRIES[word]
     return f"\tresult = {entered};\n" + emit_refusal("result != CUDA_SUCCESS", "result")
 
 

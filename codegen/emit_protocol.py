@@ -7,12 +7,12 @@ SOURCE = "codegen/api"
 
 
 PREDICATES = (
-    ("gp_call_is_unordered", "Whether the daemon carries it out at once, whatever it keeps", "PASSES_ALL"),
+    ("gp_call_is_unordered", "Whether the daemon carries it out at once, whatever it keeps", "UNORDERED"),
     ("gp_call_awaits_host", "Whether its stream goes on only when the host lets it", "AWAITS_HOST"),
     ("gp_call_is_unbounded", "Whether the program decides how long it takes", "UNBOUNDED", "AWAITS_HOST"),
     ("gp_call_compiles", "Whether the daemon may compile code for it", "COMPILES"),
     ("gp_call_writes_device_only", "Whether all that it writes is memory of the device", "WRITES_DEVICE_ONLY"),
-    ("gp_call_invalidates_checks", "Whether its failure, reported later, makes earlier checks void", "REVISES"),
+    ("gp_call_invalidates_checks", "Whether its failure, reported later, makes earlier checks void", "INVALIDATES_CHECKS"),
 )
 
 
@@ -148,7 +148,7 @@ def calls_c(api):
     for call in api.wire_calls:
         out.append(f"\n/* {call.where} */")
         row = [f"\t{{ .number = 0x{call.number:04x}, .name = \"{call.name}\", .where = \"{call.where}\", "
-               + (f".shown = {call.options['SHOWN']}, " if "SHOWN" in call.options else "")
+               + (f".shown = {call.options['TRACE_NAME']}, " if "TRACE_NAME" in call.options else "")
                + f".waits = {'true' if call.completion == 'WAIT' else 'false'}"]
         for side, fields in get_sides(call):
             name = f"gp_{side}_{call.name}"

@@ -42,7 +42,7 @@ def calls_h(api):
             "\tuint32_t listed;    /* the number of a listed copy; 0: none */\n"
             "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
             "bool gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
-            + emit_predicate(api, "gpd_call_is_async_launch", "Whether its hook may leave the driver's call to another thread", "SPREADS")
+            + emit_predicate(api, "gpd_call_is_async_launch", "Whether its hook may leave the driver's call to another thread", "ASYNC_LAUNCH")
             + ("\n/* Options of the wire.  CUDA_ERROR_INVALID_VALUE: malformed, or more than there is room for; CUDA_ERROR_NOT_SUPPORTED: one that\n"
                " * the description does not list. */\n" if get_types_by_word("OPTIONS") else "")
             + "".join(format_options_decode(c).replace("\n", " ") + ";\n" for c in get_types_by_word("OPTIONS")) +
@@ -225,7 +225,7 @@ def emit_account(call, body):
 def emit_rate_limit(call):
     """The statement that lets the link's limit hold for what the record brought besides a bulk tail."""
     sizes = " + ".join(f"args.{f.name}.size" for f in get_args(call) if f.kind == "bytes")
-    return f"\tgpd_account_throttle_fields(&session->account, {sizes}, {'0' if 'METERED' in call.options else 'GPD_ACCOUNT_FREE_BYTES'});\n" if sizes else ""
+    return f"\tgpd_account_throttle_fields(&session->account, {sizes}, {'0' if 'RATE_LIMITED' in call.options else 'GPD_ACCOUNT_FREE_BYTES'});\n" if sizes else ""
 
 
 def emit_dispatcher(call):
@@ -323,10 +323,10 @@ def emit_names_case(call):
     out = [f"\tcase GP_CALL_{call.name}: {{\n\t\tstruct gp_args_{call.name} args;\n\n"
            f"\t\tgp_args_{call.name}_decode(&dec, &args);\n"]
     out += [f"\t\tadd_name(names, {kind}, args.{name});\n" for name, kind in get_ordered_fields(call)]
-    flags = [("memory", manages_memory(call) or "ABOUT_MEMORY" in call.options), ("after_all", "BEHIND_ALL" in call.options),
+    flags = [("memory", manages_memory(call) or "AFTER_MEMORY" in call.options), ("after_all", "AFTER_ALL" in call.options),
              ("before_all", "BEFORE_ALL" in call.options),
-             ("is_unordered", "PASSES_ALL" in call.options), ("is_query", "ASKS" in call.options),
-             ("no_dtoh_wait", "PASSES_COPIES" in call.options)]
+             ("is_unordered", "UNORDERED" in call.options), ("is_query", "QUERY" in call.options),
+             ("no_dtoh_wait", "NO_DTOH_WAIT" in call.options)]
     out += [f"\t\tnames->{name} = true;\n" for name, is_so in flags if is_so]
     if "BARRIER" in call.options:
         flags = f"args.{call.options['BARRIER']}"
@@ -356,7 +356,7 @@ def emit_object_kinds(api):
         if not k.destroy:
             continue
         out.append(f"\nstatic CUresult\nend_{k.name}(void *driver)\n{{\n\treturn gpd_driver.{k.destroy}(driver);\n}}\n")
-        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ end_{k.name}, {'true' if k.options['GOES_WITH'] == 'context' else 'false'} }},\n")
+        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ end_{k.name}, {'true' if k.options['LIFETIME'] == 'context' else 'false'} }},\n")
     return ("".join(out) + "\nconst struct gpd_object_kind gpd_object_kinds[GPD_KIND_COUNT] = {\n"
             + ("".join(rows) or "\t{ NULL, false },\n") + "};\n")
 

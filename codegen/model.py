@@ -100,7 +100,7 @@ def is_forwarded(call):
 
 def get_entered_objects(call):
     """What an answer looks up, in order: (parameter or None, parse.ClientObject); its values are of the first."""
-    of = client_objects_by_name.get(call.options.get("OF"))
+    of = client_objects_by_name.get(call.options.get("CLIENT_OBJECT"))
     return ([(None, of)] if of else []) + [(p, client_objects[p.ctype]) for p in call.params if not p.depth and p.ctype in client_objects]
 
 

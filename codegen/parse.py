@@ -55,7 +55,7 @@ class Kind:
     @property
     def destroy(self):
         """The driver's function that ends an object of it."""
-        return self.options.get("OBJECT")
+        return self.options.get("DESTROY")
 
     @property
     def is_object(self):
@@ -89,7 +89,7 @@ class ClientObject:
 
     @property
     def end(self):
-        return self.options.get("END")
+        return self.options.get("LEAVE")
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Type:
     """An enumeration, a chain of options, or a set of values."""
     word: str
     name: str
-    fields: list            # ("" or "HERE", option), or value
+    fields: list            # ("" or "CLIENT_ONLY", option), or value
     file: str
     line: int
 
@@ -125,12 +125,12 @@ class Call:
     @property
     def is_forward(self):
         """Whether the client's function is another one with some of its parameters given."""
-        return "AS" in self.options
+        return "FORWARD" in self.options
 
     @property
     def is_local_answer(self):
         """Whether the client's function is generated out of what it holds."""
-        return self.kind == "LOCAL" and not self.is_forward and ("ANSWERS" in self.options or any(p.source or "TO" in p.words for p in self.params))
+        return self.kind == "LOCAL" and not self.is_forward and ("RETURNS" in self.options or any(p.source or "STORE" in p.words for p in self.params))
 
     @property
     def implementation(self):
@@ -377,16 +377,16 @@ def read_driver_function(reader, word):
 
 
 def read_unsupported(reader, word):
-    """GP_INSTEAD("text", "why", name, ...) or GP_PROBED("why", name, ...)"""
+    """GP_UNSUPPORTED("text", "why", name, ...) or GP_UNSUPPORTED_SILENT("why", name, ...)"""
     line, texts, symbols = reader.open(), [], []
-    for what in ("text", "reason") if word == "GP_INSTEAD" else ("reason",):
+    for what in ("text", "reason") if word == "GP_UNSUPPORTED" else ("reason",):
         text = reader.next()
         if not text.startswith('"'):
             reader.fail(f"{word} begins with a {what}, found '{text}'" if not texts else f"behind the text of {word} comes a reason, found '{text}'")
         texts.append(text[1:-1])
         reader.next(",")
     while not symbols or reader.next() == ",":
-        symbols.append(UnsupportedSymbol(reader.name(), texts[0] if word == "GP_INSTEAD" else None, texts[-1], reader.file, reader.line))
+        symbols.append(UnsupportedSymbol(reader.name(), texts[0] if word == "GP_UNSUPPORTED" else None, texts[-1], reader.file, reader.line))
         if reader.peek() not in (",", ")"):
             reader.not_closed(word, line)
     return symbols
@@ -408,7 +408,7 @@ def read_check(reader, of, line):
 
 
 def read_precheck(reader, word):
-    """GP_FIRST(function, check, ...)"""
+    """GP_PRECHECK(function, check, ...)"""
     line = reader.line
     reader.next("(")
     precheck = Precheck(reader.name(), [], reader.file, line)
@@ -506,11 +506,11 @@ def parse_text(api, text, shown):
             api.driver.append(read_driver_function(reader, word))
         elif word in UNSUPPORTED_WORDS:
             api.unsupported_symbols += read_unsupported(reader, word)
-        elif word == "GP_FIRST":
+        elif word == "GP_PRECHECK":
             api.prechecks.append(read_precheck(reader, word))
         elif word == "GP_KIND":
             api.kinds.append(read_kind(reader, word))
-        elif word == "GP_HELD":
+        elif word == "GP_CLIENT_OBJECT":
             api.client_objects.append(read_client_object(reader, word))
         elif word in TYPE_WORDS:
             api.types.append(read_type(reader, word))

@@ -173,9 +173,9 @@ gpc_context_get_current(void)
 	return gpc_current_context;
 }
 
-/* What calls check first that need one (GP_FIRST): CUDA_ERROR_INVALID_CONTEXT. */
+/* What calls check first that need one (GP_PRECHECK): CUDA_ERROR_INVALID_CONTEXT. */
 CUresult gpc_context_require(void);
-/* The first check of cuCtxPushCurrent() (GP_FIRST), which takes contexts of the first cuCtxCreate()
+/* The first check of cuCtxPushCurrent() (GP_PRECHECK), which takes contexts of the first cuCtxCreate()
  * alone: CUDA_ERROR_INVALID_CONTEXT for others. */
 CUresult gpc_context_require_v1(CUcontext handle);
 

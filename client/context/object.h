@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of the application that are the daemon's driver's and nothing else (GP_KIND with OBJECT),
+ * Objects of the application that are the daemon's driver's and nothing else (GP_KIND with DESTROY),
  * and what else generated stubs make of their arguments.  An object belongs to its context, and
  * goes with it or stays behind it as the description says.  Any thread may call.
  */

@@ -18,23 +18,23 @@ CUresult cuArrayDestroy(
 
 GP_LOCAL()
 CUresult cuArrayGetDescriptor_v2(
-        OUT BY(gpc_array_get_descriptor) CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
+        OUT COMPUTE(gpc_array_get_descriptor) CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
         CUarray hArray);
 
 GP_LOCAL()
 CUresult cuArray3DGetDescriptor_v2(
-        OUT BY(gpc_array_get_descriptor_3d) CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
+        OUT COMPUTE(gpc_array_get_descriptor_3d) CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
         CUarray hArray);
 
 /* Of arrays whose memory the application maps itself, of which there are none. */
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuArrayGetMemoryRequirements(
         OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
         CUarray array,
         CUdevice device);
 
 /* Nor are there planar ones. */
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuArrayGetPlane(
         OUT CUarray *pPlaneArray,
         CUarray hArray,
@@ -66,7 +66,7 @@ CUresult cuMipmappedArrayGetLevel(
         CUmipmappedArray hMipmappedArray,
         unsigned int level);
 
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuMipmappedArrayGetMemoryRequirements(
         OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
         CUmipmappedArray mipmap,
@@ -135,7 +135,7 @@ CUresult cuMemcpyAtoA_v2(
  * A plain array (levels 0) or a mipmapped one, zeroed before it is first seen.  What it takes of
  * the device only the daemon knows: the driver pads arrays.
  */
-GP_MESSAGE(0x0281, WAIT, SERVER_HOOK, ALLOCATES(BY_HOOK), PASSES_COPIES)
+GP_MESSAGE(0x0281, WAIT, SERVER_HOOK, ALLOCATES(BY_HOOK), NO_DTOH_WAIT)
 void gpArrayCreate(
         NEW gp_array array,
         int device,
@@ -148,7 +148,7 @@ void gpArrayCreate(
         unsigned int levels);
 
 /* The same out of credit, of what gp_array_get_footprint() says, and nobody waits for it. */
-GP_MESSAGE(0x0285, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0285, POST, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpArrayMake(
         NEW gp_array array,
         int device,
@@ -161,12 +161,12 @@ void gpArrayMake(
         unsigned int levels);
 
 /* Once all work submitted before is done, and no texture or surface object is of it any more. */
-GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
+GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK), AFTER_ALL)
 void gpArrayDestroy(
         DROP gp_array array);
 
 /* How a sparse array is cut: a struct gp_array_tiling (protocol/array_tiles.h). */
-GP_MESSAGE(0x0283, WAIT, SERVER_HOOK, PASSES_COPIES)
+GP_MESSAGE(0x0283, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpArrayTiling(
         gp_array array,
         OUT_BYTES(32) void *tiling);
@@ -188,7 +188,7 @@ void gpTilePoolCreate(
 
 /* Host to array: a box of depth slices of height rows of width bytes, packed, in the bulk tail.
  * flags: as of gpCopyIn. */
-GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
+GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), NO_DTOH_WAIT, WRITES_DEVICE_ONLY, TRACE_NAME("copy to the device"))
 void gpArrayCopyIn(
         CUstream stream,
         gp_array array,
@@ -202,7 +202,7 @@ void gpArrayCopyIn(
         unsigned int flags);
 
 /* Array to host: the box comes back packed in data notes, in order, then the reply. */
-GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES, SHOWN("copy from the device"))
+GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), NO_DTOH_WAIT, TRACE_NAME("copy from the device"))
 void gpArrayCopyOut(
         CUstream stream,
         gp_array array,
@@ -216,7 +216,7 @@ void gpArrayCopyOut(
 
 /* On the device, between arrays or an array and memory.  A side is an array if it names one: then
  * x, y and z are of the first byte in it, and address, pitch and slice are 0; else x, y and z are. */
-GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SHOWN("copy on the device"))
+GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES, NO_DTOH_WAIT, TRACE_NAME("copy on the device"))
 void gpArrayCopy(
         CUstream stream,
         gp_array dst_array,

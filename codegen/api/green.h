@@ -48,11 +48,11 @@ CUresult cuGreenCtxDestroy(
 GP_LOCAL()
 CUresult cuGreenCtxGetId(
         CUgreenCtx greenCtx,
-        OUT FROM(context->number) unsigned long long *greenCtxId);
+        OUT FIELD(context->number) unsigned long long *greenCtxId);
 
 GP_LOCAL()
 CUresult cuCtxFromGreenCtx(
-        OUT FROM(context->handle.token) CUcontext *pContext,
+        OUT FIELD(context->handle.token) CUcontext *pContext,
         CUgreenCtx hCtx);
 
 GP_LOCAL(VIA(cuStreamCreateWithPriority))

@@ -6,7 +6,7 @@
 
 /* A range of addresses for it, at most size bytes; one for each session.  Asked again while nothing
  * is mapped there, it is another one: something of the program lay in the last. */
-GP_MESSAGE(0x0801, WAIT, SERVER_HOOK, PASSES_COPIES)
+GP_MESSAGE(0x0801, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpHostReserve(
         size_t size,
         OUT unsigned long long *address,
@@ -14,14 +14,14 @@ void gpHostReserve(
 
 /* Zeros at whole pages of that range.  shared 1: a file in memory that the client maps, too; its
  * descriptor is passed over the lane before the reply. */
-GP_MESSAGE(0x0802, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0802, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpHostMap(
         unsigned long long address,
         size_t size,
         unsigned int shared);
 
 /* Undoes one of these; answered when all work submitted before is done and the addresses are free. */
-GP_MESSAGE(0x0803, WAIT, SERVER_HOOK, BEHIND_ALL)
+GP_MESSAGE(0x0803, WAIT, SERVER_HOOK, AFTER_ALL)
 void gpHostUnmap(
         unsigned long long address,
         size_t size);
@@ -36,24 +36,24 @@ void gpHostPlace(
         int device);
 
 /* What the program has changed in what is mapped (protocol/host_changes.h), stored at once. */
-GP_MESSAGE(0x0804, POST, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0804, POST, SERVER_HOOK, CHARGES_NOTHING, RATE_LIMITED, UNORDERED, NO_DTOH_WAIT)
 void gpHostWrite(
         IN_BYTES(changes_size) const void *changes,
         size_t changes_size);
 
 /* From here on runs of changes name the bytes of a word that are unchanged (protocol/host_merge.h), in both
  * directions. */
-GP_MESSAGE(0x080a, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x080a, POST, SERVER_HOOK, CHARGES_NOTHING, UNORDERED, NO_DTOH_WAIT)
 void gpHostMerge(void);
 
 /* What the program had changed when the note GP_NOTE_PUBLISH of this number came was sent before this.  0: the daemon
  * sends such notes from here on, before a gpStreamWait for a word of shared host memory is over. */
-GP_MESSAGE(0x080b, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x080b, POST, SERVER_HOOK, CHARGES_NOTHING, UNORDERED, NO_DTOH_WAIT)
 void gpHostPublish(
         unsigned int number);
 
 /* gpHostTake of any runs, for clients that do not know that. */
-GP_MESSAGE(0x0805, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0805, WAIT, SERVER_HOOK, CHARGES_NOTHING, RATE_LIMITED, UNORDERED, NO_DTOH_WAIT)
 void gpHostFetch(
         IN_BYTES(ranges_size) const void *ranges,
         size_t ranges_size,
@@ -63,7 +63,7 @@ void gpHostFetch(
 /* What the device has changed in these ranges (u64 address, u64 size, each; up to GP_HOST_RANGES_MAX) since the
  * last time, in the order in which it is to be stored.  part: enum gp_consistent_copy_part.  done: how many bytes of the
  * ranges, one after another, this holds for; 0: there was too much for one answer. */
-GP_MESSAGE(0x0806, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0806, WAIT, SERVER_HOOK, CHARGES_NOTHING, RATE_LIMITED, UNORDERED, NO_DTOH_WAIT)
 void gpHostTake(
         IN_BYTES(ranges_size) const void *ranges,
         size_t ranges_size,
@@ -75,7 +75,7 @@ void gpHostTake(
  * enum gp_host_after, of what is named.  Work that waits for a host function of the client is not meant.  Ranges: up
  * to GP_HOST_AFTER_RANGES, together up to GP_HOST_AFTER_MAX bytes; one that is mapped no more by then is passed
  * over.  writes: so many gpHostWrite of the session had been carried out. */
-GP_MESSAGE(0x0807, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_COPIES)
+GP_MESSAGE(0x0807, WAIT, SERVER_HOOK, CHARGES_NOTHING, RATE_LIMITED, NO_DTOH_WAIT)
 void gpHostTakeBehind(
         unsigned int kind,
         unsigned int name,
@@ -87,7 +87,7 @@ void gpHostTakeBehind(
 /* The same as soon as the device has changed something in these ranges, or a gpHostWrite that came later has been
  * carried out. It is held until then, but no longer than GP_HOST_PENDING_MS, nor past the session's next gpHostTake. Up
  * to GP_HOST_PENDING_MAX are held, and each is answered with what has changed since the one before. */
-GP_MESSAGE(0x0809, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0809, WAIT, SERVER_HOOK, CHARGES_NOTHING, RATE_LIMITED, UNORDERED, NO_DTOH_WAIT)
 void gpHostTakeChanged(
         IN_BYTES(ranges_size) const void *ranges,
         size_t ranges_size,

@@ -98,20 +98,20 @@ void gpPoolMemoryOpen(
         IN_BYTES(64) const void *handle);
 
 /* Of an event made with CU_EVENT_INTERPROCESS. */
-GP_MESSAGE(0x0417, WAIT, SERVER_HOOK, PASSES_COPIES)
+GP_MESSAGE(0x0417, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpEventShare(
         CUevent event,
         OUT_BYTES(64) void *handle);
 
 /* A name for an event of another session of the tenant. */
-GP_MESSAGE(0x0418, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0418, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpEventOpen(
         NEW CUevent event,
         IN_BYTES(64) const void *handle);
 
 /* cuEventRecordWithFlags, answered when the driver has been told: from then on all other sessions see
  * that the event was recorded. */
-GP_MESSAGE(0x0419, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0419, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpEventRecord(
         CUevent event,
         CUstream stream,

@@ -31,28 +31,28 @@ GP_KIND(green, TYPES(CUgreenCtx))
 GP_KIND(level, TYPES(CUarray))
 
 /* What the client answers without the daemon. */
-GP_HELD(program, ENTER(gpc_enter_local), HEADER("client/context/context.h"))
-GP_HELD(session, ENTER(gpc_enter_initialized), HEADER("client/base/config.h", "client/context/context.h"))
+GP_CLIENT_OBJECT(program, ENTER(gpc_enter_local), HEADER("client/context/context.h"))
+GP_CLIENT_OBJECT(session, ENTER(gpc_enter_initialized), HEADER("client/base/config.h", "client/context/context.h"))
 /* The current context: made known to the daemon, or as it is. */
-GP_HELD(active, STRUCT(gpc_context), ENTER(gpc_enter), HEADER("client/context/context.h"))
-GP_HELD(current, STRUCT(gpc_context), ENTER(gpc_context_enter_current), HEADER("client/context/context.h"))
-GP_HELD(context, TYPES(CUcontext), STRUCT(gpc_context), ENTER(gpc_context_enter), HEADER("client/context/context.h"))
-GP_HELD(green, TYPES(CUgreenCtx), STRUCT(gpc_green_context), ENTER(gpc_green_context_enter), HEADER("client/api/green.h"))
-GP_HELD(device, TYPES(CUdevice), STRUCT(gpc_device), ENTER(gpc_device_enter), HEADER("client/context/context.h"))
-GP_HELD(stream, TYPES(CUstream), STRUCT(gpc_stream), ENTER(gpc_stream_enter), HEADER("client/stream/stream.h"))
-GP_HELD(module, TYPES(CUmodule), STRUCT(gpc_module), KIND(module), HEADER("client/code/module.h"))
+GP_CLIENT_OBJECT(active, STRUCT(gpc_context), ENTER(gpc_enter), HEADER("client/context/context.h"))
+GP_CLIENT_OBJECT(current, STRUCT(gpc_context), ENTER(gpc_context_enter_current), HEADER("client/context/context.h"))
+GP_CLIENT_OBJECT(context, TYPES(CUcontext), STRUCT(gpc_context), ENTER(gpc_context_enter), HEADER("client/context/context.h"))
+GP_CLIENT_OBJECT(green, TYPES(CUgreenCtx), STRUCT(gpc_green_context), ENTER(gpc_green_context_enter), HEADER("client/api/green.h"))
+GP_CLIENT_OBJECT(device, TYPES(CUdevice), STRUCT(gpc_device), ENTER(gpc_device_enter), HEADER("client/context/context.h"))
+GP_CLIENT_OBJECT(stream, TYPES(CUstream), STRUCT(gpc_stream), ENTER(gpc_stream_enter), HEADER("client/stream/stream.h"))
+GP_CLIENT_OBJECT(module, TYPES(CUmodule), STRUCT(gpc_module), KIND(module), HEADER("client/code/module.h"))
 /* Whether a kernel or a function is meant, its token says. */
-GP_HELD(function, TYPES(CUfunction), STRUCT(gpc_function), ENTER(gpc_function_enter), HEADER("client/code/image.h"))
-GP_HELD(kernel, TYPES(CUkernel), STRUCT(gpc_function), KIND(kernel), HEADER("client/code/image.h"))
-GP_HELD(library, TYPES(CUlibrary), STRUCT(gpc_image), ENTER(gpc_library_enter_image), HEADER("client/code/module.h"))
-GP_HELD(array, TYPES(CUarray), STRUCT(gpc_array), ENTER(gpc_array_enter), HEADER("client/copy/array.h"))
-GP_HELD(mipmapped, TYPES(CUmipmappedArray), STRUCT(gpc_array), ENTER(gpc_array_enter_mipmapped),
+GP_CLIENT_OBJECT(function, TYPES(CUfunction), STRUCT(gpc_function), ENTER(gpc_function_enter), HEADER("client/code/image.h"))
+GP_CLIENT_OBJECT(kernel, TYPES(CUkernel), STRUCT(gpc_function), KIND(kernel), HEADER("client/code/image.h"))
+GP_CLIENT_OBJECT(library, TYPES(CUlibrary), STRUCT(gpc_image), ENTER(gpc_library_enter_image), HEADER("client/code/module.h"))
+GP_CLIENT_OBJECT(array, TYPES(CUarray), STRUCT(gpc_array), ENTER(gpc_array_enter), HEADER("client/copy/array.h"))
+GP_CLIENT_OBJECT(mipmapped, TYPES(CUmipmappedArray), STRUCT(gpc_array), ENTER(gpc_array_enter_mipmapped),
         HEADER("client/copy/array.h"))
-GP_HELD(texture, TYPES(CUtexObject), STRUCT(gpc_texture), ENTER(gpc_texture_lock), END(gpc_texture_unlock),
+GP_CLIENT_OBJECT(texture, TYPES(CUtexObject), STRUCT(gpc_texture), ENTER(gpc_texture_lock), LEAVE(gpc_texture_unlock),
         HEADER("client/copy/texture.h"))
-GP_HELD(surface, TYPES(CUsurfObject), STRUCT(gpc_texture), ENTER(gpc_surface_lock), END(gpc_texture_unlock),
+GP_CLIENT_OBJECT(surface, TYPES(CUsurfObject), STRUCT(gpc_texture), ENTER(gpc_surface_lock), LEAVE(gpc_texture_unlock),
         HEADER("client/copy/texture.h"))
-GP_HELD(graph_node, TYPES(CUgraphNode), STRUCT(gpc_node), ENTER(gpc_graphs_begin_node), END(gpc_graphs_end),
+GP_CLIENT_OBJECT(graph_node, TYPES(CUgraphNode), STRUCT(gpc_node), ENTER(gpc_graphs_begin_node), LEAVE(gpc_graphs_end),
         HEADER("client/graph/graph.h"))
-GP_HELD(graph_exec, TYPES(CUgraphExec), STRUCT(gpc_exec), ENTER(gpc_exec_begin), END(gpc_graphs_end),
+GP_CLIENT_OBJECT(graph_exec, TYPES(CUgraphExec), STRUCT(gpc_exec), ENTER(gpc_exec_begin), LEAVE(gpc_graphs_end),
         HEADER("client/graph/exec.h"))

@@ -6,7 +6,7 @@ CUresult cuModuleLoad(
         OUT CUmodule *module,
         IN_STRING const char *fname);
 
-GP_LOCAL(AS(cuModuleLoadDataEx, module, image, 0, NULL, NULL), ALIAS(cuModuleLoadFatBinary), VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
+GP_LOCAL(FORWARD(cuModuleLoadDataEx, module, image, 0, NULL, NULL), ALIAS(cuModuleLoadFatBinary), VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
 CUresult cuModuleLoadData(
         OUT CUmodule *module,
         BY_HOOK const void *image);
@@ -23,9 +23,9 @@ GP_LOCAL(VIA(gpImageUnload), SYNCHRONIZES(CURRENT))
 CUresult cuModuleUnload(
         CUmodule hmod);
 
-GP_LOCAL(OF(session))
+GP_LOCAL(CLIENT_OBJECT(session))
 CUresult cuModuleGetLoadingMode(
-        OUT BY(gpc_config_module_loading) CUmoduleLoadingMode *mode);
+        OUT COMPUTE(gpc_config_module_loading) CUmoduleLoadingMode *mode);
 
 GP_LOCAL()
 CUresult cuModuleGetFunction(
@@ -35,7 +35,7 @@ CUresult cuModuleGetFunction(
 
 GP_LOCAL()
 CUresult cuModuleGetFunctionCount(
-        OUT FROM(image->info->kernel_count) unsigned int *count,
+        OUT FIELD(image->info->kernel_count) unsigned int *count,
         CUmodule mod);
 
 GP_LOCAL()
@@ -72,16 +72,16 @@ GP_OPTIONS(CUjit_option,
         CU_JIT_MIN_CTA_PER_SM,
         CU_JIT_MAX_THREADS_PER_BLOCK,
         CU_JIT_OVERRIDE_DIRECTIVE_VALUES,
-        HERE CU_JIT_SPLIT_COMPILE,
-        HERE CU_JIT_THREADS_PER_BLOCK,
-        HERE CU_JIT_WALL_TIME,
-        HERE CU_JIT_INFO_LOG_BUFFER,
-        HERE CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-        HERE CU_JIT_ERROR_LOG_BUFFER,
-        HERE CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+        CLIENT_ONLY CU_JIT_SPLIT_COMPILE,
+        CLIENT_ONLY CU_JIT_THREADS_PER_BLOCK,
+        CLIENT_ONLY CU_JIT_WALL_TIME,
+        CLIENT_ONLY CU_JIT_INFO_LOG_BUFFER,
+        CLIENT_ONLY CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        CLIENT_ONLY CU_JIT_ERROR_LOG_BUFFER,
+        CLIENT_ONLY CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 
 /* The linker.  What it says so far comes back with every call. */
-GP_KIND(linker, TYPES(CUlinkState), COST(16384), OBJECT(cuLinkDestroy), GOES_WITH(context))
+GP_KIND(linker, TYPES(CUlinkState), COST(16384), DESTROY(cuLinkDestroy), LIFETIME(context))
 
 GP_ENUM(CUjitInputType)
 

@@ -14,17 +14,17 @@ CUresult cuTexObjectDestroy(
 
 GP_LOCAL()
 CUresult cuTexObjectGetResourceDesc(
-        OUT FROM(resource) CUDA_RESOURCE_DESC *pResDesc,
+        OUT FIELD(resource) CUDA_RESOURCE_DESC *pResDesc,
         CUtexObject texObject);
 
 GP_LOCAL()
 CUresult cuTexObjectGetTextureDesc(
-        OUT FROM(description) CUDA_TEXTURE_DESC *pTexDesc,
+        OUT FIELD(description) CUDA_TEXTURE_DESC *pTexDesc,
         CUtexObject texObject);
 
-GP_LOCAL(WHEN(has_view, true))
+GP_LOCAL(REQUIRE(has_view, true))
 CUresult cuTexObjectGetResourceViewDesc(
-        OUT FROM(view) CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+        OUT FIELD(view) CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
         CUtexObject texObject);
 
 GP_LOCAL(VIA(gpSurfaceCreate))
@@ -38,7 +38,7 @@ CUresult cuSurfObjectDestroy(
 
 GP_LOCAL()
 CUresult cuSurfObjectGetResourceDesc(
-        OUT FROM(resource) CUDA_RESOURCE_DESC *pResDesc,
+        OUT FIELD(resource) CUDA_RESOURCE_DESC *pResDesc,
         CUsurfObject surfObject);
 
 /*
@@ -47,7 +47,7 @@ CUresult cuSurfObjectGetResourceDesc(
  * memory and in elements else.  has_view: 1 if there is a resource view.  object is the driver's
  * own number: kernels get it as an argument like any other, so the application must see no other.
  */
-GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpTextureCreate(
         NEW gp_texture texture,
         int device,
@@ -85,7 +85,7 @@ void gpTextureCreate(
         unsigned int view_last_layer,
         OUT unsigned long long *object);
 
-GP_MESSAGE(0x0292, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0292, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpSurfaceCreate(
         NEW gp_texture surface,
         gp_array array,
@@ -93,6 +93,6 @@ void gpSurfaceCreate(
         OUT unsigned long long *object);
 
 /* A texture or a surface object, once all work submitted before is done. */
-GP_MESSAGE(0x0293, POST, SERVER_HOOK, BEHIND_ALL)
+GP_MESSAGE(0x0293, POST, SERVER_HOOK, AFTER_ALL)
 void gpTextureDestroy(
         DROP gp_texture texture);

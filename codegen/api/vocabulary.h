@@ -20,12 +20,12 @@
 
 /*
  * What the user is told of symbols that no chapter describes.
- *   GP_INSTEAD("text", "why", name, ...)   what the program may do instead
- *   GP_PROBED("why", name, ...)            nothing: programs ask only whether the driver has it
+ *   GP_UNSUPPORTED("text", "why", name, ...)   what the program may do instead
+ *   GP_UNSUPPORTED_SILENT("why", name, ...)            nothing: programs ask only whether the driver has it
  * Why it is not supported stands in the table of codegen/coverage.py.
  */
-#define GP_INSTEAD(text, why, ...)
-#define GP_PROBED(why, ...)
+#define GP_UNSUPPORTED(text, why, ...)
+#define GP_UNSUPPORTED_SILENT(why, ...)
 
 /*
  * What a function (or an ALIAS) checks before all else that it does, in this order; the driver
@@ -39,9 +39,9 @@
  *   INITIALIZED              cuInit() was called: CUDA_ERROR_NOT_INITIALIZED
  *   CURRENT                  and a context is current: CUDA_ERROR_INVALID_CONTEXT
  *   CURRENT(stream)          or the stream has one, which is current meanwhile; the last check
- *   OLD(context)             the first cuCtxCreate() created it: CUDA_ERROR_INVALID_CONTEXT
+ *   LEGACY(context)             the first cuCtxCreate() created it: CUDA_ERROR_INVALID_CONTEXT
  */
-#define GP_FIRST(name, ...)
+#define GP_PRECHECK(name, ...)
 
 /*
  * A kind of handle: both ends' kinds, its form on the wire, what it costs, its life.
@@ -49,27 +49,27 @@
  *   COST(bytes)        what the daemon keeps for one, roughly; without it the client alone has any
  *   ORDERED            calls that name one come behind the host functions that others of it wait for
  *   LOOKUP             generated code finds one by hand-written functions: stream, event, context
- *   OBJECT(function)   it is the driver's and nothing else: NEW and DROP work without a hook, and
+ *   DESTROY(function)   it is the driver's and nothing else: NEW and DROP work without a hook, and
  *                      what the client leaves behind is ended with this function of the driver
- *   GOES_WITH(context or session)   when that is
+ *   LIFETIME(context or session)   when that is
  */
 #define GP_KIND(name, ...)
 
 /*
  * What the client holds, of which functions are generated that it answers alone.
- *   TYPES(type, ...)   the handles that name one; without it, OF(name) of a call does
+ *   TYPES(type, ...)   the handles that name one; without it, CLIENT_OBJECT(name) of a call does
  *   STRUCT(name)       what is found: struct name
  *   ENTER(function)    begins the call and finds it: function(handle, &found), of what it has
  *   KIND(kind)         instead of ENTER: the handle is the token of such an object
- *   END(function)      follows ENTER in any case: return function(result)
+ *   LEAVE(function)      follows ENTER in any case: return function(result)
  *   HEADER("file", ...)  where these are declared
  */
-#define GP_HELD(name, ...)
+#define GP_CLIENT_OBJECT(name, ...)
 
 /*
  * Types.
  *   GP_ENUM(type)                        an enumeration
- *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS); HERE option: it
+ *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS); CLIENT_ONLY option: it
  *                                        stays with the client (hooks: gpc_options_encode_<type>, gpd_options_decode_<type>)
  *   GP_SET(name, value, ...)             values of cuda.h with a common property: gpc_is_<name>(), gpd_is_<name>()
  */
@@ -100,30 +100,30 @@
  *   BULK_IN            a bulk tail follows the message
  *   BULK_OUT           data notes with bulk tails precede the reply
  *
- * Of a GP_LOCAL call that is generated out of what the client holds (GP_HELD):
- *   OF(name)           it is of this, which no handle names
- *   WHEN(member, value, ...)  what is found has one of these values there, else
+ * Of a GP_LOCAL call that is generated out of what the client holds (GP_CLIENT_OBJECT):
+ *   CLIENT_OBJECT(name)           it is of this, which no handle names
+ *   REQUIRE(member, value, ...)  what is found has one of these values there, else
  *                      CUDA_ERROR_INVALID_VALUE
- *   AS(function, argument, ...)  it is this other CUDA call with these parameters, of the same
+ *   FORWARD(function, argument, ...)  it is this other CUDA call with these parameters, of the same
  *                      types, and constants
- *   ANSWERS(code)      finds what the call names, checks, writes nothing
+ *   RETURNS(code)      finds what the call names, checks, writes nothing
  *
  * Its place among the session's other calls, where the names of streams, events and images that it
  * has do not say it:
- *   BEHIND_ALL         comes when all that was submitted before is done
+ *   AFTER_ALL         comes when all that was submitted before is done
  *   BEFORE_ALL         all that is submitted later waits for it
  *   BARRIER(flags)     the same if this parameter has GP_COPY_BARRIER; with GP_COPY_LATE the record
  *                      is carried out at once, ahead of records that are kept; with
  *                      GP_COPY_LISTED its bytes may be replaced while it is kept
- *   ABOUT_MEMORY       comes behind the calls that make, map or give back memory
+ *   AFTER_MEMORY       comes behind the calls that make, map or give back memory
  *   AWAITS_STREAM      asks or waits for its stream, and gives it no work
  *   AWAITS_HOST        its stream continues after a host function has returned or a word has been
  *                      written: until then both ends keep the records that come after it
- *   ASKS               asks whether something is done: answered "not yet" rather than late
- *   PASSES_ALL         is an effect of the host, or a question about one: it waits for no record that
+ *   QUERY               asks whether something is done: answered "not yet" rather than late
+ *   UNORDERED         is an effect of the host, or a question about one: it waits for no record that
  *                      is kept
- *   PASSES_COPIES      need not wait for copies to the client that are still under way
- *   SPREADS            its hook may leave the driver's call to another thread, in the order of its
+ *   NO_DTOH_WAIT      need not wait for copies to the client that are still under way
+ *   ASYNC_LAUNCH            its hook may leave the driver's call to another thread, in the order of its
  *                      stream (server/worker/issue/issue.h); all other calls wait for those
  *
  * What the client must know of its work:
@@ -131,9 +131,9 @@
  *   COMPILES           the daemon may compile code before it answers, which takes minutes
  *   WRITES_DEVICE_ONLY  it writes memory of the device, and no host memory that kernels reach unless
  *                      its caller notes that (gpc_host_memory_scan())
- *   REVISES            if it fails and nobody waits for it, what the device accepted before may be
+ *   INVALIDATES_CHECKS            if it fails and nobody waits for it, what the device accepted before may be
  *                      refused now: the client checks again (gpc_session_revise())
- *   SHOWN("text")      what a trace calls its work; else the call's own name
+ *   TRACE_NAME("text")      what a trace calls its work; else the call's own name
  *
  * What it does while streams are captured (docs/graphs.md); required of what takes a stream:
  *   CAPTURE(node)            client/graph's gpc_capture_<name>() comes first: it becomes a node
@@ -141,7 +141,7 @@
  *   CAPTURE(declined)        so, too, but the capture goes on without it
  *   CAPTURE(unsafe)          it would disturb a capture: refused as the modes of capture say
  *   CAPTURE(default_stream)  both, of the default stream, which it works on
- *   CAPTURE(as_ever)         the same as outside of captures
+ *   CAPTURE(unaffected)         the same as outside of captures
  *
  * Whose work NVIDIA's driver waits for before the call returns, streams that do not block included
  * (client/stream/sync.h):
@@ -157,12 +157,12 @@
  *   LAUNCHES           work of the device: kernels, memsets, copies within it; takes turns
  *   COPIES(size)       work of the link (a parameter's name, or BY_HOOK)
  *   CHARGES_NOTHING
- *   METERED            besides: all bytes of its lists, strings and bytes count for a limit of
+ *   RATE_LIMITED            besides: all bytes of its lists, strings and bytes count for a limit of
  *                      bandwidth; of other calls they count from GPD_ACCOUNT_FREE_BYTES (account.h) on
  */
 
 /* Before a pointer parameter: exactly one direction is required.  A count or a size is a number or
- * names a parameter; elements are numbers, enumerations, and handles of LOOKUP or OBJECT.  What is ORDERED is named by
+ * names a parameter; elements are numbers, enumerations, and handles of LOOKUP or DESTROY.  What is ORDERED is named by
  * a parameter, not by an element.  A device pointer that is given needs a SERVER_HOOK, which checks it.  What generated code makes an array of (elements in cells of 8 bytes,
  * strings and OUT_BYTES at the daemon) takes at most 1 MiB: else CUDA_ERROR_INVALID_VALUE. */
 #define IN            /* one element, read by the callee */
@@ -183,10 +183,10 @@
 #define STATIC        /* points to storage that is never freed */
 
 /* Of a GP_LOCAL call that is generated. */
-#define FROM(member)  /* OUT: the member of what is found; OUT_BYTES: its text */
-#define BY(...)       /* OUT: function(found, argument, ...): parameters of the call, constants */
-#define ALWAYS(value) /* OUT: this, whatever is found */
-#define TO(member)    /* a number: the member becomes it */
+#define FIELD(member)  /* OUT: the member of what is found; OUT_BYTES: its text */
+#define COMPUTE(...)       /* OUT: function(found, argument, ...): parameters of the call, constants */
+#define FIXED(value) /* OUT: this, whatever is found */
+#define STORE(member)    /* a number: the member becomes it */
 #define WITHIN(least, most) /* a number: else CUDA_ERROR_INVALID_VALUE */
 
 /* On a handle passed by value. */

@@ -10,7 +10,7 @@
  * depends on a client: records behind a function wait here, and carried out when it is done.
  * A record waits for those before it that name the same stream, event or image; besides, what
  * works on the legacy stream and what the blocking ones do wait for one another, and calls that
- * the description has BEHIND_ALL wait for all.  Everything else goes past.  Executor only.
+ * the description has AFTER_ALL wait for all.  Everything else goes past.  Executor only.
  */
 #ifndef GPD_BACKLOG_H
 #define GPD_BACKLOG_H

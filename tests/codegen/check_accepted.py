@@ -31,13 +31,13 @@ FORMS = ["GP_CALL(0x{number:x}, WAIT{words}) CUresult cu{name}", "GP_CALL(0x{num
          "GP_CALL(0x{number:x}, WAIT, CLIENT_HOOK{words}) CUresult cu{name}", "GP_CALL(0x{number:x}, WAIT, SERVER_HOOK{words}) CUresult cu{name}",
          "GP_CALL(0x{number:x}, POST, CLIENT_HOOK, SERVER_HOOK{words}) CUresult cu{name}",
          "GP_MESSAGE(0x{number:x}, WAIT, SERVER_HOOK{words}) void gp{name}", "GP_MESSAGE(0x{number:x}, POST, SERVER_HOOK{words}) void gp{name}",
-         "GP_LOCAL(OF(active){words}) CUresult cu{name}", "GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_NOT_SUPPORTED){words}) CUresult cu{name}"]
-OPTIONS = ["", "CHARGES_NOTHING, CAPTURE(as_ever)", "CHARGES_NOTHING", "LAUNCHES, CAPTURE(as_ever)", "LAUNCHES, CAPTURE(refused)", "COPIES(n)",
-           "ALLOCATES(n)", "BULK_IN, PASSES_COPIES", "BULK_OUT", "BARRIER(flags)", "CHARGES_NOTHING, AWAITS_STREAM", "FREES(BY_HOOK)"]
+         "GP_LOCAL(CLIENT_OBJECT(active){words}) CUresult cu{name}", "GP_LOCAL(CLIENT_OBJECT(active), RETURNS(CUDA_ERROR_NOT_SUPPORTED){words}) CUresult cu{name}"]
+OPTIONS = ["", "CHARGES_NOTHING, CAPTURE(unaffected)", "CHARGES_NOTHING", "LAUNCHES, CAPTURE(unaffected)", "LAUNCHES, CAPTURE(refused)", "COPIES(n)",
+           "ALLOCATES(n)", "BULK_IN, NO_DTOH_WAIT", "BULK_OUT", "BARRIER(flags)", "CHARGES_NOTHING, AWAITS_STREAM", "FREES(BY_HOOK)"]
 DIRECTIONS = ["", "IN", "IN_N(n)", "IN_N(3)", "IN_BYTES(n)", "IN_BYTES(8)", "IN_BYTES(BY_HOOK)", "IN_STRING", "IN_OPTIONS(n, v)",
               "OUT", "OUT_N(n)", "OUT_N(3)", "OUT_BYTES(n)", "OUT_BYTES(8)", "OUT_BYTES(BY_HOOK)", "INOUT", "BY_HOOK"]
 QUALIFIERS = ["", "OPT", "NEW", "STATIC", "DROP", "NEW OPT"]
-ANSWERS = ["FROM(flags)", "BY(sample_answer, n, -1)", "ALWAYS(-1)", "TO(flags)", "WITHIN(-1, 5)", "OPT ALWAYS(7)"]
+LOCAL_QUALIFIERS = ["FIELD(flags)", "COMPUTE(sample_answer, n, -1)", "FIXED(-1)", "STORE(flags)", "WITHIN(-1, 5)", "OPT FIXED(7)"]
 TYPES = ["void", "char", "int", "unsigned int", "unsigned short", "size_t", "float", "CUdevice", "CUdeviceptr", "CUstream", "CUevent", "CUcontext",
          "CUfunction", "CUkernel", "CUmodule", "CUlinkState", "CUgraph", "CUgraphNode", "CUarray_format", "CUuuid", "CUjit_option",
          "gp_address", "gp_new_address", "gp_context", "gp_kernel", "gp_image"]
@@ -62,7 +62,7 @@ def every_call():
         yield form, direction, ctype, "", "", "x", more
     for form, direction, ctype, qualifier in itertools.product(FORMS, DIRECTIONS, ("int", "CUlinkState", "CUdeviceptr", "gp_image"), QUALIFIERS):
         yield form, direction, ctype, qualifier
-    for form, direction, qualifier in itertools.product(FORMS, DIRECTIONS, ANSWERS):
+    for form, direction, qualifier in itertools.product(FORMS, DIRECTIONS, LOCAL_QUALIFIERS):
         yield form, direction, "int", qualifier
     for form, direction, ctype, options in itertools.product(FORMS, DIRECTIONS[:3], ("CUstream", "CUevent", "int"), OPTIONS):
         yield form, direction, ctype, "", options, "x", ["int device"]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of a session that are the driver's and nothing else (GP_KIND with OBJECT): a name of the
+ * Objects of a session that are the driver's and nothing else (GP_KIND with DESTROY): a name of the
  * client's, the driver's handle, and the driver's function that ends it.  The session's table owns
  * them; one that goes with its context ends with that, all end with the session.  Executor only.
  */
