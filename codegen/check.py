@@ -239,7 +239,7 @@ def check_order(call):
     if "AWAITS_HOST" in call.options and len(get_stream_params(call)) != 1:
         fail(call, f"{call.name} has AWAITS_HOST, but names no stream, or several")
     if {"AWAITS_HOST", "UNBOUNDED"} <= set(call.options):
-        fail(call, f"{call.name} is UNBOUNDED, which AWAITS_HOST says already")
+        fail(call, f"{call.name} is UNBOUNDED, which AWAITS_HOST implies")
     if "QUERY" in call.options and call.completion != "WAIT":
         fail(call, f"{call.name} QUERY, but nobody waits for the answer")
     if {"BARRIER", "BEFORE_ALL"} <= set(call.options):

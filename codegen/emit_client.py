@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's half: exported entries, cuGetProcAddress table, stubs, and the functions that send calls."""
 from cells import emit_cell_encode, emit_client_id, emit_options_encode, emit_reply_cell_decode, format_options_encode
-from emit_first import emit_precheck
+from emit_precheck import emit_precheck
 from model import emit_banner, emit_sets, format_declaration, format_prototype, get_args, get_implied_params, get_reply, get_stream_params
 from types_table import get_kind, get_types_by_word, get_wire_type, is_handle, is_kernel
 
@@ -279,7 +279,7 @@ def is_hooked(call):
 
 
 def get_target(call):
-    return f"gpc_watched_{call.name}" if is_hooked(call) else f"gpc_{call.name}"
+    return f"gpc_hooked_{call.name}" if is_hooked(call) else f"gpc_{call.name}"
 
 
 def emit_capture_check(call, names):
@@ -303,13 +303,13 @@ def emit_sync(call):
 
 def emit_hooked(call):
     names = ", ".join(p.name for p in call.params)
-    return (f"\n/* {call.where} */\nstatic {format_prototype(call, 'gpc_watched_')}\n{{\n"
+    return (f"\n/* {call.where} */\nstatic {format_prototype(call, 'gpc_hooked_')}\n{{\n"
             f"{emit_capture_check(call, names)}{emit_sync(call)}\treturn gpc_{call.name}({names});\n}}\n")
 
 
 def emit_variant(symbol, call, target):
     names = ", ".join(p.name for p in call.params)
-    text = format_prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_twin_{symbol.name}(")
+    text = format_prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_per_thread_{symbol.name}(")
     return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tbool before = gpc_per_thread_default;\n\tCUresult result;\n\n"
             f"\tgpc_per_thread_default = true;\n\tresult = {target}({names});\n"
             f"\tgpc_per_thread_default = before;\n\treturn result;\n}}\n")
@@ -344,7 +344,7 @@ def emit_entry_row(symbol, target, unsupported):
     is_reported = "false" if unsupported and not unsupported.instead else "true"
     if target:
         return f"\t{{ \"{symbol.name}\", (void *){target}, (void *)gpc_traced_{symbol.name}, true, false, NULL }},\n"
-    function = f"(void *)lacks_{symbol.name}"
+    function = f"(void *)unsupported_{symbol.name}"
     return f"\t{{ \"{symbol.name}\", {function}, {function}, false, {is_reported}, {instead} }},\n"
 
 
@@ -361,12 +361,12 @@ def stubs_c(api):
         call = impl.get(s.name)
         other = get_variant_call(s, impl)
         base = s.name.removesuffix("_" + s.variant) if other else s.name
-        target = f"first_{base}" if base in prechecked else get_target(call or other) if call or other else None
+        target = f"precheck_{base}" if base in prechecked else get_target(call or other) if call or other else None
         if other and not call:
             out.append(emit_variant(s, other, target))
-            target = f"gpc_twin_{s.name}"
+            target = f"gpc_per_thread_{s.name}"
         elif not target:
-            out.append(f"\nstatic CUresult\nlacks_{s.name}(void)\n{{\n\treturn gpc_unsupported({number});\n}}\n")
+            out.append(f"\nstatic CUresult\nunsupported_{s.name}(void)\n{{\n\treturn gpc_unsupported({number});\n}}\n")
         if target and "SIGNAL_SAFE" not in (call or other).options:
             out.append(emit_guarded(s, call or other, target))
             target = f"gpc_guarded_{s.name}"

@@ -242,22 +242,22 @@ def emit_dispatcher(call):
     if get_traced_stream(call):
         out.append("\tuint64_t begun;\n")
     out.append(f"\tCUresult result;\n\n\tgp_args_{call.name}_decode(dec, &args);\n"
-               f"\tif (!gp_dec_done(dec) || !header_fits(header, {'true' if call.completion == 'WAIT' else 'false'}, "
+               f"\tif (!gp_dec_done(dec) || !header_is_valid(header, {'true' if call.completion == 'WAIT' else 'false'}, "
                f"{'true' if 'BULK_IN' in call.options else 'false'}))\n\t\treturn -EPROTO;\n")
     out.append(emit_rate_limit(call) + emit_account(call, emit_work(call)))
     done = "\tgp_scratch_free(&scratch);\n" if scratch else ""
     if call.completion == "POST":
-        out.append(done + "\treturn posted(session, header, result);\n}\n")
+        out.append(done + "\treturn post_finish(session, header, result);\n}\n")
     elif reply:
         bytes_fields = [f.name for f in reply if f.kind == "bytes" and not is_forwarded(call)]
-        out.append(f"\tif (result != GPD_LATER)\n\t\tanswer(session, header, result, gp_reply_{call.name}_size(&reply), "
+        out.append(f"\tif (result != GPD_LATER)\n\t\treply_send(session, header, result, gp_reply_{call.name}_size(&reply), "
                    f"encode_{call.name}, &reply);\n")
         out += [f"\tfree((void *)reply.{name}.data);\n" for name in bytes_fields]
         out.append(done + "\treturn 0;\n}\n")
         out.insert(0, f"\nstatic void\nencode_{call.name}(struct gp_enc *enc, const void *reply)\n{{\n"
                       f"\tgp_reply_{call.name}_encode(enc, reply);\n}}\n")
     else:
-        out.append("\tif (result != GPD_LATER)\n\t\tanswer(session, header, result, 0, NULL, NULL);\n" + done + "\treturn 0;\n}\n")
+        out.append("\tif (result != GPD_LATER)\n\t\treply_send(session, header, result, 0, NULL, NULL);\n" + done + "\treturn 0;\n}\n")
     return "".join(out)
 
 
@@ -278,14 +278,14 @@ HEAD = """#include "gpd_calls.h"
 #include "server/worker/trace/trace.h"
 
 static bool
-header_fits(const struct gp_header *header, bool waits, bool bulk)
+header_is_valid(const struct gp_header *header, bool waits, bool bulk)
 {
 	return (header->request != 0) == waits && (bulk || !(header->flags & GP_FRAME_BULK)) &&
 	       !(header->flags & ~GP_FRAME_BULK);
 }
 
 static int
-posted(struct gpd_session *session, const struct gp_header *header, CUresult result)
+post_finish(struct gpd_session *session, const struct gp_header *header, CUresult result)
 {
 	if (gpd_driver_is_sticky(result))
 		gpd_session_poison(session, result);
@@ -296,7 +296,7 @@ posted(struct gpd_session *session, const struct gp_header *header, CUresult res
 
 /* The lost connection of a failed reply is noticed by the next receive. */
 static void
-answer(struct gpd_session *session, const struct gp_header *header, CUresult result, size_t size,
+reply_send(struct gpd_session *session, const struct gp_header *header, CUresult result, size_t size,
        void (*encode)(struct gp_enc *enc, const void *reply), const void *reply)
 {
 	uint64_t small[64];
@@ -322,7 +322,7 @@ answer(struct gpd_session *session, const struct gp_header *header, CUresult res
 def emit_names_case(call):
     out = [f"\tcase GP_CALL_{call.name}: {{\n\t\tstruct gp_args_{call.name} args;\n\n"
            f"\t\tgp_args_{call.name}_decode(&dec, &args);\n"]
-    out += [f"\t\tadd_name(names, {kind}, args.{name});\n" for name, kind in get_ordered_fields(call)]
+    out += [f"\t\tnames_add(names, {kind}, args.{name});\n" for name, kind in get_ordered_fields(call)]
     flags = [("memory", manages_memory(call) or "AFTER_MEMORY" in call.options), ("after_all", "AFTER_ALL" in call.options),
              ("before_all", "BEFORE_ALL" in call.options),
              ("is_unordered", "UNORDERED" in call.options), ("is_query", "QUERY" in call.options),
@@ -341,7 +341,7 @@ def emit_names_case(call):
 
 def emit_call_names(api):
     """What a record that must wait for others waits for, of every call alike."""
-    return ("\nstatic void\nadd_name(struct gpd_names *names, enum gpd_kind kind, uint32_t id)\n{\n"
+    return ("\nstatic void\nnames_add(struct gpd_names *names, enum gpd_kind kind, uint32_t id)\n{\n"
             "\tnames->names[names->count++] = (struct gpd_handle){ kind, id };\n}\n"
             "\nbool\ngpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)\n"
             "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\t*names = (struct gpd_names){ 0 };\n\tswitch (call) {\n"
@@ -355,8 +355,8 @@ def emit_object_kinds(api):
     for k in api.kinds:
         if not k.destroy:
             continue
-        out.append(f"\nstatic CUresult\nend_{k.name}(void *driver)\n{{\n\treturn gpd_driver.{k.destroy}(driver);\n}}\n")
-        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ end_{k.name}, {'true' if k.options['LIFETIME'] == 'context' else 'false'} }},\n")
+        out.append(f"\nstatic CUresult\nobject_destroy_{k.name}(void *driver)\n{{\n\treturn gpd_driver.{k.destroy}(driver);\n}}\n")
+        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ object_destroy_{k.name}, {'true' if k.options['LIFETIME'] == 'context' else 'false'} }},\n")
     return ("".join(out) + "\nconst struct gpd_object_kind gpd_object_kinds[GPD_KIND_COUNT] = {\n"
             + ("".join(rows) or "\t{ NULL, false },\n") + "};\n")
 

@@ -157,7 +157,7 @@ def check_changes():
         new = text[:start] + f" {changed(rng, text[start:end])} " + (text[end:] if rng.random() < 0.9 else "")
         outputs = {}
         if not refusal(lambda: outputs.update(make_outputs(described(new)))) and text is texts[0]:
-            outputs.pop("gpc_answers.c")
+            outputs.pop("gpc_local.c")
             accepted.append((text[start:end] in POOL, new[max(start - 80, 0):end + 80], new, outputs))
     print(f"# {CHANGES} changes, {len(accepted)} of the example accepted")
     assert accepted

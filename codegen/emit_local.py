@@ -83,7 +83,7 @@ def emit_forward(call):
     return f"\n/* {call.where} */\n{format_prototype(call, 'gpc_')}\n{{\n\treturn gpc_{name}({', '.join(arguments)});\n}}\n"
 
 
-def answers_c(api):
+def local_c(api):
     calls = [c for c in api.cuda_calls if c.is_local_answer]
     used = {client_object.name for c in calls for _, client_object in get_entered_objects(c)}
     headers = sorted({header for name in used for header in client_objects_by_name[name].options["HEADER"].split(", ")}

@@ -44,5 +44,5 @@ def emit_precheck(precheck, call, target):
     body = "".join(emit_check(call, *check) for check in (before if lends else precheck.checks))
     body += emit_stream_context_call(call, target, *last[1]) if lends else f"\treturn {target}({', '.join(p.name for p in call.params)});\n"
     local = "\tCUresult result;\n\n" if "result = " in body else ""
-    text = format_prototype(call, "first_").replace(f"first_{call.name}(", f"first_{precheck.name}(")
+    text = format_prototype(call, "precheck_").replace(f"precheck_{call.name}(", f"precheck_{precheck.name}(")
     return f"\n/* {precheck.file}:{precheck.line} */\nstatic {text}\n{{\n{local}{body}}}\n"
