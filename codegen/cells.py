@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values as cells of 8 bytes, at both ends: what an element of an array becomes; and chains of options."""
+"""C code of both ends that encodes and decodes cells, the 8-byte elements of lists and of options."""
 from types_table import LOOKUPS, get_kind, get_wire_type, is_kernel
 
 
@@ -8,7 +8,7 @@ def is_float(ctype):
 
 
 def emit_client_id(ctype, value, out):
-    """The statement that sets result and *out to the name of a handle, a kernel or a device on the wire; None: neither."""
+    """Returns the statement that sets result, and *out to the wire value of a handle, kernel or device; None for all other types."""
     if ctype == "CUdevice":
         return f"result = gpc_device_to_wire(context, {value}, {out});"
     if is_kernel(ctype):
@@ -22,7 +22,7 @@ def emit_client_id(ctype, value, out):
 
 
 def emit_arg_decode(ctype, wire, out, works=False):
-    """The expression that finds what a wire value names, checked; None: the value is what it is."""
+    """Returns the expression that checks a wire value and decodes it to *out; None if the value is used unchanged."""
     if ctype == "CUdevice":
         return f"gpd_arg_decode_device(session, (int32_t){wire}, {out})"
     if is_kernel(ctype):
@@ -42,7 +42,7 @@ def get_id_type(ctype):
 
 
 def emit_cell_encode(ctype, value, cell, indent):
-    """Client: statements that write a value into its cell and leave result."""
+    """Client: encodes an argument into its cell, and sets result."""
     t = "\t" * indent
     named = emit_client_id(ctype, value, "&id")
     if named:
@@ -64,7 +64,7 @@ def emit_cell_decode(ctype, cell, value, indent):
 
 
 def emit_reply_cell_encode(ctype, value, cell, indent):
-    """Server: statements that write what the driver gave."""
+    """Server: encodes a value of the driver into its cell."""
     t = "\t" * indent
     if get_kind(ctype):
         return f"{t}{cell} = gpd_object_id(session, GPD_KIND_{get_kind(ctype).constant}, {value});\n"
@@ -76,7 +76,7 @@ def emit_reply_cell_encode(ctype, value, cell, indent):
 
 
 def emit_reply_cell_decode(ctype, cell, value, indent):
-    """Client: the application's value of a cell."""
+    """Client: decodes a cell of the reply for the application."""
     t = "\t" * indent
     if get_kind(ctype):
         return f"{t}{value} = gpc_object_from_wire(GPC_KIND_{get_kind(ctype).constant}, (uint32_t){cell});\n"
@@ -101,7 +101,7 @@ def format_options_encode(chain):
 
 
 def emit_options_encode(chain):
-    """Client: numbers of a chain to cells; what stays CLIENT_ONLY is left out."""
+    """Client: encodes options into cells, without the options that are CLIENT_ONLY."""
     return (f"\n/* {chain.file}:{chain.line} */\n{format_options_encode(chain)}\n{{\n\tuint64_t *cells;\n\tsize_t at = 0;\n\n"
             "\t*bytes = (struct gp_bytes){ 0 };\n\tif (count == 0)\n\t\treturn CUDA_SUCCESS;\n"
             "\tif (!options || !values || count > 256)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
@@ -118,7 +118,7 @@ def format_options_decode(chain):
 
 
 def emit_options_decode(chain):
-    """Server: the same back, no more than there is room for."""
+    """Server: decodes cells into options, at most as many as the arrays have room for."""
     return (f"\n/* {chain.file}:{chain.line} */\n{format_options_decode(chain)}\n{{\n\tunsigned int count = 0;\n\n"
             "\tif (bytes.size % 16)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
             "\tfor (size_t at = 0; at < bytes.size; at += 16) {\n\t\tuint64_t cells[2];\n\n"

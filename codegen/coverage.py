@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which symbols of libcuda.so.1 are remoted, answered locally, or not supported."""
+"""Prints for each symbol of libcuda.so.1 whether it is remoted, local, or unsupported and why."""
 import sys
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def get_status(call):
 
 
 def get_table(api):
-    """(symbol, status) of every exported symbol, in the order of symbols.h."""
+    """Returns (symbol, status) of each exported symbol, in the order of symbols.h."""
     impl = map_implementations(api)
     return [(s.name, get_status(impl.get(s.name) or get_variant_call(s, impl))) for s in api.symbols]
 
@@ -30,7 +30,7 @@ def main():
         sys.exit(str(error))
     for name, how in rows:
         if how == "unsupported" and name not in reasons:
-            sys.exit(f"{name} is not supported, and codegen/api/unsupported.h does not say why")
+            sys.exit(f"{name} is unsupported, and codegen/api/unsupported.h has no reason for it")
         print(f"{name:<56} {how}{'; ' + reasons[name] if name in reasons else ''}")
     count = {how: sum(1 for row in rows if row[1] == how) for how in ("remoted", "local", "unsupported")}
     print(f"{len(rows)} symbols: {count['remoted']} remoted, {count['local']} local, {count['unsupported']} unsupported")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client's half: exported entries, cuGetProcAddress table, stubs, and the functions that send calls."""
+"""Emits the client's end: exported entries, the table of cuGetProcAddress(), stubs, and the functions that send calls."""
 from cells import emit_cell_encode, emit_client_id, emit_options_encode, emit_reply_cell_decode, format_options_encode
 from emit_precheck import emit_precheck
 from model import emit_banner, emit_sets, format_declaration, format_prototype, get_args, get_implied_params, get_reply, get_stream_params
@@ -9,7 +9,7 @@ SOURCE = "codegen/api"
 
 
 def get_senders(call):
-    """Prototypes of gpc_post_X, gpc_start_X, gpc_wait_X: (name, text)."""
+    """Returns (name, prototype) of gpc_post_X, or of gpc_start_X and gpc_wait_X."""
     name = call.name
     bulk = ", const struct iovec *bulk, int bulk_count" if "BULK_IN" in call.options else ""
     common = f"struct gpc_context *context, const struct gp_args_{name} *args"
@@ -26,18 +26,18 @@ def get_senders(call):
 def calls_h(api):
     out = [emit_banner(SOURCE), "#ifndef GPC_CALLS_H\n#define GPC_CALLS_H\n\n#include <cuda.h>\n\n"
            "#include \"client/wire/call.h\"\n#include \"client/context/context.h\"\n#include \"gp_calls.h\"\n\n"
-           "/* The CUDA functions of this library; those of GP_LOCAL and CLIENT_HOOK are written by hand. */\n"]
+           "/* The CUDA functions of this library. Functions of GP_LOCAL and CLIENT_HOOK are written by hand. */\n"]
     out += [format_declaration(c, "gpc_") + "\n" for c in api.cuda_calls]
     nodes = [c for c in api.cuda_calls if c.options.get("CAPTURE") == "node"]
     if nodes:
-        out.append("\n/* client/graph/capture.h: the same while a stream is captured. */\n")
+        out.append("\n/* The same functions while a stream is captured (client/graph/capture.h). */\n")
     out += [format_declaration(c, "gpc_capture_") + "\n" for c in nodes]
-    out.append("\n/* Sending a call: client/wire/call.h. */\n")
+    out.append("\n/* Functions that send a call (client/wire/call.h). */\n")
     for call in api.wire_calls:
         out += [text.replace("\n", " ") + ";\n" for _, text in get_senders(call)]
     chains = get_types_by_word("OPTIONS")
     if chains:
-        out.append("\n/* Options to the wire, in the scratch's memory.  CUDA_ERROR_NOT_SUPPORTED: one that the description does not list. */\n"
+        out.append("\n/* Encodes options into memory of the scratch.  Errors: CUDA_ERROR_NOT_SUPPORTED for an option that is not in GP_OPTIONS. */\n"
                    "struct gp_scratch;\n")
     out += [format_options_encode(c).replace("\n", " ") + ";\n" for c in chains]
     out.append(f"\n{emit_sets(api, 'gpc_')}#endif /* GPC_CALLS_H */\n")
@@ -45,7 +45,7 @@ def calls_h(api):
 
 
 def get_work_stream(call):
-    """The stream that a record gives work to, which a later wait may have to wait for; "0": none."""
+    """Returns the stream on which a record starts work, for later waits; "0" if there is none."""
     if call.kind == "CALL" and "BEFORE_ALL" in call.options:
         return "GPC_ALL_STREAMS"
     if "AWAITS_STREAM" in call.options:
@@ -74,8 +74,10 @@ def emit_wait_body(call):
 
 
 def must_wait_itself(call):
-    """Whether its object was made or dropped has a generated stub to know, and who sends a message that makes one:
-    the name would be given a second time."""
+    """True if the caller needs the result itself, because the call creates or destroys an object.
+
+    Without the result, the handle of the object could be assigned a second time.
+    """
     if call.kind == "MESSAGE":
         return any("NEW" in p.quals for p in call.params)
     return call.kind == "CALL" and "CLIENT_HOOK" not in call.options and any({"NEW", "DROP"} & p.quals for p in call.params)
@@ -85,7 +87,7 @@ def calls_c(api):
     out = [emit_banner(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/base/error.h\"\n#include \"client/wire/session.h\"\n"
            + ("#include \"protocol/scratch.h\"\n" if get_types_by_word("OPTIONS") else ""),
            """
-/* A reply that is none ends the session: the two ends no longer agree on the stream. */
+/* A malformed reply fails the session, as the two ends no longer agree on the byte stream. */
 static CUresult
 gpc_reply_decode(struct gpc_request *request, CUresult result, const struct gp_call_info *info, void *reply)
 {
@@ -138,7 +140,7 @@ def needs_scratch(call):
 
 
 def emit_enter(call):
-    """Which context a call acts in: the current one, or a device's where it names one and no object."""
+    """Returns the statements that set context: the current one, or the device's if the call has a device and no object."""
     device = next((p for p in call.params if not p.depth and p.ctype == "CUdevice"), None)
     if device and not any(is_handle(p.ctype) or is_kernel(p.ctype) for p in call.params):
         return f"\tresult = gpc_enter_device({device.name}, &context);\n" + CHECK
@@ -157,7 +159,7 @@ def emit_null_checks(call):
 
 
 def emit_list_encode(p):
-    """An array, or one element, as cells."""
+    """Returns the statements that encode a list, or one element, into cells."""
     count = "1" if p.direction == "IN" else p.size
     return (f"\tif ({p.name}) {{\n\t\tuint64_t *cells = gp_scratch_alloc_cells(scratch, {count}, 1);\n\n"
             "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
@@ -168,7 +170,7 @@ def emit_list_encode(p):
 
 
 def emit_stub_argument(p):
-    """Statements that fill the argument of one parameter in."""
+    """Returns the statements that encode one parameter into args."""
     if p.direction in ("IN", "IN_N"):
         return emit_list_encode(p)
     if p.direction == "IN_OPTIONS":
@@ -187,7 +189,7 @@ def emit_stub_argument(p):
 
 
 def emit_stub_result(f):
-    """Statements that bring back one field of the reply."""
+    """Returns the statements that decode one field of the reply."""
     p = f.param
     if p.direction == "OUT_N":
         return (f"\tif (reply.{p.name}.size != (size_t){p.size} * 8)\n" + MALFORMED
@@ -255,7 +257,7 @@ def get_stubbed_calls(api):
 
 
 def map_implementations(api):
-    """Exported name -> the described call behind it."""
+    """Returns {exported name: described call}."""
     out = {}
     for call in api.cuda_calls:
         for name in [call.name] + call.names("ALIAS"):
@@ -264,7 +266,7 @@ def map_implementations(api):
 
 
 def get_variant_call(symbol, impl):
-    """The described call behind a _ptds or _ptsz symbol, or None."""
+    """Returns the described call of a _ptds or _ptsz symbol, or None."""
     return impl.get(symbol.name.removesuffix("_" + symbol.variant)) if symbol.variant else None
 
 
@@ -274,7 +276,7 @@ CAPTURES = {"node": "gpc_capture_{name}({names})", "refused": "gpc_capture_refus
 
 
 def is_hooked(call):
-    """Whether it passes through client/graph while a stream is captured, or synchronizes implicitly."""
+    """True if the call needs gpc_hooked_X: it acts on captures, or synchronizes implicitly."""
     return call.options.get("CAPTURE") in CAPTURES or "SYNCHRONIZES" in call.options
 
 
@@ -283,7 +285,7 @@ def get_target(call):
 
 
 def emit_capture_check(call, names):
-    """What comes first while a stream is captured."""
+    """Returns the statements that handle the call while a stream is captured."""
     stream = next(iter(get_stream_params(call)), "")
     how = CAPTURES.get(call.options.get("CAPTURE"))
     if not how:
@@ -294,7 +296,7 @@ def emit_capture_check(call, names):
 
 
 def emit_sync(call):
-    """Work that CUDA has wait for the call."""
+    """Returns the statement that waits for the work that the call synchronizes with."""
     whose = call.options.get("SYNCHRONIZES")
     if not whose:
         return ""
@@ -316,7 +318,7 @@ def emit_variant(symbol, call, target):
 
 
 def emit_guarded(symbol, call, target):
-    """The same with the call guard: refused where a signal handler has interrupted another call."""
+    """Returns gpc_guarded_X, the function with the call guard: it fails in a signal handler that interrupted another call."""
     names = ", ".join(p.name for p in call.params)
     text = format_prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_guarded_{symbol.name}(")
     return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tCUresult result;\n\n"
@@ -325,7 +327,7 @@ def emit_guarded(symbol, call, target):
 
 
 def emit_traced(symbol, call, target):
-    """The same, with a line in the timeline."""
+    """Returns gpc_traced_X, the function that also writes a line to the timeline."""
     names = ", ".join(p.name for p in call.params)
     text = format_prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_traced_{symbol.name}(")
     return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tuint64_t begun = gp_now_ns();\n\tCUresult result = {target}({names});\n\n"
@@ -333,7 +335,7 @@ def emit_traced(symbol, call, target):
 
 
 def object_kinds(api):
-    """Which kinds go with their context."""
+    """Returns gpc_kinds.c: the kinds whose objects are destroyed with their context."""
     rows = [f"\t[GPC_KIND_{k.constant}] = true,\n" for k in api.kinds if k.options.get("LIFETIME") == "context"]
     return (emit_banner(SOURCE) + "#include \"client/context/object.h\"\n\nconst bool gpc_kind_has_context_lifetime[GPC_KIND_COUNT] = {\n"
             + ("".join(rows) or "\tfalse,\n") + "};\n")
@@ -379,7 +381,7 @@ def stubs_c(api):
 
 
 def emit_thunks(names, prefix):
-    """Exported symbols that jump through their places in <prefix>_entry[]."""
+    """Returns assembler code: each exported symbol jumps to the address in its element of <prefix>_entry[]."""
     entry, thunk = f"{prefix}_entry", f"{prefix.upper()}_THUNK"
     out = [f"extern void *{entry}[];\n\nvoid *{entry}[{len(names)}];\n\n"
            "#if defined(__x86_64__)\n"
@@ -397,7 +399,7 @@ def emit_thunks(names, prefix):
 
 
 def entry_c(api):
-    """Exported symbols: each jumps through its place in gpc_entry[], which pass-through rewrites."""
+    """Returns gpc_entry.c: each exported symbol jumps through gpc_entry[], which pass-through rewrites."""
     out = [emit_banner(SOURCE + "/symbols.h"), emit_thunks([s.name for s in api.symbols], "gpc")]
     out += ["\n"] + [f"extern const char {s.name}[];\n" for s in api.symbols]
     out.append("\nconst void *const gpc_entry_address[] = {\n" + "".join(f"\t{s.name},\n" for s in api.symbols) + "};\n")
@@ -405,7 +407,7 @@ def entry_c(api):
 
 
 def proc_c(api):
-    """What cuGetProcAddress looks up."""
+    """Returns gpc_proc.c: the sorted table of cuGetProcAddress()."""
     rows = sorted(((s.base, 1 if s.variant else 0, s.since, i) for i, s in enumerate(api.symbols)),
                   key=lambda row: (row[0].encode(), row[1], row[2]))
     return (emit_banner(SOURCE + "/symbols.h") + "#include \"client/entry/proc_address.h\"\n\nconst struct gpc_proc_entry gpc_proc_table[] = {\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's functions that the daemon uses, and the comparison of the description with cuda.h."""
+"""Emits the table of driver functions that the daemon uses, and the comparison of the description with cuda.h."""
 import re
 
 from model import emit_banner, emit_sets, is_forwarded
@@ -9,7 +9,7 @@ SOURCE = "codegen/api"
 
 
 def get_functions(api):
-    """(name, whether the daemon refuses a driver without it)."""
+    """Returns (name, True if the daemon requires it) of each driver function."""
     out = {f.name: f.required for f in api.driver}
     for call in api.wire_calls:
         if is_forwarded(call):
@@ -37,7 +37,7 @@ def functions_c(api):
 
 
 def get_constants(api):
-    """(file, line, constant) of each that the description says is in cuda.h."""
+    """Yields (call or type, line, constant) of each constant of cuda.h in the description."""
     for call in api.cuda_calls:
         texts = [(call.line, a) for a in call.options.values()] + [(p.line, a) for p in call.params for a in p.words.values()]
         yield from ((call, line, word) for line, text in texts for word in re.findall(rf"\b{CONSTANT}\b", text or ""))
@@ -55,15 +55,15 @@ def emit_type_comparison(one, other):
 
 
 def matches_c(api):
-    """Compiles if the toolkit's cuda.h says the same of every call and each of its other names, and has each enumeration and constant."""
+    """Returns C code that compiles if the description agrees with cuda.h: calls, aliases, enumerations and constants."""
     out = [emit_banner(SOURCE), "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n#include <cudaProfiler.h>\n\n"
            "#include \"codegen/api/vocabulary.h\"\n"]
     out += [f"#include \"codegen/{chapter}\"\n" for chapter in api.chapters]
     for call in api.cuda_calls:
-        out += [emit_assertion(call.file, call.line, emit_type_comparison(name, call.name), f"ALIAS({name}): its signature is not that of {call.name}")
+        out += [emit_assertion(call.file, call.line, emit_type_comparison(name, call.name), f"ALIAS({name}): its signature differs from {call.name}")
                 for name in call.names("ALIAS")]
     for t in api.types:
         if t.word == "ENUM":
-            out.append(emit_assertion(t.file, t.line, f"sizeof({t.name}) == sizeof(int)", f"{t.name} has another size"))
+            out.append(emit_assertion(t.file, t.line, f"sizeof({t.name}) == sizeof(int)", f"{t.name} is not an int"))
     out += [emit_assertion(of.file, line, f"sizeof(({name})) > 0", f"{name}") for of, line, name in get_constants(api)]
     return "".join(out)

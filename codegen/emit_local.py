@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the client that are answered out of what it holds: look up, check, write."""
+"""Emits gpc_local.c: GP_LOCAL functions that look up client objects, check the arguments and read or write members."""
 from model import emit_banner, format_prototype, get_entered_objects
 from types_table import client_objects_by_name
 
@@ -14,7 +14,7 @@ def emit_enter(p, client_object, name):
 
 
 def emit_lookups(call):
-    """Statements that look up what the call names, and leave result."""
+    """Returns the statements that look up the client objects and set result."""
     out, first = [], True
     for (p, client_object), name in zip(get_entered_objects(call), ("found", "other")):
         out.append(f"\tCUresult result = {emit_enter(p, client_object, name)};\n\n" if first else
@@ -24,7 +24,7 @@ def emit_lookups(call):
 
 
 def emit_refusals(call):
-    """When the answer is CUDA_ERROR_INVALID_VALUE."""
+    """Returns the condition for CUDA_ERROR_INVALID_VALUE, or an empty string."""
     out = []
     for p in call.params:
         if p.depth and "OPT" not in p.quals and (p.source or p.direction in ("IN", "IN_STRING")):

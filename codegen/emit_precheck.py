@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions check before all else (GP_PRECHECK): in front of the client's function, for an exported name."""
+"""Emits the functions for GP_PRECHECK: each makes the checks of an exported name, then calls the client's function."""
 from model import format_prototype
 
 REFUSALS = {"VALUE": "CUDA_ERROR_INVALID_VALUE", "HANDLE": "CUDA_ERROR_INVALID_HANDLE", "CONTEXT": "CUDA_ERROR_INVALID_CONTEXT"}
@@ -7,7 +7,7 @@ ENTRIES = {"INITIALIZED": "gpc_enter_local()", "CURRENT": "gpc_context_require()
 
 
 def emit_null_condition(call, name):
-    """Whether it is NULL, or 0."""
+    """Returns the condition that the parameter is NULL or 0."""
     param = next(p for p in call.params if p.name == name)
     return f"!{name} && !gpc_per_thread_default" if param.ctype == "CUstream" and not param.depth else f"!{name}"
 
@@ -17,7 +17,7 @@ def emit_refusal(condition, answer):
 
 
 def emit_stream_context_call(call, target, stream):
-    """The last check, and the call."""
+    """Returns the check CURRENT(stream), which is the last one, and the call."""
     given = f"{target}({', '.join(p.name for p in call.params)})"
     return (f"\tif (__builtin_expect(!gpc_current_context, 0)) {{\n\t\tresult = gpc_stream_push_context({stream});\n"
             f"\t\tif (result != CUDA_SUCCESS)\n\t\t\treturn result;\n\t\tresult = {given};\n"
@@ -38,7 +38,7 @@ def emit_check(call, word, arguments):
 
 
 def emit_precheck(precheck, call, target):
-    """The function that an exported name stands for, of the one behind it."""
+    """Returns the function precheck_X, which makes the checks and calls target."""
     *before, last = precheck.checks
     lends = last[0] == "CURRENT" and last[1]
     body = "".join(emit_check(call, *check) for check in (before if lends else precheck.checks))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Call numbers, argument structs, their codec, and the table that names them for logs and dumps."""
+"""Emits gp_calls.[ch]: call numbers, argument and reply structs, their codecs, and the table for logs and dumps.
+
+Also gpc_kinds.h, gpd_kinds.h and abi.txt.
+"""
 from model import emit_banner, emit_predicate, get_args, get_reply, get_signature
 from parse import SpecError
 
@@ -7,22 +10,22 @@ SOURCE = "codegen/api"
 
 
 PREDICATES = (
-    ("gp_call_is_unordered", "Whether the daemon carries it out at once, whatever it keeps", "UNORDERED"),
-    ("gp_call_awaits_host", "Whether its stream goes on only when the host lets it", "AWAITS_HOST"),
-    ("gp_call_is_unbounded", "Whether the program decides how long it takes", "UNBOUNDED", "AWAITS_HOST"),
-    ("gp_call_compiles", "Whether the daemon may compile code for it", "COMPILES"),
-    ("gp_call_writes_device_only", "Whether all that it writes is memory of the device", "WRITES_DEVICE_ONLY"),
-    ("gp_call_invalidates_checks", "Whether its failure, reported later, makes earlier checks void", "INVALIDATES_CHECKS"),
+    ("gp_call_is_unordered", "True if the daemon executes it at once, ahead of deferred records", "UNORDERED"),
+    ("gp_call_awaits_host", "True if its stream waits for the host", "AWAITS_HOST"),
+    ("gp_call_is_unbounded", "True if the program determines its duration", "UNBOUNDED", "AWAITS_HOST"),
+    ("gp_call_compiles", "True if the daemon may compile code for it", "COMPILES"),
+    ("gp_call_writes_device_only", "True if it writes device memory only", "WRITES_DEVICE_ONLY"),
+    ("gp_call_invalidates_checks", "True if its failure, which is reported later, invalidates earlier checks of the client", "INVALIDATES_CHECKS"),
 )
 
 
 def emit_struct(name, fields):
-    body = "".join(f"\t{f.ctype} {f.name};\n" for f in fields) or "\tuint32_t unused; /* nothing travels */\n"
+    body = "".join(f"\t{f.ctype} {f.name};\n" for f in fields) or "\tuint32_t unused; /* no fields */\n"
     return f"struct {name} {{\n{body}}};\n"
 
 
 def get_sides(call):
-    """(suffix, fields) of what a call has codecs for."""
+    """Returns (suffix, fields) of each struct of a call that has a codec."""
     out = [("args", get_args(call))]
     if get_reply(call):
         out.append(("reply", get_reply(call)))
@@ -31,12 +34,12 @@ def get_sides(call):
 
 def calls_h(api):
     if not api.wire_calls:
-        raise SpecError(f"{api.chapters[-1]}:1: nothing that travels is described")
+        raise SpecError(f"{api.chapters[-1]}:1: no call on the wire is described")
     out = [emit_banner(SOURCE), "#ifndef GP_CALLS_H\n#define GP_CALLS_H\n\n#include <stdio.h>\n\n"
            "#include \"protocol/dec.h\"\n#include \"protocol/enc.h\"\n#include \"protocol/frame.h\"\n\nenum gp_call {\n"]
     out += [f"\tGP_CALL_{c.name} = 0x{c.number:04x},\n" for c in api.wire_calls]
     highest = api.wire_calls[-1].number
-    out.append("};\n\n/* One bit for each call number that this build knows. */\n"
+    out.append("};\n\n/* One bit for each call number of this build. */\n"
                f"#define GP_CALL_BITMAP_SIZE {highest // 8 + 1}\nvoid gp_call_bitmap(uint8_t *bitmap);\n")
     out += [emit_predicate(api, *row) for row in PREDICATES]
     out.append("""
@@ -51,8 +54,8 @@ struct gp_field_info {
 struct gp_call_info {
 	uint16_t number;
 	const char *name;
-	const char *where; /* file and line of its description */
-	const char *shown; /* what a trace calls its work; NULL: by its name */
+	const char *where; /* file and line of the description */
+	const char *shown; /* name of its work in a trace; NULL: name */
 	bool waits;
 	size_t args_size;
 	void (*decode_args)(struct gp_dec *dec, void *args);
@@ -66,10 +69,10 @@ struct gp_call_info {
 
 extern const struct gp_call_info gp_call_table[]; /* ascending numbers */
 extern const size_t gp_call_count;
-/* NULL: no such call. */
+/* Returns NULL for an unknown number. */
 const struct gp_call_info *gp_call_find(uint16_t number);
 
-/* Writes one record as a line of text; any bytes will do. */
+/* Writes one record as a line of text, even if it is malformed. */
 void gp_dump_record(FILE *file, const struct gp_header *header, const void *fields, size_t size);
 """)
     for call in api.wire_calls:
@@ -88,7 +91,10 @@ WIDTH = {"u32": 4, "i32": 4, "f32": 4, "u64": 8}
 
 
 def emit_encoder(side, fields):
-    """Statements: what has a place that is known goes there, under one check of the room; bytes and what follows by the encoder."""
+    """Returns the statements that encode the fields.
+
+    Fields before the first bytes field have constant offsets: one check of the room covers them. The encoder appends all others.
+    """
     head, at = [], 0
     for f in fields:
         if f.kind == "bytes":
@@ -164,7 +170,7 @@ def calls_c(api):
 
 
 def gpc_kinds_h(api):
-    """Numbers are of one build: only names travel."""
+    """The numbers are valid in one build only: they are not sent."""
     rows = "".join(f"\tGPC_KIND_{k.constant}{' = 1' if i == 0 else ''},\n" for i, k in enumerate(api.kinds))
     return (emit_banner(SOURCE) + f"#ifndef GPC_KINDS_H\n#define GPC_KINDS_H\n\nenum gpc_kind {{\n{rows}\tGPC_KIND_COUNT\n}};\n\n"
             "#endif /* GPC_KINDS_H */\n")
@@ -175,7 +181,7 @@ def gpd_kinds_h(api):
     rows = "".join(f"\tGPD_KIND_{k.constant}{' = 1' if i == 0 else ''},\n" for i, k in enumerate(kinds))
     costs = "".join(f" \\\n\t[GPD_KIND_{k.constant}] = {k.options['COST']}," for k in kinds)
     return (emit_banner(SOURCE) + f"#ifndef GPD_KINDS_H\n#define GPD_KINDS_H\n\nenum gpd_kind {{\n{rows}\tGPD_KIND_COUNT\n}};\n\n"
-            "/* What an object takes of the machine's memory, with what a driver keeps of it, roughly. */\n"
+            "/* Approximate host memory per object, including the driver's. Units: bytes. */\n"
             f"#define GPD_KIND_COSTS{costs}\n\n#endif /* GPD_KINDS_H */\n")
 
 

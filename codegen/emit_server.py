@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon's half: prototypes of the hooks and the dispatcher."""
+"""Emits the daemon's end: prototypes of the hooks, and the dispatcher."""
 from cells import emit_arg_decode, emit_cell_decode, emit_options_decode, emit_reply_cell_encode, format_options_decode
 from model import emit_banner, emit_predicate, get_args, get_implied_params, get_reply, get_stream_params, is_forwarded
 from types_table import get_kind, get_types_by_word
@@ -13,13 +13,13 @@ def format_hook(call):
 
 
 def get_ordered_fields(call):
-    """Fields that name what comes behind host functions in the order of its kind, with that kind."""
+    """Returns (field, kind) of each handle of an ORDERED kind in the record."""
     fields = [(f.name, get_kind(f.param.ctype)) for f in get_args(call) if f.kind == "u32"]
     return [(name, f"GPD_KIND_{kind.constant}") for name, kind in fields if kind and kind.ordered]
 
 
 def manages_memory(call):
-    """Whether it makes, maps or gives back memory, rather than have a stream use it."""
+    """True if the call allocates, maps or frees memory, in contrast to work of a stream on memory."""
     types = {p.ctype for p in call.params}
     return ("ALLOCATES" in call.options or "FREES" in call.options
             or bool(types & {"gp_address", "gp_new_address", "gp_memory", "gp_array"}) and "CUstream" not in types)
@@ -27,24 +27,24 @@ def manages_memory(call):
 
 def calls_h(api):
     return (emit_banner(SOURCE) + "#ifndef GPD_CALLS_H\n#define GPD_CALLS_H\n\n#include <cuda.h>\n#include <stdbool.h>\n\n"
-            "#include \"gp_calls.h\"\n#include \"server/worker/session/handle.h\"\n\nstruct gpd_session;\n\n/* Written by hand: session.h says how they are called. */\n"
+            "#include \"gp_calls.h\"\n#include \"server/worker/session/handle.h\"\n\nstruct gpd_session;\n\n/* Hooks, which are written by hand; session.h defines how they are called. */\n"
             + "".join(format_hook(c) + "\n" for c in api.wire_calls if "SERVER_HOOK" in c.options)
-            + "\n/* Carries out one record. 0, or -EPROTO: it is malformed, and the session must end. */\n"
+            + "\n/* Executes one record. Errors: -EPROTO for a malformed record, after which the session must end. */\n"
             "int gpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size);\n"
-            "\n/* What a call does to the streams that it names. */\n"
+            "\n/* The effect of a call on its streams. */\n"
             "enum gpd_stream_use { GPD_STREAM_WORKS, GPD_STREAM_AWAITED, GPD_STREAM_MADE_OR_DROPPED };\n"
-            "\n/* What a record names, and its place among the others. false: it is unknown or malformed. */\n"
+            "\n/* The handles of a record, and its order among the others. Returns false for an unknown call or a malformed record. */\n"
             f"#define GPD_NAMES_MAX {max([len(get_ordered_fields(c)) for c in api.wire_calls] + [1])}\n\n"
-            "struct gpd_names {\n\tbool memory;        /* it is about memory as such */\n"
-            "\tbool after_all;    /* comes when all before it is done */\n\tbool before_all;    /* all that comes later waits for it */\n"
-            "\tbool is_unordered;    /* it waits for no record that is kept */\n"
-            "\tbool is_query;          /* whether something is done */\n\tbool no_dtoh_wait; /* need not wait for copies to the client */\n"
-            "\tuint32_t listed;    /* the number of a listed copy; 0: none */\n"
+            "struct gpd_names {\n\tbool memory; /* allocates, maps or frees memory */\n"
+            "\tbool after_all; /* waits until all earlier work is complete */\n\tbool before_all; /* all later records wait for it */\n"
+            "\tbool is_unordered; /* waits for no deferred record */\n"
+            "\tbool is_query; /* queries completion */\n\tbool no_dtoh_wait; /* need not wait for copies to the client in flight */\n"
+            "\tuint32_t listed; /* number of a listed copy; 0: none */\n"
             "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
             "bool gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
-            + emit_predicate(api, "gpd_call_is_async_launch", "Whether its hook may leave the driver's call to another thread", "ASYNC_LAUNCH")
-            + ("\n/* Options of the wire.  CUDA_ERROR_INVALID_VALUE: malformed, or more than there is room for; CUDA_ERROR_NOT_SUPPORTED: one that\n"
-               " * the description does not list. */\n" if get_types_by_word("OPTIONS") else "")
+            + emit_predicate(api, "gpd_call_is_async_launch", "True if its hook may issue the driver call from another thread", "ASYNC_LAUNCH")
+            + ("\n/*\n * Decodes options.\n * Errors: CUDA_ERROR_INVALID_VALUE for a malformed field or more options than the room; CUDA_ERROR_NOT_SUPPORTED for\n"
+               " * an option that is not in GP_OPTIONS.\n */\n" if get_types_by_word("OPTIONS") else "")
             + "".join(format_options_decode(c).replace("\n", " ") + ";\n" for c in get_types_by_word("OPTIONS")) +
             "\n#endif /* GPD_CALLS_H */\n")
 
@@ -54,7 +54,7 @@ MALFORMED = "\t\treturn gpd_arg_decode_malformed(session);\n"
 
 
 def emit_local(call, p):
-    """The declaration of what the driver is given for a parameter; None: the argument itself."""
+    """Returns the declaration of a local variable for an argument of the driver; None if args has the value itself."""
     if p.name in get_implied_params(call) and p.direction != "BY_HOOK" and not any(q.direction == "IN_OPTIONS" and p.name in q.size for q in call.params):
         return None
     if p.direction == "IN_OPTIONS":
@@ -87,7 +87,7 @@ def emit_list_alloc(p, count):
 
 
 def emit_arg(call, p):
-    """Statements that make of an argument what the driver is given, checked."""
+    """Returns the statements that check and decode one argument for the driver."""
     works = bool({"LAUNCHES", "COPIES"} & set(call.options))
     if p.direction is None and emit_arg_decode(p.ctype, "", ""):
         return f"\tresult = {emit_arg_decode(p.ctype, f'args->{p.name}', f'&{p.name}', works)};\n" + CHECK
@@ -118,7 +118,7 @@ def emit_arg(call, p):
 
 
 def emit_driver_call(call):
-    """The driver's function with what it is given."""
+    """Returns the call of the driver function."""
     chains = {q.size.split(", ")[0] for q in call.params if q.direction == "IN_OPTIONS"}
     lengths = {q.size: q for q in call.params if q.direction == "IN_BYTES"}
     words = []
@@ -140,7 +140,7 @@ def emit_driver_call(call):
 
 
 def emit_reply_field(f):
-    """Statements that make a field of the reply of what the driver gave."""
+    """Returns the statements that encode one output of the driver into the reply."""
     p = f.param
     if p.direction == "OUT_BYTES":
         return f"\treply->{p.name} = (struct gp_bytes){{ {p.name}, {get_count(p)} }};\n"
@@ -159,7 +159,7 @@ def needs_scratch(call):
 
 
 def emit_call_driver(call):
-    """A call that travels as it is: what a hook would do."""
+    """Returns call_driver_X, which does the work of a hook for a forwarded call."""
     reply = f", struct gp_reply_{call.name} *reply" if get_reply(call) else ""
     scratch = ", struct gp_scratch *scratch" if needs_scratch(call) else ""
     new = next((p for p in call.params if "NEW" in p.quals), None)
@@ -183,14 +183,14 @@ def emit_call_driver(call):
 
 
 def get_traced_stream(call):
-    """The stream whose time the call takes, or None: work, and waiting for an event."""
+    """Returns the stream on which the call does work or waits for an event, for the trace; None if there is none."""
     streams = [p for p in call.params if p.ctype == "CUstream" and not p.depth]
     waits = bool(streams) and streams[0] is call.params[0] and any(p.ctype == "CUevent" for p in call.params)
     return streams[0].name if streams and (waits or {"LAUNCHES", "COPIES"} & set(call.options)) else None
 
 
 def emit_work(call):
-    """Statements that carry the call out and leave its result in result."""
+    """Returns the statements that execute the call and set result."""
     name = f"call_driver_{call.name}" if is_forwarded(call) else f"gpd_{call.name}"
     scratch = ", &scratch" if is_forwarded(call) and needs_scratch(call) else ""
     text = f"\tresult = {name}(session, &args{', &reply' if get_reply(call) else ''}{scratch});\n"
@@ -204,7 +204,7 @@ def emit_work(call):
 
 
 def emit_account(call, body):
-    """The account words around the work."""
+    """Returns the work with the statements of the account words before and after it."""
     before, after = "", ""
     size = call.options.get("ALLOCATES")
     if size and size != "BY_HOOK":
@@ -223,7 +223,7 @@ def emit_account(call, body):
 
 
 def emit_rate_limit(call):
-    """The statement that lets the link's limit hold for what the record brought besides a bulk tail."""
+    """Returns the statement that applies the bandwidth limit to the fields of the record; a bulk tail is counted elsewhere."""
     sizes = " + ".join(f"args.{f.name}.size" for f in get_args(call) if f.kind == "bytes")
     return f"\tgpd_account_throttle_fields(&session->account, {sizes}, {'0' if 'RATE_LIMITED' in call.options else 'GPD_ACCOUNT_FREE_BYTES'});\n" if sizes else ""
 
@@ -294,7 +294,7 @@ post_finish(struct gpd_session *session, const struct gp_header *header, CUresul
 	return 0;
 }
 
-/* The lost connection of a failed reply is noticed by the next receive. */
+/* If the reply fails to send, the next receive detects the lost connection. */
 static void
 reply_send(struct gpd_session *session, const struct gp_header *header, CUresult result, size_t size,
        void (*encode)(struct gp_enc *enc, const void *reply), const void *reply)
@@ -340,7 +340,7 @@ def emit_names_case(call):
 
 
 def emit_call_names(api):
-    """What a record that must wait for others waits for, of every call alike."""
+    """Returns gpd_call_get_names(), by which the daemon orders records."""
     return ("\nstatic void\nnames_add(struct gpd_names *names, enum gpd_kind kind, uint32_t id)\n{\n"
             "\tnames->names[names->count++] = (struct gpd_handle){ kind, id };\n}\n"
             "\nbool\ngpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)\n"
@@ -350,7 +350,7 @@ def emit_call_names(api):
 
 
 def emit_object_kinds(api):
-    """How the driver ends the objects of each kind that is nothing but the driver's."""
+    """Returns the functions that destroy the objects of each kind with DESTROY, and their table."""
     out, rows = [], []
     for k in api.kinds:
         if not k.destroy:
@@ -372,12 +372,12 @@ def dispatch_c(api):
 
 
 def names_c(api):
-    """What a record names, for those who order records; and how the driver ends objects."""
+    """Returns gpd_names.c: the handles of each record, and the destruction of objects."""
     return (emit_banner(SOURCE) + "#include \"gpd_calls.h\"\n#include \"server/worker/device/driver.h\"\n"
             "#include \"server/worker/session/object.h\"\n\n#include <string.h>\n" + emit_object_kinds(api) + emit_call_names(api))
 
 
 def options_c(api):
-    """Chains of options, out of their bytes."""
+    """Returns gpd_options.c: the decoders of options."""
     return (emit_banner(SOURCE) + "#include \"gpd_calls.h\"\n\n#include <string.h>\n"
             + "".join(emit_options_decode(c) for c in get_types_by_word("OPTIONS")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Property tests of the codec of every call."""
+"""Emits codec_gen.c: the property tests of the codec of every call."""
 from emit_protocol import get_sides
 from model import emit_banner
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpgen.py WHAT OUTPUT FILE...: one output file from the description."""
+"""gpgen.py NAME OUTPUT FILE...: writes the output NAME of the description FILE... to OUTPUT."""
 import sys
 from pathlib import Path
 
@@ -26,7 +26,7 @@ OUTPUTS = {
 
 
 def make_outputs(api, names=OUTPUTS):
-    """The text of each of these outputs."""
+    """Returns the text of each of these outputs, by name."""
     check(api)
     return {name: OUTPUTS[name](api) for name in names}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the emitters share: the fields of a call, and text."""
+"""Functions that the emitters share: the fields of a call on the wire, and common C text."""
 from dataclasses import dataclass
 
 from types_table import client_objects, client_objects_by_name, get_wire_type
@@ -12,10 +12,10 @@ BYTES_OUT = {"OUT_BYTES", "OUT_N"}
 class Field:
     name: str
     kind: str          # u32, i32, u64, f32 or bytes
-    exact: int | None  # bytes of exactly this size
+    exact: int | None  # bytes: the only valid size
     string: bool
     param: object
-    optional: bool = False  # or of none at all
+    optional: bool = False  # bytes: size 0 is valid, too
 
     @property
     def ctype(self):
@@ -30,7 +30,7 @@ class Field:
 
 
 def get_exact_size(param):
-    """Bytes, if the description says how many."""
+    """Returns the size of the field in bytes, or None if the size is variable."""
     if param.direction == "IN":
         return 8
     count = int(param.size) if param.size and param.size.isdigit() else None
@@ -46,12 +46,12 @@ def param_to_field(param):
 
 
 def get_stream_params(call):
-    """Parameters that name a stream which there is before the call."""
+    """Returns the names of the parameters that are existing streams."""
     return [p.name for p in call.params if p.ctype == "CUstream" and not p.depth and "NEW" not in p.quals]
 
 
 def get_implied_params(call):
-    """Parameters that come with others: lengths of bytes, count and values of a chain of options."""
+    """Returns the parameters that are sent as part of others: lengths of bytes, count and values of options."""
     out = {p.size for p in call.params if p.direction == "IN_BYTES"}
     for p in call.params:
         if p.direction == "IN_OPTIONS":
@@ -60,7 +60,7 @@ def get_implied_params(call):
 
 
 def get_args(call):
-    """What travels to the daemon: inputs, and the names of new objects."""
+    """Returns the fields of a record: the inputs, and the handles of new objects."""
     out = []
     for p in call.params:
         if p.name in get_implied_params(call):
@@ -71,12 +71,13 @@ def get_args(call):
 
 
 def get_reply(call):
+    """Returns the fields of a reply: the outputs without new objects."""
     return [param_to_field(p) for p in call.params
             if (p.direction in BYTES_OUT or p.direction in ("OUT", "INOUT")) and "NEW" not in p.quals]
 
 
 def get_signature(call):
-    """One line of abi.lock: what this call puts on the wire."""
+    """Returns the line of abi.lock for this call: its wire format."""
     words = [f"0x{call.number:04x}", call.name, call.completion.lower()]
     words += [w.lower() for w in ("BULK_IN", "BULK_OUT") if w in call.options]
     words += [f.signature for f in get_args(call)]
@@ -94,28 +95,31 @@ def format_declaration(call, prefix):
 
 
 def is_forwarded(call):
-    """The daemon calls the driver's function of the same name, by generated code."""
+    """True if generated code of the daemon calls the driver function of the same name."""
     return call.kind == "CALL" and "SERVER_HOOK" not in call.options
 
 
 def get_entered_objects(call):
-    """What an answer looks up, in order: (parameter or None, parse.ClientObject); its values are of the first."""
+    """Returns the client objects of a generated GP_LOCAL call as (parameter or None, parse.ClientObject).
+
+    The words of the call apply to the first one.
+    """
     of = client_objects_by_name.get(call.options.get("CLIENT_OBJECT"))
     return ([(None, of)] if of else []) + [(p, client_objects[p.ctype]) for p in call.params if not p.depth and p.ctype in client_objects]
 
 
 def emit_predicate(api, function, comment, *options):
-    """An inline function: whether a call has one of these options."""
+    """Returns an inline function that is true for each call with one of these options."""
     calls = " || ".join(f"call == GP_CALL_{c.name}" for c in api.wire_calls if set(options) & set(c.options)) or "false"
     return f"\n/* {comment} ({', '.join(options)}). */\nstatic inline bool\n{function}(uint16_t call)\n{{\n\treturn {calls};\n}}\n"
 
 
 def emit_sets(api, prefix):
-    """An inline function for each GP_SET."""
+    """Returns an inline function for each GP_SET."""
     return "".join(f"/* {t.file}:{t.line} */\nstatic inline bool\n{prefix}is_{t.name}(int64_t value)\n{{\n\tswitch (value) {{\n"
                    + "".join(f"\tcase {value}:\n" for value in t.fields)
                    + "\t\treturn true;\n\tdefault:\n\t\treturn false;\n\t}\n}\n\n" for t in api.types if t.word == "SET")
 
 
 def emit_banner(*sources):
-    return f"/* Generated from {', '.join(sources)}; edit that. */\n"
+    return f"/* Generated from {', '.join(sources)}; do not edit. */\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of the description to calls, symbols and parameters, each with its file and line."""
+"""Parses the description into calls, parameters, kinds, types and symbols. Each has its file and line."""
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ WORDLIKE = re.compile(r"[\w\"]")
 
 
 class SpecError(Exception):
-    """One line: file:line: what is wrong."""
+    """An error in the description, as "file:line: message"."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Param:
 
     @property
     def source(self):
-        """What a generated answer writes to it: (word, argument), or None."""
+        """The value that a generated GP_LOCAL call writes to it: (word, argument), or None."""
         return next(((w, a) for w, a in self.words.items() if w in SOURCES), None)
 
 
@@ -54,18 +54,18 @@ class Kind:
 
     @property
     def destroy(self):
-        """The driver's function that ends an object of it."""
+        """The driver function that destroys an object of this kind, or None."""
         return self.options.get("DESTROY")
 
     @property
     def is_object(self):
-        """Whether it is the driver's and nothing else; else its life is written by hand."""
+        """True if the object is a driver object only, whose creation and destruction are generated."""
         return bool(self.destroy)
 
 
 @dataclass
 class ClientObject:
-    """What the client holds for a type of handle, or without one: where generated answers come from."""
+    """An object of the client that generated GP_LOCAL calls read and write; found by a handle, or by CLIENT_OBJECT."""
     name: str
     options: dict
     file: str
@@ -94,7 +94,7 @@ class ClientObject:
 
 @dataclass
 class Type:
-    """An enumeration, a chain of options, or a set of values."""
+    """A GP_ENUM, GP_OPTIONS or GP_SET."""
     word: str
     name: str
     fields: list            # ("" or "CLIENT_ONLY", option), or value
@@ -124,17 +124,17 @@ class Call:
 
     @property
     def is_forward(self):
-        """Whether the client's function is another one with some of its parameters given."""
+        """True if the function calls another CUDA function with some of the arguments fixed."""
         return "FORWARD" in self.options
 
     @property
     def is_local_answer(self):
-        """Whether the client's function is generated out of what it holds."""
+        """True if the function is generated from client objects."""
         return self.kind == "LOCAL" and not self.is_forward and ("RETURNS" in self.options or any(p.source or "STORE" in p.words for p in self.params))
 
     @property
     def implementation(self):
-        """How the client's function comes to be, or the message: what the words that it may have depend on."""
+        """The key of check.IMPLEMENTATIONS: it determines the words that the call may have."""
         if self.on_wire:
             return self.kind
         return "FORWARD" if self.is_forward else "GENERATED" if self.is_local_answer else "HAND"
@@ -163,9 +163,9 @@ class DriverFunction:
 
 @dataclass
 class UnsupportedSymbol:
-    """What a user is told of a symbol that is not supported."""
+    """A symbol that is not supported, and the text that users get."""
     name: str
-    instead: str | None     # what else to do; None: programs only ask whether it is there
+    instead: str | None     # the alternative; None: GP_UNSUPPORTED_SILENT
     why: str
     file: str
     line: int
@@ -173,16 +173,16 @@ class UnsupportedSymbol:
 
 @dataclass
 class Precheck:
-    """What a function checks before all else, in order."""
+    """The checks that a function makes before all others, in order."""
     name: str
-    checks: list            # (word, names and constants between its parentheses)
+    checks: list            # (word, its arguments)
     file: str
     line: int
 
 
 @dataclass
 class Api:
-    chapters: list = field(default_factory=list)  # as messages name them
+    chapters: list = field(default_factory=list)  # paths, as in messages
     calls: list = field(default_factory=list)
     symbols: list = field(default_factory=list)
     driver: list = field(default_factory=list)
@@ -207,7 +207,7 @@ class Reader:
         line = 1
         for token in TOKEN.findall(text):
             if token.startswith("#"):
-                self.fail("a description has no lines for the preprocessor", line)
+                self.fail("preprocessor lines are not allowed", line)
             if not token.isspace() and not token.startswith(("/*", "//")):
                 self.tokens.append((token, line))
             line += token.count("\n")
@@ -220,7 +220,7 @@ class Reader:
 
     def next(self, want=None):
         if self.at >= len(self.tokens):
-            self.fail(f"the file ends in the middle of a description{want and f': expected {want!r}' or ''}")
+            self.fail(f"unexpected end of file{want and f': expected {want!r}' or ''}")
         token, self.line = self.tokens[self.at]
         self.at += 1
         if want is not None and token != want:
@@ -228,12 +228,12 @@ class Reader:
         return token
 
     def open(self):
-        """Past '('; the line that it stands in, for not_closed()."""
+        """Consumes '(' and returns its line, for not_closed()."""
         self.next("(")
         return self.line
 
     def not_closed(self, of, line):
-        self.fail(f"the parenthesis of '{of}' is not closed", line)
+        self.fail(f"unclosed parenthesis of '{of}'", line)
 
     def name(self):
         token = self.next()
@@ -242,7 +242,7 @@ class Reader:
         return token
 
     def argument(self, word):
-        """What is between the parentheses of a word, in the form that it takes: elements, separated by a comma and a blank."""
+        """Returns the checked argument of a word, its elements separated by ", "; None if the word takes no argument."""
         if (self.peek() == "(") != (word in FORMS):
             self.fail(f"'{word}' {'needs an' if word in FORMS else 'takes no'} argument")
         if word not in FORMS:
@@ -273,7 +273,7 @@ def read_number(reader):
 
 
 def read_options(reader, word, line, known=OPTIONS):
-    """The rest of a word list, from where the next word or ')' stands."""
+    """Reads the remaining words up to and including ')'."""
     options = {}
     while reader.peek() != ")":
         if reader.peek() is None or not reader.peek().isidentifier():
@@ -284,7 +284,7 @@ def read_options(reader, word, line, known=OPTIONS):
         if option not in known:
             reader.fail(f"unknown option '{option}'")
         if option in options:
-            reader.fail(f"option '{option}' is given twice")
+            reader.fail(f"duplicate option '{option}'")
         options[option] = reader.argument(option)
         if reader.peek() == ",":
             reader.next()
@@ -299,7 +299,7 @@ def read_param(reader, of, line):
     while reader.peek() in DIRECTIONS | QUALIFIERS:
         word = reader.next()
         if word in given:
-            reader.fail(f"'{word}' is given twice")
+            reader.fail(f"duplicate '{word}'")
         if word in DIRECTIONS and DIRECTIONS & set(given):
             reader.fail(f"second direction '{word}'")
         given[word] = reader.argument(word)
@@ -314,7 +314,7 @@ def read_param(reader, of, line):
         elif token.isidentifier() and token not in DIRECTIONS | QUALIFIERS:
             words.append(token)
         else:
-            reader.fail(f"'{token}' has no meaning in a parameter's type and name")
+            reader.fail(f"unexpected '{token}' in the type and name of a parameter")
     if len(words) < 2:
         reader.fail("a parameter needs a type and a name")
     direction = next(iter(DIRECTIONS & set(given)), None)
@@ -377,12 +377,12 @@ def read_driver_function(reader, word):
 
 
 def read_unsupported(reader, word):
-    """GP_UNSUPPORTED("text", "why", name, ...) or GP_UNSUPPORTED_SILENT("why", name, ...)"""
+    """GP_UNSUPPORTED("text", "reason", name, ...) or GP_UNSUPPORTED_SILENT("reason", name, ...)"""
     line, texts, symbols = reader.open(), [], []
     for what in ("text", "reason") if word == "GP_UNSUPPORTED" else ("reason",):
         text = reader.next()
         if not text.startswith('"'):
-            reader.fail(f"{word} begins with a {what}, found '{text}'" if not texts else f"behind the text of {word} comes a reason, found '{text}'")
+            reader.fail(f"{word}: expected a {what}, found '{text}'")
         texts.append(text[1:-1])
         reader.next(",")
     while not symbols or reader.next() == ",":
@@ -441,7 +441,7 @@ def read_client_object(reader, word):
 
 
 def read_words(reader, of, line):
-    """Words up to a comma or the closing parenthesis."""
+    """Reads tokens up to a comma or the closing parenthesis."""
     words = []
     while reader.peek() not in (",", ")"):
         if reader.peek() in (None, ";"):
@@ -454,7 +454,7 @@ def read_type_word(reader, word, name, opened):
     form, what = TYPE_WORDS[word]
     text = re.sub("^- ", "-", " ".join(read_words(reader, name, opened)))
     if not re.fullmatch(form, text):
-        reader.fail(f"'{text}' of {word}({name}): it takes {what}")
+        reader.fail(f"'{text}' of {word}({name}): expected {what}")
     return text.rpartition(" ")[::2] if word == "GP_OPTIONS" else text
 
 
@@ -472,14 +472,14 @@ def read_type(reader, word):
 
 
 def chapters(folder):
-    """The files that chapters.txt lists, which are all that the folder has."""
+    """Returns the files that chapters.txt lists, which must be all files of the folder."""
     listed = (folder / "chapters.txt").read_text().split()
     stray = {path.name for path in folder.glob("*.h")} - set(listed) - {"vocabulary.h"}
     if stray:
-        raise SpecError(f"{folder.name}/{min(stray)}:1: chapters.txt does not list this chapter")
+        raise SpecError(f"{folder.name}/{min(stray)}:1: not listed in chapters.txt")
     for number, name in enumerate(listed, 1):
         if not (folder / name).is_file():
-            raise SpecError(f"{folder.name}/chapters.txt:{number}: there is no chapter {name}")
+            raise SpecError(f"{folder.name}/chapters.txt:{number}: missing chapter {name}")
     return [folder / name for name in listed]
 
 
@@ -491,11 +491,11 @@ def read_file(path, shown):
         raise SpecError(f"{shown}:1: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise SpecError(f"{shown}:{line}: this is no UTF-8") from None
+        raise SpecError(f"{shown}:{line}: not UTF-8") from None
 
 
 def parse_text(api, text, shown):
-    """What a file says, into api. Messages name the file so."""
+    """Parses the text of one file into api. shown: the path for messages."""
     reader = Reader(text, shown)
     api.chapters.append(reader.file)
     while reader.peek() is not None:
@@ -521,7 +521,7 @@ def parse_text(api, text, shown):
 
 
 def parse(paths):
-    """All description files, in the order given. Messages name a file as its last two parts."""
+    """Parses the description files in the given order. Messages have the last two components of each path."""
     api = Api()
     for path in paths:
         shown = "/".join(Path(path).parts[-2:])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a C type travels: (field type in C, encoder suffix); an element of an array takes 8 bytes."""
+"""The wire format of each C type: (C type of the field, suffix of its encoder). An array has 8 bytes per element."""
 
 U32, I32, U64, F32 = ("uint32_t", "u32"), ("int32_t", "i32"), ("uint64_t", "u64"), ("float", "f32")
 
@@ -12,9 +12,9 @@ SCALARS = {
     "gp_address": U64, "gp_new_address": U64,
     "float": F32,
 }
-# What counts things and bytes.
+# Types of sizes and counts.
 COUNTS = {"int", "unsigned int", "unsigned", "size_t", "unsigned long long", "cuuint64_t"}
-# Kinds that generated code finds by hand-written functions, and the client's for it.
+# Kinds with LOOKUP, and the hand-written function of the client that generated code calls for each.
 LOOKUPS = {"stream": "gpc_stream_id(&context, {value}, {out})", "event": "gpc_event_id({value}, {out})",
            "context": "gpc_context_to_wire(&context, {value}, {out})"}
 
@@ -25,7 +25,7 @@ client_objects_by_name = {}  # name -> parse.ClientObject
 
 
 def load_types(api):
-    """What the description itself says of types."""
+    """Fills the tables of this module from the description."""
     kinds.clear()
     described.clear()
     for kind in api.kinds:
@@ -43,7 +43,7 @@ def is_kernel(ctype):
 
 
 def get_kind(ctype):
-    """The kind of a handle that travels by its name; None: it is none."""
+    """Returns the kind of a handle that is sent as a handle number; None for all other types."""
     kind = None if is_kernel(ctype) else kinds.get(ctype)
     return kind if kind and "COST" in kind.options else None
 
@@ -65,17 +65,17 @@ def is_address(ctype):
 
 
 def is_number(ctype):
-    """One field that means the same at both ends."""
+    """True if the value is sent unchanged."""
     return ctype in SCALARS and ctype not in ADDRESSES | {"CUdevice", "gp_new_address"} or get_word(ctype) in ("ENUM", "OPTIONS")
 
 
 def get_word(ctype):
-    """Which word describes the type: ENUM or OPTIONS; None: none."""
+    """Returns the word that describes the type: ENUM or OPTIONS; None if there is none."""
     return described[ctype].word if ctype in described else None
 
 
 def get_wire_type(ctype):
-    """(field type, suffix) of a value; None: the type has no form on the wire."""
+    """Returns (field type, suffix) of a value, or None if the type has no wire format."""
     if is_kernel(ctype):
         return U64
     if is_handle(ctype):

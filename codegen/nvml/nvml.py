@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvml.py WHAT OUTPUT SYMBOLS: what libnvidia-ml.so.1 exports, from symbols.txt beside this file.
+"""nvml.py NAME OUTPUT SYMBOLS: writes the exports of libnvidia-ml.so.1, which symbols.txt lists.
 
-    nvml.py coverage    the table of all symbols: answered, or not supported and why
+    nvml.py coverage    prints all symbols: answered, or not supported and why
 """
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ HEAD = "/* SPDX-License-Identifier: Apache-2.0 */\n/* Generated from codegen/nvm
 
 
 def symbols_read(path):
-    """([(symbol, since, word)], {word: reason})."""
+    """Returns ([(symbol, since, word)], {word: reason})."""
     symbols, reasons = [], {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         words = line.split()
@@ -26,10 +26,10 @@ def symbols_read(path):
         elif len(words) == 3 and words[0].startswith("nvml") and (words[2] == "answered" or words[2] in reasons):
             symbols.append(tuple(words))
         else:
-            sys.exit(f"{path}:{number}: not understood: {line}")
+            sys.exit(f"{path}:{number}: invalid line: {line}")
     names = [name for name, _, _ in symbols]
     if sorted(set(names)) != names:
-        sys.exit(f"{path}: the symbols are not in order, or one stands twice")
+        sys.exit(f"{path}: the symbols are unsorted, or one is listed twice")
     return symbols, reasons
 
 
