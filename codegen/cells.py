@@ -118,7 +118,7 @@ def format_options_decode(chain):
 
 
 def emit_options_decode(chain):
-    """Server: decodes cells into options, at most as many as the arrays have room for."""
+    """Server: decodes cells into options, and fails if the arrays have no room."""
     return (f"\n/* {chain.file}:{chain.line} */\n{format_options_decode(chain)}\n{{\n\tunsigned int count = 0;\n\n"
             "\tif (bytes.size % 16)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
             "\tfor (size_t at = 0; at < bytes.size; at += 16) {\n\t\tuint64_t cells[2];\n\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: contexts. */
 
-/* A context of the API's first version. */
+/* Creates a context of version 1 of the API. */
 GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
 CUresult cuCtxCreate(
         OUT CUcontext *pctx,
@@ -93,7 +93,8 @@ GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxGetCacheConfig(
         OUT FIELD(cache_config) CUfunc_cache *pconfig);
 
-/* A preference, which a shared context cannot follow; kept to be asked for. */
+/* A preference, which a shared context cannot apply. The client only stores it for
+ * cuCtxGetCacheConfig(). */
 GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxSetCacheConfig(
         STORE(cache_config) WITHIN(0, CU_FUNC_CACHE_PREFER_EQUAL) CUfunc_cache config);
@@ -102,7 +103,8 @@ GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxGetSharedMemConfig(
         OUT FIELD(shared_config) CUsharedconfig *pConfig);
 
-/* Without effect since the GPUs of the Kepler generation; kept to be asked for. */
+/* Without effect on GPUs after the Kepler generation. The client only stores it for
+ * cuCtxGetSharedMemConfig(). */
 GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxSetSharedMemConfig(
         STORE(shared_config) WITHIN(0, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) CUsharedconfig config);
@@ -117,7 +119,8 @@ CUresult cuCtxGetStreamPriorityRange(
         OUT OPT FIELD(device->priority_least) int *leastPriority,
         OUT OPT FIELD(device->priority_greatest) int *greatestPriority);
 
-/* What all streams of the context were given; a stream of it that is captured is what CAPTURE(node) asks about. */
+/* Records the work of all streams of the context. CAPTURE(node) applies to each stream of the
+ * context that is captured. */
 GP_CALL(0x0121, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, AFTER_ALL, CAPTURE(node))
 CUresult cuCtxRecordEvent(
         CUcontext hCtx,
@@ -128,13 +131,14 @@ CUresult cuCtxWaitEvent(
         CUcontext hCtx,
         CUevent hEvent);
 
-/* None can be asked for (cuDeviceGetExecAffinitySupport): it is all multiprocessors. */
+/* No affinity can be requested (cuDeviceGetExecAffinitySupport): the context has all
+ * multiprocessors. */
 GP_LOCAL()
 CUresult cuCtxGetExecAffinity(
         OUT CUexecAffinityParam *pExecAffinity,
         CUexecAffinityType type);
 
-/* No line of a session's persists in the cache, which belongs to all sessions of the device. */
+/* Sessions cannot have persisting lines in the L2 cache, which all sessions of the device share. */
 GP_LOCAL(CLIENT_OBJECT(active), RETURNS(CUDA_SUCCESS))
 CUresult cuCtxResetPersistingL2Cache(void);
 

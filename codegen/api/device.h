@@ -21,7 +21,7 @@ CUresult cuDeviceGetUuid_v2(
         OUT FIELD(uuid) CUuuid *uuid,
         CUdevice dev);
 
-/* Of Windows only. */
+/* Available on Windows only. */
 GP_LOCAL(RETURNS(CUDA_ERROR_NOT_SUPPORTED))
 CUresult cuDeviceGetLuid(
         OUT_BYTES(8) char *luid,
@@ -33,14 +33,14 @@ CUresult cuDeviceTotalMem_v2(
         OUT FIELD(total_memory) size_t *bytes,
         CUdevice dev);
 
-/* From before CUDA 3.2; scripts that look symbols up by themselves still call it. */
+/* From before CUDA 3.2. Scripts that look up symbols themselves still call it. */
 GP_LOCAL()
 CUresult cuDeviceTotalMem(
         OUT COMPUTE(gpc_device_total_memory_32) unsigned int *bytes,
         CUdevice dev);
 
-/* 0 for those that the daemon's driver does not know: the runtime of a newer toolkit gives up when
- * one of its questions fails.  No driver has had attributes beyond 1023. */
+/* Returns 0 for attributes that the daemon's driver does not know: the runtime of a newer toolkit
+ * fails if one of its queries fails. No driver has had attributes above 1023. */
 GP_LOCAL(QUICK)
 CUresult cuDeviceGetAttribute(
         OUT COMPUTE(gpc_device_attribute, attrib) int *pi,
@@ -106,7 +106,7 @@ GP_LOCAL(VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxRelease_v2(
         CUdevice dev);
 
-/* What is not retained may be released. */
+/* Succeeds also for a context that is not retained. */
 GP_LOCAL(VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxRelease(
         CUdevice dev);
@@ -116,7 +116,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(
         CUdevice dev,
         unsigned int flags);
 
-/* Of a context that is not active. */
+/* For a context that is not active. */
 GP_LOCAL()
 CUresult cuDevicePrimaryCtxSetFlags(
         CUdevice dev,
@@ -132,7 +132,7 @@ GP_LOCAL(ALIAS(cuDevicePrimaryCtxReset), VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxReset_v2(
         CUdevice dev);
 
-/* The client's own: nothing happens that these would be told of. */
+/* Notifications of the client only. The events that they report do not occur. */
 GP_KIND(notification, TYPES(CUasyncCallbackHandle))
 
 GP_LOCAL()
@@ -147,13 +147,15 @@ CUresult cuDeviceUnregisterAsyncNotification(
         CUdevice device,
         CUasyncCallbackHandle callback);
 
-/* The calling process runs, before cuInit() too; of another one nothing is known here. */
+/* Returns "running" for the calling process, also before cuInit(). The state of other processes is
+ * unknown. */
 GP_LOCAL()
 CUresult cuCheckpointProcessGetState(
         int pid,
         OUT CUprocessState *state);
 
-/* What the devices have and gpupool does not carry across the network: reported as absent. */
+/* Attributes of the devices that gpupool does not support over the network, and reports as
+ * absent. */
 GP_SET(absent_attribute,
         CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
@@ -190,7 +192,7 @@ GP_SET(absent_attribute,
         CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)
 
-/* Whose host is another machine: the link does none. */
+/* The host is another machine: the link supports no atomic operations. */
 GP_LOCAL()
 CUresult cuDeviceGetHostAtomicCapabilities(
         OUT_N(count) unsigned int *capabilities,

@@ -33,7 +33,7 @@ CUresult cuFuncGetAttribute(
         CUfunction_attribute attrib,
         CUfunction hfunc);
 
-/* Mostly by way of gpFunctionAttribute, which nobody waits for. */
+/* The client usually sends gpFunctionAttribute instead, which has no reply. */
 GP_CALL(0x0512, WAIT, CLIENT_HOOK, SERVER_HOOK, NO_DTOH_WAIT)
 CUresult cuFuncSetAttribute(
         CUfunction hfunc,
@@ -45,7 +45,7 @@ CUresult cuFuncSetCacheConfig(
         CUfunction hfunc,
         CUfunc_cache config);
 
-/* Deprecated, and without effect on every GPU since Maxwell. */
+/* Deprecated, and without effect on GPUs since Maxwell. */
 GP_LOCAL(RETURNS(CUDA_SUCCESS))
 CUresult cuFuncSetSharedMemConfig(
         CUfunction hfunc,
@@ -85,7 +85,8 @@ CUresult cuLaunchCooperativeKernel(
         CUstream hStream,
         BY_HOOK void **kernelParams);
 
-/* On one device: a kernel that waits for other devices cannot be told from one that does not. */
+/* Supported on one device: the client cannot recognize kernels that wait for kernels on other
+ * devices. */
 GP_LOCAL(VIA(gpLaunchChecked), CAPTURE(node))
 CUresult cuLaunchCooperativeKernelMultiDevice(
         IN_N(numDevices) CUDA_LAUNCH_PARAMS *launchParamsList,

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA driver API: graphs as the application builds and asks them.  They live in the client
- * (docs/graphs.md): nothing travels.
+ * CUDA driver API: graphs that the application builds and queries. Graphs are objects of the client
+ * (docs/graphs.md); no call here is on the wire.
  */
 
 GP_KIND(graph, TYPES(CUgraph))
 GP_KIND(graph_node, TYPES(CUgraphNode))
 GP_KIND(user_object, TYPES(CUuserObject))
 GP_KIND(graph_exec, TYPES(CUgraphExec))
-/* A set of nodes that the daemon has made a graph of its driver from. */
+/* A set of nodes from which the daemon has created a graph of the driver. */
 GP_KIND(graph_plan, TYPES(gp_graph_plan), COST(4096), ORDERED)
-/* A graph of the driver for which there are handles of conditions; sets with such nodes are made in it. */
+/* A graph of the driver that has conditional handles; sets with such conditional nodes are created
+ * in it. */
 GP_KIND(graph_root, TYPES(gp_graph_root), COST(4096))
 
 GP_LOCAL()
@@ -379,7 +380,8 @@ CUresult cuGraphNodeSetParams(
         CUgraphNode hNode,
         BY_HOOK CUgraphNodeParams *nodeParams);
 
-/* What lives as long as the graphs that hold it: its end is a function of the application's. */
+/* An object that is destroyed with the last graph that references it, by a function of the
+ * application. */
 GP_LOCAL()
 CUresult cuUserObjectCreate(
         OUT CUuserObject *object_out,
@@ -433,19 +435,19 @@ GP_DRIVER_OPTIONAL(cuGraphLaunch)
 GP_DRIVER_OPTIONAL(cuGraphRemoveDependencies_v2)
 GP_DRIVER_OPTIONAL(cuGraphUpload)
 
-/* Executables.  Each set of nodes travels as the bulk tail (protocol/graph_plan.h). */
+/* Executables. Each set of nodes is the bulk tail (protocol/graph_plan.h). */
 GP_MESSAGE(0x0a01, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpGraphMake(
         gp_context context,
         NEW gp_graph_plan plan);
 
-/* The same, and nobody waits for it: what is wrong with it every launch answers. */
+/* gpGraphMake without a reply: each launch reports the error of the set. */
 GP_MESSAGE(0x0a0b, POST, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, NO_DTOH_WAIT, INVALIDATES_CHECKS)
 void gpGraphPut(
         gp_context context,
         NEW gp_graph_plan plan);
 
-/* The same name stands for other nodes from now on. */
+/* Replaces the nodes of the set; the handle stays. */
 GP_MESSAGE(0x0a02, POST, SERVER_HOOK, BULK_IN, NO_DTOH_WAIT)
 void gpGraphRemake(
         gp_graph_plan plan);
@@ -459,13 +461,13 @@ GP_MESSAGE(0x0a04, POST, SERVER_HOOK, NO_DTOH_WAIT)
 void gpGraphDrop(
         DROP gp_graph_plan plan);
 
-/* Where nodes that are conditions will be: the driver's handles belong to a graph of its own. */
+/* The root graph of conditional nodes: the driver's handles belong to one graph. */
 GP_MESSAGE(0x0a05, POST, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpGraphRoot(
         gp_context context,
         NEW gp_graph_root root);
 
-/* cuGraphConditionalHandleCreate: device code has the driver's value. */
+/* cuGraphConditionalHandleCreate: device code uses the driver's value. */
 GP_MESSAGE(0x0a06, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpGraphHandle(
         gp_graph_root root,
@@ -473,25 +475,27 @@ void gpGraphHandle(
         unsigned int flags,
         OUT unsigned long long *handle);
 
-/* No set has conditions with its handles any more. */
+/* Destroys the root graph. The client has destroyed all sets with its conditional handles. */
 GP_MESSAGE(0x0a07, POST, SERVER_HOOK, AFTER_ALL)
 void gpGraphRootDrop(
         DROP gp_graph_root root);
 
-/* As gpGraphMake, of a graph that kernels may launch: device code has the driver's value of the executable. */
+/* gpGraphMake for a graph that kernels may launch: device code uses the driver's value of the
+ * executable. */
 GP_MESSAGE(0x0a08, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpGraphMakeLaunchable(
         gp_context context,
         NEW gp_graph_plan plan,
         OUT unsigned long long *exec);
 
-/* A kernel node that kernels change: device code has the driver's value.  The bulk is a plan of this node. */
+/* A kernel node that kernels change: device code uses the driver's value. The bulk tail is a plan
+ * with this node. */
 GP_MESSAGE(0x0a0a, WAIT, SERVER_HOOK, BULK_IN, NO_DTOH_WAIT)
 void gpGraphNode(
         gp_graph_root root,
         OUT unsigned long long *node);
 
-/* What kernels launch is on the device when the stream gets there. */
+/* Uploads a graph that kernels launch to the device, in stream order. */
 GP_MESSAGE(0x0a09, POST, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpGraphUpload(
         gp_graph_plan plan,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: resources of graphics APIs, of which no program has any: what registers one
- * belongs to those APIs, and answers none. */
+/* CUDA driver API: resources of graphics APIs. No program has such a resource, because the
+ * functions that register one belong to those APIs and return errors. */
 
 GP_LOCAL(CLIENT_OBJECT(program), RETURNS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsUnregisterResource(

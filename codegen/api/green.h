@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: green contexts, and the multiprocessors that they are made of. */
+/* CUDA driver API: green contexts and their multiprocessors. */
 
 GP_LOCAL(VIA(gpResource))
 CUresult cuDeviceGetDevResource(
@@ -62,7 +62,7 @@ CUresult cuGreenCtxStreamCreate(
         unsigned int flags,
         int priority);
 
-/* As of its context. */
+/* Equal to the call on the context of the green context. */
 GP_LOCAL(VIA(cuCtxRecordEvent), CAPTURE(node))
 CUresult cuGreenCtxRecordEvent(
         CUgreenCtx hCtx,

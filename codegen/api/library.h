@@ -105,7 +105,7 @@ CUresult cuLibraryGetManaged(
         CUlibrary library,
         IN_STRING const char *name);
 
-/* The table of the host's functions is not read. */
+/* The table of host functions in the image is ignored. */
 GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuLibraryGetUnifiedFunction(
         OUT void **fptr,

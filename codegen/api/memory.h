@@ -61,7 +61,7 @@ CUresult cuMemHostRegister_v2(
         size_t bytesize,
         unsigned int Flags);
 
-/* It knows no wrong flags. */
+/* The driver accepts all flags. */
 GP_LOCAL()
 CUresult cuMemHostRegister(
         BY_HOOK void *p,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the driver checks before all else, function by function, where that is not what the function
- * behind it would check first.  tests/apps/expected/wrongcalls.txt is where it is known from.
+ * Checks that the driver makes before all others, for functions whose implementation checks in
+ * another order.
+ *
+ * Source: tests/apps/expected/wrongcalls.txt.
  */
 
 /* device.h */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA driver API: texture and surface references.  What is set the client keeps; a launch has a
- * texture or surface object made of it, and what the module's name stands for becomes that.
+ * CUDA driver API: texture and surface references. The client stores their settings. Before a
+ * launch, it creates a texture or surface object from them, and the variable of the module is set
+ * to that object.
  */
 
 GP_KIND(texref, TYPES(CUtexref))
@@ -177,14 +178,18 @@ CUresult cuSurfRefGetArray(
         OUT FIELD(resource.res.array.hArray) CUarray *phArray,
         CUsurfref hSurfRef);
 
-/* Each launch has what the module's references are set to; others it has none. */
+/* A launch uses the settings of all references of its module, so this call has no effect. */
 GP_LOCAL()
 CUresult cuParamSetTexRef(
         CUfunction hfunc,
         int texunit,
         CUtexref hTexRef);
 
-/* Whether the image has a texture reference (or surface: 1) of this name: CUDA_ERROR_NOT_FOUND. */
+/*
+ * Checks that the image has a texture reference (surface 1: surface reference) of this name.
+ *
+ * Errors: CUDA_ERROR_NOT_FOUND.
+ */
 GP_MESSAGE(0x0294, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpReferenceFind(
         gp_context context,
@@ -192,7 +197,8 @@ void gpReferenceFind(
         unsigned int surface,
         IN_STRING const char *name);
 
-/* Launches that follow find in it what this texture or surface object is of, and reads as. */
+/* Sets the reference to the resource and the settings of this texture or surface object, for later
+ * launches. */
 GP_MESSAGE(0x0295, POST, SERVER_HOOK, NO_DTOH_WAIT)
 void gpReferenceSet(
         gp_context context,

@@ -48,7 +48,7 @@ CUresult cuStreamGetGreenCtx(
         CUstream hStream,
         OUT COMPUTE(gpc_stream_get_green) CUgreenCtx *phCtx);
 
-/* There is nothing that could differ between two streams and be copied. */
+/* Streams have no attributes that could differ and be copied. */
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamCopyAttributes(
         CUstream dstStream,
@@ -169,7 +169,7 @@ CUresult cuStreamAddCallback(
         BY_HOOK void *userData,
         unsigned int flags);
 
-/* Words of memory that streams write, and wait for (docs/streams.md). */
+/* Memory values that streams write, and wait for (docs/streams.md). */
 
 GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
 CUresult cuStreamWaitValue32_v2(
@@ -206,7 +206,7 @@ CUresult cuStreamBatchMemOp_v2(
         BY_HOOK CUstreamBatchMemOpParams *paramArray,
         unsigned int flags);
 
-/* As they were before CUDA 12: of devices that say so (CAN_USE_STREAM_MEM_OPS_V1). */
+/* The versions before CUDA 12, for devices that report CAN_USE_STREAM_MEM_OPS_V1. */
 
 GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(refused))
 CUresult cuStreamWaitValue32(

@@ -42,10 +42,10 @@ CUresult cuSurfObjectGetResourceDesc(
         CUsurfObject surfObject);
 
 /*
- * A texture object.  type: CUresourcetype; array and level say of what if it is an array (of a
- * mipmapped one, level is 0), the next six if it is memory, of which width is in bytes for linear
- * memory and in elements else.  has_view: 1 if there is a resource view.  object is the driver's
- * own number: kernels get it as an argument like any other, so the application must see no other.
+ * Creates a texture object. type: CUresourcetype. array, level: the array; for a mipmapped array,
+ * level is 0. The next six parameters: the memory; the unit of width is bytes for linear memory,
+ * elements otherwise. has_view: 1 if there is a resource view. object: the driver's number. Kernels
+ * get it as a plain argument, so the application must use the same number.
  */
 GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpTextureCreate(
@@ -92,7 +92,7 @@ void gpSurfaceCreate(
         unsigned int level,
         OUT unsigned long long *object);
 
-/* A texture or a surface object, once all work submitted before is done. */
+/* Destroys a texture or surface object after all work submitted before. */
 GP_MESSAGE(0x0293, POST, SERVER_HOOK, AFTER_ALL)
 void gpTextureDestroy(
         DROP gp_texture texture);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: what is not supported, and what a program may do instead. */
+/* CUDA driver API: unsupported functions, and the alternative to each. */
 
 GP_UNSUPPORTED("copies through host memory",
         "no device reports multicast support (CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED is 0)",
