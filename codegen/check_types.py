@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of what is not a call: kinds, types, what is held, symbols. Each has a negative test."""
+"""The rules for kinds, types, client objects and symbols. Each rule has a negative test in tests/codegen/errors."""
 from parse import SpecError
 from types_table import LOOKUPS, SCALARS, kinds
 
@@ -12,8 +12,8 @@ def fail(of, message, line=None):
     raise SpecError(f"{of.file}:{line or of.line}: {message}")
 
 
-def once(things, what, of=lambda thing: [thing.name]):
-    """No two of these have the same name."""
+def check_once(things, what, of=lambda thing: [thing.name]):
+    """No two entries have a name in common; of() returns the names of an entry."""
     seen = {}
     for thing in things:
         for name in of(thing):
@@ -22,67 +22,67 @@ def once(things, what, of=lambda thing: [thing.name]):
             seen[name] = thing
 
 
-def kinds_are_whole(api):
-    once(api.kinds, "kind", lambda k: [k.constant.lower()])
-    once(api.kinds, "a kind's type", lambda k: k.types)
+def check_kinds(api):
+    check_once(api.kinds, "kind", lambda k: [k.constant.lower()])
+    check_once(api.kinds, "kind type", lambda k: k.types)
     for k in api.kinds:
         if k.constant == "COUNT":
             fail(k, f"kind '{k.name}' has a reserved name")
         if set(k.types) & (set(SCALARS) | KEYWORDS):
-            fail(k, f"a type of kind '{k.name}' is no handle")
+            fail(k, f"kind '{k.name}' has a type that is not a handle")
         if "COST" not in k.options and len(k.options) > 1:
-            fail(k, f"kind '{k.name}' has no COST, so the daemon has no objects of it")
+            fail(k, f"kind '{k.name}' has no COST, so it cannot have {min(set(k.options) - {'TYPES'})}")
         if "LOOKUP" in k.options and k.name not in LOOKUPS:
-            fail(k, f"LOOKUP of kind '{k.name}': it is for {', '.join(LOOKUPS)}; others have OBJECT or hooks")
-        if ("OBJECT" in k.options) != ("GOES_WITH" in k.options):
-            fail(k, f"OBJECT and GOES_WITH of kind '{k.name}' come together")
-        if k.options.get("GOES_WITH", "context") not in ("context", "session"):
-            fail(k, f"GOES_WITH({k.options['GOES_WITH']}): it is context or session")
+            fail(k, f"LOOKUP of kind '{k.name}': only for {', '.join(LOOKUPS)}; use DESTROY or hooks")
+        if ("DESTROY" in k.options) != ("LIFETIME" in k.options):
+            fail(k, f"kind '{k.name}' needs both DESTROY and LIFETIME")
+        if k.options.get("LIFETIME", "context") not in ("context", "session"):
+            fail(k, f"LIFETIME({k.options['LIFETIME']}): expected context or session")
         if k.destroy and api.symbols and k.destroy not in {s.name for s in api.symbols}:
-            fail(k, f"OBJECT({k.destroy}) is no symbol of the driver (symbols.h)")
+            fail(k, f"DESTROY({k.destroy}): {k.destroy} is not in symbols.h")
 
 
-def types_are_whole(api):
-    once(api.types, "type")
+def check_type_words(api):
+    check_once(api.types, "type")
     for t in api.types:
         if t.name in kinds or t.name in SCALARS or t.name in KEYWORDS:
-            fail(t, f"type '{t.name}' has a form already")
+            fail(t, f"type '{t.name}' already has a wire format")
         if t.word != "ENUM" and not t.fields:
-            fail(t, f"GP_{t.word}({t.name}) describes nothing")
+            fail(t, f"GP_{t.word}({t.name}) is empty")
         listed = [f[1] if t.word == "OPTIONS" else f for f in t.fields]
         twice = next((f for f in listed if listed.count(f) > 1), None)
         if twice:
-            fail(t, f"GP_{t.word}({t.name}) has {twice} twice")
+            fail(t, f"GP_{t.word}({t.name}): duplicate {twice}")
 
 
-def held_is_whole(api):
-    once(api.held, "GP_HELD")
-    once(api.held, "a held type", lambda h: h.types)
-    for h in api.held:
-        if bool(h.enter) == bool(h.kind):
-            fail(h, f"GP_HELD({h.name}) needs ENTER or KIND")
-        if h.kind and (not any(k.name == h.kind for k in api.kinds) or not h.types):
-            fail(h, f"KIND({h.kind}) of GP_HELD({h.name}) needs a GP_KIND of this name, and TYPES")
-        if "HEADER" not in h.options:
-            fail(h, f"GP_HELD({h.name}) has no HEADER")
-        if h.types and not h.struct:
-            fail(h, f"GP_HELD({h.name}) has TYPES, but no STRUCT that is found by them")
+def check_client_objects(api):
+    check_once(api.client_objects, "GP_CLIENT_OBJECT")
+    check_once(api.client_objects, "client object type", lambda o: o.types)
+    for o in api.client_objects:
+        if bool(o.enter) == bool(o.kind):
+            fail(o, f"GP_CLIENT_OBJECT({o.name}) needs either ENTER or KIND")
+        if o.kind and (not any(k.name == o.kind for k in api.kinds) or not o.types):
+            fail(o, f"KIND({o.kind}) of GP_CLIENT_OBJECT({o.name}) needs a GP_KIND of this name, and TYPES")
+        if "HEADER" not in o.options:
+            fail(o, f"GP_CLIENT_OBJECT({o.name}) has no HEADER")
+        if o.types and not o.struct:
+            fail(o, f"GP_CLIENT_OBJECT({o.name}) has TYPES, but no STRUCT")
 
 
-def symbols_are_there(api):
-    """Each is listed once, and what is said of one is said of one that is listed."""
-    for things, what in ((api.symbols, "symbol"), (api.driver, "the driver's function"), (api.lacks, "the lack of")):
-        once(things, what)
+def check_symbols(api):
+    """Symbols are listed once; driver functions and unsupported symbols are among them."""
+    for things, what in ((api.symbols, "symbol"), (api.driver, "driver function"), (api.unsupported_symbols, "unsupported symbol")):
+        check_once(things, what)
     symbols = {s.name for s in api.symbols}
     described = {name for c in api.calls for name in [c.name] + c.names("ALIAS")}
-    for thing in api.driver + api.lacks:
+    for thing in api.driver + api.unsupported_symbols:
         if symbols and thing.name not in symbols:
-            fail(thing, f"{thing.name} is no symbol of the driver (symbols.h)")
-    for lack in api.lacks:
-        if lack.name in described:
-            fail(lack, f"{lack.name} is described, so it is supported")
+            fail(thing, f"{thing.name} is not in symbols.h")
+    for symbol in api.unsupported_symbols:
+        if symbol.name in described:
+            fail(symbol, f"{symbol.name} is described, so it cannot be unsupported")
 
 
 def check_types(api):
-    for rule in (symbols_are_there, kinds_are_whole, types_are_whole, held_is_whole):
+    for rule in (check_symbols, check_kinds, check_type_words, check_client_objects):
         rule(api)

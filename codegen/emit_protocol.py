@@ -1,44 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Call numbers, argument structs, their codec, and the table that names them for logs and dumps."""
-from model import args_of, generated, predicate, reply_of, signature
+"""Emits gp_calls.[ch]: call numbers, argument and reply structs, their codecs, and the table for logs and dumps.
+
+Also gpc_kinds.h, gpd_kinds.h and abi.txt.
+"""
+from model import emit_banner, emit_predicate, get_args, get_reply, get_signature
 from parse import SpecError
 
 SOURCE = "codegen/api"
 
 
 PREDICATES = (
-    ("gp_call_is_unordered", "Whether the daemon carries it out at once, whatever it keeps", "PASSES_ALL"),
-    ("gp_call_awaits_host", "Whether its stream goes on only when the host lets it", "AWAITS_HOST"),
-    ("gp_call_is_unbounded", "Whether the program decides how long it takes", "UNBOUNDED", "AWAITS_HOST"),
-    ("gp_call_compiles", "Whether the daemon may compile code for it", "COMPILES"),
-    ("gp_call_writes_device_only", "Whether all that it writes is memory of the device", "WRITES_DEVICE_ONLY"),
-    ("gp_call_invalidates_checks", "Whether its failure, reported later, makes earlier checks void", "REVISES"),
+    ("gp_call_is_unordered", "True if the daemon executes it at once, ahead of deferred records", "UNORDERED"),
+    ("gp_call_awaits_host", "True if its stream waits for the host", "AWAITS_HOST"),
+    ("gp_call_is_unbounded", "True if the program determines its duration", "UNBOUNDED", "AWAITS_HOST"),
+    ("gp_call_compiles", "True if the daemon may compile code for it", "COMPILES"),
+    ("gp_call_writes_device_only", "True if it writes device memory only", "WRITES_DEVICE_ONLY"),
+    ("gp_call_invalidates_checks", "True if its failure, which is reported later, invalidates earlier checks of the client", "INVALIDATES_CHECKS"),
 )
 
 
-def struct(name, fields):
-    body = "".join(f"\t{f.ctype} {f.name};\n" for f in fields) or "\tuint32_t unused; /* nothing travels */\n"
+def emit_struct(name, fields):
+    body = "".join(f"\t{f.ctype} {f.name};\n" for f in fields) or "\tuint32_t unused; /* no fields */\n"
     return f"struct {name} {{\n{body}}};\n"
 
 
-def sides(call):
-    """(suffix, fields) of what a call has codecs for."""
-    out = [("args", args_of(call))]
-    if reply_of(call):
-        out.append(("reply", reply_of(call)))
+def get_sides(call):
+    """Returns (suffix, fields) of each struct of a call that has a codec."""
+    out = [("args", get_args(call))]
+    if get_reply(call):
+        out.append(("reply", get_reply(call)))
     return out
 
 
 def calls_h(api):
     if not api.wire_calls:
-        raise SpecError(f"{api.chapters[-1]}:1: nothing that travels is described")
-    out = [generated(SOURCE), "#ifndef GP_CALLS_H\n#define GP_CALLS_H\n\n#include <stdio.h>\n\n"
+        raise SpecError(f"{api.chapters[-1]}:1: no call on the wire is described")
+    out = [emit_banner(SOURCE), "#ifndef GP_CALLS_H\n#define GP_CALLS_H\n\n#include <stdio.h>\n\n"
            "#include \"protocol/dec.h\"\n#include \"protocol/enc.h\"\n#include \"protocol/frame.h\"\n\nenum gp_call {\n"]
     out += [f"\tGP_CALL_{c.name} = 0x{c.number:04x},\n" for c in api.wire_calls]
     highest = api.wire_calls[-1].number
-    out.append("};\n\n/* One bit for each call number that this build knows. */\n"
+    out.append("};\n\n/* One bit for each call number of this build. */\n"
                f"#define GP_CALL_BITMAP_SIZE {highest // 8 + 1}\nvoid gp_call_bitmap(uint8_t *bitmap);\n")
-    out += [predicate(api, *row) for row in PREDICATES]
+    out += [emit_predicate(api, *row) for row in PREDICATES]
     out.append("""
 enum gp_field_kind { GP_FIELD_U32, GP_FIELD_I32, GP_FIELD_U64, GP_FIELD_F32, GP_FIELD_BYTES };
 
@@ -51,8 +54,8 @@ struct gp_field_info {
 struct gp_call_info {
 	uint16_t number;
 	const char *name;
-	const char *where; /* file and line of its description */
-	const char *shown; /* what a trace calls its work; NULL: by its name */
+	const char *where; /* file and line of the description */
+	const char *shown; /* name of its work in a trace; NULL: name */
 	bool waits;
 	size_t args_size;
 	void (*decode_args)(struct gp_dec *dec, void *args);
@@ -66,17 +69,17 @@ struct gp_call_info {
 
 extern const struct gp_call_info gp_call_table[]; /* ascending numbers */
 extern const size_t gp_call_count;
-/* NULL: no such call. */
+/* Returns NULL for an unknown number. */
 const struct gp_call_info *gp_call_find(uint16_t number);
 
-/* Writes one record as a line of text; any bytes will do. */
+/* Writes one record as a line of text, even if it is malformed. */
 void gp_dump_record(FILE *file, const struct gp_header *header, const void *fields, size_t size);
 """)
     for call in api.wire_calls:
         out.append(f"\n/* {call.where} */\n")
-        for side, fields in sides(call):
+        for side, fields in get_sides(call):
             name = f"gp_{side}_{call.name}"
-            out.append(struct(name, fields))
+            out.append(emit_struct(name, fields))
             out.append(f"size_t {name}_size(const struct {name} *{side});\n"
                        f"void {name}_encode(struct gp_enc *enc, const struct {name} *{side});\n"
                        f"void {name}_decode(struct gp_dec *dec, struct {name} *{side});\n")
@@ -87,8 +90,11 @@ void gp_dump_record(FILE *file, const struct gp_header *header, const void *fiel
 WIDTH = {"u32": 4, "i32": 4, "f32": 4, "u64": 8}
 
 
-def encoder(side, fields):
-    """Statements: what has a place that is known goes there, under one check of the room; bytes and what follows by the encoder."""
+def emit_encoder(side, fields):
+    """Returns the statements that encode the fields.
+
+    Fields before the first bytes field have constant offsets: one check of the room covers them. The encoder appends all others.
+    """
     head, at = [], 0
     for f in fields:
         if f.kind == "bytes":
@@ -114,7 +120,7 @@ def encoder(side, fields):
     return "".join(out)
 
 
-def codec(name, side, fields):
+def emit_codec(name, side, fields):
     size = " + ".join(["0"] + [f"GP_ENC_BYTES_SIZE({side}->{f.name}.size)" if f.kind == "bytes" else "8" for f in fields])
     dec = []
     for f in fields:
@@ -130,12 +136,12 @@ def codec(name, side, fields):
     if not fields:
         dec.append(f"\t{side}->unused = 0;\n")
     return (f"\nsize_t\n{name}_size(const struct {name} *{side})\n{{\n\treturn {size};\n}}\n"
-            f"\nvoid\n{name}_encode(struct gp_enc *enc, const struct {name} *{side})\n{{\n{encoder(side, fields)}}}\n"
+            f"\nvoid\n{name}_encode(struct gp_enc *enc, const struct {name} *{side})\n{{\n{emit_encoder(side, fields)}}}\n"
             f"\nvoid\n{name}_decode(struct gp_dec *dec, struct {name} *{side})\n{{\n{''.join(dec)}}}\n"
             f"\nstatic void\n{name}_decode_any(struct gp_dec *dec, void *{side})\n{{\n\t{name}_decode(dec, {side});\n}}\n")
 
 
-def field_table(name, fields):
+def emit_field_table(name, fields):
     if not fields:
         return ""
     rows = "".join(f"\t{{ \"{f.name}\", GP_FIELD_{f.kind.upper()}, offsetof(struct {name}, {f.name}) }},\n" for f in fields)
@@ -143,16 +149,16 @@ def field_table(name, fields):
 
 
 def calls_c(api):
-    out = [generated(SOURCE), "#include \"gp_calls.h\"\n\n#include <stddef.h>\n#include <string.h>\n"]
+    out = [emit_banner(SOURCE), "#include \"gp_calls.h\"\n\n#include <stddef.h>\n#include <string.h>\n"]
     rows = []
     for call in api.wire_calls:
         out.append(f"\n/* {call.where} */")
         row = [f"\t{{ .number = 0x{call.number:04x}, .name = \"{call.name}\", .where = \"{call.where}\", "
-               + (f".shown = {call.options['SHOWN']}, " if "SHOWN" in call.options else "")
+               + (f".shown = {call.options['TRACE_NAME']}, " if "TRACE_NAME" in call.options else "")
                + f".waits = {'true' if call.completion == 'WAIT' else 'false'}"]
-        for side, fields in sides(call):
+        for side, fields in get_sides(call):
             name = f"gp_{side}_{call.name}"
-            out += [codec(name, side, fields), field_table(name, fields)]
+            out += [emit_codec(name, side, fields), emit_field_table(name, fields)]
             count = "arg_count" if side == "args" else "reply_count"
             row.append(f",\n\t  .{side}_size = sizeof(struct {name}), .decode_{side} = {name}_decode_any")
             if fields:
@@ -164,9 +170,9 @@ def calls_c(api):
 
 
 def gpc_kinds_h(api):
-    """Numbers are of one build: only names travel."""
+    """The numbers are valid in one build only: they are not sent."""
     rows = "".join(f"\tGPC_KIND_{k.constant}{' = 1' if i == 0 else ''},\n" for i, k in enumerate(api.kinds))
-    return (generated(SOURCE) + f"#ifndef GPC_KINDS_H\n#define GPC_KINDS_H\n\nenum gpc_kind {{\n{rows}\tGPC_KIND_COUNT\n}};\n\n"
+    return (emit_banner(SOURCE) + f"#ifndef GPC_KINDS_H\n#define GPC_KINDS_H\n\nenum gpc_kind {{\n{rows}\tGPC_KIND_COUNT\n}};\n\n"
             "#endif /* GPC_KINDS_H */\n")
 
 
@@ -174,10 +180,10 @@ def gpd_kinds_h(api):
     kinds = [k for k in api.kinds if "COST" in k.options]
     rows = "".join(f"\tGPD_KIND_{k.constant}{' = 1' if i == 0 else ''},\n" for i, k in enumerate(kinds))
     costs = "".join(f" \\\n\t[GPD_KIND_{k.constant}] = {k.options['COST']}," for k in kinds)
-    return (generated(SOURCE) + f"#ifndef GPD_KINDS_H\n#define GPD_KINDS_H\n\nenum gpd_kind {{\n{rows}\tGPD_KIND_COUNT\n}};\n\n"
-            "/* What an object takes of the machine's memory, with what a driver keeps of it, roughly. */\n"
+    return (emit_banner(SOURCE) + f"#ifndef GPD_KINDS_H\n#define GPD_KINDS_H\n\nenum gpd_kind {{\n{rows}\tGPD_KIND_COUNT\n}};\n\n"
+            "/* Approximate host memory per object, including the driver's. Units: bytes. */\n"
             f"#define GPD_KIND_COSTS{costs}\n\n#endif /* GPD_KINDS_H */\n")
 
 
 def abi_txt(api):
-    return "".join(signature(c) + "\n" for c in api.wire_calls)
+    return "".join(get_signature(c) + "\n" for c in api.wire_calls)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Property tests of the codec of every call."""
-from emit_protocol import sides
-from model import generated
+"""Emits codec_gen.c: the property tests of the codec of every call."""
+from emit_protocol import get_sides
+from model import emit_banner
 
 SOURCE = "codegen/api"
 
 
-def fill(f, i):
+def emit_fill(f, i):
     if f.kind == "bytes":
         size = str(f.exact) if f.exact else "rng_size(rng)"
         return f"\tvalue->{f.name} = rng_bytes(rng, {size}, {'true' if f.string else 'false'});\n"
     return f"\tvalue->{f.name} = ({f.ctype})rng_next(rng);\n"
 
 
-def equal(f):
+def emit_equal(f):
     if f.kind == "bytes":
         return f"same_bytes(a->{f.name}, b->{f.name})"
     if f.kind == "f32":
@@ -21,10 +21,10 @@ def equal(f):
     return f"a->{f.name} == b->{f.name}"
 
 
-def one(call, side, fields):
+def emit_side(call, side, fields):
     name = f"gp_{side}_{call.name}"
-    fills = "".join(fill(f, i) for i, f in enumerate(fields)) or "\tvalue->unused = 0;\n"
-    equals = " &&\n\t       ".join(equal(f) for f in fields) or "true"
+    fills = "".join(emit_fill(f, i) for i, f in enumerate(fields)) or "\tvalue->unused = 0;\n"
+    equals = " &&\n\t       ".join(emit_equal(f) for f in fields) or "true"
     used = "" if fields else "\t(void)a;\n\t(void)b;\n"
     rng_used = "" if fields else "\t(void)rng;\n"
     return f"""
@@ -65,11 +65,11 @@ decode_{name}(struct gp_dec *dec, void *value)
 
 
 def codec_c(api):
-    out, rows = [generated(SOURCE), "#include \"tests/codegen/codec.h\"\n\n#include <string.h>\n\n#include \"gp_calls.h\"\n"], []
+    out, rows = [emit_banner(SOURCE), "#include \"tests/codegen/codec.h\"\n\n#include <string.h>\n\n#include \"gp_calls.h\"\n"], []
     for call in api.wire_calls:
-        for side, fields in sides(call):
+        for side, fields in get_sides(call):
             name = f"gp_{side}_{call.name}"
-            out.append(one(call, side, fields))
+            out.append(emit_side(call, side, fields))
             rows.append(f"\t{{ \"{name}\", sizeof(struct {name}), {len(fields)}, fill_{name}, equal_{name}, size_{name}, "
                         f"encode_{name}, decode_{name} }},\n")
     out.append("\nconst struct codec codecs[] = {\n" + "".join(rows) + "};\n\nconst size_t codec_count = sizeof(codecs) / sizeof(codecs[0]);\n")

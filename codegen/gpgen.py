@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpgen.py WHAT OUTPUT FILE...: one output file from the description."""
+"""gpgen.py NAME OUTPUT FILE...: writes the output NAME of the description FILE... to OUTPUT."""
 import sys
 from pathlib import Path
 
-import emit_answers
 import emit_client
 import emit_driver
+import emit_local
 import emit_protocol
 import emit_server
 import emit_tests
@@ -16,7 +16,7 @@ OUTPUTS = {
     "gp_calls.h": emit_protocol.calls_h, "gp_calls.c": emit_protocol.calls_c, "abi.txt": emit_protocol.abi_txt,
     "gpc_kinds.h": emit_protocol.gpc_kinds_h, "gpd_kinds.h": emit_protocol.gpd_kinds_h,
     "gpc_calls.h": emit_client.calls_h, "gpc_calls.c": emit_client.calls_c, "gpc_stubs.c": emit_client.stubs_c,
-    "gpc_answers.c": emit_answers.answers_c,
+    "gpc_local.c": emit_local.local_c,
     "gpc_entry.c": emit_client.entry_c, "gpc_proc.c": emit_client.proc_c, "libcuda.map": emit_client.libcuda_map,
     "gpd_calls.h": emit_server.calls_h, "gpd_dispatch.c": emit_server.dispatch_c,
     "gpd_names.c": emit_server.names_c, "gpd_options.c": emit_server.options_c, "gpc_kinds.c": emit_client.object_kinds,
@@ -25,8 +25,8 @@ OUTPUTS = {
 }
 
 
-def made(api, names=OUTPUTS):
-    """The text of each of these outputs."""
+def make_outputs(api, names=OUTPUTS):
+    """Returns the text of each of these outputs, by name."""
     check(api)
     return {name: OUTPUTS[name](api) for name in names}
 
@@ -36,7 +36,7 @@ def main(arguments):
         sys.exit(f"usage: gpgen.py {{{','.join(OUTPUTS)}}} OUTPUT FILE...")
     what, output, *files = arguments
     try:
-        text = made(parse(files), [what])[what]
+        text = make_outputs(parse(files), [what])[what]
     except SpecError as error:
         sys.exit(str(error))
     path = Path(output)

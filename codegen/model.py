@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the emitters share: the fields of a call, and text."""
+"""Functions that the emitters share: the fields of a call on the wire, and common C text."""
 from dataclasses import dataclass
 
-from types_table import held, held_named, wire_type
+from types_table import client_objects, client_objects_by_name, get_wire_type
 
 BYTES_IN = {"IN_BYTES", "IN_STRING", "IN", "IN_N", "IN_OPTIONS"}
 BYTES_OUT = {"OUT_BYTES", "OUT_N"}
@@ -12,10 +12,10 @@ BYTES_OUT = {"OUT_BYTES", "OUT_N"}
 class Field:
     name: str
     kind: str          # u32, i32, u64, f32 or bytes
-    exact: int | None  # bytes of exactly this size
+    exact: int | None  # bytes: the only valid size
     string: bool
     param: object
-    optional: bool = False  # or of none at all
+    optional: bool = False  # bytes: size 0 is valid, too
 
     @property
     def ctype(self):
@@ -29,8 +29,8 @@ class Field:
         return f"{word}{size}:{self.name}".replace(" ", "_")
 
 
-def exact_size(param):
-    """Bytes, if the description says how many."""
+def get_exact_size(param):
+    """Returns the size of the field in bytes, or None if the size is variable."""
     if param.direction == "IN":
         return 8
     count = int(param.size) if param.size and param.size.isdigit() else None
@@ -39,19 +39,19 @@ def exact_size(param):
     return count
 
 
-def field_of(param):
+def param_to_field(param):
     if param.direction in BYTES_IN | BYTES_OUT:
-        return Field(param.name, "bytes", exact_size(param), param.direction == "IN_STRING", param, "OPT" in param.quals)
-    return Field(param.name, wire_type(param.ctype)[1], None, False, param)
+        return Field(param.name, "bytes", get_exact_size(param), param.direction == "IN_STRING", param, "OPT" in param.quals)
+    return Field(param.name, get_wire_type(param.ctype)[1], None, False, param)
 
 
-def streams_named(call):
-    """Parameters that name a stream which there is before the call."""
+def get_stream_params(call):
+    """Returns the names of the parameters that are existing streams."""
     return [p.name for p in call.params if p.ctype == "CUstream" and not p.depth and "NEW" not in p.quals]
 
 
-def silent(call):
-    """Parameters that come with others: lengths of bytes, count and values of a chain of options."""
+def get_implied_params(call):
+    """Returns the parameters that are sent as part of others: lengths of bytes, count and values of options."""
     out = {p.size for p in call.params if p.direction == "IN_BYTES"}
     for p in call.params:
         if p.direction == "IN_OPTIONS":
@@ -59,63 +59,67 @@ def silent(call):
     return out
 
 
-def args_of(call):
-    """What travels to the daemon: inputs, and the names of new objects."""
+def get_args(call):
+    """Returns the fields of a record: the inputs, and the handles of new objects."""
     out = []
     for p in call.params:
-        if p.name in silent(call):
+        if p.name in get_implied_params(call):
             continue
         if p.direction is None or p.direction in BYTES_IN or p.direction == "INOUT" or "NEW" in p.quals:
-            out.append(field_of(p))
+            out.append(param_to_field(p))
     return out
 
 
-def reply_of(call):
-    return [field_of(p) for p in call.params
+def get_reply(call):
+    """Returns the fields of a reply: the outputs without new objects."""
+    return [param_to_field(p) for p in call.params
             if (p.direction in BYTES_OUT or p.direction in ("OUT", "INOUT")) and "NEW" not in p.quals]
 
 
-def signature(call):
-    """One line of abi.lock: what this call puts on the wire."""
+def get_signature(call):
+    """Returns the line of abi.lock for this call: its wire format."""
     words = [f"0x{call.number:04x}", call.name, call.completion.lower()]
     words += [w.lower() for w in ("BULK_IN", "BULK_OUT") if w in call.options]
-    words += [f.signature for f in args_of(call)]
-    reply = reply_of(call)
+    words += [f.signature for f in get_args(call)]
+    reply = get_reply(call)
     return " ".join(words + (["->"] + [f.signature for f in reply] if reply else []))
 
 
-def prototype(call, prefix):
+def format_prototype(call, prefix):
     params = ", ".join(f"{'const ' if p.const else ''}{p.ctype} {'*' * p.depth}{p.name}" for p in call.params)
     return f"CUresult\n{prefix}{call.name}({params or 'void'})"
 
 
-def declaration(call, prefix):
-    return prototype(call, prefix).replace("\n", " ") + ";"
+def format_declaration(call, prefix):
+    return format_prototype(call, prefix).replace("\n", " ") + ";"
 
 
-def travels_as_it_is(call):
-    """The daemon calls the driver's function of the same name, by generated code."""
+def is_forwarded(call):
+    """True if generated code of the daemon calls the driver function of the same name."""
     return call.kind == "CALL" and "SERVER_HOOK" not in call.options
 
 
-def entered(call):
-    """What an answer looks up, in order: (parameter or None, parse.Held); its values are of the first."""
-    of = held_named.get(call.options.get("OF"))
-    return ([(None, of)] if of else []) + [(p, held[p.ctype]) for p in call.params if not p.depth and p.ctype in held]
+def get_entered_objects(call):
+    """Returns the client objects of a generated GP_LOCAL call as (parameter or None, parse.ClientObject).
+
+    The words of the call apply to the first one.
+    """
+    of = client_objects_by_name.get(call.options.get("CLIENT_OBJECT"))
+    return ([(None, of)] if of else []) + [(p, client_objects[p.ctype]) for p in call.params if not p.depth and p.ctype in client_objects]
 
 
-def predicate(api, function, comment, *options):
-    """An inline function: whether a call has one of these options."""
+def emit_predicate(api, function, comment, *options):
+    """Returns an inline function that is true for each call with one of these options."""
     calls = " || ".join(f"call == GP_CALL_{c.name}" for c in api.wire_calls if set(options) & set(c.options)) or "false"
     return f"\n/* {comment} ({', '.join(options)}). */\nstatic inline bool\n{function}(uint16_t call)\n{{\n\treturn {calls};\n}}\n"
 
 
-def sets(api, prefix):
-    """An inline function for each GP_SET."""
+def emit_sets(api, prefix):
+    """Returns an inline function for each GP_SET."""
     return "".join(f"/* {t.file}:{t.line} */\nstatic inline bool\n{prefix}is_{t.name}(int64_t value)\n{{\n\tswitch (value) {{\n"
                    + "".join(f"\tcase {value}:\n" for value in t.fields)
                    + "\t\treturn true;\n\tdefault:\n\t\treturn false;\n\t}\n}\n\n" for t in api.types if t.word == "SET")
 
 
-def generated(*sources):
-    return f"/* Generated from {', '.join(sources)}; edit that. */\n"
+def emit_banner(*sources):
+    return f"/* Generated from {', '.join(sources)}; do not edit. */\n"

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of the description to calls, symbols and parameters, each with its file and line."""
+"""Parses the description into calls, parameters, kinds, types and symbols. Each has its file and line."""
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from words import (COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FIRST_WORDS, FORMS, HELD_OPTIONS, KIND_OPTIONS, LACK_WORDS, NAME, OPTIONS, QUALIFIERS,
-                   SOURCES, SYMBOL_WORDS, TYPE_WORDS, misfit)
+from words import (CLIENT_OBJECT_OPTIONS, COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FORMS, KIND_WORDS, NAME, OPTIONS, PRECHECK_WORDS, QUALIFIERS,
+                   SOURCES, SYMBOL_WORDS, TYPE_WORDS, UNSUPPORTED_WORDS, find_misfit)
 
 TOKEN = re.compile(r"\"[^\"\n]*\"|/\*.*?\*/|//[^\n]*|#[^\n]*(?:\\\n[^\n]*)*|0x[0-9a-fA-F]+|\w+|[(),;*]|\S|\s+", re.S)
 WORDLIKE = re.compile(r"[\w\"]")
 
 
 class SpecError(Exception):
-    """One line: file:line: what is wrong."""
+    """An error in the description, as "file:line: message"."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Param:
 
     @property
     def source(self):
-        """What a generated answer writes to it: (word, argument), or None."""
+        """The value that a generated GP_LOCAL call writes to it: (word, argument), or None."""
         return next(((w, a) for w, a in self.words.items() if w in SOURCES), None)
 
 
@@ -54,18 +54,18 @@ class Kind:
 
     @property
     def destroy(self):
-        """The driver's function that ends an object of it."""
-        return self.options.get("OBJECT")
+        """The driver function that destroys an object of this kind, or None."""
+        return self.options.get("DESTROY")
 
     @property
     def is_object(self):
-        """Whether it is the driver's and nothing else; else its life is written by hand."""
+        """True if the object is a driver object only, whose creation and destruction are generated."""
         return bool(self.destroy)
 
 
 @dataclass
-class Held:
-    """What the client holds for a type of handle, or without one: where generated answers come from."""
+class ClientObject:
+    """An object of the client that generated GP_LOCAL calls read and write; found by a handle, or by CLIENT_OBJECT."""
     name: str
     options: dict
     file: str
@@ -89,15 +89,15 @@ class Held:
 
     @property
     def end(self):
-        return self.options.get("END")
+        return self.options.get("LEAVE")
 
 
 @dataclass
 class Type:
-    """An enumeration, a chain of options, or a set of values."""
+    """A GP_ENUM, GP_OPTIONS or GP_SET."""
     word: str
     name: str
-    fields: list            # ("" or "HERE", option), or value
+    fields: list            # ("" or "CLIENT_ONLY", option), or value
     file: str
     line: int
 
@@ -123,21 +123,21 @@ class Call:
         return self.kind != "LOCAL"
 
     @property
-    def is_same(self):
-        """Whether the client's function is another one with some of its parameters given."""
-        return "AS" in self.options
+    def is_forward(self):
+        """True if the function calls another CUDA function with some of the arguments fixed."""
+        return "FORWARD" in self.options
 
     @property
-    def is_answer(self):
-        """Whether the client's function is generated out of what it holds."""
-        return self.kind == "LOCAL" and not self.is_same and ("ANSWERS" in self.options or any(p.source or "TO" in p.words for p in self.params))
+    def is_local_answer(self):
+        """True if the function is generated from client objects."""
+        return self.kind == "LOCAL" and not self.is_forward and ("RETURNS" in self.options or any(p.source or "STORE" in p.words for p in self.params))
 
     @property
-    def way(self):
-        """How the client's function comes to be, or the message: what the words that it may have depend on."""
+    def implementation(self):
+        """The key of check.IMPLEMENTATIONS: it determines the words that the call may have."""
         if self.on_wire:
             return self.kind
-        return "SAME" if self.is_same else "ANSWER" if self.is_answer else "HAND"
+        return "FORWARD" if self.is_forward else "GENERATED" if self.is_local_answer else "HAND"
 
     def names(self, option):
         return [w for w in re.split(r"\s*,\s*", self.options.get(option) or "") if w]
@@ -162,34 +162,34 @@ class DriverFunction:
 
 
 @dataclass
-class Lack:
-    """What a user is told of a symbol that is not supported."""
+class UnsupportedSymbol:
+    """A symbol that is not supported, and the text that users get."""
     name: str
-    instead: str | None     # what else to do; None: programs only ask whether it is there
+    instead: str | None     # the alternative; None: GP_UNSUPPORTED_SILENT
     why: str
     file: str
     line: int
 
 
 @dataclass
-class First:
-    """What a function checks before all else, in order."""
+class Precheck:
+    """The checks that a function makes before all others, in order."""
     name: str
-    checks: list            # (word, names and constants between its parentheses)
+    checks: list            # (word, its arguments)
     file: str
     line: int
 
 
 @dataclass
 class Api:
-    chapters: list = field(default_factory=list)  # as messages name them
+    chapters: list = field(default_factory=list)  # paths, as in messages
     calls: list = field(default_factory=list)
     symbols: list = field(default_factory=list)
     driver: list = field(default_factory=list)
-    lacks: list = field(default_factory=list)
-    firsts: list = field(default_factory=list)
+    unsupported_symbols: list = field(default_factory=list)
+    prechecks: list = field(default_factory=list)
     kinds: list = field(default_factory=list)
-    held: list = field(default_factory=list)
+    client_objects: list = field(default_factory=list)
     types: list = field(default_factory=list)
 
     @property
@@ -207,7 +207,7 @@ class Reader:
         line = 1
         for token in TOKEN.findall(text):
             if token.startswith("#"):
-                self.fail("a description has no lines for the preprocessor", line)
+                self.fail("preprocessor lines are not allowed", line)
             if not token.isspace() and not token.startswith(("/*", "//")):
                 self.tokens.append((token, line))
             line += token.count("\n")
@@ -220,7 +220,7 @@ class Reader:
 
     def next(self, want=None):
         if self.at >= len(self.tokens):
-            self.fail(f"the file ends in the middle of a description{want and f': expected {want!r}' or ''}")
+            self.fail(f"unexpected end of file{want and f': expected {want!r}' or ''}")
         token, self.line = self.tokens[self.at]
         self.at += 1
         if want is not None and token != want:
@@ -228,12 +228,12 @@ class Reader:
         return token
 
     def open(self):
-        """Past '('; the line that it stands in, for not_closed()."""
+        """Consumes '(' and returns its line, for not_closed()."""
         self.next("(")
         return self.line
 
     def not_closed(self, of, line):
-        self.fail(f"the parenthesis of '{of}' is not closed", line)
+        self.fail(f"unclosed parenthesis of '{of}'", line)
 
     def name(self):
         token = self.next()
@@ -242,7 +242,7 @@ class Reader:
         return token
 
     def argument(self, word):
-        """What is between the parentheses of a word, in the form that it takes: elements, separated by a comma and a blank."""
+        """Returns the checked argument of a word, its elements separated by ", "; None if the word takes no argument."""
         if (self.peek() == "(") != (word in FORMS):
             self.fail(f"'{word}' {'needs an' if word in FORMS else 'takes no'} argument")
         if word not in FORMS:
@@ -258,7 +258,7 @@ class Reader:
             else:
                 elements[-1] += token
         self.next()
-        wrong = misfit(word, elements)
+        wrong = find_misfit(word, elements)
         if wrong:
             self.fail(wrong, line)
         return ", ".join(elements)
@@ -273,7 +273,7 @@ def read_number(reader):
 
 
 def read_options(reader, word, line, known=OPTIONS):
-    """The rest of a word list, from where the next word or ')' stands."""
+    """Reads the remaining words up to and including ')'."""
     options = {}
     while reader.peek() != ")":
         if reader.peek() is None or not reader.peek().isidentifier():
@@ -284,7 +284,7 @@ def read_options(reader, word, line, known=OPTIONS):
         if option not in known:
             reader.fail(f"unknown option '{option}'")
         if option in options:
-            reader.fail(f"option '{option}' is given twice")
+            reader.fail(f"duplicate option '{option}'")
         options[option] = reader.argument(option)
         if reader.peek() == ",":
             reader.next()
@@ -299,7 +299,7 @@ def read_param(reader, of, line):
     while reader.peek() in DIRECTIONS | QUALIFIERS:
         word = reader.next()
         if word in given:
-            reader.fail(f"'{word}' is given twice")
+            reader.fail(f"duplicate '{word}'")
         if word in DIRECTIONS and DIRECTIONS & set(given):
             reader.fail(f"second direction '{word}'")
         given[word] = reader.argument(word)
@@ -314,7 +314,7 @@ def read_param(reader, of, line):
         elif token.isidentifier() and token not in DIRECTIONS | QUALIFIERS:
             words.append(token)
         else:
-            reader.fail(f"'{token}' has no meaning in a parameter's type and name")
+            reader.fail(f"unexpected '{token}' in the type and name of a parameter")
     if len(words) < 2:
         reader.fail("a parameter needs a type and a name")
     direction = next(iter(DIRECTIONS & set(given)), None)
@@ -376,26 +376,26 @@ def read_driver_function(reader, word):
     return DriverFunction(name, DRIVER_WORDS[word], reader.file, line)
 
 
-def read_lacks(reader, word):
-    """GP_INSTEAD("text", "why", name, ...) or GP_PROBED("why", name, ...)"""
-    line, texts, lacks = reader.open(), [], []
-    for what in ("text", "reason") if word == "GP_INSTEAD" else ("reason",):
+def read_unsupported(reader, word):
+    """GP_UNSUPPORTED("text", "reason", name, ...) or GP_UNSUPPORTED_SILENT("reason", name, ...)"""
+    line, texts, symbols = reader.open(), [], []
+    for what in ("text", "reason") if word == "GP_UNSUPPORTED" else ("reason",):
         text = reader.next()
         if not text.startswith('"'):
-            reader.fail(f"{word} begins with a {what}, found '{text}'" if not texts else f"behind the text of {word} comes a reason, found '{text}'")
+            reader.fail(f"{word}: expected a {what}, found '{text}'")
         texts.append(text[1:-1])
         reader.next(",")
-    while not lacks or reader.next() == ",":
-        lacks.append(Lack(reader.name(), texts[0] if word == "GP_INSTEAD" else None, texts[-1], reader.file, reader.line))
+    while not symbols or reader.next() == ",":
+        symbols.append(UnsupportedSymbol(reader.name(), texts[0] if word == "GP_UNSUPPORTED" else None, texts[-1], reader.file, reader.line))
         if reader.peek() not in (",", ")"):
             reader.not_closed(word, line)
-    return lacks
+    return symbols
 
 
 def read_check(reader, of, line):
     """WORD or WORD(name, ...)"""
     word, arguments = reader.name(), []
-    if word not in FIRST_WORDS | {"WITHIN"}:
+    if word not in PRECHECK_WORDS | {"WITHIN"}:
         reader.fail(f"unknown check '{word}'")
     if reader.peek() == "(":
         reader.next()
@@ -407,18 +407,18 @@ def read_check(reader, of, line):
     return word, arguments
 
 
-def read_first(reader, word):
-    """GP_FIRST(function, check, ...)"""
+def read_precheck(reader, word):
+    """GP_PRECHECK(function, check, ...)"""
     line = reader.line
     reader.next("(")
-    first = First(reader.name(), [], reader.file, line)
+    precheck = Precheck(reader.name(), [], reader.file, line)
     while reader.peek() == ",":
         reader.next()
-        first.checks.append(read_check(reader, word, line))
+        precheck.checks.append(read_check(reader, word, line))
     if reader.peek() != ")":
         reader.not_closed(word, line)
     reader.next()
-    return first
+    return precheck
 
 
 def read_kind(reader, word):
@@ -426,22 +426,22 @@ def read_kind(reader, word):
     reader.next("(")
     name = reader.name()
     reader.next(",")
-    kind = Kind(name, read_options(reader, word, line, KIND_OPTIONS), reader.file, line)
+    kind = Kind(name, read_options(reader, word, line, KIND_WORDS), reader.file, line)
     if "TYPES" not in kind.options:
         reader.fail(f"kind '{name}' has no TYPES", line)
     return kind
 
 
-def read_held(reader, word):
+def read_client_object(reader, word):
     line = reader.line
     reader.next("(")
     name = reader.name()
     reader.next(",")
-    return Held(name, read_options(reader, word, line, HELD_OPTIONS), reader.file, line)
+    return ClientObject(name, read_options(reader, word, line, CLIENT_OBJECT_OPTIONS), reader.file, line)
 
 
 def read_words(reader, of, line):
-    """Words up to a comma or the closing parenthesis."""
+    """Reads tokens up to a comma or the closing parenthesis."""
     words = []
     while reader.peek() not in (",", ")"):
         if reader.peek() in (None, ";"):
@@ -454,7 +454,7 @@ def read_type_word(reader, word, name, opened):
     form, what = TYPE_WORDS[word]
     text = re.sub("^- ", "-", " ".join(read_words(reader, name, opened)))
     if not re.fullmatch(form, text):
-        reader.fail(f"'{text}' of {word}({name}): it takes {what}")
+        reader.fail(f"'{text}' of {word}({name}): expected {what}")
     return text.rpartition(" ")[::2] if word == "GP_OPTIONS" else text
 
 
@@ -472,18 +472,18 @@ def read_type(reader, word):
 
 
 def chapters(folder):
-    """The files that chapters.txt lists, which are all that the folder has."""
+    """Returns the files that chapters.txt lists, which must be all files of the folder."""
     listed = (folder / "chapters.txt").read_text().split()
     stray = {path.name for path in folder.glob("*.h")} - set(listed) - {"vocabulary.h"}
     if stray:
-        raise SpecError(f"{folder.name}/{min(stray)}:1: chapters.txt does not list this chapter")
+        raise SpecError(f"{folder.name}/{min(stray)}:1: not listed in chapters.txt")
     for number, name in enumerate(listed, 1):
         if not (folder / name).is_file():
-            raise SpecError(f"{folder.name}/chapters.txt:{number}: there is no chapter {name}")
+            raise SpecError(f"{folder.name}/chapters.txt:{number}: missing chapter {name}")
     return [folder / name for name in listed]
 
 
-def text_of(path, shown):
+def read_file(path, shown):
     try:
         data = Path(path).read_bytes()
         return data.decode()
@@ -491,11 +491,11 @@ def text_of(path, shown):
         raise SpecError(f"{shown}:1: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise SpecError(f"{shown}:{line}: this is no UTF-8") from None
+        raise SpecError(f"{shown}:{line}: not UTF-8") from None
 
 
 def parse_text(api, text, shown):
-    """What a file says, into api. Messages name the file so."""
+    """Parses the text of one file into api. shown: the path for messages."""
     reader = Reader(text, shown)
     api.chapters.append(reader.file)
     while reader.peek() is not None:
@@ -504,14 +504,14 @@ def parse_text(api, text, shown):
             api.symbols.append(read_symbol(reader, word))
         elif word in DRIVER_WORDS:
             api.driver.append(read_driver_function(reader, word))
-        elif word in LACK_WORDS:
-            api.lacks += read_lacks(reader, word)
-        elif word == "GP_FIRST":
-            api.firsts.append(read_first(reader, word))
+        elif word in UNSUPPORTED_WORDS:
+            api.unsupported_symbols += read_unsupported(reader, word)
+        elif word == "GP_PRECHECK":
+            api.prechecks.append(read_precheck(reader, word))
         elif word == "GP_KIND":
             api.kinds.append(read_kind(reader, word))
-        elif word == "GP_HELD":
-            api.held.append(read_held(reader, word))
+        elif word == "GP_CLIENT_OBJECT":
+            api.client_objects.append(read_client_object(reader, word))
         elif word in TYPE_WORDS:
             api.types.append(read_type(reader, word))
         elif word in ("GP_CALL", "GP_LOCAL", "GP_MESSAGE"):
@@ -521,9 +521,9 @@ def parse_text(api, text, shown):
 
 
 def parse(paths):
-    """All description files, in the order given. Messages name a file as its last two parts."""
+    """Parses the description files in the given order. Messages have the last two components of each path."""
     api = Api()
     for path in paths:
         shown = "/".join(Path(path).parts[-2:])
-        parse_text(api, text_of(path, shown), shown)
+        parse_text(api, read_file(path, shown), shown)
     return api

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of the description, and what each takes between its parentheses. api/vocabulary.h explains them."""
+"""The words of the description language, and the form of their arguments. api/vocabulary.h defines each word."""
 import re
 
 DIRECTIONS = {"IN", "IN_N", "IN_BYTES", "IN_STRING", "IN_OPTIONS", "OUT", "OUT_N", "OUT_BYTES", "INOUT", "BY_HOOK"}
-SOURCES = {"FROM", "BY", "ALWAYS"}
-QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "TO", "WITHIN"} | SOURCES
+SOURCES = {"FIELD", "COMPUTE", "FIXED"}
+QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "STORE", "WITHIN"} | SOURCES
 ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
-ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_ALL", "PASSES_COPIES", "AWAITS_STREAM", "AWAITS_HOST", "SPREADS"}
-WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "REVISES", "SHOWN"}
-OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "OF", "WHEN", "ANSWERS", "AS", "SIGNAL_SAFE", "QUICK", "METERED"} | ACCOUNT | ORDER | WORK
-KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH"}
-HELD_OPTIONS = {"TYPES", "STRUCT", "ENTER", "KIND", "END", "HEADER"}
-CAPTURE = {"node", "refused", "declined", "unsafe", "default_stream", "as_ever"}
+ORDER = {"AFTER_ALL", "BEFORE_ALL", "BARRIER", "AFTER_MEMORY", "QUERY", "UNORDERED", "NO_DTOH_WAIT", "AWAITS_STREAM", "AWAITS_HOST",
+         "ASYNC_LAUNCH"}
+WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "INVALIDATES_CHECKS", "TRACE_NAME"}
+OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "CLIENT_OBJECT", "REQUIRE",
+           "RETURNS", "FORWARD", "SIGNAL_SAFE", "QUICK", "RATE_LIMITED"} | ACCOUNT | ORDER | WORK
+KIND_WORDS = {"TYPES", "COST", "ORDERED", "LOOKUP", "DESTROY", "LIFETIME"}
+CLIENT_OBJECT_OPTIONS = {"TYPES", "STRUCT", "ENTER", "KIND", "LEAVE", "HEADER"}
+CAPTURE = {"node", "refused", "declined", "unsafe", "default_stream", "unaffected"}
 COMPLETIONS = {"POST", "WAIT"}
 SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
 DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
-LACK_WORDS = {"GP_INSTEAD", "GP_PROBED"}
-FIRST_WORDS = {"VALUE", "HANDLE", "CONTEXT", "DEVICE", "INITIALIZED", "CURRENT", "OLD"}  # and WITHIN
+UNSUPPORTED_WORDS = {"GP_UNSUPPORTED", "GP_UNSUPPORTED_SILENT"}
+PRECHECK_WORDS = {"VALUE", "HANDLE", "CONTEXT", "DEVICE", "INITIALIZED", "CURRENT", "LEGACY"}  # and WITHIN
 
 NAME = r"[A-Za-z_]\w*"
 COUNT = r"[1-9]\d{0,8}"
@@ -24,47 +26,47 @@ SIZE = rf"(?:{COUNT}|{NAME})"
 NUMBER = r"-?(?:0x[0-9a-fA-F]+|0|[1-9]\d*)"
 CONSTANT = r"(?:CU|CUDA)_\w+"
 VALUE = rf"(?:{NUMBER}|{CONSTANT}|NULL|true|false)"
-HELD_VALUE = rf"(?:{VALUE}|GPC_\w+)"  # of what the client holds
+CLIENT_VALUE = rf"(?:{VALUE}|GPC_\w+)"  # in code of the client
 MEMBER = rf"{NAME}(?:(?:\.|->){NAME})*"
 
 
-def some(form):
+def repeat_form(form):
     return rf"{form}(?:, {form})*"
 
 
-# word -> (the form of what is between the parentheses, that in words)
+# word -> (regular expression of its argument, its description in messages)
 FORMS = {
     **dict.fromkeys(("IN_N", "OUT_N", "IN_BYTES", "OUT_BYTES"), (SIZE, "a number above 0 or a parameter")),
     **dict.fromkeys(("ALLOCATES", "FREES", "COPIES", "BARRIER"), (NAME, "a parameter")),
-    "IN_OPTIONS": (f"{NAME}, {NAME}", "two parameters: how many, and their values"),
-    **dict.fromkeys(("FROM", "TO"), (MEMBER, "a member of what is found")),
-    "BY": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
-    "ALWAYS": (HELD_VALUE, "a number or a constant"),
-    "WITHIN": (f"{HELD_VALUE}, {HELD_VALUE}", "the least and the most"),
-    **dict.fromkeys(("VIA", "ALIAS", "TYPES"), (some(NAME), "names")),
-    **dict.fromkeys(("CAPTURE", "SYNCHRONIZES", "OBJECT", "GOES_WITH", "OF", "STRUCT", "ENTER", "KIND", "END"), (NAME, "a name")),
+    "IN_OPTIONS": (f"{NAME}, {NAME}", "two parameters: the count, and the values"),
+    **dict.fromkeys(("FIELD", "STORE"), (MEMBER, "a member of the client object")),
+    "COMPUTE": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
+    "FIXED": (CLIENT_VALUE, "a number or a constant"),
+    "WITHIN": (f"{CLIENT_VALUE}, {CLIENT_VALUE}", "the minimum and the maximum"),
+    **dict.fromkeys(("VIA", "ALIAS", "TYPES"), (repeat_form(NAME), "names")),
+    **dict.fromkeys(("CAPTURE", "SYNCHRONIZES", "DESTROY", "LIFETIME", "CLIENT_OBJECT", "STRUCT", "ENTER", "KIND", "LEAVE"), (NAME, "a name")),
     "COST": (r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]", "a number of bytes from 1 to 65535"),
-    "WHEN": (f"{MEMBER}, {some(HELD_VALUE)}", "a member and its values"),
-    "ANSWERS": (r"CUDA_(?:SUCCESS|ERROR_\w+)", "a CUresult"),
-    "AS": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
-    "SHOWN": (r'"[^"]+"', "a text between quotes"),
-    "HEADER": (some(r'"[^"]+"'), "files between quotes"),
+    "REQUIRE": (f"{MEMBER}, {repeat_form(CLIENT_VALUE)}", "a member and its values"),
+    "RETURNS": (r"CUDA_(?:SUCCESS|ERROR_\w+)", "a CUresult"),
+    "FORWARD": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
+    "TRACE_NAME": (r'"[^"]+"', "a text in quotes"),
+    "HEADER": (repeat_form(r'"[^"]+"'), "file names in quotes"),
 }
-REPEAT = {"BY", "AS", "IN_OPTIONS", "WITHIN"}  # words whose list may have one twice
+REPEAT = {"COMPUTE", "FORWARD", "IN_OPTIONS", "WITHIN"}  # words whose list may have duplicates
 
-# word -> (the form of what follows the name, that in words)
+# word -> (regular expression of an element after the name, its description in messages)
 TYPE_WORDS = {
     "GP_ENUM": (r"(?!)", "the type alone"),
-    "GP_OPTIONS": (rf"(?:HERE )?{CONSTANT}", "an option, or HERE and an option"),
+    "GP_OPTIONS": (rf"(?:CLIENT_ONLY )?{CONSTANT}", "an option, or CLIENT_ONLY and an option"),
     "GP_SET": (VALUE, "a value"),
 }
 
 
-def misfit(word, elements):
-    """What is wrong with the elements between a word's parentheses; None: nothing."""
+def find_misfit(word, elements):
+    """Returns the error in the argument of a word, or None."""
     form, what = FORMS[word]
     text = ", ".join(elements)
     if not re.fullmatch(form, text):
-        return f"{word}({text}): it takes {what}"
+        return f"{word}({text}): expected {what}"
     twice = None if word in REPEAT else next((e for e in elements if elements.count(e) > 1), None)
-    return f"{word}({text}) has {twice} twice" if twice else None
+    return f"{word}({text}): duplicate {twice}" if twice else None

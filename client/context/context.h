@@ -187,10 +187,10 @@ gpc_context_get_current(void)
 	return gpc_current_context;
 }
 
-/* First check of calls that need a context (GP_FIRST): returns CUDA_ERROR_INVALID_CONTEXT if there
+/* First check of calls that need a context (GP_PRECHECK): returns CUDA_ERROR_INVALID_CONTEXT if there
  * is none. */
 CUresult gpc_context_require(void);
-/* First check of the first version of cuCtxPushCurrent() (GP_FIRST): returns
+/* First check of the first version of cuCtxPushCurrent() (GP_PRECHECK): returns
  * CUDA_ERROR_INVALID_CONTEXT unless the context was created by the first version of
  * cuCtxCreate(). */
 CUresult gpc_context_require_v1(CUcontext handle);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: arrays, mipmapped arrays, and copies that only arrays have.  cuMemcpy2D* and
- * cuMemcpy3D* (copy.h) take arrays, too. */
+/* CUDA driver API: arrays, mipmapped arrays, and copies that accept arrays only. cuMemcpy2D* and
+ * cuMemcpy3D* (copy.h) accept arrays, too. */
 
 GP_LOCAL(VIA(gpArrayCreate))
 CUresult cuArrayCreate_v2(
@@ -18,23 +18,23 @@ CUresult cuArrayDestroy(
 
 GP_LOCAL()
 CUresult cuArrayGetDescriptor_v2(
-        OUT BY(gpc_array_get_descriptor) CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
+        OUT COMPUTE(gpc_array_get_descriptor) CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
         CUarray hArray);
 
 GP_LOCAL()
 CUresult cuArray3DGetDescriptor_v2(
-        OUT BY(gpc_array_get_descriptor_3d) CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
+        OUT COMPUTE(gpc_array_get_descriptor_3d) CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
         CUarray hArray);
 
-/* Of arrays whose memory the application maps itself, of which there are none. */
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+/* For arrays whose memory the application maps (deferred mapping). gpupool creates none. */
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuArrayGetMemoryRequirements(
         OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
         CUarray array,
         CUdevice device);
 
-/* Nor are there planar ones. */
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+/* gpupool creates no planar arrays. */
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuArrayGetPlane(
         OUT CUarray *pPlaneArray,
         CUarray hArray,
@@ -66,13 +66,13 @@ CUresult cuMipmappedArrayGetLevel(
         CUmipmappedArray hMipmappedArray,
         unsigned int level);
 
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuMipmappedArrayGetMemoryRequirements(
         OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
         CUmipmappedArray mipmap,
         CUdevice device);
 
-/* Of memory made with CU_MEM_CREATE_USAGE_TILE_POOL, which is gpTilePoolCreate's. */
+/* Maps memory that was created with CU_MEM_CREATE_USAGE_TILE_POOL (gpTilePoolCreate). */
 GP_LOCAL(VIA(gpArrayTiles), CAPTURE(refused))
 CUresult cuMemMapArrayAsync(
         BY_HOOK CUarrayMapInfo *mapInfoList,
@@ -132,10 +132,10 @@ CUresult cuMemcpyAtoA_v2(
         size_t ByteCount);
 
 /*
- * A plain array (levels 0) or a mipmapped one, zeroed before it is first seen.  What it takes of
- * the device only the daemon knows: the driver pads arrays.
+ * Creates a plain array (levels 0) or a mipmapped array, and zeroes it before its first use. The
+ * driver pads arrays, so only the daemon knows the size in device memory.
  */
-GP_MESSAGE(0x0281, WAIT, SERVER_HOOK, ALLOCATES(BY_HOOK), PASSES_COPIES)
+GP_MESSAGE(0x0281, WAIT, SERVER_HOOK, ALLOCATES(BY_HOOK), NO_DTOH_WAIT)
 void gpArrayCreate(
         NEW gp_array array,
         int device,
@@ -147,8 +147,8 @@ void gpArrayCreate(
         unsigned int flags,
         unsigned int levels);
 
-/* The same out of credit, of what gp_array_get_footprint() says, and nobody waits for it. */
-GP_MESSAGE(0x0285, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+/* Creates an array from the allowance, without a reply. The charge is gp_array_get_footprint(). */
+GP_MESSAGE(0x0285, POST, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpArrayMake(
         NEW gp_array array,
         int device,
@@ -160,35 +160,36 @@ void gpArrayMake(
         unsigned int flags,
         unsigned int levels);
 
-/* Once all work submitted before is done, and no texture or surface object is of it any more. */
-GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
+/* Destroys the array after all work submitted before, and after the last texture or surface object
+ * of it. */
+GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK), AFTER_ALL)
 void gpArrayDestroy(
         DROP gp_array array);
 
-/* How a sparse array is cut: a struct gp_array_tiling (protocol/array_tiles.h). */
-GP_MESSAGE(0x0283, WAIT, SERVER_HOOK, PASSES_COPIES)
+/* Returns the tile layout of a sparse array: a struct gp_array_tiling (protocol/array_tiles.h). */
+GP_MESSAGE(0x0283, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpArrayTiling(
         gp_array array,
         OUT_BYTES(32) void *tiling);
 
-/* Puts memory behind parts of sparse arrays, or takes it away, in the stream's order; what is asked
- * for is a row of struct gp_array_tiles. */
+/* Maps or unmaps memory in parts of sparse arrays, in stream order. tiles: array of struct
+ * gp_array_tiles. */
 GP_MESSAGE(0x0284, WAIT, SERVER_HOOK, LAUNCHES)
 void gpArrayTiles(
         CUstream stream,
         IN_BYTES(tiles_size) const void *tiles,
         size_t tiles_size);
 
-/* As gpMemoryCreate, of memory that only sparse arrays have. */
+/* Creates memory that only sparse arrays can map; otherwise equal to gpMemoryCreate. */
 GP_MESSAGE(0x021a, WAIT, SERVER_HOOK, ALLOCATES(size))
 void gpTilePoolCreate(
         NEW gp_memory memory,
         size_t size,
         int device);
 
-/* Host to array: a box of depth slices of height rows of width bytes, packed, in the bulk tail.
- * flags: as of gpCopyIn. */
-GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
+/* Host to array: a packed box of depth slices of height rows of width bytes, in the bulk tail.
+ * flags: see gpCopyIn. */
+GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), NO_DTOH_WAIT, WRITES_DEVICE_ONLY, TRACE_NAME("copy to the device"))
 void gpArrayCopyIn(
         CUstream stream,
         gp_array array,
@@ -201,8 +202,8 @@ void gpArrayCopyIn(
         size_t depth,
         unsigned int flags);
 
-/* Array to host: the box comes back packed in data notes, in order, then the reply. */
-GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES, SHOWN("copy from the device"))
+/* Array to host: the daemon sends the packed box in data notes, in order, then the reply. */
+GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), NO_DTOH_WAIT, TRACE_NAME("copy from the device"))
 void gpArrayCopyOut(
         CUstream stream,
         gp_array array,
@@ -214,9 +215,10 @@ void gpArrayCopyOut(
         size_t height,
         size_t depth);
 
-/* On the device, between arrays or an array and memory.  A side is an array if it names one: then
- * x, y and z are of the first byte in it, and address, pitch and slice are 0; else x, y and z are. */
-GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SHOWN("copy on the device"))
+/* Device copy between two arrays, or between an array and memory. If a side has an array, x, y and
+ * z are the position of its first byte there, and address, pitch and slice are 0; otherwise x, y
+ * and z are 0. */
+GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES, NO_DTOH_WAIT, TRACE_NAME("copy on the device"))
 void gpArrayCopy(
         CUstream stream,
         gp_array dst_array,

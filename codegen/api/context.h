@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: contexts. */
 
-/* A context of the API's first version. */
+/* Creates a context of version 1 of the API. */
 GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
 CUresult cuCtxCreate(
         OUT CUcontext *pctx,
@@ -49,18 +49,18 @@ GP_LOCAL(QUICK)
 CUresult cuCtxGetCurrent(
         OUT CUcontext *pctx);
 
-GP_LOCAL(OF(current), QUICK)
+GP_LOCAL(CLIENT_OBJECT(current), QUICK)
 CUresult cuCtxGetDevice(
-        OUT FROM(device->ordinal) CUdevice *device);
+        OUT FIELD(device->ordinal) CUdevice *device);
 
 GP_LOCAL()
 CUresult cuCtxGetDevice_v2(
-        OUT FROM(device->ordinal) CUdevice *device,
+        OUT FIELD(device->ordinal) CUdevice *device,
         CUcontext ctx);
 
-GP_LOCAL(OF(current))
+GP_LOCAL(CLIENT_OBJECT(current))
 CUresult cuCtxGetFlags(
-        OUT FROM(flags) unsigned int *flags);
+        OUT FIELD(flags) unsigned int *flags);
 
 GP_LOCAL()
 CUresult cuCtxSetFlags(
@@ -69,7 +69,7 @@ CUresult cuCtxSetFlags(
 GP_LOCAL()
 CUresult cuCtxGetId(
         CUcontext ctx,
-        OUT FROM(number) unsigned long long *ctxId);
+        OUT FIELD(number) unsigned long long *ctxId);
 
 GP_LOCAL(VIA(gpContextSynchronize), CAPTURE(unsafe), QUICK)
 CUresult cuCtxSynchronize(
@@ -89,36 +89,39 @@ CUresult cuCtxGetLimit(
         OUT size_t *pvalue,
         CUlimit limit);
 
-GP_LOCAL(OF(active))
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxGetCacheConfig(
-        OUT FROM(cache_config) CUfunc_cache *pconfig);
+        OUT FIELD(cache_config) CUfunc_cache *pconfig);
 
-/* A preference, which a shared context cannot follow; kept to be asked for. */
-GP_LOCAL(OF(active))
+/* A preference, which a shared context cannot apply. The client only stores it for
+ * cuCtxGetCacheConfig(). */
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxSetCacheConfig(
-        TO(cache_config) WITHIN(0, CU_FUNC_CACHE_PREFER_EQUAL) CUfunc_cache config);
+        STORE(cache_config) WITHIN(0, CU_FUNC_CACHE_PREFER_EQUAL) CUfunc_cache config);
 
-GP_LOCAL(OF(active))
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxGetSharedMemConfig(
-        OUT FROM(shared_config) CUsharedconfig *pConfig);
+        OUT FIELD(shared_config) CUsharedconfig *pConfig);
 
-/* Without effect since the GPUs of the Kepler generation; kept to be asked for. */
-GP_LOCAL(OF(active))
+/* Without effect on GPUs after the Kepler generation. The client only stores it for
+ * cuCtxGetSharedMemConfig(). */
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxSetSharedMemConfig(
-        TO(shared_config) WITHIN(0, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) CUsharedconfig config);
+        STORE(shared_config) WITHIN(0, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) CUsharedconfig config);
 
 GP_LOCAL()
 CUresult cuCtxGetApiVersion(
         CUcontext ctx,
-        OUT FROM(api_version) unsigned int *version);
+        OUT FIELD(api_version) unsigned int *version);
 
-GP_LOCAL(OF(active))
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxGetStreamPriorityRange(
-        OUT OPT FROM(device->priority_least) int *leastPriority,
-        OUT OPT FROM(device->priority_greatest) int *greatestPriority);
+        OUT OPT FIELD(device->priority_least) int *leastPriority,
+        OUT OPT FIELD(device->priority_greatest) int *greatestPriority);
 
-/* What all streams of the context were given; a stream of it that is captured is what CAPTURE(node) asks about. */
-GP_CALL(0x0121, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, BEHIND_ALL, CAPTURE(node))
+/* Records the work of all streams of the context. CAPTURE(node) applies to each stream of the
+ * context that is captured. */
+GP_CALL(0x0121, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, AFTER_ALL, CAPTURE(node))
 CUresult cuCtxRecordEvent(
         CUcontext hCtx,
         CUevent hEvent);
@@ -128,14 +131,15 @@ CUresult cuCtxWaitEvent(
         CUcontext hCtx,
         CUevent hEvent);
 
-/* None can be asked for (cuDeviceGetExecAffinitySupport): it is all multiprocessors. */
+/* No affinity can be requested (cuDeviceGetExecAffinitySupport): the context has all
+ * multiprocessors. */
 GP_LOCAL()
 CUresult cuCtxGetExecAffinity(
         OUT CUexecAffinityParam *pExecAffinity,
         CUexecAffinityType type);
 
-/* No line of a session's persists in the cache, which belongs to all sessions of the device. */
-GP_LOCAL(OF(active), ANSWERS(CUDA_SUCCESS))
+/* Sessions cannot have persisting lines in the L2 cache, which all sessions of the device share. */
+GP_LOCAL(CLIENT_OBJECT(active), RETURNS(CUDA_SUCCESS))
 CUresult cuCtxResetPersistingL2Cache(void);
 
 GP_LOCAL()

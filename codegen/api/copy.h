@@ -169,7 +169,7 @@ CUresult cuMemcpyPeer(
         CUcontext srcContext,
         size_t ByteCount);
 
-/* An H200's driver captures no copy between contexts, nor one that stays in its own. */
+/* The driver of an H200 captures no copy between contexts, and none within one context. */
 GP_LOCAL(VIA(gpCopyDevice), CAPTURE(refused))
 CUresult cuMemcpyPeerAsync(
         CUdeviceptr dstDevice,
@@ -199,7 +199,7 @@ CUresult cuMemcpyBatchAsync_v2(
         size_t numAttrs,
         CUstream hStream);
 
-/* cuda.h of 13.0 has the newer one alone under this name. */
+/* cuda.h of CUDA 13.0 declares only the newer version under this name. */
 GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(declined))
 CUresult cuMemcpyBatchAsync(
         BY_HOOK CUdeviceptr *dsts,

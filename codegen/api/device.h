@@ -3,26 +3,26 @@
 
 GP_LOCAL(QUICK)
 CUresult cuDeviceGet(
-        OUT FROM(ordinal) CUdevice *device,
+        OUT FIELD(ordinal) CUdevice *device,
         CUdevice ordinal);
 
-GP_LOCAL(OF(program))
+GP_LOCAL(CLIENT_OBJECT(program))
 CUresult cuDeviceGetCount(
-        OUT BY(gpc_device_count) int *count);
+        OUT COMPUTE(gpc_device_count) int *count);
 
 GP_LOCAL()
 CUresult cuDeviceGetName(
-        OUT_BYTES(len) FROM(name) char *name,
+        OUT_BYTES(len) FIELD(name) char *name,
         int len,
         CUdevice dev);
 
 GP_LOCAL(ALIAS(cuDeviceGetUuid))
 CUresult cuDeviceGetUuid_v2(
-        OUT FROM(uuid) CUuuid *uuid,
+        OUT FIELD(uuid) CUuuid *uuid,
         CUdevice dev);
 
-/* Of Windows only. */
-GP_LOCAL(ANSWERS(CUDA_ERROR_NOT_SUPPORTED))
+/* Available on Windows only. */
+GP_LOCAL(RETURNS(CUDA_ERROR_NOT_SUPPORTED))
 CUresult cuDeviceGetLuid(
         OUT_BYTES(8) char *luid,
         OUT unsigned int *deviceNodeMask,
@@ -30,26 +30,26 @@ CUresult cuDeviceGetLuid(
 
 GP_LOCAL()
 CUresult cuDeviceTotalMem_v2(
-        OUT FROM(total_memory) size_t *bytes,
+        OUT FIELD(total_memory) size_t *bytes,
         CUdevice dev);
 
-/* From before CUDA 3.2; scripts that look symbols up by themselves still call it. */
+/* From before CUDA 3.2. Scripts that look up symbols themselves still call it. */
 GP_LOCAL()
 CUresult cuDeviceTotalMem(
-        OUT BY(gpc_device_total_memory_32) unsigned int *bytes,
+        OUT COMPUTE(gpc_device_total_memory_32) unsigned int *bytes,
         CUdevice dev);
 
-/* 0 for those that the daemon's driver does not know: the runtime of a newer toolkit gives up when
- * one of its questions fails.  No driver has had attributes beyond 1023. */
+/* Returns 0 for attributes that the daemon's driver does not know: the runtime of a newer toolkit
+ * fails if one of its queries fails. No driver has had attributes above 1023. */
 GP_LOCAL(QUICK)
 CUresult cuDeviceGetAttribute(
-        OUT BY(gpc_device_attribute, attrib) int *pi,
+        OUT COMPUTE(gpc_device_attribute, attrib) int *pi,
         WITHIN(1, 1023) CUdevice_attribute attrib,
         CUdevice dev);
 
 GP_ENUM(CUarray_format)
 
-GP_CALL(0x0111, WAIT, CLIENT_HOOK, PASSES_COPIES)
+GP_CALL(0x0111, WAIT, CLIENT_HOOK, NO_DTOH_WAIT)
 CUresult cuDeviceGetTexture1DLinearMaxWidth(
         OUT size_t *maxWidthInElements,
         CUarray_format format,
@@ -58,13 +58,13 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(
 
 GP_LOCAL()
 CUresult cuDeviceGetProperties(
-        OUT BY(gpc_device_properties) CUdevprop *prop,
+        OUT COMPUTE(gpc_device_properties) CUdevprop *prop,
         CUdevice dev);
 
 GP_LOCAL()
 CUresult cuDeviceComputeCapability(
-        OUT BY(gpc_device_attribute, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) int *major,
-        OUT BY(gpc_device_attribute, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) int *minor,
+        OUT COMPUTE(gpc_device_attribute, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) int *major,
+        OUT COMPUTE(gpc_device_attribute, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) int *minor,
         CUdevice dev);
 
 GP_LOCAL()
@@ -74,7 +74,7 @@ CUresult cuDeviceGetByPCIBusId(
 
 GP_LOCAL()
 CUresult cuDeviceGetPCIBusId(
-        OUT_BYTES(len) FROM(pci_bus_id) char *pciBusId,
+        OUT_BYTES(len) FIELD(pci_bus_id) char *pciBusId,
         WITHIN(13, 0x7fffffff) int len,
         CUdevice dev);
 
@@ -106,7 +106,7 @@ GP_LOCAL(VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxRelease_v2(
         CUdevice dev);
 
-/* What is not retained may be released. */
+/* Succeeds also for a context that is not retained. */
 GP_LOCAL(VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxRelease(
         CUdevice dev);
@@ -116,7 +116,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(
         CUdevice dev,
         unsigned int flags);
 
-/* Of a context that is not active. */
+/* For a context that is not active. */
 GP_LOCAL()
 CUresult cuDevicePrimaryCtxSetFlags(
         CUdevice dev,
@@ -132,7 +132,7 @@ GP_LOCAL(ALIAS(cuDevicePrimaryCtxReset), VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxReset_v2(
         CUdevice dev);
 
-/* The client's own: nothing happens that these would be told of. */
+/* Notifications of the client only. The events that they report do not occur. */
 GP_KIND(notification, TYPES(CUasyncCallbackHandle))
 
 GP_LOCAL()
@@ -147,13 +147,15 @@ CUresult cuDeviceUnregisterAsyncNotification(
         CUdevice device,
         CUasyncCallbackHandle callback);
 
-/* The calling process runs, before cuInit() too; of another one nothing is known here. */
+/* Returns "running" for the calling process, also before cuInit(). The state of other processes is
+ * unknown. */
 GP_LOCAL()
 CUresult cuCheckpointProcessGetState(
         int pid,
         OUT CUprocessState *state);
 
-/* What the devices have and gpupool does not carry across the network: reported as absent. */
+/* Attributes of the devices that gpupool does not support over the network, and reports as
+ * absent. */
 GP_SET(absent_attribute,
         CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
         CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
@@ -190,7 +192,7 @@ GP_SET(absent_attribute,
         CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)
 
-/* Whose host is another machine: the link does none. */
+/* The host is another machine: the link supports no atomic operations. */
 GP_LOCAL()
 CUresult cuDeviceGetHostAtomicCapabilities(
         OUT_N(count) unsigned int *capabilities,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon's hand-written code uses of the driver.  The functions of calls that travel as
- * they are come by themselves.
+ * Driver functions that hand-written code of the daemon calls. The functions of forwarded calls are
+ * added by the generator.
  */
 
-/* The daemon refuses a driver that lacks one of these. */
+/* Required: the daemon rejects a driver without one of these functions. */
 GP_DRIVER(cuInit)
 GP_DRIVER(cuDriverGetVersion)
 GP_DRIVER(cuDeviceGetCount)
@@ -79,7 +79,7 @@ GP_DRIVER(cuOccupancyAvailableDynamicSMemPerBlock)
 GP_DRIVER(cuGetErrorName)
 GP_DRIVER(cuGetErrorString)
 
-/* Where the driver lacks one, it answers CUDA_ERROR_NOT_SUPPORTED. */
+/* Optional: a function that the driver does not have returns CUDA_ERROR_NOT_SUPPORTED. */
 GP_DRIVER_OPTIONAL(cuCtxRecordEvent)
 GP_DRIVER_OPTIONAL(cuLibraryGetManaged)
 GP_DRIVER_OPTIONAL(cuStreamWriteValue64_v2)

@@ -11,7 +11,8 @@ CUresult cuGetErrorName(
         CUresult error,
         OUT STATIC const char **pStr);
 
-/* The error log is the client's own: what it has refused, and the daemon's reasons. */
+/* The error log belongs to the client: it has the errors of the client, and the reasons from the
+ * daemon. */
 GP_LOCAL()
 CUresult cuLogsRegisterCallback(
         CUlogsCallback callbackFunc,
@@ -40,7 +41,7 @@ CUresult cuLogsDumpToMemory(
         BY_HOOK size_t *size,
         unsigned int flags);
 
-/* Settings that are kept; a dump of the GPU cannot be switched on. */
+/* The client stores these settings. A core dump of the GPU cannot be enabled. */
 GP_LOCAL()
 CUresult cuCoredumpGetAttribute(
         CUcoredumpSettings attrib,
@@ -65,7 +66,7 @@ CUresult cuCoredumpSetAttributeGlobal(
         BY_HOOK void *value,
         BY_HOOK size_t *size);
 
-/* These say that the whole process has lost CUDA: only a new worker repairs it. */
+/* Errors after which no context of the process works; a new worker is required. */
 GP_SET(sticky_error,
         CUDA_ERROR_ECC_UNCORRECTABLE,
         CUDA_ERROR_NVLINK_UNCORRECTABLE,

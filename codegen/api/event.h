@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: events. */
 
-GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, QUICK)
+GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT, QUICK)
 CUresult cuEventCreate(
         OUT NEW CUevent *phEvent,
         unsigned int Flags);
 
-GP_CALL(0x0412, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, CAPTURE(node))
+GP_CALL(0x0412, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT, CAPTURE(node))
 CUresult cuEventRecordWithFlags(
         CUevent hEvent,
         CUstream hStream,
         unsigned int flags);
 
-GP_LOCAL(AS(cuEventRecordWithFlags, hEvent, hStream, CU_EVENT_RECORD_DEFAULT), VIA(cuEventRecordWithFlags), CAPTURE(node), QUICK)
+GP_LOCAL(FORWARD(cuEventRecordWithFlags, hEvent, hStream, CU_EVENT_RECORD_DEFAULT), VIA(cuEventRecordWithFlags), CAPTURE(node), QUICK)
 CUresult cuEventRecord(
         CUevent hEvent,
         CUstream hStream);
 
-GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK, ASKS, PASSES_COPIES, CAPTURE(node), QUICK)
+GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK, QUERY, NO_DTOH_WAIT, CAPTURE(node), QUICK)
 CUresult cuEventQuery(
         CUevent hEvent);
 
-GP_CALL(0x0414, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES, CAPTURE(node), QUICK)
+GP_CALL(0x0414, WAIT, CLIENT_HOOK, SERVER_HOOK, NO_DTOH_WAIT, CAPTURE(node), QUICK)
 CUresult cuEventSynchronize(
         CUevent hEvent);
 
@@ -29,7 +29,7 @@ GP_CALL(0x0415, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventDestroy), QUICK)
 CUresult cuEventDestroy_v2(
         DROP CUevent hEvent);
 
-GP_CALL(0x0416, WAIT, CLIENT_HOOK, ALIAS(cuEventElapsedTime), ASKS, PASSES_COPIES, QUICK)
+GP_CALL(0x0416, WAIT, CLIENT_HOOK, ALIAS(cuEventElapsedTime), QUERY, NO_DTOH_WAIT, QUICK)
 CUresult cuEventElapsedTime_v2(
         OUT float *pMilliseconds,
         CUevent hStart,

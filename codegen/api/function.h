@@ -8,7 +8,7 @@ CUresult cuFuncGetModule(
 
 GP_LOCAL()
 CUresult cuFuncGetName(
-        OUT FROM(info->name) const char **name,
+        OUT FIELD(info->name) const char **name,
         CUfunction hfunc);
 
 GP_LOCAL()
@@ -20,33 +20,33 @@ CUresult cuFuncGetParamInfo(
 
 GP_LOCAL()
 CUresult cuFuncIsLoaded(
-        OUT ALWAYS(CU_FUNCTION_LOADING_STATE_LOADED) CUfunctionLoadingState *state,
+        OUT FIXED(CU_FUNCTION_LOADING_STATE_LOADED) CUfunctionLoadingState *state,
         CUfunction function);
 
-GP_LOCAL(ANSWERS(CUDA_SUCCESS))
+GP_LOCAL(RETURNS(CUDA_SUCCESS))
 CUresult cuFuncLoad(
         CUfunction function);
 
-GP_CALL(0x0511, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
+GP_CALL(0x0511, WAIT, CLIENT_HOOK, SERVER_HOOK, NO_DTOH_WAIT)
 CUresult cuFuncGetAttribute(
         OUT int *pi,
         CUfunction_attribute attrib,
         CUfunction hfunc);
 
-/* Mostly by way of gpFunctionAttribute, which nobody waits for. */
-GP_CALL(0x0512, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
+/* The client usually sends gpFunctionAttribute instead, which has no reply. */
+GP_CALL(0x0512, WAIT, CLIENT_HOOK, SERVER_HOOK, NO_DTOH_WAIT)
 CUresult cuFuncSetAttribute(
         CUfunction hfunc,
         CUfunction_attribute attrib,
         int value);
 
-GP_CALL(0x0513, POST, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
+GP_CALL(0x0513, POST, CLIENT_HOOK, SERVER_HOOK, NO_DTOH_WAIT)
 CUresult cuFuncSetCacheConfig(
         CUfunction hfunc,
         CUfunc_cache config);
 
-/* Deprecated, and without effect on every GPU since Maxwell. */
-GP_LOCAL(ANSWERS(CUDA_SUCCESS))
+/* Deprecated, and without effect on GPUs since Maxwell. */
+GP_LOCAL(RETURNS(CUDA_SUCCESS))
 CUresult cuFuncSetSharedMemConfig(
         CUfunction hfunc,
         WITHIN(0, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) CUsharedconfig config);
@@ -85,7 +85,8 @@ CUresult cuLaunchCooperativeKernel(
         CUstream hStream,
         BY_HOOK void **kernelParams);
 
-/* On one device: a kernel that waits for other devices cannot be told from one that does not. */
+/* Supported on one device: the client cannot recognize kernels that wait for kernels on other
+ * devices. */
 GP_LOCAL(VIA(gpLaunchChecked), CAPTURE(node))
 CUresult cuLaunchCooperativeKernelMultiDevice(
         IN_N(numDevices) CUDA_LAUNCH_PARAMS *launchParamsList,

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA driver API: graphs as the application builds and asks them.  They live in the client
- * (docs/graphs.md): nothing travels.
+ * CUDA driver API: graphs that the application builds and queries. Graphs are objects of the client
+ * (docs/graphs.md); no call here is on the wire.
  */
 
 GP_KIND(graph, TYPES(CUgraph))
 GP_KIND(graph_node, TYPES(CUgraphNode))
 GP_KIND(user_object, TYPES(CUuserObject))
 GP_KIND(graph_exec, TYPES(CUgraphExec))
-/* A set of nodes that the daemon has made a graph of its driver from. */
+/* A set of nodes from which the daemon has created a graph of the driver. */
 GP_KIND(graph_plan, TYPES(gp_graph_plan), COST(4096), ORDERED)
-/* A graph of the driver for which there are handles of conditions; sets with such nodes are made in it. */
+/* A graph of the driver that has conditional handles; sets with such conditional nodes are created
+ * in it. */
 GP_KIND(graph_root, TYPES(gp_graph_root), COST(4096))
 
 GP_LOCAL()
@@ -40,7 +41,7 @@ CUresult cuGraphDestroyNode(
 GP_LOCAL()
 CUresult cuGraphNodeGetType(
         CUgraphNode hNode,
-        OUT FROM(params.type) CUgraphNodeType *type);
+        OUT FIELD(params.type) CUgraphNodeType *type);
 
 GP_LOCAL()
 CUresult cuGraphGetNodes(
@@ -69,7 +70,7 @@ CUresult cuGraphGetEdges_v2(
         BY_HOOK CUgraphEdgeData *edgeData,
         BY_HOOK size_t *numEdges);
 
-GP_LOCAL(AS(cuGraphNodeGetDependencies_v2, hNode, dependencies, NULL, numDependencies))
+GP_LOCAL(FORWARD(cuGraphNodeGetDependencies_v2, hNode, dependencies, NULL, numDependencies))
 CUresult cuGraphNodeGetDependencies(
         CUgraphNode hNode,
         BY_HOOK CUgraphNode *dependencies,
@@ -82,7 +83,7 @@ CUresult cuGraphNodeGetDependencies_v2(
         BY_HOOK CUgraphEdgeData *edgeData,
         BY_HOOK size_t *numDependencies);
 
-GP_LOCAL(AS(cuGraphNodeGetDependentNodes_v2, hNode, dependentNodes, NULL, numDependentNodes))
+GP_LOCAL(FORWARD(cuGraphNodeGetDependentNodes_v2, hNode, dependentNodes, NULL, numDependentNodes))
 CUresult cuGraphNodeGetDependentNodes(
         CUgraphNode hNode,
         BY_HOOK CUgraphNode *dependentNodes,
@@ -95,7 +96,7 @@ CUresult cuGraphNodeGetDependentNodes_v2(
         BY_HOOK CUgraphEdgeData *edgeData,
         BY_HOOK size_t *numDependentNodes);
 
-GP_LOCAL(AS(cuGraphAddDependencies_v2, hGraph, from, to, NULL, numDependencies))
+GP_LOCAL(FORWARD(cuGraphAddDependencies_v2, hGraph, from, to, NULL, numDependencies))
 CUresult cuGraphAddDependencies(
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *from,
@@ -110,7 +111,7 @@ CUresult cuGraphAddDependencies_v2(
         IN_N(numDependencies) OPT const CUgraphEdgeData *edgeData,
         size_t numDependencies);
 
-GP_LOCAL(AS(cuGraphRemoveDependencies_v2, hGraph, from, to, NULL, numDependencies))
+GP_LOCAL(FORWARD(cuGraphRemoveDependencies_v2, hGraph, from, to, NULL, numDependencies))
 CUresult cuGraphRemoveDependencies(
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *from,
@@ -140,10 +141,10 @@ CUresult cuGraphAddChildGraphNode(
         size_t numDependencies,
         CUgraph childGraph);
 
-GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_GRAPH))
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_GRAPH))
 CUresult cuGraphChildGraphNodeGetGraph(
         CUgraphNode hNode,
-        OUT FROM(params.child->handle.token) CUgraph *phGraph);
+        OUT FIELD(params.child->handle.token) CUgraph *phGraph);
 
 GP_LOCAL()
 CUresult cuGraphDebugDotPrint(
@@ -202,10 +203,10 @@ CUresult cuGraphAddEventRecordNode(
         size_t numDependencies,
         CUevent event);
 
-GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_EVENT_RECORD))
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_EVENT_RECORD))
 CUresult cuGraphEventRecordNodeGetEvent(
         CUgraphNode hNode,
-        OUT FROM(params.event) CUevent *event_out);
+        OUT FIELD(params.event) CUevent *event_out);
 
 GP_LOCAL()
 CUresult cuGraphEventRecordNodeSetEvent(
@@ -220,10 +221,10 @@ CUresult cuGraphAddEventWaitNode(
         size_t numDependencies,
         CUevent event);
 
-GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_WAIT_EVENT))
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_WAIT_EVENT))
 CUresult cuGraphEventWaitNodeGetEvent(
         CUgraphNode hNode,
-        OUT FROM(params.event) CUevent *event_out);
+        OUT FIELD(params.event) CUevent *event_out);
 
 GP_LOCAL()
 CUresult cuGraphEventWaitNodeSetEvent(
@@ -238,10 +239,10 @@ CUresult cuGraphAddHostNode(
         size_t numDependencies,
         IN const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_HOST))
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_HOST))
 CUresult cuGraphHostNodeGetParams(
         CUgraphNode hNode,
-        OUT FROM(params.host) CUDA_HOST_NODE_PARAMS *nodeParams);
+        OUT FIELD(params.host) CUDA_HOST_NODE_PARAMS *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphHostNodeSetParams(
@@ -257,10 +258,10 @@ CUresult cuGraphAddMemcpyNode(
         IN const CUDA_MEMCPY3D *copyParams,
         CUcontext ctx);
 
-GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_MEMCPY))
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_MEMCPY))
 CUresult cuGraphMemcpyNodeGetParams(
         CUgraphNode hNode,
-        OUT FROM(params.copy) CUDA_MEMCPY3D *nodeParams);
+        OUT FIELD(params.copy) CUDA_MEMCPY3D *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphMemcpyNodeSetParams(
@@ -294,10 +295,10 @@ CUresult cuGraphAddMemsetNode(
         IN const CUDA_MEMSET_NODE_PARAMS *memsetParams,
         CUcontext ctx);
 
-GP_LOCAL(WHEN(params.type, CU_GRAPH_NODE_TYPE_MEMSET))
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_MEMSET))
 CUresult cuGraphMemsetNodeGetParams(
         CUgraphNode hNode,
-        OUT FROM(params.fill) CUDA_MEMSET_NODE_PARAMS *nodeParams);
+        OUT FIELD(params.fill) CUDA_MEMSET_NODE_PARAMS *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphMemsetNodeSetParams(
@@ -357,7 +358,7 @@ CUresult cuGraphKernelNodeSetAttribute(
         CUkernelNodeAttrID attr,
         IN const CUkernelNodeAttrValue *value);
 
-GP_LOCAL(AS(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams))
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams))
 CUresult cuGraphAddNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
@@ -379,7 +380,8 @@ CUresult cuGraphNodeSetParams(
         CUgraphNode hNode,
         BY_HOOK CUgraphNodeParams *nodeParams);
 
-/* What lives as long as the graphs that hold it: its end is a function of the application's. */
+/* An object that is destroyed with the last graph that references it, by a function of the
+ * application. */
 GP_LOCAL()
 CUresult cuUserObjectCreate(
         OUT CUuserObject *object_out,
@@ -433,66 +435,68 @@ GP_DRIVER_OPTIONAL(cuGraphLaunch)
 GP_DRIVER_OPTIONAL(cuGraphRemoveDependencies_v2)
 GP_DRIVER_OPTIONAL(cuGraphUpload)
 
-/* Executables.  Each set of nodes travels as the bulk tail (protocol/graph_plan.h). */
-GP_MESSAGE(0x0a01, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES)
+/* Executables. Each set of nodes is the bulk tail (protocol/graph_plan.h). */
+GP_MESSAGE(0x0a01, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpGraphMake(
         gp_context context,
         NEW gp_graph_plan plan);
 
-/* The same, and nobody waits for it: what is wrong with it every launch answers. */
-GP_MESSAGE(0x0a0b, POST, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES, REVISES)
+/* gpGraphMake without a reply: each launch reports the error of the set. */
+GP_MESSAGE(0x0a0b, POST, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, NO_DTOH_WAIT, INVALIDATES_CHECKS)
 void gpGraphPut(
         gp_context context,
         NEW gp_graph_plan plan);
 
-/* The same name stands for other nodes from now on. */
-GP_MESSAGE(0x0a02, POST, SERVER_HOOK, BULK_IN, PASSES_COPIES)
+/* Replaces the nodes of the set; the handle stays. */
+GP_MESSAGE(0x0a02, POST, SERVER_HOOK, BULK_IN, NO_DTOH_WAIT)
 void gpGraphRemake(
         gp_graph_plan plan);
 
-GP_MESSAGE(0x0a03, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, UNBOUNDED, REVISES, SHOWN("graph"))
+GP_MESSAGE(0x0a03, POST, SERVER_HOOK, LAUNCHES, NO_DTOH_WAIT, UNBOUNDED, INVALIDATES_CHECKS, TRACE_NAME("graph"))
 void gpGraphLaunch(
         gp_graph_plan plan,
         CUstream stream);
 
-GP_MESSAGE(0x0a04, POST, SERVER_HOOK, PASSES_COPIES)
+GP_MESSAGE(0x0a04, POST, SERVER_HOOK, NO_DTOH_WAIT)
 void gpGraphDrop(
         DROP gp_graph_plan plan);
 
-/* Where nodes that are conditions will be: the driver's handles belong to a graph of its own. */
-GP_MESSAGE(0x0a05, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+/* The root graph of conditional nodes: the driver's handles belong to one graph. */
+GP_MESSAGE(0x0a05, POST, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpGraphRoot(
         gp_context context,
         NEW gp_graph_root root);
 
-/* cuGraphConditionalHandleCreate: device code has the driver's value. */
-GP_MESSAGE(0x0a06, WAIT, SERVER_HOOK, PASSES_COPIES)
+/* cuGraphConditionalHandleCreate: device code uses the driver's value. */
+GP_MESSAGE(0x0a06, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpGraphHandle(
         gp_graph_root root,
         unsigned int value,
         unsigned int flags,
         OUT unsigned long long *handle);
 
-/* No set has conditions with its handles any more. */
-GP_MESSAGE(0x0a07, POST, SERVER_HOOK, BEHIND_ALL)
+/* Destroys the root graph. The client has destroyed all sets with its conditional handles. */
+GP_MESSAGE(0x0a07, POST, SERVER_HOOK, AFTER_ALL)
 void gpGraphRootDrop(
         DROP gp_graph_root root);
 
-/* As gpGraphMake, of a graph that kernels may launch: device code has the driver's value of the executable. */
-GP_MESSAGE(0x0a08, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES)
+/* gpGraphMake for a graph that kernels may launch: device code uses the driver's value of the
+ * executable. */
+GP_MESSAGE(0x0a08, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpGraphMakeLaunchable(
         gp_context context,
         NEW gp_graph_plan plan,
         OUT unsigned long long *exec);
 
-/* A kernel node that kernels change: device code has the driver's value.  The bulk is a plan of this node. */
-GP_MESSAGE(0x0a0a, WAIT, SERVER_HOOK, BULK_IN, PASSES_COPIES)
+/* A kernel node that kernels change: device code uses the driver's value. The bulk tail is a plan
+ * with this node. */
+GP_MESSAGE(0x0a0a, WAIT, SERVER_HOOK, BULK_IN, NO_DTOH_WAIT)
 void gpGraphNode(
         gp_graph_root root,
         OUT unsigned long long *node);
 
-/* What kernels launch is on the device when the stream gets there. */
-GP_MESSAGE(0x0a09, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+/* Uploads a graph that kernels launch to the device, in stream order. */
+GP_MESSAGE(0x0a09, POST, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpGraphUpload(
         gp_graph_plan plan,
         CUstream stream);
@@ -532,14 +536,14 @@ CUresult cuGraphExecDestroy(
 GP_LOCAL()
 CUresult cuGraphExecGetFlags(
         CUgraphExec hGraphExec,
-        OUT BY(gpc_exec_flags) cuuint64_t *flags);
+        OUT COMPUTE(gpc_exec_flags) cuuint64_t *flags);
 
 GP_LOCAL(VIA(gpGraphLaunch, gpGraphRemake), CAPTURE(refused), QUICK)
 CUresult cuGraphLaunch(
         CUgraphExec hGraphExec,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpGraphUpload, gpGraphRemake), CAPTURE(as_ever))
+GP_LOCAL(VIA(gpGraphUpload, gpGraphRemake), CAPTURE(unaffected))
 CUresult cuGraphUpload(
         CUgraphExec hGraphExec,
         CUstream hStream);

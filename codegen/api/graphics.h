@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: resources of graphics APIs, of which no program has any: what registers one
- * belongs to those APIs, and answers none. */
+/* CUDA driver API: resources of graphics APIs. No program has such a resource, because the
+ * functions that register one belong to those APIs and return errors. */
 
-GP_LOCAL(OF(program), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(CLIENT_OBJECT(program), RETURNS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsUnregisterResource(
         CUgraphicsResource resource);
 
-GP_LOCAL(OF(program), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(CLIENT_OBJECT(program), RETURNS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsSubResourceGetMappedArray(
         OUT CUarray *pArray,
         CUgraphicsResource resource,
         unsigned int arrayIndex,
         unsigned int mipLevel);
 
-GP_LOCAL(OF(program), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(CLIENT_OBJECT(program), RETURNS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsResourceGetMappedMipmappedArray(
         OUT CUmipmappedArray *pMipmappedArray,
         CUgraphicsResource resource);
 
-GP_LOCAL(OF(program), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(CLIENT_OBJECT(program), RETURNS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsResourceGetMappedPointer_v2(
         OUT CUdeviceptr *pDevPtr,
         OUT size_t *pSize,
         CUgraphicsResource resource);
 
-GP_LOCAL(OF(program), ALIAS(cuGraphicsResourceSetMapFlags), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
+GP_LOCAL(CLIENT_OBJECT(program), ALIAS(cuGraphicsResourceSetMapFlags), RETURNS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsResourceSetMapFlags_v2(
         CUgraphicsResource resource,
         unsigned int flags);
 
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_HANDLE), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_HANDLE), CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuGraphicsMapResources(
         unsigned int count,
         IN CUgraphicsResource *resources,
         CUstream hStream);
 
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_HANDLE), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_HANDLE), CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuGraphicsUnmapResources(
         unsigned int count,
         IN CUgraphicsResource *resources,

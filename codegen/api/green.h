@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: green contexts, and the multiprocessors that they are made of. */
+/* CUDA driver API: green contexts and their multiprocessors. */
 
 GP_LOCAL(VIA(gpResource))
 CUresult cuDeviceGetDevResource(
@@ -48,11 +48,11 @@ CUresult cuGreenCtxDestroy(
 GP_LOCAL()
 CUresult cuGreenCtxGetId(
         CUgreenCtx greenCtx,
-        OUT FROM(context->number) unsigned long long *greenCtxId);
+        OUT FIELD(context->number) unsigned long long *greenCtxId);
 
 GP_LOCAL()
 CUresult cuCtxFromGreenCtx(
-        OUT FROM(context->handle.token) CUcontext *pContext,
+        OUT FIELD(context->handle.token) CUcontext *pContext,
         CUgreenCtx hCtx);
 
 GP_LOCAL(VIA(cuStreamCreateWithPriority))
@@ -62,7 +62,7 @@ CUresult cuGreenCtxStreamCreate(
         unsigned int flags,
         int priority);
 
-/* As of its context. */
+/* Equal to the call on the context of the green context. */
 GP_LOCAL(VIA(cuCtxRecordEvent), CAPTURE(node))
 CUresult cuGreenCtxRecordEvent(
         CUgreenCtx hCtx,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: initialisation and version. */
+/* CUDA driver API: initialization and version. */
 
 GP_LOCAL()
 CUresult cuInit(

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA driver API: memory and events of one process in another (docs/ipc.md).  A handle is a struct
- * gp_ipc_handle (protocol/ipc_handle.h), which the daemon makes.
+ * CUDA driver API: memory and events that are shared between processes (docs/ipc.md). An IPC handle
+ * is a struct gp_ipc_handle (protocol/ipc_handle.h), which the daemon creates.
  */
 
-/* The allocation that dptr is in; also of the part of a larger mapping. */
+/* Exports the allocation that contains dptr, also if it is a part of a larger mapping. */
 GP_LOCAL(VIA(gpMemoryShare))
 CUresult cuIpcGetMemHandle(
         OUT CUipcMemHandle *pHandle,
@@ -30,7 +30,8 @@ CUresult cuIpcOpenEventHandle(
         OUT CUevent *phEvent,
         CUipcEventHandle handle);
 
-/* size bytes that gpMemoryMap and its like have mapped, all in one mapping, may be opened by others. */
+/* Exports size bytes of memory of gpMemoryMap and similar calls. The range must be in one
+ * mapping. */
 GP_MESSAGE(0x0211, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpMemoryShare(
         NEW gp_share share,
@@ -38,13 +39,14 @@ void gpMemoryShare(
         size_t size,
         OUT_BYTES(64) void *handle);
 
-/* The handle opens nothing any more.  Who has opened it keeps the memory. */
+/* Invalidates the handle. Sessions that have opened it keep the memory. */
 GP_MESSAGE(0x0212, POST, SERVER_HOOK)
 void gpUnshare(
         DROP gp_share share);
 
-/* Maps what another session of the tenant shares; size is that of the whole mapping which the memory
- * is in. gpMemoryUnmap undoes it.  The session that shares it goes on to pay for it. */
+/* Maps memory that another session of the tenant exports. size: size of the whole mapping that
+ * contains the memory. gpMemoryUnmap unmaps it. The exporting session is still charged for the
+ * memory. */
 GP_MESSAGE(0x0213, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpMemoryOpen(
         gp_address address,
@@ -52,7 +54,7 @@ void gpMemoryOpen(
         int device,
         IN_BYTES(64) const void *handle);
 
-/* The same, of physical memory, which the session may open itself, too. */
+/* gpMemoryShare for physical memory, which the exporting session may open, too. */
 GP_MESSAGE(0x0214, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpPhysicalShare(
         NEW gp_share share,
@@ -66,20 +68,20 @@ void gpPhysicalOpen(
         int device,
         IN_BYTES(64) const void *handle);
 
-/* A memory pool of the client's, on the device: a name for it, to share its memory by. */
+/* Exports a memory pool of the client on the device: a handle by which its memory is exported. */
 GP_MESSAGE(0x0216, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpPoolShare(
         NEW gp_share share,
         int device,
         OUT_BYTES(64) void *handle);
 
-/* Whether another session of the tenant, or this one, shares such a pool. */
+/* Checks that a session of the tenant, which may be this one, exports the pool. */
 GP_MESSAGE(0x0217, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpPoolOpen(
         int device,
         IN_BYTES(64) const void *handle);
 
-/* As gpMemoryShare, of memory of a pool that is shared. */
+/* gpMemoryShare for memory of an exported pool. */
 GP_MESSAGE(0x0218, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpPoolMemoryShare(
         NEW gp_share share,
@@ -88,7 +90,7 @@ void gpPoolMemoryShare(
         size_t size,
         OUT_BYTES(64) void *handle);
 
-/* As gpMemoryOpen; the pool's handle says of which pool it must be.  It may be the session's own. */
+/* gpMemoryOpen for memory of the pool with this handle. The pool may belong to this session. */
 GP_MESSAGE(0x0219, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpPoolMemoryOpen(
         gp_address address,
@@ -97,21 +99,21 @@ void gpPoolMemoryOpen(
         IN_BYTES(64) const void *pool,
         IN_BYTES(64) const void *handle);
 
-/* Of an event made with CU_EVENT_INTERPROCESS. */
-GP_MESSAGE(0x0417, WAIT, SERVER_HOOK, PASSES_COPIES)
+/* Exports an event with CU_EVENT_INTERPROCESS. */
+GP_MESSAGE(0x0417, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpEventShare(
         CUevent event,
         OUT_BYTES(64) void *handle);
 
-/* A name for an event of another session of the tenant. */
-GP_MESSAGE(0x0418, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+/* Opens an event of another session of the tenant. */
+GP_MESSAGE(0x0418, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpEventOpen(
         NEW CUevent event,
         IN_BYTES(64) const void *handle);
 
-/* cuEventRecordWithFlags, answered when the driver has been told: from then on all other sessions see
- * that the event was recorded. */
-GP_MESSAGE(0x0419, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+/* cuEventRecordWithFlags with a reply after the driver has recorded the event: all other sessions
+ * then see the record. */
+GP_MESSAGE(0x0419, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpEventRecord(
         CUevent event,
         CUstream stream,

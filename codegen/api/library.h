@@ -35,7 +35,7 @@ CUresult cuLibraryGetKernel(
 
 GP_LOCAL()
 CUresult cuLibraryGetKernelCount(
-        OUT FROM(info->kernel_count) unsigned int *count,
+        OUT FIELD(info->kernel_count) unsigned int *count,
         CUlibrary lib);
 
 GP_LOCAL()
@@ -63,7 +63,7 @@ CUresult cuKernelGetFunction(
 
 GP_LOCAL()
 CUresult cuKernelGetLibrary(
-        OUT FROM(image->owner) CUlibrary *pLib,
+        OUT FIELD(image->owner) CUlibrary *pLib,
         CUkernel kernel);
 
 GP_LOCAL(VIA(cuFuncGetAttribute))
@@ -88,7 +88,7 @@ CUresult cuKernelSetCacheConfig(
 
 GP_LOCAL()
 CUresult cuKernelGetName(
-        OUT FROM(info->name) const char **name,
+        OUT FIELD(info->name) const char **name,
         CUkernel hfunc);
 
 GP_LOCAL()
@@ -105,8 +105,8 @@ CUresult cuLibraryGetManaged(
         CUlibrary library,
         IN_STRING const char *name);
 
-/* The table of the host's functions is not read. */
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+/* The table of host functions in the image is ignored. */
+GP_LOCAL(RETURNS(CUDA_ERROR_INVALID_VALUE))
 CUresult cuLibraryGetUnifiedFunction(
         OUT void **fptr,
         CUlibrary library,

@@ -29,7 +29,7 @@ CUresult cuMemGetAddressRange_v2(
         OUT OPT size_t *psize,
         CUdeviceptr dptr);
 
-GP_LOCAL(AS(cuMemHostAlloc, pp, bytesize, 0), CAPTURE(unsafe))
+GP_LOCAL(FORWARD(cuMemHostAlloc, pp, bytesize, 0), CAPTURE(unsafe))
 CUresult cuMemAllocHost_v2(
         BY_HOOK void **pp,
         size_t bytesize);
@@ -61,7 +61,7 @@ CUresult cuMemHostRegister_v2(
         size_t bytesize,
         unsigned int Flags);
 
-/* It knows no wrong flags. */
+/* The driver accepts all flags. */
 GP_LOCAL()
 CUresult cuMemHostRegister(
         BY_HOOK void *p,

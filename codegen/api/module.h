@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: modules, and the linker that makes their images. */
+/* CUDA driver API: modules, and the linker that creates their images. */
 
 GP_LOCAL(VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
 CUresult cuModuleLoad(
         OUT CUmodule *module,
         IN_STRING const char *fname);
 
-GP_LOCAL(AS(cuModuleLoadDataEx, module, image, 0, NULL, NULL), ALIAS(cuModuleLoadFatBinary), VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
+GP_LOCAL(FORWARD(cuModuleLoadDataEx, module, image, 0, NULL, NULL), ALIAS(cuModuleLoadFatBinary), VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
 CUresult cuModuleLoadData(
         OUT CUmodule *module,
         BY_HOOK const void *image);
@@ -23,9 +23,9 @@ GP_LOCAL(VIA(gpImageUnload), SYNCHRONIZES(CURRENT))
 CUresult cuModuleUnload(
         CUmodule hmod);
 
-GP_LOCAL(OF(session))
+GP_LOCAL(CLIENT_OBJECT(session))
 CUresult cuModuleGetLoadingMode(
-        OUT BY(gpc_config_module_loading) CUmoduleLoadingMode *mode);
+        OUT COMPUTE(gpc_config_module_loading) CUmoduleLoadingMode *mode);
 
 GP_LOCAL()
 CUresult cuModuleGetFunction(
@@ -35,7 +35,7 @@ CUresult cuModuleGetFunction(
 
 GP_LOCAL()
 CUresult cuModuleGetFunctionCount(
-        OUT FROM(image->info->kernel_count) unsigned int *count,
+        OUT FIELD(image->info->kernel_count) unsigned int *count,
         CUmodule mod);
 
 GP_LOCAL()
@@ -51,7 +51,8 @@ CUresult cuModuleGetGlobal_v2(
         CUmodule hmod,
         IN_STRING const char *name);
 
-/* Of the compiler.  What it says comes back with the calls, into the buffers, by hand. */
+/* Options of the compiler. Hand-written code copies the compiler's log from the replies to the
+ * buffers. */
 GP_OPTIONS(CUjit_option,
         CU_JIT_MAX_REGISTERS,
         CU_JIT_OPTIMIZATION_LEVEL,
@@ -72,16 +73,16 @@ GP_OPTIONS(CUjit_option,
         CU_JIT_MIN_CTA_PER_SM,
         CU_JIT_MAX_THREADS_PER_BLOCK,
         CU_JIT_OVERRIDE_DIRECTIVE_VALUES,
-        HERE CU_JIT_SPLIT_COMPILE,
-        HERE CU_JIT_THREADS_PER_BLOCK,
-        HERE CU_JIT_WALL_TIME,
-        HERE CU_JIT_INFO_LOG_BUFFER,
-        HERE CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-        HERE CU_JIT_ERROR_LOG_BUFFER,
-        HERE CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+        CLIENT_ONLY CU_JIT_SPLIT_COMPILE,
+        CLIENT_ONLY CU_JIT_THREADS_PER_BLOCK,
+        CLIENT_ONLY CU_JIT_WALL_TIME,
+        CLIENT_ONLY CU_JIT_INFO_LOG_BUFFER,
+        CLIENT_ONLY CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+        CLIENT_ONLY CU_JIT_ERROR_LOG_BUFFER,
+        CLIENT_ONLY CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
 
-/* The linker.  What it says so far comes back with every call. */
-GP_KIND(linker, TYPES(CUlinkState), COST(16384), OBJECT(cuLinkDestroy), GOES_WITH(context))
+/* The linker. Each reply has its log. */
+GP_KIND(linker, TYPES(CUlinkState), COST(16384), DESTROY(cuLinkDestroy), LIFETIME(context))
 
 GP_ENUM(CUjitInputType)
 
@@ -107,7 +108,7 @@ CUresult cuLinkAddData_v2(
         BY_HOOK CUjit_option *options,
         BY_HOOK void **optionValues);
 
-/* The file is read by the client: the daemon opens none for it. */
+/* The client reads the file; the daemon opens none. */
 GP_LOCAL(ALIAS(cuLinkAddFile), VIA(gpLinkAdd))
 CUresult cuLinkAddFile_v2(
         CUlinkState state,
@@ -127,7 +128,7 @@ GP_CALL(0x0524, WAIT, CLIENT_HOOK)
 CUresult cuLinkDestroy(
         DROP CUlinkState state);
 
-/* The same, and nobody waits for it. */
+/* cuLinkDestroy without a reply. */
 GP_MESSAGE(0x0525, POST, SERVER_HOOK)
 void gpLinkDrop(
         DROP CUlinkState linker);
@@ -139,7 +140,7 @@ void gpLinkCreate(
         IN_OPTIONS(option_count, option_values) CUjit_option *options,
         BY_HOOK void **option_values);
 
-/* The input is the bulk tail. */
+/* The bulk tail is the input. */
 GP_MESSAGE(0x0522, WAIT, SERVER_HOOK, BULK_IN, COMPILES)
 void gpLinkAdd(
         CUlinkState linker,

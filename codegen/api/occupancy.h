@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: occupancy. */
 
-GP_CALL(0x0611, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
+GP_CALL(0x0611, WAIT, CLIENT_HOOK, SERVER_HOOK, NO_DTOH_WAIT)
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         OUT int *numBlocks,
         CUfunction func,
@@ -9,14 +9,14 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         size_t dynamicSMemSize,
         unsigned int flags);
 
-GP_LOCAL(AS(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, numBlocks, func, blockSize, dynamicSMemSize, 0), VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
+GP_LOCAL(FORWARD(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, numBlocks, func, blockSize, dynamicSMemSize, 0), VIA(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags))
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(
         OUT int *numBlocks,
         CUfunction func,
         int blockSize,
         size_t dynamicSMemSize);
 
-GP_LOCAL(AS(cuOccupancyMaxPotentialBlockSizeWithFlags, minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, CU_OCCUPANCY_DEFAULT), VIA(gpOccupancyBlocks))
+GP_LOCAL(FORWARD(cuOccupancyMaxPotentialBlockSizeWithFlags, minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, CU_OCCUPANCY_DEFAULT), VIA(gpOccupancyBlocks))
 CUresult cuOccupancyMaxPotentialBlockSize(
         OUT int *minGridSize,
         OUT int *blockSize,
@@ -35,7 +35,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
         int blockSizeLimit,
         unsigned int flags);
 
-GP_CALL(0x0612, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES)
+GP_CALL(0x0612, WAIT, CLIENT_HOOK, SERVER_HOOK, NO_DTOH_WAIT)
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(
         OUT size_t *dynamicSmemSize,
         CUfunction func,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: memory pools.  They are the client's own; what it costs the account is what
- * gpMemoryMap and gpHostMap map for them. */
+/* CUDA driver API: memory pools. They are objects of the client; the account is charged by
+ * gpMemoryMap and gpHostMap, which map their memory. */
 
 GP_LOCAL(VIA(gpMemoryMap), CAPTURE(node), QUICK)
 CUresult cuMemAllocAsync(
@@ -91,7 +91,8 @@ CUresult cuMemSetMemPool(
         CUmemAllocationType type,
         CUmemoryPool pool);
 
-/* A descriptor of the client's, with a handle in it; so is what is told of a pointer. */
+/* The client creates the file descriptor, which contains a handle. The data of an exported pointer
+ * is also created by the client. */
 GP_LOCAL(VIA(gpPoolShare))
 CUresult cuMemPoolExportToShareableHandle(
         BY_HOOK void *handle_out,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: profiler control.  No tool can be attached, so there is nothing to start. */
+/* CUDA driver API: profiler control. No tool can be attached, so the calls have no effect. */
 
-GP_LOCAL(OF(active), ANSWERS(CUDA_SUCCESS))
+GP_LOCAL(CLIENT_OBJECT(active), RETURNS(CUDA_SUCCESS))
 CUresult cuProfilerStart(void);
 
-GP_LOCAL(OF(active), ANSWERS(CUDA_SUCCESS))
+GP_LOCAL(CLIENT_OBJECT(active), RETURNS(CUDA_SUCCESS))
 CUresult cuProfilerStop(void);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA driver API: texture and surface references.  What is set the client keeps; a launch has a
- * texture or surface object made of it, and what the module's name stands for becomes that.
+ * CUDA driver API: texture and surface references. The client stores their settings. Before a
+ * launch, it creates a texture or surface object from them, and the variable of the module is set
+ * to that object.
  */
 
 GP_KIND(texref, TYPES(CUtexref))
 GP_KIND(surfref, TYPES(CUsurfref))
-GP_HELD(texref, TYPES(CUtexref), STRUCT(gpc_texture_reference), KIND(texref), HEADER("client/copy/reference.h"))
-GP_HELD(surfref, TYPES(CUsurfref), STRUCT(gpc_texture_reference), KIND(surfref), HEADER("client/copy/reference.h"))
+GP_CLIENT_OBJECT(texref, TYPES(CUtexref), STRUCT(gpc_texture_reference), KIND(texref), HEADER("client/copy/reference.h"))
+GP_CLIENT_OBJECT(surfref, TYPES(CUsurfref), STRUCT(gpc_texture_reference), KIND(surfref), HEADER("client/copy/reference.h"))
 
 GP_LOCAL(VIA(gpReferenceFind))
 CUresult cuModuleGetTexRef(
@@ -70,28 +71,28 @@ CUresult cuTexRefSetAddressMode(
 GP_LOCAL()
 CUresult cuTexRefSetFilterMode(
         CUtexref hTexRef,
-        TO(description.filterMode) WITHIN(0, CU_TR_FILTER_MODE_LINEAR) CUfilter_mode fm);
+        STORE(description.filterMode) WITHIN(0, CU_TR_FILTER_MODE_LINEAR) CUfilter_mode fm);
 
 GP_LOCAL()
 CUresult cuTexRefSetMipmapFilterMode(
         CUtexref hTexRef,
-        TO(description.mipmapFilterMode) WITHIN(0, CU_TR_FILTER_MODE_LINEAR) CUfilter_mode fm);
+        STORE(description.mipmapFilterMode) WITHIN(0, CU_TR_FILTER_MODE_LINEAR) CUfilter_mode fm);
 
 GP_LOCAL()
 CUresult cuTexRefSetMipmapLevelBias(
         CUtexref hTexRef,
-        TO(description.mipmapLevelBias) float bias);
+        STORE(description.mipmapLevelBias) float bias);
 
 GP_LOCAL()
 CUresult cuTexRefSetMipmapLevelClamp(
         CUtexref hTexRef,
-        TO(description.minMipmapLevelClamp) float minMipmapLevelClamp,
-        TO(description.maxMipmapLevelClamp) float maxMipmapLevelClamp);
+        STORE(description.minMipmapLevelClamp) float minMipmapLevelClamp,
+        STORE(description.maxMipmapLevelClamp) float maxMipmapLevelClamp);
 
 GP_LOCAL()
 CUresult cuTexRefSetMaxAnisotropy(
         CUtexref hTexRef,
-        TO(description.maxAnisotropy) unsigned int maxAniso);
+        STORE(description.maxAnisotropy) unsigned int maxAniso);
 
 GP_LOCAL()
 CUresult cuTexRefSetBorderColor(
@@ -101,21 +102,21 @@ CUresult cuTexRefSetBorderColor(
 GP_LOCAL()
 CUresult cuTexRefSetFlags(
         CUtexref hTexRef,
-        TO(description.flags) WITHIN(0, GPC_TEXTURE_REFERENCE_FLAGS) unsigned int Flags);
+        STORE(description.flags) WITHIN(0, GPC_TEXTURE_REFERENCE_FLAGS) unsigned int Flags);
 
-GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_LINEAR, CU_RESOURCE_TYPE_PITCH2D))
+GP_LOCAL(REQUIRE(resource.resType, CU_RESOURCE_TYPE_LINEAR, CU_RESOURCE_TYPE_PITCH2D))
 CUresult cuTexRefGetAddress_v2(
-        OUT FROM(resource.res.linear.devPtr) CUdeviceptr *pdptr,
+        OUT FIELD(resource.res.linear.devPtr) CUdeviceptr *pdptr,
         CUtexref hTexRef);
 
-GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_ARRAY))
+GP_LOCAL(REQUIRE(resource.resType, CU_RESOURCE_TYPE_ARRAY))
 CUresult cuTexRefGetArray(
-        OUT FROM(resource.res.array.hArray) CUarray *phArray,
+        OUT FIELD(resource.res.array.hArray) CUarray *phArray,
         CUtexref hTexRef);
 
-GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY))
+GP_LOCAL(REQUIRE(resource.resType, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY))
 CUresult cuTexRefGetMipmappedArray(
-        OUT FROM(resource.res.mipmap.hMipmappedArray) CUmipmappedArray *phMipmappedArray,
+        OUT FIELD(resource.res.mipmap.hMipmappedArray) CUmipmappedArray *phMipmappedArray,
         CUtexref hTexRef);
 
 GP_LOCAL()
@@ -126,34 +127,34 @@ CUresult cuTexRefGetAddressMode(
 
 GP_LOCAL()
 CUresult cuTexRefGetFilterMode(
-        OUT FROM(description.filterMode) CUfilter_mode *pfm,
+        OUT FIELD(description.filterMode) CUfilter_mode *pfm,
         CUtexref hTexRef);
 
 GP_LOCAL()
 CUresult cuTexRefGetFormat(
-        OUT FROM(format) CUarray_format *pFormat,
-        OUT FROM(channels) int *pNumChannels,
+        OUT FIELD(format) CUarray_format *pFormat,
+        OUT FIELD(channels) int *pNumChannels,
         CUtexref hTexRef);
 
 GP_LOCAL()
 CUresult cuTexRefGetMipmapFilterMode(
-        OUT FROM(description.mipmapFilterMode) CUfilter_mode *pfm,
+        OUT FIELD(description.mipmapFilterMode) CUfilter_mode *pfm,
         CUtexref hTexRef);
 
 GP_LOCAL()
 CUresult cuTexRefGetMipmapLevelBias(
-        OUT FROM(description.mipmapLevelBias) float *pbias,
+        OUT FIELD(description.mipmapLevelBias) float *pbias,
         CUtexref hTexRef);
 
 GP_LOCAL()
 CUresult cuTexRefGetMipmapLevelClamp(
-        OUT FROM(description.minMipmapLevelClamp) float *pminMipmapLevelClamp,
-        OUT FROM(description.maxMipmapLevelClamp) float *pmaxMipmapLevelClamp,
+        OUT FIELD(description.minMipmapLevelClamp) float *pminMipmapLevelClamp,
+        OUT FIELD(description.maxMipmapLevelClamp) float *pmaxMipmapLevelClamp,
         CUtexref hTexRef);
 
 GP_LOCAL()
 CUresult cuTexRefGetMaxAnisotropy(
-        OUT BY(gpc_texture_reference_anisotropy) int *pmaxAniso,
+        OUT COMPUTE(gpc_texture_reference_anisotropy) int *pmaxAniso,
         CUtexref hTexRef);
 
 GP_LOCAL()
@@ -163,7 +164,7 @@ CUresult cuTexRefGetBorderColor(
 
 GP_LOCAL()
 CUresult cuTexRefGetFlags(
-        OUT FROM(description.flags) unsigned int *pFlags,
+        OUT FIELD(description.flags) unsigned int *pFlags,
         CUtexref hTexRef);
 
 GP_LOCAL(VIA(gpSurfaceCreate, gpReferenceSet))
@@ -172,28 +173,33 @@ CUresult cuSurfRefSetArray(
         CUarray hArray,
         unsigned int Flags);
 
-GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_ARRAY))
+GP_LOCAL(REQUIRE(resource.resType, CU_RESOURCE_TYPE_ARRAY))
 CUresult cuSurfRefGetArray(
-        OUT FROM(resource.res.array.hArray) CUarray *phArray,
+        OUT FIELD(resource.res.array.hArray) CUarray *phArray,
         CUsurfref hSurfRef);
 
-/* Each launch has what the module's references are set to; others it has none. */
+/* A launch uses the settings of all references of its module, so this call has no effect. */
 GP_LOCAL()
 CUresult cuParamSetTexRef(
         CUfunction hfunc,
         int texunit,
         CUtexref hTexRef);
 
-/* Whether the image has a texture reference (or surface: 1) of this name: CUDA_ERROR_NOT_FOUND. */
-GP_MESSAGE(0x0294, WAIT, SERVER_HOOK, PASSES_COPIES)
+/*
+ * Checks that the image has a texture reference (surface 1: surface reference) of this name.
+ *
+ * Errors: CUDA_ERROR_NOT_FOUND.
+ */
+GP_MESSAGE(0x0294, WAIT, SERVER_HOOK, NO_DTOH_WAIT)
 void gpReferenceFind(
         gp_context context,
         gp_image image,
         unsigned int surface,
         IN_STRING const char *name);
 
-/* Launches that follow find in it what this texture or surface object is of, and reads as. */
-GP_MESSAGE(0x0295, POST, SERVER_HOOK, PASSES_COPIES)
+/* Sets the reference to the resource and the settings of this texture or surface object, for later
+ * launches. */
+GP_MESSAGE(0x0295, POST, SERVER_HOOK, NO_DTOH_WAIT)
 void gpReferenceSet(
         gp_context context,
         gp_image image,

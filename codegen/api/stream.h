@@ -1,77 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: streams. */
 
-GP_CALL(0x0401, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_CALL(0x0401, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 CUresult cuStreamCreateWithPriority(
         OUT NEW CUstream *phStream,
         unsigned int flags,
         int priority);
 
-GP_LOCAL(AS(cuStreamCreateWithPriority, phStream, Flags, 0), VIA(cuStreamCreateWithPriority))
+GP_LOCAL(FORWARD(cuStreamCreateWithPriority, phStream, Flags, 0), VIA(cuStreamCreateWithPriority))
 CUresult cuStreamCreate(
         OUT CUstream *phStream,
         unsigned int Flags);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetPriority(
         CUstream hStream,
-        OUT FROM(priority) int *priority);
+        OUT FIELD(priority) int *priority);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetDevice(
         CUstream hStream,
-        OUT FROM(context->device->ordinal) CUdevice *device);
+        OUT FIELD(context->device->ordinal) CUdevice *device);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetFlags(
         CUstream hStream,
-        OUT FROM(flags) unsigned int *flags);
+        OUT FIELD(flags) unsigned int *flags);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetId(
         CUstream hStream,
-        OUT FROM(number) unsigned long long *streamId);
+        OUT FIELD(number) unsigned long long *streamId);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetCtx(
         CUstream hStream,
-        OUT BY(gpc_stream_get_context) CUcontext *pctx);
+        OUT COMPUTE(gpc_stream_get_context) CUcontext *pctx);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetCtx_v2(
         CUstream hStream,
-        OUT OPT FROM(context->handle.token) CUcontext *pCtx,
-        OUT OPT BY(gpc_stream_get_green) CUgreenCtx *pGreenCtx);
+        OUT OPT FIELD(context->handle.token) CUcontext *pCtx,
+        OUT OPT COMPUTE(gpc_stream_get_green) CUgreenCtx *pGreenCtx);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetGreenCtx(
         CUstream hStream,
-        OUT BY(gpc_stream_get_green) CUgreenCtx *phCtx);
+        OUT COMPUTE(gpc_stream_get_green) CUgreenCtx *phCtx);
 
-/* There is nothing that could differ between two streams and be copied. */
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+/* Streams have no attributes that could differ and be copied. */
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamCopyAttributes(
         CUstream dstStream,
         CUstream srcStream);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetAttribute(
         CUstream hStream,
         CUstreamAttrID attr,
         OUT CUstreamAttrValue *value);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamSetAttribute(
         CUstream hStream,
         CUstreamAttrID attr,
         IN const CUstreamAttrValue *param);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever), QUICK)
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected), QUICK)
 CUresult cuStreamIsCapturing(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus);
 
-GP_LOCAL(AS(cuStreamGetCaptureInfo_v3, hStream, captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(FORWARD(cuStreamGetCaptureInfo_v3, hStream, captureStatus_out, id_out, graph_out, dependencies_out, NULL, numDependencies_out), CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetCaptureInfo_v2(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus_out,
@@ -80,7 +80,7 @@ CUresult cuStreamGetCaptureInfo_v2(
         BY_HOOK const CUgraphNode **dependencies_out,
         OUT size_t *numDependencies_out);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever), QUICK)
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected), QUICK)
 CUresult cuStreamGetCaptureInfo_v3(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus_out,
@@ -90,16 +90,16 @@ CUresult cuStreamGetCaptureInfo_v3(
         BY_HOOK const CUgraphEdgeData **edgeData_out,
         OUT size_t *numDependencies_out);
 
-GP_LOCAL(AS(cuStreamBeginCapture_v2, hStream, CU_STREAM_CAPTURE_MODE_GLOBAL), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(FORWARD(cuStreamBeginCapture_v2, hStream, CU_STREAM_CAPTURE_MODE_GLOBAL), CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamBeginCapture(
         CUstream hStream);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamBeginCapture_v2(
         CUstream hStream,
         CUstreamCaptureMode mode);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamBeginCaptureToGraph(
         CUstream hStream,
         CUgraph hGraph,
@@ -108,19 +108,19 @@ CUresult cuStreamBeginCaptureToGraph(
         size_t numDependencies,
         CUstreamCaptureMode mode);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamEndCapture(
         CUstream hStream,
         OUT CUgraph *phGraph);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamUpdateCaptureDependencies(
         CUstream hStream,
         BY_HOOK CUgraphNode *dependencies,
         size_t numDependencies,
         unsigned int flags);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamUpdateCaptureDependencies_v2(
         CUstream hStream,
         BY_HOOK CUgraphNode *dependencies,
@@ -128,7 +128,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(
         size_t numDependencies,
         unsigned int flags);
 
-GP_LOCAL(AS(cuStreamGetCaptureInfo_v3, hStream, captureStatus_out, id_out, NULL, NULL, NULL, NULL), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(FORWARD(cuStreamGetCaptureInfo_v3, hStream, captureStatus_out, id_out, NULL, NULL, NULL, NULL), CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamGetCaptureInfo(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus_out,
@@ -138,13 +138,13 @@ GP_LOCAL(QUICK)
 CUresult cuThreadExchangeStreamCaptureMode(
         OUT CUstreamCaptureMode *mode);
 
-GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, UNBOUNDED, CAPTURE(node), QUICK)
+GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT, UNBOUNDED, CAPTURE(node), QUICK)
 CUresult cuStreamWaitEvent(
         CUstream hStream,
         CUevent hEvent,
         unsigned int Flags);
 
-GP_CALL(0x0403, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_STREAM, CAPTURE(refused), QUICK)
+GP_CALL(0x0403, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, QUERY, AWAITS_STREAM, CAPTURE(refused), QUICK)
 CUresult cuStreamQuery(
         CUstream hStream);
 
@@ -169,7 +169,7 @@ CUresult cuStreamAddCallback(
         BY_HOOK void *userData,
         unsigned int flags);
 
-/* Words of memory that streams write, and wait for (docs/streams.md). */
+/* Memory values that streams write, and wait for (docs/streams.md). */
 
 GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(node))
 CUresult cuStreamWaitValue32_v2(
@@ -206,7 +206,7 @@ CUresult cuStreamBatchMemOp_v2(
         BY_HOOK CUstreamBatchMemOpParams *paramArray,
         unsigned int flags);
 
-/* As they were before CUDA 12: of devices that say so (CAN_USE_STREAM_MEM_OPS_V1). */
+/* The versions before CUDA 12, for devices that report CAN_USE_STREAM_MEM_OPS_V1. */
 
 GP_LOCAL(VIA(gpStreamWait), CHARGES_NOTHING, CAPTURE(refused))
 CUresult cuStreamWaitValue32(

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every symbol that libcuda.so.1 of CUDA 13.0 exports and a header of the toolkit declares, one line each:
- *   WORD(exported name, name asked of cuGetProcAddress, first driver version)
- * GP_SYMBOL is the plain class; GP_SYMBOL_PTDS and GP_SYMBOL_PTSZ are the functions for which stream
- * 0 is the calling thread's default stream. Versions are those of cuDriverGetVersion.
- * cuGetProcAddress is answered from this list alone: which exported name a base name and a version
- * stand for cannot be guessed, for the number in an exported name is not in step with versions.
+ * All symbols that libcuda.so.1 of CUDA 13.0 exports and a header of the toolkit declares, one per
+ * line:
+ *
+ *   WORD(exported name, name for cuGetProcAddress, first driver version)
+ *
+ * GP_SYMBOL is the plain variant. In GP_SYMBOL_PTDS and GP_SYMBOL_PTSZ functions, stream 0 is the
+ * calling thread's default stream. Versions are those of cuDriverGetVersion. cuGetProcAddress uses
+ * this list only: the number in an exported name does not follow from the version.
  */
 
 /* Initialization */

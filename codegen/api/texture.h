@@ -14,17 +14,17 @@ CUresult cuTexObjectDestroy(
 
 GP_LOCAL()
 CUresult cuTexObjectGetResourceDesc(
-        OUT FROM(resource) CUDA_RESOURCE_DESC *pResDesc,
+        OUT FIELD(resource) CUDA_RESOURCE_DESC *pResDesc,
         CUtexObject texObject);
 
 GP_LOCAL()
 CUresult cuTexObjectGetTextureDesc(
-        OUT FROM(description) CUDA_TEXTURE_DESC *pTexDesc,
+        OUT FIELD(description) CUDA_TEXTURE_DESC *pTexDesc,
         CUtexObject texObject);
 
-GP_LOCAL(WHEN(has_view, true))
+GP_LOCAL(REQUIRE(has_view, true))
 CUresult cuTexObjectGetResourceViewDesc(
-        OUT FROM(view) CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+        OUT FIELD(view) CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
         CUtexObject texObject);
 
 GP_LOCAL(VIA(gpSurfaceCreate))
@@ -38,16 +38,16 @@ CUresult cuSurfObjectDestroy(
 
 GP_LOCAL()
 CUresult cuSurfObjectGetResourceDesc(
-        OUT FROM(resource) CUDA_RESOURCE_DESC *pResDesc,
+        OUT FIELD(resource) CUDA_RESOURCE_DESC *pResDesc,
         CUsurfObject surfObject);
 
 /*
- * A texture object.  type: CUresourcetype; array and level say of what if it is an array (of a
- * mipmapped one, level is 0), the next six if it is memory, of which width is in bytes for linear
- * memory and in elements else.  has_view: 1 if there is a resource view.  object is the driver's
- * own number: kernels get it as an argument like any other, so the application must see no other.
+ * Creates a texture object. type: CUresourcetype. array, level: the array; for a mipmapped array,
+ * level is 0. The next six parameters: the memory; the unit of width is bytes for linear memory,
+ * elements otherwise. has_view: 1 if there is a resource view. object: the driver's number. Kernels
+ * get it as a plain argument, so the application must use the same number.
  */
-GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0291, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpTextureCreate(
         NEW gp_texture texture,
         int device,
@@ -85,14 +85,14 @@ void gpTextureCreate(
         unsigned int view_last_layer,
         OUT unsigned long long *object);
 
-GP_MESSAGE(0x0292, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0292, WAIT, SERVER_HOOK, CHARGES_NOTHING, NO_DTOH_WAIT)
 void gpSurfaceCreate(
         NEW gp_texture surface,
         gp_array array,
         unsigned int level,
         OUT unsigned long long *object);
 
-/* A texture or a surface object, once all work submitted before is done. */
-GP_MESSAGE(0x0293, POST, SERVER_HOOK, BEHIND_ALL)
+/* Destroys a texture or surface object after all work submitted before. */
+GP_MESSAGE(0x0293, POST, SERVER_HOOK, AFTER_ALL)
 void gpTextureDestroy(
         DROP gp_texture texture);

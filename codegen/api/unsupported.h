@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA driver API: what is not supported, and what a program may do instead. */
+/* CUDA driver API: unsupported functions, and the alternative to each. */
 
-GP_INSTEAD("copies through host memory",
-        "no device says that it has multicast (CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED is 0)",
+GP_UNSUPPORTED("copies through host memory",
+        "no device reports multicast support (CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED is 0)",
         cuMulticastAddDevice,
         cuMulticastBindAddr,
         cuMulticastBindMem,
@@ -10,8 +10,8 @@ GP_INSTEAD("copies through host memory",
         cuMulticastGetGranularity,
         cuMulticastUnbind)
 
-GP_INSTEAD("device memory of CUDA, as the other API is on another machine than the GPU",
-        "what is imported is of another API or device, on another machine than the GPU",
+GP_UNSUPPORTED("device memory of CUDA, as the other API is on another machine than the GPU",
+        "the imported object belongs to another API or device, on another machine than the GPU",
         cuDeviceGetNvSciSyncAttributes,
         cuDestroyExternalMemory,
         cuDestroyExternalSemaphore,
@@ -32,7 +32,7 @@ GP_INSTEAD("device memory of CUDA, as the other API is on another machine than t
         cuGraphExternalSemaphoresWaitNodeGetParams,
         cuGraphExternalSemaphoresWaitNodeSetParams)
 
-GP_INSTEAD("a copy of the image or buffer through host memory",
+GP_UNSUPPORTED("a copy of the image or buffer through host memory",
         "OpenGL, EGL and VDPAU are on another machine than the GPU",
         cuEGLStreamConsumerAcquireFrame,
         cuEGLStreamConsumerConnect,
@@ -69,19 +69,19 @@ GP_INSTEAD("a copy of the image or buffer through host memory",
         cuVDPAUCtxCreate_v2,
         cuVDPAUGetDevice)
 
-GP_INSTEAD("kernels that decompress, as no device says that it has an engine for that",
-        "no device says that it has an engine (CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK is 0)",
+GP_UNSUPPORTED("kernels that decompress, as no device reports a decompression engine",
+        "no device reports an engine (CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK is 0)",
         cuMemBatchDecompressAsync,
         cuMemBatchDecompressAsync_ptsz)
 
-GP_INSTEAD("copies through host memory, as no device says that others reach its memory",
+GP_UNSUPPORTED("copies through host memory, as no device reports dma-buf support",
         "a descriptor of the GPU's memory would be of another machine (CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED is 0)",
         cuMemGetHandleForAddressRange)
 
-GP_PROBED("no other device writes to the GPU's memory (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED is 0)",
+GP_UNSUPPORTED_SILENT("no other device writes to the GPU's memory (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED is 0)",
         cuFlushGPUDirectRDMAWrites)
 
-GP_INSTEAD("what the program itself saves of its state",
+GP_UNSUPPORTED("state saved by the program itself",
         "the memory that a checkpoint would save is in a worker, with that of other sessions",
         cuCheckpointProcessCheckpoint,
         cuCheckpointProcessGetRestoreThreadId,
@@ -89,10 +89,10 @@ GP_INSTEAD("what the program itself saves of its state",
         cuCheckpointProcessRestore,
         cuCheckpointProcessUnlock)
 
-GP_PROBED("the profiler of before CUDA 11, which NVIDIA's driver refuses, too",
+GP_UNSUPPORTED_SILENT("the profiler before CUDA 11, which NVIDIA's driver rejects, too",
         cuProfilerInitialize)
 
-GP_INSTEAD("the function with the suffix _v2, as in a build with CUDA 3.2 or later",
+GP_UNSUPPORTED("the function with the suffix _v2, as in a build with CUDA 3.2 or later",
         "its addresses and sizes have 32 bits, as before CUDA 3.2",
         cuModuleGetGlobal,
         cuArray3DCreate,
@@ -135,7 +135,7 @@ GP_INSTEAD("the function with the suffix _v2, as in a build with CUDA 3.2 or lat
         cuTexRefSetAddress2D,
         cuGraphicsResourceGetMappedPointer)
 
-GP_INSTEAD("cuLaunchKernel",
+GP_UNSUPPORTED("cuLaunchKernel",
         "a launch as before CUDA 4.0",
         cuFuncSetBlockShape,
         cuFuncSetSharedSize,

@@ -62,7 +62,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(
         OUT CUmemAllocationProp *prop,
         CUmemGenericAllocationHandle handle);
 
-/* A descriptor of the client's, with a handle in it. */
+/* The client creates the file descriptor, which contains a handle. */
 GP_LOCAL(VIA(gpPhysicalShare))
 CUresult cuMemExportToShareableHandle(
         BY_HOOK void *shareableHandle,

@@ -1,202 +1,224 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vocabulary of the API description.
+ * The words of the description language.
  *
- * A description file is a valid C header.  The generator (codegen/parse.py) reads the words below;
- * the C compiler sees nothing, so including a description after <cuda.h> makes the compiler check
- * our prototypes against NVIDIA's.  codegen/README.md says how to add a call.
+ * A chapter of the description is a valid C header.  The generator (codegen/parse.py) reads the
+ * words; for the C compiler they are empty macros, so a compiler that includes a chapter after
+ * <cuda.h> compares its prototypes with NVIDIA's.  codegen/README.md explains how to add a call.
  */
 #ifndef GP_API_VOCABULARY_H
 #define GP_API_VOCABULARY_H
 
-/* A symbol of libcuda.so.1: exported name, name asked of cuGetProcAddress, driver version it came with. */
+/* A symbol of libcuda.so.1: exported name, name for cuGetProcAddress, first driver version. */
 #define GP_SYMBOL(name, base, since)
 #define GP_SYMBOL_PTDS(name, base, since)
 #define GP_SYMBOL_PTSZ(name, base, since)
 
-/* A function of the driver that the daemon's hand-written code uses. */
+/* A driver function that hand-written code of the daemon calls. */
 #define GP_DRIVER(name)
 #define GP_DRIVER_OPTIONAL(name)
 
 /*
- * What the user is told of symbols that no chapter describes.
- *   GP_INSTEAD("text", "why", name, ...)   what the program may do instead
- *   GP_PROBED("why", name, ...)            nothing: programs ask only whether the driver has it
- * Why it is not supported stands in the table of codegen/coverage.py.
+ * Symbols that no chapter describes.  codegen/coverage.py prints the reason.
+ *   GP_UNSUPPORTED("text", "reason", name, ...)     a call reports the text, an alternative, once
+ *   GP_UNSUPPORTED_SILENT("reason", name, ...)      a call reports nothing, as programs only probe
+ *                                                   for the function
  */
-#define GP_INSTEAD(text, why, ...)
-#define GP_PROBED(why, ...)
+#define GP_UNSUPPORTED(text, why, ...)
+#define GP_UNSUPPORTED_SILENT(why, ...)
 
 /*
- * What a function (or an ALIAS) checks before all else that it does, in this order; the driver
- * answers so, also before cuInit() and where no context is current.
- *   VALUE(parameter, ...)    NULL or 0: CUDA_ERROR_INVALID_VALUE.  Of a stream, 0 in a _ptsz entry
- *                            is the thread's own
- *   HANDLE(parameter, ...)   the same with CUDA_ERROR_INVALID_HANDLE
- *   CONTEXT(parameter, ...)  the same with CUDA_ERROR_INVALID_CONTEXT
- *   DEVICE(parameter)        there is no such device: CUDA_ERROR_INVALID_VALUE
- *   WITHIN(parameter, least, most)  else CUDA_ERROR_INVALID_VALUE
- *   INITIALIZED              cuInit() was called: CUDA_ERROR_NOT_INITIALIZED
- *   CURRENT                  and a context is current: CUDA_ERROR_INVALID_CONTEXT
- *   CURRENT(stream)          or the stream has one, which is current meanwhile; the last check
- *   OLD(context)             the first cuCtxCreate() created it: CUDA_ERROR_INVALID_CONTEXT
+ * Checks that a function (or an ALIAS) makes before all others, in this order, as the driver does,
+ * also before cuInit() and without a current context.
+ *   VALUE(parameter, ...)    not NULL or 0, or CUDA_ERROR_INVALID_VALUE.  In a _ptsz entry, stream
+ *                            0 is the thread's own and valid
+ *   HANDLE(parameter, ...)   not NULL or 0, or CUDA_ERROR_INVALID_HANDLE
+ *   CONTEXT(parameter, ...)  not NULL or 0, or CUDA_ERROR_INVALID_CONTEXT
+ *   DEVICE(parameter)        an existing device, or CUDA_ERROR_INVALID_VALUE
+ *   WITHIN(parameter, minimum, maximum)  in this range, or CUDA_ERROR_INVALID_VALUE
+ *   INITIALIZED              cuInit() has been called, or CUDA_ERROR_NOT_INITIALIZED
+ *   CURRENT                  INITIALIZED, and a context is current, or CUDA_ERROR_INVALID_CONTEXT
+ *   CURRENT(stream)          CURRENT, or the stream has a context, which is then current during the
+ *                            call; must be the last check
+ *   LEGACY(context)          a context of the first version of cuCtxCreate(), or
+ *                            CUDA_ERROR_INVALID_CONTEXT
  */
-#define GP_FIRST(name, ...)
+#define GP_PRECHECK(name, ...)
 
 /*
- * A kind of handle: both ends' kinds, its form on the wire, what it costs, its life.
- *   TYPES(type, ...)   what the prototypes call it
- *   COST(bytes)        what the daemon keeps for one, roughly; without it the client alone has any
- *   ORDERED            calls that name one come behind the host functions that others of it wait for
- *   LOOKUP             generated code finds one by hand-written functions: stream, event, context
- *   OBJECT(function)   it is the driver's and nothing else: NEW and DROP work without a hook, and
- *                      what the client leaves behind is ended with this function of the driver
- *   GOES_WITH(context or session)   when that is
+ * A kind of handle: its number at both ends, its wire format, its cost and its destruction.
+ *   TYPES(type, ...)    the types of the kind in prototypes
+ *   COST(bytes)         approximate host memory of the daemon per object; without COST, objects of
+ *                       the kind exist in the client only
+ *   ORDERED             a call with such a handle executes after the host functions that earlier
+ *                       calls with it wait for
+ *   LOOKUP              generated code calls hand-written functions to translate the handle:
+ *                       stream, event, context
+ *   DESTROY(function)   the object is a driver object only: NEW and DROP need no hook, and the
+ *                       daemon destroys objects that the client leaves with this driver function
+ *   LIFETIME(context)   it destroys them with their context
+ *   LIFETIME(session)   it destroys them with the session
  */
 #define GP_KIND(name, ...)
 
 /*
- * What the client holds, of which functions are generated that it answers alone.
- *   TYPES(type, ...)   the handles that name one; without it, OF(name) of a call does
- *   STRUCT(name)       what is found: struct name
- *   ENTER(function)    begins the call and finds it: function(handle, &found), of what it has
- *   KIND(kind)         instead of ENTER: the handle is the token of such an object
- *   END(function)      follows ENTER in any case: return function(result)
- *   HEADER("file", ...)  where these are declared
+ * An object of the client, for GP_LOCAL calls that are generated.
+ *   TYPES(type, ...)     the handles that identify an object; without TYPES, a call refers to the
+ *                        object by CLIENT_OBJECT(name)
+ *   STRUCT(name)         the object is a struct name
+ *   ENTER(function)      starts the call and looks up the object: function(handle, &found), where
+ *                        each argument is left out if there is none
+ *   KIND(kind)           in place of ENTER: the handle is the token of an object of this kind
+ *   LEAVE(function)      ends the call, also after ENTER has failed: return function(result)
+ *   HEADER("file", ...)  the headers that declare these
  */
-#define GP_HELD(name, ...)
+#define GP_CLIENT_OBJECT(name, ...)
 
 /*
  * Types.
- *   GP_ENUM(type)                        an enumeration
- *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS); HERE option: it
- *                                        stays with the client (hooks: gpc_options_encode_<type>, gpd_options_decode_<type>)
- *   GP_SET(name, value, ...)             values of cuda.h with a common property: gpc_is_<name>(), gpd_is_<name>()
+ *   GP_ENUM(type)                     an enumeration
+ *   GP_OPTIONS(type, option, ...)     options whose values are numbers (IN_OPTIONS).  CLIENT_ONLY
+ *                                     option: not sent to the daemon.  Hooks call
+ *                                     gpc_options_encode_<type>() and gpd_options_decode_<type>()
+ *   GP_SET(name, value, ...)          values with a common property: generates gpc_is_<name>() and
+ *                                     gpd_is_<name>()
  */
 #define GP_ENUM(type)
 #define GP_OPTIONS(type, ...)
 #define GP_SET(name, ...)
 
-/* Before a prototype. Numbers are unique and never used again; a changed signature is a new number. */
-#define GP_CALL(number, completion, ...)    /* CUDA call that travels as it is */
-#define GP_LOCAL(...)                       /* CUDA call that client/ answers: gpc_<name>(), by hand
-                                             * unless words below say what it writes */
-#define GP_MESSAGE(number, completion, ...) /* our own message, which the hand-written calls use */
+/* Before a prototype. Numbers are unique and never reused; a changed signature gets a new number. */
+#define GP_CALL(number, completion, ...)    /* CUDA call that is sent to the daemon */
+#define GP_LOCAL(...)                       /* CUDA call of the client: gpc_<name>(), written by
+                                             * hand unless words below generate it */
+#define GP_MESSAGE(number, completion, ...) /* message of gpupool, for the hand-written calls */
 
 /*
  * Completion:
- *   POST   nobody waits; what fails is reported by a later call (deferred error)
+ *   POST   no reply; a later call reports an error (deferred error)
  *   WAIT   the caller waits for a reply
  *
- * Options of a call:
- *   VIA(message, ...)  a GP_LOCAL call that reaches the wire through these messages or calls
- *   ALIAS(name, ...)   further symbols of the same signature and meaning
- *   SERVER_HOOK        server/ implements it by hand: gpd_<name>(); without it the driver's function is called
- *   CLIENT_HOOK        client/ implements it by hand: gpc_<name>(); without it a stub is generated
- *   SIGNAL_SAFE        of a GP_LOCAL call: it takes no lock and allocates nothing, so it has no
- *                      call guard (client/guard/guard.h)
- *   QUICK              it is called often and seldom waits: all its cancellation points are behind
+ * Implementation:
+ *   VIA(message, ...)  a GP_LOCAL call that sends these messages or calls
+ *   ALIAS(name, ...)   further symbols with the same signature and meaning
+ *   SERVER_HOOK        server/ has a hand-written gpd_<name>(); without it the daemon calls the
+ *                      driver function
+ *   CLIENT_HOOK        client/ has a hand-written gpc_<name>(); without it a stub is generated
+ *   SIGNAL_SAFE        a GP_LOCAL call without locks and allocations: it has no call guard
+ *                      (client/guard/guard.h)
+ *   QUICK              a frequent call that seldom waits: all its cancellation points are after
  *                      gpc_guard_block() (client/guard/guard.h)
- *   BULK_IN            a bulk tail follows the message
+ *   BULK_IN            a bulk tail follows the record
  *   BULK_OUT           data notes with bulk tails precede the reply
  *
- * Of a GP_LOCAL call that is generated out of what the client holds (GP_HELD):
- *   OF(name)           it is of this, which no handle names
- *   WHEN(member, value, ...)  what is found has one of these values there, else
- *                      CUDA_ERROR_INVALID_VALUE
- *   AS(function, argument, ...)  it is this other CUDA call with these parameters, of the same
- *                      types, and constants
- *   ANSWERS(code)      finds what the call names, checks, writes nothing
+ * Implementation of a generated GP_LOCAL call:
+ *   CLIENT_OBJECT(name)          the object of the call, if no handle identifies it
+ *   REQUIRE(member, value, ...)  the member of the object has one of these values, or
+ *                                CUDA_ERROR_INVALID_VALUE
+ *   FORWARD(function, argument, ...)  calls this CUDA function with these arguments: parameters of
+ *                                the same type, and constants
+ *   RETURNS(code)                looks up and checks, writes nothing, and returns the code
  *
- * Its place among the session's other calls, where the names of streams, events and images that it
- * has do not say it:
- *   BEHIND_ALL         comes when all that was submitted before is done
- *   BEFORE_ALL         all that is submitted later waits for it
- *   BARRIER(flags)     the same if this parameter has GP_COPY_BARRIER; with GP_COPY_LATE the record
- *                      is carried out at once, ahead of records that are kept; with
- *                      GP_COPY_LISTED its bytes may be replaced while it is kept
- *   ABOUT_MEMORY       comes behind the calls that make, map or give back memory
- *   AWAITS_STREAM      asks or waits for its stream, and gives it no work
- *   AWAITS_HOST        its stream continues after a host function has returned or a word has been
- *                      written: until then both ends keep the records that come after it
- *   ASKS               asks whether something is done: answered "not yet" rather than late
- *   PASSES_ALL         is an effect of the host, or a question about one: it waits for no record that
- *                      is kept
- *   PASSES_COPIES      need not wait for copies to the client that are still under way
- *   SPREADS            its hook may leave the driver's call to another thread, in the order of its
- *                      stream (server/worker/issue/issue.h); all other calls wait for those
+ * Order among the session's calls, in addition to the order by ORDERED handles:
+ *   AFTER_ALL          executes after all work that was submitted before
+ *   BEFORE_ALL         all work that is submitted later waits for it
+ *   BARRIER(flags)     BEFORE_ALL if this parameter has GP_COPY_BARRIER.  With GP_COPY_LATE the
+ *                      record executes at once, ahead of deferred records; with GP_COPY_LISTED its
+ *                      bytes may be replaced while it is deferred
+ *   AFTER_MEMORY       executes after the calls that allocate, map or free memory
+ *   AWAITS_STREAM      queries or waits for its stream, and adds no work to it
+ *   AWAITS_HOST        its stream continues after a host function has returned, or a wait value has
+ *                      been written: until then both ends defer the records that follow
+ *   QUERY              queries completion: replies CUDA_ERROR_NOT_READY instead of waiting
+ *   UNORDERED          a store of the host, or a query of one: it waits for no deferred record
+ *   NO_DTOH_WAIT       need not wait for copies to the client that are in flight
+ *   ASYNC_LAUNCH       its hook may issue the driver call from another thread, in stream order
+ *                      (server/worker/issue/issue.h); all other calls wait for these calls
  *
- * What the client must know of its work:
- *   UNBOUNDED          the program decides how long it takes, as of a kernel; AWAITS_HOST implies it
- *   COMPILES           the daemon may compile code before it answers, which takes minutes
- *   WRITES_DEVICE_ONLY  it writes memory of the device, and no host memory that kernels reach unless
+ * Work of the call, for the client:
+ *   UNBOUNDED          the program determines its duration, as for a kernel; AWAITS_HOST implies it
+ *   COMPILES           the daemon may compile code before it replies, which takes minutes
+ *   WRITES_DEVICE_ONLY it writes device memory, and no host memory that kernels can access, unless
  *                      its caller notes that (gpc_host_memory_scan())
- *   REVISES            if it fails and nobody waits for it, what the device accepted before may be
- *                      refused now: the client checks again (gpc_session_revise())
- *   SHOWN("text")      what a trace calls its work; else the call's own name
+ *   INVALIDATES_CHECKS if it fails without a waiter, the device may reject what it accepted before:
+ *                      the client checks again (gpc_session_revise())
+ *   TRACE_NAME("text") the name of its work in a trace; by default the name of the call
  *
- * What it does while streams are captured (docs/graphs.md); required of what takes a stream:
- *   CAPTURE(node)            client/graph's gpc_capture_<name>() comes first: it becomes a node
- *   CAPTURE(refused)         its stream cannot be captured: the capture is invalid from then on
- *   CAPTURE(declined)        so, too, but the capture goes on without it
- *   CAPTURE(unsafe)          it would disturb a capture: refused as the modes of capture say
- *   CAPTURE(default_stream)  both, of the default stream, which it works on
- *   CAPTURE(as_ever)         the same as outside of captures
+ * Effect while streams are captured (docs/graphs.md); required for a call with a stream:
+ *   CAPTURE(node)            calls client/graph's gpc_capture_<name>(), which adds a node
+ *   CAPTURE(refused)         fails and invalidates the capture of its stream
+ *   CAPTURE(declined)        fails, and the capture continues without it
+ *   CAPTURE(unsafe)          would disturb a capture: fails in the capture modes that forbid it
+ *   CAPTURE(default_stream)  refused and unsafe, for the default stream on which it works
+ *   CAPTURE(unaffected)      the same as without a capture
  *
- * Whose work NVIDIA's driver waits for before the call returns, streams that do not block included
+ * Work that NVIDIA's driver waits for before the call returns, also on non-blocking streams
  * (client/stream/sync.h):
- *   SYNCHRONIZES(CURRENT)    the current context's
- *   SYNCHRONIZES(address)    that of the context of the memory at this parameter, unless the memory
- *                            is a pool's
+ *   SYNCHRONIZES(CURRENT)    the work of the current context
+ *   SYNCHRONIZES(address)    the work of the context that owns the memory at this parameter, unless
+ *                            the memory belongs to a pool
  *
- * What it does to the session's account; required of what takes a stream, makes an object (NEW) or
- * gives out device memory (OUT CUdeviceptr), unless VIA names the messages that say it:
- *   ALLOCATES(size)    so many bytes (a parameter's name, or BY_HOOK) of the device that the
- *                      parameter "device" names
+ * Account: charges of the session.  Required for a call that has a stream, creates an object (NEW)
+ * or returns device memory (OUT CUdeviceptr), unless VIA names messages with these words:
+ *   ALLOCATES(size)    bytes of device memory (a parameter, or BY_HOOK) of the parameter "device"
  *   FREES(size)
  *   LAUNCHES           work of the device: kernels, memsets, copies within it; takes turns
- *   COPIES(size)       work of the link (a parameter's name, or BY_HOOK)
+ *   COPIES(size)       bytes over the link (a parameter, or BY_HOOK)
  *   CHARGES_NOTHING
- *   METERED            besides: all bytes of its lists, strings and bytes count for a limit of
- *                      bandwidth; of other calls they count from GPD_ACCOUNT_FREE_BYTES (account.h) on
+ *   RATE_LIMITED       in addition, all bytes of its lists, strings and bytes count for the
+ *                      bandwidth limit; without it only those above GPD_ACCOUNT_FREE_BYTES
+ *                      (account.h)
  */
 
-/* Before a pointer parameter: exactly one direction is required.  A count or a size is a number or
- * names a parameter; elements are numbers, enumerations, and handles of LOOKUP or OBJECT.  What is ORDERED is named by
- * a parameter, not by an element.  A device pointer that is given needs a SERVER_HOOK, which checks it.  What generated code makes an array of (elements in cells of 8 bytes,
- * strings and OUT_BYTES at the daemon) takes at most 1 MiB: else CUDA_ERROR_INVALID_VALUE. */
-#define IN            /* one element, read by the callee */
+/*
+ * Directions, before a pointer parameter, which has exactly one.
+ *
+ * A count or a size is a number or an integer parameter.  An element is a number, an enumeration, or
+ * a handle with LOOKUP or DESTROY.  A handle of an ORDERED kind must be a parameter, not an element.
+ * A device pointer for the driver needs a SERVER_HOOK, which checks it.  A list, and a string or
+ * OUT_BYTES in the daemon, has at most 1 MiB in generated code, or CUDA_ERROR_INVALID_VALUE.
+ */
+#define IN            /* one element, which the call reads */
 #define IN_N(count)   /* count elements */
 #define IN_BYTES(size)
 #define IN_STRING     /* NUL-terminated */
-#define IN_OPTIONS(count, values) /* count options of a GP_OPTIONS type; values (BY_HOOK) has theirs */
+#define IN_OPTIONS(count, values) /* count options of a GP_OPTIONS type; values (BY_HOOK) has their values */
 #define OUT           /* one element, written on CUDA_SUCCESS */
 #define OUT_N(count)
 #define OUT_BYTES(size)
 #define INOUT         /* a number, read and written */
-#define BY_HOOK       /* read or written by the hand-written function of this call */
+#define BY_HOOK       /* read or written by the hook of this call */
 
 /* Qualifiers, after the direction. */
-#define OPT           /* may be NULL.  What travels as IN_N or IN_BYTES of a parameter needs and has
-                       * no OPT: it may be NULL while that is 0, else CUDA_ERROR_INVALID_VALUE */
-#define NEW           /* a handle that this call makes; the client names it */
+#define OPT           /* may be NULL.  An IN_N or IN_BYTES parameter on the wire whose size is a
+                       * parameter has no OPT: it may be NULL while the size is 0, or
+                       * CUDA_ERROR_INVALID_VALUE */
+#define NEW           /* a handle that this call creates; the client assigns its number */
 #define STATIC        /* points to storage that is never freed */
 
-/* Of a GP_LOCAL call that is generated. */
-#define FROM(member)  /* OUT: the member of what is found; OUT_BYTES: its text */
-#define BY(...)       /* OUT: function(found, argument, ...): parameters of the call, constants */
-#define ALWAYS(value) /* OUT: this, whatever is found */
-#define TO(member)    /* a number: the member becomes it */
-#define WITHIN(least, most) /* a number: else CUDA_ERROR_INVALID_VALUE */
+/* For a generated GP_LOCAL call. */
+#define FIELD(member) /* OUT: the member of the object; OUT_BYTES: its text */
+#define COMPUTE(...)  /* OUT: function(object, argument, ...) with parameters of the call, constants */
+#define FIXED(value)  /* OUT: this constant */
+#define STORE(member) /* a number, which is stored in the member of the object */
+#define WITHIN(least, most) /* a number in this range, or CUDA_ERROR_INVALID_VALUE */
 
 /* On a handle passed by value. */
 #define DROP          /* this call destroys the handle */
 
 /*
- * Types of our own messages.  gp_address is checked against the caller's window; gp_new_address is
- * where memory is made; gp_kernel names a function of an image; gp_context, gp_image, gp_function (a
- * host function), gp_memory (physical memory), gp_graph_plan and gp_graph_root (graph.h), gp_array (plain or
- * mipmapped), gp_texture (a texture or a surface object), gp_share (memory that other processes may open): handles.
+ * Types of messages.
+ *   gp_address      a device address, which is checked against the session's window
+ *   gp_new_address  the address of a new mapping
+ *   gp_kernel       a function of an image
+ * Handles:
+ *   gp_context, gp_image
+ *   gp_function     a host function
+ *   gp_memory       physical memory
+ *   gp_graph_plan, gp_graph_root  (graph.h)
+ *   gp_array        a plain or mipmapped array
+ *   gp_texture      a texture or surface object
+ *   gp_share        memory that other processes may open
  */
 typedef unsigned long long gp_address;
 typedef unsigned long long gp_new_address;

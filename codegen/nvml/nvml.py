@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvml.py WHAT OUTPUT SYMBOLS: what libnvidia-ml.so.1 exports, from symbols.txt beside this file.
+"""nvml.py NAME OUTPUT SYMBOLS: writes the exports of libnvidia-ml.so.1, which symbols.txt lists.
 
-    nvml.py coverage    the table of all symbols: answered, or not supported and why
+    nvml.py coverage    prints all symbols: answered, or not supported and why
 """
 import sys
 from pathlib import Path
@@ -9,13 +9,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from emit_client import thunks
+from emit_client import emit_thunks
 
 HEAD = "/* SPDX-License-Identifier: Apache-2.0 */\n/* Generated from codegen/nvml/symbols.txt; do not edit. */\n"
 
 
-def read(path):
-    """([(symbol, since, word)], {word: reason})."""
+def symbols_read(path):
+    """Returns ([(symbol, since, word)], {word: reason})."""
     symbols, reasons = [], {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         words = line.split()
@@ -26,15 +26,15 @@ def read(path):
         elif len(words) == 3 and words[0].startswith("nvml") and (words[2] == "answered" or words[2] in reasons):
             symbols.append(tuple(words))
         else:
-            sys.exit(f"{path}:{number}: not understood: {line}")
+            sys.exit(f"{path}:{number}: invalid line: {line}")
     names = [name for name, _, _ in symbols]
     if sorted(set(names)) != names:
-        sys.exit(f"{path}: the symbols are not in order, or one stands twice")
+        sys.exit(f"{path}: the symbols are unsorted, or one is listed twice")
     return symbols, reasons
 
 
 def entry_c(symbols):
-    return HEAD + thunks([name for name, _, _ in symbols], "gpn")
+    return HEAD + emit_thunks([name for name, _, _ in symbols], "gpn")
 
 
 def table_c(symbols):
@@ -58,11 +58,11 @@ def coverage(symbols, reasons):
 
 def main(arguments):
     if arguments == ["coverage"]:
-        return coverage(*read(HERE / "symbols.txt"))
+        return coverage(*symbols_read(HERE / "symbols.txt"))
     outputs = {"gpn_entry.c": entry_c, "gpn_table.c": table_c, "libnvidia-ml.map": map_text}
     if len(arguments) != 3 or arguments[0] not in outputs:
         sys.exit(__doc__)
-    Path(arguments[1]).write_text(outputs[arguments[0]](read(arguments[2])[0]))
+    Path(arguments[1]).write_text(outputs[arguments[0]](symbols_read(arguments[2])[0]))
 
 
 if __name__ == "__main__":

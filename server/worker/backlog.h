@@ -12,7 +12,7 @@
  *
  * A record waits for earlier deferred records that name the same stream, event or image. In
  * addition, work on the legacy stream and on blocking streams waits for each other, and calls
- * described as BEHIND_ALL wait for all. All other records are carried out at once.
+ * described as AFTER_ALL wait for all. All other records are carried out at once.
  *
  * Ownership: session->deferred_queue.
  * Threads: executor only.

@@ -43,11 +43,11 @@ def main():
     output, codegen, api = sys.argv[1:]
     sys.path.insert(0, codegen)
     from check import check
-    from emit_client import implementations
+    from emit_client import map_implementations
     from parse import chapters, parse
 
     described = check(parse(chapters(Path(api))))
-    calls = implementations(described)
+    calls = map_implementations(described)
     lines = []
     for symbol in described.symbols:
         call = calls.get(symbol.name)

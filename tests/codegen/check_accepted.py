@@ -14,8 +14,8 @@ from pathlib import Path
 codegen, cc, include = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 sys.path.insert(0, str(codegen))
 from check import check, check_call  # noqa: E402
-from gpgen import made  # noqa: E402
-from model import prototype  # noqa: E402
+from gpgen import make_outputs  # noqa: E402
+from model import format_prototype  # noqa: E402
 from parse import Api, SpecError, parse_text  # noqa: E402
 import types_table  # noqa: E402
 import words  # noqa: E402
@@ -31,17 +31,17 @@ FORMS = ["GP_CALL(0x{number:x}, WAIT{words}) CUresult cu{name}", "GP_CALL(0x{num
          "GP_CALL(0x{number:x}, WAIT, CLIENT_HOOK{words}) CUresult cu{name}", "GP_CALL(0x{number:x}, WAIT, SERVER_HOOK{words}) CUresult cu{name}",
          "GP_CALL(0x{number:x}, POST, CLIENT_HOOK, SERVER_HOOK{words}) CUresult cu{name}",
          "GP_MESSAGE(0x{number:x}, WAIT, SERVER_HOOK{words}) void gp{name}", "GP_MESSAGE(0x{number:x}, POST, SERVER_HOOK{words}) void gp{name}",
-         "GP_LOCAL(OF(active){words}) CUresult cu{name}", "GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_NOT_SUPPORTED){words}) CUresult cu{name}"]
-OPTIONS = ["", "CHARGES_NOTHING, CAPTURE(as_ever)", "CHARGES_NOTHING", "LAUNCHES, CAPTURE(as_ever)", "LAUNCHES, CAPTURE(refused)", "COPIES(n)",
-           "ALLOCATES(n)", "BULK_IN, PASSES_COPIES", "BULK_OUT", "BARRIER(flags)", "CHARGES_NOTHING, AWAITS_STREAM", "FREES(BY_HOOK)"]
+         "GP_LOCAL(CLIENT_OBJECT(active){words}) CUresult cu{name}", "GP_LOCAL(CLIENT_OBJECT(active), RETURNS(CUDA_ERROR_NOT_SUPPORTED){words}) CUresult cu{name}"]
+OPTIONS = ["", "CHARGES_NOTHING, CAPTURE(unaffected)", "CHARGES_NOTHING", "LAUNCHES, CAPTURE(unaffected)", "LAUNCHES, CAPTURE(refused)", "COPIES(n)",
+           "ALLOCATES(n)", "BULK_IN, NO_DTOH_WAIT", "BULK_OUT", "BARRIER(flags)", "CHARGES_NOTHING, AWAITS_STREAM", "FREES(BY_HOOK)"]
 DIRECTIONS = ["", "IN", "IN_N(n)", "IN_N(3)", "IN_BYTES(n)", "IN_BYTES(8)", "IN_BYTES(BY_HOOK)", "IN_STRING", "IN_OPTIONS(n, v)",
               "OUT", "OUT_N(n)", "OUT_N(3)", "OUT_BYTES(n)", "OUT_BYTES(8)", "OUT_BYTES(BY_HOOK)", "INOUT", "BY_HOOK"]
 QUALIFIERS = ["", "OPT", "NEW", "STATIC", "DROP", "NEW OPT"]
-ANSWERS = ["FROM(flags)", "BY(sample_answer, n, -1)", "ALWAYS(-1)", "TO(flags)", "WITHIN(-1, 5)", "OPT ALWAYS(7)"]
+LOCAL_QUALIFIERS = ["FIELD(flags)", "COMPUTE(sample_answer, n, -1)", "FIXED(-1)", "STORE(flags)", "WITHIN(-1, 5)", "OPT FIXED(7)"]
 TYPES = ["void", "char", "int", "unsigned int", "unsigned short", "size_t", "float", "CUdevice", "CUdeviceptr", "CUstream", "CUevent", "CUcontext",
          "CUfunction", "CUkernel", "CUmodule", "CUlinkState", "CUgraph", "CUgraphNode", "CUarray_format", "CUuuid", "CUjit_option",
          "gp_address", "gp_new_address", "gp_context", "gp_kernel", "gp_image"]
-POOL = sorted(words.DIRECTIONS | words.QUALIFIERS | words.OPTIONS | words.KIND_OPTIONS | words.HELD_OPTIONS) + TYPES + list("(),;*[]-+#\"\\") + [
+POOL = sorted(words.DIRECTIONS | words.QUALIFIERS | words.OPTIONS | words.KIND_WORDS | words.CLIENT_OBJECT_OPTIONS) + TYPES + list("(),;*[]-+#\"\\") + [
     "0", "-1", "9", "count", "result", "x", "\x00", "é", "GP_CALL", "GP_ENUM", "/*"]
 # Parameters that the words above name.
 NAMED = {"n": "size_t n", "v": "BY_HOOK void **v", "flags": "unsigned int flags"}
@@ -62,7 +62,7 @@ def every_call():
         yield form, direction, ctype, "", "", "x", more
     for form, direction, ctype, qualifier in itertools.product(FORMS, DIRECTIONS, ("int", "CUlinkState", "CUdeviceptr", "gp_image"), QUALIFIERS):
         yield form, direction, ctype, qualifier
-    for form, direction, qualifier in itertools.product(FORMS, DIRECTIONS, ANSWERS):
+    for form, direction, qualifier in itertools.product(FORMS, DIRECTIONS, LOCAL_QUALIFIERS):
         yield form, direction, "int", qualifier
     for form, direction, ctype, options in itertools.product(FORMS, DIRECTIONS[:3], ("CUstream", "CUevent", "int"), OPTIONS):
         yield form, direction, ctype, "", options, "x", ["int device"]
@@ -95,7 +95,7 @@ def described(text):
 def with_symbols(text):
     """All that is made of it when each call is exported, twice."""
     names = [c.name for c in described(text).cuda_calls] + ["cuLinkDestroy", "cuGraphicsUnregisterResource"]
-    return made(described(text + "".join(f"GP_SYMBOL({n}, {n}, 12000)\nGP_SYMBOL_PTSZ({n}_ptsz, {n}, 12000)\n" for n in names)))
+    return make_outputs(described(text + "".join(f"GP_SYMBOL({n}, {n}, 12000)\nGP_SYMBOL_PTSZ({n}_ptsz, {n}, 12000)\n" for n in names)))
 
 
 def compiled(folder, names, prelude=""):
@@ -127,7 +127,7 @@ def accepted_call(number, *case):
 def check_calls():
     """Calls of all combinations of words: those that are accepted compile."""
     names = set(re.findall(r"^\t+(?:const )?(?:struct )?\w+ \**(\w+)(?: = [^\n]*)?;$", "".join(with_symbols(README).values()), re.M))
-    types_table.learn(check(described(README)))
+    types_table.load_types(check(described(README)))
     named = list(every_name(sorted(names | {"free", "errno", "int", "CUdevice", "memcpy"})))
     cases = [*every_call()]
     texts = [accepted_call(number, *case) for number, case in enumerate(named + cases, 1)]
@@ -138,7 +138,7 @@ def check_calls():
     text = README + "".join(texts)
     api, outputs = described(text), with_symbols(text)
     return compiled_ends("", outputs, "struct gpc_context;\nint sample_answer(struct gpc_context *found, size_t n, int m);\n"
-                    + "".join(prototype(c, "") + ";\n" for c in api.cuda_calls if c.name.startswith("cuSample")))
+                    + "".join(format_prototype(c, "") + ";\n" for c in api.cuda_calls if c.name.startswith("cuSample")))
 
 
 def changed(rng, token):
@@ -156,8 +156,8 @@ def check_changes():
         text, (start, end) = texts[number % 2], rng.choice(places[number % 2])
         new = text[:start] + f" {changed(rng, text[start:end])} " + (text[end:] if rng.random() < 0.9 else "")
         outputs = {}
-        if not refusal(lambda: outputs.update(made(described(new)))) and text is texts[0]:
-            outputs.pop("gpc_answers.c")
+        if not refusal(lambda: outputs.update(make_outputs(described(new)))) and text is texts[0]:
+            outputs.pop("gpc_local.c")
             accepted.append((text[start:end] in POOL, new[max(start - 80, 0):end + 80], new, outputs))
     print(f"# {CHANGES} changes, {len(accepted)} of the example accepted")
     assert accepted

@@ -27,5 +27,5 @@ def refusal(files, text):
 
 
 assert refusal(["a.h", "vocabulary.h"], "a.h\n") == "accepted"
-assert refusal(["a.h", "b.h"], "a.h\n") == "api/b.h:1: chapters.txt does not list this chapter"
-assert refusal(["a.h"], "a.h\nb.h\n") == "api/chapters.txt:2: there is no chapter b.h"
+assert refusal(["a.h", "b.h"], "a.h\n") == "api/b.h:1: not listed in chapters.txt"
+assert refusal(["a.h"], "a.h\nb.h\n") == "api/chapters.txt:2: missing chapter b.h"

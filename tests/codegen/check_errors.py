@@ -5,14 +5,14 @@ from pathlib import Path
 
 generator, folder = Path(sys.argv[1]), Path(sys.argv[2])
 sys.path.insert(0, str(generator.resolve().parent))
-from gpgen import made  # noqa: E402
+from gpgen import make_outputs  # noqa: E402
 from parse import SpecError, parse  # noqa: E402
 
 
 def refusal(case):
     """What is said of it, whatever is to be made of it."""
     try:
-        made(parse([kinds, case]))
+        make_outputs(parse([kinds, case]))
     except SpecError as error:
         return f"{error}\n"
     return "all of it is made\n"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 generator, folder = Path(sys.argv[1]), Path(sys.argv[2])
 sys.path.insert(0, str(generator.resolve().parent))
-from gpgen import made  # noqa: E402
+from gpgen import make_outputs  # noqa: E402
 from parse import parse  # noqa: E402
 
 failed = 0
-outputs = made(parse([generator.resolve().parent / "api" / "kinds.h", folder / "sample.h"]))
+outputs = make_outputs(parse([generator.resolve().parent / "api" / "kinds.h", folder / "sample.h"]))
 for number, (name, text) in enumerate(sorted(outputs.items()), 1):
     golden = folder / (name + ".golden")
     if "--write" in sys.argv:

@@ -8,9 +8,9 @@ codegen, tests = Path(sys.argv[1]), Path(sys.argv[2])
 sys.path.insert(0, str(codegen))
 import words  # noqa: E402
 
-WORDS = (words.DIRECTIONS | words.QUALIFIERS | words.OPTIONS | words.KIND_OPTIONS | words.HELD_OPTIONS
-         | words.COMPLETIONS | words.CAPTURE | set(words.TYPE_WORDS) | words.LACK_WORDS | words.FIRST_WORDS | set(words.SYMBOL_WORDS)
-         | set(words.DRIVER_WORDS) | {"GP_CALL", "GP_LOCAL", "GP_MESSAGE", "GP_KIND", "GP_HELD", "GP_FIRST", "HERE"})
+WORDS = (words.DIRECTIONS | words.QUALIFIERS | words.OPTIONS | words.KIND_WORDS | words.CLIENT_OBJECT_OPTIONS
+         | words.COMPLETIONS | words.CAPTURE | set(words.TYPE_WORDS) | words.UNSUPPORTED_WORDS | words.PRECHECK_WORDS | set(words.SYMBOL_WORDS)
+         | set(words.DRIVER_WORDS) | {"GP_CALL", "GP_LOCAL", "GP_MESSAGE", "GP_KIND", "GP_CLIENT_OBJECT", "GP_PRECHECK", "CLIENT_ONLY"})
 
 
 text = (codegen / "api/kinds.h").read_text() + (tests / "golden/sample.h").read_text() + "".join(re.findall(r"```c\n(.*?)```", (codegen / "README.md").read_text(), re.S))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects that exist only in the driver (GP_KIND with OBJECT): the client's name, the driver's
+ * Objects that exist only in the driver (GP_KIND with DESTROY): the client's name, the driver's
  * handle, and the driver's function that destroys it.
  *
  * Ownership: the session, through its handle table. An object that belongs to a context is

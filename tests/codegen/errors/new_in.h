@@ -1,4 +1,4 @@
-GP_KIND(linker, TYPES(CUlinkState), COST(4096), OBJECT(cuLinkDestroy), GOES_WITH(context))
+GP_KIND(linker, TYPES(CUlinkState), COST(4096), DESTROY(cuLinkDestroy), LIFETIME(context))
 
 GP_CALL(0x1, WAIT)
 CUresult cuFoo(

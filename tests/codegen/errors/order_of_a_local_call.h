@@ -1,2 +1,2 @@
-GP_LOCAL(BEHIND_ALL)
+GP_LOCAL(AFTER_ALL)
 CUresult cuFoo(int value);

@@ -1,3 +1,3 @@
-GP_LOCAL(OF(active))
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuFoo(
-        OUT_BYTES(8) FROM(flags) int *x);
+        OUT_BYTES(8) FIELD(flags) int *x);

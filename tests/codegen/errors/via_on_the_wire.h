@@ -1,3 +1,3 @@
-GP_CALL(0x1, POST, VIA(cuFoo), CAPTURE(as_ever))
+GP_CALL(0x1, POST, VIA(cuFoo), CAPTURE(unaffected))
 CUresult cuFoo(
         CUstream stream);

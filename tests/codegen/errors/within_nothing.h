@@ -1,3 +1,3 @@
-GP_LOCAL(OF(active))
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxSetFlags(
-        WITHIN(7, 3) TO(flags) unsigned int flags);
+        WITHIN(7, 3) STORE(flags) unsigned int flags);

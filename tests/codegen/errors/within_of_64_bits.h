@@ -1,3 +1,3 @@
-GP_LOCAL(OF(active))
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxSetFlags(
-        TO(flags) WITHIN(0, 7) size_t flags);
+        STORE(flags) WITHIN(0, 7) size_t flags);

@@ -1,3 +1,3 @@
-GP_LOCAL(OF(active))
+GP_LOCAL(CLIENT_OBJECT(active))
 CUresult cuCtxSetFlags(
-        TO(flags) WITHIN(7) unsigned int flags);
+        STORE(flags) WITHIN(7) unsigned int flags);

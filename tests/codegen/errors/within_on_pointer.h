@@ -1,3 +1,3 @@
-GP_LOCAL(OF(program))
+GP_LOCAL(CLIENT_OBJECT(program))
 CUresult cuDeviceGetCount(
-        OUT ALWAYS(7) WITHIN(1, 2) int *a);
+        OUT FIXED(7) WITHIN(1, 2) int *a);

@@ -45,7 +45,7 @@ GP_CALL(0x0003, WAIT, SERVER_HOOK, CHARGES_NOTHING, CAPTURE(refused))
 CUresult cuStreamQuery(
         CUstream hStream);
 
-GP_MESSAGE(0x0004, WAIT, SERVER_HOOK, ALLOCATES(size), PASSES_ALL)
+GP_MESSAGE(0x0004, WAIT, SERVER_HOOK, ALLOCATES(size), UNORDERED)
 void gpSampleMap(
         gp_new_address address,
         size_t size,
@@ -57,7 +57,7 @@ void gpSampleCopyIn(
         gp_address dst,
         float scale);
 
-GP_MESSAGE(0x0006, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, COMPILES)
+GP_MESSAGE(0x0006, WAIT, SERVER_HOOK, CHARGES_NOTHING, RATE_LIMITED, COMPILES)
 void gpSampleLoad(
         NEW gp_image image,
         IN_BYTES(32) const void *hash,
@@ -67,20 +67,20 @@ void gpSampleLoad(
         OUT_BYTES(BY_HOOK) void *info);
 
 /* What the client answers alone. */
-GP_HELD(sample, STRUCT(gpc_sample), ENTER(gpc_sample_begin), END(gpc_sample_end), HEADER("client/sample.h", "client/other.h"))
+GP_CLIENT_OBJECT(sample, STRUCT(gpc_sample), ENTER(gpc_sample_begin), LEAVE(gpc_sample_end), HEADER("client/sample.h", "client/other.h"))
 
-GP_LOCAL(OF(sample), WHEN(params.type, 1, 2))
+GP_LOCAL(CLIENT_OBJECT(sample), REQUIRE(params.type, 1, 2))
 CUresult cuSampleAsk(
-        OUT FROM(params.number) int *number,
-        OUT OPT FROM(owner->name) const char **name,
-        OUT_BYTES(len) FROM(text) char *text,
+        OUT FIELD(params.number) int *number,
+        OUT OPT FIELD(owner->name) const char **name,
+        OUT_BYTES(len) FIELD(text) char *text,
         int len,
-        OUT BY(gpc_sample_value, key, 7) size_t *value,
+        OUT COMPUTE(gpc_sample_value, key, 7) size_t *value,
         WITHIN(1, 9) unsigned int key,
-        OUT ALWAYS(CU_STREAM_DEFAULT) unsigned int *flags,
-        TO(params.asked) int asked);
+        OUT FIXED(CU_STREAM_DEFAULT) unsigned int *flags,
+        STORE(params.asked) int asked);
 
-GP_LOCAL(ANSWERS(CUDA_ERROR_NOT_SUPPORTED), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(RETURNS(CUDA_ERROR_NOT_SUPPORTED), CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamAttachMemAsync(
         CUstream hStream,
         CUdevice device,
@@ -110,8 +110,8 @@ CUresult cuSampleFree(
 GP_SET(sample_number, CU_JIT_TARGET, CU_JIT_CACHE_MODE)
 
 /* A chain of options, of a call that is generated whole and of a message. */
-GP_OPTIONS(CUjit_option, CU_JIT_MAX_REGISTERS, HERE CU_JIT_WALL_TIME)
-GP_KIND(linker, TYPES(CUlinkState), COST(4096), OBJECT(cuLinkDestroy), GOES_WITH(context))
+GP_OPTIONS(CUjit_option, CU_JIT_MAX_REGISTERS, CLIENT_ONLY CU_JIT_WALL_TIME)
+GP_KIND(linker, TYPES(CUlinkState), COST(4096), DESTROY(cuLinkDestroy), LIFETIME(context))
 
 GP_CALL(0x0007, WAIT, CHARGES_NOTHING)
 CUresult cuLinkCreate_v2(
@@ -127,32 +127,32 @@ void gpSampleOptions(
         BY_HOOK void **values);
 
 /* Another call with some of its parameters given; and what its handle's token finds. */
-GP_LOCAL(AS(cuSampleNode, hStream), CHARGES_NOTHING, CAPTURE(declined))
+GP_LOCAL(FORWARD(cuSampleNode, hStream), CHARGES_NOTHING, CAPTURE(declined))
 CUresult cuSampleSame(
         CUstream hStream);
 
-GP_HELD(linker, TYPES(CUlinkState), STRUCT(gpc_object), KIND(linker), HEADER("client/context/object.h"))
+GP_CLIENT_OBJECT(linker, TYPES(CUlinkState), STRUCT(gpc_object), KIND(linker), HEADER("client/context/object.h"))
 
 GP_LOCAL()
 CUresult cuSampleOfToken(
         CUlinkState state,
-        OUT FROM(context->number) unsigned long long *number);
+        OUT FIELD(context->number) unsigned long long *number);
 
 /* A call's place among the others, its account, and bulk to the client. */
-GP_MESSAGE(0x0009, POST, SERVER_HOOK, FREES(size), ABOUT_MEMORY, BEHIND_ALL, BEFORE_ALL)
+GP_MESSAGE(0x0009, POST, SERVER_HOOK, FREES(size), AFTER_MEMORY, AFTER_ALL, BEFORE_ALL)
 void gpSampleUnmap(
         gp_address address,
         size_t size,
         int device);
 
-GP_MESSAGE(0x000a, WAIT, SERVER_HOOK, BULK_OUT, COPIES(size), BARRIER(flags), PASSES_COPIES)
+GP_MESSAGE(0x000a, WAIT, SERVER_HOOK, BULK_OUT, COPIES(size), BARRIER(flags), NO_DTOH_WAIT)
 void gpSampleCopyOut(
         CUstream stream,
         gp_address src,
         size_t size,
         unsigned int flags);
 
-GP_CALL(0x000b, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_STREAM, CAPTURE(as_ever))
+GP_CALL(0x000b, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, QUERY, AWAITS_STREAM, CAPTURE(unaffected))
 CUresult cuSampleWait(
         CUstream hStream);
 
@@ -169,8 +169,8 @@ CUresult cuSampleText(
 /* What the daemon uses by hand, and what users are told of what is not there. */
 GP_DRIVER(cuInit)
 GP_DRIVER_OPTIONAL(cuStreamQuery)
-GP_INSTEAD("another function", "there is no such thing", cuSampleNone)
-GP_PROBED("nobody has it", cuSampleAsked)
+GP_UNSUPPORTED("another function", "there is no such thing", cuSampleNone)
+GP_UNSUPPORTED_SILENT("nobody has it", cuSampleAsked)
 
 /* What is checked first. */
 GP_SYMBOL(cuSampleOld, cuSampleOld, 2000)
@@ -179,11 +179,11 @@ GP_LOCAL(QUICK)
 CUresult cuSampleOld(
         CUcontext ctx);
 
-GP_FIRST(cuSampleAsk, VALUE(number, text), HANDLE(name), INITIALIZED, WITHIN(key, 2, 9), CURRENT)
-GP_FIRST(cuStreamAttachMemAsync, INITIALIZED, DEVICE(device), VALUE(hStream), CONTEXT(what), CURRENT(hStream))
-GP_FIRST(cuStreamQuery, CURRENT(hStream))
-GP_FIRST(cuSampleList_v2, VALUE(list))
-GP_FIRST(cuSampleOld, OLD(ctx))
+GP_PRECHECK(cuSampleAsk, VALUE(number, text), HANDLE(name), INITIALIZED, WITHIN(key, 2, 9), CURRENT)
+GP_PRECHECK(cuStreamAttachMemAsync, INITIALIZED, DEVICE(device), VALUE(hStream), CONTEXT(what), CURRENT(hStream))
+GP_PRECHECK(cuStreamQuery, CURRENT(hStream))
+GP_PRECHECK(cuSampleList_v2, VALUE(list))
+GP_PRECHECK(cuSampleOld, LEGACY(ctx))
 
 /* Devices that come back, and bytes that may be absent. */
 GP_SYMBOL(cuSampleDevices, cuSampleDevices, 12000)
@@ -203,7 +203,7 @@ CUresult cuSampleLists(
         unsigned int count);
 
 /* Work of a stream that another thread may give to the driver. */
-GP_MESSAGE(0x000f, POST, SERVER_HOOK, LAUNCHES, SPREADS, UNBOUNDED, REVISES, SHOWN("a launch"))
+GP_MESSAGE(0x000f, POST, SERVER_HOOK, LAUNCHES, ASYNC_LAUNCH, UNBOUNDED, INVALIDATES_CHECKS, TRACE_NAME("a launch"))
 void gpSampleLaunch(
         CUstream stream,
         unsigned int number);

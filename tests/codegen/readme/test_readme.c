@@ -717,12 +717,12 @@ what_begins_with_a_lock_ends_with_it(void **state)
 	int number, seven = 0;
 
 	example.kind.number = 2;
-	assert_int_equal(gpc_cuUserObjectAsk((CUuserObject)&example, &number, &seven), 0);
+	assert_int_equal(gpc_cuUserObjectGetNumber((CUuserObject)&example, &number, &seven), 0);
 	assert_int_equal(number + seven, 9);
-	assert_int_equal(gpc_cuUserObjectAsk((CUuserObject)&example, &number, NULL), 0);
-	assert_int_equal(gpc_cuUserObjectAsk(NULL, &number, &seven), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(gpc_cuUserObjectGetNumber((CUuserObject)&example, &number, NULL), 0);
+	assert_int_equal(gpc_cuUserObjectGetNumber(NULL, &number, &seven), CUDA_ERROR_INVALID_HANDLE);
 	example.kind.number = 3;
-	assert_int_equal(gpc_cuUserObjectAsk((CUuserObject)&example, &number, NULL),
+	assert_int_equal(gpc_cuUserObjectGetNumber((CUuserObject)&example, &number, NULL),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(begun, 0);
 }

@@ -1,5 +1,0 @@
-GP_LOCAL(ANSWERS(CUDA_SUCCESS))
-CUresult cuDeviceThree(
-        CUdevice first,
-        CUdevice second,
-        CUdevice third);

@@ -1,4 +1,0 @@
-GP_LOCAL(ANSWERS(CUDA_SUCCESS))
-CUresult cuGraphNodeTwo(
-        CUgraphNode first,
-        CUgraphNode second);

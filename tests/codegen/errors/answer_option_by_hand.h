@@ -1,2 +1,0 @@
-GP_LOCAL(OF(active))
-CUresult cuProfilerStart(void);

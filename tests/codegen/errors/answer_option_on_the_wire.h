@@ -1,2 +1,0 @@
-GP_CALL(0x7001, WAIT, ANSWERS(CUDA_SUCCESS))
-CUresult cuProfilerStart(void);

@@ -1,4 +1,0 @@
-GP_LOCAL()
-CUresult cuDeviceFind(
-        OUT FROM(ordinal) int *found,
-        CUdevice dev);

@@ -1,7 +1,0 @@
-GP_LOCAL()
-CUresult cuInit(
-        size_t Flags);
-
-GP_LOCAL(AS(cuInit, a))
-CUresult cuFoo(
-        unsigned int a);

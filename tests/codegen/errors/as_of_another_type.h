@@ -1,7 +1,0 @@
-GP_LOCAL()
-CUresult cuInit(
-        OUT unsigned int *Flags);
-
-GP_LOCAL(AS(cuInit, a))
-CUresult cuFoo(
-        OUT int *a);

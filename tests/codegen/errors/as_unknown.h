@@ -1,3 +1,0 @@
-GP_LOCAL(AS(cuNobody, Flags))
-CUresult cuSample(
-        unsigned int Flags);

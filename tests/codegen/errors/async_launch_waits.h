@@ -1,0 +1,2 @@
+GP_MESSAGE(0x1, WAIT, SERVER_HOOK, LAUNCHES, ASYNC_LAUNCH)
+void gpFoo(CUstream stream);

@@ -1,3 +1,0 @@
-GP_LOCAL(OF(program))
-CUresult cuDeviceGetCount(
-        OUT BY() int *a);

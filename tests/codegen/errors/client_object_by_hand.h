@@ -1,0 +1,2 @@
+GP_LOCAL(CLIENT_OBJECT(active))
+CUresult cuProfilerStart(void);

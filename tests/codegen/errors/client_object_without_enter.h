@@ -1,0 +1,1 @@
+GP_CLIENT_OBJECT(thing, STRUCT(gpc_thing), HEADER("client/thing.h"))

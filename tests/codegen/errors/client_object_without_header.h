@@ -1,0 +1,1 @@
+GP_CLIENT_OBJECT(thing, STRUCT(gpc_thing), ENTER(gpc_thing_enter))

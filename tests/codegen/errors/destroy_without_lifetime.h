@@ -1,0 +1,1 @@
+GP_KIND(graph, TYPES(CUgraph), COST(64), DESTROY(cuGraphDestroy))

@@ -1,0 +1,4 @@
+GP_LOCAL()
+CUresult cuEventGetNumber(
+        OUT FIELD(number) int *number,
+        CUevent event);

@@ -1,0 +1,3 @@
+GP_LOCAL(CLIENT_OBJECT(program))
+CUresult cuDriverGetVersion(
+        OUT FIELD(version) int *version);

@@ -1,0 +1,3 @@
+GP_LOCAL(CLIENT_OBJECT(active))
+CUresult cuCtxGetFlags(
+        OUT FIELD(flags) FIELD(number) unsigned int *flags);

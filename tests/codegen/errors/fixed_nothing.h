@@ -1,0 +1,3 @@
+GP_LOCAL(CLIENT_OBJECT(program))
+CUresult cuDeviceGetCount(
+        OUT FIXED() int *a);

@@ -1,0 +1,3 @@
+GP_LOCAL(FORWARD(cuNobody, Flags))
+CUresult cuSample(
+        unsigned int Flags);

@@ -1,3 +1,0 @@
-GP_LOCAL(OF(active))
-CUresult cuCtxGetFlags(
-        OUT FROM(flags +1) unsigned int *flags);

@@ -1,3 +1,0 @@
-GP_LOCAL(OF(program))
-CUresult cuDriverGetVersion(
-        OUT FROM(version) int *version);

@@ -1,4 +1,0 @@
-GP_LOCAL()
-CUresult cuEventGetNumber(
-        OUT FROM(number) int *number,
-        CUevent event);

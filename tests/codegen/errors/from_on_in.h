@@ -1,3 +1,0 @@
-GP_LOCAL(OF(active))
-CUresult cuCtxGetFlags(
-        IN FROM(flags) const unsigned int *flags);

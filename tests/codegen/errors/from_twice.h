@@ -1,3 +1,0 @@
-GP_LOCAL(OF(active))
-CUresult cuCtxGetFlags(
-        OUT FROM(flags) FROM(number) unsigned int *flags);

@@ -1,1 +1,0 @@
-GP_HELD(thing, TYPES(CUevent), STRUCT(gpc_event), ENTER(gpc_event_enter), KIND(event), HEADER("client/thing.h"))

@@ -1,1 +1,0 @@
-GP_HELD(thing, STRUCT(gpc_thing), ENTER(gpc_thing_enter), HEADER(thing))

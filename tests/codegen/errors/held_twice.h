@@ -1,3 +1,0 @@
-GP_HELD(thing, STRUCT(gpc_thing), ENTER(gpc_thing_enter), HEADER("client/thing.h"))
-
-GP_HELD(thing, STRUCT(gpc_thing), ENTER(gpc_thing_enter), HEADER("client/thing.h"))

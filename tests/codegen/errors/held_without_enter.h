@@ -1,1 +1,0 @@
-GP_HELD(thing, STRUCT(gpc_thing), HEADER("client/thing.h"))

@@ -1,1 +1,0 @@
-GP_HELD(thing, TYPES(CUevent), ENTER(gpc_thing_enter), HEADER("client/thing.h"))

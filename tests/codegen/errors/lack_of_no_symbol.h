@@ -1,3 +1,0 @@
-GP_SYMBOL(cuInit, cuInit, 2000)
-
-GP_PROBED("no reason", cuFoo)

@@ -1,6 +1,0 @@
-GP_SYMBOL(cuInit, cuInit, 2000)
-
-GP_INSTEAD("another", "no reason", cuInit)
-
-GP_LOCAL()
-CUresult cuInit(unsigned int Flags);

@@ -1,1 +1,0 @@
-GP_INSTEAD(cuInit)

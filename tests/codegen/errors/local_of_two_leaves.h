@@ -1,0 +1,4 @@
+GP_LOCAL(RETURNS(CUDA_SUCCESS))
+CUresult cuGraphNodeTwo(
+        CUgraphNode first,
+        CUgraphNode second);

@@ -1,0 +1,4 @@
+GP_LOCAL()
+CUresult cuDeviceFind(
+        OUT FIELD(ordinal) int *found,
+        CUdevice dev);

@@ -1,1 +1,0 @@
-GP_KIND(graph, TYPES(CUgraph), COST(64), OBJECT(cuGraphDestroy))

@@ -1,3 +1,0 @@
-GP_LOCAL(OF(active))
-CUresult cuCtxSetFlags(
-        TO(flags) OPT unsigned int flags);

@@ -1,0 +1,7 @@
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
+CUresult cuFoo(
+        CUstream hStream,
+        unsigned int flags);
+
+GP_PRECHECK(cuFoo, INITIALIZED)
+GP_PRECHECK(cuFoo, CURRENT)

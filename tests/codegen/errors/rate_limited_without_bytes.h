@@ -1,0 +1,2 @@
+GP_MESSAGE(0x1, WAIT, SERVER_HOOK, LAUNCHES, RATE_LIMITED)
+void gpFoo(CUstream stream);

@@ -1,2 +1,0 @@
-GP_MESSAGE(0x1, WAIT, SERVER_HOOK, LAUNCHES, SPREADS)
-void gpFoo(CUstream stream);

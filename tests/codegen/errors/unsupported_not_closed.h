@@ -1,0 +1,1 @@
+GP_UNSUPPORTED("another", "no reason", cuInit;
