@@ -86,7 +86,7 @@ check_credentials(const Gpupool__Account *account)
 	if (account->until_s && localtime_r(&end, &when))
 		(void)strftime(until, sizeof(until), ", until %Y-%m-%d %H:%M", &when);
 	check_print(account->until_s && end - time(NULL) < SOON_S ? CHECK_NOTE : CHECK_OK,
-		    "credentials", "tenant %s, let in by %s%s",
+		    "credentials", "tenant %s, authenticated by %s%s",
 		    cli_probe_text(account->tenant, tenant, sizeof(tenant)),
 		    cli_probe_text(account->credentials, credentials, sizeof(credentials)), until);
 }
@@ -111,14 +111,14 @@ check_clocks(const Gpupool__Account *account)
 	int64_t off_s = ahead_s < 0 ? -ahead_s : ahead_s;
 
 	if (off_s <= SKEW_S)
-		check_print(CHECK_OK, "clocks", "are alike");
+		check_print(CHECK_OK, "clocks", "agree (%lld s apart)", (long long)off_s);
 	else
-		check_print(
-			off_s > SKEW_MAX_S ? CHECK_ERROR : CHECK_NOTE, "clocks",
-			"the daemon's is %lld s %s; certificates and tokens go by them: set both "
-			"by "
-			"NTP",
-			(long long)off_s, ahead_s > 0 ? "ahead" : "behind");
+		check_print(off_s > SKEW_MAX_S ? CHECK_ERROR : CHECK_NOTE, "clocks",
+			    "the daemon's is %lld s %s; certificates and tokens depend on them: "
+			    "set both "
+			    "by "
+			    "NTP",
+			    (long long)off_s, ahead_s > 0 ? "ahead" : "behind");
 }
 
 static void
@@ -157,11 +157,11 @@ check_session_slots(const Gpupool__Account *account)
 	if (account->sessions_max)
 		(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
 	if (*account->full)
-		check_print(CHECK_ERROR, "places",
-			    "%s; \"gpupool run --wait 10m\" waits for a place",
+		check_print(CHECK_ERROR, "slots",
+			    "%s; \"gpupool run --wait 10m\" waits for a session slot",
 			    cli_probe_text(account->full, full, sizeof(full)));
 	else
-		check_print(CHECK_OK, "places",
+		check_print(CHECK_OK, "slots",
 			    "your tenant has %u session%s%s, the daemon %u of %u",
 			    account->sessions, account->sessions == 1 ? "" : "s", most,
 			    account->sessions_all, account->sessions_all_max);

@@ -50,7 +50,7 @@ check_program(const char *name, const struct cli_launch_env *launch_env, const c
 		check_print(CHECK_OK, "program", "%s is a script of %s", program.path,
 			    program.interpreter);
 	if (!program.elf) {
-		check_print(CHECK_NOTE, "program", "%s cannot be looked into", program.path);
+		check_print(CHECK_NOTE, "program", "%s is not readable", program.path);
 		return;
 	}
 	problem = cli_program_problem(&program);

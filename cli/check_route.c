@@ -98,7 +98,7 @@ errno_get_remedy(int error)
 		return "a firewall may drop what goes there: the port must be open";
 	case ENETUNREACH:
 	case EHOSTUNREACH:
-		return "there is no way to this address: check network and routes";
+		return "no route to this address: check network and routes";
 	default:
 		return "check network and firewall";
 	}
@@ -173,8 +173,8 @@ preamble_exchange(int fd, bool tls)
 				ANSWER_S);
 		else
 			check_print(CHECK_ERROR, "daemon",
-				    "who listens there does not answer as gpupoold does; check the "
-				    "port (4833 unless the daemon has another)");
+				    "the listener is not gpupoold; check the port (4833 unless the "
+				    "daemon has another)");
 		return false;
 	}
 	r = gp_preamble_decode(bytes, &preamble);
@@ -194,7 +194,7 @@ preamble_exchange(int fd, bool tls)
 		return false;
 	}
 	check_print(CHECK_OK, "daemon", "speaks gpupool's protocol %u.%u%s", preamble.major,
-		    preamble.minor, tls ? ", with TLS" : ", in clear");
+		    preamble.minor, tls ? ", with TLS" : ", unencrypted");
 	return true;
 }
 

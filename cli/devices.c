@@ -243,7 +243,8 @@ print_tenants(const struct view *view)
 			continue;
 		if (account->sessions_max)
 			(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
-		printf("%s: tenant %s, %u session%s%s; %u of %u of the daemon's are taken\n",
+		printf("%s: tenant %s, %u session%s%s; %u of %u of the daemon's session slots in "
+		       "use\n",
 		       daemon->text, cli_probe_text(account->tenant, tenant, sizeof(tenant)),
 		       account->sessions, account->sessions == 1 ? "" : "s", most,
 		       account->sessions_all, account->sessions_all_max);
@@ -419,7 +420,7 @@ view_print(int format, struct view *view)
 	}
 	if (!view->incomplete)
 		return 0;
-	(void)cli_fail("what is shown is a part of the pool; a program needs all of it");
+	(void)cli_fail("incomplete: a program needs all daemons of the pool");
 	return CLI_INCOMPLETE;
 }
 

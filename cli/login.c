@@ -102,16 +102,13 @@ read_token(char *text, size_t *size_p, struct gp_token *token)
 	if (ferror(stdin))
 		return cli_fail("standard input: %s", strerror(errno));
 	if (*size_p > GP_TOKEN_FILE_MAX)
-		return cli_fail(
-			"standard input is larger than 1 MiB, so this is no file of a token");
+		return cli_fail("standard input is larger than 1 MiB, so it is not a token file");
 	r = gp_token_find(text, *size_p, token);
 	if (r == GP_E_EOF)
-		return cli_fail(
-			"there is no token on standard input: gpupool login POOL < TOKEN_FILE");
+		return cli_fail("no token on standard input: gpupool login POOL < TOKEN_FILE");
 	if (r)
-		return cli_fail(
-			"the first line of standard input is no token (gpt_..., as gpupoolctl "
-			"token create makes it)");
+		return cli_fail("the first line of standard input is not a token (gpt_..., as "
+				"gpupoolctl token create makes it)");
 	return 0;
 }
 
@@ -148,17 +145,17 @@ check_pool(const char *name, const char *url, const struct gpc_pools_config *poo
 	int count;
 
 	if (!gpc_pool_config_is_name(name))
-		return cli_fail("\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
-				name);
+		return cli_fail(
+			"\"%s\" is not a valid pool name: use letters, digits, \".\", \"_\", \"-\"",
+			name);
 	if (!pool && !url) {
 		cli_pools_explain(pools, name, error, sizeof(error));
 		return cli_fail("%s%s", error,
 				pools->count ? "; with an address, login adds one" : "");
 	}
 	if (pool && url && strcmp(pool->url, url) != 0)
-		return cli_fail("pool %s is there already, with another address: %s (%s:%d); "
-				"change it there, take another name, or \"gpupool logout %s\" "
-				"first",
+		return cli_fail("pool %s already exists with another address: %s (%s:%d); change "
+				"it there, take another name, or \"gpupool logout %s\" first",
 				name, pool->url, pool->file, pool->line, name);
 	if (url && gp_url_list_parse(url, urls, 8, &count, error, sizeof(error)))
 		return cli_fail("%s", error);

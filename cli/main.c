@@ -22,7 +22,7 @@ static const struct command {
 	  "      --gpus N        the program sees the first N devices\n"
 	  "      --memory SIZE   it gets no more of each device: 10G, 512M\n"
 	  "      --sm PERCENT    it gets no more of each device's multiprocessors: 50%\n"
-	  "      --wait TIME     wait so long for a place in a full pool, and until the\n"
+	  "      --wait TIME     maximum time to wait for a session slot, and until the\n"
 	  "                      memory of --memory is free: 90s, 10m, 2h\n"
 	  "\n"
 	  "The program takes gpupool's place, so signals and its status are its own.\n"
@@ -90,7 +90,7 @@ cli_help(int count, char **words)
 	for (size_t i = 0; i < COUNT(commands); i++)
 		names[i] = commands[i].name;
 	if (!command)
-		return cli_fail("\"%s\" is no command%s", words[1],
+		return cli_fail("unknown command \"%s\"%s", words[1],
 				cli_suggestion(words[1], names, COUNT(names)));
 	printf("gpupool %s %s\n\n%s%s", command->name, command->usage, command->more,
 	       *command->more ? "" : "\n");
@@ -130,11 +130,11 @@ command_execute(int count, char **words)
 	for (size_t i = 0; i < COUNT(commands); i++)
 		names[i] = commands[i].name;
 	if (!command && words[0][0] == '-')
-		return cli_fail("\"%s\" is no option: \"gpupool help\" lists the commands",
+		return cli_fail("unknown option \"%s\": \"gpupool help\" lists the commands",
 				words[0]);
 	if (!command)
-		return cli_fail("\"%s\" is no command%s \"gpupool help\" lists them, and \"gpupool "
-				"run %s\" runs a program",
+		return cli_fail("unknown command \"%s\"%s \"gpupool help\" lists the commands, and "
+				"\"gpupool run %s\" runs a program",
 				words[0],
 				*cli_suggestion(words[0], names, COUNT(names))
 					? cli_suggestion(words[0], names, COUNT(names))

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char option_advice[] =
-	"; the program's own options stand behind it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT...";
+	"; put the program's options after it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT...";
 
 /* false: standard error has said what is wrong. */
 static bool

@@ -36,7 +36,7 @@ struct origin {
 };
 
 _Static_assert(sizeof(struct origin) <= sizeof(((CUdevResource *)NULL)->_internal_padding),
-	       "a resource tells what it is");
+	       "a resource has room for its origin");
 
 /* What a descriptor stands for.  CUDA has no call that ends one: equal ones are one, for ever. */
 struct desc {

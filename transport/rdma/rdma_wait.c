@@ -39,7 +39,7 @@ gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd)
 	/* The peer may have noticed it first, and have ended the connection. */
 	if (!conn->down)
 		(void)gp_conn_fail(&conn->stream.conn, -EBADF,
-				   "the program has closed descriptors of the library's");
+				   "the program has closed descriptors of the library");
 	gp_rdma_set_down(conn, -EBADF, "");
 	conn_notify(conn);
 	return false;
@@ -54,8 +54,8 @@ events_fail(struct gp_rdma_conn *conn, int r)
 	/* It stays readable, and nobody could sleep. */
 	(void)epoll_ctl(conn->poll_fd, EPOLL_CTL_DEL, conn->events->fd, NULL);
 	gp_rdma_set_down(conn, r,
-			 r == -EACCES ? "something has happened to the connection, but what is not "
-					"told to a process that has changed its user"
+			 r == -EACCES ? "the RDMA connection manager does not report events to a "
+					"process that has changed its user"
 				      : "the RDMA connection manager's events cannot be read");
 	conn_notify(conn);
 }
@@ -78,7 +78,7 @@ gp_rdma_poll_events(struct gp_rdma_conn *conn)
 		gp_rdma_set_down(conn, -ECONNRESET,
 				 type == RDMA_CM_EVENT_DEVICE_REMOVAL
 					 ? "the RDMA device was removed"
-					 : "the peer is gone without a word");
+					 : "the peer disconnected without notice");
 		/* The kernel leaves the queue pair as it is: nothing that waits would fail. */
 		gp_rdma_disconnect(conn);
 		conn_notify(conn);
@@ -110,7 +110,7 @@ cq_arm(struct gp_rdma_conn *conn)
 		return;
 	conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
 	if (!conn->armed)
-		gp_rdma_set_down(conn, -EIO, "the RDMA device does not tell of completions");
+		gp_rdma_set_down(conn, -EIO, "the RDMA device does not report completions");
 }
 
 /* Who polls outside finds out, whoever has taken the event that said so. */

@@ -125,10 +125,8 @@ library_load(void)
 	for (size_t i = 0; i < count; i++) {
 		found[i] = dlsym(library, calls[i].name);
 		if (!found[i]) {
-			(void)snprintf(
-				error_text, sizeof(error_text),
-				"this machine's OpenSSL is not complete: there is no %s in it",
-				calls[i].name);
+			(void)snprintf(error_text, sizeof(error_text),
+				       "incomplete OpenSSL: symbol %s not found", calls[i].name);
 			return;
 		}
 	}

@@ -90,14 +90,14 @@ file_refuse(const char *what, const char *file, char *error, size_t error_size)
 	if (ERR_GET_REASON(code) == ERR_R_PEM_LIB)
 		why = ERR_reason_error_string(first);
 	if (ERR_GET_LIB(first) == ERR_LIB_PEM && ERR_GET_REASON(first) == PEM_R_NO_START_LINE)
-		why = "there is none in it";
+		why = "none found in the file";
 	/* A file that cannot be opened is told by the system. */
 	if (ERR_SYSTEM_ERROR(first))
 		(void)snprintf(error, error_size, "%s %s: %s", what, file,
 			       strerror(ERR_GET_REASON(first)));
 	else
 		(void)snprintf(error, error_size, "%s %s cannot be used: %s", what, file,
-			       why ? why : "it is not what it should be");
+			       why ? why : "invalid content");
 	ERR_clear_error();
 	return GP_E_INVALID;
 }
@@ -111,7 +111,7 @@ file_check(const char *what, const char *file, char *error, size_t error_size)
 	/* What else is wrong OpenSSL says. */
 	if (stat(file, &status) || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
 		return 0;
-	(void)snprintf(error, error_size, "%s %s: it is no regular file", what, file);
+	(void)snprintf(error, error_size, "%s %s: not a regular file", what, file);
 	return GP_E_INVALID;
 }
 
@@ -140,8 +140,8 @@ certificate_check_purpose(SSL_CTX *ctx, const char *file, char *error, size_t er
 	if (X509_check_purpose(SSL_CTX_get0_certificate(ctx), X509_PURPOSE_SSL_SERVER, 0) == 1)
 		return 0;
 	(void)snprintf(error, error_size,
-		       "certificate %s is none of a server's, by its (extended) key usage: every "
-		       "client would refuse it",
+		       "certificate %s is not valid for servers (extended key usage): every client "
+		       "would refuse it",
 		       file);
 	return GP_E_INVALID;
 }

@@ -164,9 +164,8 @@ gp_tls_explain_certificate(struct gp_conn *conn, const SSL *ssl, const char *pee
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		return gp_conn_fail(
-			conn, -EACCES,
-			"the %s's certificate is of an authority that is not known here", peer);
+		return gp_conn_fail(conn, -EACCES,
+				    "the %s's certificate is signed by an unknown authority", peer);
 	default:
 		return gp_conn_fail(conn, -EACCES, "the %s's certificate is not accepted: %s", peer,
 				    X509_verify_cert_error_string(verdict));
