@@ -63,6 +63,8 @@ struct gpd_config_quota {
 };
 static_assert(sizeof(struct gpd_config_quota) == 4 * 16 + 4 * 4, "no padding");
 
+#define GPD_CONFIG_OLD_NAMES 8
+
 /* Addresses of which the first `bits` are the same. */
 struct gpd_config_network {
 	uint8_t address[16]; /* IPv4: the first four */
@@ -113,6 +115,12 @@ struct gpd_config_device_rule {
 	struct gpd_config_device device;
 };
 
+/* A line that gives a key under its old name. */
+struct gpd_config_old_name {
+	int line;
+	const char *old_name, *name;
+};
+
 struct gpd_config {
 	char *file; /* that it was read from; NULL: none */
 	uint32_t sessions_max;
@@ -138,6 +146,8 @@ struct gpd_config {
 	char usage[GPD_CONFIG_PATH_MAX];
 	int device_rule_count;
 	int tenant_count; /* at least 1 */
+	int old_name_count;
+	struct gpd_config_old_name old_names[GPD_CONFIG_OLD_NAMES]; /* the first ones */
 	struct gpd_config_device_rule *device_rules;
 	struct gpd_config_tenant *tenants; /* "default", then the others in the order of the file */
 };

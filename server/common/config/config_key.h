@@ -41,12 +41,13 @@ struct gpd_config_key {
 	uint32_t keyword_value;
 	const char *const *keywords;
 	const char *wrong;
+	const char *old_name; /* accepted with a warning; NULL: none */
 };
 
 extern const char gpd_config_no_memory[];
 
 const struct gpd_config_key *gpd_config_keys(enum gpd_config_section section, int *count_p);
-/* -1: there is no such key. */
+/* The key of this name or old name.  -1: there is no such key. */
 int gpd_config_key_index(enum gpd_config_section section, const char *name, size_t length);
 
 #endif /* GPD_CONFIG_KEY_H */
