@@ -79,10 +79,10 @@ static const struct argp_option options[] = {
 	OPTION("config", OPTION_CONFIG, "FILE", 0,
 	       "Tenants, quotas and devices, gpupoold.conf(5); SIGHUP reads it again. Default: "
 	       "gpupoold.conf in /etc/gpupool for root, in ~/.config/gpupool for others; if it is "
-	       "not there, everybody may use everything"),
+	       "not there, clients have no limits"),
 	OPTION("check-config", OPTION_CHECK_CONFIG, NULL, 0,
-	       "Read the configuration (FILE, or that of --config, or the usual one), say what is "
-	       "wrong or doubtful in it, and exit: 0 if it can be used"),
+	       "Read the configuration (FILE, or that of --config, or the usual one), report "
+	       "errors and warnings, and exit: 0 if it can be used"),
 	OPTION("driver", OPTION_DRIVER, "FILE", 0,
 	       "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, "
 	       "where there is none or no GPU, the software device"),
@@ -100,8 +100,8 @@ static const struct argp_option options[] = {
 	       "Over RDMA, let the network card read and write GPU memory in large copies where "
 	       "GPU, driver and card can (auto, the default), or never"),
 	OPTION("insecure", OPTION_INSECURE, NULL, 0,
-	       "Let everybody in without credentials, also over connections that are not "
-	       "encrypted, on whatever address"),
+	       "Accept clients without credentials, also over unencrypted connections, on any "
+	       "address"),
 	OPTION("tokens", OPTION_TOKENS, "FILE", 0,
 	       "The tokens of clients, as gpupoolctl token makes them. Default: what the "
 	       "configuration says, or tokens in /etc/gpupool for root, in "
@@ -203,8 +203,8 @@ listen_add(struct argp_state *state, struct gpd_options *o, const char *given)
 		argp_failure(state, 1, 0, "--listen: %s", error);
 	else if (url->device != GP_URL_ANY_DEVICE)
 		argp_failure(state, 1, 0,
-			     "--listen: \"%s\": an address to listen on has no device, /%d: who "
-			     "may use which the configuration says",
+			     "--listen: \"%s\": an address to listen on has no device, /%d: use "
+			     "the configuration to assign devices",
 			     text, url->device);
 	else if (strcmp(url->scheme, "rdma") == 0)
 		listen_add_rdma(state, o, url);
@@ -259,9 +259,10 @@ parse_value(int option_key, const char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_LOG_LEVEL:
 		if (!gpd_log_level_parse(arg, &gpd_log_level))
-			argp_failure(state, 1, 0,
-				     "--log-level: \"%s\" is none of error, warning, info, debug",
-				     arg);
+			argp_failure(
+				state, 1, 0,
+				"--log-level: \"%s\" is not one of error, warning, info, debug",
+				arg);
 		return 0;
 	case OPTION_METRICS:
 		o->has_metrics = true;
@@ -305,14 +306,12 @@ parse_option(int option_key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (line->file)
-			argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here",
-				     arg);
+			argp_failure(state, 1, 0, "\"%s\": unexpected argument", arg);
 		line->file = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (line->file && !line->check_config)
-			argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here",
-				     line->file);
+			argp_failure(state, 1, 0, "\"%s\": unexpected argument", line->file);
 		if (line->file)
 			o->config = line->file;
 		if (o->listen_count == 0)

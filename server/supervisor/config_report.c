@@ -301,7 +301,7 @@ check_user(struct check *check)
 static void
 check_devices(struct check *check, gpd_lint_list_devices *list_devices)
 {
-	static const char unchecked[] = "what the configuration says of devices is not checked";
+	static const char unchecked[] = "device settings are not checked";
 	struct gpd_lint_device devices[GPD_LEDGER_DEVICES];
 	char error[ERROR_MAX];
 	int count = list_devices(check->options->driver,
@@ -309,7 +309,7 @@ check_devices(struct check *check, gpd_lint_list_devices *list_devices)
 				 error, sizeof(error));
 
 	if (count < 0)
-		check_report(check, false, "on this machine the daemon does not start: %s; %s",
+		check_report(check, false, "the daemon does not start on this machine: %s; %s",
 			     error, unchecked);
 	else if (count == 0)
 		check_report(check, false,
@@ -332,7 +332,7 @@ check_finish(const struct check *check, const char *path)
 		printf("no configuration: no quotas (%s is read if it is there)\n",
 		       *usual ? usual : "--config");
 	else
-		printf("%s: can be used: %d tenant%s, %d warning%s\n", path,
+		printf("%s: valid: %d tenant%s, %d warning%s\n", path,
 		       check->lint.config->tenant_count,
 		       check->lint.config->tenant_count == 1 ? "" : "s", check->warnings,
 		       check->warnings == 1 ? "" : "s");

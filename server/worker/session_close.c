@@ -293,7 +293,7 @@ gpd_session_close(struct gpd_session *session)
 		gpd_session_set_reason(session, "its context was lost");
 	/* A reply that is sent, or the data of a call, may be what finds the connection dead. */
 	gpd_session_set_reason(session, gp_conn_error(session->conn));
-	gpd_session_set_reason(session, "the client does not take what is sent");
+	gpd_session_set_reason(session, "the client does not read what is sent");
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	/* Until the supervisor closes its line. */
 	(void)gpd_ledger_free_begin(session->account.line);

@@ -100,7 +100,7 @@ request_handle(void *arg, struct MHD_Connection *connection, const char *url, co
 	}
 	*upload_size = 0;
 	if (strcmp(url, "/metrics") != 0)
-		return response_refuse(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
+		return response_refuse(connection, MHD_HTTP_NOT_FOUND, "not found: use /metrics\n");
 	text = report_to_text(source, &size);
 	if (!text)
 		return response_refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,

@@ -82,8 +82,8 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, ch
 			gp_listener_destroy(listener);
 			return GP_E_INVALID;
 		}
-		gpd_warning("%s is open to everybody who can reach it: connections are neither "
-			    "encrypted nor authenticated (--insecure)",
+		gpd_warning("%s accepts any client: connections are neither encrypted nor "
+			    "authenticated (--insecure)",
 			    text);
 	}
 	listen->listeners[listen->count++] = listener;
@@ -166,7 +166,7 @@ accept_log_error(struct gpd_listen *listen, int r, int64_t now_ms)
 	if (listen->error_log_ms > now_ms)
 		return;
 	listen->error_log_ms = now_ms + ERROR_LOG_MS;
-	gpd_warning("no connection can be taken at the moment: %s",
+	gpd_warning("cannot accept connections: %s",
 		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
 }
 

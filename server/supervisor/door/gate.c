@@ -18,7 +18,7 @@ static void
 tokens_check_mode(const struct gpd_shared_file *file)
 {
 	if (file->status.st_mode & S_IWOTH)
-		gpd_warning("%s: everybody on this machine can change it", file->path);
+		gpd_warning("%s: writable by all users", file->path);
 }
 
 /* Where there usually is a file there need not be one. */
@@ -29,10 +29,7 @@ tokens_check_file(const struct gpd_authentication *authentication, const struct 
 
 	tokens_check_mode(file);
 	if ((authentication->option || config->tokens[0]) && !file->status.st_nlink)
-		gpd_warning(
-			"%s: there is no such file of tokens: until there is one, nobody is let "
-			"in by a token",
-			file->path);
+		gpd_warning("%s: token file does not exist: tokens are rejected", file->path);
 }
 
 int
@@ -102,8 +99,8 @@ gpd_authentication_refresh(struct gpd_authentication *authentication, int64_t no
 	enum gpd_shared_file_change news = gpd_token_store_refresh(&authentication->store, now_ms);
 
 	if (news == GPD_SHARED_FILE_INVALID) {
-		gpd_error("the tokens cannot be read: nobody is let in by one, and in %d s the "
-			  "sessions that came by one end: %s",
+		gpd_error("token file not readable: tokens are rejected, and sessions "
+			  "authenticated by a token end in %d s: %s",
 			  GPD_AUTHENTICATION_GRACE_MS / 1000, file->why);
 	} else if (news == GPD_SHARED_FILE_CHANGED) {
 		gpd_info("%s has been read: %zu tokens", file->path,
@@ -129,19 +126,20 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 	switch (refusal) {
 	case GPD_AUTH_NO_CREDENTIALS:
 		if (peer->has_uid)
-			snprintf(why, WHY_MAX, "no credentials, and user %u is not the daemon's",
+			snprintf(why, WHY_MAX,
+				 "no credentials, and user %u is not the daemon's user",
 				 (unsigned int)peer->uid);
 		else
 			snprintf(why, WHY_MAX, "no credentials");
 		break;
 	case GPD_AUTH_CLEARTEXT_TOKEN:
-		snprintf(why, WHY_MAX, "the token %s came unencrypted: better revoke it", token.id);
+		snprintf(why, WHY_MAX, "token %s was sent unencrypted: revoke it", token.id);
 		break;
 	case GPD_AUTH_UNKNOWN_TOKEN:
 		if (formed)
 			snprintf(why, WHY_MAX, "unknown token %s, or not its secret", token.id);
 		else
-			snprintf(why, WHY_MAX, "what it shows is no token");
+			snprintf(why, WHY_MAX, "invalid token");
 		break;
 	case GPD_AUTH_REVOKED_TOKEN:
 		snprintf(why, WHY_MAX, "the token %s has been revoked", token.id);
@@ -161,7 +159,7 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 			 name, serial, unchecked);
 		break;
 	case GPD_AUTH_UNKNOWN_CERTIFICATE:
-		snprintf(why, WHY_MAX, "the certificate of \"%.100s\" is no tenant's",
+		snprintf(why, WHY_MAX, "the certificate of \"%.100s\" does not belong to a tenant",
 			 facts->certificate);
 		break;
 	default:

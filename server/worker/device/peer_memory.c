@@ -150,8 +150,8 @@ result_log(int device, bool registered, const char *text)
 					    registered ? WORKS : HOPELESS))
 		gpd_debug("rdma: memory of GPU %d: %s", device, text);
 	else if (registered)
-		gpd_info("rdma: memory of GPU %d is registered by %s: large copies go straight to "
-			 "and from it",
+		gpd_info("rdma: memory of GPU %d is registered by %s: large copies use GPUDirect "
+			 "RDMA to and from it",
 			 device, text);
 	else
 		gpd_info("rdma: memory of GPU %d is not registered, copies go through staging: %s",

@@ -132,7 +132,7 @@ an_address_for_all_needs_the_word_insecure(void **state)
 	/* With it, the driver is the next thing that is wrong. */
 	assert_int_equal(
 		run("--listen 0.0.0.0:0 --insecure --log-level warning --driver /dev/null"), 1);
-	assert_non_null(strstr(output, "warning: tcp://0.0.0.0:0 is open to everybody"));
+	assert_non_null(strstr(output, "warning: tcp://0.0.0.0:0 accepts any client"));
 }
 
 static void

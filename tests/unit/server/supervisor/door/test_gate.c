@@ -112,7 +112,7 @@ tokens_are_not_dropped_for_a_file_that_there_is_not(void **state)
 		memset(&reloaded, 0, sizeof(reloaded));
 		gpd_authentication_reload(&authentication, &config, 1000, &reloaded);
 		snprintf(expected, sizeof(expected),
-			 "not all of it is in force: the tokens stay as they were: %s%s: %s",
+			 "partly applied: the tokens stay as they were: %s%s: %s",
 			 i ? usual : other, i ? "/tokens" : "", strerror(ENOENT));
 		assert_string_equal(reloaded.error, expected);
 		assert_string_equal(authentication.store.file.path, path);
