@@ -71,8 +71,8 @@ socket_connect_error(const char *path, int r)
 				"whether one runs",
 				path, strerror(-r));
 	if (r == -EACCES)
-		return ctl_fail("%s: %s: root, the daemon's user and members of the group "
-				"gpupool-read may ask it",
+		return ctl_fail("%s: %s: only root, the daemon's user and members of group "
+				"gpupool-read have access",
 				path, strerror(-r));
 	return ctl_fail("%s: %s", path, strerror(-r));
 }
@@ -134,14 +134,14 @@ socket_read(int fd, uint8_t *bytes, size_t size, int64_t deadline_ms)
 			left = 0;
 		if (poll(&wait, 1, left > 60000 ? 60000 : (int)left) == 0 &&
 		    gp_now_ms() >= deadline_ms)
-			return ctl_fail("the daemon has not answered in time");
+			return ctl_fail("no reply from the daemon: timed out");
 		if (!wait.revents)
 			continue;
 		got = recv(fd, bytes, size, 0);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return ctl_fail("no answer of the daemon: %s", strerror(errno));
+			return ctl_fail("no reply from the daemon: %s", strerror(errno));
 		if (got == 0)
 			return ctl_fail("the daemon closed the connection without an answer");
 		bytes += got;
@@ -161,7 +161,7 @@ read_reply(int fd, int64_t deadline_ms, Gpupool__AdminReply **reply_p)
 		return -1;
 	size = gp_admin_get_size(header);
 	if (size > GP_ADMIN_REPLY_MAX)
-		return ctl_fail("what answers there is no gpupoold");
+		return ctl_fail("the peer is not gpupoold");
 	bytes = malloc(size + 1);
 	if (!bytes)
 		return ctl_fail("out of memory");
@@ -172,7 +172,7 @@ read_reply(int fd, int64_t deadline_ms, Gpupool__AdminReply **reply_p)
 	reply = gp_admin_decode_reply(bytes, size);
 	free(bytes);
 	if (!reply)
-		return ctl_fail("what answers there is no gpupoold");
+		return ctl_fail("the peer is not gpupoold");
 	*reply_p = reply;
 	return 0;
 }
@@ -260,7 +260,7 @@ ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply 
 		return -1;
 	if ((*reply_p)->report && report_is_valid((*reply_p)->report))
 		return 0;
-	r = (*reply_p)->report ? ctl_fail("the daemon's report makes no sense")
+	r = (*reply_p)->report ? ctl_fail("invalid report from the daemon")
 			       : ctl_fail("the daemon answers without a report");
 	gp_admin_free_reply(*reply_p);
 	return r;

@@ -235,7 +235,7 @@ ctl_certificate_read(const char *path, X509 **certificate_p)
 	if (*certificate_p)
 		return 0;
 	ERR_clear_error();
-	return ctl_fail("%s: there is no certificate in it", path);
+	return ctl_fail("%s: no certificate found", path);
 }
 
 int
@@ -258,7 +258,7 @@ ctl_identity_read(const char *certificate_path, const char *key_path, struct ctl
 		return 0;
 	ERR_clear_error();
 	ctl_fail("%s: %s", key_path,
-		 identity->key ? "not the key of the certificate" : "there is no key in it");
+		 identity->key ? "not the key of the certificate" : "no key found");
 	ctl_identity_free(identity);
 	return -1;
 }

@@ -67,7 +67,7 @@ ctl_ok(struct ctl_doctor *doctor, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	finding_add(doctor, "well", format, args);
+	finding_add(doctor, "ok", format, args);
 	va_end(args);
 }
 

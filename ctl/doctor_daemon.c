@@ -129,7 +129,7 @@ check_driver(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 		ctl_ok(doctor, "driver: CUDA %u.%u", report->driver_version / 1000,
 		       report->driver_version % 1000 / 10);
 	if (report->n_devices == 0)
-		ctl_problem(doctor, "driver: no worker has told of a device yet");
+		ctl_problem(doctor, "driver: no worker has reported a device yet");
 }
 
 /* What was changed since it was read is not in force. */
@@ -161,11 +161,9 @@ ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 	if ((int64_t)report->started_s > (int64_t)time(NULL))
 		ctl_problem(doctor, "clock: it went back since the daemon was started");
 	if (report->draining)
-		ctl_note(doctor, "daemon: it drains: gpupoolctl drain --undo admits clients again");
+		ctl_note(doctor, "daemon: draining: gpupoolctl drain --undo admits sessions again");
 	if (report->workers_lost)
-		ctl_note(doctor,
-			 "daemon: %llu workers ended without being told to: its log says "
-			 "why",
+		ctl_note(doctor, "daemon: %llu workers exited unexpectedly: see its log",
 			 (unsigned long long)report->workers_lost);
 	check_config(doctor, report);
 	check_driver(doctor, report);

@@ -60,9 +60,9 @@ check_file(struct ctl_doctor *doctor, const char *name, bool secret, char path[C
 	if (ctl_pool_file(doctor->folder, name, path, CTL_PATH_MAX) || stat(path, &status))
 		return false;
 	if (status.st_mode & S_IWOTH)
-		ctl_problem(doctor, "%s: everybody on this machine can change it: chmod o-w", path);
+		ctl_problem(doctor, "%s: writable by all users: chmod o-w", path);
 	if (secret && status.st_mode & S_IROTH)
-		ctl_problem(doctor, "%s: everybody on this machine can read it: chmod o-r", path);
+		ctl_problem(doctor, "%s: readable by all users: chmod o-r", path);
 	if (doctor->user[0] && !user_may_access(doctor->user, &status, R_OK) &&
 	    strcmp(name, GPD_FILE_AUTHORITY_KEY) != 0)
 		ctl_problem(doctor,
@@ -83,14 +83,12 @@ check_folder(struct ctl_doctor *doctor)
 		return;
 	}
 	if (status.st_mode & S_IWOTH)
-		ctl_problem(doctor,
-			    "folder: %s: everybody on this machine can change it: chmod o-w",
-			    doctor->folder);
+		ctl_problem(doctor, "folder: %s: writable by all users: chmod o-w", doctor->folder);
 	else if (doctor->user[0] && !user_may_access(doctor->user, &status, X_OK))
-		ctl_problem(doctor,
-			    "folder: %s does not let the daemon's user, %s, in: chgrp %s, "
-			    "chmod 2750",
-			    doctor->folder, doctor->user, doctor->user);
+		ctl_problem(
+			doctor,
+			"folder: %s not accessible to the daemon's user, %s: chgrp %s, chmod 2750",
+			doctor->folder, doctor->user, doctor->user);
 	else if (group && status.st_uid == 0 && strcmp(doctor->user, GPD_PRIVILEGE_USER) == 0 &&
 		 !(status.st_mode & S_ISGID))
 		ctl_note(doctor,
@@ -258,16 +256,16 @@ check_revocations(struct ctl_doctor *doctor, const char *authority_path)
 	    ctl_certificate_read(authority_path, &authority))
 		return;
 	if (ctl_crl_read(path, authority, &list) || !list) {
-		ctl_problem(doctor,
-			    "%s: it cannot be used, so nobody is let in by a certificate: "
-			    "gpupoolctl cert crl",
-			    path);
+		ctl_problem(
+			doctor,
+			"%s: not usable, so client certificates are rejected: gpupoolctl cert crl",
+			path);
 	} else {
 		left = ctl_crl_get_next_update(list) - (int64_t)time(NULL);
 		if (left <= 0)
 			ctl_problem(doctor,
-				    "%s: it has expired, so nobody is let in by a "
-				    "certificate: gpupoolctl cert crl",
+				    "%s: expired, so client certificates are rejected: gpupoolctl "
+				    "cert crl",
 				    path);
 		else if (left < TOKEN_SOON_S)
 			ctl_note(doctor, "%s: it expires in %d hours: gpupoolctl cert crl", path,

@@ -50,7 +50,7 @@ ctl_parse_options(const struct ctl_option *options, size_t option_count, int *co
 		}
 		option = find_option(options, option_count, argv[i], &value);
 		if (!option && argv[i][0] == '-' && argv[i][1])
-			return ctl_fail("%s is no option of this command", argv[i]);
+			return ctl_fail("unknown option %s", argv[i]);
 		if (!option) {
 			argv[count_left++] = argv[i];
 			continue;
@@ -80,7 +80,7 @@ ctl_pool_folder(const char *is_given, char *path, size_t size)
 		return ctl_fail("where are the pool's files? HOME is not set; --directory says it");
 	}
 	if (!*is_given || (size_t)snprintf(path, size, "%s", is_given) >= size)
-		return ctl_fail("\"%s\" is no folder", is_given);
+		return ctl_fail("\"%s\" is not a valid directory", is_given);
 	return 0;
 }
 
@@ -220,7 +220,7 @@ ctl_commit_file(const char *path, bool force)
 	r = file_publish(name, path, force);
 	(void)unlink(name);
 	if (r == -EEXIST)
-		return ctl_fail("%s is there already; --force replaces it", path);
+		return ctl_fail("%s already exists; use --force to replace it", path);
 	return r ? ctl_fail("%s: %s", path, strerror(-r)) : 0;
 }
 

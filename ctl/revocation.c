@@ -43,7 +43,7 @@ crl_parse(const char *path, const char *text, size_t size, X509 *authority, X509
 	}
 	X509_CRL_free(list);
 	return list ? ctl_fail("%s: this list is not signed by the pool's authority", path)
-		    : ctl_fail("%s: this is no list of revoked certificates (PEM, X509 CRL)", path);
+		    : ctl_fail("%s: not a CRL (PEM, X509 CRL)", path);
 }
 
 int

@@ -63,8 +63,8 @@ static void
 warn_if_expired(const char *path, const X509_CRL *list)
 {
 	if (ctl_crl_get_next_update(list) <= (int64_t)time(NULL))
-		(void)ctl_fail("%s: this list has expired, so daemons take no certificates: "
-			       "gpupoolctl cert crl signs it anew",
+		(void)ctl_fail("%s: CRL expired, so daemons reject client certificates: run "
+			       "gpupoolctl cert crl",
 			       path);
 }
 
@@ -149,9 +149,9 @@ target_find(const char *folder, const char *arg, const X509 *authority, struct t
 	if (target->serial)
 		return 0;
 	return ctl_fail(
-		"there is no certificate %.100s.pem in %s, and \"%.100s\" is no serial "
-		"number (16 hexadecimal digits or more; 0x before fewer): the certificate's "
-		"file has it, client show, and the daemon's log of its sessions",
+		"there is no certificate %.100s.pem in %s, and \"%.100s\" is not a serial number "
+		"(16 hexadecimal digits or more; 0x before fewer): the certificate's file has it, "
+		"session show, and the daemon's log of its sessions",
 		arg, folder, arg);
 }
 

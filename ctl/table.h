@@ -8,6 +8,7 @@
 #ifndef CTL_TABLE_H
 #define CTL_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ struct ctl_table {
 	size_t width;             /* of a line; 0: any */
 	const char *const *least; /* keys, those that go first at the end */
 	size_t least_count;
+	bool has_old_keys; /* for programs: the values again under the keys of the last release */
 	struct ctl_cell *cells;
 };
 

@@ -212,7 +212,7 @@ read_file(const char *path, bool must_exist, int64_t since_s, struct usage *usag
 	free(line);
 	(void)fclose(file);
 	if (usage->bad)
-		ctl_warn("%s: %lu lines are no usage records", path, usage->bad);
+		ctl_warn("%s: %lu lines are not usage records", path, usage->bad);
 	usage->bad = 0;
 	return r;
 }
