@@ -440,7 +440,7 @@ class Configured(Daemon):
         with open(self.config.name, "w", encoding="ascii") as file:
             file.write(text)
 
-    def reload(self, text, words="is in force"):
+    def reload(self, text, words="is active"):
         before = len(re.findall(words, self.log()))
         self.write(text)
         os.kill(self.pid, signal.SIGHUP)

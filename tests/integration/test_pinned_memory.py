@@ -100,7 +100,7 @@ for holder, *amounts in HELD:
                 Program("hostorder", arguments, remote).finish().expect(out="hostorder: ok\n", err="")
 
 
-for holder, what in (("value", "a wait for a word"), ("kernel", "a kernel that polls a word")):
+for holder, what in (("value", "a wait for a value"), ("kernel", "a kernel that polls a word")):
     @case(f"what the host stores is not held back with more calls behind {what} than the daemon keeps")
     def _(holder=holder):
         with Daemon() as daemon:

@@ -340,7 +340,7 @@ def _():
         except OSError:
             pass
         result = program.finish()
-        require(result.status == 1 and re.search(r"the session has ended with error 46: its worker did not answer and was killed "
+        require(result.status == 1 and re.search(r"the session ended with error 46: its worker did not answer and was killed "
                                                  r"\(on-hang = restart\)", result.err), str(result))
         daemon.check_works()
         require(daemon.workers() != [worker], "it is the same worker")
