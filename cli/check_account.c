@@ -35,10 +35,10 @@ check_token(const struct gp_url *url)
 	r = gpc_token_read(&credentials, &token, &given, error, sizeof(error));
 	if (r == 0 && !given)
 		check_print(CHECK_OK, "token",
-			    "none: a daemon of another user or machine wants one, or "
-			    "a certificate (gpupool login)");
+			    "none: daemons of other users or machines require a token or a "
+			    "certificate (gpupool login)");
 	else if (r)
-		check_print(CHECK_ERROR, "token", "%s; \"gpupool login\" stores it anew", error);
+		check_print(CHECK_ERROR, "token", "%s; \"gpupool login\" stores it again", error);
 	else if (stat(path, &status) == 0 && status.st_mode & S_IROTH)
 		check_print(CHECK_ERROR, "token", "%s: others can read it; chmod 600 %s", path,
 			    path);
@@ -55,18 +55,24 @@ error_get_remedy(const char *error)
 	static const struct {
 		const char *part, *remedy;
 	} remedies[] = {
+		{ "unknown token", "it is another pool's, or not on this daemon's list: ask the "
+				   "pool's administrator for a token (gpupoolctl token create)" },
+		{ "has been revoked", "ask the pool's administrator for another token" },
+		{ "token has expired", "ask the pool's administrator for another token" },
+		{ "a token is required", "gpupool login POOL < TOKEN_FILE" },
+		{ "credentials are required", "gpupool login POOL < TOKEN_FILE" },
+		{ "does not belong to a tenant",
+		  "the administrator adds its name to certificate = of a tenant" },
+		/* What daemons of the last release say. */
 		{ "token is not known",
 		  "it is another pool's, or not on this daemon's list: ask the "
 		  "pool's administrator for a token (gpupoolctl token create)" },
-		{ "has been revoked", "ask the pool's administrator for another token" },
-		{ "token has expired", "ask the pool's administrator for another token" },
 		{ "a token is needed", "gpupool login POOL < TOKEN_FILE" },
 		{ "credentials are needed", "gpupool login POOL < TOKEN_FILE" },
 		{ "names no tenant",
 		  "the administrator adds its name to certificate = of a tenant" },
 		{ "unexpected Welcome",
-		  "the daemon is older than this gpupool and does not know the "
-		  "question" },
+		  "the daemon is older than this gpupool and does not support the request" },
 	};
 
 	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {

@@ -102,7 +102,7 @@ daemons_query(struct view *view)
 			one = true;
 			continue;
 		}
-		(void)cli_fail("%s (\"gpupool check\" finds out more)", daemon->error);
+		(void)cli_fail("%s (run \"gpupool check\")", daemon->error);
 		view->incomplete = true;
 	}
 	view->probe.when_ns = gp_now_ns();
@@ -249,7 +249,7 @@ print_tenants(const struct view *view)
 		       account->sessions, account->sessions == 1 ? "" : "s", most,
 		       account->sessions_all, account->sessions_all_max);
 		if (*account->full)
-			printf("%s: no new session just now: %s\n", daemon->text,
+			printf("%s: new sessions are refused: %s\n", daemon->text,
 			       cli_probe_text(account->full, full, sizeof(full)));
 	}
 	printf("\n");
@@ -447,10 +447,8 @@ cli_devices(int count, char **argv)
 			format = option;
 	}
 	if (optind < count)
-		return cli_fail(
-			"\"%s\": devices takes options alone; gpupool devices -p %s looks at "
-			"pool %s",
-			argv[optind], argv[optind], argv[optind]);
+		return cli_fail("\"%s\": unexpected argument; gpupool devices -p %s shows pool %s",
+				argv[optind], argv[optind], argv[optind]);
 	r = cli_launch_env_select(&launch_options, &launch_env);
 	if (r == 0)
 		r = cli_launch_env_apply(&launch_env);

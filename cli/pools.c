@@ -140,8 +140,8 @@ cli_pools_explain(const struct gpc_pools_config *pools, const char *name, char *
 			       "no pool has the address %s: \"gpupool pools\" lists them", name);
 	else if (pools->count == 0)
 		(void)snprintf(error, error_size,
-			       "unknown pool \"%s\": no pools.conf names any; \"gpupool login %s "
-			       "tls://HOST\" makes one",
+			       "unknown pool \"%s\": no pools.conf names any; add it with "
+			       "\"gpupool login %s tls://HOST\"",
 			       name, name);
 	else if (meant)
 		(void)snprintf(error, error_size, "unknown pool \"%s\"; did you mean %s?", name,

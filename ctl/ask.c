@@ -67,8 +67,7 @@ socket_connect_error(const char *path, int r)
 	if (r == -ENAMETOOLONG)
 		return ctl_fail("%s: too long for a socket's path", path);
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return ctl_fail("no daemon listens at %s: %s; \"systemctl status gpupoold\" says "
-				"whether one runs",
+		return ctl_fail("no daemon listens at %s: %s; see \"systemctl status gpupoold\"",
 				path, strerror(-r));
 	if (r == -EACCES)
 		return ctl_fail("%s: %s: only root, the daemon's user and members of group "
@@ -112,7 +111,7 @@ socket_write(int fd, const uint8_t *bytes, size_t size)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return ctl_fail("the daemon does not take the request: %s",
+			return ctl_fail("the daemon does not read the request: %s",
 					strerror(errno));
 		bytes += done;
 		size -= (size_t)done;
@@ -143,7 +142,7 @@ socket_read(int fd, uint8_t *bytes, size_t size, int64_t deadline_ms)
 		if (got < 0)
 			return ctl_fail("no reply from the daemon: %s", strerror(errno));
 		if (got == 0)
-			return ctl_fail("the daemon closed the connection without an answer");
+			return ctl_fail("the daemon closed the connection without a reply");
 		bytes += got;
 		size -= (size_t)got;
 	}
@@ -261,7 +260,7 @@ ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply 
 	if ((*reply_p)->report && report_is_valid((*reply_p)->report))
 		return 0;
 	r = (*reply_p)->report ? ctl_fail("invalid report from the daemon")
-			       : ctl_fail("the daemon answers without a report");
+			       : ctl_fail("the daemon sent no report");
 	gp_admin_free_reply(*reply_p);
 	return r;
 }

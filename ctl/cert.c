@@ -241,7 +241,7 @@ ctl_cert_authority(const char *folder, struct ctl_cert_output *made, struct ctl_
 	if (has_certificate && has_key)
 		return ctl_identity_read(identity_paths.certificate, identity_paths.key, authority);
 	if (has_certificate != has_key)
-		return ctl_fail("%s is there without %s: this authority cannot sign",
+		return ctl_fail("%s exists without %s: this authority cannot sign",
 				has_key ? identity_paths.key : identity_paths.certificate,
 				has_key ? identity_paths.certificate : identity_paths.key);
 	if (!made)

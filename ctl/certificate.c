@@ -179,7 +179,7 @@ ctl_certificate_make(const struct ctl_certificate_params *params,
 	if (made->certificate)
 		return 0;
 	ctl_identity_free(made);
-	return fail_openssl("a certificate cannot be made");
+	return fail_openssl("cannot create a certificate");
 }
 
 /* As files. */
@@ -196,7 +196,7 @@ bio_to_text(BIO *bio, bool written, char **text_p, size_t *size_p)
 		*size_p = (size_t)size;
 	}
 	BIO_free(bio);
-	return *text_p ? 0 : fail_openssl("no PEM can be written");
+	return *text_p ? 0 : fail_openssl("cannot write PEM");
 }
 
 int

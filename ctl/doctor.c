@@ -81,9 +81,9 @@ check_clock(struct ctl_doctor *doctor)
 	if (gmtime_r(&now, &when))
 		(void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &when);
 	if (when.tm_year + 1900 < YEAR_MIN)
-		ctl_problem(doctor, "clock: here it is %s: certificates and tokens go by it", text);
+		ctl_problem(doctor, "clock: %s: certificates and tokens depend on it", text);
 	else
-		ctl_ok(doctor, "clock: here it is %s", text);
+		ctl_ok(doctor, "clock: %s", text);
 }
 
 /* Whoever the daemon is now, or would be if it were started here. */
@@ -122,8 +122,9 @@ ctl_doctor(const struct ctl *ctl, int count, char **argv)
 	if (reply)
 		ctl_doctor_daemon(&doctor, reply->report);
 	else
-		ctl_problem(&doctor, "daemon: it does not answer: systemctl status gpupoold, or "
-				     "--socket PATH if it has another socket");
+		ctl_problem(
+			&doctor,
+			"daemon: no reply: see systemctl status gpupoold, or use --socket PATH");
 	print_summary(&doctor);
 	ctl_table_fini(&doctor.findings);
 	if (reply)

@@ -78,7 +78,7 @@ check_folder(struct ctl_doctor *doctor)
 	struct stat status;
 
 	if (stat(doctor->folder, &status)) {
-		ctl_note(doctor, "folder: %s: %s: cert init and token create make it",
+		ctl_note(doctor, "folder: %s: %s: created by cert init and token create",
 			 doctor->folder, strerror(errno));
 		return;
 	}
@@ -92,8 +92,8 @@ check_folder(struct ctl_doctor *doctor)
 	else if (group && status.st_uid == 0 && strcmp(doctor->user, GPD_PRIVILEGE_USER) == 0 &&
 		 !(status.st_mode & S_ISGID))
 		ctl_note(doctor,
-			 "folder: %s does not give its files the group %s, so what root "
-			 "makes there the daemon cannot read: chmod g+s",
+			 "folder: %s does not give its files the group %s, so the daemon cannot "
+			 "read files that root creates there: chmod g+s",
 			 doctor->folder, group->gr_name);
 	else
 		ctl_ok(doctor, "folder: %s", doctor->folder);
@@ -119,7 +119,7 @@ check_config(struct ctl_doctor *doctor)
 	char path[CTL_PATH_MAX], error[GPD_CONFIG_ERROR_MAX];
 
 	if (!check_file(doctor, GPD_FILE_CONFIG, false, path)) {
-		ctl_note(doctor, "configuration: %s/%s is not there: no quotas", doctor->folder,
+		ctl_note(doctor, "configuration: %s/%s does not exist: no quotas", doctor->folder,
 			 GPD_FILE_CONFIG);
 		return;
 	}
@@ -157,7 +157,7 @@ check_tokens(struct ctl_doctor *doctor)
 	size_t good = 0;
 
 	if (!check_file(doctor, GPD_FILE_TOKENS, false, path)) {
-		ctl_note(doctor, "tokens: %s/%s is not there: gpupoolctl token create TENANT",
+		ctl_note(doctor, "tokens: %s/%s does not exist: gpupoolctl token create TENANT",
 			 doctor->folder, GPD_FILE_TOKENS);
 		return;
 	}
@@ -168,7 +168,7 @@ check_tokens(struct ctl_doctor *doctor)
 	}
 	for (size_t i = 0; i < doctor->tokens.count; i++)
 		good += gpd_token_is_valid(&doctor->tokens.list[i], now);
-	ctl_ok(doctor, "tokens: %s: %zu good, %zu revoked or expired", path, good,
+	ctl_ok(doctor, "tokens: %s: %zu valid, %zu revoked or expired", path, good,
 	       doctor->tokens.count - good);
 	tokens_check_expiry(doctor);
 	if (doctor->config)
@@ -224,7 +224,7 @@ check_dates(struct ctl_doctor *doctor, const char *path, const char *remedy)
 	time_t end;
 
 	if (ctl_certificate_read(path, &certificate)) {
-		ctl_problem(doctor, "%s: it cannot be read as a certificate", path);
+		ctl_problem(doctor, "%s: not a certificate", path);
 		return;
 	}
 	if (ctl_certificate_describe(certificate, &facts) == 0) {
@@ -286,11 +286,11 @@ check_certificates(struct ctl_doctor *doctor)
 	if (check_file(doctor, GPD_FILE_CERTIFICATE, false, path)) {
 		check_dates(doctor, path, "gpupoolctl cert init HOST... --force");
 		if (!has_key)
-			ctl_problem(doctor, "%s: the certificate's key is not there", key);
+			ctl_problem(doctor, "%s: the certificate's key does not exist", key);
 	} else {
 		ctl_note(doctor,
-			 "certificate: %s is not there, so tls:// cannot be listened on: "
-			 "gpupoolctl cert init HOST",
+			 "certificate: %s does not exist, so tls:// is not available: gpupoolctl "
+			 "cert init HOST",
 			 path);
 	}
 	(void)check_file(doctor, GPD_FILE_AUTHORITY_KEY, true, key);

@@ -235,7 +235,7 @@ command_execute(const struct ctl *ctl, bool more, int count, char **words)
 				words[0]);
 	r = command(&own, count - 1, words + 1);
 	if (fflush(stdout) != 0 || ferror(stdout))
-		return ctl_fail("standard output cannot be written");
+		return ctl_fail("cannot write to standard output");
 	return r;
 }
 

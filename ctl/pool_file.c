@@ -77,7 +77,7 @@ ctl_pool_folder(const char *is_given, char *path, size_t size)
 	if (!is_given) {
 		if (gpd_folder_default(path, size) == 0)
 			return 0;
-		return ctl_fail("where are the pool's files? HOME is not set; --directory says it");
+		return ctl_fail("HOME is not set; use --directory");
 	}
 	if (!*is_given || (size_t)snprintf(path, size, "%s", is_given) >= size)
 		return ctl_fail("\"%s\" is not a valid directory", is_given);
@@ -114,7 +114,7 @@ folder_set_daemon_group(const char *path)
 	    strcmp(path, usual) != 0)
 		return 0;
 	if (chown(path, 0, group->gr_gid) || chmod(path, 02750))
-		return ctl_fail("%s cannot be given to the group %s: %s", path, group->gr_name,
+		return ctl_fail("cannot change the group of %s to %s: %s", path, group->gr_name,
 				strerror(errno));
 	return 0;
 }

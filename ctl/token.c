@@ -129,7 +129,7 @@ check_tenant(const char *folder, const char *tenant)
 	if (ctl_pool_file(folder, GPD_FILE_CONFIG, path, sizeof(path)) || access(path, F_OK))
 		return;
 	if (gpd_config_load(path, &config, error, sizeof(error))) {
-		ctl_warn("whether there is a tenant %s is not known: %s", tenant, error);
+		ctl_warn("cannot check whether tenant %s exists: %s", tenant, error);
 		return;
 	}
 	if (gpd_lint_tenant(config, tenant, warning))

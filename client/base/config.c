@@ -410,7 +410,7 @@ options_parse_compression(struct gpc_session_options *options, char *error, size
 	else if (strcmp(text, "off") == 0)
 		options->compression = GP_PACK_OFF;
 	else
-		return variable_fail(error, error_size, name, "none of auto, on, off");
+		return variable_fail(error, error_size, name, "not one of auto, on, off");
 	return 0;
 }
 

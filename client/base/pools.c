@@ -493,7 +493,7 @@ pools_read_lenient(struct gpc_pools_config *pools)
 	*pools = (struct gpc_pools_config){ 0 };
 	(void)gpc_pools_config_read(pools, NULL, 0);
 	if (*pools->fault && !atomic_flag_test_and_set(&reported))
-		gpc_log_warn("%s; this is skipped", pools->fault);
+		gpc_log_warn("%s; skipped", pools->fault);
 }
 
 bool

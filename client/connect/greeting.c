@@ -345,7 +345,7 @@ gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link)
 	if (r == 0 && opening->device_count &&
 	    link->welcome->welcome->n_devices != (size_t)opening->device_count)
 		r = gpc_opening_fail(opening, GP_E_INVALID,
-				     ": %d devices were asked for and the daemon gives %zu",
+				     ": %d devices were requested and the daemon reports %zu",
 				     opening->device_count, link->welcome->welcome->n_devices);
 	return r;
 }

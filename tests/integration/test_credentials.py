@@ -251,7 +251,7 @@ def _():
         # None of them is thrown away for a file that there is not.
         pool.write_config(f"[daemon]\ntokens = {elsewhere}/token\n")
         said = ctl("--socket", pool.socket, "reload", status=1)
-        require(said == "gpupoolctl: partly applied: the tokens stay as they were: "
+        require(said == "gpupoolctl: partly applied: tokens unchanged: "
                 f"{elsewhere}/token: No such file or directory\n", said)
         pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
         pool.write_config(f"[daemon]\ntokens = {elsewhere}/tokens\n")
@@ -262,7 +262,7 @@ def _():
         with open(f"{elsewhere}/tokens", "a", encoding="ascii") as file:
             file.write("nonsense\n")
         for _again in range(2):
-            pool.refused("the daemon cannot read its token file", "refused: a token, and the tokens cannot be read",
+            pool.refused("the daemon cannot read its token file", "refused: a token, but the token file is not readable",
                          user="own", GPUPOOL_TOKEN_FILE=other)
         pool.check_works()
         os.truncate(f"{elsewhere}/tokens", size)
@@ -367,7 +367,7 @@ def _():
             file.write("nonsense")
         refused_by_ctl("broken.pem: no certificate found", "cert", "list", *at)
         os.unlink(f"{folder}/ca.key")
-        refused_by_ctl("ca.pem is there without", "cert", "client", "carol", *at)
+        refused_by_ctl("ca.pem exists without", "cert", "client", "carol", *at)
 
 
 def read_bytes(folder, name):
@@ -419,13 +419,13 @@ def _():
             done = subprocess.run([os.environ["GP_CTL"], "token", "create", "carol", *at], stdout=full,
                                   stderr=subprocess.PIPE, text=True, env=base_environment(), timeout=PATIENCE,
                                   check=False)
-        require(done.returncode == 1 and done.stderr == "gpupoolctl: standard output cannot be written\n", f"{done}")
+        require(done.returncode == 1 and done.stderr == "gpupoolctl: cannot write to standard output\n", f"{done}")
         last = json.loads(ctl("token", "list", "--format=json", *at))[-1]
         require((last["tenant"], last["state"]) == ("carol", "revoked"), f"{last}")
         for text, args in (("is not a", ("create", "a b")), ("invalid duration", ("create", "a", "-e", "1h30m")),
                            ("unknown option", ("create", "a", "--expire", "1h")), ("usage", ("create",)),
                            ("is not a token ID", ("revoke", "x")), ("unknown token ID", ("revoke", "a" * 10)),
-                           ("revoked already", ("revoke", rows[1]["id"])), ("usage", ("remove", "x")),
+                           ("already revoked", ("revoke", rows[1]["id"])), ("usage", ("remove", "x")),
                            ("cannot be printed", ("create", "a", "--comment", "a\nb"))):
             refused_by_ctl(text, "token", *args, *at)
 

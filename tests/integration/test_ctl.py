@@ -299,11 +299,11 @@ def _():
             file.write("nonsense\n")
         pool.write_config(f"[daemon]\ntokens = {bad}\ncrl = /nowhere\n[tenant a]\nmemory = 128M\n")
         for _again in range(2):
-            refused(pool.ctl("reload"), f"partly applied: the tokens stay as they were: {bad}:1: fewer than six fields"
-                    "; the CRL stays as it was: /nowhere: ")
+            refused(pool.ctl("reload"), f"partly applied: tokens unchanged: {bad}:1: fewer than six fields"
+                    "; CRL unchanged: /nowhere: ")
         require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 128 * MIB, "the rest is not in force")
-        pool.wait_for_log("error: the tokens stay as they were: .*fewer than six fields", count=2)
-        pool.wait_for_log("error: the CRL stays as it was: /nowhere: ", count=2)
+        pool.wait_for_log("error: tokens unchanged: .*fewer than six fields", count=2)
+        pool.wait_for_log("error: CRL unchanged: /nowhere: ", count=2)
         # A file that has been read, and that makes no sense since then.
         os.truncate(bad, 0)
         pool.write_config(f"[daemon]\ntokens = {bad}\n")
@@ -311,7 +311,7 @@ def _():
         with open(bad, "w", encoding="ascii") as file:
             file.write("nonsense\n")
         for _again in range(2):
-            refused(pool.ctl("reload"), f"partly applied: the tokens cannot be read: {bad}:1: fewer than six fields")
+            refused(pool.ctl("reload"), f"partly applied: token file not readable: {bad}:1: fewer than six fields")
         os.truncate(bad, 0)
         pool.say("reload")
 
@@ -331,7 +331,7 @@ def _():
                 reload(second).expect(err=f"gpupoolctl: warning: {warning}")
                 daemon.wait_for_log(f"warning: {warning[:-1]}$", count=count)
             require(not os.path.exists(second), "there is another one")
-            refused(reload(second, "tokens = /dev/null\n"), f"partly applied: the tokens stay as they were: "
+            refused(reload(second, "tokens = /dev/null\n"), f"partly applied: tokens unchanged: "
                     f"/dev/null: Invalid argument; {warning[:-1]}")
             reload(first).expect(err="")
         # What the command line says the configuration does not change.

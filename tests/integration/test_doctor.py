@@ -40,7 +40,7 @@ def _():
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
         require(lines[0].startswith("time,event,daemon,session,tenant,") and len(lines) == 9, f"{lines}")
-        has(folder.run("GP_CTL", "usage", "--file", path, "--since", "soon", status=1)[1], "--since soon: that is neither a time")
+        has(folder.run("GP_CTL", "usage", "--file", path, "--since", "soon", status=1)[1], "--since soon: neither a time")
         has(folder.run("GP_CTL", "usage", "--file", "/nowhere", status=1)[1], "/nowhere: No such file")
         with open(path, "a", encoding="ascii") as file:
             # A later record of the same session takes the place of the one before it, but not of its end.
@@ -69,7 +69,7 @@ def _():
         require(len(rows) == 1 and rows[0]["state"] == "ended" and rows[0]["program"] == "memhog", f"{rows}")
         os.unlink(folder.file())
         with folder.daemon():
-            has(folder.ctl("usage", status=1)[1], "the daemon writes no usage records: usage = FILE in gpupoold.conf names them")
+            has(folder.ctl("usage", status=1)[1], "the daemon writes no usage records: set usage = FILE in gpupoold.conf")
         # The service's folder, where there is one.
         with folder.daemon(STATE_DIRECTORY=folder.path):
             require(folder.ask("status")["usage"] == path, "not in the folder of the service")
@@ -161,9 +161,9 @@ def _():
         os.chmod(folder.path, 0o2750)
         with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
             out, err = folder.ctl("doctor")
-            has(out, f"ok       configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 good, 0 revoked or expired", "ok       daemon: version ",
-                f"ok       address: {daemon.address} is reached from here, and from no other machine: --listen tls://0.0.0.0:", "note     driver: the daemon serves its software device",
-                "ok       clock: here it is 20", "\n0 problems, ")
+            has(out, f"ok       configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 valid, 0 revoked or expired", "ok       daemon: version ",
+                f"ok       address: {daemon.address} is reachable from this machine only: use --listen tls://0.0.0.0:", "note     driver: the daemon serves its software device",
+                "ok       clock: 20", "\n0 problems, ")
             require(err == "" and "\nproblem" not in out, out + err)
             # Everything at once.
             folder.token("alicia", "--expires", "2d")
@@ -179,7 +179,7 @@ def _():
                 f"problem  {folder.file()} has no [tenant alicia] (did you mean alice?)",
                 "note     tenant bob has no token, no certificate and no users: gpupoolctl token create bob",
                 "of tenant alicia expires in 4", f"problem  {folder.file('server.pem')}: it has expired (20",
-                "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: not all can have theirs at once",
+                "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: they cannot all be used at once",
                 "note     daemon: draining")
             # Of tokens that cannot be read nothing is said that is not known.
             folder.write("nonsense\n", "tokens")
@@ -188,11 +188,11 @@ def _():
             folder.write("[tenant alice\n")
             has(folder.ctl("doctor", status=1)[0], f"problem  configuration: {folder.file()}:1: [tenant alice: missing ]")
         out, err = folder.ctl("doctor", status=1)
-        has(out, "problem  daemon: it does not answer")
+        has(out, "problem  daemon: no reply")
         has(err, "no daemon listens at")
     with Folder() as folder:
         out = folder.ctl("doctor", status=1)[0]
-        has(out, f"note     configuration: {folder.file()} is not there: no quotas", "note     tokens: ", "note     certificate: ")
+        has(out, f"note     configuration: {folder.file()} does not exist: no quotas", "note     tokens: ", "note     certificate: ")
 
 
 @case("members of a group may look at the daemon, and change nothing")
@@ -243,7 +243,7 @@ def _():
                 os._exit(0)
         try:
             os.close(go_on[0])
-            daemon.wait_for_log(r"admin socket: process \d+ of user 65534: too many connections of users who may only read|"
+            daemon.wait_for_log(r"admin socket: process \d+ of user 65534: too many connections of read-only users|"
                                 r"admin socket: process \d+: closed to admit another connection")
             folder.ask("status")
         finally:

@@ -337,8 +337,8 @@ def _():
         for kind, data in ((FATBINARY, bad[begin:]), (OBJECT, b"x" * 13 + bad[begin:]), (FATBINARY, b"\xb1\x43\x62\x46" + bytes(20))):
             result, _ = session.ask("gpLinkAdd", {"linker": 9, "type": kind}, data)
             require(result == INVALID_IMAGE, f"{kind}: {result}")
-        daemon.wait_for_log(f"what is to be linked is refused: {why}")
-        daemon.wait_for_log("what is to be linked is refused: missing fatbin header")
+        daemon.wait_for_log(f"linking refused: {why}")
+        daemon.wait_for_log("linking refused: missing fatbin header")
 
 
 @case("launches with wrong parameters, shapes and attributes are errors")

@@ -147,7 +147,7 @@ def _():
         with open(app("vectoradd"), "rb") as file:
             whole = file.read()
         for name, old, new, status, says in (
-                ("noloader", b"/lib64/ld-linux", b"/lib64/no-linux", 127, "is there, but not the loader that it names (readelf -l {})"),
+                ("noloader", b"/lib64/ld-linux", b"/lib64/no-linux", 127, "exists, but its loader does not (readelf -l {})"),
                 # Its type is that of no program, and a shell would read it as its script.
                 ("noprogram", whole[:17], whole[:16] + b"\x09", 126, ": Exec format error")):
             with open(user.file(name), "wb") as file:
@@ -156,7 +156,7 @@ def _():
             says = user.file(name) + ("" if says[0] == ":" else " ") + says.format(user.file(name))
             user.fails(says, "run", user.file(name), status=status, LD_PRELOAD="")
         user.fails(f"{user.folder}: Is a directory", "run", user.folder, status=126)
-        user.fails("run which program? gpupool run [OPTIONS] PROGRAM ARGUMENT...", "run")
+        user.fails("no program: gpupool run [OPTIONS] PROGRAM ARGUMENT...", "run")
         theirs = "; put the program's options after it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT..."
         user.fails('unknown option --epochs of "gpupool run"' + theirs, "run", "--epochs=3", "train.py")
         user.fails('unknown option --mermory of "gpupool run"; did you mean --memory?', "run", "--mermory", "1G", "x")
@@ -171,7 +171,7 @@ def _():
 @case("wrong words are named, with the right one where that can be guessed")
 def _():
     with User() as user:
-        user.fails('no command: "gpupool help" lists them')
+        user.fails('no command: "gpupool help" lists the commands')
         user.fails('unknown command "devcies"; did you mean devices? "gpupool help" lists the commands, and "gpupool run devcies" runs a '
                    "program", "devcies")
         user.fails('unknown command "train.py"; "gpupool help" lists the commands, and "gpupool run train.py" runs a program', "train.py")
@@ -183,8 +183,8 @@ def _():
                     for line in user.say("help", name).out.splitlines()), "a line of help is too long for a terminal")
         user.fails('unknown option "--pool": "gpupool help" lists the commands', "--pool", "lab")
         require(re.fullmatch(r"gpupool \d+\.\d+\.\d+\n", user.say("--version").out), "no version")
-        user.fails('which pool? "gpupool login NAME tls://HOST < TOKEN_FILE" makes one known, or REMOTE_GPU names it', "run", "x")
-        user.fails('unknown pool "lab": no pools.conf names any; "gpupool login lab tls://HOST" makes one', "run", "-p", "lab", "x")
+        user.fails('no pool: add one with "gpupool login NAME tls://HOST < TOKEN_FILE", or set REMOTE_GPU', "run", "x")
+        user.fails('unknown pool "lab": no pools.conf names any; add it with "gpupool login lab tls://HOST"', "run", "-p", "lab", "x")
         user.write("[pool lab]\nurl = tls://gpunode\n[pool cluster]\nurl = tls://head\n")
         user.fails('unknown pool "lba"; did you mean lab?', "run", "-p", "lba", "x")
         user.fails('unknown pool "xyz" (lab, cluster); an address begins with its scheme: tls://xyz', "devices", "-p", "xyz")
@@ -262,10 +262,10 @@ def _():
     with User() as user:
         user.write("[pool lab]\nurl = tls://gpunode\n")
         user.fails("no token on standard input: gpupool login POOL < TOKEN_FILE", "login", "lab", text="# nothing\n")
-        user.fails("the first line of standard input is not a token (gpt_..., as gpupoolctl token create makes it)", "login", "lab",
+        user.fails("the first line of standard input is not a token (gpt_..., created by gpupoolctl token create)", "login", "lab",
                    text="hunter2\n")
         user.fails("standard input is larger than 1 MiB, so it is not a token file", "login", "lab", text="x" * (MIB + 1))
-        seen = "a token on the command line can be seen by everybody on this machine: gpupool login POOL < TOKEN_FILE"
+        seen = "a token on the command line is visible to all users: use gpupool login POOL < TOKEN_FILE"
         user.fails(seen, "login", secret)
         user.fails(seen, "login", "lab", secret)
         user.fails("usage: gpupool login [--no-check] POOL [ADDRESS] < TOKEN_FILE", "login")
@@ -376,7 +376,7 @@ def _():
     with User() as user, Pool() as pool:
         path, name = pool.create("alice")
         result = user.say("pools")
-        require(result.out == "" and result.err == 'gpupool: no pools: "gpupool login NAME tls://HOST < TOKEN_FILE" makes one known\n', str(result))
+        require(result.out == "" and result.err == 'gpupool: no pools: add one with "gpupool login NAME tls://HOST < TOKEN_FILE"\n', str(result))
         own = "# mine\n\n[pool b]\nurl = tls://b\nmemory = 1G\n"
         conf = user.write(own)
         user.say("login", "lab", pool.local, text=read_file(path))
@@ -394,7 +394,7 @@ def _():
         user.say("logout", "tls://c").expect(err=f"gpupool: pool c is no longer in {conf}\n")
         require(read_file(conf) == own + f"\n[pool lab]\nurl = {pool.local}\n", read_file(conf))
         user.say("logout", "b").expect(err=f"gpupool: removed {user.file('b.token')}\n"
-                                           f"gpupool: pool b stays in {conf}:3, which has more than what login wrote\n")
+                                           f"gpupool: pool b is kept in {conf}:3, which has settings that login did not write\n")
         require(read_file(conf) == own + f"\n[pool lab]\nurl = {pool.local}\n", read_file(conf))
         user.fails('unknown pool "lba"; did you mean lab?', "logout", "lba")
         user.fails("usage: gpupool logout POOL", "logout")
@@ -412,9 +412,9 @@ def _():
         user.fails(f'b is an address of pool lab ({conf}:2) and of pool y ({conf}:7): "gpupool logout lab" or "gpupool logout y"', "logout", "b")
         user.fails('no pool has the address tls://tls://a: "gpupool pools" lists them', "logout", "tls://tls://a")
         user.fails('"tls://tls://a": there are two schemes', "login", "z", "tls://tls://a", text=secret)
-        stays = "which has more than what login wrote"
+        stays = "which has settings that login did not write"
         for name, line in (("x", 5), ("y", 7)):
-            user.say("logout", name).expect(err=f"gpupool: pool {name} stays in {conf}:{line}, {stays}\n")
+            user.say("logout", name).expect(err=f"gpupool: pool {name} is kept in {conf}:{line}, {stays}\n")
         user.say("logout", "tls://a,tls://b").expect(err=f"gpupool: pool lab is no longer in {conf}\n")
         require(read_file(conf) == "# all of them\n# the next one\n[pool x]\nurl=tls://x\n[pool y]\nurl = tls://b\n\ncrl = a\n", read_file(conf))
         # Both files are links.
@@ -427,7 +427,7 @@ def _():
         user.say("login", "--no-check", "z", "tls://z", text=secret)
         require(os.path.islink(user.file("lab.token")) and read_file(token) == secret and "[pool z]" in read_file(real), read_file(real))
         user.say("logout", "lab").expect(err=f"gpupool: removed {user.file('lab.token')}\n"
-                                             "gpupool: warning: the token stays in mine/token, to which that was a symbolic link\n"
+                                             "gpupool: warning: the token is still in mine/token, the target of a symbolic link\n"
                                              f"gpupool: pool lab is no longer in {conf}\n")
         require(os.path.islink(conf) and read_file(real) == "[pool z]\nurl = tls://z\n" and read_file(token) == secret, read_file(real))
 
@@ -440,7 +440,7 @@ def _():
         conf = user.write(f"[pool x]\nurl = tls://x\nmermory = 1G\nsecond\n[pool old]\nurl = {pool.local}\n[pool lab]\nurl = {pool.local}\n")
         user.write(read_file(path), "lab.token", 0o600)
         result = run("vectoradd", remote=pool.local, env=direct)
-        result.expect(out="vectoradd: ok\n", err=f"gpupool: {conf}:3: [pool x] mermory: unknown key; did you mean memory?; this is skipped\n")
+        result.expect(out="vectoradd: ok\n", err=f"gpupool: {conf}:3: [pool x] mermory: unknown key; did you mean memory?; skipped\n")
         user.write(f"[pool old]\nurl = {pool.local}\n[pool lab]\nurl = {pool.local}\n")
         user.write(read_file(path), "old.token", 0o600)
         result = run("vectoradd", remote=pool.local, env=direct)
@@ -458,8 +458,8 @@ def _():
         result = user.say("env", **others)
         require([line for line in result.out.splitlines() if line.startswith("unset")] ==
                 ["unset GPUPOOL_TOKEN_FILE", "unset GPUPOOL_TLS_CERT", "unset GPUPOOL_TLS_KEY", "unset GPUPOOL_TENANT"], str(result))
-        require(result.err == 'gpupool: warning: GPUPOOL_TOKEN_FILE=/others.token is not used: it need not be for pool lab; "gpupool '
-                'login lab < FILE" says that it is\n', str(result))
+        require(result.err == 'gpupool: warning: GPUPOOL_TOKEN_FILE=/others.token ignored: not known to be a token of pool lab; "gpupool login '
+                'lab < FILE" stores it for the pool\n', str(result))
         # An address of the command line brings none, so the environment's are meant.
         require("unset" not in user.say("env", "-p", "tls://gpunode", **others).out, "they were taken away")
 
@@ -509,7 +509,7 @@ def _():
         whole = user.say("devices", "-L", "-p", daemon.address).out
         for url in (f"{daemon.address},{gone}", f"{gone},{daemon.address}/0"):
             user.write(f"[pool both]\nurl = {url}\n")
-            partly = (f'gpupool: {says} ("gpupool check" finds out more)\n'
+            partly = (f'gpupool: {says} (run "gpupool check")\n'
                       "gpupool: incomplete: a program needs all daemons of the pool\n")
             user.say("devices", "-L", status=1).expect(status=1, out=whole, err=partly)
             table = user.say("devices", status=1).expect(status=1, err=partly).out
@@ -522,10 +522,10 @@ def _():
             expect_line(result, "ok", "address", f"[12] of 2: {gone}$")
             expect_line(result, "wrong", "route", "Connection refused")
             expect_line(result, "ok", "credentials", "")
-            expect_line(result, "wrong", "pool", "1 of 2 daemons can be used, and a program needs all of them")
+            expect_line(result, "wrong", "pool", "1 of 2 daemons can be used, but a program needs all of them")
             expect_line(result, "ok", "session", "a program sees 1 device$")
         seen = json.loads(user.say("devices", "--json", "--pool", gone, status=125).expect(
-            status=125, err=f'gpupool: {says} ("gpupool check" finds out more)\n').out)
+            status=125, err=f'gpupool: {says} (run "gpupool check")\n').out)
         require(seen == {"daemons": [{"url": gone, "error": says}], "devices": [], "sessions": []}, f"{seen}")
         user.write(f"[pool both]\nurl = {daemon.address}/0,{daemon.address}/7\n")
         user.say("devices", "-L", status=1).expect(
@@ -533,7 +533,7 @@ def _():
         user.fails(f"{daemon.address} is named twice", "devices", "-p", f"{daemon.address}/0,{daemon.address}")
         other = f"tcp://127.0.0.1:{closed_port()}"
         user.say("devices", "-p", f"{gone},{other}", status=125).expect(status=125, out="", err="".join(
-            f'gpupool: cannot connect to {each}: Connection refused ("gpupool check" finds out more)\n' for each in (gone, other)))
+            f'gpupool: cannot connect to {each}: Connection refused (run "gpupool check")\n' for each in (gone, other)))
 
 
 @case("a full pool is waited for, with the reason and the time, and no longer than was said")
@@ -710,7 +710,7 @@ def _():
         gone = user.file("gone.token")
         user.write(f"[pool lab]\nurl = {daemon.address}\ntoken = {gone}\n")
         for args in (("run", app("vectoradd")), ("env",), ("devices",), ("check",)):
-            user.fails(f'{conf}:1: [pool lab] token: {gone}: No such file or directory: "gpupool login" stores it anew', *args)
+            user.fails(f'{conf}:1: [pool lab] token: {gone}: No such file or directory: "gpupool login" stores it again', *args)
         secret = user.write("hunter2 is my password\n", "no.token", 0o600)
         for token, says in ((secret, "its first line is not a token (gpt_..., created by gpupoolctl token create)"),
                             (user.write("", "empty.token", 0o600), "the file is empty: it contains no token"),
@@ -755,7 +755,7 @@ def _():
         require((own["program"], own["pid"]) == ("memhog", mine.process.pid) and own["memory"] >= MIB, f"{seen}")
         table = user.say("devices").out
         require(re.search(r"^unix://\S+: tenant alice, 1 session of at most 1; 2 of 2 of the daemon's session slots in use$", table, re.M) and
-                re.search(r"^unix://\S+: no new session just now: no free session slot", table, re.M) and
+                re.search(r"^unix://\S+: new sessions are refused: no free session slot", table, re.M) and
                 re.search(rf"^ +\d+  memhog +{mine.process.pid} ", table, re.M), table)
         require("bob" not in table, f"others are named: {table}")
         require(re.fullmatch(r"GPU 0: \S.* \(UUID: GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)\n", user.say("devices", "-L").out),
@@ -763,7 +763,7 @@ def _():
         other.finish().expect()
         mine.finish().expect()
         result = user.say("devices", "-p", f"tcp://127.0.0.1:{closed_port()}", status=125)
-        require(result.err.endswith('Connection refused ("gpupool check" finds out more)\n'), str(result))
+        require(result.err.endswith('Connection refused (run "gpupool check")\n'), str(result))
 
 
 @case("a GPU that works is busy, and never above 100 %")
@@ -825,13 +825,13 @@ def _():
             deaf.bind(("127.0.0.1", 0))
             deaf.listen()
             expect_line(check(f"tls://127.0.0.1:{deaf.getsockname()[1]}", **ca), "wrong", "daemon",
-                        "no answer within 5 s: the daemon hangs or is very busy, or another program listens there; look at its log")
+                        "no answer within 5 s: the daemon hangs or is very busy, or another program listens there; check its log")
             # One that answers something else, and one that says nothing at all.
             with socket.create_server(("127.0.0.1", 0)) as other:
                 threading.Thread(target=lambda: other.accept()[0].close(), daemon=True).start()
                 expect_line(check(f"tls://127.0.0.1:{other.getsockname()[1]}", **ca), "wrong", "daemon", "is not gpupoold")
         expect_line(check(daemon.address.replace("tls", "tcp")), "wrong", "credentials", "this address requires TLS")
-        expect_line(check(daemon.clear_address.replace("tcp", "tls"), **ca), "wrong", "daemon", "offers no TLS at this address")
+        expect_line(check(daemon.clear_address.replace("tcp", "tls"), **ca), "wrong", "daemon", "no TLS at this address")
         result = check(daemon.address)
         expect_line(result, "wrong", "credentials", "authority that is not known here: .*GPUPOOL_TOKEN_FILE.*GPUPOOL_TLS_CA")
         expect_line(result, "-", "session", "not tried")
@@ -920,7 +920,7 @@ def _():
         os.chmod(path, 0o4755)
         os.chmod(user.folder, 0o755)
         result = user.say("run", path, LD_PRELOAD="")
-        require(re.search("runs with other rights than yours", result.err), str(result))
+        require(re.search("runs with other privileges than yours", result.err), str(result))
 
 
 SOURCES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "cli")

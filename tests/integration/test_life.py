@@ -52,7 +52,7 @@ def _():
         daemon.check_works()
         require(len(daemon.workers()) == 2, "the bystander's worker is gone")
         bystander.finish().expect()
-        daemon.wait_for_log("the worker ends with it", SOON)
+        daemon.wait_for_log("the worker exits", SOON)
         require(daemon.workers() != workers, "the worker of the endless kernel is still there")
         daemon.check_works()
 

@@ -327,7 +327,7 @@ def lose_the_network():
         set_loopback(False)
         begin = time.monotonic()
         # A GPU does not stop a kernel: what the log says last of its session is that.
-        daemon.wait_for_log(r"session \d+ .*: (closed:|its client is gone and its work does not end)", 60, count=2)
+        daemon.wait_for_log(r"session \d+ .*: (closed:|orphaned work does not end)", 60, count=2)
         seconds = time.monotonic() - begin
         require(15 < seconds < 50, f"noticed after {seconds:.0f} s")
         Program("vectoradd", (), f"unix://{folder}/gone.sock").finish().expect(out="vectoradd: ok\n")

@@ -24,7 +24,7 @@ from pool_folder import DEVICE, Folder, has, sign
 def _():
     with Folder() as folder:
         with folder.daemon() as daemon:
-            daemon.wait_for_log(rf"info: no configuration: no quotas \({folder.file()} is read if it is there\)$")
+            daemon.wait_for_log(rf"info: no configuration: no quotas \({folder.file()} does not exist\)$")
             has(folder.ctl("reload", status=1)[1], f"no configuration file: {folder.file()} would be read, --config names one")
             # It comes later.
             folder.write("[tenant default]\nmemory = 64M\n[tenant alice]\nmemory = 128M\n")
@@ -127,7 +127,7 @@ def _():
 @case("--check-config names the line and ends with 1, takes a file as an argument, and says when there is none")
 def _():
     with Folder() as folder:
-        require(folder.run("GP_DAEMON", "--check-config")[0] == f"no configuration: no quotas ({folder.file()} is read if it is there)\n", "")
+        require(folder.run("GP_DAEMON", "--check-config")[0] == f"no configuration: no quotas ({folder.file()} does not exist)\n", "")
         folder.write("[tenant a]\nmemory = 64M\n[tenant default]\nsessions = 0\n", "good.conf")
         out, err = folder.run("GP_DAEMON", "--check-config", folder.file("good.conf"), *driver_options())
         require((out, err) == (f"{folder.file('good.conf')}: valid: 2 tenants, 0 warnings\n", ""), out + err)
@@ -172,7 +172,7 @@ def _():
         # All errors, of files, sockets, addresses and the user; the daemon's start says the first one.
         folder.write("no token\n", "bad.tokens")
         admin = os.path.join(folder.path, "none", "none", "admin.sock")
-        cannot = f"the folder {os.path.dirname(admin)} cannot be made: No such file or directory"
+        cannot = f"cannot create directory {os.path.dirname(admin)}: No such file or directory"
         folder.write(f"[daemon]\nkey = /nowhere/k\nclient-authority = /nowhere/ca\ncrl = /nowhere/ca.crl\nusage = /nowhere/usage.csv\n"
                      f"admin-socket = {admin}\nmetrics = 192.0.2.1:9400\ntokens = {folder.file('bad.tokens')}\n")
         words = ("--user", "nosuchuser", "--listen", "192.0.2.1:4833", "--listen", "0.0.0.0:0", "--listen", f"unix://{admin}", "--listen", "127.0.0.1:0")
@@ -433,7 +433,7 @@ def _():
         os.unlink(folder.file())
         with folder.daemon():
             has(folder.ctl("tenant", "set", "default", "memory=128M", "--save", status=1)[1],
-                "--save: the daemon has read no configuration: make one (it may be empty), gpupoolctl reload, then once more")
+                "--save: the daemon has no configuration: create one (it may be empty), run gpupoolctl reload, and repeat")
 
 
 @case("who is not root, and makes what the machine's daemon would not find, is told so")
@@ -466,7 +466,7 @@ def _():
             has(folder.ctl("tenant", "set", "alice", "gpu=7", "memory=32M", status=1)[1], "unknown device 7: the daemon has 1, counted from 0")
             has(folder.ctl("help", "nonsense", status=1)[1], 'gpupoolctl: unknown command "nonsense": gpupoolctl help lists the commands\n')
             require(json.loads(folder.ctl("tenant", "list", "-f", "json")[0])[1]["tenant"] == "alice", "-f behind the command")
-        has(folder.ctl("status", status=1)[1], "no daemon listens at ", '; "systemctl status gpupoold" says whether one runs\n')
+        has(folder.ctl("status", status=1)[1], "no daemon listens at ", '; see "systemctl status gpupoold"\n')
 
 
 @case("a table on a terminal is no wider than that, with what matters most, and whole where it is no terminal")
@@ -519,8 +519,8 @@ def _():
         require(re.fullmatch(rf"gpupoold: cannot listen on tcp://127\.0\.0\.1:{port}: Address already in use \(process {os.getpid()}, \S+, "
                              r"has it\)\n", err), err)
         err = folder.run("GP_DAEMON", "--listen", "tls://0", *options, status=1)[1]
-        require(err == "gpupoold: cannot listen on tls://127.0.0.1:0: the daemon has no certificate: gpupoolctl cert init HOST makes one, "
-                "--certificate and --key name another\n", err)
+        require(err == "gpupoold: cannot listen on tls://127.0.0.1:0: the daemon has no certificate: create one with gpupoolctl cert init "
+                "HOST, or use --certificate and --key\n", err)
 
 
 @case("lines on a terminal have time and process, those of the journal its number of the level; sizes are such as people read")

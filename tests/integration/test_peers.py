@@ -154,7 +154,7 @@ def _():
     for bad in (welcome(window=(0, 0)), welcome(window=(1 << 60, 1 << 38)), welcome(window=(0x110000000000, 1 << 62)),
                 welcome(granularity=0), welcome(granularity=12345), welcome(ticket=b"short"),
                 welcome(device=wire.field(2, "x" * 1000)), welcome(device=wire.field(3, b"4"))):
-        expect_refusal_by(lambda connection, bad=bad: connection.sendall(wire.preamble() + bad), r"makes no sense")
+        expect_refusal_by(lambda connection, bad=bad: connection.sendall(wire.preamble() + bad), r"is invalid")
 
 
 def receive_kind(connection):

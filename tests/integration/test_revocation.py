@@ -199,9 +199,9 @@ def _():
         pool.refused("carol", REVOKED, "has been revoked")
         pool.works("dave")
         os.rename(files.path("ca.crl"), files.path("aside"))
-        pool.refused("dave", UNCHECKED, r'the certificate of "dave", \w+, cannot be checked: the list of revoked '
-                     "CRL cannot be used")
-        require(len(re.findall(r"error: the CRL cannot be used: .*/ca\.crl: No such file", pool.log()))
+        pool.refused("dave", UNCHECKED, r'the certificate of "dave", \w+, cannot be checked: '
+                     "CRL not usable")
+        require(len(re.findall(r"error: CRL not usable: .*/ca\.crl: No such file", pool.log()))
                 == 1, pool.log())
         # What it has said already it need not be asked again.
         pool.refused("carol", REVOKED, "has been revoked")
@@ -272,7 +272,7 @@ def _():
                 before = len(pool.log())
                 files.write("list", text)
                 for _again in range(2):
-                    pool.refused("carol", UNCHECKED, "cannot be checked: the CRL cannot be used")
+                    pool.refused("carol", UNCHECKED, "cannot be checked: CRL not usable")
                 found = re.findall("error: CRL not usable: client certificates are rejected, and sessions "
                                    f"authenticated by a certificate end in {GRACE} s: .*(?:{says})", pool.log()[before:])
                 require(len(found) == 1, f"{name}: {found} in\n{pool.log()}")
@@ -295,16 +295,16 @@ def _():
             program, own = pool.sleeper("carol"), pool.sleeper(None, 1000 * (life + GRACE + 2))
             begin = time.monotonic()
             files.ctl("cert", "crl", "--expires", f"{life}s")
-            pool.wait_for_log("error: the CRL cannot be used: .* has expired", life + SOON)
+            pool.wait_for_log("error: CRL not usable: .* has expired", life + SOON)
             pool.refused("carol", UNCHECKED, "cannot be checked")
             require(program.process.poll() is None, f"it has ended already: {program.out()}")
             expect_ended(program, GRACE + SOON)
             require(time.monotonic() - begin > GRACE, "it ended at once")
-            pool.wait_for_log(r"session \d+ .*: its certificate cannot be checked: the daemon cannot use its list")
+            pool.wait_for_log(r"session \d+ .*: its certificate cannot be checked: the daemon's CRL is not usable")
             own.finish().expect()
             files.ctl("cert", "crl")
             pool.works("carol")
-            require(pool.log().count("error: the list of revoked") == 1, pool.log())
+            require(pool.log().count("error: CRL not usable") == 1, pool.log())
 
 
 @case("a reload finds another list, and another authority whose list it must be")
@@ -319,10 +319,10 @@ def _():
                 files.write("gpupoold.conf", f"[daemon]\ncrl = {crl}\n{CONFIG}")
                 said = ctl("--socket", pool.socket, "reload", status=status)
                 pool.wait_for_log(words, count=before + 1)
-                require(status == 0 or re.search(f"^gpupoolctl: partly applied: the list of .*{words}", said), said)
-            reload("/nowhere", "stays as it was: /nowhere: No such file")
+                require(status == 0 or re.search(f"^gpupoolctl: partly applied: CRL .*{words}", said), said)
+            reload("/nowhere", "unchanged: /nowhere: No such file")
             pool.works("carol")
-            reload(others.path("ca.crl"), "stays as it was: .* is signed by an authority that")
+            reload(others.path("ca.crl"), "unchanged: .* is signed by an authority that")
             pool.works("carol")
             program = pool.sleeper("dave")
             shutil.copy(files.path("ca.crl"), files.path("next.crl"))
@@ -332,9 +332,9 @@ def _():
             pool.works("dave")
             # Another authority from now on: the list of the old one says nothing of its certificates.
             shutil.copy(others.path("ca.pem"), files.path("ca.pem"))
-            reload(files.path("next.crl"), "cannot be used: .*is signed by an authority that")
+            reload(files.path("next.crl"), "not usable: .*is signed by an authority that")
             said = ctl("--socket", pool.socket, "reload", status=1)
-            require(re.search("the CRL cannot be used: .*is signed by an authority that", said), said)
+            require(re.search("CRL not usable: .*is signed by an authority that", said), said)
             new = {**others.client("carol"), "GPUPOOL_TLS_CA": files.path("server-ca.pem")}
             shutil.copy(files.path("dave.pem"), files.path("server-ca.pem"))
             pool.refused(None, UNCHECKED, "cannot be checked", **new)
@@ -358,10 +358,10 @@ def _():
         time.sleep(1.1)
         for name, says in ((files.path("ca.crl"), "the daemon's certificate has been revoked"),
                            (files.path("short.crl"), "the CRL has expired"),
-                           (others.path("ca.crl"), "the CRL is not of the authority of the daemon's "
+                           (others.path("ca.crl"), "the CRL is not issued by the authority of the daemon's "
                             "certificate"),
-                           (files.path("ca.pem"), r"TLS: list of revoked certificates \S+ca\.pem cannot be used"),
-                           ("/nowhere", "TLS: list of revoked certificates /nowhere: No such file")):
+                           (files.path("ca.pem"), r"TLS: CRL \S+ca\.pem cannot be used"),
+                           ("/nowhere", "TLS: CRL /nowhere: No such file")):
             result = pool.run("vectoradd", env=files.client("carol", GPUPOOL_TLS_CRL=name))
             require(result.status == 1 and re.search(says, result.err) and result.err.count("\n") == 1,
                     f"expected {says!r}: {result}")
@@ -381,7 +381,7 @@ def _():
         require(json.loads(files.ctl("cert", "revoked", "--format=json")) == [], "nothing is revoked yet")
         carol = files.serial("carol")
         said = files.ctl("cert", "revoke", "carol")
-        require(said.startswith(f"the certificate {carol} of carol is revoked\n{path}: 1 revoked, until 20"), said)
+        require(said.startswith(f"the certificate {carol} of carol is revoked\n{path}: 1 revoked, expires 20"), said)
         require(stat.S_IMODE(os.stat(path).st_mode) == 0o644, oct(os.stat(path).st_mode))
         require(states()["carol"] == "revoked" and states()["dave"] == "good", f"{states()}")
         require(json.loads(files.ctl("cert", "show", files.path("carol.pem"), "--format=json"))["state"] == "revoked", "show")
@@ -405,8 +405,8 @@ def _():
                  number: None, "07": None}, f"{rows}")
         require(all(abs(row["revoked"] - time.time()) < 1000 for row in rows), f"{rows}")
         shutil.copy(files.path("ca.key"), files.path("ca.key.pem"))
-        for text, args in (("is revoked already", ("revoke", "carol")), ("is revoked already", ("revoke", "0x7")),
-                           ("there is no certificate bea.pem in", ("revoke", "bea")), ("No such file", ("revoke", "./x.pem")),
+        for text, args in (("is already revoked", ("revoke", "carol")), ("is already revoked", ("revoke", "0x7")),
+                           ("no certificate bea.pem in", ("revoke", "bea")), ("No such file", ("revoke", "./x.pem")),
                            ("is the authority itself", ("revoke", "ca")), ("no certificate found", ("revoke", files.path("ca.key.pem"))),
                            ("usage", ("revoke",)), ("usage", ("revoke", "a", "b")), ("usage", ("crl", "x")),
                            ("invalid duration", ("crl", "--expires", "never")), ("unknown option", ("revoke", "x", "--force"))):
@@ -414,7 +414,7 @@ def _():
         with Files() as others:
             fails("is not signed by the pool's authority", "revoke", others.path("carol.pem"))
             os.unlink(others.path("ca.key"))
-            require("is there without" in others.ctl("cert", "revoke", "carol", status=1), "an authority without its key")
+            require("exists without" in others.ctl("cert", "revoke", "carol", status=1), "an authority without its key")
             require("no authority in" in ctl("cert", "revoke", "x", "-D", files.path("none"), status=1), "no authority")
         require(len(json.loads(files.ctl("cert", "revoked", "--format=json"))) == 4, "a failure changed the list")
         os.unlink(files.path("ca.key.pem"))

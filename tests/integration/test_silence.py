@@ -213,9 +213,9 @@ class Relay:
         self.process.send_signal(signal.SIGCONT)
 
 
-SILENT = rf"gpupool: (\S+): the daemon has not answered for {SECONDS} s, but its machine acknowledges; waiting for gpupoold to go on\n"
+SILENT = rf"gpupool: (\S+): the daemon has not answered for {SECONDS} s, but its machine acknowledges; waiting for gpupoold to continue\n"
 AGAIN = r"gpupool: \S+: the daemon answers again\n"
-HANGS = f"the daemon's worker process has not answered for {SECONDS} s; waiting for it to go on"
+HANGS = f"the daemon's worker process has not answered for {SECONDS} s; waiting for it to continue"
 
 
 def stop_relay(daemon, direction, size, env):

@@ -157,8 +157,8 @@ def _():
         holders = [daemon.start("memhog", "100", stdin=True) for _ in range(4)]
         for holder in holders:
             holder.wait_for_output("free after")
-        refused(daemon, "all 4 virtual devices of device 0 are taken")
-        refused(daemon, "device 2, which is part 3 of 4 of device 0, is taken", remote=daemon.address + "/2")
+        refused(daemon, "all 4 virtual devices of device 0 are in use")
+        refused(daemon, "device 2, which is part 3 of 4 of device 0, is in use", remote=daemon.address + "/2")
         refused(daemon, "unknown device 4: the daemon has 4, counted from 0", remote=daemon.address + "/4")
         holders.pop().kill()
         result = daemon.run("quota").expect()

@@ -425,7 +425,7 @@ def _():
         os.mkfifo(pipe)
         alice = certificates.client("alice")
         for file, kind in ((pipe, "pipe"), ("/dev/zero", "zero")):
-            for name, says in (("GPUPOOL_TLS_CA", "TLS: authority "), ("GPUPOOL_TLS_CRL", "TLS: list of revoked certificates "),
+            for name, says in (("GPUPOOL_TLS_CA", "TLS: authority "), ("GPUPOOL_TLS_CRL", "TLS: CRL "),
                                ("GPUPOOL_TLS_CERT", "TLS: certificate "), ("GPUPOOL_TLS_KEY", "TLS: key ")):
                 result = run("vectoradd", remote=daemon.address, env={**alice, name: file})
                 require(result.status == 1 and f"{says}{file}: not a regular file" in result.err,

@@ -70,11 +70,11 @@ def _():
     if os.path.exists("/dev/nvidiactl"):
         raise Skip("this machine has a driver")
     result = run("vectoradd").expect(status=1)
-    require(result.err == 'gpupool: there is no GPU: REMOTE_GPU is not set, and this machine has no CUDA driver; "gpupool run" sets it, '
-            "or REMOTE_GPU=tls://HOST\n", str(result))
+    require(result.err == 'gpupool: no GPU: REMOTE_GPU is not set, and this machine has no CUDA driver; use "gpupool run", '
+            "or set REMOTE_GPU=tls://HOST\n", str(result))
     for name in ("REMOTE_GPUS", "REMOTEGPU", "remote_gpu"):
         result = run("vectoradd", env={name: "tls://gpunode"}).expect(status=1)
-        require(result.err == f"gpupool: there is no GPU: {name} is set, did you mean REMOTE_GPU?\n", str(result))
+        require(result.err == f"gpupool: no GPU: {name} is set; did you mean REMOTE_GPU?\n", str(result))
     run("vectoradd", env={"GPUPOOL_LOG": "quiet"}).expect(status=1, err="")
 
 

@@ -276,7 +276,7 @@ completion_handle_error(struct gp_rdma_conn *conn, const struct ibv_wc *wc)
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 	case IBV_WC_RESP_TIMEOUT_ERR:
-		gp_rdma_set_down(conn, -ECONNRESET, "the peer's device does not answer any more");
+		gp_rdma_set_down(conn, -ECONNRESET, "the peer's device does not respond");
 		break;
 	default:
 		gp_rdma_set_down(conn, -EPROTO, what);

@@ -107,7 +107,7 @@ library_open(void)
 		return library;
 	(void)snprintf(error_text, sizeof(error_text),
 		       "TLS needs OpenSSL 3 (%s): install it (Debian: libssl3), or put " SSL
-		       " and " CRYPTO " into the folder openssl beside gpupool's libcuda.so.1",
+		       " and " CRYPTO " into the directory openssl next to gpupool's libcuda.so.1",
 		       dlerror());
 	/* libssl finds libcrypto if that is there already. */
 	return library_open_bundled(CRYPTO) ? library_open_bundled(SSL) : NULL;

@@ -123,7 +123,7 @@ files_check(const struct gp_tls_files *files, char *error, size_t error_size)
 	} all[] = { { "certificate", files->certificate },
 		    { "key", files->key },
 		    { "authority", files->authority },
-		    { "list of revoked certificates", files->crl } };
+		    { "CRL", files->crl } };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++) {
@@ -182,10 +182,10 @@ crl_load(SSL_CTX *ctx, const char *file, char *error, size_t error_size)
 
 	ERR_clear_error();
 	if (!lookup || X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) < 1)
-		return file_refuse("list of revoked certificates", file, error, error_size);
+		return file_refuse("CRL", file, error, error_size);
 	if (X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
 					X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
-		return file_refuse("list of revoked certificates", file, error, error_size);
+		return file_refuse("CRL", file, error, error_size);
 	return 0;
 }
 
@@ -201,7 +201,7 @@ tls_create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p,
 	if (!tls || !tls->ctx) {
 		free(tls);
 		if (gp_openssl_open())
-			(void)snprintf(error, error_size, "OpenSSL finds no memory");
+			(void)snprintf(error, error_size, "OpenSSL is out of memory");
 		else
 			(void)snprintf(error, error_size, "%s", gp_openssl_get_error());
 		return gp_openssl_open() ? -ENOMEM : GP_E_INVALID;

@@ -160,7 +160,7 @@ tokens_revoke(struct gpd_tokens *tokens, const char *path, const char *id, char 
 		return GP_E_INVALID;
 	}
 	if (token->revoked_s != INT64_MAX) {
-		snprintf(error, error_size, "the token %s is revoked already", id);
+		snprintf(error, error_size, "the token %s is already revoked", id);
 		return GP_E_INVALID;
 	}
 	token->revoked_s = time(NULL);

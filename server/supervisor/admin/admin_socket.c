@@ -47,7 +47,7 @@ get_folder(const char *path, char folder[PATH_SIZE])
 static int
 refuse_folder(const char *folder, char *error, size_t size)
 {
-	snprintf(error, size, "the folder %s cannot be made: %s", folder, strerror(errno));
+	snprintf(error, size, "cannot create directory %s: %s", folder, strerror(errno));
 	return -1;
 }
 
@@ -316,7 +316,7 @@ get_refusal_reason(struct gpd_admin *admin, int fd, const struct ucred *peer, in
 		return "not allowed";
 	return count_read_only(admin) < READ_ONLY_MAX || conn_evict(admin, true, now_ms)
 		       ? NULL
-		       : "too many connections of users who may only read";
+		       : "too many connections of read-only users";
 }
 
 /* Whether a connection that waits in the kernel may be accepted. */
@@ -457,7 +457,7 @@ request_receive(struct gpd_admin *admin, struct gpd_admin_conn *conn, int64_t no
 	else if (r == GP_E_EOF)
 		conn_close(conn);
 	else if (r == -EMSGSIZE)
-		conn_reject(conn, "a request that is too long");
+		conn_reject(conn, "request too long");
 	else if (r == -EPROTO)
 		conn_reject(conn, "invalid request");
 	else if (r == -EPIPE)

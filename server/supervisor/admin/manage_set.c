@@ -78,8 +78,7 @@ setting_check(const struct target *t, const Gpupool__AdminSetting *setting)
 	if (keys[key].per_device && setting->share)
 		return 0;
 	if (setting->share)
-		return set_error(t, "%s: a share of the device makes no sense here",
-				 keys[key].name);
+		return set_error(t, "%s: a share of the device is not allowed", keys[key].name);
 	/* As in the configuration. */
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && number < GPD_MEMORY_MIN)
 		return set_error(t, "memory: %llu bytes are less than 2M, the smallest size",

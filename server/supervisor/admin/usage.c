@@ -98,7 +98,7 @@ records_append(const char *path, const char *text, size_t size)
 	if (r == 0)
 		r = file_write_all(fd, text, size);
 	if (r && S_ISREG(status.st_mode) && ftruncate(fd, status.st_size))
-		gpd_error("usage records: %s: part of a line stays: %m", path);
+		gpd_error("usage records: %s: incomplete line left: %m", path);
 	if (close(fd) && r == 0)
 		r = -errno;
 	return r;
@@ -475,7 +475,7 @@ gpd_usage_close(struct gpd_usage *usage)
 		record_all(usage, true);
 		write_pending(usage, gp_now_ms());
 		if (usage->used)
-			gpd_error("usage records: %llu are lost, as the daemon ends",
+			gpd_error("usage records: %llu lost at exit",
 				  (unsigned long long)usage->pending_count);
 	}
 	free(usage->pending);

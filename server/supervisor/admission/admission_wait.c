@@ -232,7 +232,7 @@ conn_evict(struct gpd_admission *admission, const struct gpd_client_address *cli
 	gpd_client_address_log(victim->client_address, GPD_LOG_INFO,
 			       "%s: no session: no Hello while other connections wait",
 			       gp_conn_peer(victim->conn));
-	gpd_admission_close_conn(admission, victim, "it did not say hello");
+	gpd_admission_close_conn(admission, victim, "no Hello");
 	return true;
 }
 

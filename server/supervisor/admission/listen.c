@@ -59,8 +59,8 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, ch
 			       has_certificate() ? "tls" : "tcp");
 	if (strcmp(url->scheme, "tls") == 0 && !has_certificate()) {
 		(void)snprintf(error, error_size,
-			       "cannot listen on %s: the daemon has no certificate: gpupoolctl "
-			       "cert init HOST makes one, --certificate and --key name another",
+			       "cannot listen on %s: the daemon has no certificate: create one "
+			       "with gpupoolctl cert init HOST, or use --certificate and --key",
 			       text);
 		return GP_E_INVALID;
 	}
@@ -76,8 +76,8 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, ch
 			(void)snprintf(
 				error, error_size,
 				"cannot listen on %s: it is not a loopback address, and "
-				"connections are neither encrypted nor authenticated: whoever "
-				"reaches it can use the GPUs; tls:// is, --insecure allows it",
+				"connections are neither encrypted nor authenticated: any host "
+				"that reaches it can use the GPUs; use tls://, or --insecure",
 				text);
 			gp_listener_destroy(listener);
 			return GP_E_INVALID;

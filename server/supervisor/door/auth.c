@@ -96,7 +96,7 @@ gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fac
 	if (facts->local)
 		return "the daemon belongs to another user: a token is required "
 		       "(GPUPOOL_TOKEN_FILE)";
-	return "credentials are required, and this connection is not encrypted: tls:// is";
+	return "credentials are required, and this connection is not encrypted: use tls://";
 }
 
 const char *

@@ -63,20 +63,20 @@ gpd_authentication_reload(struct gpd_authentication *authentication,
 		gpd_authentication_refresh(authentication, now_ms);
 		if (authentication->store.file.wrong)
 			gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
-					      "the tokens cannot be read: %s",
+					      "token file not readable: %s",
 					      authentication->store.file.why);
 		return;
 	}
 	if (gpd_token_store_open(&other, path)) {
-		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "the tokens stay as they were: %s",
+		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "tokens unchanged: %s",
 				      other.file.why);
 		return;
 	}
 	/* It would end the sessions of all who came by a token of before. */
 	if (!other.file.status.st_nlink && authentication->store.tokens.count) {
-		gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
-				      "the tokens stay as they were: %s: %s",
-				      path ? path : "no file of tokens is named", strerror(ENOENT));
+		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "tokens unchanged: %s: %s",
+				      path ? path : "no token file is configured",
+				      strerror(ENOENT));
 		gpd_tokens_free(&other.tokens);
 		return;
 	}
@@ -148,7 +148,7 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 		snprintf(why, WHY_MAX, "the token %s has expired", token.id);
 		break;
 	case GPD_AUTH_UNREADABLE_TOKENS:
-		snprintf(why, WHY_MAX, "a token, and the tokens cannot be read");
+		snprintf(why, WHY_MAX, "a token, but the token file is not readable");
 		break;
 	case GPD_AUTH_REVOKED_CERTIFICATE:
 		snprintf(why, WHY_MAX, "the certificate of \"%.100s\", %.40s, has been revoked",
@@ -251,7 +251,7 @@ gpd_authentication_recheck(const struct gpd_authentication *authentication,
 		return NULL;
 	if (authentication->store.file.wrong &&
 	    now_ms - authentication->store.file.wrong_ms >= GPD_AUTHENTICATION_GRACE_MS)
-		return "its token cannot be checked: the daemon cannot read its tokens";
+		return "its token cannot be checked: the daemon cannot read its token file";
 	state = gpd_tokens_state(&authentication->store.tokens, principal->token, time(NULL));
 	if (state == GPD_TOKEN_GOOD)
 		return NULL;

@@ -58,13 +58,12 @@ gpd_authentication_reload_crl(struct gpd_authentication *authentication,
 		authentication->crl_state.needed |= named;
 		gpd_authentication_refresh_crl(authentication, now_ms);
 		if (authentication->crl_state.file.wrong)
-			gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "the CRL cannot be used: %s",
+			gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "CRL not usable: %s",
 					      authentication->crl_state.file.why);
 		return;
 	}
 	if (gpd_crl_file_open(&other, path, named)) {
-		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "the CRL stays as it was: %s",
-				      other.file.why);
+		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "CRL unchanged: %s", other.file.why);
 		gpd_crl_file_close(&other);
 		/* Which may not be one of those that are believed now. */
 		gpd_authentication_refresh_crl(authentication, now_ms);
@@ -105,7 +104,7 @@ gpd_authentication_check_certificate(const struct gpd_authentication *authentica
 	if (verdict == GP_CRL_REVOKED)
 		return GPD_CERTIFICATE_REVOKED;
 	if (file->file.wrong)
-		*why_p = "the CRL cannot be used";
+		*why_p = "CRL not usable";
 	return file->file.wrong || verdict == GP_CRL_UNCHECKED ? GPD_CERTIFICATE_UNCHECKED
 							       : GPD_CERTIFICATE_GOOD;
 }
@@ -127,10 +126,8 @@ gpd_authentication_recheck_certificate(const struct gpd_authentication *authenti
 	if (state == GPD_CERTIFICATE_GOOD || principal->by != GPD_AUTH_BY_CERTIFICATE)
 		return NULL;
 	if (!file->file.wrong)
-		return "its certificate cannot be checked: the daemon has no list of revoked "
-		       "certificates of its authority";
+		return "its certificate cannot be checked: the daemon has no CRL of its authority";
 	return now_ms - file->file.wrong_ms < GPD_AUTHENTICATION_GRACE_MS
 		       ? NULL
-		       : "its certificate cannot be checked: the daemon cannot use its list of "
-			 "revoked certificates";
+		       : "its certificate cannot be checked: the daemon's CRL is not usable";
 }

@@ -197,7 +197,7 @@ tls_handshake(struct gpd_connection *peer)
 	peer->last->refused = r != 0;
 	return r == 0 || conn_set_close_reason(peer, "%s",
 					       tls ? gp_conn_error(peer->conn)
-						   : "the daemon has no certificate any more");
+						   : "the daemon no longer has a certificate");
 }
 
 /* Whether it is a control connection's; else the connection is a lane, or ends. */
@@ -308,8 +308,7 @@ message_handle(struct gpd_connection *peer, Gpupool__ControlMessage *message, bo
 		more = conn_set_close_reason(peer, "client sent Bye");
 		break;
 	default:
-		more = conn_set_close_reason(peer, "%s does not belong there",
-					     gp_control_get_name(message));
+		more = conn_set_close_reason(peer, "unexpected %s", gp_control_get_name(message));
 		break;
 	}
 	gp_control_free(message);

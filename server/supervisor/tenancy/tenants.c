@@ -396,13 +396,13 @@ choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int coun
 	}
 	if (assignment_has_device(assignment, unit->device)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "device %d: %s", number,
-			       unit->parts > 1 ? "one program can have one part of a device"
+			       unit->parts > 1 ? "a program can use only one part of a device"
 					       : "it is named twice");
 		return GP_E_INVALID;
 	}
 	if (!unit_is_free(tenants, unit)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "device %d, which is part %d of %d of device %d, is taken", number,
+			       "device %d, which is part %d of %d of device %d, is in use", number,
 			       unit->part + 1, unit->parts, unit->device);
 		return GP_E_RESOURCE;
 	}
@@ -432,7 +432,7 @@ choose_all(struct gpd_tenants *tenants, const struct gpd_unit *units, int count,
 		return 0;
 	if (full) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "all %d virtual devices of device %d are taken", full->parts,
+			       "all %d virtual devices of device %d are in use", full->parts,
 			       full->device);
 		return GP_E_RESOURCE;
 	}

@@ -92,7 +92,7 @@ gpd_copy_out_fail_send(struct gpd_session *session, struct gpd_copy_out *out, in
 	if (r == -EPIPE && !out->lanes)
 		gpd_session_stop_disconnected(session);
 	else
-		gpd_session_stop(session, "it could not be sent its data");
+		gpd_session_stop(session, "its data could not be sent");
 }
 
 static void

@@ -37,7 +37,7 @@ gpd_gpudirect_memory_choose(const struct gpd_gpudirect_facts *facts)
 	else if (!facts->mapped)
 		ways.why = "not with memory that is mapped (cuMemMap)";
 	else if (!ordered && !(facts->flush_options & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
-		ways.why = "the GPU may not see what others write, and nothing makes it";
+		ways.why = "the GPU may not see remote writes, and cannot flush them";
 	if (ways.why)
 		return ways;
 	ways.dma_buf = facts->dma_buf;
@@ -113,7 +113,7 @@ gpd_gpudirect_memory_disable(int device)
 static const char *
 error_describe(int r)
 {
-	return r == GP_E_UNSUPPORTED ? "libibverbs does not know it" : strerror(-r);
+	return r == GP_E_UNSUPPORTED ? "libibverbs does not support it" : strerror(-r);
 }
 
 /* false: why says so, with what separates it from the next reason. */

@@ -145,8 +145,8 @@ a_pool_that_is_not_there_is_explained(void **state)
 	char error[CLI_ERROR_MAX] = "";
 
 	cli_pools_explain(&pools, "lab", error, sizeof(error));
-	assert_string_equal(error, "unknown pool \"lab\": no pools.conf names any; \"gpupool login "
-				   "lab tls://HOST\" makes one");
+	assert_string_equal(error, "unknown pool \"lab\": no pools.conf names any; add it with "
+				   "\"gpupool login lab tls://HOST\"");
 	assert_int_equal(parse(&pools, "[pool lab]\nurl = tls://a\n[pool x]\nurl = tls://x,h:1\n",
 			       "f", error),
 			 0);

@@ -158,7 +158,7 @@ a_revoked_token_stays_revoked(void **state)
 	assert_int_equal(gpd_tokens_state(&tokens, "7777777777", 0), GPD_TOKEN_UNKNOWN);
 	gpd_tokens_free(&tokens);
 	assert_int_equal(gpd_tokens_revoke(path, token.id, error, sizeof(error)), GP_E_INVALID);
-	assert_non_null(strstr(error, "revoked already"));
+	assert_non_null(strstr(error, "already revoked"));
 	assert_int_equal(gpd_tokens_revoke(path, "7777777777", error, sizeof(error)), GP_E_INVALID);
 	assert_non_null(strstr(error, "unknown token ID"));
 }

@@ -150,7 +150,7 @@ of_settings_of_which_one_is_wrong_none_is_made(void **state)
 	assert_string_equal(set_two(0, "default", 0, &memory, &limit),
 			    "limit: 101 is out of range (1 to 100 per cent)");
 	assert_string_equal(set_two(5, "", 0, &memory, &share),
-			    "priority: a share of the device makes no sense here");
+			    "priority: a share of the device is not allowed");
 	assert_string_equal(set_two(5, "", 0, &memory, &over), "a share of more than 100%");
 	assert_string_equal(set_two(5, "", 3, &memory, NULL),
 			    "unknown device 2: the daemon has 2, counted from 0");
