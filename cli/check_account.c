@@ -63,7 +63,7 @@ error_get_remedy(const char *error)
 		{ "credentials are required", "gpupool login POOL < TOKEN_FILE" },
 		{ "does not belong to a tenant",
 		  "the administrator adds its name to certificate = of a tenant" },
-		/* What daemons of the last release say. */
+		/* Texts of daemons of the last release. */
 		{ "token is not known",
 		  "it is another pool's, or not on this daemon's list: ask the "
 		  "pool's administrator for a token (gpupoolctl token create)" },

@@ -8,11 +8,11 @@ if [ -d /run/systemd/system ] && systemctl --quiet is-active gpupoold; then
 		seconds=${seconds:-0}
 	fi
 	gpupoolctl drain >/dev/null || echo "gpupool-server: gpupoold goes on admitting sessions until it is replaced"
-	sessions=$(gpupoolctl session list 2>/dev/null || true)
+	sessions=$(gpupoolctl client list 2>/dev/null || true)
 	if [ "$seconds" -gt 0 ] && [ "$(echo "$sessions" | wc -l)" -gt 1 ]; then
 		echo "gpupool-server: no new sessions; waiting up to $seconds s for those that are open"
 		timeout "$seconds" gpupoolctl drain --wait || true
-		sessions=$(gpupoolctl session list 2>/dev/null || true)
+		sessions=$(gpupoolctl client list 2>/dev/null || true)
 	fi
 	if [ "$(echo "$sessions" | wc -l)" -gt 1 ]; then
 		echo "gpupool-server: the upgrade ends these sessions (UPGRADE_WAIT=SECONDS in"

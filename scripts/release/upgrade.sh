@@ -7,7 +7,7 @@ start_busy() {
 	on "$1" "{ REMOTE_GPU=unix:///run/gpupool/gpupool.sock LD_LIBRARY_PATH=/usr/lib/gpupool timeout ${3:-300} \
 		./nbody -benchmark -numbodies=4096 -i=${4:-100000}; echo status \$?; } >$2 2>&1 &"
 	for _ in $(seq 100); do
-		if on "$1" 'gpupoolctl session list' 2>&1 | grep -q nbody; then
+		if on "$1" 'gpupoolctl client list' 2>&1 | grep -q nbody; then
 			return
 		fi
 		sleep 0.1

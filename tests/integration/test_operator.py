@@ -181,7 +181,7 @@ def _():
                 "a certificate needs its key, a key its certificate", "crl = /nowhere/ca.crl: No such file or directory",
                 f"{folder.file('bad.tokens')}:1: ", "cannot listen on tcp://192.0.2.1:4833: Cannot assign requested address",
                 "cannot listen on tcp://0.0.0.0:0: it is not a loopback address", f"cannot listen on unix://{admin}: {cannot}",
-                f"no admin socket: {cannot}", "no metrics: ", "--user: unknown user "nosuchuser"",
+                f"no admin socket: {cannot}", "no metrics: ", '--user: unknown user "nosuchuser"',
                 "usage = /nowhere/usage.csv: No such file or directory", f"{name}: the daemon does not start with it: {12} errors")
         lines = err.splitlines()
         require(out == "" and len(lines) == len(says) and all(line.startswith(f"gpupoold: {said}") for line, said in zip(lines, says)), err)
