@@ -384,7 +384,7 @@ check_name(const char *name)
 				". at its beginning",
 				name, NAME_MAX_LENGTH);
 	if (strcmp(name, "ca") == 0 || strcmp(name, "server") == 0)
-		return ctl_fail("\"%s\" is reserved for the daemon's files", name);
+		return ctl_fail("\"%s\": this name is reserved for the daemon's files", name);
 	return 0;
 }
 

@@ -35,7 +35,7 @@ struct entry_header {
 	uint64_t raw_size;
 };
 
-_Static_assert(sizeof(struct entry_header) == 64, "as it stands in files");
+_Static_assert(sizeof(struct entry_header) == 64, "as in files");
 
 static _Thread_local char error_text[160];
 

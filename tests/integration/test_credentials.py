@@ -269,7 +269,7 @@ def _():
         pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
         # It was mended in time for those that were there.
         stays.finish().expect()
-        require(len(re.findall(r"nobody is authenticated by one, .* end: .*elsewhere/tokens:4: fewer than six fields", pool.log())) == 1,
+        require(len(re.findall(r"token file not readable: .* end in \d+ s: .*elsewhere/tokens:4: fewer than six fields", pool.log())) == 1,
                 pool.log())
 
 
@@ -407,7 +407,7 @@ def _():
         here = subprocess.run([os.environ["GP_CTL"], "token", "create", "-o", "-", *at, "--", "--format=csv"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder,
                               env=base_environment(), timeout=PATIENCE, check=False)
-        require(here.returncode == 1 and '"--format=csv" is no name' in here.stderr, f"{here}")
+        require(here.returncode == 1 and '"--format=csv" is not a valid name' in here.stderr, f"{here}")
         here = subprocess.run([os.environ["GP_CTL"], "token", "create", "-o", "-", *at, "--", "-dave"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder,
                               env=base_environment(), timeout=PATIENCE, check=False)

@@ -224,7 +224,7 @@ def _():
             require(other(*words).returncode == 0, f"{words}: {other(*words)}")
         for words in (("tenant", "set", "default", "weight=2"), ("drain",), ("reload",), ("session", "terminate", "1")):
             done = other(*words)
-            require(done.returncode == 1 and "members of the group gpupool-read may look, and change nothing" in done.stderr, f"{done}")
+            require(done.returncode == 1 and "members of the group gpupool-read have read-only access" in done.stderr, f"{done}")
         require("Permission denied" in other("status", member=False).stderr, "anybody may look")
         # They may not keep the administrator out.
         go_on = os.pipe()

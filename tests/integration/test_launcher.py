@@ -221,7 +221,7 @@ def _():
                 user.fails(f"{path}:{line}: {says}", *command, text="" if command[0] == "login" else None)
         path = user.write("[pool lab]\nurl = tls://a\ntoken = missing.token\n")
         user.fails(f'{path}:1: [pool lab] token: {user.file("missing.token")}: No such file or directory: "gpupool login" stores it '
-                   "anew", "run", "true")
+                   "again", "run", "true")
         os.unlink(path)
         os.mkdir(path)
         user.fails(f"{path}: is a folder, not a file", "run", "true")
@@ -833,7 +833,7 @@ def _():
         expect_line(check(daemon.address.replace("tls", "tcp")), "wrong", "credentials", "this address requires TLS")
         expect_line(check(daemon.clear_address.replace("tcp", "tls"), **ca), "wrong", "daemon", "no TLS at this address")
         result = check(daemon.address)
-        expect_line(result, "wrong", "credentials", "authority that is not known here: .*GPUPOOL_TOKEN_FILE.*GPUPOOL_TLS_CA")
+        expect_line(result, "wrong", "credentials", "an unknown authority: .*GPUPOOL_TOKEN_FILE.*GPUPOOL_TLS_CA")
         expect_line(result, "-", "session", "not tried")
         bad = user.write("gpt_" + "a" * 10 + "_" + "b" * 52 + "\n", "bad.token", 0o600)
         expect_line(check(daemon.address, GPUPOOL_TOKEN_FILE=bad, **ca), "wrong", "credentials",

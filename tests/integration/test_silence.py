@@ -312,7 +312,7 @@ def _():
         try:
             program.process.stdin.write(b"x")
             program.process.stdin.flush()
-            daemon.wait_for_log(rf"error: worker {worker} has not answered for 5 s: .*; its sessions wait \(on-hang = report\)")
+            daemon.wait_for_log(rf"error: worker {worker}: no heartbeat for 5 s: .*; its sessions wait \(on-hang = report\)")
             # Of a machine that is busy the bound is another: it is what the two times of heartbeat.h add up to.
             require(time.monotonic() - begin < 10 + PATIENCE / 10, f"noticed after {time.monotonic() - begin:.1f} s")
             require(hanging(daemon.socket) == 1, "status does not count it")
@@ -333,7 +333,7 @@ def _():
         program.wait_for_output("copied")
         worker, = daemon.workers()
         os.kill(worker, signal.SIGSTOP)
-        daemon.wait_for_log(rf"error: worker {worker} has not answered for 5 s: .*; it is killed, and another one starts")
+        daemon.wait_for_log(rf"error: worker {worker}: no heartbeat for 5 s: .*; it is killed, and another one starts")
         try:
             program.process.stdin.write(b"x")
             program.process.stdin.flush()
@@ -352,7 +352,7 @@ def _():
     with Configured("[daemon]\non-hang = restart\n") as daemon:
         result = daemon.run("sleeper", "-ms=12000")
         require(result.status == 0 and result.err == "", str(result))
-        require("has not answered" not in daemon.log(), "it was taken for one that hangs")
+        require("no heartbeat" not in daemon.log(), "it was taken for one that hangs")
 
 
 @case("a time that makes no sense is named, at both ends")
