@@ -252,7 +252,7 @@ kill_oldest_wedged_worker(struct gpd_worker_pool *c)
 		return;
 	gpd_orphaned_work_format_tenants(child, c->quota->ledger, owners, sizeof(owners));
 	snprintf(child->reason, sizeof(child->reason),
-		 "orphaned work in more than %d older workers; this worker is killed",
+		 "orphaned work in more than %d older workers: this worker is killed",
 		 GPD_WEDGED_WORKERS_MAX);
 	gpd_error("worker %d: %s; orphaned work of tenant %s", (int)child->pid, child->reason,
 		  owners);

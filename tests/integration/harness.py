@@ -389,7 +389,7 @@ class Daemon:
     def check_sessions(self):
         """The end of each session is in the log, and once."""
         # Unless it has a number in place of lines.
-        if "more lines" not in self.log():
+        if "further lines" not in self.log():
             opened, closed = (sorted(re.findall(rf"session (\d+) \([^()]*\): {what}", self.log()))
                               for what in ("open from", r"closed: [^;\n]*; "))
             require(opened == closed, f"the log has sessions {opened} open and {closed} closed")

@@ -380,7 +380,7 @@ def _():
         begun = starting(daemon, STARTING, known)
         waiting = ask(daemon)
         time.sleep(1)  # it has come, and waits
-        require("all sessions" in refusal(ask(daemon)), "it has no place")
+        require("no free session slot" in refusal(ask(daemon)), "it has no place")
         waiting.close()
         wait_until("its place is free", lambda: daemon.run("vectoradd").status == 0, SOON)
         for conn, _ in begun:
