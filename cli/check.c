@@ -89,8 +89,8 @@ check_daemons(const struct cli_launch_env *launch_env)
 	}
 	if (count > 0 && count < all) {
 		check_print(CHECK_ERROR, "pool",
-			    "%d of %d daemons can be used, and a program needs all of them; what "
-			    "follows is of %s alone",
+			    "%d of %d daemons can be used, but a program needs all of them; the "
+			    "following checks are of %s only",
 			    count, all, count == 1 ? "that one" : "those");
 		pool_restrict(probe, good);
 	}

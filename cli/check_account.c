@@ -36,10 +36,10 @@ check_token(const struct gp_url *url)
 	r = gpc_token_read(&credentials, &token, &given, error, sizeof(error));
 	if (r == 0 && !given)
 		check_print(CHECK_OK, "token",
-			    "none: a daemon of another user or machine wants one, or "
-			    "a certificate (gpupool login)");
+			    "none: daemons of other users or machines require a token or a "
+			    "certificate (gpupool login)");
 	else if (r)
-		check_print(CHECK_ERROR, "token", "%s; \"gpupool login\" stores it anew", error);
+		check_print(CHECK_ERROR, "token", "%s; \"gpupool login\" stores it again", error);
 	else if (stat(path, &status) == 0 && status.st_mode & S_IROTH)
 		check_print(CHECK_ERROR, "token", "%s: others can read it; chmod 600 %s", path,
 			    path);
@@ -56,18 +56,24 @@ error_get_remedy(const char *error)
 	static const struct {
 		const char *part, *remedy;
 	} remedies[] = {
+		{ "unknown token", "it is another pool's, or not on this daemon's list: ask the "
+				   "pool's administrator for a token (gpupoolctl token create)" },
+		{ "has been revoked", "ask the pool's administrator for another token" },
+		{ "token has expired", "ask the pool's administrator for another token" },
+		{ "a token is required", "gpupool login POOL < TOKEN_FILE" },
+		{ "credentials are required", "gpupool login POOL < TOKEN_FILE" },
+		{ "does not belong to a tenant",
+		  "the administrator adds its name to certificate = of a tenant" },
+		/* Texts of daemons of the last release. */
 		{ "token is not known",
 		  "it is another pool's, or not on this daemon's list: ask the "
 		  "pool's administrator for a token (gpupoolctl token create)" },
-		{ "has been revoked", "ask the pool's administrator for another token" },
-		{ "token has expired", "ask the pool's administrator for another token" },
 		{ "a token is needed", "gpupool login POOL < TOKEN_FILE" },
 		{ "credentials are needed", "gpupool login POOL < TOKEN_FILE" },
 		{ "names no tenant",
 		  "the administrator adds its name to certificate = of a tenant" },
 		{ "unexpected Welcome",
-		  "the daemon is older than this gpupool and does not know the "
-		  "question" },
+		  "the daemon is older than this gpupool and does not support the request" },
 	};
 
 	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
@@ -87,7 +93,7 @@ check_credentials(const Gpupool__Account *account)
 	if (account->until_s && localtime_r(&end, &when))
 		(void)strftime(until, sizeof(until), ", until %Y-%m-%d %H:%M", &when);
 	check_print(account->until_s && end - time(NULL) < SOON_S ? CHECK_NOTE : CHECK_OK,
-		    "credentials", "tenant %s, let in by %s%s",
+		    "credentials", "tenant %s, authenticated by %s%s",
 		    cli_probe_text(account->tenant, tenant, sizeof(tenant)),
 		    cli_probe_text(account->credentials, credentials, sizeof(credentials)), until);
 }
@@ -112,14 +118,14 @@ check_clocks(const Gpupool__Account *account)
 	int64_t off_s = ahead_s < 0 ? -ahead_s : ahead_s;
 
 	if (off_s <= SKEW_S)
-		check_print(CHECK_OK, "clocks", "are alike");
+		check_print(CHECK_OK, "clocks", "agree (%lld s apart)", (long long)off_s);
 	else
-		check_print(
-			off_s > SKEW_MAX_S ? CHECK_ERROR : CHECK_NOTE, "clocks",
-			"the daemon's is %lld s %s; certificates and tokens go by them: set both "
-			"by "
-			"NTP",
-			(long long)off_s, ahead_s > 0 ? "ahead" : "behind");
+		check_print(off_s > SKEW_MAX_S ? CHECK_ERROR : CHECK_NOTE, "clocks",
+			    "the daemon's is %lld s %s; certificates and tokens depend on them: "
+			    "set both "
+			    "by "
+			    "NTP",
+			    (long long)off_s, ahead_s > 0 ? "ahead" : "behind");
 }
 
 static void
@@ -158,11 +164,11 @@ check_session_slots(const Gpupool__Account *account)
 	if (account->sessions_max)
 		(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
 	if (*account->full)
-		check_print(CHECK_ERROR, "places",
-			    "%s; \"gpupool run --wait 10m\" waits for a place",
+		check_print(CHECK_ERROR, "slots",
+			    "%s; \"gpupool run --wait 10m\" waits for a session slot",
 			    cli_probe_text(account->full, full, sizeof(full)));
 	else
-		check_print(CHECK_OK, "places",
+		check_print(CHECK_OK, "slots",
 			    "your tenant has %u session%s%s, the daemon %u of %u",
 			    account->sessions, account->sessions == 1 ? "" : "s", most,
 			    account->sessions_all, account->sessions_all_max);

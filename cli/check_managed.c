@@ -16,23 +16,22 @@ check_managed(void)
 
 	if (wanted && strcmp(wanted, "signal") == 0) {
 		check_print(CHECK_NOTE, "managed",
-			    "by SIGSEGV, as GPUPOOL_MANAGED says: gpupool(7) has the limits");
+			    "by SIGSEGV, set by GPUPOOL_MANAGED: see gpupool(7) for the limits");
 		return;
 	}
 	fd = gp_userfault_open(&in_kernel);
 	if (fd >= 0)
 		(void)close(fd);
 	if (fd < 0)
-		check_print(
-			CHECK_NOTE, "managed",
-			"by SIGSEGV, as userfaultfd is not available (%s): a program that takes or "
-			"blocks the signal ends at managed memory, and system calls fail with "
-			"EFAULT where the GPU has it; Linux 5.19 and a seccomp profile that "
-			"allows userfaultfd help",
-			strerror(-fd));
+		check_print(CHECK_NOTE, "managed",
+			    "by SIGSEGV, as userfaultfd is not available (%s): a program that "
+			    "handles or blocks the signal crashes at managed memory, and system "
+			    "calls fail with EFAULT while the GPU has the memory; Linux 5.19 and a "
+			    "seccomp profile that allows userfaultfd help",
+			    strerror(-fd));
 	else if (!in_kernel)
 		check_print(CHECK_NOTE, "managed",
-			    "by userfaultfd, without system calls: they fail with EFAULT where the "
+			    "by userfaultfd, without system calls: they fail with EFAULT while the "
 			    "GPU has the memory; access to /dev/userfaultfd or "
 			    "vm.unprivileged_userfaultfd=1 helps");
 	else

@@ -18,7 +18,7 @@ check_without_run(const struct cli_program *program, const char *list)
 	if (!cli_program_find_library(program, list, path, sizeof(path), &why))
 		check_print(CHECK_NOTE, "without run",
 			    "started by itself the program finds no " CLI_LIBRARY
-			    "; \"gpupool run\" or eval \"$(gpupool env)\" lets it");
+			    "; use \"gpupool run\" or eval \"$(gpupool env)\"");
 	else if (cli_library_kind(path) == CLI_LIBRARY_OURS)
 		check_print(CHECK_OK, "without run",
 			    "started by itself it finds gpupool's %s, by %s", path, why);
@@ -50,7 +50,7 @@ check_program(const char *name, const struct cli_launch_env *launch_env, const c
 		check_print(CHECK_OK, "program", "%s is a script of %s", program.path,
 			    program.interpreter);
 	if (!program.elf) {
-		check_print(CHECK_NOTE, "program", "%s cannot be looked into", program.path);
+		check_print(CHECK_NOTE, "program", "%s is not readable", program.path);
 		return;
 	}
 	problem = cli_program_problem(&program);

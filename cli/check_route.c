@@ -98,7 +98,7 @@ errno_get_remedy(int error)
 		return "a firewall may drop what goes there: the port must be open";
 	case ENETUNREACH:
 	case EHOSTUNREACH:
-		return "there is no way to this address: check network and routes";
+		return "no route to this address: check network and routes";
 	default:
 		return "check network and firewall";
 	}
@@ -166,15 +166,14 @@ preamble_exchange(int fd, bool tls)
 	if (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) != (ssize_t)sizeof(bytes) ||
 	    !receive_all(fd, bytes, sizeof(bytes))) {
 		if (errno == EAGAIN)
-			check_print(
-				CHECK_ERROR, "daemon",
-				"no answer within %d s: the daemon hangs or is very busy, or "
-				"another program listens there; look at its log, check the port",
-				ANSWER_S);
+			check_print(CHECK_ERROR, "daemon",
+				    "no answer within %d s: the daemon hangs or is very busy, or "
+				    "another program listens there; check its log and the port",
+				    ANSWER_S);
 		else
 			check_print(CHECK_ERROR, "daemon",
-				    "who listens there does not answer as gpupoold does; check the "
-				    "port (4833 unless the daemon has another)");
+				    "the listener is not gpupoold; check the port (4833 unless the "
+				    "daemon has another)");
 		return false;
 	}
 	r = gp_preamble_decode(bytes, &preamble);
@@ -187,14 +186,14 @@ preamble_exchange(int fd, bool tls)
 		return false;
 	}
 	if (gp_preamble_is_tls(&preamble) != tls) {
-		check_print(CHECK_ERROR, "daemon",
-			    tls ? "it offers no TLS at this address; its address "
-				  "for TLS has another port, or is tcp://"
-				: "it wants TLS at this address: tls://");
+		check_print(
+			CHECK_ERROR, "daemon",
+			tls ? "no TLS at this address; use the daemon's address with TLS, or tcp://"
+			    : "this address requires TLS: use tls://");
 		return false;
 	}
 	check_print(CHECK_OK, "daemon", "speaks gpupool's protocol %u.%u%s", preamble.major,
-		    preamble.minor, tls ? ", with TLS" : ", in clear");
+		    preamble.minor, tls ? ", with TLS" : ", unencrypted");
 	return true;
 }
 
@@ -232,11 +231,10 @@ check_certificate(X509 *certificate, const struct gp_url *url)
 	(void)show_date(facts.until_s, until);
 	(void)show_date(now_s, now);
 	if (!certificate_names_host(certificate, url->host))
-		check_print(
-			CHECK_ERROR, "certificate",
-			"is for %s, not for %s; use one of these names in the address, or make one "
-			"for this name, too: gpupoolctl cert init ... --force",
-			hosts, url->host);
+		check_print(CHECK_ERROR, "certificate",
+			    "is for %s, not for %s; use one of these names in the address, or "
+			    "create one for this name: gpupoolctl cert init ... --force",
+			    hosts, url->host);
 	else if (now_s < facts.from_s)
 		check_print(
 			CHECK_ERROR, "certificate",
@@ -244,9 +242,8 @@ check_certificate(X509 *certificate, const struct gp_url *url)
 			from, now);
 	else if (now_s >= facts.until_s)
 		check_print(CHECK_ERROR, "certificate",
-			    "has expired: %s, and it is %s here; gpupoolctl cert init ... --force "
-			    "makes "
-			    "another; else check this machine's clock",
+			    "has expired: %s, and it is %s here; run gpupoolctl cert init ... "
+			    "--force, or check this machine's clock",
 			    until, now);
 	else
 		check_print(facts.until_s - now_s < SOON_S ? CHECK_NOTE : CHECK_OK, "certificate",

@@ -279,16 +279,16 @@ check_session(const struct cli_launch_env *launch_env, bool try_session)
 		exit(check_get_errors() - before);
 	}
 	if (child < 0) {
-		check_print(CHECK_ERROR, "library", "no process to try it in: %s", strerror(errno));
+		check_print(CHECK_ERROR, "library", "cannot start a process: %s", strerror(errno));
 		return;
 	}
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		check_print(CHECK_ERROR, "session", "no end within %d s; look at the daemon's log",
+		check_print(CHECK_ERROR, "session", "timed out after %d s; see the daemon's log",
 			    SESSION_TIMEOUT_S);
 	else if (WIFSIGNALED(status))
-		check_print(CHECK_ERROR, "session", "the library dies: %s",
+		check_print(CHECK_ERROR, "session", "the library crashed: %s",
 			    strsignal(WTERMSIG(status)));
 	check_add_errors(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
 }

@@ -106,7 +106,7 @@ pool_check_files(const struct gpc_pool_config *pool)
 	const struct {
 		const char *key, *path, *remedy;
 	} files[] = {
-		{ "token", pool->token, ": \"gpupool login\" stores it anew" },
+		{ "token", pool->token, ": \"gpupool login\" stores it again" },
 		{ "authority", pool->authority, "" },
 		{ "certificate", pool->certificate, "" },
 		{ "key", pool->key, "" },
@@ -133,9 +133,8 @@ pool_use(struct cli_launch_env *launch_env, const struct gpc_pool_config *pool)
 		return CLI_FAILED;
 	if (!*launch_env->pool.token && !*launch_env->pool.certificate &&
 	    getenv_nonempty("GPUPOOL_TOKEN_FILE"))
-		cli_warn("GPUPOOL_TOKEN_FILE=%s is not used: it need not be for pool %s; \"gpupool "
-			 "login "
-			 "%s < FILE\" says that it is",
+		cli_warn("GPUPOOL_TOKEN_FILE=%s ignored: not known to be a token of pool %s; "
+			 "\"gpupool login %s < FILE\" stores it for the pool",
 			 getenv_nonempty("GPUPOOL_TOKEN_FILE"), pool->name, pool->name);
 	env_add(launch_env, "REMOTE_GPU", "%s", pool->url);
 	env_add_or_unset(launch_env, "GPUPOOL_TOKEN_FILE", launch_env->pool.token);
@@ -191,8 +190,8 @@ pool_select(const struct cli_launch_options *launch_options, struct cli_launch_e
 		cli_pools_explain(&pools, name, error, sizeof(error));
 		r = cli_fail("%s", error);
 	} else {
-		r = cli_fail("which pool? \"gpupool login NAME tls://HOST < TOKEN_FILE\" makes one "
-			     "known, or REMOTE_GPU names it");
+		r = cli_fail("no pool: add one with \"gpupool login NAME tls://HOST < "
+			     "TOKEN_FILE\", or set REMOTE_GPU");
 	}
 	gpc_pools_config_free(&pools);
 	return r;

@@ -103,7 +103,7 @@ daemons_query(struct view *view)
 			one = true;
 			continue;
 		}
-		(void)cli_fail("%s (\"gpupool check\" finds out more)", daemon->error);
+		(void)cli_fail("%s (run \"gpupool check\")", daemon->error);
 		view->incomplete = true;
 	}
 	view->probe.when_ns = gp_now_ns();
@@ -244,12 +244,13 @@ print_tenants(const struct view *view)
 			continue;
 		if (account->sessions_max)
 			(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
-		printf("%s: tenant %s, %u session%s%s; %u of %u of the daemon's are taken\n",
+		printf("%s: tenant %s, %u session%s%s; %u of %u of the daemon's session slots in "
+		       "use\n",
 		       daemon->text, cli_probe_text(account->tenant, tenant, sizeof(tenant)),
 		       account->sessions, account->sessions == 1 ? "" : "s", most,
 		       account->sessions_all, account->sessions_all_max);
 		if (*account->full)
-			printf("%s: no new session just now: %s\n", daemon->text,
+			printf("%s: new sessions are refused: %s\n", daemon->text,
 			       cli_probe_text(account->full, full, sizeof(full)));
 	}
 	printf("\n");
@@ -420,7 +421,7 @@ view_print(int format, struct view *view)
 	}
 	if (!view->incomplete)
 		return 0;
-	(void)cli_fail("what is shown is a part of the pool; a program needs all of it");
+	(void)cli_fail("incomplete: a program needs all daemons of the pool");
 	return CLI_INCOMPLETE;
 }
 
@@ -447,10 +448,8 @@ cli_devices(int count, char **argv)
 			format = option;
 	}
 	if (optind < count)
-		return cli_fail(
-			"\"%s\": devices takes options alone; gpupool devices -p %s looks at "
-			"pool %s",
-			argv[optind], argv[optind], argv[optind]);
+		return cli_fail("\"%s\": unexpected argument; gpupool devices -p %s shows pool %s",
+				argv[optind], argv[optind], argv[optind]);
 	r = cli_launch_env_select(&launch_options, &launch_env);
 	if (r == 0)
 		r = cli_launch_env_apply(&launch_env);

@@ -99,20 +99,17 @@ read_token(char *text, size_t *size_p, struct gp_token *token)
 	else
 		*size_p = fread(text, 1, GP_TOKEN_FILE_MAX + 1, stdin);
 	if (caught)
-		return cli_fail("nothing is stored: it was interrupted");
+		return cli_fail("interrupted: nothing is stored");
 	if (ferror(stdin))
 		return cli_fail("standard input: %s", strerror(errno));
 	if (*size_p > GP_TOKEN_FILE_MAX)
-		return cli_fail(
-			"standard input is larger than 1 MiB, so this is no file of a token");
+		return cli_fail("standard input is larger than 1 MiB, so it is not a token file");
 	r = gp_token_find(text, *size_p, token);
 	if (r == GP_E_EOF)
-		return cli_fail(
-			"there is no token on standard input: gpupool login POOL < TOKEN_FILE");
+		return cli_fail("no token on standard input: gpupool login POOL < TOKEN_FILE");
 	if (r)
-		return cli_fail(
-			"the first line of standard input is no token (gpt_..., as gpupoolctl "
-			"token create makes it)");
+		return cli_fail("the first line of standard input is not a token (gpt_..., created "
+				"by gpupoolctl token create)");
 	return 0;
 }
 
@@ -149,17 +146,17 @@ check_pool(const char *name, const char *url, const struct gpc_pools_config *poo
 	int count;
 
 	if (!gpc_pool_config_is_name(name))
-		return cli_fail("\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
-				name);
+		return cli_fail(
+			"\"%s\" is not a valid pool name: use letters, digits, \".\", \"_\", \"-\"",
+			name);
 	if (!pool && !url) {
 		cli_pools_explain(pools, name, error, sizeof(error));
 		return cli_fail("%s%s", error,
 				pools->count ? "; with an address, login adds one" : "");
 	}
 	if (pool && url && strcmp(pool->url, url) != 0)
-		return cli_fail("pool %s is there already, with another address: %s (%s:%d); "
-				"change it there, take another name, or \"gpupool logout %s\" "
-				"first",
+		return cli_fail("pool %s already exists with another address: %s (%s:%d); change "
+				"it there, take another name, or \"gpupool logout %s\" first",
 				name, pool->url, pool->file, pool->line, name);
 	if (url && gp_url_list_parse(url, urls, 8, &count, error, sizeof(error)))
 		return cli_fail("%s", error);
@@ -280,15 +277,14 @@ login_store(const char *name, const char *url, bool check, const struct gpc_pool
 		return cli_fail("out of memory");
 	r = read_token(text, &size, &token);
 	if (r == 0 && !gpc_user_folder(folder, sizeof(folder)))
-		r = cli_fail("where are your files? HOME is not set");
+		r = cli_fail("HOME is not set");
 	if (r == 0)
 		(void)snprintf(path, sizeof(path), "%s/%s.token", folder, name);
 	/* A token file that the pool's section names would be used instead. */
 	if (r == 0 && pool && *pool->token && strcmp(pool->token, path) != 0)
-		r = cli_fail(
-			"%s:%d: [pool %s] names another file of a token: %s; take that line out, "
-			"or store the token there yourself",
-			pool->file, pool->line, name, pool->token);
+		r = cli_fail("%s:%d: [pool %s] names another file of a token: %s; remove that "
+			     "line, or store the token there yourself",
+			     pool->file, pool->line, name, pool->token);
 	if (r == 0 && check)
 		r = token_try_text(text, size, pool ? pool->url : url, pool);
 	if (r == 0)
@@ -323,9 +319,8 @@ cli_login(int count, char **argv)
 		return cli_fail("usage: gpupool login [--no-check] POOL [ADDRESS] < TOKEN_FILE");
 	url = optind + 1 < count ? argv[optind + 1] : NULL;
 	if (strncmp(argv[optind], "gpt_", 4) == 0 || (url && strncmp(url, "gpt_", 4) == 0))
-		return cli_fail(
-			"a token on the command line can be seen by everybody on this machine: "
-			"gpupool login POOL < TOKEN_FILE");
+		return cli_fail("a token on the command line is visible to all users: use gpupool "
+				"login POOL < TOKEN_FILE");
 	r = cli_pools_read(&pools, error, sizeof(error));
 	if (r)
 		r = cli_fail("%s", error);
@@ -438,7 +433,7 @@ remove_token(const char *path)
 		return errno == ENOENT ? 0 : cli_fail("%s: %s", path, strerror(errno));
 	fprintf(stderr, "gpupool: removed %s\n", path);
 	if (length >= 0)
-		cli_warn("the token stays in %.*s, to which that was a symbolic link", (int)length,
+		cli_warn("the token is still in %.*s, the target of a symbolic link", (int)length,
 			 target);
 	return 0;
 }
@@ -454,7 +449,7 @@ logout_pool(const char *name, const struct gpc_pools_config *pools)
 	if (!pool)
 		return CLI_FAILED;
 	if (!gpc_user_folder(folder, sizeof(folder)))
-		return cli_fail("where are your files? HOME is not set");
+		return cli_fail("HOME is not set");
 	(void)snprintf(conf, sizeof(conf), "%s/" GPC_POOLS_FILE, folder);
 	(void)snprintf(path, sizeof(path), "%s/%s.token", folder, pool->name);
 	r = remove_token(path);
@@ -466,9 +461,10 @@ logout_pool(const char *name, const struct gpc_pools_config *pools)
 	if (r != 1)
 		return r;
 	if (*pool->token && strcmp(pool->token, path) != 0)
-		fprintf(stderr, "gpupool: the token %s stays: %s:%d names it\n", pool->token,
+		fprintf(stderr, "gpupool: the token %s is kept: %s:%d names it\n", pool->token,
 			pool->file, pool->line);
-	fprintf(stderr, "gpupool: pool %s stays in %s:%d, which has more than what login wrote\n",
+	fprintf(stderr,
+		"gpupool: pool %s is kept in %s:%d, which has settings that login did not write\n",
 		pool->name, pool->file, pool->line);
 	return 0;
 }
@@ -533,8 +529,8 @@ cli_list_pools(int count, char **argv)
 		widths[1] = url > widths[1] ? url : widths[1];
 	}
 	if (r == 0 && pools.count == 0)
-		fprintf(stderr, "gpupool: no pools: \"gpupool login NAME tls://HOST < TOKEN_FILE\" "
-				"makes one known\n");
+		fprintf(stderr, "gpupool: no pools: add one with \"gpupool login NAME tls://HOST < "
+				"TOKEN_FILE\"\n");
 	else if (r == 0)
 		printf("%-*s  %-*s  %-16s  %s\n", widths[0], "POOL", widths[1], "ADDRESS",
 		       "CREDENTIALS", "FILE");

@@ -20,9 +20,9 @@ static const struct command {
 	  "  -p, --pool POOL     a pool of pools.conf, or an address: tls://HOST;\n"
 	  "                      without it GPUPOOL_POOL, REMOTE_GPU, or the first pool\n"
 	  "      --gpus N        the program sees the first N devices\n"
-	  "      --memory SIZE   it gets no more of each device: 10G, 512M\n"
-	  "      --sm PERCENT    it gets no more of each device's multiprocessors: 50%\n"
-	  "      --wait TIME     wait so long for a place in a full pool, and until the\n"
+	  "      --memory SIZE   limit of memory on each device: 10G, 512M\n"
+	  "      --sm PERCENT    limit of each device's multiprocessors: 50%\n"
+	  "      --wait TIME     maximum time to wait for a session slot, and until the\n"
 	  "                      memory of --memory is free: 90s, 10m, 2h\n"
 	  "\n"
 	  "The program takes gpupool's place, so signals and its status are its own.\n"
@@ -32,29 +32,28 @@ static const struct command {
 	  "  -p, --pool POOL     as for run\n"
 	  "  -L, --list          one line for each GPU, with its UUID\n"
 	  "      --json          for programs: sizes in bytes, times in seconds\n" },
-	{ "check", cli_check, "[-p POOL] [PROGRAM]",
-	  "find out why a program finds no GPU, or is slow",
+	{ "check", cli_check, "[-p POOL] [PROGRAM]", "check why a program finds no GPU, or is slow",
 	  "  -p, --pool POOL     as for run\n"
 	  "\n"
 	  "One line for each check, from the configuration to the bandwidth; with a\n"
 	  "program, also which libcuda.so.1 it will find, and why.\n"
-	  "0: nothing is wrong; 1: something is.\n" },
+	  "Exit status 0: no problems; 1: problems were found.\n" },
 	{ "env", cli_env, "[-p POOL] [--gpus N] [--memory SIZE] [--sm PERCENT] [--wait TIME]",
 	  "print what run would set, for a shell: eval \"$(gpupool env)\"",
 	  "The options are those of run.\n" },
 	{ "login", cli_login, "[--no-check] POOL [ADDRESS] < TOKEN_FILE",
 	  "store a token for a pool, and the pool's address",
-	  "The token's file is read from standard input, and stored so that nobody else\n"
-	  "can read it. ADDRESS (tls://HOST) adds the pool to your pools.conf.\n"
+	  "The token's file is read from standard input, and stored readable by\n"
+	  "you only. ADDRESS (tls://HOST) adds the pool to your pools.conf.\n"
 	  "Programs find the token by the pool's name and by its address.\n"
 	  "\n"
-	  "      --no-check      store it without asking the pool whether it is right\n" },
+	  "      --no-check      store it without a connection to the pool\n" },
 	{ "logout", cli_logout, "POOL", "remove a pool's token, and its address",
-	  "A section of pools.conf that has more than what login wrote stays there.\n" },
-	{ "pools", cli_list_pools, "", "list the pools that you know",
+	  "A section of pools.conf that has settings that login did not write is kept.\n" },
+	{ "pools", cli_list_pools, "", "list the configured pools",
 	  "Those of your pools.conf, then those of the machine's. The first one is used\n"
 	  "where nothing names a pool.\n" },
-	{ "help", cli_help, "[COMMAND]", "this list, or a command's options", "" },
+	{ "help", cli_help, "[COMMAND]", "list commands, or describe one", "" },
 };
 
 static const struct command *
@@ -73,7 +72,7 @@ commands_print(void)
 	printf("gpupool runs CUDA programs on the GPUs of a pool.\n\n");
 	for (size_t i = 0; i < COUNT(commands); i++)
 		printf("  gpupool %-8s %s\n", commands[i].name, commands[i].what);
-	printf("\n\"gpupool help COMMAND\" tells its options; gpupool(1) tells all.\n");
+	printf("\n\"gpupool help COMMAND\" lists its options; see gpupool(1).\n");
 }
 
 int
@@ -90,7 +89,7 @@ cli_help(int count, char **words)
 	for (size_t i = 0; i < COUNT(commands); i++)
 		names[i] = commands[i].name;
 	if (!command)
-		return cli_fail("\"%s\" is no command%s", words[1],
+		return cli_fail("unknown command \"%s\"%s", words[1],
 				cli_suggestion(words[1], names, COUNT(names)));
 	printf("gpupool %s %s\n\n%s%s", command->name, command->usage, command->more,
 	       *command->more ? "" : "\n");
@@ -131,11 +130,11 @@ command_execute(int count, char **words)
 	for (size_t i = 0; i < COUNT(commands); i++)
 		names[i] = commands[i].name;
 	if (!command && words[0][0] == '-')
-		return cli_fail("\"%s\" is no option: \"gpupool help\" lists the commands",
+		return cli_fail("unknown option \"%s\": \"gpupool help\" lists the commands",
 				words[0]);
 	if (!command)
-		return cli_fail("\"%s\" is no command%s \"gpupool help\" lists them, and \"gpupool "
-				"run %s\" runs a program",
+		return cli_fail("unknown command \"%s\"%s \"gpupool help\" lists the commands, and "
+				"\"gpupool run %s\" runs a program",
 				words[0],
 				*cli_suggestion(words[0], names, COUNT(names))
 					? cli_suggestion(words[0], names, COUNT(names))
@@ -154,7 +153,7 @@ main(int argc, char **argv)
 	if (gp_stdio_ensure_open())
 		return CLI_FAILED;
 	if (argc < 2) {
-		(void)cli_fail("no command: \"gpupool help\" lists them");
+		(void)cli_fail("no command: \"gpupool help\" lists the commands");
 		return CLI_FAILED;
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
@@ -165,6 +164,6 @@ main(int argc, char **argv)
 		argv[1] = "help";
 	r = command_execute(argc - 1, argv + 1);
 	if (fflush(stdout) != 0 || ferror(stdout))
-		return cli_fail("standard output cannot be written");
+		return cli_fail("cannot write to standard output");
 	return r;
 }

@@ -16,8 +16,9 @@ cli_check_gpus(const char *text)
 {
 	uint64_t value;
 
-	return ctl_parse_number(text, 1, GPUS_MAX, &value) ? NULL
-							   : "is no number of devices from 1 to 64";
+	return ctl_parse_number(text, 1, GPUS_MAX, &value)
+		       ? NULL
+		       : "is not a number of devices from 1 to 64";
 }
 
 const char *
@@ -27,7 +28,7 @@ cli_check_memory(const char *text)
 
 	return ctl_parse_bytes(text, &bytes) && bytes >= 1 << 20
 		       ? NULL
-		       : "is no size of 1M and more: 10G, 1.5G and 512M are";
+		       : "is not a valid size: use 10G, 1.5G or 512M";
 }
 
 const char *
@@ -35,9 +36,7 @@ cli_check_sm(const char *text)
 {
 	uint32_t hundredths;
 
-	return ctl_parse_percent(text, &hundredths)
-		       ? NULL
-		       : "is no part of the multiprocessors up to 100%: 50% is";
+	return ctl_parse_percent(text, &hundredths) ? NULL : "is not a valid percentage: use 50%";
 }
 
 const char *
@@ -47,13 +46,13 @@ cli_check_wait(const char *text)
 
 	return gpc_config_parse_wait(text, &seconds)
 		       ? NULL
-		       : "is no time up to a week: 90s, 10m and 2h are";
+		       : "is not a valid time: use 90s, 10m or 2h, at most a week";
 }
 
 static const char *
 check_tenant(const char *text)
 {
-	return gpc_pool_config_is_name(text) ? NULL : "is no name of a tenant";
+	return gpc_pool_config_is_name(text) ? NULL : "is not a valid tenant name";
 }
 
 const char *
@@ -141,15 +140,15 @@ cli_pools_explain(const struct gpc_pools_config *pools, const char *name, char *
 			       "no pool has the address %s: \"gpupool pools\" lists them", name);
 	else if (pools->count == 0)
 		(void)snprintf(error, error_size,
-			       "there is no pool \"%s\": no pools.conf names any; \"gpupool login "
-			       "%s tls://HOST\" makes one",
+			       "unknown pool \"%s\": no pools.conf names any; add it with "
+			       "\"gpupool login %s tls://HOST\"",
 			       name, name);
 	else if (meant)
-		(void)snprintf(error, error_size, "there is no pool \"%s\"; did you mean %s?", name,
+		(void)snprintf(error, error_size, "unknown pool \"%s\"; did you mean %s?", name,
 			       meant);
 	else
-		(void)snprintf(error, error_size,
-			       "there is no pool \"%s\" (%s); an address begins with its scheme: "
-			       "tls://%s",
-			       name, known, *name ? name : "HOST");
+		(void)snprintf(
+			error, error_size,
+			"unknown pool \"%s\" (%s); an address begins with its scheme: tls://%s",
+			name, known, *name ? name : "HOST");
 }

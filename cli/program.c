@@ -193,15 +193,14 @@ const char *
 cli_program_problem(const struct cli_program *program)
 {
 	if (program->other_machine)
-		return "it is for another processor than this gpupool";
+		return "it is built for another processor";
 	if (program->is_static)
 		return "it is linked statically, libc included, and looks for no library; link "
 		       "libc "
 		       "dynamically (the CUDA runtime may be static)";
 	if (program->privileged)
-		return "it runs with other rights than yours (setuid, setgid or capabilities), so "
-		       "the "
-		       "loader ignores LD_LIBRARY_PATH; run a copy without them";
+		return "it runs with other privileges than yours (setuid, setgid or capabilities), "
+		       "so the loader ignores LD_LIBRARY_PATH; run a copy without them";
 	return NULL;
 }
 

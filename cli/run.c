@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char option_advice[] =
-	"; the program's own options stand behind it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT...";
+	"; put the program's options after it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT...";
 
 /* Returns false after an error message. */
 static bool
@@ -60,8 +60,8 @@ program_start_error(const struct cli_program *program, int error)
 		(void)cli_fail("%s is a script of %s: %s", program->path, program->interpreter,
 			       strerror(program->interpreter_error));
 	else if (error == ENOENT && program->elf)
-		(void)cli_fail("%s is there, but not the loader that it names (readelf -l %s)",
-			       program->path, program->path);
+		(void)cli_fail("%s exists, but its loader does not (readelf -l %s)", program->path,
+			       program->path);
 	else
 		(void)cli_fail("%s: %s", program->path, strerror(error));
 }
@@ -102,7 +102,7 @@ cli_run(int count, char **argv)
 	if (!launch_options_read(count, argv, option_advice, &launch_options))
 		return CLI_FAILED;
 	if (optind >= count)
-		return cli_fail("run which program? gpupool run [OPTIONS] PROGRAM ARGUMENT...");
+		return cli_fail("no program: gpupool run [OPTIONS] PROGRAM ARGUMENT...");
 	r = cli_launch_env_select(&launch_options, &launch_env);
 	if (r == 0)
 		r = program_run(argv + optind, &launch_env);

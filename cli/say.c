@@ -60,7 +60,7 @@ fail_unknown(const char *name, const char *command, const char *found, const cha
 
 	if (found)
 		(void)snprintf(meant, sizeof(meant), "; did you mean --%s?", found);
-	return cli_fail("--%s is no option of \"gpupool %s\"%s%s", name, command, meant,
+	return cli_fail("unknown option --%s of \"gpupool %s\"%s%s", name, command, meant,
 			found ? "" : advice);
 }
 
@@ -74,7 +74,7 @@ fail_option(char **argv, int at, const struct option *options, const char *advic
 	if (strncmp(word, "--", 2) != 0 && missing)
 		return cli_fail("-%c: its value is missing", optopt);
 	if (strncmp(word, "--", 2) != 0)
-		return cli_fail("-%c is no option of \"gpupool %s\"%s", optopt ? optopt : word[1],
+		return cli_fail("unknown option -%c of \"gpupool %s\"%s", optopt ? optopt : word[1],
 				argv[0], advice);
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	for (; options[count].name && count < (int)COUNT(names); count++) {

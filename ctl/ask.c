@@ -67,12 +67,11 @@ socket_connect_error(const char *path, int r)
 	if (r == -ENAMETOOLONG)
 		return ctl_fail("%s: too long for a socket's path", path);
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return ctl_fail("no daemon listens at %s: %s; \"systemctl status gpupoold\" says "
-				"whether one runs",
+		return ctl_fail("no daemon listens at %s: %s; see \"systemctl status gpupoold\"",
 				path, strerror(-r));
 	if (r == -EACCES)
-		return ctl_fail("%s: %s: root, the daemon's user and members of the group "
-				"gpupool-read may ask it",
+		return ctl_fail("%s: %s: only root, the daemon's user and members of group "
+				"gpupool-read have access",
 				path, strerror(-r));
 	return ctl_fail("%s: %s", path, strerror(-r));
 }
@@ -112,7 +111,7 @@ socket_write(int fd, const uint8_t *bytes, size_t size)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return ctl_fail("the daemon does not take the request: %s",
+			return ctl_fail("the daemon does not read the request: %s",
 					strerror(errno));
 		bytes += done;
 		size -= (size_t)done;
@@ -134,16 +133,16 @@ socket_read(int fd, uint8_t *bytes, size_t size, int64_t deadline_ms)
 			left = 0;
 		if (poll(&wait, 1, left > 60000 ? 60000 : (int)left) == 0 &&
 		    gp_now_ms() >= deadline_ms)
-			return ctl_fail("the daemon has not answered in time");
+			return ctl_fail("no reply from the daemon: timed out");
 		if (!wait.revents)
 			continue;
 		got = recv(fd, bytes, size, 0);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return ctl_fail("no answer of the daemon: %s", strerror(errno));
+			return ctl_fail("no reply from the daemon: %s", strerror(errno));
 		if (got == 0)
-			return ctl_fail("the daemon closed the connection without an answer");
+			return ctl_fail("the daemon closed the connection without a reply");
 		bytes += got;
 		size -= (size_t)got;
 	}
@@ -161,7 +160,7 @@ read_reply(int fd, int64_t deadline_ms, Gpupool__AdminReply **reply_p)
 		return -1;
 	size = gp_admin_get_size(header);
 	if (size > GP_ADMIN_REPLY_MAX)
-		return ctl_fail("what answers there is no gpupoold");
+		return ctl_fail("the peer is not gpupoold");
 	bytes = malloc(size + 1);
 	if (!bytes)
 		return ctl_fail("out of memory");
@@ -172,7 +171,7 @@ read_reply(int fd, int64_t deadline_ms, Gpupool__AdminReply **reply_p)
 	reply = gp_admin_decode_reply(bytes, size);
 	free(bytes);
 	if (!reply)
-		return ctl_fail("what answers there is no gpupoold");
+		return ctl_fail("the peer is not gpupoold");
 	*reply_p = reply;
 	return 0;
 }
@@ -260,8 +259,8 @@ ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply 
 		return -1;
 	if ((*reply_p)->report && report_is_valid((*reply_p)->report))
 		return 0;
-	r = (*reply_p)->report ? ctl_fail("the daemon's report makes no sense")
-			       : ctl_fail("the daemon answers without a report");
+	r = (*reply_p)->report ? ctl_fail("invalid report from the daemon")
+			       : ctl_fail("the daemon sent no report");
 	gp_admin_free_reply(*reply_p);
 	return r;
 }

@@ -50,10 +50,11 @@ static int
 pair_check_free(const struct identity_paths *identity_paths, bool force)
 {
 	if (!force && file_exists(identity_paths->certificate))
-		return ctl_fail("%s is there already; --force replaces it",
+		return ctl_fail("%s already exists; use --force to replace it",
 				identity_paths->certificate);
 	if (!force && file_exists(identity_paths->key))
-		return ctl_fail("%s is there already; --force replaces it", identity_paths->key);
+		return ctl_fail("%s already exists; use --force to replace it",
+				identity_paths->key);
 	return 0;
 }
 
@@ -241,11 +242,11 @@ ctl_cert_authority(const char *folder, struct ctl_cert_output *made, struct ctl_
 	if (has_certificate && has_key)
 		return ctl_identity_read(identity_paths.certificate, identity_paths.key, authority);
 	if (has_certificate != has_key)
-		return ctl_fail("%s is there without %s: this authority cannot sign",
+		return ctl_fail("%s exists without %s: this authority cannot sign",
 				has_key ? identity_paths.key : identity_paths.certificate,
 				has_key ? identity_paths.certificate : identity_paths.key);
 	if (!made)
-		return ctl_fail("there is no authority in %s: gpupoolctl cert init HOST makes one",
+		return ctl_fail("no authority in %s: create one with gpupoolctl cert init HOST",
 				folder);
 	return authority_create(&identity_paths, made, authority);
 }
@@ -259,13 +260,13 @@ ctl_cert_parse_lifetime(const char *expires, const X509 *authority, int64_t *sec
 	*seconds_p = INT64_MAX;
 	if (expires && (!ctl_parse_duration(expires, seconds_p) || *seconds_p == INT64_MAX))
 		return ctl_fail(
-			"--expires %s: that is no time (12h, 30d, 1y; at most 999999 of one)",
+			"--expires %s: invalid duration (12h, 30d, 1y; at most 999999 of one)",
 			expires);
 	if (ctl_certificate_describe(authority, &facts))
 		return -1;
 	left = facts.until_s - (int64_t)time(NULL);
 	if (facts.use != CTL_CERTIFICATE_AUTHORITY)
-		return ctl_fail("the certificate of \"%s\" is no authority's", facts.name);
+		return ctl_fail("the certificate of \"%s\" is not a CA certificate", facts.name);
 	if (left <= 0)
 		return ctl_fail("the authority has expired: remove %s, %s and %s for a new one",
 				GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY, GPD_FILE_REVOKED);
@@ -384,8 +385,7 @@ check_name(const char *name)
 				". at its beginning",
 				name, NAME_MAX_LENGTH);
 	if (strcmp(name, "ca") == 0 || strcmp(name, "server") == 0)
-		return ctl_fail("\"%s\" is no name for a client: the files of the daemon have it",
-				name);
+		return ctl_fail("\"%s\": this name is reserved for the daemon's files", name);
 	return 0;
 }
 
@@ -434,7 +434,7 @@ show_command(const struct ctl *ctl, int count, char **argv)
 		{ "hosts", "hosts", CTL_TEXT },
 		{ "state", "state", CTL_TEXT },
 		{ "expires", "expires", CTL_DATE },
-		{ "holds since", "begins", CTL_DATE },
+		{ "valid from", "valid_from", CTL_DATE },
 		{ "issuer", "issuer", CTL_TEXT },
 		{ "serial number", "serial", CTL_TEXT },
 		{ "SHA-256", "sha256", CTL_TEXT },
@@ -468,6 +468,7 @@ show_command(const struct ctl *ctl, int count, char **argv)
 	if (r)
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
+	table.has_old_keys = true;
 	table_add_certificate(&table, path, &facts, revoked);
 	ctl_table_number(&table, (uint64_t)facts.from_s);
 	ctl_table_text(&table, facts.issuer);

@@ -180,7 +180,7 @@ ctl_certificate_make(const struct ctl_certificate_params *params,
 	if (made->certificate)
 		return 0;
 	ctl_identity_free(made);
-	return fail_openssl("a certificate cannot be made");
+	return fail_openssl("cannot create a certificate");
 }
 
 /* PEM files. */
@@ -197,7 +197,7 @@ bio_to_text(BIO *bio, bool written, char **text_p, size_t *size_p)
 		*size_p = (size_t)size;
 	}
 	BIO_free(bio);
-	return *text_p ? 0 : fail_openssl("no PEM can be written");
+	return *text_p ? 0 : fail_openssl("cannot write PEM");
 }
 
 int
@@ -236,7 +236,7 @@ ctl_certificate_read(const char *path, X509 **certificate_p)
 	if (*certificate_p)
 		return 0;
 	ERR_clear_error();
-	return ctl_fail("%s: there is no certificate in it", path);
+	return ctl_fail("%s: no certificate found", path);
 }
 
 int
@@ -259,7 +259,7 @@ ctl_identity_read(const char *certificate_path, const char *key_path, struct ctl
 		return 0;
 	ERR_clear_error();
 	ctl_fail("%s: %s", key_path,
-		 identity->key ? "not the key of the certificate" : "there is no key in it");
+		 identity->key ? "not the key of the certificate" : "no key found");
 	ctl_identity_free(identity);
 	return -1;
 }

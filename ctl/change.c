@@ -19,8 +19,7 @@ parse_gpu(const char *text, Gpupool__AdminSet *set)
 	uint64_t gpu;
 
 	if (!ctl_parse_number(text, 0, INT32_MAX - 1, &gpu))
-		return ctl_fail("gpu=%s: that is no GPU's number, see gpupoolctl device list",
-				text);
+		return ctl_fail("invalid gpu=%s: use a number of gpupoolctl device list", text);
 	set->device = (int32_t)gpu + 1;
 	return 0;
 }
@@ -70,7 +69,7 @@ ctl_session_set(const struct ctl *ctl, int count, char **argv)
 
 	if (count < 2)
 		return ctl_usage_error(
-			"client set ID [gpu=N] memory=BYTES | sm=N | priority=P ...");
+			"session set ID [gpu=N] memory=BYTES | sm=N | priority=P ...");
 	if (!ctl_parse_session(argv[0], &set.session))
 		return -1;
 	return send_settings(ctl, &set, count - 1, argv + 1);
@@ -143,7 +142,7 @@ ctl_session_terminate(const struct ctl *ctl, int count, char **argv)
 	if (count == 1 && strncmp(argv[0], "--tenant=", 9) == 0)
 		return request_terminate(ctl, 0, argv[0] + 9);
 	if (count != 1)
-		return ctl_usage_error("client terminate ID | --tenant NAME");
+		return ctl_usage_error("session terminate ID | --tenant NAME");
 	if (!ctl_parse_session(argv[0], &session))
 		return -1;
 	return request_terminate(ctl, session, NULL);
@@ -166,7 +165,7 @@ request_drain(const struct ctl *ctl, bool undo, bool wait)
 static void
 print_progress(const Gpupool__AdminReport *report)
 {
-	printf("draining: %zu client%s left:", report->n_sessions,
+	printf("draining: %zu session%s left:", report->n_sessions,
 	       report->n_sessions == 1 ? "" : "s");
 	for (size_t i = 0; i < report->n_sessions && i < SHOWN_MAX; i++)
 		printf("%s %llu (%s@%s %s)", i ? "," : "",

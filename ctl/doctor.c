@@ -67,7 +67,7 @@ ctl_ok(struct ctl_doctor *doctor, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	finding_add(doctor, "well", format, args);
+	finding_add(doctor, "ok", format, args);
 	va_end(args);
 }
 
@@ -81,9 +81,9 @@ check_clock(struct ctl_doctor *doctor)
 	if (gmtime_r(&now, &when))
 		(void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &when);
 	if (when.tm_year + 1900 < YEAR_MIN)
-		ctl_problem(doctor, "clock: here it is %s: certificates and tokens go by it", text);
+		ctl_problem(doctor, "clock: %s: certificates and tokens depend on it", text);
 	else
-		ctl_ok(doctor, "clock: here it is %s", text);
+		ctl_ok(doctor, "clock: %s", text);
 }
 
 /* Sets the user that the daemon runs as, or would run as if it were started here. */
@@ -122,8 +122,9 @@ ctl_doctor(const struct ctl *ctl, int count, char **argv)
 	if (reply)
 		ctl_doctor_daemon(&doctor, reply->report);
 	else
-		ctl_problem(&doctor, "daemon: it does not answer: systemctl status gpupoold, or "
-				     "--socket PATH if it has another socket");
+		ctl_problem(
+			&doctor,
+			"daemon: no reply: see systemctl status gpupoold, or use --socket PATH");
 	print_summary(&doctor);
 	ctl_table_fini(&doctor.findings);
 	if (reply)

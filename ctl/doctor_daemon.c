@@ -84,11 +84,13 @@ check_address(struct ctl_doctor *doctor, const char *text)
 		ctl_problem(doctor, "address: %s: %s", text, strerror(r));
 	else if (is_loopback(url.host))
 		ctl_ok(doctor,
-		       "address: %s is reached from here, and from no other machine: --listen "
-		       "tls://0.0.0.0:%u is for others",
+		       "address: %s is reachable from this machine only: use --listen "
+		       "tls://0.0.0.0:%u for others",
 		       text, url.port);
 	else
-		ctl_ok(doctor, "address: %s is reached from here; other machines need TCP port %u",
+		ctl_ok(doctor,
+		       "address: %s is reachable from this machine; other machines need TCP port "
+		       "%u",
 		       text, url.port);
 }
 
@@ -110,8 +112,8 @@ check_quota_sum(struct ctl_doctor *doctor, const Gpupool__AdminReport *report,
 	}
 	if (sum > device->memory_total)
 		ctl_note(doctor,
-			 "memory: device %u: the quotas of all tenants are %s, more than "
-			 "its %s: not all can have theirs at once",
+			 "memory: device %u: the quotas of all tenants are %s, more than its %s: "
+			 "they cannot all be used at once",
 			 device->ordinal, gpd_size_format(sum, sum_text),
 			 gpd_size_format(device->memory_total, all));
 }
@@ -121,7 +123,7 @@ check_driver(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 {
 	if (report->software && access("/dev/nvidiactl", F_OK) == 0)
 		ctl_problem(doctor, "driver: the daemon serves its software device, though this "
-				    "machine has NVIDIA's driver: its log says why");
+				    "machine has NVIDIA's driver: see its log");
 	else if (report->software)
 		ctl_note(doctor, "driver: the daemon serves its software device: no GPU of "
 				 "NVIDIA's was found");
@@ -129,7 +131,7 @@ check_driver(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 		ctl_ok(doctor, "driver: CUDA %u.%u", report->driver_version / 1000,
 		       report->driver_version % 1000 / 10);
 	if (report->n_devices == 0)
-		ctl_problem(doctor, "driver: no worker has told of a device yet");
+		ctl_problem(doctor, "driver: no worker has reported a device yet");
 }
 
 /* Changes since the configuration was read are not in force. */
@@ -148,8 +150,8 @@ check_config(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 			 report->config, path);
 	else if (!report->config[0] && there)
 		ctl_problem(doctor,
-			    "configuration: %s is there, and the daemon has read none: "
-			    "gpupoolctl reload, or --config for another folder",
+			    "configuration: %s exists, but the daemon has read none: run "
+			    "gpupoolctl reload, or use --config",
 			    path);
 }
 
@@ -159,13 +161,11 @@ ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 	ctl_ok(doctor, "daemon: version %s, process %u, user %s", report->version, report->pid,
 	       report->user);
 	if ((int64_t)report->started_s > (int64_t)time(NULL))
-		ctl_problem(doctor, "clock: it went back since the daemon was started");
+		ctl_problem(doctor, "clock: set back since the daemon started");
 	if (report->draining)
-		ctl_note(doctor, "daemon: it drains: gpupoolctl drain --undo admits clients again");
+		ctl_note(doctor, "daemon: draining: gpupoolctl drain --undo admits sessions again");
 	if (report->workers_lost)
-		ctl_note(doctor,
-			 "daemon: %llu workers ended without being told to: its log says "
-			 "why",
+		ctl_note(doctor, "daemon: %llu workers exited unexpectedly: see its log",
 			 (unsigned long long)report->workers_lost);
 	check_config(doctor, report);
 	check_driver(doctor, report);

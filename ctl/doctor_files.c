@@ -60,9 +60,9 @@ check_file(struct ctl_doctor *doctor, const char *name, bool secret, char path[C
 	if (ctl_pool_file(doctor->folder, name, path, CTL_PATH_MAX) || stat(path, &status))
 		return false;
 	if (status.st_mode & S_IWOTH)
-		ctl_problem(doctor, "%s: everybody on this machine can change it: chmod o-w", path);
+		ctl_problem(doctor, "%s: writable by all users: chmod o-w", path);
 	if (secret && status.st_mode & S_IROTH)
-		ctl_problem(doctor, "%s: everybody on this machine can read it: chmod o-r", path);
+		ctl_problem(doctor, "%s: readable by all users: chmod o-r", path);
 	if (doctor->user[0] && !user_may_access(doctor->user, &status, R_OK) &&
 	    strcmp(name, GPD_FILE_AUTHORITY_KEY) != 0)
 		ctl_problem(doctor,
@@ -78,24 +78,22 @@ check_folder(struct ctl_doctor *doctor)
 	struct stat status;
 
 	if (stat(doctor->folder, &status)) {
-		ctl_note(doctor, "folder: %s: %s: cert init and token create make it",
+		ctl_note(doctor, "folder: %s: %s: created by cert init and token create",
 			 doctor->folder, strerror(errno));
 		return;
 	}
 	if (status.st_mode & S_IWOTH)
-		ctl_problem(doctor,
-			    "folder: %s: everybody on this machine can change it: chmod o-w",
-			    doctor->folder);
+		ctl_problem(doctor, "folder: %s: writable by all users: chmod o-w", doctor->folder);
 	else if (doctor->user[0] && !user_may_access(doctor->user, &status, X_OK))
-		ctl_problem(doctor,
-			    "folder: %s does not let the daemon's user, %s, in: chgrp %s, "
-			    "chmod 2750",
-			    doctor->folder, doctor->user, doctor->user);
+		ctl_problem(
+			doctor,
+			"folder: %s not accessible to the daemon's user, %s: chgrp %s, chmod 2750",
+			doctor->folder, doctor->user, doctor->user);
 	else if (group && status.st_uid == 0 && strcmp(doctor->user, GPD_PRIVILEGE_USER) == 0 &&
 		 !(status.st_mode & S_ISGID))
 		ctl_note(doctor,
-			 "folder: %s does not give its files the group %s, so what root "
-			 "makes there the daemon cannot read: chmod g+s",
+			 "folder: %s does not give its files the group %s, so the daemon cannot "
+			 "read files that root creates there: chmod g+s",
 			 doctor->folder, group->gr_name);
 	else
 		ctl_ok(doctor, "folder: %s", doctor->folder);
@@ -121,7 +119,7 @@ check_config(struct ctl_doctor *doctor)
 	char path[CTL_PATH_MAX], error[GPD_CONFIG_ERROR_MAX];
 
 	if (!check_file(doctor, GPD_FILE_CONFIG, false, path)) {
-		ctl_note(doctor, "configuration: %s/%s is not there: no quotas", doctor->folder,
+		ctl_note(doctor, "configuration: %s/%s does not exist: no quotas", doctor->folder,
 			 GPD_FILE_CONFIG);
 		return;
 	}
@@ -159,7 +157,7 @@ check_tokens(struct ctl_doctor *doctor)
 	size_t good = 0;
 
 	if (!check_file(doctor, GPD_FILE_TOKENS, false, path)) {
-		ctl_note(doctor, "tokens: %s/%s is not there: gpupoolctl token create TENANT",
+		ctl_note(doctor, "tokens: %s/%s does not exist: gpupoolctl token create TENANT",
 			 doctor->folder, GPD_FILE_TOKENS);
 		return;
 	}
@@ -170,7 +168,7 @@ check_tokens(struct ctl_doctor *doctor)
 	}
 	for (size_t i = 0; i < doctor->tokens.count; i++)
 		good += gpd_token_is_valid(&doctor->tokens.list[i], now);
-	ctl_ok(doctor, "tokens: %s: %zu good, %zu revoked or expired", path, good,
+	ctl_ok(doctor, "tokens: %s: %zu valid, %zu revoked or expired", path, good,
 	       doctor->tokens.count - good);
 	tokens_check_expiry(doctor);
 	if (doctor->config)
@@ -226,7 +224,7 @@ check_dates(struct ctl_doctor *doctor, const char *path, const char *remedy)
 	time_t end;
 
 	if (ctl_certificate_read(path, &certificate)) {
-		ctl_problem(doctor, "%s: it cannot be read as a certificate", path);
+		ctl_problem(doctor, "%s: not a certificate", path);
 		return;
 	}
 	if (ctl_certificate_describe(certificate, &facts) == 0) {
@@ -258,16 +256,16 @@ check_revocations(struct ctl_doctor *doctor, const char *authority_path)
 	    ctl_certificate_read(authority_path, &authority))
 		return;
 	if (ctl_crl_read(path, authority, &list) || !list) {
-		ctl_problem(doctor,
-			    "%s: it cannot be used, so nobody is let in by a certificate: "
-			    "gpupoolctl cert crl",
-			    path);
+		ctl_problem(
+			doctor,
+			"%s: not usable, so client certificates are rejected: gpupoolctl cert crl",
+			path);
 	} else {
 		left = ctl_crl_get_next_update(list) - (int64_t)time(NULL);
 		if (left <= 0)
 			ctl_problem(doctor,
-				    "%s: it has expired, so nobody is let in by a "
-				    "certificate: gpupoolctl cert crl",
+				    "%s: expired, so client certificates are rejected: gpupoolctl "
+				    "cert crl",
 				    path);
 		else if (left < TOKEN_SOON_S)
 			ctl_note(doctor, "%s: it expires in %d hours: gpupoolctl cert crl", path,
@@ -288,11 +286,11 @@ check_certificates(struct ctl_doctor *doctor)
 	if (check_file(doctor, GPD_FILE_CERTIFICATE, false, path)) {
 		check_dates(doctor, path, "gpupoolctl cert init HOST... --force");
 		if (!has_key)
-			ctl_problem(doctor, "%s: the certificate's key is not there", key);
+			ctl_problem(doctor, "%s: the certificate's key does not exist", key);
 	} else {
 		ctl_note(doctor,
-			 "certificate: %s is not there, so tls:// cannot be listened on: "
-			 "gpupoolctl cert init HOST",
+			 "certificate: %s does not exist, so tls:// is not available: gpupoolctl "
+			 "cert init HOST",
 			 path);
 	}
 	(void)check_file(doctor, GPD_FILE_AUTHORITY_KEY, true, key);

@@ -12,58 +12,59 @@ static const struct entry {
 	const char *words, *arguments, *brief, *more;
 } entries[] = {
 	{ "status", "", "the daemon in a few lines",
-	  "Where it listens, what it has read, whose it is, until when certificates hold." },
-	{ "device list", "", "GPUs and what is used of them", NULL },
-	{ "client list", "", "who is connected, on which device, how much",
-	  "LIMIT is the smaller of the client's own limit and its tenant's." },
-	{ "client show", "ID", "all that is known of a client", NULL },
-	{ "client set", "ID [gpu=N] NAME=VALUE...", "memory, sm, priority of a running client",
+	  "Its addresses, files and user, and when certificates expire." },
+	{ "device list", "", "GPUs and their use", NULL },
+	{ "session list", "", "sessions, their devices and memory",
+	  "LIMIT is the smaller of the session's own limit and its tenant's." },
+	{ "session show", "ID", "details of a session", NULL },
+	{ "session set", "ID [gpu=N] NAME=VALUE...", "memory, sm, priority of a running session",
 	  "memory=1.5GiB, 25% or all; sm=66, 50% or all; priority=low, normal or high." },
-	{ "client terminate", "ID | --tenant NAME", "end a client, or all of a tenant",
-	  "Returns when the work on the GPU has ended; the programs are told why." },
-	{ "tenant list", "", "tenants, what they may use and use", NULL },
-	{ "tenant set", "TENANT [gpu=N] NAME=VALUE... [--save]", "change what a tenant may use",
+	{ "session terminate", "ID | --tenant NAME", "end a session, or all of a tenant",
+	  "Returns when the work on the GPU has ended; the programs get the reason." },
+	{ "tenant list", "", "tenants, their limits and use", NULL },
+	{ "tenant set", "TENANT [gpu=N] NAME=VALUE... [--save]", "change the limits of a tenant",
 	  "The names are those of gpupoold.conf(5):\n"
 	  "  memory=40G, 25% or all      device memory\n"
 	  "  sm=66, 50% or all           multiprocessors\n"
 	  "  weight=100                  1 to 1000, of GPU time\n"
-	  "  limit=80%                   of GPU time at most\n"
+	  "  limit=80%                   of GPU time, at most\n"
 	  "  time-share=30%              of GPU time, where the policy is fixed\n"
 	  "  priority=low                or normal, or high\n"
 	  "  bandwidth=1G or unlimited   bytes per second of the network\n"
-	  "  sessions=8 or unlimited     clients at a time\n"
-	  "It holds at once, and until the daemon ends or reloads; --save writes it into\n"
-	  "the configuration, too, whose other lines and comments stay." },
-	{ "worker list", "", "worker processes and their clients",
-	  "A serving worker gets new clients, a retiring one ends after its last client." },
-	{ "worker replace", "PID [--terminate]", "give new clients another worker",
-	  "Another worker starts. The clients of the replaced one continue, and it ends\n"
+	  "  sessions=8 or unlimited     at a time\n"
+	  "The change takes effect at once, and lasts until the daemon exits or reloads.\n"
+	  "--save also writes it into the configuration, and keeps other lines and comments." },
+	{ "worker list", "", "worker processes and their sessions",
+	  "A serving worker gets new sessions, a retiring one exits after its last session." },
+	{ "worker replace", "PID [--terminate]", "replace the worker that gets new sessions",
+	  "Another worker starts. The sessions of the replaced one continue, and it exits\n"
 	  "after the last of them. --terminate ends them, and returns when their work on\n"
 	  "the GPU has ended. Workers in reserve are replaced together with the worker of\n"
-	  "new clients." },
-	{ "drain", "[--wait | --undo]", "admit no new clients; wait for the last to go",
-	  "--wait says who is left as they go, --undo admits clients again." },
+	  "new sessions." },
+	{ "drain", "[--wait | --undo]", "admit no new sessions; wait until the last has ended",
+	  "--wait prints the sessions that are left, --undo admits sessions again." },
 	{ "reload", "", "read the configuration file again", NULL },
 	{ "top", "[-n COUNT] [-d SECONDS]", "live view; q ends it", NULL },
-	{ "doctor", "[--directory DIR]", "what is wrong with the pool's files and daemon",
-	  "Status 0: nothing; 1: something, each in one line with a remedy." },
+	{ "doctor", "[--directory DIR]", "check the pool's files and daemon",
+	  "Exit status 1: there are problems, each printed with a remedy; 0: there are none." },
 	{ "usage", "[--since 30d|DATE] [--by tenant|session] [--file FILE]",
-	  "what was used, of the usage records",
-	  "They outlive the daemon: usage = FILE in gpupoold.conf(5) names them. A session\n"
-	  "that goes on is in them as it was a few minutes ago." },
+	  "use of GPUs, from the usage records",
+	  "The records outlive the daemon: usage = FILE in gpupoold.conf(5) names them. Those\n"
+	  "of a running session are a few minutes old." },
 	{ "cert init", "HOST... [--expires 2y] [--force]",
-	  "an authority, and a daemon's certificate", NULL },
-	{ "cert client", "NAME [--expires 2y] [-o FOLDER]", "a certificate for a client", NULL },
-	{ "cert show", "[FILE]", "whose a certificate is, and how long it holds", NULL },
-	{ "cert list", "", "the certificates in the folder", NULL },
-	{ "cert revoke", "NAME|FILE|SERIAL", "it holds no more, and its sessions end", NULL },
-	{ "cert revoked", "", "which certificates hold no more", NULL },
-	{ "cert crl", "[--expires 30d]", "sign the list of revoked certificates anew", NULL },
+	  "create an authority and a daemon's certificate", NULL },
+	{ "cert client", "NAME [--expires 2y] [-o FOLDER]", "create a certificate for a client",
+	  NULL },
+	{ "cert show", "[FILE]", "owner and expiry of a certificate", NULL },
+	{ "cert list", "", "list the certificates in the directory", NULL },
+	{ "cert revoke", "NAME|FILE|SERIAL", "revoke a certificate and end its sessions", NULL },
+	{ "cert revoked", "", "list revoked certificates", NULL },
+	{ "cert crl", "[--expires 30d]", "sign the CRL again", NULL },
 	{ "token create", "TENANT [--expires 30d] [--comment TEXT] [-o FILE]",
-	  "a token for a client of this tenant", NULL },
-	{ "token list", "", "whose tokens there are, and how long they hold", NULL },
-	{ "token revoke", "ID", "and end the sessions that came by it", NULL },
-	{ "help", "[COMMAND]", "this", NULL },
+	  "create a token for clients of a tenant", NULL },
+	{ "token list", "", "tokens, their tenants and expiry", NULL },
+	{ "token revoke", "ID", "revoke a token and end its sessions", NULL },
+	{ "help", "[COMMAND]", "list commands, or describe one", NULL },
 };
 #define COUNT (sizeof(entries) / sizeof(entries[0]))
 
@@ -148,7 +149,8 @@ ctl_help(const struct ctl *ctl, int count, char **words)
 		return 0;
 	}
 	if (!found && !ctl_similar_command(words[0]))
-		return ctl_fail("\"%s\" is no command: gpupoolctl help lists them", words[0]);
+		return ctl_fail("unknown command \"%s\": gpupoolctl help lists the commands",
+				words[0]);
 	if (!found)
 		return ctl_unknown(count > 1 ? words[0] : NULL, count - (count > 1),
 				   words + (count > 1), "help [COMMAND]");
@@ -198,7 +200,7 @@ ctl_unknown(const char *group, int count, char **words, const char *usage)
 	/* The command exists, so its arguments are wrong. */
 	if (!similar.best || strcmp(similar.best, words[0]) == 0)
 		return ctl_usage_error(usage);
-	return ctl_fail("\"%s%s%s\" is no command, did you mean %s%s%s? usage: gpupoolctl %s",
+	return ctl_fail("unknown command \"%s%s%s\"; did you mean %s%s%s? usage: gpupoolctl %s",
 			group ? group : "", group ? " " : "", words[0], group ? group : "",
 			group ? " " : "", similar.best, usage);
 }

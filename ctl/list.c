@@ -20,8 +20,7 @@ ctl_parse_session(const char *text, uint64_t *session_p)
 {
 	if (ctl_parse_number(text, 1, UINT64_MAX - 1, session_p))
 		return true;
-	ctl_fail("\"%s\" is no client's ID: those are whole numbers, see gpupoolctl client list",
-		 text);
+	ctl_fail("\"%s\" is not a session ID: see gpupoolctl session list", text);
 	return false;
 }
 
@@ -68,7 +67,7 @@ add_locations(struct ctl_table *table, const Gpupool__AdminReport *report)
 		snprintf(addresses + strlen(addresses), sizeof(addresses) - strlen(addresses),
 			 "%s%s", i ? ", " : "", report->addresses[i]);
 	ctl_table_text(table, addresses);
-	ctl_table_text(table, report->config[0] ? report->config : "none: no quotas");
+	ctl_table_text(table, report->config[0] ? report->config : "none (no quotas)");
 	ctl_table_text(table, report->user);
 	ctl_table_text(table, report->metrics[0] ? report->metrics : NULL);
 	ctl_table_text(table, report->usage[0] ? report->usage : NULL);
@@ -120,15 +119,15 @@ ctl_status(const struct ctl *ctl, int count, char **argv)
 		{ "version", "version", CTL_TEXT },
 		{ "state", "state", CTL_TEXT },
 		{ "process", "pid", CTL_NUMBER },
-		{ "up for", "started", CTL_SINCE },
+		{ "uptime", "started", CTL_SINCE },
 		{ "driver", "driver", CTL_TEXT },
 		{ "workers", "workers", CTL_NUMBER },
 		{ "workers in reserve", "workers_ready", CTL_NUMBER },
 		{ "devices", "devices", CTL_NUMBER },
-		{ "clients", "clients", CTL_NUMBER },
-		{ "clients at most", "clients_max", CTL_NUMBER },
+		{ "sessions", "sessions", CTL_NUMBER },
+		{ "session limit", "sessions_max", CTL_NUMBER },
 		{ "clients waiting", "clients_waiting", CTL_NUMBER },
-		{ "clients so far", "clients_total", CTL_NUMBER },
+		{ "sessions served", "sessions_total", CTL_NUMBER },
 		{ "memory in use", "memory_bytes", CTL_BYTES },
 		{ "memory", "memory_total_bytes", CTL_BYTES },
 		{ "GPU time", "gpu_seconds", CTL_NS },
@@ -137,11 +136,11 @@ ctl_status(const struct ctl *ctl, int count, char **argv)
 		{ "user", "user", CTL_TEXT },
 		{ "metrics", "metrics", CTL_TEXT },
 		{ "usage records", "usage", CTL_TEXT },
-		{ "certificate until", "certificate_until", CTL_DATE },
-		{ "revocations until", "crl_until", CTL_DATE },
-		{ "next token until", "next_token_until", CTL_DATE },
+		{ "certificate expires", "certificate_expires", CTL_DATE },
+		{ "CRL expires", "crl_expires", CTL_DATE },
+		{ "next token expires", "next_token_expires", CTL_DATE },
 		{ "workers lost", "workers_lost", CTL_NUMBER },
-		{ "workers that hang", "workers_hanging", CTL_NUMBER },
+		{ "workers hung", "workers_hanging", CTL_NUMBER },
 	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
@@ -151,6 +150,7 @@ ctl_status(const struct ctl *ctl, int count, char **argv)
 	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
+	table.has_old_keys = true;
 	add_status(&table, reply->report);
 	ctl_table_print_records(&table, (enum ctl_format)ctl->format, stdout);
 	ctl_table_fini(&table);
@@ -236,16 +236,16 @@ ctl_device(const struct ctl *ctl, int count, char **argv)
 		{ "PART", "part", CTL_TEXT },
 		{ "NAME", "name", CTL_TEXT },
 		{ "MEMORY", "memory_bytes", CTL_BYTES },
-		{ "OF", "memory_total_bytes", CTL_BYTES },
+		{ "TOTAL", "memory_total_bytes", CTL_BYTES },
 		{ "SMS", "sms", CTL_NUMBER },
 		{ "POLICY", "policy", CTL_TEXT },
-		{ "CLIENTS", "clients", CTL_NUMBER },
+		{ "SESSIONS", "sessions", CTL_NUMBER },
 		{ "GPU TIME", "gpu_seconds", CTL_NS },
 		{ "UUID", "uuid", CTL_TEXT },
 	};
 	/* On a narrow terminal columns are omitted from the end of this list. */
-	static const char *const least[] = { "policy", "clients", "gpu_seconds", "part",
-					     "gpu",    "sms",     "uuid" };
+	static const char *const least[] = { "policy", "sessions", "gpu_seconds", "part",
+					     "gpu",    "sms",      "uuid" };
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
@@ -254,6 +254,7 @@ ctl_device(const struct ctl *ctl, int count, char **argv)
 	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
+	table.has_old_keys = true;
 	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
 	for (size_t i = 0; i < reply->report->n_units; i++)
 		add_device(&table, reply->report, i, reply->report->units[i]);
@@ -385,17 +386,17 @@ show_session(const struct ctl *ctl, const char *id)
 		{ "process", "pid", CTL_NUMBER },
 		{ "program", "program", CTL_TEXT },
 		{ "state", "state", CTL_TEXT },
-		{ "connected for", "started", CTL_SINCE },
+		{ "session age", "started", CTL_SINCE },
 		{ "GPU", "gpu", CTL_NUMBER },
 		{ "memory", "memory_bytes", CTL_BYTES },
 		{ "memory limit", "memory_limit_bytes", CTL_LIMIT },
 		{ "SMs", "sms", CTL_NUMBER },
 		{ "GPU time", "gpu_seconds", CTL_NS },
 		{ "address", "address", CTL_TEXT },
-		{ "let in by", "credentials", CTL_TEXT },
+		{ "authenticated by", "credentials", CTL_TEXT },
 		{ "worker", "worker", CTL_NUMBER },
 		{ "priority", "priority", CTL_TEXT },
-		{ "memory at most", "memory_peak_bytes", CTL_BYTES },
+		{ "peak memory", "memory_peak_bytes", CTL_BYTES },
 		{ "SMs wanted", "sms_wanted", CTL_NUMBER },
 		{ "launches", "launches", CTL_NUMBER },
 		{ "copies", "copies", CTL_NUMBER },
@@ -414,7 +415,7 @@ show_session(const struct ctl *ctl, const char *id)
 		return -1;
 	if (reply->report->n_sessions == 0) {
 		gp_admin_free_reply(reply);
-		return ctl_fail("there is no session %llu", (unsigned long long)session);
+		return ctl_fail("unknown session %llu", (unsigned long long)session);
 	}
 	ctl_table_init(&table, columns, COUNT(columns));
 	for (size_t d = 0; d < reply->report->sessions[0]->n_lines; d++) {
@@ -442,8 +443,8 @@ ctl_session(const struct ctl *ctl, int count, char **argv)
 		return ctl_session_set(ctl, count - 1, argv + 1);
 	if (strcmp(verb, "terminate") == 0)
 		return ctl_session_terminate(ctl, count - 1, argv + 1);
-	return ctl_unknown("client", count, argv,
-			   "client list | show ID | set ID NAME=VALUE... | terminate ID | "
+	return ctl_unknown("session", count, argv,
+			   "session list | show ID | set ID NAME=VALUE... | terminate ID | "
 			   "terminate --tenant NAME");
 }
 
@@ -482,10 +483,10 @@ list_tenants(const struct ctl *ctl)
 {
 	static const struct ctl_column columns[] = {
 		{ "TENANT", "tenant", CTL_TEXT },
-		{ "CLIENTS", "clients", CTL_NUMBER },
-		{ "AT MOST", "clients_max", CTL_NUMBER },
+		{ "SESSIONS", "sessions", CTL_NUMBER },
+		{ "MAX", "sessions_max", CTL_NUMBER },
 		{ "WAITING", "clients_waiting", CTL_NUMBER },
-		{ "SO FAR", "clients_total", CTL_NUMBER },
+		{ "SERVED", "sessions_total", CTL_NUMBER },
 		{ "GPU", "gpu", CTL_NUMBER },
 		{ "MEMORY", "memory_bytes", CTL_BYTES },
 		{ "LIMIT", "memory_limit_bytes", CTL_LIMIT },
@@ -512,8 +513,8 @@ list_tenants(const struct ctl *ctl)
 					     "share_percent",
 					     "refusals",
 					     "launches",
-					     "clients_total",
-					     "clients_max",
+					     "sessions_total",
+					     "sessions_max",
 					     "clients_waiting",
 					     "pinned_limit_bytes",
 					     "pinned_bytes" };
@@ -523,6 +524,7 @@ list_tenants(const struct ctl *ctl)
 	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
+	table.has_old_keys = true;
 	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
 	for (size_t i = 0; i < reply->report->n_tenants; i++) {
 		const Gpupool__AdminTenant *t = reply->report->tenants[i];

@@ -38,40 +38,40 @@ static const struct argp_option options[] = {
 static const char args_doc[] = "COMMAND [ARGUMENT...]";
 
 static const char doc[] =
-	"Watch and steer a gpupoold of this machine."
+	"Monitor and control a gpupoold of this machine."
 	"\vCommands:\n"
 	"  status                       the daemon in a few lines\n"
-	"  device list                  GPUs and what is used of them\n"
-	"  client list                  who is connected, on which device, how much\n"
-	"  client show ID               all that is known of a client\n"
-	"  client set ID NAME=VALUE...  memory, sm, priority\n"
-	"  client terminate ID | --tenant NAME\n"
+	"  device list                  GPUs and their use\n"
+	"  session list                 sessions, their devices and memory\n"
+	"  session show ID              details of a session\n"
+	"  session set ID NAME=VALUE... memory, sm, priority\n"
+	"  session terminate ID | --tenant NAME\n"
 	"                               end it; returns when its GPU work has ended\n"
-	"  tenant list                  tenants, what they may use and use\n"
+	"  tenant list                  tenants, their limits and use\n"
 	"  tenant set TENANT NAME=VALUE... [--save]\n"
 	"                               memory, sm, weight, limit, time-share,\n"
 	"                               priority, bandwidth, sessions\n"
-	"  worker list                  worker processes and their clients\n"
+	"  worker list                  worker processes and their sessions\n"
 	"  worker replace PID [--terminate]\n"
-	"                               give new clients another worker\n"
-	"  drain [--wait | --undo]      admit no new clients; wait for the last to go\n"
+	"                               replace the worker that gets new sessions\n"
+	"  drain [--wait | --undo]      admit no new sessions; wait for the last one\n"
 	"  reload                       read the configuration file again\n"
 	"  top [-n COUNT] [-d SECONDS]  live view; q ends it\n"
 	"  usage [--since 30d] [--by tenant|session]\n"
-	"                               what was used, of the usage records\n"
+	"                               use of GPUs, from the usage records\n"
 	"  help [COMMAND]               more about a command\n"
 	"\n"
 	"Without a daemon:\n"
-	"  doctor                       what is wrong with the pool's files and daemon\n"
-	"  cert init HOST...            an authority, and a daemon's certificate\n"
-	"  cert client NAME             a certificate for a client\n"
-	"  cert show [FILE], cert list  whose they are, and how long they hold\n"
-	"  cert revoke NAME|FILE|SERIAL it holds no more, and its sessions end\n"
-	"  cert revoked, cert crl       which do not; their list is signed anew\n"
+	"  doctor                       check the pool's files and daemon\n"
+	"  cert init HOST...            create an authority and a daemon's certificate\n"
+	"  cert client NAME             create a certificate for a client\n"
+	"  cert show [FILE], cert list  owner and expiry of certificates\n"
+	"  cert revoke NAME|FILE|SERIAL revoke one and end its sessions\n"
+	"  cert revoked, cert crl       list revoked certificates; sign the CRL again\n"
 	"  token create TENANT [--expires 30d] [--comment TEXT] [-o FILE]\n"
-	"                               a token for a client of this tenant\n"
-	"  token list                   whose there are, and how long they hold\n"
-	"  token revoke ID              and end the sessions that came by it\n"
+	"                               create a token for clients of a tenant\n"
+	"  token list                   tokens, their tenants and expiry\n"
+	"  token revoke ID              revoke a token and end its sessions\n"
 	"\n"
 	"Without a command, commands are read from standard input, one per line.";
 
@@ -106,7 +106,7 @@ parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'f':
 		if (!parse_format(arg, &line->ctl.format))
-			argp_failure(state, 1, 0, "--format: \"%s\" is none of table, csv, json",
+			argp_failure(state, 1, 0, "--format: \"%s\" is not one of table, csv, json",
 				     arg);
 		return 0;
 	case 'h':
@@ -141,7 +141,7 @@ pop_format_option(struct ctl *ctl, int *count, char **words)
 		if (!value)
 			words[count_left++] = words[i];
 		else if (!parse_format(value, &ctl->format))
-			return ctl_fail("--format: \"%s\" is none of table, csv, json", value);
+			return ctl_fail("--format: \"%s\" is not one of table, csv, json", value);
 	}
 	*count = count_left;
 	return 0;
@@ -174,6 +174,16 @@ wants_help(int *count, char **words)
 	return false;
 }
 
+/* Replaces the old name of a command, which works for one release. */
+static void
+old_name_replace(int count, char **words)
+{
+	static char session[] = "session";
+
+	if (count > 0 && strcmp(words[0], "client") == 0)
+		words[0] = session;
+}
+
 /* more: other commands may follow. */
 static int
 command_execute(const struct ctl *ctl, bool more, int count, char **words)
@@ -183,9 +193,9 @@ command_execute(const struct ctl *ctl, bool more, int count, char **words)
 		ctl_command *command;
 		bool plain; /* has no options of its own, so "--" is removed here */
 	} commands[] = {
-		{ "cert", ctl_cert, false },           { "client", ctl_session, true },
-		{ "device", ctl_device, true },        { "doctor", ctl_doctor, false },
-		{ "drain", ctl_drain, false },         { "reload", ctl_reload, true },
+		{ "cert", ctl_cert, false },           { "device", ctl_device, true },
+		{ "doctor", ctl_doctor, false },       { "drain", ctl_drain, false },
+		{ "reload", ctl_reload, true },        { "session", ctl_session, true },
 		{ "status", ctl_status, true },        { "tenant", ctl_tenant, true },
 		{ "token", ctl_token, false },         { "top", ctl_top, false },
 		{ "usage", ctl_usage_records, false }, { "worker", ctl_worker, true },
@@ -200,9 +210,12 @@ command_execute(const struct ctl *ctl, bool more, int count, char **words)
 	if (more && own.format == CTL_FORMAT_JSON)
 		own.format = CTL_FORMAT_LINES;
 	if (count == 0)
-		return ctl_fail("no command: gpupoolctl --help lists them");
-	if (strcmp(words[0], "help") == 0)
+		return ctl_fail("no command: gpupoolctl --help lists the commands");
+	old_name_replace(count, words);
+	if (strcmp(words[0], "help") == 0) {
+		old_name_replace(count - 1, words + 1);
 		return ctl_help(&own, count - 1, words + 1);
+	}
 	if (wants_help(&count, words))
 		return ctl_help(&own, count > 2 ? 2 : count, words);
 	for (size_t i = 0; !command && i < sizeof(commands) / sizeof(commands[0]); i++) {
@@ -214,13 +227,15 @@ command_execute(const struct ctl *ctl, bool more, int count, char **words)
 	}
 	similar = command ? NULL : ctl_similar_command(words[0]);
 	if (similar)
-		return ctl_fail("\"%s\" is no command, did you mean %s? gpupoolctl help lists them",
+		return ctl_fail("unknown command \"%s\"; did you mean %s? gpupoolctl help lists "
+				"the commands",
 				words[0], similar);
 	if (!command)
-		return ctl_fail("\"%s\" is no command: gpupoolctl help lists them", words[0]);
+		return ctl_fail("unknown command \"%s\": gpupoolctl help lists the commands",
+				words[0]);
 	r = command(&own, count - 1, words + 1);
 	if (fflush(stdout) != 0 || ferror(stdout))
-		return ctl_fail("standard output cannot be written");
+		return ctl_fail("cannot write to standard output");
 	return r;
 }
 
@@ -266,7 +281,7 @@ main(int argc, char **argv)
 	if (line.count)
 		r = command_execute(&line.ctl, false, line.count, line.words);
 	else if (isatty(STDIN_FILENO))
-		r = ctl_fail("no command: gpupoolctl --help lists them");
+		r = ctl_fail("no command: gpupoolctl --help lists the commands");
 	else
 		r = commands_execute(&line.ctl, stdin);
 	return r ? 1 : 0;

@@ -50,7 +50,7 @@ ctl_parse_options(const struct ctl_option *options, size_t option_count, int *co
 		}
 		option = find_option(options, option_count, argv[i], &value);
 		if (!option && argv[i][0] == '-' && argv[i][1])
-			return ctl_fail("%s is no option of this command", argv[i]);
+			return ctl_fail("unknown option %s", argv[i]);
 		if (!option) {
 			argv[count_left++] = argv[i];
 			continue;
@@ -77,10 +77,10 @@ ctl_pool_folder(const char *is_given, char *path, size_t size)
 	if (!is_given) {
 		if (gpd_folder_default(path, size) == 0)
 			return 0;
-		return ctl_fail("where are the pool's files? HOME is not set; --directory says it");
+		return ctl_fail("HOME is not set; use --directory");
 	}
 	if (!*is_given || (size_t)snprintf(path, size, "%s", is_given) >= size)
-		return ctl_fail("\"%s\" is no folder", is_given);
+		return ctl_fail("\"%s\" is not a valid directory", is_given);
 	return 0;
 }
 
@@ -114,7 +114,7 @@ folder_set_daemon_group(const char *path)
 	    strcmp(path, usual) != 0)
 		return 0;
 	if (chown(path, 0, group->gr_gid) || chmod(path, 02750))
-		return ctl_fail("%s cannot be given to the group %s: %s", path, group->gr_name,
+		return ctl_fail("cannot change the group of %s to %s: %s", path, group->gr_name,
 				strerror(errno));
 	return 0;
 }
@@ -221,7 +221,7 @@ ctl_commit_file(const char *path, bool force)
 	r = file_publish(name, path, force);
 	(void)unlink(name);
 	if (r == -EEXIST)
-		return ctl_fail("%s is there already; --force replaces it", path);
+		return ctl_fail("%s already exists; use --force to replace it", path);
 	return r ? ctl_fail("%s: %s", path, strerror(-r)) : 0;
 }
 

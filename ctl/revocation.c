@@ -42,8 +42,8 @@ crl_parse(const char *path, const char *text, size_t size, X509 *authority, X509
 		return 0;
 	}
 	X509_CRL_free(list);
-	return list ? ctl_fail("%s: this list is not signed by the pool's authority", path)
-		    : ctl_fail("%s: this is no list of revoked certificates (PEM, X509 CRL)", path);
+	return list ? ctl_fail("%s: the CRL is not signed by the pool's authority", path)
+		    : ctl_fail("%s: not a CRL (PEM, X509 CRL)", path);
 }
 
 int
@@ -195,7 +195,7 @@ crl_write(const char *path, const X509_CRL *list)
 	int r = 0;
 
 	if (size <= 0)
-		r = ctl_fail("%s: no PEM can be written", path);
+		r = ctl_fail("%s: cannot write PEM", path);
 	else if (gpd_shared_file_replace(path, FILE_MODE, data, (size_t)size, error, sizeof(error)))
 		r = ctl_fail("%s", error);
 	BIO_free(bio);
@@ -217,13 +217,13 @@ crl_sign_locked(const char *path, const struct ctl_identity *authority, const AS
 	if (old && serial && X509_CRL_get0_by_serial(old, &entry, (ASN1_INTEGER *)serial) == 1) {
 		X509_CRL_free(old);
 		ctl_serial_text(serial, text);
-		return ctl_fail("the certificate %s is revoked already", text);
+		return ctl_fail("the certificate %s is already revoked", text);
 	}
 	list = crl_make(old, authority, serial, seconds);
 	if (list)
 		r = crl_write(path, list);
 	else
-		r = ctl_fail("%s: the list cannot be signed: %s", path,
+		r = ctl_fail("%s: cannot sign the CRL: %s", path,
 			     ERR_reason_error_string(ERR_peek_last_error()));
 	ERR_clear_error();
 	X509_CRL_free(old);
@@ -240,8 +240,7 @@ ctl_crl_sign(const char *path, const struct ctl_identity *authority, const ASN1_
 
 	/* Without a key usage extension all uses are permitted. */
 	if (!(X509_get_key_usage(authority->certificate) & KU_CRL_SIGN))
-		return ctl_fail("the certificate of the authority does not let it sign lists of "
-				"revoked certificates (cRLSign)");
+		return ctl_fail("the CA certificate does not permit signing CRLs (no cRLSign)");
 	fd = gpd_shared_file_lock(path, error, sizeof(error));
 	if (fd < 0)
 		return ctl_fail("%s", error);

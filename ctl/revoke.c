@@ -55,7 +55,7 @@ print_crl(const struct ctl *ctl, const char *path, const X509_CRL *list, const c
 		printf("the certificate %s%s%s is revoked\n", serial, name[0] ? " of " : "", name);
 	if (gmtime_r(&end, &when))
 		(void)strftime(until, sizeof(until), "%Y-%m-%d", &when);
-	printf("%s: %d revoked, until %s\n", path, count > 0 ? count : 0, until);
+	printf("%s: %d revoked, expires %s\n", path, count > 0 ? count : 0, until);
 }
 
 /* An expired CRL makes daemons reject all certificates, which no other output here shows. */
@@ -63,8 +63,8 @@ static void
 warn_if_expired(const char *path, const X509_CRL *list)
 {
 	if (ctl_crl_get_next_update(list) <= (int64_t)time(NULL))
-		(void)ctl_fail("%s: this list has expired, so daemons take no certificates: "
-			       "gpupoolctl cert crl signs it anew",
+		(void)ctl_fail("%s: CRL expired, so daemons reject client certificates: run "
+			       "gpupoolctl cert crl",
 			       path);
 }
 
@@ -102,7 +102,7 @@ target_from_file(const char *path, const X509 *authority, struct target *target)
 	if (ctl_certificate_read(path, &certificate))
 		return -1;
 	if (X509_cmp(certificate, authority) == 0)
-		ctl_fail("%s is the authority itself, which no list of its own can revoke", path);
+		ctl_fail("%s is the authority itself, which its CRL cannot revoke", path);
 	else if (X509_NAME_cmp(X509_get_issuer_name(certificate),
 			       X509_get_subject_name(authority)) ||
 		 X509_verify(certificate, X509_get0_pubkey(authority)) != 1)
@@ -148,11 +148,10 @@ target_find(const char *folder, const char *arg, const X509 *authority, struct t
 	target->serial = parse_serial(arg);
 	if (target->serial)
 		return 0;
-	return ctl_fail(
-		"there is no certificate %.100s.pem in %s, and \"%.100s\" is no serial "
-		"number (16 hexadecimal digits or more; 0x before fewer): the certificate's "
-		"file has it, client show, and the daemon's log of its sessions",
-		arg, folder, arg);
+	return ctl_fail("no certificate %.100s.pem in %s, and \"%.100s\" is not a serial number "
+			"(16 hexadecimal digits or more; 0x before fewer): see the certificate, "
+			"session show or the daemon's log",
+			arg, folder, arg);
 }
 
 /* Commands. */

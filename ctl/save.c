@@ -207,8 +207,8 @@ find_file(const struct ctl *ctl, struct ctl_save *save)
 		save->path = strdup(reply->report->config);
 	gp_admin_free_reply(reply);
 	return save->path ? 0
-			  : ctl_fail("--save: the daemon has read no configuration: make one (it "
-				     "may be empty), gpupoolctl reload, then once more");
+			  : ctl_fail("--save: the daemon has no configuration: create one (it may "
+				     "be empty), run gpupoolctl reload, and repeat");
 }
 
 int
@@ -250,7 +250,7 @@ ctl_save_write(const struct ctl_save *save)
 
 	if (gpd_shared_file_replace(save->path, FILE_MODE, save->text, save->size, error,
 				    sizeof(error)))
-		return ctl_fail("it is in force, but not saved: %s", error);
+		return ctl_fail("active, but not saved: %s", error);
 	return 0;
 }
 

@@ -255,30 +255,68 @@ print_csv_text(const char *text, FILE *file)
 	fputc('"', file);
 }
 
+/* Keys that had another name in the previous release. */
+static const struct {
+	const char *key, *old_key;
+} old_keys[] = {
+	{ "certificate_expires", "certificate_until" },
+	{ "crl_expires", "crl_until" },
+	{ "next_token_expires", "next_token_until" },
+	{ "sessions", "clients" },
+	{ "sessions_max", "clients_max" },
+	{ "sessions_total", "clients_total" },
+	{ "valid_from", "begins" },
+};
+
+static const char *
+get_old_key(const char *key)
+{
+	for (size_t i = 0; key && i < sizeof(old_keys) / sizeof(old_keys[0]); i++)
+		if (strcmp(old_keys[i].key, key) == 0)
+			return old_keys[i].old_key;
+	return NULL;
+}
+
+/* The key at an index of a row for programs: all keys, then the old ones.  NULL: there is none. */
+static const char *
+get_key(const struct ctl_table *t, size_t index)
+{
+	if (index < t->column_count)
+		return t->columns[index].key;
+	return t->has_old_keys ? get_old_key(t->columns[index - t->column_count].key) : NULL;
+}
+
+/* cells NULL: the header. */
+static void
+print_csv_row(const struct ctl_table *t, const struct ctl_cell *cells, FILE *file)
+{
+	const char *separator = "";
+	char text[CTL_VALUE_MAX];
+
+	for (size_t index = 0; index < 2 * t->column_count; index++) {
+		const char *key = get_key(t, index);
+		size_t c = index % t->column_count;
+
+		if (!key)
+			continue;
+		fputs(separator, file);
+		separator = ",";
+		if (!cells)
+			fputs(key, file);
+		else if (t->columns[c].kind == CTL_TEXT)
+			print_csv_text(cells[c].text ? cells[c].text : "", file);
+		else if (cell_format_raw(t->columns[c].kind, &cells[c], text))
+			fputs(text, file);
+	}
+	fputc('\n', file);
+}
+
 static void
 print_csv(const struct ctl_table *t, FILE *file)
 {
-	char text[CTL_VALUE_MAX];
-
-	for (size_t i = 0; i < t->cell_count + t->column_count; i++) {
-		size_t c = i % t->column_count;
-		const struct ctl_column *column = &t->columns[c];
-		const struct ctl_cell *cell =
-			i < t->column_count ? NULL : &t->cells[i - t->column_count];
-
-		if (column->key) {
-			if (!cell)
-				fputs(column->key, file);
-			else if (column->kind == CTL_TEXT)
-				print_csv_text(cell->text ? cell->text : "", file);
-			else if (cell_format_raw(column->kind, cell, text))
-				fputs(text, file);
-		}
-		if (c + 1 == t->column_count)
-			fputc('\n', file);
-		else if (t->columns[c + 1].key)
-			fputc(',', file);
-	}
+	print_csv_row(t, NULL, file);
+	for (size_t i = 0; i < t->cell_count; i += t->column_count)
+		print_csv_row(t, &t->cells[i], file);
 }
 
 /* Returns the length of the UTF-8 character at this position, 0 if it is invalid. */
@@ -342,12 +380,13 @@ print_json(const struct ctl_table *t, enum ctl_format format, bool single, FILE 
 		cJSON *object = require_memory(cJSON_CreateObject());
 
 		cJSON_AddItemToArray(list, object);
-		for (size_t c = 0; c < t->column_count; c++) {
+		for (size_t index = 0; index < 2 * t->column_count; index++) {
+			size_t c = index % t->column_count;
 			const struct ctl_cell *cell = &t->cells[row * t->column_count + c];
 
-			if (t->columns[c].key)
+			if (get_key(t, index))
 				cJSON_AddItemToObject(
-					object, t->columns[c].key,
+					object, get_key(t, index),
 					require_memory(json_value(t->columns[c].kind, cell)));
 		}
 	}

@@ -10,6 +10,7 @@
 #ifndef CTL_TABLE_H
 #define CTL_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ struct ctl_table {
 	size_t width;             /* of a line in characters; 0: no limit */
 	const char *const *least; /* keys of columns that may be omitted, from the end first */
 	size_t least_count;
+	bool has_old_keys; /* for programs: the values again under the keys of the last release */
 	struct ctl_cell *cells;
 };
 

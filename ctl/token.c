@@ -130,7 +130,7 @@ check_tenant(const char *folder, const char *tenant)
 	if (ctl_pool_file(folder, GPD_FILE_CONFIG, path, sizeof(path)) || access(path, F_OK))
 		return;
 	if (gpd_config_load(path, &config, error, sizeof(error))) {
-		ctl_warn("whether there is a tenant %s is not known: %s", tenant, error);
+		ctl_warn("cannot check whether tenant %s exists: %s", tenant, error);
 		return;
 	}
 	if (gpd_lint_tenant(config, tenant, warning))
@@ -148,7 +148,7 @@ token_create(const struct ctl *ctl, const struct token_paths *token_paths, const
 	int r = -1;
 
 	if (!path_is_stdout(path) && !force && access(path, F_OK) == 0)
-		return ctl_fail("%s is there already; --force replaces it", path);
+		return ctl_fail("%s already exists; use --force to replace it", path);
 	if (ctl_make_folder(token_paths->folder))
 		return -1;
 	if (gpd_tokens_create(token_paths->tokens, tenant, expires_s, comment, &token, error,
@@ -191,7 +191,7 @@ create_command(const struct ctl *ctl, int count, char **argv)
 		return ctl_usage_error(
 			"token create TENANT [--expires 30d] [--comment TEXT] [-o FILE]");
 	if (!ctl_parse_duration(expires, &seconds))
-		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y, at most 999999 of "
+		return ctl_fail("--expires %s: invalid duration (12h, 30d, 1y, at most 999999 of "
 				"one; or never)",
 				expires);
 	if (seconds != INT64_MAX)
@@ -274,8 +274,7 @@ revoke_command(int count, char **argv)
 	if (count != 1)
 		return ctl_usage_error("token revoke ID");
 	if (gp_token_parse_id(argv[0]))
-		return ctl_fail("\"%.20s\" is no ID of a token: gpupoolctl token list has them",
-				argv[0]);
+		return ctl_fail("\"%.20s\" is not a token ID: see gpupoolctl token list", argv[0]);
 	if (find_token_paths(folder, file, &token_paths))
 		return -1;
 	if (gpd_tokens_revoke(token_paths.tokens, argv[0], error, sizeof(error)))

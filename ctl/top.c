@@ -201,7 +201,7 @@ print_head(const struct top_sample *before, const struct top_sample *now)
 	char used[CTL_VALUE_MAX], total[CTL_VALUE_MAX], up[CTL_VALUE_MAX];
 	uint64_t since = (uint64_t)time(NULL) - report->started_s;
 
-	print_line("gpupoold %s, process %u, up for %s: %zu of %u clients%s", report->version,
+	print_line("gpupoold %s, process %u, uptime %s: %zu of %u sessions%s", report->version,
 		   report->pid, ctl_format_age(since, up), report->n_sessions, report->sessions_max,
 		   report->draining ? ", draining" : "");
 	for (size_t d = 0; d < report->n_devices; d++) {
@@ -238,8 +238,7 @@ options_parse(int count, char **argv, uint64_t *rounds, uint64_t *delay)
 		if (i + 1 == count || (!rounds_too && strcmp(argv[i], "-d") != 0))
 			return ctl_usage_error("top [-n COUNT] [-d SECONDS]");
 		if (!ctl_parse_number(argv[i + 1], 1, 86400, rounds_too ? rounds : delay))
-			return ctl_fail("top: %s %s: that is no number from 1 to 86400 (-d: of "
-					"seconds)",
+			return ctl_fail("top: %s %s: not a number from 1 to 86400 (-d: of seconds)",
 					argv[i], argv[i + 1]);
 	}
 	return 0;

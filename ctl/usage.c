@@ -203,7 +203,8 @@ read_file(const char *path, bool must_exist, int64_t since_s, struct usage *usag
 		return 0;
 	if (!file)
 		return ctl_fail("%s: %s%s", path, strerror(errno),
-				errno == EACCES ? ": root and the daemon's user may read it" : "");
+				errno == EACCES ? ": only root and the daemon's user have access"
+						: "");
 	while (r == 0 && getline(&line, &size, file) >= 0) {
 		line[strcspn(line, "\n")] = 0;
 		r = records_add(usage, line, since_s);
@@ -213,7 +214,7 @@ read_file(const char *path, bool must_exist, int64_t since_s, struct usage *usag
 	free(line);
 	(void)fclose(file);
 	if (usage->bad)
-		ctl_warn("%s: %lu lines are no usage records", path, usage->bad);
+		ctl_warn("%s: %lu lines are not usage records", path, usage->bad);
 	usage->bad = 0;
 	return r;
 }
@@ -403,8 +404,8 @@ find_file(const struct ctl *ctl, char path[CTL_PATH_MAX])
 	(void)snprintf(path, CTL_PATH_MAX, "%s", reply->report->usage);
 	gp_admin_free_reply(reply);
 	return path[0] ? 0
-		       : ctl_fail("the daemon writes no usage records: usage = FILE in "
-				  "gpupoold.conf names them");
+		       : ctl_fail("the daemon writes no usage records: set usage = FILE in "
+				  "gpupoold.conf");
 }
 
 int
@@ -427,11 +428,10 @@ ctl_usage_records(const struct ctl *ctl, int count, char **argv)
 		return ctl_usage_error(
 			"usage [--since 30d | DATE] [--by tenant | session] [--file FILE]");
 	if (!parse_since(since, &since_s))
-		return ctl_fail("--since %s: that is neither a time (30d, 12h) nor a day "
-				"(2026-11-01)",
+		return ctl_fail("--since %s: neither a time (30d, 12h) nor a day (2026-11-01)",
 				since);
 	if (strcmp(by, "tenant") != 0 && strcmp(by, "session") != 0)
-		return ctl_fail("--by %s: that is neither tenant nor session", by);
+		return ctl_fail("--by %s: neither tenant nor session", by);
 	if (file ? snprintf(path, sizeof(path), "%s", file) < 0 : find_file(ctl, path))
 		return -1;
 	r = read_usage(path, !file, since_s, &usage);

@@ -125,7 +125,7 @@ parse_memory(const char *text, Gpupool__AdminSetting *setting)
 		setting->number = UINT64_MAX;
 	else if (strchr(text, '%') ? !ctl_parse_percent(text, &setting->share)
 				   : !ctl_parse_bytes(text, &setting->number))
-		return "is no size (from 2M, as 1.5GiB; up to 100%, as 25%; or all)";
+		return "is not a valid size: use 2M or more (1.5GiB), a percentage (25%) or all";
 	return NULL;
 }
 
@@ -136,8 +136,8 @@ parse_sm(const char *text, Gpupool__AdminSetting *setting)
 		setting->number = 0;
 	else if (strchr(text, '%') ? !ctl_parse_percent(text, &setting->share)
 				   : !ctl_parse_number(text, 1, UINT32_MAX, &setting->number))
-		return "is no part of the multiprocessors (from 1, as 66; up to 100%, as 50%; or "
-		       "all)";
+		return "is not a valid number of multiprocessors: use 1 or more (66), a percentage "
+		       "(50%) or all";
 	return NULL;
 }
 
@@ -159,7 +159,7 @@ parse_bandwidth(const char *text, Gpupool__AdminSetting *setting)
 		if (ctl_parse_bytes(number, &setting->number))
 			return NULL;
 	}
-	return "is no bandwidth (bytes per second from 64K, as 500M; or unlimited)";
+	return "is not a valid bandwidth: use bytes per second from 64K (500M), or unlimited";
 }
 
 /* "%" is optional. */
@@ -180,7 +180,7 @@ parse_limit(const char *text, Gpupool__AdminSetting *setting)
 {
 	return parse_whole_percent(text, 1, &setting->number)
 		       ? NULL
-		       : "is no whole per cent from 1 to 100";
+		       : "is not a whole percentage from 1 to 100";
 }
 
 static const char *
@@ -188,20 +188,21 @@ parse_time_share(const char *text, Gpupool__AdminSetting *setting)
 {
 	return parse_whole_percent(text, 0, &setting->number)
 		       ? NULL
-		       : "is no whole per cent from 0 to 100";
+		       : "is not a whole percentage from 0 to 100";
 }
 
 static const char *
 parse_key_priority(const char *text, Gpupool__AdminSetting *setting)
 {
-	return ctl_parse_priority(text, &setting->number) ? NULL : "is none of normal, low, high";
+	return ctl_parse_priority(text, &setting->number) ? NULL
+							  : "is not one of normal, low, high";
 }
 
 static const char *
 parse_weight(const char *text, Gpupool__AdminSetting *setting)
 {
 	return ctl_parse_number(text, 1, 1000, &setting->number) ? NULL
-								 : "is no weight from 1 to 1000";
+								 : "is not a weight from 1 to 1000";
 }
 
 static const char *

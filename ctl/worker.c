@@ -13,13 +13,14 @@ worker_list(const struct ctl *ctl)
 	static const char *const states[] = { "starting", "serving", "retiring", "lost" };
 	static const struct ctl_column columns[] = { { "PID", "pid", CTL_NUMBER },
 						     { "STATE", "state", CTL_TEXT },
-						     { "CLIENTS", "clients", CTL_NUMBER } };
+						     { "SESSIONS", "sessions", CTL_NUMBER } };
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
 	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
+	table.has_old_keys = true;
 	for (size_t i = 0; i < reply->report->n_workers; i++) {
 		const Gpupool__AdminWorker *worker = reply->report->workers[i];
 

@@ -25,7 +25,7 @@ check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_limiter *gate,
 		return 0;
 	r = gp_fatbin_extract_limited(entry, *left, gate, &bytes, &size);
 	if (r == -EFBIG)
-		return gp_image_set_error("its code has more than %llu bytes once unpacked",
+		return gp_image_set_error("unpacked code exceeds %llu bytes",
 					  (unsigned long long)GP_IMAGE_SIZE_MAX);
 	if (r == -EBADMSG)
 		return gp_image_set_error("its compressed code cannot be unpacked");
@@ -142,13 +142,13 @@ check_members(const uint8_t *bytes, size_t size)
 		unsigned long long length;
 
 		if (size - at < sizeof(header))
-			return gp_image_set_error("a library ends within a member's header");
+			return gp_image_set_error("truncated library member header");
 		memcpy(&header, bytes + at, sizeof(header));
 		at += sizeof(header);
 		memcpy(digits, header.ar_size, sizeof(header.ar_size));
 		if (memcmp(header.ar_fmag, ARFMAG, sizeof(header.ar_fmag)) != 0 ||
 		    sscanf(digits, "%10llu", &length) != 1 || length > size - at)
-			return gp_image_set_error("a library's member is cut off");
+			return gp_image_set_error("truncated library member");
 		if (is_cubin(bytes + at, length))
 			r = gp_elf_check(bytes + at, length);
 		at += length + length % 2;

@@ -38,7 +38,7 @@ check_segments(const struct gp_elf *elf, const Elf64_Ehdr *header)
 		return 0;
 	if (header->e_phentsize != sizeof(Elf64_Phdr) ||
 	    !gp_elf_is_within(elf, header->e_phoff, header->e_phnum * sizeof(Elf64_Phdr)))
-		return refuse_header("its program headers are not in there, but at",
+		return refuse_header("its program headers are outside of the file, at",
 				     header->e_phoff);
 	for (unsigned int i = 0; i < header->e_phnum; i++) {
 		Elf64_Phdr segment;
@@ -46,7 +46,8 @@ check_segments(const struct gp_elf *elf, const Elf64_Ehdr *header)
 		memcpy(&segment, elf->bytes + header->e_phoff + i * sizeof(segment),
 		       sizeof(segment));
 		if (!gp_elf_is_within(elf, segment.p_offset, segment.p_filesz))
-			return refuse_header("a segment is not in there, but at", segment.p_offset);
+			return refuse_header("a segment is outside of the file, at",
+					     segment.p_offset);
 	}
 	return 0;
 }
@@ -57,17 +58,17 @@ check_header(struct gp_elf *elf, const uint8_t *bytes, size_t size)
 	Elf64_Ehdr header;
 
 	if (size < sizeof(header))
-		return refuse_header("its header is cut off after", size);
+		return refuse_header("header truncated after", size);
 	memcpy(&header, bytes, sizeof(header));
 	if (header.e_machine != GP_ELF_MACHINE_CUDA)
-		return refuse_header("it is for another machine,", header.e_machine);
+		return refuse_header("wrong machine", header.e_machine);
 	if (header.e_ehsize != sizeof(header) || header.e_shentsize != sizeof(Elf64_Shdr))
-		return refuse_header("its headers have not their sizes, but", header.e_shentsize);
+		return refuse_header("wrong header size,", header.e_shentsize);
 	if (header.e_shnum == 0 || !gp_elf_open(elf, bytes, size))
-		return refuse_header("its table of sections is not in there, but at",
+		return refuse_header("its section table is outside of the file, at",
 				     header.e_shoff);
 	if (elf->names.sh_type != SHT_STRTAB)
-		return refuse_header("the names of its sections are not in section",
+		return refuse_header("its section names are not a string table, section",
 				     header.e_shstrndx);
 	return check_segments(elf, &header);
 }
@@ -86,13 +87,13 @@ section_check_extent(const struct gp_elf *elf, uint64_t number, const Elf64_Shdr
 	if (section->sh_type == SHT_NULL)
 		return 0;
 	if (section->sh_offset > elf->size)
-		return gp_elf_refuse(number, "it is not in the file, but at", section->sh_offset);
+		return gp_elf_refuse(number, "it is outside of the file, at", section->sh_offset);
 	if (!gp_elf_has_bytes(section))
 		return section->sh_size > NOBITS_MAX
-			       ? gp_elf_refuse(number, "it is too large, with", section->sh_size)
+			       ? gp_elf_refuse(number, "it is too large, size", section->sh_size)
 			       : 0;
 	if (!gp_elf_is_within(elf, section->sh_offset, section->sh_size))
-		return gp_elf_refuse(number, "it is longer than the file, with", section->sh_size);
+		return gp_elf_refuse(number, "it is longer than the file, size", section->sh_size);
 	return 0;
 }
 
@@ -100,18 +101,18 @@ static int
 section_check(const struct gp_elf *elf, uint64_t number, const Elf64_Shdr *section)
 {
 	if (section->sh_name >= elf->names.sh_size)
-		return gp_elf_refuse(number, "its name is not among those, but at",
+		return gp_elf_refuse(number, "its name is outside of the name table, at",
 				     section->sh_name);
 	if (section->sh_link >= elf->section_count)
-		return gp_elf_refuse(number, "it belongs to no section, but to", section->sh_link);
+		return gp_elf_refuse(number, "invalid sh_link", section->sh_link);
 	if (section->sh_addralign & (section->sh_addralign - 1) ||
 	    section->sh_addralign > ALIGN_MAX)
-		return gp_elf_refuse(number, "it cannot be aligned to", section->sh_addralign);
+		return gp_elf_refuse(number, "invalid alignment", section->sh_addralign);
 	if (section->sh_entsize && gp_elf_has_bytes(section) &&
 	    section->sh_size % section->sh_entsize)
-		return gp_elf_refuse(number, "its bytes are no multiple of", section->sh_entsize);
+		return gp_elf_refuse(number, "its size is not a multiple of", section->sh_entsize);
 	if (section->sh_type == SHT_STRTAB && !is_string_table(elf, section))
-		return gp_elf_refuse(number, "a table of strings has no end, with",
+		return gp_elf_refuse(number, "a string table is not terminated, size",
 				     section->sh_size);
 	return 0;
 }
@@ -136,7 +137,7 @@ extents_check_order(struct extent *extents, size_t count)
 	qsort(extents, count, sizeof(*extents), extent_compare);
 	for (size_t i = 0; i < count; i++) {
 		if (extents[i].begin < end)
-			return gp_elf_refuse(extents[i].section, "it is where another one is, at",
+			return gp_elf_refuse(extents[i].section, "it overlaps another section, at",
 					     extents[i].begin);
 		end = extents[i].end;
 	}
@@ -182,7 +183,7 @@ gp_elf_check(const uint8_t *bytes, size_t size)
 	int r = check_header(&check.elf, bytes, size);
 
 	if (!r && !is_string_table(&check.elf, &check.elf.names))
-		r = refuse_header("the names of its sections have no end, with",
+		r = refuse_header("its section names are not terminated, size",
 				  check.elf.names.sh_size);
 	for (uint64_t i = 0; !r && i < check.elf.section_count; i++) {
 		Elf64_Shdr section = gp_elf_get_section(&check.elf, i);

@@ -40,17 +40,15 @@ find_symbols(struct gp_elf_check *check)
 		if (section.sh_type != SHT_SYMTAB)
 			continue;
 		if (check->symbol_count)
-			return gp_elf_refuse(i, "a second table of symbols, of type",
-					     section.sh_type);
+			return gp_elf_refuse(i, "a second symbol table, type", section.sh_type);
 		if (section.sh_entsize != sizeof(Elf64_Sym) || section.sh_size == 0)
-			return gp_elf_refuse(i, "a table of symbols has not the size",
-					     section.sh_size);
+			return gp_elf_refuse(i, "invalid symbol table size", section.sh_size);
 		check->symbol_names = gp_elf_get_section(&check->elf, section.sh_link);
 		if (check->symbol_names.sh_type != SHT_STRTAB)
-			return gp_elf_refuse(i, "the names of symbols are not in section",
+			return gp_elf_refuse(i, "the symbol names are not a string table, section",
 					     section.sh_link);
 		if (section.sh_info > section.sh_size / sizeof(Elf64_Sym))
-			return gp_elf_refuse(i, "it has not so many symbols,", section.sh_info);
+			return gp_elf_refuse(i, "invalid local symbol count", section.sh_info);
 		check->symbols = section;
 		check->symbol_count = section.sh_size / sizeof(Elf64_Sym);
 	}
@@ -65,7 +63,7 @@ check_defined(const struct gp_elf_check *check, const Elf64_Sym *symbol, uint64_
 
 	if (type != STT_SECTION &&
 	    (symbol->st_value > section.sh_size || symbol->st_size > section.sh_size))
-		return gp_elf_refuse(symbol->st_shndx, "it is too short for symbol", index);
+		return gp_elf_refuse(symbol->st_shndx, "too short for symbol", index);
 	return 0;
 }
 
@@ -77,10 +75,10 @@ check_symbols(const struct gp_elf_check *check)
 		int r = 0;
 
 		if (symbol.st_name >= check->symbol_names.sh_size)
-			return gp_elf_refuse(check->symbols.sh_link, "it has no name for symbol",
+			return gp_elf_refuse(check->symbols.sh_link, "name out of range for symbol",
 					     i);
 		if (symbol.st_shndx >= check->elf.section_count && symbol.st_shndx < SHN_LORESERVE)
-			return gp_elf_refuse(symbol.st_shndx, "it is not there, for symbol", i);
+			return gp_elf_refuse(symbol.st_shndx, "missing section of symbol", i);
 		if (symbol.st_shndx != SHN_UNDEF && symbol.st_shndx < SHN_LORESERVE)
 			r = check_defined(check, &symbol, i);
 		if (r)
@@ -106,18 +104,18 @@ check_relocations(const struct gp_elf_check *check, uint64_t number, const Elf64
 	Elf64_Shdr target;
 
 	if (!has_symbols(check, section))
-		return gp_elf_refuse(number, "its symbols are not in section", section->sh_link);
+		return gp_elf_refuse(number, "invalid symbol table, section", section->sh_link);
 	if (section->sh_info == 0 || section->sh_info >= check->elf.section_count)
-		return gp_elf_refuse(number, "it relocates no section, but", section->sh_info);
+		return gp_elf_refuse(number, "it relocates an invalid section,", section->sh_info);
 	target = gp_elf_get_section(&check->elf, section->sh_info);
 	for (uint64_t i = 0; i < section->sh_size / each; i++, at += each) {
 		Elf64_Rel relocation;
 
 		memcpy(&relocation, at, sizeof(relocation));
 		if (ELF64_R_SYM(relocation.r_info) >= check->symbol_count)
-			return gp_elf_refuse(number, "it names no symbol in relocation", i);
+			return gp_elf_refuse(number, "invalid symbol in relocation", i);
 		if (relocation.r_offset >= target.sh_size)
-			return gp_elf_refuse(number, "it is too far in relocation", i);
+			return gp_elf_refuse(number, "offset out of range in relocation", i);
 	}
 	return 0;
 }
@@ -146,7 +144,7 @@ static int
 check_owner(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
 {
 	if (section->sh_info >= check->elf.section_count)
-		return gp_elf_refuse(number, "its code is in no section, but", section->sh_info);
+		return gp_elf_refuse(number, "its code section is invalid,", section->sh_info);
 	return 0;
 }
 
@@ -158,20 +156,20 @@ check_attributes(const struct gp_elf_check *check, uint64_t number, const Elf64_
 
 	/* Attributes for all kernels may name no symbol table. */
 	if (section->sh_link && !has_symbols(check, section))
-		return gp_elf_refuse(number, "its symbols are not in section", section->sh_link);
+		return gp_elf_refuse(number, "invalid symbol table, section", section->sh_link);
 	while (at < end) {
 		size_t behind, left = (size_t)(end - at);
 
 		if (left < ATTRIBUTE_SIZE || at[0] < 1 || at[0] > ATTRIBUTE_SIZED)
-			return gp_elf_refuse(number, "no attribute begins at",
+			return gp_elf_refuse(number, "invalid attribute at",
 					     (uint64_t)(at - begin));
 		behind = at[0] == ATTRIBUTE_SIZED ? at[2] | at[3] << 8 : 0;
 		if (behind > left - ATTRIBUTE_SIZE)
-			return gp_elf_refuse(number, "an attribute is cut off, that at",
+			return gp_elf_refuse(number, "truncated attribute at",
 					     (uint64_t)(at - begin));
 		if (at[0] == ATTRIBUTE_SIZED && at[1] == PARAM_CBANK &&
 		    !bank_is_valid(check, at + ATTRIBUTE_SIZE, behind))
-			return gp_elf_refuse(number, "parameters have no place, those at",
+			return gp_elf_refuse(number, "invalid parameter bank at",
 					     (uint64_t)(at - begin));
 		at += ATTRIBUTE_SIZE + behind;
 	}
@@ -185,7 +183,7 @@ check_code(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *
 	uint32_t index = section->sh_info & CODE_SYMBOL;
 
 	if (!has_symbols(check, section) || index >= check->symbol_count)
-		return gp_elf_refuse(number, "its symbol is not there,", index);
+		return gp_elf_refuse(number, "invalid symbol", index);
 	return 0;
 }
 
@@ -195,13 +193,13 @@ check_calls(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr 
 	const uint8_t *bytes = check->elf.bytes + section->sh_offset;
 
 	if (section->sh_link && !has_symbols(check, section))
-		return gp_elf_refuse(number, "its symbols are not in section", section->sh_link);
+		return gp_elf_refuse(number, "invalid symbol table, section", section->sh_link);
 	for (uint64_t at = 0; at < section->sh_size; at += sizeof(uint32_t)) {
 		uint32_t index;
 
 		memcpy(&index, bytes + at, sizeof(index));
 		if (index >= check->symbol_count && index < CALL_SPECIAL)
-			return gp_elf_refuse(number, "it calls what is no symbol,", index);
+			return gp_elf_refuse(number, "call of an invalid symbol,", index);
 	}
 	return 0;
 }
@@ -218,12 +216,12 @@ check_notes(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr 
 		Elf64_Nhdr note;
 
 		if (section->sh_size - at < sizeof(note))
-			return gp_elf_refuse(number, "a note is cut off, that at", at);
+			return gp_elf_refuse(number, "truncated note at", at);
 		memcpy(&note, bytes + at, sizeof(note));
 		at += sizeof(note) + (((uint64_t)note.n_namesz + 3) & ~UINT64_C(3)) +
 		      (((uint64_t)note.n_descsz + 3) & ~UINT64_C(3));
 		if (at > section->sh_size)
-			return gp_elf_refuse(number, "a note is cut off, that up to", at);
+			return gp_elf_refuse(number, "truncated note ending at", at);
 	}
 	return 0;
 }
@@ -274,8 +272,7 @@ section_check(const struct gp_elf_check *check, uint64_t number, const Elf64_Shd
 	if (!form)
 		return 0;
 	if (form->type && section->sh_type != form->type)
-		return gp_elf_refuse(number, "its type is not that of its name, but",
-				     section->sh_type);
+		return gp_elf_refuse(number, "type does not match its name,", section->sh_type);
 	return form->check ? form->check(check, number, section) : 0;
 }
 

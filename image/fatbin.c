@@ -83,16 +83,16 @@ gp_fatbin_check_embedded(const void *bytes, size_t size, bool begins)
 	int r = 0;
 
 	if (begins && (size < sizeof(begin) || memcmp(bytes, begin, sizeof(begin)) != 0))
-		return gp_image_set_error("it does not begin as a fatbin");
+		return gp_image_set_error("missing fatbin header");
 	while (!r && (at = memmem(at, (size_t)(end - at), begin, sizeof(begin)))) {
 		size_t left = (size_t)(end - at);
 		uint64_t body;
 
 		if (left < FATBIN_HEADER_SIZE)
-			return gp_image_set_error("it ends within a fatbin's header");
+			return gp_image_set_error("truncated fatbin header");
 		memcpy(&body, at + 8, sizeof(body));
 		if (body > left - FATBIN_HEADER_SIZE)
-			return gp_image_set_error("a fatbin of %llu bytes is cut off",
+			return gp_image_set_error("truncated fatbin of %llu bytes",
 						  (unsigned long long)body);
 		r = gp_fatbin_check(at, FATBIN_HEADER_SIZE + body);
 		at += FATBIN_HEADER_SIZE + body;

@@ -35,7 +35,7 @@ struct entry_header {
 	uint64_t raw_size;
 };
 
-_Static_assert(sizeof(struct entry_header) == 64, "as it stands in files");
+_Static_assert(sizeof(struct entry_header) == 64, "as in files");
 
 static _Thread_local char error_text[160];
 
@@ -102,7 +102,7 @@ name_parse(const uint8_t *bytes, const struct entry_header *entry_header,
 	if (extent_is_empty(entry_header->name))
 		return 0;
 	if (!extent_is_valid(bytes, entry_header, entry_header->name))
-		return entry_refuse(entry_header, "the name of its source is not in there, but at",
+		return entry_refuse(entry_header, "the source name is outside of the header, at",
 				    entry_header->name.offset);
 	if (entry_header->name.length == 0)
 		return 0;
@@ -152,7 +152,7 @@ options_check(const uint8_t *bytes, const struct entry_header *entry_header)
 	if (entry_header->options < sizeof(*entry_header) ||
 	    entry_header->options > entry_header->size - sizeof(extent))
 		return entry_refuse(entry_header,
-				    "where its options are is not said in there, but at",
+				    "the option reference is outside of the header, at",
 				    entry_header->options);
 	memcpy(&extent, bytes + entry_header->options, sizeof(extent));
 	if (extent_is_empty(extent))
@@ -162,11 +162,11 @@ options_check(const uint8_t *bytes, const struct entry_header *entry_header)
 	    extent_is_attributes(bytes, entry_header, extent))
 		all.length++;
 	if (!extent_is_valid(bytes, entry_header, all))
-		return entry_refuse(entry_header, "its options are not in there, but at",
+		return entry_refuse(entry_header, "its options are outside of the header, at",
 				    extent.offset);
 	if (entry_header->kind == GP_FATBIN_ELF &&
 	    !attributes_are_valid(bytes + extent.offset, (size_t)extent.length + 1))
-		return entry_refuse(entry_header, "its attributes do not end where they should, at",
+		return entry_refuse(entry_header, "its attributes are truncated at",
 				    extent.offset + extent.length);
 	return 0;
 }
@@ -178,15 +178,14 @@ sizes_parse(const struct entry_header *entry_header, struct gp_fatbin_entry *ent
 	uint64_t raw_max = packed ? GP_IMAGE_SIZE_MAX : entry_header->payload_size;
 
 	if (packed == (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD))
-		return entry_refuse(entry_header, "it is compressed in two ways, flags",
+		return entry_refuse(entry_header, "compressed in two ways, flags",
 				    entry_header->flags);
 	if (entry_header->compressed_size > entry_header->payload_size ||
 	    (packed && entry_header->compressed_size == 0))
-		return entry_refuse(entry_header,
-				    "its compressed code has not the size that it says,",
+		return entry_refuse(entry_header, "its compressed code has another size,",
 				    entry_header->compressed_size);
 	if (entry_header->raw_size > raw_max || (packed && entry_header->raw_size == 0))
-		return entry_refuse(entry_header, "its code has not the size that it says,",
+		return entry_refuse(entry_header, "its code has another size,",
 				    entry_header->raw_size);
 	entry->stored_size = packed ? entry_header->compressed_size : entry_header->payload_size;
 	entry->raw_size = packed ? entry_header->raw_size : entry_header->payload_size;
@@ -197,14 +196,13 @@ static int
 header_check(const struct entry_header *entry_header, size_t left)
 {
 	if (entry_header->version != VERSION)
-		return entry_refuse(entry_header, "it is of an unknown version,",
-				    entry_header->version);
+		return entry_refuse(entry_header, "unknown version", entry_header->version);
 	if (entry_header->size < sizeof(*entry_header) || entry_header->size % 8 ||
 	    entry_header->size > left)
-		return entry_refuse(entry_header, "that size cannot be; bytes left:", left);
+		return entry_refuse(entry_header, "invalid header size; bytes left:", left);
 	if (entry_header->payload_size % 8 ||
 	    entry_header->payload_size > left - entry_header->size)
-		return entry_refuse(entry_header, "its code is longer than the fatbin, with",
+		return entry_refuse(entry_header, "its code is longer than the fatbin, size",
 				    entry_header->payload_size);
 	return 0;
 }
@@ -217,7 +215,7 @@ gp_fatbin_entry_parse(const uint8_t *bytes, size_t left, struct gp_fatbin_entry 
 	int r;
 
 	if (left < sizeof(entry_header))
-		return gp_image_set_error("%zu bytes behind a fatbin's last entry", left);
+		return gp_image_set_error("%zu bytes after a fatbin's last entry", left);
 	memcpy(&entry_header, bytes, sizeof(entry_header));
 	r = header_check(&entry_header, left);
 	if (!r)

@@ -18,7 +18,7 @@
 #define ELF_MAGIC 0x464c457fu
 #define FLAT_MAGIC 0x4d495047u
 #define FLAT_VERSION 1
-#define UNKNOWN_FORMAT "it is not as CUDA's compilers write it, or cut off"
+#define UNKNOWN_FORMAT "unknown format, or truncated"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "wire structs are used in place");
 
@@ -303,7 +303,7 @@ gp_image_create(const void *pointer, struct gp_image **image_p)
 	int r;
 
 	if (kind == GP_IMAGE_UNKNOWN)
-		return gp_image_set_error("it is neither a fatbin, nor an ELF for a GPU, nor text");
+		return gp_image_set_error("not a fatbin, an ELF for a GPU, or PTX text");
 	(void)gp_image_set_error(UNKNOWN_FORMAT);
 	if (kind == GP_IMAGE_WRAPPER) {
 		memcpy(&wrapper, pointer, sizeof(wrapper));

@@ -224,14 +224,14 @@ difference_format(char text[GP_IMAGE_DIFFERENCE_SIZE], const struct gp_kernel_in
 	const int name_max = GP_IMAGE_DIFFERENCE_SIZE - 200;
 
 	if (told->param_count != verdict->count)
-		(void)snprintf(text, GP_IMAGE_DIFFERENCE_SIZE,
-			       "kernel %.*s has %u parameters in the image, and %u as the daemon "
-			       "tells",
-			       name_max, told->name, verdict->count, told->param_count);
+		(void)snprintf(
+			text, GP_IMAGE_DIFFERENCE_SIZE,
+			"kernel %.*s has %u parameters in the image, and %u as the daemon reports",
+			name_max, told->name, verdict->count, told->param_count);
 	else
 		(void)snprintf(text, GP_IMAGE_DIFFERENCE_SIZE,
 			       "parameter %u of kernel %.*s has %u bytes in the image, and %u as "
-			       "the daemon tells",
+			       "the daemon reports",
 			       verdict->param, name_max, told->name, verdict->has.size,
 			       told->params[verdict->param].size);
 }

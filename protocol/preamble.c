@@ -113,7 +113,7 @@ gp_preamble_format_status(int status, const struct gp_preamble *preamble, char *
 		snprintf(text, size, "gpupool %u.%u", preamble->major, preamble->minor);
 		break;
 	case GP_E_FOREIGN:
-		snprintf(text, size, "the peer does not speak gpupool");
+		snprintf(text, size, "the peer does not speak the gpupool protocol");
 		break;
 	case GP_E_VERSION:
 		snprintf(text, size, "the peer speaks gpupool %u.%u, this end %u.%u",

@@ -72,65 +72,62 @@ enum option_key {
 
 static const struct argp_option options[] = {
 	OPTION("listen", OPTION_LISTEN, "ADDRESS", 0,
-	       "Listen there, [SCHEME://]HOST[:PORT]; may be given several times. A port alone is "
-	       "one of 127.0.0.1, and port 0 takes any free one; unix:///PATH is a socket of this "
-	       "machine. "
+	       "Listen on [SCHEME://]HOST[:PORT]; may be given several times. A port alone means "
+	       "127.0.0.1, and port 0 any free port; unix:///PATH is a local socket. "
 	       "Default: " LISTEN_DEFAULT),
 	OPTION("config", OPTION_CONFIG, "FILE", 0,
 	       "Tenants, quotas and devices, gpupoold.conf(5); SIGHUP reads it again. Default: "
-	       "gpupoold.conf in /etc/gpupool for root, in ~/.config/gpupool for others; if it is "
-	       "not there, everybody may use everything"),
+	       "gpupoold.conf in /etc/gpupool for root, in ~/.config/gpupool for others; without "
+	       "it clients have no limits"),
 	OPTION("check-config", OPTION_CHECK_CONFIG, NULL, 0,
-	       "Read the configuration (FILE, or that of --config, or the usual one), say what is "
-	       "wrong or doubtful in it, and exit: 0 if it can be used"),
+	       "Read the configuration (FILE, or that of --config, or the default one), report "
+	       "errors and warnings, and exit with status 0 if it is valid"),
 	OPTION("driver", OPTION_DRIVER, "FILE", 0,
 	       "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, "
 	       "where there is none or no GPU, the software device"),
 	OPTION("software-device", OPTION_SOFTWARE_DEVICE, "on|off", 0,
 	       "Without a working NVIDIA driver serve the software device, which runs kernels on "
-	       "the CPU (on), or do not start (off). Default: what the configuration says, or on; "
+	       "the CPU (on), or do not start (off). Default: that of the configuration, or on; "
 	       "the packaged service: off"),
 	OPTION("max-sessions", OPTION_MAX_SESSIONS, "N", 0,
-	       "Serve at most N clients at a time. Default: what the configuration says, or "
-	       "256"),
+	       "Serve at most N sessions at a time. Default: that of the configuration, or 256"),
 	OPTION("lanes", OPTION_LANES, "N", 0,
-	       "Let a client have at most N connections for calls and data. Default: what the "
-	       "configuration says, or 8"),
+	       "At most N connections of a client for calls and data. Default: that of the "
+	       "configuration, or 8"),
 	OPTION("peer-memory", OPTION_PEER_MEMORY, "auto|off", 0,
 	       "Over RDMA, let the network card read and write GPU memory in large copies where "
-	       "GPU, driver and card can (auto, the default), or never"),
+	       "GPU, driver and card support it (auto, the default), or never (off)"),
 	OPTION("insecure", OPTION_INSECURE, NULL, 0,
-	       "Let everybody in without credentials, also over connections that are not "
-	       "encrypted, on whatever address"),
+	       "Accept clients without credentials, also over unencrypted connections, on any "
+	       "address"),
 	OPTION("tokens", OPTION_TOKENS, "FILE", 0,
-	       "The tokens of clients, as gpupoolctl token makes them. Default: what the "
-	       "configuration says, or tokens in /etc/gpupool for root, in "
-	       "~/.config/gpupool for others"),
+	       "The tokens of clients, created by gpupoolctl token. Default: that of the "
+	       "configuration, or tokens in /etc/gpupool for root, in ~/.config/gpupool for "
+	       "others"),
 	OPTION("certificate", OPTION_CERTIFICATE, "FILE", 0,
-	       "What the daemon shows on addresses with TLS (tls://), PEM. Default: what the "
-	       "configuration says, or server.pem in /etc/gpupool for root, in "
-	       "~/.config/gpupool for others"),
+	       "The daemon's certificate for addresses with TLS (tls://), PEM. Default: that of "
+	       "the configuration, or server.pem in /etc/gpupool for root, in ~/.config/gpupool "
+	       "for others"),
 	OPTION("key", OPTION_KEY, "FILE", 0,
 	       "The certificate's key, PEM. Default: likewise, server.key"),
 	OPTION("client-authority", OPTION_CLIENT_AUTHORITY, "FILE", 0,
-	       "Whose client certificates are good, PEM. Default: likewise, ca.pem"),
+	       "The authority of client certificates, PEM. Default: likewise, ca.pem"),
 	OPTION("crl", OPTION_CRL, "FILE", 0,
-	       "Which client certificates are revoked, PEM, as gpupoolctl cert revoke makes it. "
-	       "Default: likewise, ca.crl"),
+	       "The CRL of client certificates, PEM, created by gpupoolctl cert revoke. Default: "
+	       "likewise, ca.crl"),
 	OPTION("user", OPTION_USER, "NAME", 0,
-	       "The user that the daemon of root becomes, as soon as it has opened its sockets "
-	       "and read its key. Default: gpupool, if there is such a user"),
+	       "If started as root, change to this user after opening sockets and reading the key. "
+	       "Default: gpupool, if that user exists"),
 	OPTION("print-address", OPTION_PRINT_ADDRESS, NULL, 0,
 	       "Print a line \"listening on URL\" for every address as soon as clients are "
 	       "served"),
 	OPTION("log-level", OPTION_LOG_LEVEL, "LEVEL", 0,
 	       "error, warning, info (the default) or debug, which also shows every call"),
 	OPTION("admin-socket", OPTION_ADMIN_SOCKET, "PATH", 0,
-	       "Where gpupoolctl finds the daemon; off: nowhere. Default: "
-	       "/run/gpupool/admin.sock for root, gpupool/admin.sock below XDG_RUNTIME_DIR for "
-	       "others"),
+	       "The socket of gpupoolctl, or off. Default: /run/gpupool/admin.sock for root, "
+	       "gpupool/admin.sock below XDG_RUNTIME_DIR for others"),
 	OPTION("metrics", OPTION_METRICS, "[HOST:]PORT", 0,
-	       "Answer Prometheus there; a port alone is one of 127.0.0.1. Default: off"),
+	       "Serve Prometheus metrics there; a port alone means 127.0.0.1. Default: off"),
 	OPTION("worker-fd", OPTION_WORKER_FD, "FD", OPTION_HIDDEN, NULL),
 	OPTION("worker-rdma", OPTION_WORKER_RDMA, "URL", OPTION_HIDDEN, NULL),
 	OPTION("ledger-fd", OPTION_LEDGER_FD, "FD", OPTION_HIDDEN, NULL),
@@ -203,8 +200,8 @@ listen_add(struct argp_state *state, struct gpd_options *o, const char *given)
 		argp_failure(state, 1, 0, "--listen: %s", error);
 	else if (url->device != GP_URL_ANY_DEVICE)
 		argp_failure(state, 1, 0,
-			     "--listen: \"%s\": an address to listen on has no device, /%d: who "
-			     "may use which the configuration says",
+			     "--listen: \"%s\": an address to listen on has no device, /%d: use "
+			     "the configuration to assign devices",
 			     text, url->device);
 	else if (strcmp(url->scheme, "rdma") == 0)
 		listen_add_rdma(state, o, url);
@@ -259,9 +256,10 @@ parse_value(int option_key, const char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_LOG_LEVEL:
 		if (!gpd_log_level_parse(arg, &gpd_log_level))
-			argp_failure(state, 1, 0,
-				     "--log-level: \"%s\" is none of error, warning, info, debug",
-				     arg);
+			argp_failure(
+				state, 1, 0,
+				"--log-level: \"%s\" is not one of error, warning, info, debug",
+				arg);
 		return 0;
 	case OPTION_METRICS:
 		o->has_metrics = true;
@@ -305,14 +303,12 @@ parse_option(int option_key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (line->file)
-			argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here",
-				     arg);
+			argp_failure(state, 1, 0, "\"%s\": unexpected argument", arg);
 		line->file = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (line->file && !line->check_config)
-			argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here",
-				     line->file);
+			argp_failure(state, 1, 0, "\"%s\": unexpected argument", line->file);
 		if (line->file)
 			o->config = line->file;
 		if (o->listen_count == 0)
@@ -346,13 +342,13 @@ environment_check(void)
 		gpd_warning("%s", text);
 	if (!gpd_window_size_parse(getenv(window), &size)) {
 		name = window;
-		wrong = "no number of bytes from 16777216 (16 MiB) to 4398046511104 (4 TiB)";
+		wrong = "not a number of bytes from 16777216 (16 MiB) to 4398046511104 (4 TiB)";
 	} else if (!gpd_host_piece_parse(getenv(piece), &size)) {
 		name = piece;
-		wrong = "no number of MiB from 1 to 64";
+		wrong = "not a number of MiB from 1 to 64";
 	} else if (!gpd_issue_parse(getenv(launchers), &count)) {
 		name = launchers;
-		wrong = "no number of threads (0: the executors launch alone)";
+		wrong = "not a number of threads (0: the executors launch)";
 	} else if (device && !gpd_options_software_parse(device, &software)) {
 		name = GPD_SOFTWARE_VARIABLE;
 		wrong = "neither on nor off";

@@ -33,7 +33,7 @@
 /* Up to this time, polling is cheaper for all threads than sleeping and being woken. */
 #define SPIN_ALONE_NS 20000
 /* Reported if the peer's machine acknowledges. */
-#define NOTHING_READ "the peer has taken nothing of what it is sent"
+#define NOTHING_READ "the peer has read nothing"
 
 static struct gp_stream *
 conn_to_stream(struct gp_conn *conn)
@@ -487,7 +487,7 @@ gp_stream_fail_send(struct gp_stream *stream, int r)
 	if (atomic_load(&stream->stopped))
 		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
 	else if (r == -EAGAIN && stream->conn.nonblocking_send)
-		r = gp_conn_fail(&stream->conn, r, "the peer does not read what it is sent");
+		r = gp_conn_fail(&stream->conn, r, "the peer does not read");
 	else
 		r = r == -ETIMEDOUT
 			    ? gp_conn_fail_timeout(&stream->conn, stream->conn.send_timeout_ms,

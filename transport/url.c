@@ -173,7 +173,7 @@ authority_parse(const struct parser *p, const char *text, size_t length, struct 
 		if (!bracket)
 			return parser_fail(p, "the ']' after the address is missing");
 		if (bracket + 1 < end && bracket[1] != ':')
-			return parser_fail(p, "what follows ']' is neither a port nor a device");
+			return parser_fail(p, "the text after ']' is neither a port nor a device");
 		colon = bracket + 1 < end ? bracket + 1 : NULL;
 		r = host_parse(p, text + 1, (size_t)(bracket - text - 1), ":.%-_", url);
 	} else {

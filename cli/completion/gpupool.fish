@@ -47,5 +47,5 @@ complete -c gpupool -n '__gpupool_options_of devices' -l json -d 'For programs'
 complete -c gpupool -n '__gpupool_options_of run check' -a '(__fish_complete_command)' -F
 complete -c gpupool -n '__gpupool_program' -F
 complete -c gpupool -n '__fish_seen_subcommand_from login logout' -a '(__gpupool_pools)'
-complete -c gpupool -n '__fish_seen_subcommand_from login' -l no-check -d 'Store it without asking the pool'
+complete -c gpupool -n '__fish_seen_subcommand_from login' -l no-check -d 'Store it without a connection to the pool'
 complete -c gpupool -n '__fish_seen_subcommand_from help' -a "$commands"

@@ -36,7 +36,7 @@ struct origin {
 };
 
 _Static_assert(sizeof(struct origin) <= sizeof(((CUdevResource *)NULL)->_internal_padding),
-	       "a resource tells what it is");
+	       "a resource has room for its origin");
 
 /* A resource descriptor. CUDA has no call that destroys one, so equal descriptors share one object,
  * which is never freed. */

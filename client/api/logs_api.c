@@ -43,7 +43,7 @@ gpc_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsi
 	uint32_t next;
 
 	if (!buffer || !size) {
-		gpc_log_history_add("cuLogsDumpToMemory: there is no place for the log");
+		gpc_log_history_add("cuLogsDumpToMemory: no buffer for the log");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (gpc_log_history_dump(iterator ? *iterator : 0, buffer, size, &next))

@@ -131,8 +131,7 @@ device_find_by_remote(int remote)
 		if (device && device->session == session && device->remote == remote)
 			return device;
 	}
-	gpc_log_always("memory of another process is refused: it is of a GPU that this process "
-		       "does not have at its daemon, or of another daemon's");
+	gpc_log_always("cannot import memory of another process: its GPU is not in this session");
 	return NULL;
 }
 

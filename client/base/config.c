@@ -101,7 +101,7 @@ rcuda_parse_device(int number, struct gp_url *url, char *error, size_t error_siz
 	value = environment_get(name);
 	if (!value)
 		return variable_fail(error, error_size, name,
-				     "not set, but RCUDA_DEVICE_COUNT is above it");
+				     "not set, but RCUDA_DEVICE_COUNT is greater");
 	port = strchr(value, '@');
 	device = strchr(port ? port : value, ':');
 	(void)snprintf(host, sizeof(host), "%.*s", (int)strcspn(value, "@:"), value);
@@ -200,7 +200,7 @@ gpc_config_get_wait(unsigned int *seconds_p, char *error, size_t error_size)
 	if (!text || gpc_config_parse_wait(text, seconds_p))
 		return 0;
 	return variable_fail(error, error_size, name,
-			     "no time: 90, 90s, 10m and 2h are, up to a week");
+			     "invalid time: use 90, 90s, 10m or 2h, at most a week");
 }
 
 CUmoduleLoadingMode
@@ -358,7 +358,8 @@ options_parse_memory(struct gpc_session_options *options, char *error, size_t er
 				error, error_size, name,
 				"\"%s\" does not begin with DEVICE=SIZE, as 0=16G does", text);
 		if (ordinal >= GPC_SESSION_OPTIONS_DEVICES)
-			return variable_fail(error, error_size, name, "%lu is no device", ordinal);
+			return variable_fail(error, error_size, name, "invalid device %lu",
+					     ordinal);
 		amount = strtoull(end + 1, &end, 10);
 		shift = toupper((unsigned char)*end) == 'G'   ? 30
 			: toupper((unsigned char)*end) == 'M' ? 20
@@ -367,8 +368,7 @@ options_parse_memory(struct gpc_session_options *options, char *error, size_t er
 		end += shift != 0 && toupper((unsigned char)*end) == 'B';
 		if (!shift || (*end && *end != ',') || amount == 0 || amount > UINT64_MAX >> shift)
 			return variable_fail(error, error_size, name,
-					     "\"%s\": a size is a number with M or G behind it",
-					     text);
+					     "\"%s\": a size is a number followed by M or G", text);
 		*(all ? &others : &options->memory[ordinal]) = (uint64_t)amount << shift;
 		if (!all && options->memory_count <= (int)ordinal)
 			options->memory_count = (int)ordinal + 1;
@@ -411,7 +411,7 @@ options_parse_compression(struct gpc_session_options *options, char *error, size
 	else if (strcmp(text, "off") == 0)
 		options->compression = GP_PACK_OFF;
 	else
-		return variable_fail(error, error_size, name, "none of auto, on, off");
+		return variable_fail(error, error_size, name, "not one of auto, on, off");
 	return 0;
 }
 
@@ -427,7 +427,7 @@ options_parse_lanes(struct gpc_session_options *options, char *error, size_t err
 		return 0;
 	lanes = strtoul(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || *end || lanes < 1 || lanes > GP_LANES_MAX)
-		return variable_fail(error, error_size, name, "no number from 1 to %d",
+		return variable_fail(error, error_size, name, "not a number from 1 to %d",
 				     GP_LANES_MAX);
 	options->lanes = (unsigned int)lanes;
 	return 0;
@@ -480,7 +480,7 @@ gpc_config_check_log(void)
 	char why[256];
 
 	if (gpc_log_check(text, why, sizeof(why)) != 0)
-		gpc_log_warn("GPUPOOL_LOG=%s: %s; it is left out", text, why);
+		gpc_log_warn("GPUPOOL_LOG=%s: %s; ignored", text, why);
 }
 
 int

@@ -28,7 +28,7 @@ static const struct {
 	[GPC_UNSUPPORTED_LAUNCH_ATTRIBUTE] = { "an attribute of a launch that is new, or for "
 					       "graphs",
 					       "a launch without it" },
-	[GPC_UNSUPPORTED_STREAM_PRIORITY] = { "another priority for a stream that is there",
+	[GPC_UNSUPPORTED_STREAM_PRIORITY] = { "another priority for an existing stream",
 					      "cuStreamCreateWithPriority" },
 	[GPC_UNSUPPORTED_CORE_DUMP] = { "a core dump of the GPU",
 					"the daemon's log, which names the kernel of a fault" },
@@ -47,7 +47,7 @@ gpc_not_supported_report(const char *what, const char *instead)
 {
 	if (gpc_log_is_enabled(GPC_LOG_QUIET))
 		return;
-	gpc_log_always("%s is not supported%s%s (GPUPOOL_LOG=quiet: not a word of it)", what,
+	gpc_log_always("%s is not supported%s%s (GPUPOOL_LOG=quiet hides this message)", what,
 		       instead ? "; instead: " : "", instead ? instead : "");
 }
 

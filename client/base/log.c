@@ -67,7 +67,7 @@ gpc_log_check(const char *list, char *error, size_t error_size)
 	for (size_t i = 0; i < sizeof(categories) / sizeof(categories[0]); i++)
 		(void)snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
 			       i ? ", " : "", categories[i].name);
-	(void)snprintf(error, error_size, "\"%.*s\" is none of %s", (int)len, list, known);
+	(void)snprintf(error, error_size, "\"%.*s\" is not one of %s", (int)len, list, known);
 	return GP_E_INVALID;
 }
 

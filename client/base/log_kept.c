@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define LISTENERS_MAX 16
-#define TRUNCATED_LINE "earlier lines are not here\n"
+#define TRUNCATED_LINE "earlier lines were dropped\n"
 
 struct listener {
 	CUlogsCallback function;

@@ -59,7 +59,7 @@ library_open(const struct wanted *wanted, const char *path)
 	/* Not closed: threads that it may have started would lose their code. */
 	if (!wanted->is_it(library))
 		return NULL;
-	gpc_log(GPC_LOG_INFO, "no daemon is named: all calls go to %s", path);
+	gpc_log(GPC_LOG_INFO, "no daemon configured: all calls go to %s", path);
 	return library;
 }
 

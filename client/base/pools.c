@@ -164,8 +164,7 @@ section_close(struct reader *reader)
 		return 0;
 	if (!*pool->url) {
 		reader->line = pool->line;
-		if (reader_fail(reader,
-				"[pool %s] has no url: \"url = tls://HOST\" says where it is",
+		if (reader_fail(reader, "[pool %s] has no url: add \"url = tls://HOST\"",
 				pool->name))
 			return -1;
 	}
@@ -179,13 +178,14 @@ section_check(struct reader *reader, const char *name)
 
 	if (!gpc_pool_config_is_name(name))
 		return reader_fail(
-			reader, "\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
+			reader,
+			"\"%s\" is not a valid pool name: use letters, digits, \".\", \"_\", \"-\"",
 			name);
 	for (int i = 0; i < pools->count; i++) {
 		const struct gpc_pool_config *other = &pools->list[i];
 
 		if (strcmp(other->name, name) == 0 && strcmp(other->file, reader->file) == 0)
-			return reader_fail(reader, "[pool %s] is there already, in line %d", name,
+			return reader_fail(reader, "[pool %s]: duplicate of line %d", name,
 					   other->line);
 	}
 	return 0;
@@ -208,9 +208,7 @@ section_open(struct reader *reader, char *line)
 	*end = '\0';
 	name = text_trim(line + 1);
 	if (strncmp(name, "pool", 4) != 0 || !isspace((unsigned char)name[4]))
-		return reader_fail(reader,
-				   "[%s]: there is no such section; a pool's is \"[pool NAME]\"",
-				   name);
+		return reader_fail(reader, "[%s]: unknown section; use \"[pool NAME]\"", name);
 	name = text_trim(name + 4);
 	if (section_check(reader, name))
 		return -1;
@@ -237,8 +235,7 @@ path_store(struct reader *reader, const struct key *key, char *into, const char 
 	int length;
 
 	if (in_home && !home)
-		return reader_fail(reader, "%s = %s: HOME does not say where that is", key->name,
-				   value);
+		return reader_fail(reader, "%s = %s: HOME is not set", key->name, value);
 	if (in_home)
 		length = snprintf(into, key->size, "%s/%s", home, value + 2);
 	else if (*value == '/' || !slash)
@@ -265,10 +262,10 @@ key_fail(struct reader *reader, const char *name)
 	}
 	meant = gp_suggest(name, names, KEYS);
 	if (meant)
-		return reader_fail(reader, "[pool %s] %s: there is no such key; did you mean %s?",
+		return reader_fail(reader, "[pool %s] %s: unknown key; did you mean %s?",
 				   reader->open->name, name, meant);
-	return reader_fail(reader, "[pool %s] %s: there is no such key here (%s)",
-			   reader->open->name, name, known);
+	return reader_fail(reader, "[pool %s] %s: unknown key (%s)", reader->open->name, name,
+			   known);
 }
 
 /* Returns NULL, or the reason why the value is invalid, stored in room. */
@@ -299,7 +296,7 @@ value_store(struct reader *reader, const char *name, const char *value)
 	char *into;
 
 	if (!reader->open)
-		return reader_fail(reader, "\"%s = ...\" stands before the first \"[pool NAME]\"",
+		return reader_fail(reader, "\"%s = ...\" is before the first \"[pool NAME]\"",
 				   name);
 	for (int i = 0; !key && i < KEYS; i++) {
 		if (strcmp(keys[i].name, name) == 0)
@@ -310,7 +307,7 @@ value_store(struct reader *reader, const char *name, const char *value)
 	pool = reader->open->name;
 	into = (char *)reader->open + key->offset;
 	if (reader->keys_set >> (key - keys) & 1 &&
-	    reader_fail(reader, "[pool %s] %s: is there already", pool, name))
+	    reader_fail(reader, "[pool %s] %s: already set", pool, name))
 		return -1;
 	reader->keys_set |= 1u << (key - keys);
 	if (!*value)
@@ -496,7 +493,7 @@ pools_read_lenient(struct gpc_pools_config *pools)
 	*pools = (struct gpc_pools_config){ 0 };
 	(void)gpc_pools_config_read(pools, NULL, 0);
 	if (*pools->fault && !atomic_flag_test_and_set(&reported))
-		gpc_log_warn("%s; this is skipped", pools->fault);
+		gpc_log_warn("%s; skipped", pools->fault);
 }
 
 bool

@@ -183,12 +183,12 @@ global_reserve(struct gpc_image *image, struct gpc_context *context, const char 
 	if (r == 0)
 		return CUDA_SUCCESS;
 	if (r < 0) {
-		gpc_log_always("%s: a variable is not used: no memory for the %llu bytes of "
+		gpc_log_always("%s: a variable is not used: cannot reserve the %llu bytes of "
 			       "addresses of %s, which this process reserves: %s",
 			       peer, (unsigned long long)reply->size, name, strerror(-r));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	gpc_log_always("%s: a variable is not used: %s lies at %#llx as the daemon tells, where "
+	gpc_log_always("%s: a variable is not used: %s lies at %#llx as the daemon reports, where "
 		       "other memory is",
 		       peer, name, (unsigned long long)reply->address);
 	return CUDA_ERROR_INVALID_IMAGE;
@@ -224,15 +224,15 @@ global_check(const struct gpc_image *image, const char *name, uint64_t size)
 	switch (gp_image_variables_check(image->variables, name, size, &has)) {
 	case GP_VARIABLE_DIFFERS:
 		gpc_log_always("%s: a variable is not used: %s has %llu bytes in the image, and "
-			       "%llu as the daemon tells",
+			       "%llu as the daemon reports",
 			       peer, name, (unsigned long long)has, (unsigned long long)size);
 		return CUDA_ERROR_INVALID_IMAGE;
 	case GP_VARIABLE_UNKNOWN:
 		/* With size 0 nothing is reserved at the address, so it would remain unchecked. */
 		if (size)
 			return CUDA_SUCCESS;
-		gpc_log_always("%s: a variable is not used: %s has no bytes as the daemon tells, "
-			       "and the image is in a form that is not read here",
+		gpc_log_always("%s: a variable is not used: %s has no bytes as the daemon reports, "
+			       "and the format of the image is not supported",
 			       peer, name);
 		return CUDA_ERROR_INVALID_IMAGE;
 	case GP_VARIABLE_ABSENT:

@@ -79,10 +79,10 @@ image_flatten(const void *source, const struct gp_image_target *target, struct g
 	if (r == GP_IMAGE_E_NONE)
 		gpc_log(GPC_LOG_ERROR,
 			target->software
-				? "the image holds no PTX for the software device: build with "
-				  "nvcc's -arch=compute_75, "
-				  "or any -gencode that embeds PTX"
-				: "the image holds no code for this GPU (compute capability %u.%u)",
+				? "the image contains no PTX for the software device: build with "
+				  "nvcc's -arch=compute_75, or any -gencode that embeds PTX"
+				: "the image contains no code for this GPU (compute capability "
+				  "%u.%u)",
 			target->major, target->minor);
 	if (r < 0)
 		gpc_log(GPC_LOG_ERROR, "the image cannot be read: %s",

@@ -42,7 +42,7 @@ plain_refusal_recv(struct gpc_opening *opening, struct gp_conn *conn)
 	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
 		(void)gp_printable_text(refusal, sizeof(refusal), message->refused->text);
 		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED,
-				     ": refused, by whoever answers there in clear: %s", refusal);
+				     ": refused, by an unauthenticated reply: %s", refusal);
 	} else {
 		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": the daemon offers no TLS there");
 	}
@@ -110,9 +110,8 @@ control_secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls
 		r = gpc_opening_fail(
 			opening, begun, ": %s%s", gp_conn_error(link->control),
 			begun == -EACCES && !gpc_tls_has_authority(&opening->credentials)
-				? ": the pool's certificate stands in the token's file "
-				  "(GPUPOOL_TOKEN_FILE), or in one that "
-				  "GPUPOOL_TLS_CA names"
+				? ": the pool's certificate is in the token's file "
+				  "(GPUPOOL_TOKEN_FILE), or in one that GPUPOOL_TLS_CA names"
 				: "");
 	return r;
 }
@@ -347,11 +346,11 @@ gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link)
 		return r;
 	if (r == 0 && gpc_welcome_check(link->welcome->welcome, &what) != 0)
 		r = gpc_opening_fail(opening, GP_E_INVALID,
-				     ": the daemon's welcome makes no sense (%s)", what);
+				     ": the daemon's welcome is invalid (%s)", what);
 	if (r == 0 && opening->device_count &&
 	    link->welcome->welcome->n_devices != (size_t)opening->device_count)
 		r = gpc_opening_fail(opening, GP_E_INVALID,
-				     ": %d devices were asked for and the daemon gives %zu",
+				     ": %d devices were requested and the daemon reports %zu",
 				     opening->device_count, link->welcome->welcome->n_devices);
 	return r;
 }

@@ -45,8 +45,8 @@ retry_report(struct retry *retry, const char *why, uint64_t now_ns)
 		return;
 	if (localtime_r(&end, &when))
 		(void)strftime(until, sizeof(until), "%H:%M:%S", &when);
-	gpc_log_warn("%s; waiting for a place for %llu s, until %s at most (GPUPOOL_WAIT)", why,
-		     (unsigned long long)((now_ns - retry->start_ns) / SECOND_NS), until);
+	gpc_log_warn("%s; waiting for a session slot for %llu s, until %s at most (GPUPOOL_WAIT)",
+		     why, (unsigned long long)((now_ns - retry->start_ns) / SECOND_NS), until);
 	(void)snprintf(retry->last_report, sizeof(retry->last_report), "%s", why);
 	retry->last_report_ns = now_ns;
 }
@@ -131,7 +131,7 @@ gpc_link_open_retrying(const struct gp_url *url, const int32_t *devices, int dev
 			       " (waited for %llu s: GPUPOOL_WAIT)",
 			       (unsigned long long)((now_ns - retry.start_ns) / SECOND_NS));
 	if (r == 0 && retry.last_report_ns)
-		gpc_log_warn("there is a place, after %llu s",
+		gpc_log_warn("session slot available after %llu s",
 			     (unsigned long long)((now_ns - retry.start_ns) / SECOND_NS));
 	return r;
 }

@@ -52,8 +52,8 @@ token_open(const struct gpc_credentials *credentials)
 	else if (!S_ISREG(status.st_mode))
 		failed = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
 	else if (status.st_mode & S_IROTH)
-		gpc_log_warn("%s: others can read this file, and whoever has the token uses the "
-			     "pool in your name; chmod 600 keeps it yours",
+		gpc_log_warn("%s: others can read this file, and any user who has the token can "
+			     "use the pool as you; run chmod 600",
 			     name);
 	file = failed ? NULL : fdopen(fd, "r");
 	if (file)
@@ -78,8 +78,8 @@ token_read_text(const struct gpc_credentials *credentials, char *text, size_t *s
 	if (ferror(file))
 		r = token_fail(credentials, strerror(errno), error, error_size);
 	else if (*size_p > GP_TOKEN_FILE_MAX)
-		r = token_fail(credentials, "larger than 1 MiB, so this is no file of a token",
-			       error, error_size);
+		r = token_fail(credentials, "larger than 1 MiB, so this is not a token file", error,
+			       error_size);
 	(void)fclose(file);
 	return r;
 }
@@ -103,12 +103,12 @@ gpc_token_read(const struct gpc_credentials *credentials, struct gp_token *token
 		r = gp_token_find(text, size, token);
 		explicit_bzero(text, size);
 		if (r == GP_E_EOF)
-			r = token_fail(credentials, "the file is empty: there is no token in it",
+			r = token_fail(credentials, "the file is empty: it contains no token",
 				       error, error_size);
 		else if (r)
 			r = token_fail(credentials,
-				       "its first line is no token (gpt_..., as gpupoolctl token "
-				       "create makes it)",
+				       "its first line is not a token (gpt_..., created by "
+				       "gpupoolctl token create)",
 				       error, error_size);
 	}
 	free(text);

@@ -229,11 +229,10 @@ devices_warn_hidden(const char *list, int visible, int count)
 		entries++;
 	}
 	if (visible < entries)
-		gpc_log_warn(
-			"CUDA_VISIBLE_DEVICES=%s (gpupool run --gpus sets it): the program sees %d "
-			"device%s of the pool's %d, counted from 0; the list ends at the first "
-			"entry that is none",
-			list, visible, visible == 1 ? "" : "s", count);
+		gpc_log_warn("CUDA_VISIBLE_DEVICES=%s (gpupool run --gpus sets it): the program "
+			     "sees %d device%s of the pool's %d, counted from 0; the list ends at "
+			     "the first invalid entry",
+			     list, visible, visible == 1 ? "" : "s", count);
 }
 
 /* Fills order[] (visible devices first) and listed[]. Returns the number of visible devices. */

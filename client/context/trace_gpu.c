@@ -126,7 +126,7 @@ status_write(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
 	if (reply->missed == gpu->missed)
 		return;
 	gpu->missed = reply->missed;
-	gpc_trace_text_count(text, track, now, "not measured", "pieces of work", reply->missed);
+	gpc_trace_text_count(text, track, now, "not measured", "operations", reply->missed);
 }
 
 static void

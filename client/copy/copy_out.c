@@ -224,7 +224,7 @@ slice_result(struct slice *slice, CUresult result)
 	if (slice->request.result != CUDA_SUCCESS ||
 	    slice->received == slice->width * slice->height)
 		return result;
-	gpc_session_fail(session, GPC_ERROR_LOST, "copy answered without its bytes");
+	gpc_session_fail(session, GPC_ERROR_LOST, "copy reply without its bytes");
 	return GPC_ERROR_LOST;
 }
 

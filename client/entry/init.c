@@ -289,10 +289,10 @@ report_no_gpu(void)
 	char name[32];
 
 	if (gpc_config_find_misspelled(name, sizeof(name)))
-		gpc_log_warn("there is no GPU: %s is set, did you mean REMOTE_GPU?", name);
+		gpc_log_warn("no GPU: %s is set; did you mean REMOTE_GPU?", name);
 	else
-		gpc_log_warn("there is no GPU: REMOTE_GPU is not set, and this machine has no CUDA "
-			     "driver; \"gpupool run\" sets it, or REMOTE_GPU=tls://HOST");
+		gpc_log_warn("no GPU: REMOTE_GPU is not set, and this machine has no CUDA driver; "
+			     "use \"gpupool run\", or set REMOTE_GPU=tls://HOST");
 }
 
 CUresult

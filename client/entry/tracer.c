@@ -105,7 +105,7 @@ trace_open_file(void)
 	}
 	if (fd < 0)
 		gpc_log_always("GPUPOOL_TRACE=%s: %s; no trace is written", path,
-			       fd == -ENXIO ? "nobody reads this pipe" : strerror(-fd));
+			       fd == -ENXIO ? "no process reads this pipe" : strerror(-fd));
 	return fd;
 }
 

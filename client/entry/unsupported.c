@@ -37,7 +37,7 @@ tools_report(void)
 	if (!gpc_log_is_enabled(GPC_LOG_QUIET) && !atomic_exchange(&tools_reported, true))
 		gpc_log_always("NVIDIA's profilers and checkers (CUPTI, Nsight, compute-sanitizer) "
 			       "cannot see a remote GPU; instead: GPUPOOL_TRACE=FILE writes a "
-			       "timeline (GPUPOOL_LOG=quiet: not a word of it)");
+			       "timeline (GPUPOOL_LOG=quiet hides this message)");
 }
 
 void

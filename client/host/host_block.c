@@ -382,8 +382,8 @@ range_is_mapped_twice(const struct gpc_range *range)
 
 	if (other)
 		gpc_log(GPC_LOG_ERROR,
-			"kernels reach no memory at %p: it is that at %p as well, a file that is "
-			"mapped twice",
+			"kernels reach no memory at %p: it is the same memory as %p, a file that "
+			"is mapped twice",
 			(void *)(uintptr_t)range->base, (void *)(uintptr_t)other);
 	return other != 0;
 }
@@ -507,7 +507,7 @@ block_drop_replica(struct gpc_host_block *block) GP_LOCKED(change_lock)
 	gpc_coherence_remove(session, block->device);
 	(void)block_set_state(block, GPC_HOST_COPY_ONLY, true);
 	gpc_log(GPC_LOG_INFO,
-		"a copy names the pinned memory at %#llx: what named it to a kernel was left over",
+		"a copy names the pinned memory at %#llx: the pointer that a kernel got was stale",
 		(unsigned long long)block->host);
 }
 

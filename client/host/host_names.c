@@ -43,8 +43,9 @@ log_stale_pointer(uint64_t address)
 
 	if (gpc_log_is_enabled(GPC_LOG_INFO) && !atomic_flag_test_and_set(&logged))
 		gpc_log(GPC_LOG_INFO,
-			"%#llx at an odd place, or in a large structure of a kernel's parameters, "
-			"is taken for left over, and no kernel reaches pinned memory there",
+			"%#llx at an unaligned offset, or in a large structure of a kernel's "
+			"parameters, is treated as stale, and no kernel reaches pinned memory "
+			"there",
 			(unsigned long long)address);
 }
 

@@ -400,7 +400,7 @@ coherence_start_thread(struct gpc_coherence *coherence) GP_LOCKED(coherence->loc
 {
 	if (coherence->started)
 		return CUDA_SUCCESS;
-	if (gpc_thread_start(coherence->session, gpc_coherence_run, coherence, "gpupool-mirror"))
+	if (gpc_thread_start(coherence->session, gpc_coherence_run, coherence, "gpupool-replica"))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	coherence->started = true;
 	return CUDA_SUCCESS;

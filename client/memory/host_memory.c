@@ -363,7 +363,8 @@ gpc_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags
 		return CUDA_ERROR_INVALID_VALUE;
 	if (found.context->scope.session != context->scope.session) {
 		gpc_log(GPC_LOG_ERROR,
-			"kernels reach no memory at %p: it was had for a device of another daemon",
+			"kernels reach no memory at %p: it was allocated for a device of another "
+			"daemon",
 			p);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}

@@ -73,7 +73,7 @@ recall_received(struct gpc_request *request)
 	request->reply = NULL;
 	if (request->result == CUDA_SUCCESS &&
 	    gpc_thread_start(memory->session, recall_return, memory, "gpupool-recall") != 0)
-		gpc_log(GPC_LOG_ERROR, "no thread that gives kept memory back");
+		gpc_log(GPC_LOG_ERROR, "no thread that returns cached memory");
 }
 
 void

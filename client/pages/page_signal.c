@@ -239,7 +239,8 @@ gpc_page_signal_reinstall(void)
 		return;
 	(void)pthread_mutex_lock(&lock);
 	if (handler_install())
-		gpc_log(GPC_LOG_ERROR, "SIGSEGV is not ours: managed memory cannot be fetched");
+		gpc_log(GPC_LOG_ERROR,
+			"SIGSEGV handler replaced: managed memory cannot be fetched");
 	(void)pthread_mutex_unlock(&lock);
 }
 

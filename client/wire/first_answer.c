@@ -77,8 +77,8 @@ gpc_first_reply_check_locked(struct gpc_session *session, struct gpc_first_reply
 	if (limit == 0 || first->waited_ns <= limit)
 		return GPC_FIRST_REPLY_NONE;
 	(void)snprintf(first->why, sizeof(first->why),
-		       "its first answer has not come within %u s: whoever passes connections on "
-		       "to the daemon may have kept lane 0",
+		       "no first reply within %u s: a proxy that forwards connections to the "
+		       "daemon may have kept lane 0",
 		       (unsigned int)(limit / UINT64_C(1000000000)));
 	return GPC_FIRST_REPLY_LATE;
 }

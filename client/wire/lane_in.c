@@ -87,7 +87,7 @@ gpc_lane_receive_chunk(struct gpc_lane *lane)
 		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);
 	(void)pthread_mutex_unlock(&lanes->lock);
 	if (!in)
-		return gp_conn_fail(lane->conn, -EPROTO, "a chunk that was not asked for");
+		return gp_conn_fail(lane->conn, -EPROTO, "a chunk that was not requested");
 	r = chunk_recv_bytes(lane, &chunk, in->memory + chunk.offset);
 	(void)pthread_mutex_lock(&lanes->lock);
 	in->busy--;

@@ -191,8 +191,8 @@ session_format_causes(const struct gpc_session *session, CUresult result, char *
 	text[0] = '\0';
 	if (suspended_s)
 		(void)snprintf(text, size,
-			       "; the program was suspended for %u s, and the daemon waits for "
-			       "so long only as its GPUPOOL_TIMEOUT says",
+			       "; the program was suspended for %u s, and the daemon waits for at "
+			       "most its GPUPOOL_TIMEOUT",
 			       suspended_s);
 	else if (result == CUDA_ERROR_ILLEGAL_ADDRESS && atomic_load(&session->pinned))
 		(void)snprintf(text, size,
@@ -214,10 +214,10 @@ session_end(struct gpc_session *session, CUresult result, const char *why)
 	if (!gpc_session_state_move(&session->state, GPC_SESSION_FAILED, result))
 		return;
 	if (closing)
-		gpc_log(GPC_LOG_ERROR, "%s: the session has ended with error %d: %s%s",
+		gpc_log(GPC_LOG_ERROR, "%s: the session ended with error %d: %s%s",
 			gp_conn_peer(session->lane), (int)result, why, more);
 	else
-		gpc_log_always("%s: the session has ended with error %d: %s%s",
+		gpc_log_always("%s: the session ended with error %d: %s%s",
 			       gp_conn_peer(session->lane), (int)result, why, more);
 	if (!closing)
 		gpc_shared_pages_make_private(session);

@@ -228,17 +228,17 @@ silence_evaluate(struct gpc_session *session, int64_t now)
 	    now - silence->heard_ms >= (int64_t)silence->timeout_ms) {
 		if (!atomic_exchange(&silence->reported, true))
 			gpc_log_always("%s: the daemon has not answered for %s, but its machine "
-				       "acknowledges; waiting for gpupoold to go on",
+				       "acknowledges; waiting for gpupoold to continue",
 				       gp_conn_peer(session->lane), time);
 	} else if (silence->hangs && now - silence->heard_ms >= (int64_t)silence->timeout_ms) {
 		if (!atomic_exchange(&silence->reported, true))
 			gpc_log_always("%s: the daemon's worker process has not answered for %s; "
-				       "waiting for it to go on",
+				       "waiting for it to continue",
 				       gp_conn_peer(session->lane), time);
 	} else if (!silence->pinged_ms && lane_is_stalled(silence, now)) {
 		if (!atomic_exchange(&silence->reported, true))
 			gpc_log_always("%s: lane %u has stopped in the middle of a message for %s, "
-				       "but the daemon answers; waiting for the lane to go on",
+				       "but the daemon answers; waiting for the lane to continue",
 				       gp_conn_peer(session->lane),
 				       atomic_load(&silence->stalled_lane), time);
 	} else if (!silence->pinged_ms) {

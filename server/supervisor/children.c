@@ -40,7 +40,7 @@ process_start(void *arg)
 	int64_t now = gp_now_ms();
 
 	if (!child) {
-		gpd_error("no worker can be started: %m");
+		gpd_error("cannot start a worker: %m");
 		return NULL;
 	}
 	child->started_ms = now;
@@ -129,9 +129,7 @@ worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 	if (child != c->serving || gpd_ledger_next(c->quota->ledger, NULL, child->pid) ||
 	    c->stopping)
 		return;
-	gpd_info("worker %d: its clients' kernels may have left memory allocated: another worker "
-		 "takes its place",
-		 (int)child->pid);
+	gpd_info("worker %d: device heap may have leaked; replacing the worker", (int)child->pid);
 	worker_retire(c, child);
 }
 
@@ -258,10 +256,9 @@ kill_oldest_wedged_worker(struct gpd_worker_pool *c)
 		return;
 	gpd_orphaned_work_format_tenants(child, c->quota->ledger, owners, sizeof(owners));
 	snprintf(child->reason, sizeof(child->reason),
-		 "the work of clients that are gone goes on in more than %d older workers: this "
-		 "one ends",
+		 "orphaned work in more than %d older workers: this worker is killed",
 		 GPD_WEDGED_WORKERS_MAX);
-	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, child->reason,
+	gpd_error("worker %d: %s; orphaned work of tenant %s", (int)child->pid, child->reason,
 		  owners);
 	worker_stop_serving(c, child, GPD_WORKER_ENDING, 0);
 	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);
@@ -272,8 +269,7 @@ kill_oldest_wedged_worker(struct gpd_worker_pool *c)
 static void
 worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
-	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
-		    "another worker",
+	gpd_warning("worker %d: orphaned work still running; new sessions use another worker",
 		    (int)child->pid);
 	worker_stop_serving(c, child, GPD_WORKER_WEDGED, 0);
 	gpd_orphaned_work_isolate_tenants(c->admission->workers, child, c->quota->ledger,
@@ -288,7 +284,7 @@ worker_is_hung(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
 	bool restart = c->quota->tenants.config->on_hang == GPD_CONFIG_ON_HANG_RESTART;
 
-	gpd_error("worker %d has not answered for %d s: it is stopped, or hangs in the driver; %s",
+	gpd_error("worker %d: no heartbeat for %d s: stopped, or hung in the driver; %s",
 		  (int)child->pid, GPD_HEARTBEAT_DUE_MS / 1000,
 		  restart ? "it is killed, and another one starts (on-hang = restart)"
 			  : "its sessions wait (on-hang = report)");
@@ -512,7 +508,7 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *child, int s
 		if (c->early_exits >= EARLY_EXITS_MAX)
 			start = now + BACKOFF_MS;
 		gpd_error("worker %d %s%s", (int)child->pid, how,
-			  start ? "; it is not the first, so the next one waits a little" : "");
+			  start ? "; repeated failure, next start delayed" : "");
 	} else {
 		gpd_debug("worker %d %s", (int)child->pid, how);
 	}
@@ -520,7 +516,7 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *child, int s
 		c->spare_ms = now + BACKOFF_MS;
 	worker_stop_serving(c, child, GPD_WORKER_ENDING, start);
 	gpd_admission_report_ended(c->admission, child,
-				   c->stopping        ? "the daemon stops"
+				   c->stopping        ? "the daemon is stopping"
 				   : child->reason[0] ? child->reason
 						      : text);
 	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE, text);
@@ -564,7 +560,7 @@ gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		if (child->deadline_ms > now)
 			continue;
-		gpd_warning("worker %d does not end or start in time: killed", (int)child->pid);
+		gpd_warning("worker %d: start or exit timed out; killed", (int)child->pid);
 		(void)kill(child->pid, SIGKILL);
 		child->deadline_ms = INT64_MAX;
 	}

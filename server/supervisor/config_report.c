@@ -89,10 +89,9 @@ gpd_config_report_start(const struct gpd_admission *admission, const struct gpd_
 		gpd_info("configuration: %s: %d tenant%s", config->file, config->tenant_count,
 			 config->tenant_count == 1 ? "" : "s");
 	else if (options->usual_config[0])
-		gpd_info("no configuration: no quotas (%s is read if it is there)",
-			 options->usual_config);
+		gpd_info("no configuration: no quotas (%s does not exist)", options->usual_config);
 	else
-		gpd_info("no configuration: no quotas (--config names one)");
+		gpd_info("no configuration: no quotas (use --config)");
 	gpd_config_report_reload(admission, &ignored);
 	tokens_report_expiry(&admission->authentication.store.tokens);
 }
@@ -269,14 +268,15 @@ check_reload(struct check *check)
 	}
 	if (config->file && access(config->file, R_OK))
 		check_report(check, false,
-			     "%s: the daemon's user cannot read it: changes of it will not be "
-			     "seen, and a reload fails",
+			     "%s: not readable by the daemon's user: changes are not noticed and a "
+			     "reload fails",
 			     config->file);
 	if (check->has_certificate &&
 	    gpd_tls_read(check->options, config, &tls, error, sizeof(error)))
-		check_report(check, false,
-			     "the certificate can not be read again, and a reload will fail: %s",
-			     error);
+		check_report(
+			check, false,
+			"certificate not readable by the daemon's user, a reload will fail: %s",
+			error);
 	gp_tls_unref(tls);
 }
 
@@ -301,7 +301,7 @@ check_user(struct check *check)
 static void
 check_devices(struct check *check, gpd_lint_list_devices *list_devices)
 {
-	static const char unchecked[] = "what the configuration says of devices is not checked";
+	static const char unchecked[] = "device settings are not checked";
 	struct gpd_lint_device devices[GPD_LEDGER_DEVICES];
 	char error[ERROR_MAX];
 	int count = list_devices(check->options->driver,
@@ -309,11 +309,10 @@ check_devices(struct check *check, gpd_lint_list_devices *list_devices)
 				 error, sizeof(error));
 
 	if (count < 0)
-		check_report(check, false, "on this machine the daemon does not start: %s; %s",
+		check_report(check, false, "the daemon does not start on this machine: %s; %s",
 			     error, unchecked);
 	else if (count == 0)
-		check_report(check, false,
-			     "no driver with a device can be opened here: %s (--driver names one)",
+		check_report(check, false, "cannot open a driver with a device: %s (use --driver)",
 			     unchecked);
 	gpd_lint_devices(&check->lint, devices, count < 0 ? 0 : count);
 }
@@ -329,10 +328,10 @@ check_finish(const struct check *check, const char *path)
 			      path ? path : "no configuration", check->errors,
 			      check->errors == 1 ? "" : "s");
 	else if (!path)
-		printf("no configuration: no quotas (%s is read if it is there)\n",
+		printf("no configuration: no quotas (%s does not exist)\n",
 		       *usual ? usual : "--config");
 	else
-		printf("%s: can be used: %d tenant%s, %d warning%s\n", path,
+		printf("%s: valid: %d tenant%s, %d warning%s\n", path,
 		       check->lint.config->tenant_count,
 		       check->lint.config->tenant_count == 1 ? "" : "s", check->warnings,
 		       check->warnings == 1 ? "" : "s");

@@ -62,8 +62,7 @@ gpd_notify(const char *state)
 	pending_send();
 	if (!waiting_count && state_send(state))
 		return;
-	gpd_warning("the service manager has not been told %.*s: it has not read "
-		    "$NOTIFY_SOCKET",
+	gpd_warning("cannot notify the service manager of %.*s: $NOTIFY_SOCKET is full",
 		    (int)strcspn(state, "\n"), state);
 	/* Drop the oldest state, which is the least relevant. */
 	if (waiting_count == WAITING_MAX) {

@@ -29,7 +29,7 @@ check_certificate_exists(const struct gpd_options *options, const struct gp_tls 
 		return 0;
 	(void)!gpd_folder_file(GPD_FILE_CERTIFICATE, path, sizeof(path));
 	(void)snprintf(error, GPD_RELOAD_REPORT_TEXT_MAX,
-		       "%.300s, the certificate, is not there any more", path);
+		       "%.300s, the certificate, no longer exists", path);
 	return GP_E_INVALID;
 }
 
@@ -48,11 +48,10 @@ tls_apply(const struct gpd_options *options, struct gp_tls *tls, struct gpd_relo
 		if (strcmp(options->listen[i].scheme, "rdma") != 0)
 			continue;
 		gp_url_format(&options->listen[i], text, sizeof(text));
-		gpd_reload_report_add(
-			reloaded, GPD_LOG_WARNING,
-			"%s goes without TLS until a new start of the daemon: it had no "
-			"certificate at this one",
-			text);
+		gpd_reload_report_add(reloaded, GPD_LOG_WARNING,
+				      "%s stays without TLS until a restart: the daemon started "
+				      "without a certificate",
+				      text);
 	}
 }
 
@@ -63,11 +62,11 @@ config_apply(const struct gpd_options *options, struct gpd_manager *manager,
 {
 	if (config->file) {
 		gpd_admission_reload(manager->admission, config, reloaded);
-		gpd_info("%s is in force%s", config->file, tls ? ", and the certificate" : "");
+		gpd_info("%s is active%s", config->file, tls ? ", and the certificate" : "");
 		gpd_config_report_reload(manager->admission, reloaded);
 	} else {
 		gpd_config_free(config);
-		gpd_info("the certificate is in force; there is no configuration file");
+		gpd_info("the certificate is active; no configuration file");
 	}
 	tls_apply(options, tls, reloaded);
 	gpd_manager_reload(manager, options, reloaded);
@@ -83,7 +82,7 @@ files_read(const struct gpd_options *options, const struct gpd_config *now,
 
 	if (!path && now->file) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "%.300s, the configuration, is not there any more", now->file);
+			       "%.300s, the configuration, no longer exists", now->file);
 		return GP_E_INVALID;
 	}
 	r = gpd_config_load(path, config_p, error, GPD_CONFIG_ERROR_MAX);
@@ -94,7 +93,7 @@ files_read(const struct gpd_options *options, const struct gpd_config *now,
 		r = check_certificate_exists(options, *tls_p, error);
 	if (r == 0 && !path && !*tls_p) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "there is no configuration file: %.300s%s--config names one",
+			       "no configuration file: %.300s%s--config names one",
 			       options->usual_config,
 			       options->usual_config[0] ? " would be read, " : "");
 		r = GP_E_INVALID;
@@ -119,7 +118,7 @@ gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 	*reloaded = (struct gpd_reload_report){ .error = "" };
 	gpd_notify_reloading();
 	if (files_read(options, admission->quota->tenants.config, &config, &tls, reloaded->error)) {
-		gpd_error("nothing is reloaded: %s", reloaded->error);
+		gpd_error("reload failed, nothing changed: %s", reloaded->error);
 	} else {
 		config_apply(options, manager, config, tls, reloaded);
 		/* After the authorities of client certificates have been set. */

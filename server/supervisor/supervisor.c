@@ -115,9 +115,8 @@ supervisor_announce(struct supervisor *s)
 	facts_set_addresses(s);
 	gpd_config_report_start(&s->admission, s->options);
 	if (geteuid() == 0 && !s->options->user)
-		gpd_warning("the daemon stays root, as there is no user " GPD_PRIVILEGE_USER
-			    ": systemd-sysusers makes it, --user=NAME takes another, and "
-			    "--user=root says that this is meant");
+		gpd_warning("running as root: no user " GPD_PRIVILEGE_USER
+			    ": run systemd-sysusers, or use --user=NAME or --user=root");
 	gpd_manager_announce(&s->manager, s->options->print_address);
 	gpd_listen_announce(&s->listen, s->options->print_address);
 	gpd_notify("READY=1");
@@ -237,7 +236,7 @@ drop_privileges(struct supervisor *s)
 	     file_check_readable_later(&authentication->crl_state.file)))
 		return -1;
 	if (gpd_tls_read(s->options, s->quota.tenants.config, &tls, error, sizeof(error)))
-		gpd_warning("the certificate can not be read again, and a reload will fail: %s",
+		gpd_warning("certificate not readable by the daemon's user, a reload will fail: %s",
 			    error);
 	else
 		gp_tls_unref(tls);

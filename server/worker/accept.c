@@ -164,7 +164,7 @@ handshake_run(void *arg)
 	pthread_mutex_unlock(&lock);
 	if (r)
 		incoming_refuse(incoming, incoming->given_up
-						  ? "its handshake takes its time while others come"
+						  ? "its handshake is the oldest of too many"
 						  : gp_conn_error(incoming->conn));
 	else
 		incoming_complete(incoming);

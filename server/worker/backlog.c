@@ -340,7 +340,7 @@ record_defer(struct gpd_session *session, const struct deps *deps, const struct 
 	    max) {
 		if (session->gates)
 			return -EAGAIN;
-		gpd_session_violation(session, "it sent more than %llu MiB behind a host function",
+		gpd_session_violation(session, "it sent more than %llu MiB after a host function",
 				      (unsigned long long)(max >> 20));
 		return -EPROTO;
 	}
@@ -510,7 +510,7 @@ gpd_deferred_add(struct gpd_session *session, const struct gp_header *header, co
 	if (header->call == GP_CALL_gpCopyInLanes && !session->gates) {
 		gpd_session_violation(session,
 				      "it sent a copy on its data lanes while a host function is "
-				      "not done, or a wait for a word is not over");
+				      "not done, or a wait for a value is pending");
 		return -EPROTO;
 	}
 	waits = deps_are_blocked(session->deferred_queue, &deps);

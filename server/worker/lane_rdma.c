@@ -36,7 +36,7 @@ check_lane(const struct gpd_session *session, unsigned int lane)
 {
 	if (session->lanes_accepted >> lane & 1 ||
 	    (lane == 0 && !gpd_session_is(session, GPD_SESSION_OPENED)))
-		return "that the session has already";
+		return "that the session already has";
 	if (lane > 0 && gpd_session_is(session, GPD_SESSION_OPENED))
 		return "of a session without lane 0";
 	return lane >= session->lanes_max ? "beyond the session's limit" : NULL;
@@ -72,7 +72,7 @@ lane_admit(void *arg, const char *peer, const void *bytes, size_t size)
 	arrival->session = 0;
 	if (size != GP_PREAMBLE_SIZE || gp_preamble_decode(bytes, &preamble) ||
 	    preamble.kind != GP_PREAMBLE_LANE || preamble.lane >= GP_LANES_MAX) {
-		gpd_lane_refusal_report(peer, false, "a connection that is no lane: refused");
+		gpd_lane_refusal_report(peer, false, "a connection that is not a lane: refused");
 		return false;
 	}
 	pthread_mutex_lock(&gpd_sessions.lock);
@@ -120,7 +120,7 @@ accept_log_error(int r)
 	if (now_ms < next_ms)
 		return;
 	next_ms = now_ms + LOG_INTERVAL_MS;
-	gpd_warning("rdma: no lane can be taken at the moment: %s",
+	gpd_warning("rdma: lanes cannot be accepted at the moment: %s",
 		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
 }
 
@@ -163,6 +163,6 @@ gpd_lane_rdma_start(const char *text, uint16_t *port_p, char *error, size_t size
 		return -1;
 	}
 	*port_p = gp_listener_url(listener)->port;
-	gpd_info("lanes may come over RDMA, on port %u", *port_p);
+	gpd_info("lanes are accepted over RDMA, on port %u", *port_p);
 	return 0;
 }

@@ -188,7 +188,7 @@ gpd_executor_run_message(struct gpd_session *session, const struct gp_message *m
 	}
 	gpd_schedule_end_batches(session->account.schedule);
 	if (!bulk_used) {
-		gpd_session_violation(session, "it sent data that belongs to no call");
+		gpd_session_violation(session, "it sent data without a call");
 		return -EPROTO;
 	}
 	return 0;

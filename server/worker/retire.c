@@ -63,8 +63,7 @@ gpd_retirement_work_pending(struct gpd_session *session, unsigned int waited_ms)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	if (retired && !gpd_sessions_next_locked(NULL) && waited_ms >= REPORT_MS) {
 		gpd_session_log(session, GPD_LOG_WARNING,
-				"its client is gone and its work does not end: the worker ends "
-				"with it");
+				"orphaned work does not end: the worker exits");
 		gpd_sessions_exit();
 	}
 	hangs = waited_ms >= ENDLESS_MS && any_hangs_locked();

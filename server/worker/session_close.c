@@ -294,7 +294,7 @@ gpd_session_close(struct gpd_session *session)
 		gpd_session_set_reason(session, "its context was lost");
 	/* The dead connection may have been detected by a reply, or by the data of a call. */
 	gpd_session_set_reason(session, gp_conn_error(session->conn));
-	gpd_session_set_reason(session, "the client does not take what is sent");
+	gpd_session_set_reason(session, "the client does not read what is sent");
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	/* Ends when the supervisor closes its line. */
 	(void)gpd_ledger_free_begin(session->account.line);

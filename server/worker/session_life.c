@@ -129,7 +129,7 @@ get_close_reason(const struct gpd_session *session, int r)
 	if (r == GP_E_EOF)
 		return "the client closed it";
 	if (r == -ECONNRESET && strncmp(gp_conn_peer(session->conn), "tls:", 4) != 0)
-		return "the program ended without a word, or its connection was cut";
+		return "the program exited without closing the session, or its connection was cut";
 	return gp_conn_error(session->conn);
 }
 
@@ -185,7 +185,7 @@ report_open(const struct gpd_session *session)
 	const struct gpd_account *account = &session->account;
 
 	gpd_session_log(session, GPD_LOG_INFO,
-			"open from %s, tenant %s, let in by %s, window 0x%llx of %llu GiB",
+			"open from %s, tenant %s, authenticated by %s, window 0x%llx of %llu GiB",
 			gp_conn_peer(session->conn),
 			account->ledger->tenants[account->line->tenant].name, session->let_in_by,
 			(unsigned long long)session->window_base,

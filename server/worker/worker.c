@@ -269,7 +269,7 @@ message_handle(struct gpd_channel_message *message)
 		ping_reply();
 		break;
 	case GPD_CHANNEL_STOP:
-		sessions_stop_all("the daemon stops");
+		sessions_stop_all("the daemon is stopping");
 		for (int i = 0; i < 200 && atomic_load(&gpd_sessions.count); i++)
 			gp_sleep_ns(UINT64_C(10000000));
 		worker_exit();

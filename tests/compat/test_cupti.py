@@ -41,7 +41,7 @@ for number in ("12.9", "13.0"):
         said = run(version)
         require(said.count("GPUPOOL_TRACE=") == 1 and said.count("\n") == 1, said)
 
-    @case(f"CUPTI {number} and GPUPOOL_LOG=quiet: not a word of it")
+    @case(f"CUPTI {number} and GPUPOOL_LOG=quiet hides this message")
     def _(version=number):
         require(run(version, GPUPOOL_LOG="quiet") == "", "something was said")
 

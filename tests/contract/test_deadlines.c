@@ -5,8 +5,8 @@
 #include <time.h>
 
 #define STOPPED "the peer stopped in the middle of a message, and sent nothing for 0.100 s"
-#define NOTHING_TAKEN "the peer has taken nothing of what it is sent for 0.600 s"
-#define NOTHING_TAKEN_300 "the peer has taken nothing of what it is sent for 0.300 s"
+#define NOTHING_TAKEN "the peer has read nothing for 0.600 s"
+#define NOTHING_TAKEN_300 "the peer has read nothing for 0.300 s"
 
 static int
 send_short_ones(struct job *job)

@@ -86,8 +86,8 @@ find(const char *word)
 		const char *word;
 		ctl_command *command;
 	} commands[] = {
-		{ "client", ctl_session }, { "device", ctl_device }, { "status", ctl_status },
-		{ "tenant", ctl_tenant },  { "worker", ctl_worker },
+		{ "client", ctl_session }, { "session", ctl_session }, { "device", ctl_device },
+		{ "status", ctl_status },  { "tenant", ctl_tenant },   { "worker", ctl_worker },
 	};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {

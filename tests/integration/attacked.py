@@ -48,7 +48,7 @@ class Target(Configured):
 
     def in_use(self):
         """Clients, and bytes of device memory."""
-        return len(self.ctl("client", "list")), sum(device["memory_bytes"] for device in self.ctl("device", "list"))
+        return len(self.ctl("session", "list")), sum(device["memory_bytes"] for device in self.ctl("device", "list"))
 
     def memory_kib(self):
         return int(re.search(r"^VmRSS:\s+(\d+)", read_file(f"/proc/{self.pid}/status"), re.M)[1])

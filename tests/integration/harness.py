@@ -411,7 +411,7 @@ class Daemon:
     def check_sessions(self):
         """The end of each session is in the log, and once."""
         # Unless it has a number in place of lines.
-        if "more lines" not in self.log():
+        if "further lines" not in self.log():
             opened, closed = (sorted(re.findall(rf"session (\d+) \([^()]*\): {what}", self.log()))
                               for what in ("open from", r"closed: [^;\n]*; "))
             require(opened == closed, f"the log has sessions {opened} open and {closed} closed")
@@ -462,7 +462,7 @@ class Configured(Daemon):
         with open(self.config.name, "w", encoding="ascii") as file:
             file.write(text)
 
-    def reload(self, text, words="is in force"):
+    def reload(self, text, words="is active"):
         before = len(re.findall(words, self.log()))
         self.write(text)
         os.kill(self.pid, signal.SIGHUP)

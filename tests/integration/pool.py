@@ -78,13 +78,13 @@ class Pool(Daemon):
         require(len(re.findall(log, self.log())) == before + 1, f"not one more line like {log!r}:\n{self.log()}")
 
     def sessions(self):
-        rows = ctl("--socket", self.socket, "client", "list", "--format=csv").splitlines()[1:]
+        rows = ctl("--socket", self.socket, "session", "list", "--format=csv").splitlines()[1:]
         return [row.split(",")[1] for row in rows]
 
     def credentials(self):
         """By what the only session was let in."""
-        row = ctl("--socket", self.socket, "client", "list", "--format=csv").splitlines()[1]
-        return json.loads(ctl("--socket", self.socket, "client", "show", row.split(",")[0], "--format=json"))["credentials"]
+        row = ctl("--socket", self.socket, "session", "list", "--format=csv").splitlines()[1]
+        return json.loads(ctl("--socket", self.socket, "session", "show", row.split(",")[0], "--format=json"))["credentials"]
 
     def discard(self):
         super().discard()

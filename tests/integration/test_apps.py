@@ -26,7 +26,7 @@ SHAPES = {
 }
 # Lines in which devices may differ.
 VARYING = [(r"^priorities 0 to -\d+$", "priorities 0 to -N")]
-ENDED = r"gpupool: \S+: the session has ended with error \d+: .*\n"
+ENDED = r"gpupool: \S+: the session ended with error \d+: .*\n"
 STDERR = {"assertion": r"\S*assertion\.cu:\d+: void insist\(int\): block: \[0,0,0\], thread: \[3,0,0\] "
                        r"Assertion `.*` failed\.\n" + ENDED,
           "hostpoolshare": r"gpupool: pool of host memory: the process that created it cannot import it; "

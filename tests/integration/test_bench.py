@@ -118,7 +118,7 @@ def _():
     require(rows["idle_cpu"]["remote"] < 20 and rows["idle_client_cpu"]["remote"] < 20, f"idle sessions are busy: {rows}")
 
 
-@case("the first programs of a daemon, and those of class process with a reserve, are measured")
+@case("the first programs of a daemon, and those with isolation = process with a reserve, are measured")
 def _():
     if not SOFTWARE or SANITIZER == "thread":
         raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")

@@ -116,7 +116,7 @@ def _():
 def _():
     with Daemon() as own:
         result = own.run("callbacks", "error").expect(out="callbacks: ok\n")
-        require("the session has ended with error 700" in result.err, f"the reason: {result}")
+        require("the session ended with error 700" in result.err, f"the reason: {result}")
         own.wait_for_log("has lost its GPU contexts")
 
 

@@ -305,7 +305,7 @@ def _():
         require(session.ask("gpLinkCreate", {"linker": 9})[0] == SUCCESS, "no linker")
         for number, wanted in (60, SUCCESS), (61, OUT_OF_MEMORY):
             result, _ = session.ask("gpLinkAdd", {"linker": 9, "type": 2}, packed_text(60 * MIB, number))
-            require(result == wanted, f"what is to be linked: {result}")
+            require(result == wanted, f"linking: {result}")
         require(not loads(other, 1, flat_image(packed_text(60 * MIB, 70))), "the linker's part does not count")
         session.post("gpLinkDrop", {"linker": 9})
         session.ask("gpFence")

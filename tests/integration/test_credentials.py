@@ -36,7 +36,7 @@ def _():
     with Pool() as pool:
         for remote in (pool.address, pool.local):
             pool.run("vectoradd") if remote == pool.address else Program("vectoradd", (), remote).finish().expect()
-            pool.refused("the daemon is another user's: a token is needed", r"no credentials, and user 65534", remote)
+            pool.refused("the daemon belongs to another user: a token is required", r"no credentials, and user 65534", remote)
         path, _name = pool.create("alice")
         for remote in (pool.address, pool.local):
             pool.other("vectoradd", remote=remote, GPUPOOL_TOKEN_FILE=path).finish().expect(out="vectoradd: ok\n", err="")
@@ -47,21 +47,21 @@ def _():
     with Pool(config="[tenant bob]\n") as pool:
         Program("vectoradd", (), pool.local).finish().expect()
         Program("vectoradd", (), pool.address, env=as_tenant("bob")).finish().expect()
-        pool.wait_for_log(rf": open from shm://.*, tenant default, let in by user {os.geteuid()} of this machine, ")
-        pool.wait_for_log(rf": open from tcp://.*, tenant bob, let in by user {os.geteuid()} of this machine, ")
+        pool.wait_for_log(rf": open from shm://.*, tenant default, authenticated by local user {os.geteuid()}, ")
+        pool.wait_for_log(rf": open from tcp://.*, tenant bob, authenticated by local user {os.geteuid()}, ")
     with Pool("--insecure") as pool:
         pool.other("vectoradd", remote=pool.local).finish().expect()
-        pool.wait_for_log(r": open from shm://.*, tenant default, let in by --insecure, ")
+        pool.wait_for_log(r": open from shm://.*, tenant default, authenticated by --insecure, ")
 
 
 @case("a file of tokens that is named and is not there is warned of, where it usually is none need be")
 def _():
-    missing = "warning: {}: there is no such file of tokens: until there is one, nobody is let in by a token"
+    missing = "warning: {}: token file does not exist: tokens are rejected"
     with Pool() as pool:
         pool.wait_for_log(missing.format(pool.tokens_path()))
         path, _name = pool.create("alice")
         pool.other("vectoradd", remote=pool.local, GPUPOOL_TOKEN_FILE=path).finish().expect()
-        require(pool.log().count("there is no such file") == 1, pool.log())
+        require(pool.log().count("token file does not exist") == 1, pool.log())
     with Pool(config="[daemon]\ntokens = /nope/tokens\n", tokens=False) as pool:
         pool.wait_for_log(missing.format("/nope/tokens"))
         pool.write_config(f"[daemon]\ntokens = {pool.files}/others\n")
@@ -70,7 +70,7 @@ def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
         with Daemon(env={"CONFIGURATION_DIRECTORY": folder}) as daemon:
             daemon.check_works()
-            require("no such file" not in daemon.log(), daemon.log())
+            require("token file does not exist" not in daemon.log(), daemon.log())
 
 
 @case("large copies go over four connections to the local socket")
@@ -108,7 +108,7 @@ def _():
                 program.wait_for_output("free after")
                 require(pool.sessions() == [name], f"{pool.sessions()}")
                 require(pool.credentials() == f"token {token}", pool.credentials())
-                pool.wait_for_log(rf"session \d+ \(.* memhog\S*\): open from shm://.*, tenant {name}, let in by token {token}, ")
+                pool.wait_for_log(rf"session \d+ \(.* memhog\S*\): open from shm://.*, tenant {name}, authenticated by token {token}, ")
                 require(re.search(f"free before: {size} MiB", program.out()), program.out())
                 program.finish().expect()
             for other in ("default", "carol"):
@@ -126,7 +126,7 @@ def _():
         Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": bob}).finish().expect()
         pool.check_works()
         again = Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": alice}).finish()
-        require(again.status == 1 and "tenant alice has all the 1 sessions" in again.err, str(again))
+        require(again.status == 1 and "tenant alice has reached its limit of 1 sessions" in again.err, str(again))
         pool.write_config("[tenant default]\nsessions = 0\n")
         ctl("--socket", pool.socket, "reload")
         kept_out = Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": bob}).finish()
@@ -150,9 +150,9 @@ def _():
         expired, expired_name = pool.create("alice", "--expires", "1s")
         time.sleep(1.1)
         for user in ("own", "other"):
-            pool.refused("the token is not known here", rf"unknown token {name}, or not its secret", user=user,
+            pool.refused("unknown token", rf"unknown token {name}, or not its secret", user=user,
                          GPUPOOL_TOKEN_FILE=wrong)
-            pool.refused("the token is not known here", r"unknown token zzzzzzzzzz, or not its secret", user=user,
+            pool.refused("unknown token", r"unknown token zzzzzzzzzz, or not its secret", user=user,
                          GPUPOOL_TOKEN_FILE=unknown)
             pool.refused("the token has been revoked", rf"the token {revoked_name} has been revoked", user=user,
                          GPUPOOL_TOKEN_FILE=revoked)
@@ -190,7 +190,7 @@ def _():
             refused = wire.fields_of(wire.fields_of(answer[72:72 + size])[3][0])
             require(refused[1] == [2], f"the reason is {refused}")
             texts.add(refused[2][0])
-        require(texts == {b"the token is not known here"}, f"{texts}")
+        require(texts == {b"unknown token"}, f"{texts}")
         pool.check_works()
 
 
@@ -209,7 +209,7 @@ def _():
         result = ended.finish()
         require(time.monotonic() - begin < SOON, f"it took {time.monotonic() - begin:.1f} s")
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
-        require(result.err.count("the session has ended with error 810: its token has been revoked\n") == 1, f"not told why: {result}")
+        require(result.err.count("the session ended with error 810: its token has been revoked\n") == 1, f"not told why: {result}")
         for program in (stays, own):
             program.finish().expect()
         pool.refused("the token has been revoked", rf"the token {name} has been revoked", GPUPOOL_TOKEN_FILE=first)
@@ -223,7 +223,7 @@ def _():
         program.wait_for_output("running")
         result = program.finish(3 + SOON + 10)
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
-        require(result.err.count("the session has ended with error 810: its token has expired\n") == 1, f"not told why: {result}")
+        require(result.err.count("the session ended with error 810: its token has expired\n") == 1, f"not told why: {result}")
         pool.wait_for_log(r"session \d+ .*: its token has expired")
         path, _name = pool.create("alice")
         program = pool.start("sleeper", "-ms=60000", env={"GPUPOOL_TOKEN_FILE": path})
@@ -243,15 +243,15 @@ def _():
         pool.run("vectoradd", env=env).expect()
         elsewhere = os.path.join(pool.files, "elsewhere")
         other, _name = pool.create("bob", folder=elsewhere)
-        pool.refused("the token is not known here", r"unknown token", user="own", GPUPOOL_TOKEN_FILE=other)
+        pool.refused("unknown token", r"unknown token", user="own", GPUPOOL_TOKEN_FILE=other)
         pool.write_config(f"[daemon]\ntokens = {elsewhere}/tokens\n")
         ctl("--socket", pool.socket, "reload")
         pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
-        pool.refused("the token is not known here", r"unknown token", user="own", GPUPOOL_TOKEN_FILE=path)
+        pool.refused("unknown token", r"unknown token", user="own", GPUPOOL_TOKEN_FILE=path)
         # None of them is thrown away for a file that there is not.
         pool.write_config(f"[daemon]\ntokens = {elsewhere}/token\n")
         said = ctl("--socket", pool.socket, "reload", status=1)
-        require(said == "gpupoolctl: not all of it is in force: the tokens stay as they were: "
+        require(said == "gpupoolctl: partly applied: tokens unchanged: "
                 f"{elsewhere}/token: No such file or directory\n", said)
         pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
         pool.write_config(f"[daemon]\ntokens = {elsewhere}/tokens\n")
@@ -262,14 +262,14 @@ def _():
         with open(f"{elsewhere}/tokens", "a", encoding="ascii") as file:
             file.write("nonsense\n")
         for _again in range(2):
-            pool.refused("the daemon cannot read its tokens at the moment", "refused: a token, and the tokens cannot be read",
+            pool.refused("the daemon cannot read its token file", "refused: a token, but the token file is not readable",
                          user="own", GPUPOOL_TOKEN_FILE=other)
         pool.check_works()
         os.truncate(f"{elsewhere}/tokens", size)
         pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": other}).expect()
         # It was mended in time for those that were there.
         stays.finish().expect()
-        require(len(re.findall(r"nobody is let in by one, .* end: .*elsewhere/tokens:4: less than six words", pool.log())) == 1,
+        require(len(re.findall(r"token file not readable: .* end in \d+ s: .*elsewhere/tokens:4: fewer than six fields", pool.log())) == 1,
                 pool.log())
 
 
@@ -281,7 +281,7 @@ def _():
         done = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", "--tokens",
                                file.name, *driver_options()], capture_output=True, text=True,
                               env=base_environment(), timeout=PATIENCE, check=False)
-    require(done.returncode == 1 and f"gpupoold: {file.name}:1: less than six words" in done.stderr, done.stderr)
+    require(done.returncode == 1 and f"gpupoold: {file.name}:1: fewer than six fields" in done.stderr, done.stderr)
 
 
 @case("an insecure daemon lets another user in without a token, but with none that is wrong")
@@ -300,8 +300,8 @@ def _():
         connections = pool.log().count("no session")
         missing = os.path.join(pool.files, "missing")
         for path, text in ((missing, "No such file or directory"), (pool.files, "Is a directory"),
-                           (write_token(pool, "# nothing but a comment\n"), "the file is empty: there is no token in it"),
-                           (write_token(pool, "secret"), "its first line is no token"),
+                           (write_token(pool, "# nothing but a comment\n"), "the file is empty: it contains no token"),
+                           (write_token(pool, "secret"), "its first line is not a token"),
                            (write_token(pool, "x" * (1 << 20)), "larger than 1 MiB")):
             result = pool.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": path})
             require(result.status == 1 and f"GPUPOOL_TOKEN_FILE={path}: {text}" in result.err and
@@ -315,7 +315,7 @@ def _():
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
         at = ("-D", folder)
-        refused_by_ctl("there is no authority", "cert", "client", "alice", *at)
+        refused_by_ctl("no authority", "cert", "client", "alice", *at)
         said = ctl("cert", "init", "gpunode", "10.0.0.5", "fd00::5", *at)
         require("server.pem: a daemon at gpunode, 10.0.0.5, fd00::5, until" in said, said)
         ctl("cert", "client", "alice", *at)
@@ -325,7 +325,7 @@ def _():
         before = {name: read_bytes(folder, name) for name in modes}
         # A folder of its own, which is made as that of --directory is.
         with tempfile.TemporaryDirectory(prefix="gpupool-clients-") as clients:
-            refused_by_ctl("that is no time", "cert", "client", "alice", "--expires", "1", "-o", f"{clients}/new", *at)
+            refused_by_ctl("invalid duration", "cert", "client", "alice", "--expires", "1", "-o", f"{clients}/new", *at)
             require(not os.listdir(clients), "a folder was made for nothing")
             ctl("cert", "client", "alice", "-o", f"{clients}/new/one", *at)
             ctl("cert", "init", "gpunode", "-D", f"{clients}/pool/one")
@@ -334,14 +334,14 @@ def _():
                 require(mode == os.stat(f"{clients}/{made.replace('new', 'pool')}").st_mode, f"{made}: {oct(mode)}")
             require(sorted(os.listdir(f"{clients}/new/one")) == ["alice.key", "alice.pem"], "the files")
             ctl("cert", "client", "bob", "-o", f"{clients}/new/one", *at)
-        refused_by_ctl("server.pem is there already; --force replaces it", "cert", "init", "other", *at)
-        refused_by_ctl("alice.pem is there already; --force replaces it", "cert", "client", "alice", *at)
+        refused_by_ctl("server.pem already exists; use --force to replace it", "cert", "init", "other", *at)
+        refused_by_ctl("alice.pem already exists; use --force to replace it", "cert", "client", "alice", *at)
         for name in ("ca", "server", "a/b", ".a", "a,b", "J\u00f6rg", ""):
             refused_by_ctl("name", "cert", "client", name, *at)
         for host in ("a,IP:1.2.3.4", "a b", "[::1]", ""):
             refused_by_ctl("neither a host's name nor an address", "cert", "init", host, "--force", *at)
         for time_ in ("never", "1", "0d"):
-            refused_by_ctl("that is no time", "cert", "client", "bob", "--expires", time_, *at)
+            refused_by_ctl("invalid duration", "cert", "client", "bob", "--expires", time_, *at)
         require(before == {name: read_bytes(folder, name) for name in os.listdir(folder)}, "files have changed")
         ctl("cert", "init", "other", "--force", "--expires", "1d", *at)
         require(read_bytes(folder, "ca.pem") == before["ca.pem"] and read_bytes(folder, "ca.key") == before["ca.key"]
@@ -365,9 +365,9 @@ def _():
             require(ctl("token", "create", "alice", *at).endswith(file.read()), "no authority in the token's file")
         with open(f"{folder}/broken.pem", "w", encoding="ascii") as file:
             file.write("nonsense")
-        refused_by_ctl("broken.pem: there is no certificate in it", "cert", "list", *at)
+        refused_by_ctl("broken.pem: no certificate found", "cert", "list", *at)
         os.unlink(f"{folder}/ca.key")
-        refused_by_ctl("ca.pem is there without", "cert", "client", "carol", *at)
+        refused_by_ctl("ca.pem exists without", "cert", "client", "carol", *at)
 
 
 def read_bytes(folder, name):
@@ -391,7 +391,7 @@ def _():
         path = os.path.join(folder, "alice.token")
         ctl("token", "create", "alice", "--comment", "her laptop, \"old\"", "-o", path, *at)
         require(os.stat(path).st_mode & 0o777 == 0o600, "the mode of a token's file")
-        refused_by_ctl("alice.token is there already", "token", "create", "alice", "-o", path, *at)
+        refused_by_ctl("alice.token already exists", "token", "create", "alice", "-o", path, *at)
         ctl("token", "create", "bob", "--expires", "30d", "-o", path, "--force", *at)
         rows = json.loads(ctl("token", "list", "--format=json", *at))
         require([(row["tenant"], row["state"], row["comment"]) for row in rows] ==
@@ -407,7 +407,7 @@ def _():
         here = subprocess.run([os.environ["GP_CTL"], "token", "create", "-o", "-", *at, "--", "--format=csv"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder,
                               env=base_environment(), timeout=PATIENCE, check=False)
-        require(here.returncode == 1 and '"--format=csv" is no name' in here.stderr, f"{here}")
+        require(here.returncode == 1 and '"--format=csv" is not a valid name' in here.stderr, f"{here}")
         here = subprocess.run([os.environ["GP_CTL"], "token", "create", "-o", "-", *at, "--", "-dave"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder,
                               env=base_environment(), timeout=PATIENCE, check=False)
@@ -419,13 +419,13 @@ def _():
             done = subprocess.run([os.environ["GP_CTL"], "token", "create", "carol", *at], stdout=full,
                                   stderr=subprocess.PIPE, text=True, env=base_environment(), timeout=PATIENCE,
                                   check=False)
-        require(done.returncode == 1 and done.stderr == "gpupoolctl: standard output cannot be written\n", f"{done}")
+        require(done.returncode == 1 and done.stderr == "gpupoolctl: cannot write to standard output\n", f"{done}")
         last = json.loads(ctl("token", "list", "--format=json", *at))[-1]
         require((last["tenant"], last["state"]) == ("carol", "revoked"), f"{last}")
-        for text, args in (("is no name", ("create", "a b")), ("that is no time", ("create", "a", "-e", "1h30m")),
-                           ("no option", ("create", "a", "--expire", "1h")), ("usage", ("create",)),
-                           ("is no ID", ("revoke", "x")), ("no token of the ID", ("revoke", "a" * 10)),
-                           ("revoked already", ("revoke", rows[1]["id"])), ("usage", ("remove", "x")),
+        for text, args in (("is not a", ("create", "a b")), ("invalid duration", ("create", "a", "-e", "1h30m")),
+                           ("unknown option", ("create", "a", "--expire", "1h")), ("usage", ("create",)),
+                           ("is not a token ID", ("revoke", "x")), ("unknown token ID", ("revoke", "a" * 10)),
+                           ("already revoked", ("revoke", rows[1]["id"])), ("usage", ("remove", "x")),
                            ("cannot be printed", ("create", "a", "--comment", "a\nb"))):
             refused_by_ctl(text, "token", *args, *at)
 
@@ -524,8 +524,8 @@ def tell_in_clear(folder):
             data = b""
             while part := sock.recv(65536):
                 data += part
-        require(b"it is known to others now" in data, f"{data}")
-        require(re.search(r"refused: the token \w{10} came unencrypted: better revoke it", daemon.log()), daemon.log())
+        require(b"it may be compromised" in data, f"{data}")
+        require(re.search(r"refused: token \w{10} was sent unencrypted: revoke it", daemon.log()), daemon.log())
 
 
 @case("a token is not sent where others could read it, and one that was sent so is refused")
@@ -543,13 +543,13 @@ def set_up_a_pool(folder):
         daemon.works(GPUPOOL_TOKEN_FILE=token)
         # The same user, but from elsewhere for all that the daemon can tell.
         authority = {"GPUPOOL_TLS_CA": f"{folder}/.config/gpupool/ca.pem"}
-        daemon.refused("refused: credentials are needed: a token", "refused: no credentials$", **authority)
+        daemon.refused("refused: credentials are required: a token", "refused: no credentials$", **authority)
         daemon.refused("refused: the credentials are not those of the tenant", 'not those of tenant "bob"',
                        GPUPOOL_TOKEN_FILE=token, GPUPOOL_TENANT="bob")
         ctl("cert", "client", "carol")
         carol = {**authority, "GPUPOOL_TLS_CERT": f"{folder}/.config/gpupool/carol.pem",
                  "GPUPOOL_TLS_KEY": f"{folder}/.config/gpupool/carol.key"}
-        daemon.refused("refused: the client certificate names no tenant", 'the certificate of "carol" is no tenant\'s', **carol)
+        daemon.refused("refused: the client certificate does not belong to a tenant", 'the certificate of "carol" does not belong to a tenant', **carol)
         # With a token the certificate need not be anybody's.
         daemon.works(GPUPOOL_TOKEN_FILE=token, **carol)
         program = Program("sleeper", ["-ms=60000"], daemon.address, env={"GPUPOOL_TOKEN_FILE": token, "GPUPOOL_LANES": "4"})
@@ -586,10 +586,10 @@ def know_certificates(folder):
     with Remote(folder, "--listen", "tls://10.99.99.1:0", "--config", config) as daemon:
         daemon.works(**as_client("carol"))
         daemon.works(GPUPOOL_TENANT="lab", **as_client("dave"))
-        require(re.search(": open from tls://.*, tenant lab, let in by certificate dave, [0-9A-F]+, ", daemon.log()), daemon.log())
+        require(re.search(": open from tls://.*, tenant lab, authenticated by certificate dave, [0-9A-F]+, ", daemon.log()), daemon.log())
         result = Program("quota", (), daemon.address, env=as_client("dave")).finish().expect()
         require(result.out.startswith("device 64 MiB"), str(result))
-        daemon.refused("refused: the client certificate names no tenant", 'certificate of "eve"', **as_client("eve"))
+        daemon.refused("refused: the client certificate does not belong to a tenant", 'certificate of "eve"', **as_client("eve"))
         # Somebody else's from now on, which ends what it was let in for.
         programs = [Program("sleeper", ["-ms=5000"], daemon.address, env=as_client(name)) for name in ("dave", "carol")]
         for program in programs:
@@ -605,7 +605,7 @@ def know_certificates(folder):
         with open(config, "w", encoding="ascii") as file:
             file.write(text)
         os.kill(daemon.process.pid, signal.SIGHUP)
-        wait_until("it is read", lambda: daemon.log().count("is in force") == 2, 60)
+        wait_until("it is read", lambda: daemon.log().count("is active") == 2, 60)
         daemon.refused("refused: the credentials are not those of the tenant", 'tenant "carol"', GPUPOOL_TENANT="carol",
                        **as_client("dave"))
         ctl("cert", "client", "late", "-D", folder, "--expires", "3s", "--force")

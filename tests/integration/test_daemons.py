@@ -37,7 +37,7 @@ def _():
         result = run("probe", "elsewhere", "2", remote=f"{a.address},{b.address}", path=os.environ["GP_PROBE"],
                      env={"GPUPOOL_LOG": "error"})
         result.expect(out="allocated 801\nregistered 801\nprobe: ok\n")
-        require(result.err.count("it was had for a device of another daemon") == 2, f"no line says why: {result}")
+        require(result.err.count("it was allocated for a device of another daemon") == 2, f"no line says why: {result}")
     with Daemon(env=software_env(GPUPOOL_SOFT_DEVICES="2")) as daemon:
         daemon.run("probe", "elsewhere", "2", path=os.environ["GP_PROBE"]).expect(out="allocated 0\nregistered 0\nprobe: ok\n")
 
@@ -75,7 +75,7 @@ def _():
         for remote, words in ((f"{a.address},{a.address}", f"{a.address} is named twice"),
                               (f"{a.address}/0,{a.address}", f"{a.address} is named twice"),
                               (f"{a.address}/0,{a.address}/0", f"{a.address}/0 is named twice"),
-                              (f"{a.address},{b.address}/7", "there is no device 7: the daemon has 1, counted from 0"),
+                              (f"{a.address},{b.address}/7", "unknown device 7: the daemon has 1, counted from 0"),
                               (f"{a.address},127.0.0.1:1", "127.0.0.1:1")):
             result = run("vectoradd", remote=remote)
             require(result.status == 1 and words in result.err, f"{remote}: expected {words}: {result}")

@@ -40,7 +40,7 @@ def _():
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
         require(lines[0].startswith("time,event,daemon,session,tenant,") and len(lines) == 9, f"{lines}")
-        has(folder.run("GP_CTL", "usage", "--file", path, "--since", "soon", status=1)[1], "--since soon: that is neither a time")
+        has(folder.run("GP_CTL", "usage", "--file", path, "--since", "soon", status=1)[1], "--since soon: neither a time")
         has(folder.run("GP_CTL", "usage", "--file", "/nowhere", status=1)[1], "/nowhere: No such file")
         with open(path, "a", encoding="ascii") as file:
             # A later record of the same session takes the place of the one before it, but not of its end.
@@ -50,7 +50,7 @@ def _():
             file.write("nonsense\n")
         row = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=json")[0])[0]
         require(row["user"] == 'we"ird, one' and row["gpu_seconds"] == 9.5 and row["launches"] == 2 and row["state"] == "ended", f"{row}")
-        has(folder.run("GP_CTL", "usage", "--file", path)[1], "warning: ", "1 lines are no usage records")
+        has(folder.run("GP_CTL", "usage", "--file", path)[1], "warning: ", "1 lines are not usage records")
 
 
 @case("a session that goes on when the daemon is stopped has its record, and one of a daemon without records says so")
@@ -69,7 +69,7 @@ def _():
         require(len(rows) == 1 and rows[0]["state"] == "ended" and rows[0]["program"] == "memhog", f"{rows}")
         os.unlink(folder.file())
         with folder.daemon():
-            has(folder.ctl("usage", status=1)[1], "the daemon writes no usage records: usage = FILE in gpupoold.conf names them")
+            has(folder.ctl("usage", status=1)[1], "the daemon writes no usage records: set usage = FILE in gpupoold.conf")
         # The service's folder, where there is one.
         with folder.daemon(STATE_DIRECTORY=folder.path):
             require(folder.ask("status")["usage"] == path, "not in the folder of the service")
@@ -104,7 +104,7 @@ def _():
         os.rename(path, f"{path}.1")
         with folder.daemon() as daemon:
             with Session(daemon.port, program="=1+1", more=field(14, "b")):
-                listed = folder.ctl("client", "list", "--format=csv")[0]
+                listed = folder.ctl("session", "list", "--format=csv")[0]
                 require(",\"'=1+1\"" in listed and ",=" not in listed, listed)
             daemon.run("memhog", "16", env=as_tenant("b")).expect()
             wait_until("both files are read",
@@ -113,7 +113,7 @@ def _():
         os.truncate(path, 256 << 20)
         with folder.daemon() as daemon:
             daemon.run("memhog", "16", env=as_tenant("b")).expect()
-            daemon.wait_for_log(rf"usage records: {path} is full and is {path}\.1 from now on")
+            daemon.wait_for_log(rf"usage records: {path} is full and was renamed to {path}\.1")
         require(os.path.getsize(f"{path}.1") == 256 << 20, "the file before it is lost")
         require(len(read_file(path).splitlines()) == 2, read_file(path))
 
@@ -129,11 +129,11 @@ def _():
         with folder.daemon() as daemon:
             for _again in range(2):
                 daemon.check_works()
-            daemon.wait_for_log(rf"error: usage records: {path}: No space left on device: \d+ are kept in memory until it can be written$")
+            daemon.wait_for_log(rf"error: usage records: {path}: No space left on device: \d+ records buffered in memory until the file is writable$")
             time.sleep(0.3)
             require(daemon.log().count("No space left") == 1, daemon.log())
             os.unlink(path)
-            daemon.wait_for_log(rf"info: usage records: {path} has those that were kept: 2$", 20)
+            daemon.wait_for_log(rf"info: usage records: {path}: writable again: 2 buffered records written$", 20)
             rows = json.loads(folder.ctl("usage", "--by=session", "--format=json")[0])
             require([row["program"] for row in rows] == ["vectoradd"] * 2, f"{rows}")
         # The usual file is waited for, too, if it cannot be had at the start.
@@ -141,10 +141,10 @@ def _():
         os.unlink(path)
         os.mkdir(path)
         with folder.daemon(STATE_DIRECTORY=folder.path) as daemon:
-            daemon.wait_for_log(rf"warning: usage records: {path}: Is a directory: they are kept in memory until it can be written$")
+            daemon.wait_for_log(rf"warning: usage records: {path}: Is a directory: records are buffered in memory until the file is writable$")
             daemon.check_works()
             os.rmdir(path)
-            daemon.wait_for_log(rf"info: usage records: {path} has those that were kept: 1$", 20)
+            daemon.wait_for_log(rf"info: usage records: {path}: writable again: 1 buffered records written$", 20)
         folder.write("[daemon]\nusage = /nowhere/usage.csv\n")
         err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1)[1]
         require(err == "gpupoold: no usage records: /nowhere/usage.csv: No such file or directory\n", err)
@@ -161,9 +161,9 @@ def _():
         os.chmod(folder.path, 0o2750)
         with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
             out, err = folder.ctl("doctor")
-            has(out, f"well     configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 good, 0 revoked or expired", "well     daemon: version ",
-                f"well     address: {daemon.address} is reached from here, and from no other machine: --listen tls://0.0.0.0:", "note     driver: the daemon serves its software device",
-                "well     clock: here it is 20", "\n0 problems, ")
+            has(out, f"ok       configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 valid, 0 revoked or expired", "ok       daemon: version ",
+                f"ok       address: {daemon.address} is reachable from this machine only: use --listen tls://0.0.0.0:", "note     driver: the daemon serves its software device",
+                "ok       clock: 20", "\n0 problems, ")
             require(err == "" and "\nproblem" not in out, out + err)
             # Everything at once.
             folder.token("alicia", "--expires", "2d")
@@ -174,25 +174,25 @@ def _():
             sign(folder, "-3", "-1")
             folder.ctl("drain")
             out = folder.ctl("doctor", status=1)[0]
-            has(out, f"problem  {folder.file('tokens')}: everybody on this machine can change it",
-                f"problem  {folder.file('server.key')}: everybody on this machine can read it",
+            has(out, f"problem  {folder.file('tokens')}: writable by all users",
+                f"problem  {folder.file('server.key')}: readable by all users",
                 f"problem  {folder.file()} has no [tenant alicia] (did you mean alice?)",
                 "note     tenant bob has no token, no certificate and no users: gpupoolctl token create bob",
                 "of tenant alicia expires in 4", f"problem  {folder.file('server.pem')}: it has expired (20",
-                "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: not all can have theirs at once",
-                "note     daemon: it drains")
+                "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: they cannot all be used at once",
+                "note     daemon: draining")
             # Of tokens that cannot be read nothing is said that is not known.
             folder.write("nonsense\n", "tokens")
             out = folder.ctl("doctor", status=1)[0]
             require("problem  tokens: " in out and "has no token" not in out, out)
             folder.write("[tenant alice\n")
-            has(folder.ctl("doctor", status=1)[0], f"problem  configuration: {folder.file()}:1: [tenant alice: no ] at its end")
+            has(folder.ctl("doctor", status=1)[0], f"problem  configuration: {folder.file()}:1: [tenant alice: missing ]")
         out, err = folder.ctl("doctor", status=1)
-        has(out, "problem  daemon: it does not answer")
+        has(out, "problem  daemon: no reply")
         has(err, "no daemon listens at")
     with Folder() as folder:
         out = folder.ctl("doctor", status=1)[0]
-        has(out, f"note     configuration: {folder.file()} is not there: no quotas", "note     tokens: ", "note     certificate: ")
+        has(out, f"note     configuration: {folder.file()} does not exist: no quotas", "note     tokens: ", "note     certificate: ")
 
 
 @case("members of a group may look at the daemon, and change nothing")
@@ -220,11 +220,11 @@ def _():
             return subprocess.run([own, "--socket", folder.socket, *words], capture_output=True, text=True, user=65534,
                                   group=65534, extra_groups=[group] if member else [], cwd="/", env=base_environment(),
                                   stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
-        for words in (("status",), ("client", "list"), ("tenant", "list"), ("top", "-n", "1")):
+        for words in (("status",), ("session", "list"), ("tenant", "list"), ("top", "-n", "1")):
             require(other(*words).returncode == 0, f"{words}: {other(*words)}")
-        for words in (("tenant", "set", "default", "weight=2"), ("drain",), ("reload",), ("client", "terminate", "1")):
+        for words in (("tenant", "set", "default", "weight=2"), ("drain",), ("reload",), ("session", "terminate", "1")):
             done = other(*words)
-            require(done.returncode == 1 and "members of the group gpupool-read may look, and change nothing" in done.stderr, f"{done}")
+            require(done.returncode == 1 and "members of the group gpupool-read have read-only access" in done.stderr, f"{done}")
         require("Permission denied" in other("status", member=False).stderr, "anybody may look")
         # They may not keep the administrator out.
         go_on = os.pipe()
@@ -243,8 +243,8 @@ def _():
                 os._exit(0)
         try:
             os.close(go_on[0])
-            daemon.wait_for_log(r"admin socket: process \d+ of user 65534: too many connections of users who may only read|"
-                                r"admin socket: process \d+: it makes room for another connection")
+            daemon.wait_for_log(r"admin socket: process \d+ of user 65534: too many connections of read-only users|"
+                                r"admin socket: process \d+: closed to admit another connection")
             folder.ask("status")
         finally:
             os.close(go_on[1])

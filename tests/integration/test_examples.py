@@ -34,12 +34,12 @@ def _():
     with Folder() as folder:
         for section in ("daemon", "device", "tenant"):
             folder.write(f"[{section}{'' if section == 'daemon' else ' 0'}]\nxx = 1\n")
-            keys = re.search(r"no such key here \((.*)\)", folder.run("GP_DAEMON", "--check-config", *driver_options(""), status=1)[1])[1].split(", ")
+            keys = re.search(r"unknown key \((.*)\)", folder.run("GP_DAEMON", "--check-config", *driver_options(""), status=1)[1])[1].split(", ")
             ours = "".join(text for text in sections if text.startswith(section))
             missing = [key for key in keys if not re.search(rf"^# {key} = ", ours, re.M)]
             require(len(keys) > 3 and not missing, f"[{section}] lacks {missing}")
         folder.write(sample)
-        require(folder.run("GP_DAEMON", "--check-config", *driver_options(""))[0].endswith("can be used: 1 tenant, 0 warnings\n"), "not as it stands")
+        require(folder.run("GP_DAEMON", "--check-config", *driver_options(""))[0].endswith("valid: 1 tenant, 0 warnings\n"), "not as it stands")
 
 
 @case("gpupoold.conf has no mistake and nothing doubtful, and its tenants have what it says")
@@ -47,7 +47,7 @@ def _():
     with Folder() as folder:
         folder.write(change(example("gpupoold.conf"), ("/var/lib/gpupool", folder.path), ("metrics = 9400", "metrics = off")))
         said, warnings = folder.run("GP_DAEMON", "--check-config", *driver_options(""), **LARGE)
-        require(said.endswith("can be used: 4 tenants, 0 warnings\n") and "warning" not in warnings, said + warnings)
+        require(said.endswith("valid: 4 tenants, 0 warnings\n") and "warning" not in warnings, said + warnings)
         token, _ = folder.token("courses")
         with folder.daemon(**LARGE) as daemon:
             tenants = {tenant["tenant"] for tenant in folder.ask("tenant", "list")}

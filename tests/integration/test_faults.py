@@ -40,7 +40,7 @@ def _():
         # A GPU's driver does not say where; the daemon says whose kernel it was.
         # Of which of two programs' kernels it was the driver does not know.
         where = r"(gpupool software device: .*illegal global address 0x10 at PTX line \d+ .*, block \(0,0,0\)\n)?"
-        require(re.fullmatch(where + r"gpupool: tcp://\S+: the session has ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS "
+        require(re.fullmatch(where + r"gpupool: tcp://\S+: the session ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS "
                              r"\(700\), after work of .*session \d+ \(\S+ \d+ sticky\), last kernel .*\n", result.err),
                 f"it does not say which kernel, and where: {result}")
         told = time.monotonic()
@@ -70,7 +70,7 @@ def _():
     with Daemon() as daemon:
         result = daemon.run("assertion").expect(out=open_expected("assertion"))
         require(re.fullmatch(r".*assertion\.cu:\d+: .*Assertion `.*` failed\.\n"
-                             r"gpupool: tcp://\S+: the session has ended with error 710: .*\n", result.err),
+                             r"gpupool: tcp://\S+: the session ended with error 710: .*\n", result.err),
                 f"the assertion does not appear on the client's standard error: {result}")
         daemon.wait_for_log(r"gpupoold\[\d+\]: warning: the driver, with work of session \d+ \(\S+ \d+ \S*assertion\).*: "
                             r"\S*assertion\.cu:\d+: .* failed\.$")
@@ -88,7 +88,7 @@ def _():
 def expect_lost(result, why, since):
     """The program gets the code for a lost session, and its first line on stderr says what happened."""
     expect_error(result, r"cudaErrorDevicesUnavailable \(46\), expected cudaSuccess", since)
-    require(re.match(rf"gpupool: tcp://127\.0\.0\.1:\d+: the session has ended with error 46: {why}\n", result.err), str(result))
+    require(re.match(rf"gpupool: tcp://127\.0\.0\.1:\d+: the session ended with error 46: {why}\n", result.err), str(result))
 
 
 @case("a worker that is killed: its clients are told, and there is a new one")

@@ -79,7 +79,7 @@ def _():
                 session.copy_in(session.base, bytes(session.granularity), flags=0, stream=5)
             except Closed:
                 pass
-        daemon.wait_for_log("closed: it sent more than 4 MiB behind a host function")
+        daemon.wait_for_log("closed: it sent more than 4 MiB after a host function")
         session.close()
         daemon.run("callbacks", "flood", "150").expect(out="callbacks: ok\n", err="")
 

@@ -111,7 +111,7 @@ def _():
                 session.copy_in(session.base, bytes(session.granularity), flags=0, stream=5)
         except Closed:
             pass
-        daemon.expect_ended(session, "closed: it sent more than 64 MiB behind a host function")
+        daemon.expect_ended(session, "closed: it sent more than 64 MiB after a host function")
         session = Session(daemon.port)
         with_function(session)
         event = record("cuEventRecordWithFlags", {"hEvent": 3, "hStream": 5}, 0, 1)
@@ -121,7 +121,7 @@ def _():
                 session.send(event * 4000)
         except Closed:
             pass
-        daemon.expect_ended(session, "closed: it sent more than 64 MiB behind a host function")
+        daemon.expect_ended(session, "closed: it sent more than 64 MiB after a host function")
 
 
 @case("sessions that end while records wait for a host function leave nothing")

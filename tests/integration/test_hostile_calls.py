@@ -325,7 +325,7 @@ def _():
     at = good.index(struct.pack("<HH", 1, 0x101))
     bad = good[:at + 20] + struct.pack("<I", 0) + good[at + 24:]
     begin = good.index(struct.pack("<I", 0xba55ed50))
-    why = "an entry of a fatbin, PTX for sm_.* where its options are is not said in there, but at 0"
+    why = "an entry of a fatbin, PTX for sm_.* the option reference is outside of the header, at 0"
     with daemon.neighbour(), Session(daemon.port) as session:
         session.create_context()
         for _ in range(2):
@@ -337,8 +337,8 @@ def _():
         for kind, data in ((FATBINARY, bad[begin:]), (OBJECT, b"x" * 13 + bad[begin:]), (FATBINARY, b"\xb1\x43\x62\x46" + bytes(20))):
             result, _ = session.ask("gpLinkAdd", {"linker": 9, "type": kind}, data)
             require(result == INVALID_IMAGE, f"{kind}: {result}")
-        daemon.wait_for_log(f"what is to be linked is refused: {why}")
-        daemon.wait_for_log("what is to be linked is refused: it does not begin as a fatbin")
+        daemon.wait_for_log(f"linking refused: {why}")
+        daemon.wait_for_log("linking refused: missing fatbin header")
 
 
 @case("launches with wrong parameters, shapes and attributes are errors")

@@ -81,7 +81,7 @@ def _(target, where):
         except Closed:
             pass
         end(session)
-        expect_one_ending(target, session.id, "the client closed it" if cut in ends else "the program ended without a word, or its connection was cut")
+        expect_one_ending(target, session.id, "the client closed it" if cut in ends else "the program exited without closing the session, or its connection was cut")
     # The same of what comes before: preamble, Hello, and a lane's preamble.
     opening = preamble() + message(hello())
     for cut in range(0, len(opening), 7):

@@ -98,7 +98,7 @@ def _():
         for at in (DEVICE, MAPPING, OFFSET):
             require(take(second, changed(handle, at)) == SUCCESS, f"byte {at}")
             drop(second)
-        daemon.wait_for_log("an IPC handle is refused: what it stood for is gone, or never was")
+        daemon.wait_for_log("an IPC handle is refused: the exported object does not exist")
         daemon.wait_for_log("an IPC handle is refused: it is of another daemon")
 
 
@@ -255,7 +255,7 @@ def _():
         elsewhere = handle[:DEVICE] + b"\xff" + handle[DEVICE + 1:]
         result = daemon.run("probe", "import", elsewhere.hex(), path=os.environ["GP_PROBE"])
         result.expect(out="CUDA_ERROR_INVALID_VALUE\nprobe: ok\n")
-        require(result.err.count("\n") == 1 and "memory of another process is refused: it is of a GPU" in result.err, str(result))
+        require(result.err.count("\n") == 1 and "cannot import memory of another process: its GPU is not in this session" in result.err, str(result))
 
 
 POOL = 20
@@ -312,7 +312,7 @@ def _():
             wanted = {"share": SHARE + 5, "pool": POOL, "address": first.base, "size": first.granularity, **values}
             require(first.ask("gpPoolMemoryShare", wanted)[0] in (INVALID_VALUE, INVALID_HANDLE), f"shared {values}")
         require(first.ask("gpPoolShare", {"share": SHARE + 5, "device": 99})[0] == 101, "of no device")
-        daemon.wait_for_log("an IPC handle is refused: what it stood for is gone, or never was")
+        daemon.wait_for_log("an IPC handle is refused: the exported object does not exist")
 
 
 @case("a pool that is gone is not opened, and who has its memory pays for it")

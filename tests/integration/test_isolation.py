@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of class process: in a worker of their own, out of reach of others' faults."""
+"""Sessions with isolation = process: in a worker of their own, out of reach of others' faults."""
 import json
 import os
 import re
@@ -145,7 +145,7 @@ def _():
         for other in others:
             other.wait_for_output("running")
         result = daemon.run("sticky", env=PROCESS).expect()
-        require("session has ended with error 700" in result.err and "sleeper" not in result.err, str(result))
+        require("session ended with error 700" in result.err and "sleeper" not in result.err, str(result))
         require("synchronise: cudaErrorIllegalAddress (700)" in result.out, str(result))
         for other in others:
             other.finish().expect(out="running\nsleeper: ok\n", err="")
@@ -153,7 +153,7 @@ def _():
         require(daemon.workers() == shared, "the shared worker was replaced")
 
 
-@case("a client of class process that is killed in an endless kernel leaves nothing behind")
+@case("a client with isolation = process that is killed in an endless kernel leaves nothing behind")
 def _():
     with Daemon() as daemon:
         shared = daemon.workers()
@@ -320,7 +320,7 @@ def _():
             held = [ask(daemon) for _ in range(6)]
             for conn in held:
                 welcomed(conn)
-            require(refusal(ask(daemon)) == "all sessions are taken (--max-sessions)", "another reason")
+            require(refusal(ask(daemon)) == "no free session slot (--max-sessions)", "another reason")
         require(watch.most <= 6, f"{watch.most} processes at a time")
         for conn in held:
             conn.close()
@@ -380,7 +380,7 @@ def _():
         begun = starting(daemon, STARTING, known)
         waiting = ask(daemon)
         time.sleep(1)  # it has come, and waits
-        require("all sessions" in refusal(ask(daemon)), "it has no place")
+        require("no free session slot" in refusal(ask(daemon)), "it has no place")
         waiting.close()
         wait_until("its place is free", lambda: daemon.run("vectoradd").status == 0, SOON)
         for conn, _ in begun:
@@ -394,7 +394,7 @@ def _():
     with Daemon(*CHATTY, env=SLOW) as daemon:
         (conn, _), = starting(daemon, 1, daemon.workers())
         begin = time.monotonic()
-        require(refusal(conn) == "its own process is not ready in time", "another reason")
+        require(refusal(conn) == "dedicated worker start timed out", "another reason")
         require(25 < time.monotonic() - begin < 40, "not in its time")
         one_worker(daemon)
 
@@ -409,7 +409,7 @@ def _():
         time.sleep(0.3)  # it has come, and waits
         daemon.reload("[tenant alice]\nsessions = 2\n")
         welcomed(second)
-        require("has all the 2 sessions" in refusal(ask(daemon, alice)), "another reason")
+        require("has reached its limit of 2 sessions" in refusal(ask(daemon, alice)), "another reason")
         first.close()
         second.close()
         one_worker(daemon)
@@ -417,7 +417,7 @@ def _():
 
 @case("the configuration can forbid a process of one's own, to one tenant and to all")
 def _():
-    wanted = "tenant alice may not have sessions of class process (isolation = shared-only)"
+    wanted = "tenant alice may not have sessions with isolation = process (isolation = shared-only)"
     with Configured("[tenant alice]\nisolation = shared-only\n") as daemon:
         result = daemon.run("vectoradd", env=as_tenant("alice", **PROCESS))
         require(result.status != 0 and wanted in result.err, str(result))

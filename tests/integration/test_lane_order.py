@@ -135,7 +135,7 @@ def _():
         again = session.connect_lane(2)
         begin(session)
         again.wait_closed()
-        daemon.wait_for_log(re.escape("a lane (2) that the session has already: closed"))
+        daemon.wait_for_log(re.escape("a lane (2) that the session already has: closed"))
         for number, lane in enumerate(lanes):
             require(is_open(lane), f"the {number}. data lane was closed")
         copy(session, lanes[0], os.urandom(MIB))
@@ -160,7 +160,7 @@ def _():
         for lane in waiting:
             lane.wait_closed()
         require(time.monotonic() - begun < LANE_SECONDS + 20, "they were kept for too long")
-        daemon.wait_for_log("its lane did not come in time")
+        daemon.wait_for_log("no lane within the timeout")
         # Nobody has the ticket any more.
         with late.connect_lane(1) as lane:
             lane.wait_closed()
@@ -173,7 +173,7 @@ def _():
 def _():
     with Daemon() as daemon, Path(daemon, None) as path:
         result = daemon.run("vectoradd", env={"REMOTE_GPU": path.address})
-        require(result.status != 0 and "its lane did not come in time" in result.err, str(result))
+        require(result.status != 0 and "no lane within the timeout" in result.err, str(result))
         require(result.seconds < LANE_SECONDS + 30, f"it waited for {result.seconds:.1f} s")
 
 
@@ -181,7 +181,7 @@ def _():
 def _():
     with Daemon() as daemon, Path(daemon, None, mute=True) as path:
         result = daemon.run("vectoradd", env={"REMOTE_GPU": path.address, "GPUPOOL_TIMEOUT": "1"})
-        require(result.status != 0 and "its first answer has not come within 10 s" in result.err, str(result))
+        require(result.status != 0 and "no first reply within 10 s" in result.err, str(result))
 
 
 @case("a client whose lane 0 takes longer than a moment waits for it")

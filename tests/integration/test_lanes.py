@@ -101,7 +101,7 @@ def _():
     with Daemon() as daemon:
         for text in ("0", "17", "two", "-1", "2x"):
             result = daemon.run("vectoradd", env={"GPUPOOL_LANES": text})
-            require(result.status != 0 and f"GPUPOOL_LANES={text}: no number from 1 to 16" in result.err, str(result))
+            require(result.status != 0 and f"GPUPOOL_LANES={text}: not a number from 1 to 16" in result.err, str(result))
 
 
 @case("two clients at once")
@@ -488,7 +488,7 @@ def _long(session, lanes):
     lanes[0].send(chunk(1, MIB, bytes(101)))
 
 
-@hostile("data lane 3: a chunk that has come before")
+@hostile("data lane 3: a chunk that was received before")
 def _twice(session, lanes):
     """a chunk that comes twice"""
     ask_in(session, 1, session.base, 3 * MIB)
@@ -497,7 +497,7 @@ def _twice(session, lanes):
     lanes[2].send(chunk(1, MIB, bytes(MIB)))
 
 
-@hostile("data lane \\d: a chunk that has come before")
+@hostile("data lane \\d: a chunk that was received before")
 def _twice_early(session, lanes):
     """a chunk that comes twice, before its record"""
     lanes[0].send(chunk(1, MIB, bytes(MIB)))
@@ -655,7 +655,7 @@ def _behind_function(session, lanes):
     ask_in(session, 1, session.base, MIB)
 
 
-@hostile("(the client closed it|the program ended without a word)", size=64 * MIB)
+@hostile("(the client closed it|the program exited without closing the session)", size=64 * MIB)
 def _ahead(session, lanes):
     """more chunks of copies that never come than the daemon takes"""
     for lane in lanes:
@@ -671,7 +671,7 @@ def _ahead(session, lanes):
     session.lane.close()
 
 
-@hostile("(the client closed it|the program ended without a word)", size=64 * MIB)
+@hostile("(the client closed it|the program exited without closing the session)", size=64 * MIB)
 def _not_read(session, lanes):
     """copies from the device that nobody reads"""
     for n in range(40):
@@ -697,8 +697,8 @@ def _():
     with Daemon("--lanes=3") as daemon:
         session, lanes = open_session(daemon, 1)
         other, _ = open_session(daemon, 0)
-        for number, ticket, why in ((1, None, "that the session has already"), (3, None, "beyond the session's limit"),
-                                    (0, None, "that the session has already"), (200, None, "beyond the session's limit"),
+        for number, ticket, why in ((1, None, "that the session already has"), (3, None, "beyond the session's limit"),
+                                    (0, None, "that the session already has"), (200, None, "beyond the session's limit"),
                                     (2, bytes(32), "with an unknown ticket")):
             with session.connect_lane(number, ticket or session.ticket) as conn:
                 conn.wait_closed()

@@ -147,7 +147,7 @@ def _():
         with open(app("vectoradd"), "rb") as file:
             whole = file.read()
         for name, old, new, status, says in (
-                ("noloader", b"/lib64/ld-linux", b"/lib64/no-linux", 127, "is there, but not the loader that it names (readelf -l {})"),
+                ("noloader", b"/lib64/ld-linux", b"/lib64/no-linux", 127, "exists, but its loader does not (readelf -l {})"),
                 # Its type is that of no program, and a shell would read it as its script.
                 ("noprogram", whole[:17], whole[:16] + b"\x09", 126, ": Exec format error")):
             with open(user.file(name), "wb") as file:
@@ -156,38 +156,38 @@ def _():
             says = user.file(name) + ("" if says[0] == ":" else " ") + says.format(user.file(name))
             user.fails(says, "run", user.file(name), status=status, LD_PRELOAD="")
         user.fails(f"{user.folder}: Is a directory", "run", user.folder, status=126)
-        user.fails("run which program? gpupool run [OPTIONS] PROGRAM ARGUMENT...", "run")
-        theirs = "; the program's own options stand behind it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT..."
-        user.fails('--epochs is no option of "gpupool run"' + theirs, "run", "--epochs=3", "train.py")
-        user.fails('--mermory is no option of "gpupool run"; did you mean --memory?', "run", "--mermory", "1G", "x")
-        user.fails('-e is no option of "gpupool run"' + theirs, "run", "-e", "x")
+        user.fails("no program: gpupool run [OPTIONS] PROGRAM ARGUMENT...", "run")
+        theirs = "; put the program's options after it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT..."
+        user.fails('unknown option --epochs of "gpupool run"' + theirs, "run", "--epochs=3", "train.py")
+        user.fails('unknown option --mermory of "gpupool run"; did you mean --memory?', "run", "--mermory", "1G", "x")
+        user.fails('unknown option -e of "gpupool run"' + theirs, "run", "-e", "x")
         user.fails("--memory: its value is missing", "run", "--memory")
-        user.fails('--memory: "lots" is no size of 1M and more: 10G, 1.5G and 512M are', "run", "--memory", "lots", "x")
-        user.fails('--sm: "0" is no part of the multiprocessors up to 100%: 50% is', "run", "--sm", "0", "x")
-        user.fails('--gpus: "0" is no number of devices from 1 to 64', "run", "--gpus", "0", "x")
-        user.fails('--wait: "soon" is no time up to a week: 90s, 10m and 2h are', "run", "--wait", "soon", "x")
+        user.fails('--memory: "lots" is not a valid size: use 10G, 1.5G or 512M', "run", "--memory", "lots", "x")
+        user.fails('--sm: "0" is not a valid percentage: use 50%', "run", "--sm", "0", "x")
+        user.fails('--gpus: "0" is not a number of devices from 1 to 64', "run", "--gpus", "0", "x")
+        user.fails('--wait: "soon" is not a valid time: use 90s, 10m or 2h, at most a week', "run", "--wait", "soon", "x")
 
 
 @case("wrong words are named, with the right one where that can be guessed")
 def _():
     with User() as user:
-        user.fails('no command: "gpupool help" lists them')
-        user.fails('"devcies" is no command; did you mean devices? "gpupool help" lists them, and "gpupool run devcies" runs a '
+        user.fails('no command: "gpupool help" lists the commands')
+        user.fails('unknown command "devcies"; did you mean devices? "gpupool help" lists the commands, and "gpupool run devcies" runs a '
                    "program", "devcies")
-        user.fails('"train.py" is no command; "gpupool help" lists them, and "gpupool run train.py" runs a program', "train.py")
-        user.fails('"rum" is no command; did you mean run?', "help", "rum")
+        user.fails('unknown command "train.py"; "gpupool help" lists the commands, and "gpupool run train.py" runs a program', "train.py")
+        user.fails('unknown command "rum"; did you mean run?', "help", "rum")
         require("gpupool check" in user.say("help").out and "--memory SIZE" in user.say("help", "run").out, "no help")
         for args in (("--help",), ("-h",), ("-p", "lab", "--help"), ("--memory=1G", "-h")):
             require(user.say("run", *args).out == user.say("help", "run").out, f"{args}: another text")
         require(all(len(line) < 80 for name in ("run", "devices", "check", "env", "login", "logout", "pools", "help")
                     for line in user.say("help", name).out.splitlines()), "a line of help is too long for a terminal")
-        user.fails('"--pool" is no option: "gpupool help" lists the commands', "--pool", "lab")
+        user.fails('unknown option "--pool": "gpupool help" lists the commands', "--pool", "lab")
         require(re.fullmatch(r"gpupool \d+\.\d+\.\d+\n", user.say("--version").out), "no version")
-        user.fails('which pool? "gpupool login NAME tls://HOST < TOKEN_FILE" makes one known, or REMOTE_GPU names it', "run", "x")
-        user.fails('there is no pool "lab": no pools.conf names any; "gpupool login lab tls://HOST" makes one', "run", "-p", "lab", "x")
+        user.fails('no pool: add one with "gpupool login NAME tls://HOST < TOKEN_FILE", or set REMOTE_GPU', "run", "x")
+        user.fails('unknown pool "lab": no pools.conf names any; add it with "gpupool login lab tls://HOST"', "run", "-p", "lab", "x")
         user.write("[pool lab]\nurl = tls://gpunode\n[pool cluster]\nurl = tls://head\n")
-        user.fails('there is no pool "lba"; did you mean lab?', "run", "-p", "lba", "x")
-        user.fails('there is no pool "xyz" (lab, cluster); an address begins with its scheme: tls://xyz', "devices", "-p", "xyz")
+        user.fails('unknown pool "lba"; did you mean lab?', "run", "-p", "lba", "x")
+        user.fails('unknown pool "xyz" (lab, cluster); an address begins with its scheme: tls://xyz', "devices", "-p", "xyz")
 
 
 @case("a pools.conf that makes no sense is refused with its line and what would be right, and no token is shown")
@@ -195,21 +195,21 @@ def _():
     secret = "gpt_" + "a" * 10 + "_" + "b" * 52
     with User() as user:
         for text, line, says in (
-                ("url = tls://gpunode\n", 1, '"url = ..." stands before the first "[pool NAME]"'),
-                ("[pool lab]\n\n[pool x]\nurl = tls://x\n", 1, '[pool lab] has no url: "url = tls://HOST" says where it is'),
-                ("[lab]\n", 1, '[lab]: there is no such section; a pool\'s is "[pool NAME]"'),
+                ("url = tls://gpunode\n", 1, '"url = ..." is before the first "[pool NAME]"'),
+                ("[pool lab]\n\n[pool x]\nurl = tls://x\n", 1, '[pool lab] has no url: add "url = tls://HOST"'),
+                ("[lab]\n", 1, '[lab]: unknown section; use "[pool NAME]"'),
                 ("[pool lab\n", 1, '"[pool lab": a section is a line "[pool NAME]"'),
-                ("[pool a/b]\n", 1, '"a/b" is no name of a pool: letters, digits, ".", "_", "-"'),
-                ("[pool lab]\nurl = tls://a\nurl = tls://b\n", 3, "[pool lab] url: is there already"),
-                ("[pool lab]\nurl = tls://a\n[pool lab]\n", 3, "[pool lab] is there already, in line 1"),
+                ("[pool a/b]\n", 1, '"a/b" is not a valid pool name: use letters, digits, ".", "_", "-"'),
+                ("[pool lab]\nurl = tls://a\nurl = tls://b\n", 3, "[pool lab] url: already set"),
+                ("[pool lab]\nurl = tls://a\n[pool lab]\n", 3, "[pool lab]: duplicate of line 1"),
                 ("[pool lab]\nurl = gopher://a\n", 2, '[pool lab] url: "gopher://a": unknown scheme "gopher" (known: tls, tcp, '
                                                       "unix, rdma, rdma+tcp)"),
                 ("[pool lab]\nurl = tls://a,tls://b:70000\n", 2, '[pool lab] url: "tls://b:70000": the port 70000 is above 65535'),
-                ("[pool lab]\nurl = tls://a\nmermory = 1G\n", 3, "[pool lab] mermory: there is no such key; did you mean memory?"),
-                ("[pool lab]\nurl = tls://a\nfoo = 1\n", 3, "[pool lab] foo: there is no such key here (url, token, authority, "
+                ("[pool lab]\nurl = tls://a\nmermory = 1G\n", 3, "[pool lab] mermory: unknown key; did you mean memory?"),
+                ("[pool lab]\nurl = tls://a\nfoo = 1\n", 3, "[pool lab] foo: unknown key (url, token, authority, "
                                                             "certificate, key, crl, tenant, gpus, memory, sm, wait)"),
-                ("[pool lab]\nurl = tls://a\nmemory = lots\n", 3, '[pool lab] memory: "lots" is no size of 1M and more: 10G, 1.5G '
-                                                                  "and 512M are"),
+                ("[pool lab]\nurl = tls://a\nmemory = lots\n", 3, '[pool lab] memory: "lots" is not a valid size: use 10G, 1.5G '
+                                                                  "or 512M"),
                 ("[pool lab]\nurl = tls://a\ntoken =\n", 3, "[pool lab] token: its value is missing"),
                 ("[pool lab]\nurl tls://a\n", 2, '"url tls://a" is neither KEY = VALUE nor [pool NAME]'),
                 (f"[pool lab]\nurl = tls://a\ntoken = {secret}\n", 3, 'a token does not belong here: "gpupool login POOL" stores it '
@@ -221,7 +221,7 @@ def _():
                 user.fails(f"{path}:{line}: {says}", *command, text="" if command[0] == "login" else None)
         path = user.write("[pool lab]\nurl = tls://a\ntoken = missing.token\n")
         user.fails(f'{path}:1: [pool lab] token: {user.file("missing.token")}: No such file or directory: "gpupool login" stores it '
-                   "anew", "run", "true")
+                   "again", "run", "true")
         os.unlink(path)
         os.mkdir(path)
         user.fails(f"{path}: is a folder, not a file", "run", "true")
@@ -249,7 +249,7 @@ def _():
         other, name = pool.create("alice")
         user.say("login", "lab", text=read_file(other)).expect(
             err=f"{accepts}gpupool: token {name} of pool lab is in {user.file('lab.token')}\n")
-        user.fails(f"pool lab is there already, with another address: {pool.local} ({user.file('pools.conf')}:1); "
+        user.fails(f"pool lab already exists with another address: {pool.local} ({user.file('pools.conf')}:1); "
                    'change it there, take another name, or "gpupool logout lab" first', "login", "lab",
                    "tls://elsewhere", text="")
         user.say("login", "far", "tls://far", "--no-check", text=read_file(other))
@@ -261,15 +261,15 @@ def _():
     secret = "gpt_" + "a" * 10 + "_" + "b" * 52
     with User() as user:
         user.write("[pool lab]\nurl = tls://gpunode\n")
-        user.fails("there is no token on standard input: gpupool login POOL < TOKEN_FILE", "login", "lab", text="# nothing\n")
-        user.fails("the first line of standard input is no token (gpt_..., as gpupoolctl token create makes it)", "login", "lab",
+        user.fails("no token on standard input: gpupool login POOL < TOKEN_FILE", "login", "lab", text="# nothing\n")
+        user.fails("the first line of standard input is not a token (gpt_..., created by gpupoolctl token create)", "login", "lab",
                    text="hunter2\n")
-        user.fails("standard input is larger than 1 MiB, so this is no file of a token", "login", "lab", text="x" * (MIB + 1))
-        seen = "a token on the command line can be seen by everybody on this machine: gpupool login POOL < TOKEN_FILE"
+        user.fails("standard input is larger than 1 MiB, so it is not a token file", "login", "lab", text="x" * (MIB + 1))
+        seen = "a token on the command line is visible to all users: use gpupool login POOL < TOKEN_FILE"
         user.fails(seen, "login", secret)
         user.fails(seen, "login", "lab", secret)
         user.fails("usage: gpupool login [--no-check] POOL [ADDRESS] < TOKEN_FILE", "login")
-        user.fails('there is no pool "lba"; did you mean lab?; with an address, login adds one', "login", "lba", text=secret)
+        user.fails('unknown pool "lba"; did you mean lab?; with an address, login adds one', "login", "lba", text=secret)
         require(not os.path.exists(user.file("lab.token")), "something was stored")
 
 
@@ -313,8 +313,8 @@ def _():
         before = {file: read_file(user.file(file)) for file in os.listdir(os.path.dirname(user.file("")))}
         wrong = "gpt_" + "a" * 10 + "_" + "b" * 52
         nothing = "nothing is stored (--no-check stores the token without a connection)"
-        for args, says in ((("lab",), f"{pool.local}: refused: the token is not known here; {nothing}"),
-                           (("bad", pool.local), f"{pool.local}: refused: the token is not known here; {nothing}"),
+        for args, says in ((("lab",), f"{pool.local}: refused: unknown token; {nothing}"),
+                           (("bad", pool.local), f"{pool.local}: refused: unknown token; {nothing}"),
                            (("off", f"tls://127.0.0.1:{closed_port()}"), None)):
             result = user.say("login", *args, text=wrong + "\n", status=125)
             require(result.err == f"gpupool: {says}\n" if says else
@@ -342,22 +342,22 @@ def _():
                 run("vectoradd", remote=found, env=direct).expect(out="vectoradd: ok\n", err="")
             for found in (address, bare):
                 user.say("run", "-p", found, app("vectoradd")).expect(out="vectoradd: ok\n", err="")
-            expect_line(user.say("check", "-p", bare), "ok", "credentials", "tenant alice, let in by token")
+            expect_line(user.say("check", "-p", bare), "ok", "credentials", "tenant alice, authenticated by token")
             # In clear the token does not go, whatever the pool has.
             result = run("vectoradd", remote=f"tcp://{bare}", env=direct)
-            require(result.status == 1 and "this address wants TLS: tls:// in place of tcp://" in result.err, str(result))
-            user.fails(f'there is no pool "elsewhere:1" (other, lab); an address begins with its scheme: tls://elsewhere:1', "env", "-p", "elsewhere:1")
+            require(result.status == 1 and "this address requires TLS: use tls:// instead of tcp://" in result.err, str(result))
+            user.fails(f'unknown pool "elsewhere:1" (other, lab); an address begins with its scheme: tls://elsewhere:1', "env", "-p", "elsewhere:1")
             expect_line(user.say("check", "-p", address), "ok", "token", r"^\w{10} of \S+/gpupool/lab\.token$")
-            expect_line(user.say("check", "-p", address), "ok", "credentials", "tenant alice, let in by token")
+            expect_line(user.say("check", "-p", address), "ok", "credentials", "tenant alice, authenticated by token")
             require("tenant" in user.say("devices", "-p", address, "--json").out, "no devices")
             # HOME takes the place of XDG_CONFIG_HOME, and the environment's token comes first.
             os.makedirs(f"{folder}/.config")
             os.symlink(os.path.dirname(user.file("")), f"{folder}/.config/gpupool")
             run("vectoradd", remote=address, env={"HOME": folder, "XDG_CONFIG_HOME": ""}).expect(out="vectoradd: ok\n", err="")
-            expect_line(user.say("check", "-p", address, GPUPOOL_TOKEN_FILE=f"{folder}/bob.token"), "ok", "credentials", "tenant bob, let in by token")
+            expect_line(user.say("check", "-p", address, GPUPOOL_TOKEN_FILE=f"{folder}/bob.token"), "ok", "credentials", "tenant bob, authenticated by token")
             # Another address is another pool.
             result = run("vectoradd", remote=f"tls://127.0.0.1:{port}", env=direct)
-            require(result.status == 1 and "is of an authority that is not known here" in result.err, str(result))
+            require(result.status == 1 and "is signed by an unknown authority" in result.err, str(result))
             # A pool without a scheme.
             user.write(f"[pool lab]\nurl = {bare}\n")
             for found in (address, bare):
@@ -368,7 +368,7 @@ def _():
             run("vectoradd", remote=address, env=direct).expect(out="vectoradd: ok\n", err="")
             user.write("hunter2\n", "mine.token", 0o600)
             result = run("vectoradd", remote=address, env=direct)
-            require(result.status == 1 and "mine.token, the token of pool lab: its first line is no token" in result.err, str(result))
+            require(result.status == 1 and "mine.token, the token of pool lab: its first line is not a token" in result.err, str(result))
 
 
 @case("logout removes the token, and the address that login has added; pools lists what is there")
@@ -376,7 +376,7 @@ def _():
     with User() as user, Pool() as pool:
         path, name = pool.create("alice")
         result = user.say("pools")
-        require(result.out == "" and result.err == 'gpupool: no pools: "gpupool login NAME tls://HOST < TOKEN_FILE" makes one known\n', str(result))
+        require(result.out == "" and result.err == 'gpupool: no pools: add one with "gpupool login NAME tls://HOST < TOKEN_FILE"\n', str(result))
         own = "# mine\n\n[pool b]\nurl = tls://b\nmemory = 1G\n"
         conf = user.write(own)
         user.say("login", "lab", pool.local, text=read_file(path))
@@ -394,9 +394,9 @@ def _():
         user.say("logout", "tls://c").expect(err=f"gpupool: pool c is no longer in {conf}\n")
         require(read_file(conf) == own + f"\n[pool lab]\nurl = {pool.local}\n", read_file(conf))
         user.say("logout", "b").expect(err=f"gpupool: removed {user.file('b.token')}\n"
-                                           f"gpupool: pool b stays in {conf}:3, which has more than what login wrote\n")
+                                           f"gpupool: pool b is kept in {conf}:3, which has settings that login did not write\n")
         require(read_file(conf) == own + f"\n[pool lab]\nurl = {pool.local}\n", read_file(conf))
-        user.fails('there is no pool "lba"; did you mean lab?', "logout", "lba")
+        user.fails('unknown pool "lba"; did you mean lab?', "logout", "lba")
         user.fails("usage: gpupool logout POOL", "logout")
         user.say("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n")
 
@@ -412,9 +412,9 @@ def _():
         user.fails(f'b is an address of pool lab ({conf}:2) and of pool y ({conf}:7): "gpupool logout lab" or "gpupool logout y"', "logout", "b")
         user.fails('no pool has the address tls://tls://a: "gpupool pools" lists them', "logout", "tls://tls://a")
         user.fails('"tls://tls://a": there are two schemes', "login", "z", "tls://tls://a", text=secret)
-        stays = "which has more than what login wrote"
+        stays = "which has settings that login did not write"
         for name, line in (("x", 5), ("y", 7)):
-            user.say("logout", name).expect(err=f"gpupool: pool {name} stays in {conf}:{line}, {stays}\n")
+            user.say("logout", name).expect(err=f"gpupool: pool {name} is kept in {conf}:{line}, {stays}\n")
         user.say("logout", "tls://a,tls://b").expect(err=f"gpupool: pool lab is no longer in {conf}\n")
         require(read_file(conf) == "# all of them\n# the next one\n[pool x]\nurl=tls://x\n[pool y]\nurl = tls://b\n\ncrl = a\n", read_file(conf))
         # Both files are links.
@@ -427,7 +427,7 @@ def _():
         user.say("login", "--no-check", "z", "tls://z", text=secret)
         require(os.path.islink(user.file("lab.token")) and read_file(token) == secret and "[pool z]" in read_file(real), read_file(real))
         user.say("logout", "lab").expect(err=f"gpupool: removed {user.file('lab.token')}\n"
-                                             "gpupool: warning: the token stays in mine/token, to which that was a symbolic link\n"
+                                             "gpupool: warning: the token is still in mine/token, the target of a symbolic link\n"
                                              f"gpupool: pool lab is no longer in {conf}\n")
         require(os.path.islink(conf) and read_file(real) == "[pool z]\nurl = tls://z\n" and read_file(token) == secret, read_file(real))
 
@@ -440,7 +440,7 @@ def _():
         conf = user.write(f"[pool x]\nurl = tls://x\nmermory = 1G\nsecond\n[pool old]\nurl = {pool.local}\n[pool lab]\nurl = {pool.local}\n")
         user.write(read_file(path), "lab.token", 0o600)
         result = run("vectoradd", remote=pool.local, env=direct)
-        result.expect(out="vectoradd: ok\n", err=f"gpupool: {conf}:3: [pool x] mermory: there is no such key; did you mean memory?; this is skipped\n")
+        result.expect(out="vectoradd: ok\n", err=f"gpupool: {conf}:3: [pool x] mermory: unknown key; did you mean memory?; skipped\n")
         user.write(f"[pool old]\nurl = {pool.local}\n[pool lab]\nurl = {pool.local}\n")
         user.write(read_file(path), "old.token", 0o600)
         result = run("vectoradd", remote=pool.local, env=direct)
@@ -458,8 +458,8 @@ def _():
         result = user.say("env", **others)
         require([line for line in result.out.splitlines() if line.startswith("unset")] ==
                 ["unset GPUPOOL_TOKEN_FILE", "unset GPUPOOL_TLS_CERT", "unset GPUPOOL_TLS_KEY", "unset GPUPOOL_TENANT"], str(result))
-        require(result.err == 'gpupool: warning: GPUPOOL_TOKEN_FILE=/others.token is not used: it need not be for pool lab; "gpupool '
-                'login lab < FILE" says that it is\n', str(result))
+        require(result.err == 'gpupool: warning: GPUPOOL_TOKEN_FILE=/others.token ignored: not known to be a token of pool lab; "gpupool login '
+                'lab < FILE" stores it for the pool\n', str(result))
         # An address of the command line brings none, so the environment's are meant.
         require("unset" not in user.say("env", "-p", "tls://gpunode", **others).out, "they were taken away")
 
@@ -498,7 +498,7 @@ def _():
         program.finish().expect(err="")
         result = user.say("run", "--gpus", "2", app("vectoradd"))
         require(result.out == "vectoradd: ok\n" and result.err == "gpupool: CUDA_VISIBLE_DEVICES=0,1 (gpupool run --gpus sets it): the program sees 1 device "
-                "of the pool's 1, counted from 0; the list ends at the first entry that is none\n", str(result))
+                "of the pool's 1, counted from 0; the list ends at the first invalid entry\n", str(result))
 
 
 @case("of a pool that is half there devices and check show what answers, and name what does not")
@@ -509,8 +509,8 @@ def _():
         whole = user.say("devices", "-L", "-p", daemon.address).out
         for url in (f"{daemon.address},{gone}", f"{gone},{daemon.address}/0"):
             user.write(f"[pool both]\nurl = {url}\n")
-            partly = (f'gpupool: {says} ("gpupool check" finds out more)\n'
-                      "gpupool: what is shown is a part of the pool; a program needs all of it\n")
+            partly = (f'gpupool: {says} (run "gpupool check")\n'
+                      "gpupool: incomplete: a program needs all daemons of the pool\n")
             user.say("devices", "-L", status=1).expect(status=1, out=whole, err=partly)
             table = user.say("devices", status=1).expect(status=1, err=partly).out
             require(f"{daemon.address}: tenant default, 0 sessions" in table and re.search(r"^ +0  \S", table, re.M), table)
@@ -522,10 +522,10 @@ def _():
             expect_line(result, "ok", "address", f"[12] of 2: {gone}$")
             expect_line(result, "wrong", "route", "Connection refused")
             expect_line(result, "ok", "credentials", "")
-            expect_line(result, "wrong", "pool", "1 of 2 daemons can be used, and a program needs all of them")
+            expect_line(result, "wrong", "pool", "1 of 2 daemons can be used, but a program needs all of them")
             expect_line(result, "ok", "session", "a program sees 1 device$")
         seen = json.loads(user.say("devices", "--json", "--pool", gone, status=125).expect(
-            status=125, err=f'gpupool: {says} ("gpupool check" finds out more)\n').out)
+            status=125, err=f'gpupool: {says} (run "gpupool check")\n').out)
         require(seen == {"daemons": [{"url": gone, "error": says}], "devices": [], "sessions": []}, f"{seen}")
         user.write(f"[pool both]\nurl = {daemon.address}/0,{daemon.address}/7\n")
         user.say("devices", "-L", status=1).expect(
@@ -533,7 +533,7 @@ def _():
         user.fails(f"{daemon.address} is named twice", "devices", "-p", f"{daemon.address}/0,{daemon.address}")
         other = f"tcp://127.0.0.1:{closed_port()}"
         user.say("devices", "-p", f"{gone},{other}", status=125).expect(status=125, out="", err="".join(
-            f'gpupool: cannot connect to {each}: Connection refused ("gpupool check" finds out more)\n' for each in (gone, other)))
+            f'gpupool: cannot connect to {each}: Connection refused (run "gpupool check")\n' for each in (gone, other)))
 
 
 @case("a full pool is waited for, with the reason and the time, and no longer than was said")
@@ -543,15 +543,15 @@ def _():
         first = daemon.start("memhog", "1", stdin=True)
         first.wait_for_output("free after")
         late = user.say("run", "--wait", "8s", app("vectoradd"), status=1)
-        require(re.fullmatch(r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\); number 1 in the queue; waiting for a place for \d s, until "
+        require(re.fullmatch(r"gpupool: \S+: refused: no free session slot \(--max-sessions\); position 1 in the queue; waiting for a session slot for \d s, until "
                              r"\d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n"
-                             r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\); number 1 in the queue \(waited for 8 s: GPUPOOL_WAIT\)\n",
+                             r"gpupool: \S+: refused: no free session slot \(--max-sessions\); position 1 in the queue \(waited for 8 s: GPUPOOL_WAIT\)\n",
                              late.err) and late.seconds >= 8, str(late))
         second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
-        wait_until("it waits", lambda: "waiting for a place" in second.err(), PATIENCE)
+        wait_until("it waits", lambda: "waiting for a session slot" in second.err(), PATIENCE)
         first.finish().expect()
         result = second.finish().expect(out="vectoradd: ok\n")
-        require(re.search(r"^gpupool: there is a place, after \d+ s$", result.err, re.M), str(result))
+        require(re.search(r"^gpupool: session slot available after \d+ s$", result.err, re.M), str(result))
         # Who does not want to wait is told at once.
         require("waiting" not in daemon.run("vectoradd").expect(err="").err, "it waited")
 
@@ -565,7 +565,7 @@ def hold_and_wait(user, daemon):
     for number in (1, 2):
         before = count_descriptors(daemon.pid)
         waiting.append(user.start("run", "--wait", f"{PATIENCE}s", app("memhog"), "1", stdin=True))
-        wait_until(f"number {number} waits", lambda n=number: f"; number {n} in the queue; waiting" in waiting[n - 1].err(), PATIENCE)
+        wait_until(f"number {number} waits", lambda n=number: f"; position {n} in the queue; waiting" in waiting[n - 1].err(), PATIENCE)
         wait_until("its next question is kept", lambda n=before: count_descriptors(daemon.pid) > n, PATIENCE)
     return holder, waiting
 
@@ -577,10 +577,10 @@ def _():
         holder.finish().expect()
         # Whoever asks meanwhile does not get it, the second in the queue neither.
         late = daemon.run("vectoradd").expect(status=1)
-        require("are for those who wait for them\n" in late.err or "all sessions are taken" in late.err, str(late))
+        require("are reserved for queued clients\n" in late.err or "no free session slot" in late.err, str(late))
         waiting[0].wait_for_output("free after", PATIENCE)
         require("free after" not in waiting[1].out(), "the second came first")
-        wait_until("the second is the first", lambda: "; number 1 in the queue; waiting" in waiting[1].err(), PATIENCE)
+        wait_until("the second is the first", lambda: "; position 1 in the queue; waiting" in waiting[1].err(), PATIENCE)
         waiting[0].finish().expect()
         waiting[1].wait_for_output("free after", PATIENCE)
         waiting[1].finish().expect()
@@ -601,7 +601,7 @@ def _():
         waiting[1].finish().expect()
 
 
-@case("who waits for a place waits through a drain and a restart, and 30 seconds for a daemon that is not there yet")
+@case("who waits for a session slot waits through a drain and a restart, and 30 seconds for a daemon that is not there yet")
 def _():
     with User() as user:
         local = f"unix://{user.folder}/run/gpupool.sock"
@@ -609,14 +609,14 @@ def _():
             address = pool.address
             ctl("--socket", pool.socket, "drain")
             waiting = user.start("run", "-p", local, "--wait", f"{PATIENCE}s", app("vectoradd"))
-            wait_until("it waits", lambda: "(gpupoolctl drain); waiting for a place" in waiting.err(), PATIENCE)
-        wait_until("it waits on", lambda: re.search("cannot connect to .*; waiting for a place", waiting.err()), PATIENCE)
+            wait_until("it waits", lambda: "(gpupoolctl drain); waiting for a session slot" in waiting.err(), PATIENCE)
+        wait_until("it waits on", lambda: re.search("cannot connect to .*; waiting for a session slot", waiting.err()), PATIENCE)
         late = user.start("run", "-p", address, "--wait", f"{PATIENCE}s", app("vectoradd"))
-        wait_until("the other waits, too", lambda: "Connection refused; waiting for a place" in late.err(), PATIENCE)
+        wait_until("the other waits, too", lambda: "Connection refused; waiting for a session slot" in late.err(), PATIENCE)
         with Daemon("--listen", local, "--listen", address):
             for program in waiting, late:
                 result = program.finish().expect(out="vectoradd: ok\n")
-                require(re.search(r"^gpupool: there is a place, after \d+ s$", result.err, re.M), str(result))
+                require(re.search(r"^gpupool: session slot available after \d+ s$", result.err, re.M), str(result))
         # A mistake is not waited for.
         user.say("run", "-p", "tcp://nowhere.invalid", "--wait", "1h", app("vectoradd"), status=1)
 
@@ -630,14 +630,14 @@ def _():
         waiting = [user.start("run", "-p", ",".join(daemon.address for daemon in order), "--wait", f"{PATIENCE}s", app("vectoradd"))
                    for order in ((one, other), (other, one))]
         for program in waiting:
-            wait_until("it waits", lambda p=program: "waiting for a place" in p.err(), PATIENCE)
+            wait_until("it waits", lambda p=program: "waiting for a session slot" in p.err(), PATIENCE)
         for holder in holders:
             holder.finish().expect()
         for program in waiting:
             program.finish().expect(out="vectoradd: ok\n")
 
 
-@case("who waits for a place of its tenant's is in no other tenant's way")
+@case("who waits for a session slot of its tenant's is in no other tenant's way")
 def _():
     with User() as user, Pool("--max-sessions", "3", config="[tenant alice]\nsessions = 1\n[tenant bob]\n") as pool:
         alice, _ = pool.create("alice")
@@ -645,12 +645,12 @@ def _():
         first = user.start("run", app("memhog"), "1", stdin=True)
         first.wait_for_output("free after")
         second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
-        wait_until("it waits", lambda: "refused: tenant alice has all the 1 sessions that it may; number 1 in the queue; waiting for a place "
+        wait_until("it waits", lambda: "refused: tenant alice has reached its limit of 1 sessions; position 1 in the queue; waiting for a session slot "
                    in second.err(), PATIENCE)
         # Between its questions, too, the administrator sees that it waits.
         for _ in range(20):
             row = json.loads(ctl("--socket", pool.socket, "tenant", "list", "--format=json"))[1]
-            require((row["tenant"], row["clients"], row["clients_max"], row["clients_waiting"]) == ("alice", 1, 1, 1), f"{row}")
+            require((row["tenant"], row["sessions"], row["sessions_max"], row["clients_waiting"]) == ("alice", 1, 1, 1), f"{row}")
             require(json.loads(ctl("--socket", pool.socket, "status", "--format=json"))["clients_waiting"] == 1, "nobody waits")
             time.sleep(0.1)
         for _ in range(2):
@@ -670,7 +670,7 @@ def _():
             holder.wait_for_output("free after")
             waiting = [user.start("run", "--wait", "1h", *more, app("vectoradd")) for _ in range(12)]
             for program in waiting:
-                wait_until("it waits", lambda p=program: "waiting for a place" in p.err(), PATIENCE)
+                wait_until("it waits", lambda p=program: "waiting for a session slot" in p.err(), PATIENCE)
             for _ in range(6):
                 pool.run("vectoradd", env={"GPUPOOL_TENANT": "bob"}).expect(out="vectoradd: ok\n", err="")
                 time.sleep(0.3)
@@ -690,13 +690,13 @@ def _():
         first = user.start("run", "--wait", "2s", "--memory", "96M", app("memhog"), "1", stdin=True)
         first.wait_for_output("free after")
         late = user.say("run", "--wait", "3s", "--memory", "64M", app("vectoradd"), status=1)
-        require(re.fullmatch(r"(gpupool: \S+: refused: device 0 has 32 MiB of memory free, and 64 MiB are asked for; number 1 in the "
-                             r"queue; waiting for a place for \d s, until \d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n)"
-                             r"gpupool: \S+: refused: .*; number 1 in the queue \(waited for 3 s: GPUPOOL_WAIT\)\n", late.err), str(late))
+        require(re.fullmatch(r"(gpupool: \S+: refused: device 0 has 32 MiB of memory free, 64 MiB requested; position 1 in the "
+                             r"queue; waiting for a session slot for \d s, until \d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n)"
+                             r"gpupool: \S+: refused: .*; position 1 in the queue \(waited for 3 s: GPUPOOL_WAIT\)\n", late.err), str(late))
         # Without --wait a limit is a limit; less fits beside it.
         user.say("run", "--memory", "64M", app("vectoradd"))
         second = user.start("run", "--wait", f"{PATIENCE}s", "--memory", "64M", app("vectoradd"))
-        wait_until("it waits", lambda: "waiting for a place" in second.err(), PATIENCE)
+        wait_until("it waits", lambda: "waiting for a session slot" in second.err(), PATIENCE)
         first.finish().expect()
         second.finish().expect(out="vectoradd: ok\n")
         seen = json.loads(user.say("devices", "--json").out)["daemons"][0]
@@ -710,10 +710,10 @@ def _():
         gone = user.file("gone.token")
         user.write(f"[pool lab]\nurl = {daemon.address}\ntoken = {gone}\n")
         for args in (("run", app("vectoradd")), ("env",), ("devices",), ("check",)):
-            user.fails(f'{conf}:1: [pool lab] token: {gone}: No such file or directory: "gpupool login" stores it anew', *args)
+            user.fails(f'{conf}:1: [pool lab] token: {gone}: No such file or directory: "gpupool login" stores it again', *args)
         secret = user.write("hunter2 is my password\n", "no.token", 0o600)
-        for token, says in ((secret, "its first line is no token (gpt_..., as gpupoolctl token create makes it)"),
-                            (user.write("", "empty.token", 0o600), "the file is empty: there is no token in it"),
+        for token, says in ((secret, "its first line is not a token (gpt_..., created by gpupoolctl token create)"),
+                            (user.write("", "empty.token", 0o600), "the file is empty: it contains no token"),
                             (user.folder, "Is a directory")):
             user.write(f"[pool lab]\nurl = {daemon.address}\ntoken = {token}\n")
             result = user.say("run", app("vectoradd"), status=1)
@@ -750,12 +750,12 @@ def _():
         mine.wait_for_output("free after")
         # Full, for the tenant and for the daemon: who only looks is answered all the same.
         seen = json.loads(user.say("devices", "--json").out)
-        require(seen["daemons"][0]["full"] == "all sessions are taken (--max-sessions)", f"{seen}")
+        require(seen["daemons"][0]["full"] == "no free session slot (--max-sessions)", f"{seen}")
         own, = seen["sessions"]
         require((own["program"], own["pid"]) == ("memhog", mine.process.pid) and own["memory"] >= MIB, f"{seen}")
         table = user.say("devices").out
-        require(re.search(r"^unix://\S+: tenant alice, 1 session of at most 1; 2 of 2 of the daemon's are taken$", table, re.M) and
-                re.search(r"^unix://\S+: no new session just now: all sessions are taken", table, re.M) and
+        require(re.search(r"^unix://\S+: tenant alice, 1 session of at most 1; 2 of 2 of the daemon's session slots in use$", table, re.M) and
+                re.search(r"^unix://\S+: new sessions are refused: no free session slot", table, re.M) and
                 re.search(rf"^ +\d+  memhog +{mine.process.pid} ", table, re.M), table)
         require("bob" not in table, f"others are named: {table}")
         require(re.fullmatch(r"GPU 0: \S.* \(UUID: GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)\n", user.say("devices", "-L").out),
@@ -763,7 +763,7 @@ def _():
         other.finish().expect()
         mine.finish().expect()
         result = user.say("devices", "-p", f"tcp://127.0.0.1:{closed_port()}", status=125)
-        require(result.err.endswith('Connection refused ("gpupool check" finds out more)\n'), str(result))
+        require(result.err.endswith('Connection refused (run "gpupool check")\n'), str(result))
 
 
 @case("a GPU that works is busy, and never above 100 %")
@@ -796,9 +796,9 @@ def _():
             for subject, pattern in (("pool", r"pool lab of \S+pools\.conf:1: tls://localhost"), ("token", r"\w{10} of \S+lab\.token$"),
                                      ("name", r"localhost is .*127\.0\.0\.1"), ("route", r"port \d+ answers after \d+\.\d+ ms"),
                                      ("daemon", r"protocol \d+\.\d+, with TLS"), ("certificate", r"is for localhost, until \d{4}-\d\d-\d\d"),
-                                     ("credentials", r"tenant alice, let in by token \w{10}"), ("versions", r"gpupool \S+ here, \S+ there"),
-                                     ("clocks", "are alike"), ("quota", r"GPU 0, .*: 0 B of your \S+ [GM]iB"),
-                                     ("places", "your tenant has 0 sessions, the daemon 0 of 256"), ("library", rf"{re.escape(CLIENT)}$"),
+                                     ("credentials", r"tenant alice, authenticated by token \w{10}"), ("versions", r"gpupool \S+ here, \S+ there"),
+                                     ("clocks", r"agree \(\d s apart\)"), ("quota", r"GPU 0, .*: 0 B of your \S+ [GM]iB"),
+                                     ("slots", "your tenant has 0 sessions, the daemon 0 of 256"), ("library", rf"{re.escape(CLIENT)}$"),
                                      ("session", r"opens in \d+\.\d ms; a program sees 1 device"),
                                      ("latency", r"a call that waits takes \d+\.\d+ ms"),
                                      ("bandwidth", r"\d+ MB/s to the GPU, \d+ MB/s back"),
@@ -825,25 +825,25 @@ def _():
             deaf.bind(("127.0.0.1", 0))
             deaf.listen()
             expect_line(check(f"tls://127.0.0.1:{deaf.getsockname()[1]}", **ca), "wrong", "daemon",
-                        "no answer within 5 s: the daemon hangs or is very busy, or another program listens there; look at its log")
+                        "no answer within 5 s: the daemon hangs or is very busy, or another program listens there; check its log")
             # One that answers something else, and one that says nothing at all.
             with socket.create_server(("127.0.0.1", 0)) as other:
                 threading.Thread(target=lambda: other.accept()[0].close(), daemon=True).start()
-                expect_line(check(f"tls://127.0.0.1:{other.getsockname()[1]}", **ca), "wrong", "daemon", "does not answer as gpupoold does")
-        expect_line(check(daemon.address.replace("tls", "tcp")), "wrong", "credentials", "this address wants TLS")
-        expect_line(check(daemon.clear_address.replace("tcp", "tls"), **ca), "wrong", "daemon", "offers no TLS at this address")
+                expect_line(check(f"tls://127.0.0.1:{other.getsockname()[1]}", **ca), "wrong", "daemon", "is not gpupoold")
+        expect_line(check(daemon.address.replace("tls", "tcp")), "wrong", "credentials", "this address requires TLS")
+        expect_line(check(daemon.clear_address.replace("tcp", "tls"), **ca), "wrong", "daemon", "no TLS at this address")
         result = check(daemon.address)
-        expect_line(result, "wrong", "credentials", "authority that is not known here: .*GPUPOOL_TOKEN_FILE.*GPUPOOL_TLS_CA")
+        expect_line(result, "wrong", "credentials", "an unknown authority: .*GPUPOOL_TOKEN_FILE.*GPUPOOL_TLS_CA")
         expect_line(result, "-", "session", "not tried")
         bad = user.write("gpt_" + "a" * 10 + "_" + "b" * 52 + "\n", "bad.token", 0o600)
         expect_line(check(daemon.address, GPUPOOL_TOKEN_FILE=bad, **ca), "wrong", "credentials",
-                    "the token is not known here; it is another pool's")
+                    "unknown token; it is another pool's")
         os.chmod(bad, 0o644)
         expect_line(check(daemon.address, GPUPOOL_TOKEN_FILE=bad, **ca), "wrong", "token", "others can read it; chmod 600")
         first = daemon.start("memhog", "1", stdin=True)
         first.wait_for_output("free after")
         expect_line(check(daemon.address, **ca), "wrong", "places",
-                    r'all sessions are taken \(--max-sessions\); "gpupool run --wait 10m" waits for a place')
+                    r'no free session slot \(--max-sessions\); "gpupool run --wait 10m" waits for a session slot')
         first.finish().expect()
 
 
@@ -920,7 +920,7 @@ def _():
         os.chmod(path, 0o4755)
         os.chmod(user.folder, 0o755)
         result = user.say("run", path, LD_PRELOAD="")
-        require(re.search("runs with other rights than yours", result.err), str(result))
+        require(re.search("runs with other privileges than yours", result.err), str(result))
 
 
 SOURCES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "cli")

@@ -180,7 +180,7 @@ def _():
 def _():
     def lie(params):
         params[-1][1] = 12000
-    expect_caught(of_launched(lie), "an image is not used: parameter ", " of kernel ", "12000 as the daemon tells")
+    expect_caught(of_launched(lie), "an image is not used: parameter ", " of kernel ", "12000 as the daemon reports")
 
 
 @case("a parameter that is a little larger, or smaller")
@@ -188,20 +188,20 @@ def _():
     for step in (1, -1):
         def lie(params):
             params[-1][1] += step
-        expect_caught(of_launched(lie), f"4 bytes in the image, and {4 + step} as the daemon tells")
+        expect_caught(of_launched(lie), f"4 bytes in the image, and {4 + step} as the daemon reports")
 
 
 @case("parameters that are too many: pointers behind the program's own would be followed")
 def _():
     def lie(params):
         params += [[params[-1][0] + 8 * i, 8] for i in range(1, 100)]
-    expect_caught(of_launched(lie), "4 parameters in the image, and 103 as the daemon tells")
+    expect_caught(of_launched(lie), "4 parameters in the image, and 103 as the daemon reports")
 
 
 @case("parameters that are too few")
 def _():
-    expect_caught(of_launched(lambda params: params.pop()), "4 parameters in the image, and 3 as the daemon tells")
-    expect_caught(of_launched(lambda params: params.clear()), "4 parameters in the image, and 0 as the daemon tells")
+    expect_caught(of_launched(lambda params: params.pop()), "4 parameters in the image, and 3 as the daemon reports")
+    expect_caught(of_launched(lambda params: params.clear()), "4 parameters in the image, and 0 as the daemon reports")
 
 
 @case("layouts that cannot be end the session")
@@ -234,7 +234,7 @@ def _():
             result = daemon.run("symbols", env={"REMOTE_GPU": liar.address, "MY_SECRET_API_KEY": SECRET})
             require(liar.variables > 0, "no variable was asked for")
             require(result.status > 0 and "ok" not in result.out, f"the program has not failed: {result}")
-            require(result.err.count(f"has 400 bytes in the image, and {400 + step} as the daemon tells") == 1, f"{result}")
+            require(result.err.count(f"has 400 bytes in the image, and {400 + step} as the daemon reports") == 1, f"{result}")
             require(SECRET.encode() not in liar.heard, "the program's memory was sent")
             daemon.settle()
 
@@ -244,7 +244,7 @@ def expect_misplaced(address_of):
         result = daemon.run("symbols", env={"REMOTE_GPU": liar.address})
         require(liar.variables > 1, "not all variables were asked for at once")
         require(result.status > 0 and "ok" not in result.out, f"the program has not failed: {result}")
-        told = re.findall(r"a variable is not used: (\S+) lies at (0x[0-9a-f]+) as the daemon tells, where other memory is", result.err)
+        told = re.findall(r"a variable is not used: (\S+) lies at (0x[0-9a-f]+) as the daemon reports, where other memory is", result.err)
         require(len(told) == 1, f"{result}")
         daemon.settle()
         return int(told[0][1], 16)
@@ -288,8 +288,8 @@ def _():
 def _():
     with Daemon() as daemon:
         # NVIDIA's driver may refuse PTX of that age.
-        for version, word in (("7.0", "has 100 bytes in the image, and 0 as the daemon tells"),
-                              ("1.4", "t has no bytes as the daemon tells, and the image is in a form that is not read here"))[:1 + SOFTWARE]:
+        for version, word in (("7.0", "has 100 bytes in the image, and 0 as the daemon reports"),
+                              ("1.4", "t has no bytes as the daemon reports, and the format of the image is not supported"))[:1 + SOFTWARE]:
             with Liar(daemon, lambda kernels: None, size_of=lambda _: 0) as liar:
                 result = ask_for_variable(liar.address, version)
                 require(result.out.startswith("t: 200, 0 bytes") and result.err.count(word) == 1, f"{result}")

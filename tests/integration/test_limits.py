@@ -32,8 +32,8 @@ def silent_address():
             conn.close()
         lines = [line for line in daemon.log().splitlines() if f"//{FAR}:" in line]
         require(100 <= len(lines) < 150, f"{len(lines)} lines of the log")
-        daemon.wait_for_log(rf"warning: {FAR}: \d+ more lines about it are left out", 70)
-        require(daemon.log().count("more lines about") < 5, "the lines about lines are many")
+        daemon.wait_for_log(rf"warning: {FAR}: \d+ further lines suppressed", 70)
+        require(daemon.log().count("further lines suppressed") < 5, "the lines about lines are many")
         # It is not held against it later: it is asked for credentials as others are.
         with Conn(daemon.port, source=FAR) as conn:
             conn.send(preamble() + message(hello()))
@@ -85,7 +85,7 @@ def _():
     with Daemon() as daemon, Conn(daemon.port) as slow:
         slow.send(preamble())
         silent = [Conn(daemon.port) for _ in range(60)]
-        daemon.wait_for_log(r"no session: it did not say hello while others wait")
+        daemon.wait_for_log(r"no session: no Hello while other connections wait")
         slow.send(message(hello()))
         require(2 in answer_of(slow), "it is not welcome")
         for conn in silent:
@@ -185,7 +185,7 @@ def _():
                 neighbour(pool)
 
 
-@case("a byte from time to time does not make the handshake longer, in clear and inside of TLS")
+@case("a byte from time to time does not make the handshake longer, unencrypted and inside of TLS")
 def _():
     said = message(hello())
     with Certificates() as certificates, Encrypted(certificates) as daemon:
@@ -245,7 +245,7 @@ def failed_logins():
         for i, conn in enumerate(conns):
             conn.send(preamble() + message(hello(more=wrong)))
             if i < 10:
-                require("not known" in refusal(conn), "another reason")
+                require("unknown token" in refusal(conn), "another reason")
                 times.append(time.monotonic() - begin)
         with Session(pool.port, source=ATTACKER, more=right) as session:
             require(session.create_context() == SUCCESS, "no context")
@@ -273,7 +273,7 @@ def _():
             # Of these a quarter is kept back.
             resource.prlimit(pool.pid, resource.RLIMIT_NOFILE, (160, before[1]))
             held = [Conn(pool.port, source=f"127.0.0.{2 + i % 3}") for i in range(240)]
-            pool.wait_for_log(r"closed: the descriptors that are left are for sessions and the administrator")
+            pool.wait_for_log(r"closed: out of file descriptors")
             require(pool.sessions() == ["default"], "the administrator does not get through")
             require(session.map(0, session.granularity) == SUCCESS, "the session suffers")
             for conn in held:

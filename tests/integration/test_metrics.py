@@ -181,7 +181,7 @@ def _():
         require(now.value("gpupool_tenant_refusals_total", tenant="default") == 0, "a refusal of another")
 
 
-@case("there is only /metrics, to be read")
+@case("not found: use /metrics, to be read")
 def _():
     with Daemon("--metrics", "0") as daemon:
         port = metrics_port(daemon)
@@ -240,12 +240,12 @@ def _():
         require(refused.returncode == 1 and "--insecure" in refused.stderr, f"{address}: {refused.stderr}")
     for address in ("x:y", "", "127.0.0.1:", "1:2:3", "99999"):
         refused = start("--metrics", address)
-        require(refused.returncode == 1 and "is no address to listen on" in refused.stderr, f"{address}: {refused.stderr}")
+        require(refused.returncode == 1 and "is not an address to listen on" in refused.stderr, f"{address}: {refused.stderr}")
     with Daemon("--metrics", "0") as daemon:
         second = start("--metrics", str(metrics_port(daemon)))
         require(second.returncode == 1 and second.stderr.endswith(
             f"gpupoold: no metrics: cannot listen on tcp://127.0.0.1:{metrics_port(daemon)}: Address already in use "
-            f"(process {daemon.pid}, gpupoold, has it)\n"), second.stderr)
+            f"(in use by process {daemon.pid}, gpupoold)\n"), second.stderr)
 
 
 @case("a configuration turns the metrics on, and an option off again")
@@ -279,7 +279,7 @@ def _():
                                       env=base_environment(), timeout=PATIENCE, check=False)
                 require(done.returncode == 0 and err in done.stderr and bool(done.stderr) == bool(err), f"{done}")
                 require("a" in [labels["tenant"] for labels in scrape(here).labels("gpupool_tenant_sessions")], "no tenant a")
-            said = f"metrics needs a new start of the daemon: until then http://127.0.0.1:{here}/metrics"
+            said = f"metrics: takes effect after a restart (now: http://127.0.0.1:{here}/metrics)"
             reload(there, said)
             reload("off", said)
             reload(here, "")

@@ -24,8 +24,8 @@ from pool_folder import DEVICE, Folder, has, sign
 def _():
     with Folder() as folder:
         with folder.daemon() as daemon:
-            daemon.wait_for_log(rf"info: no configuration: no quotas \({folder.file()} is read if it is there\)$")
-            has(folder.ctl("reload", status=1)[1], f"there is no configuration file: {folder.file()} would be read, --config names one")
+            daemon.wait_for_log(rf"info: no configuration: no quotas \({folder.file()} does not exist\)$")
+            has(folder.ctl("reload", status=1)[1], f"no configuration file: {folder.file()} would be read, --config names one")
             # It comes later.
             folder.write("[tenant default]\nmemory = 64M\n[tenant alice]\nmemory = 128M\n")
             has(folder.ctl("reload")[1], "")
@@ -34,7 +34,7 @@ def _():
             daemon.wait_for_log(rf"info: configuration: {folder.file()}: 2 tenants$")
             require(folder.ask("tenant", "list")[1]["memory_limit_bytes"] == 128 << 20, "it is not in force")
             os.rename(folder.file(), folder.file("away"))
-            has(folder.ctl("reload", status=1)[1], f"{folder.file()}, the configuration, is not there any more")
+            has(folder.ctl("reload", status=1)[1], f"{folder.file()}, the configuration, no longer exists")
             require(folder.ask("tenant", "list")[1]["memory_limit_bytes"] == 128 << 20, "it is lost")
             os.rename(folder.file("away"), folder.file())
         folder.write("", "other.conf")
@@ -47,21 +47,21 @@ def _():
     with Folder() as folder:
         folder.write("[tenant alice]\nmemroy = 50%\n")
         _out, err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1)
-        has(err, f"gpupoold: {folder.file()}:2: [tenant alice] memroy = 50%: there is no such key here, did you mean memory? (devices, memory,")
+        has(err, f"gpupoold: {folder.file()}:2: [tenant alice] memroy = 50%: unknown key; did you mean memory? (devices, memory,")
 
 
 @case("what a configuration says that does not do what it seems to is a warning, at the start, at a reload and in --check-config")
 def _():
     text = ("[tenant default]\n[tenant alice]\nmemory = 80G\nsm = 400\ndevices = 0,7\n[tenant bob]\nsm = 20%\nsession-sm = 3\n"
-            "[device *]\nsm-granularity = 2\n[device 3]\nexport = no\n[device GPU-00000000-0000-0000-0000-000000000000]\nexport = no\n")
+            "[device *]\nsm-granularity = 2\n[device 3]\nvisible = no\n[device GPU-00000000-0000-0000-0000-000000000000]\nvisible = no\n")
     with Folder() as folder:
         name = folder.file()
-        words = (f"{name}:1: [tenant default] is not limited, while others are: who names no tenant may use everything",
+        words = (f"{name}:1: [tenant default] has no limits while other tenants have: clients without a tenant have no limits",
                  f"{name}:11: [device 3]: the daemon has 1 device, counted from 0",
                  f"{name}:13: [device gpu-00000000-0000-0000-0000-000000000000]: the daemon has no such device",
-                 f"{name}:5: [tenant alice] devices: there is no device 7: the daemon has 1, counted from 0",
-                 f"{name}:3: [tenant alice] memory = 80 GiB: device 0 has 512 MiB, so it has all of that",
-                 f"{name}:4: [tenant alice] sm = 400: device 0 has 4 multiprocessors, so it has all of them")
+                 f"{name}:5: [tenant alice] devices: unknown device 7: the daemon has 1, counted from 0",
+                 f"{name}:3: [tenant alice] memory = 80 GiB: device 0 has 512 MiB, so the tenant may use all of it",
+                 f"{name}:4: [tenant alice] sm = 400: device 0 has 4 multiprocessors, so the tenant may use all of them")
         folder.write("")
         with folder.daemon() as daemon:
             require("warning: " + folder.path not in daemon.log(), daemon.log())
@@ -69,7 +69,7 @@ def _():
             err = folder.ctl("reload")[1]
             require(err.startswith("gpupoolctl: warning: ") and err.count("\n") == 1, err)
             has(err, *words)
-            daemon.wait_for_log("is in force")
+            daemon.wait_for_log("is active")
             has(daemon.log(), *(f"warning: {word}" for word in words))
         with folder.daemon() as daemon:
             has(daemon.log(), *(f"warning: {word}" for word in words))
@@ -79,7 +79,7 @@ def _():
             require(tenants["bob"]["sms"] == 2 and tenants["alice"]["sms"] == 4
                     and tenants["alice"]["memory_limit_bytes"] == 512 << 20, f"{tenants}")
         out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), **DEVICE)
-        require(out == f"{name}: can be used: 3 tenants, 6 warnings\n", out)
+        require(out == f"{name}: valid: 3 tenants, 6 warnings\n", out)
         require(sorted(err.splitlines()) == sorted(line for line in err.splitlines() if line.startswith("gpupoold: warning: ")), err)
         has(err, *words)
 
@@ -96,11 +96,11 @@ def _():
             folder.write(tenant + "[device 0]\n" + policy)
             out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), **DEVICE)
             require(out.endswith(f"{len(keys)} warning{'s' if len(keys) > 1 else ''}\n"), out + err)
-            has(err, *(f"{name}:{line}: [tenant alice] {key}: the policy of device 0 makes no use of it (policy = {needed} does)"
+            has(err, *(f"{name}:{line}: [tenant alice] {key}: ignored by the policy of device 0 (needs policy = {needed})"
                        for key, line, needed in keys))
         folder.write("")
         with folder.daemon():
-            unused = "{}: the policy of device 0 makes no use of it (policy = {} in gpupoold.conf does)".format
+            unused = "{}: ignored by the policy of device 0 (needs policy = {} in gpupoold.conf)".format
             require(folder.ctl("tenant", "set", "default", "limit=30%", "memory=64M", "time-share=20")[1] == "gpupoolctl: warning: " +
                     unused("limit", "best-effort") + "; " + unused("time-share", "fixed") + "\n", "not said")
             folder.write("[device 0]\npolicy = best-effort\n")
@@ -113,28 +113,28 @@ def _():
     with Folder() as folder:
         folder.write("[tenant default]\nsm = 50%\n")
         with folder.daemon(GPUPOOL_SOFT_MULTIPROCESSORS="2") as daemon:
-            daemon.wait_for_log(rf"warning: {folder.file()}:2: \[tenant default\] sm = 50%: device 0 has 2 multiprocessors, given out in "
-                                "pieces of 2, so it has all of them$")
+            daemon.wait_for_log(rf"warning: {folder.file()}:2: \[tenant default\] sm = 50%: device 0 has 2 multiprocessors, assigned in "
+                                "multiples of 2, so the tenant may use all of them$")
             client = daemon.start("memhog", stdin=True)
             client.wait_for_output("free after")
-            shown = folder.ask("client", "show", folder.ask("client", "list")[0]["id"].__str__())
+            shown = folder.ask("session", "show", folder.ask("session", "list")[0]["id"].__str__())
             require(folder.ask("tenant", "list")[0]["sms"] == shown["sms"] == shown["sms_wanted"] == 2, f"{shown}")
             has(folder.ctl("tenant", "set", "default", "sm=1")[1],
-                "warning: sm: device 0 has 2 multiprocessors, given out in pieces of 2, so all of them may be used")
+                "warning: sm: device 0 has 2 multiprocessors, assigned in multiples of 2, so all of them may be used")
             client.finish().expect()
 
 
 @case("--check-config names the line and ends with 1, takes a file as an argument, and says when there is none")
 def _():
     with Folder() as folder:
-        require(folder.run("GP_DAEMON", "--check-config")[0] == f"no configuration: no quotas ({folder.file()} is read if it is there)\n", "")
+        require(folder.run("GP_DAEMON", "--check-config")[0] == f"no configuration: no quotas ({folder.file()} does not exist)\n", "")
         folder.write("[tenant a]\nmemory = 64M\n[tenant default]\nsessions = 0\n", "good.conf")
         out, err = folder.run("GP_DAEMON", "--check-config", folder.file("good.conf"), *driver_options())
-        require((out, err) == (f"{folder.file('good.conf')}: can be used: 2 tenants, 0 warnings\n", ""), out + err)
+        require((out, err) == (f"{folder.file('good.conf')}: valid: 2 tenants, 0 warnings\n", ""), out + err)
         require(folder.run("GP_DAEMON", "-c", folder.file("good.conf"), "--check-config", *driver_options())[0] == out, "with --config")
         folder.write("[tenant a]\nmemory = 12Q\n", "bad.conf")
         err = folder.run("GP_DAEMON", "--check-config", folder.file("bad.conf"), status=1)[1]
-        require(err == f'gpupoold: {folder.file("bad.conf")}:2: [tenant a] memory = 12Q: "12Q" is no size (from 2M, as 16G; up to 100%, as 40%; or all)\n'
+        require(err == f'gpupoold: {folder.file("bad.conf")}:2: [tenant a] memory = 12Q: "12Q" is not a valid size: use 2M or more (16G), a percentage (40%) or all\n'
                 f"gpupoold: {folder.file('bad.conf')}: the daemon does not start with it: 1 error\n", err)
         # All that is wrong, and each error once.
         folder.write("sessions = 1\nlanes = 2\n[daemon]\nsessions = 0\nlane = 4\nsessions = 5\n[tennant a]\nmemory = 12Q\n[tenant a]\nmemory = 12Q\n"
@@ -148,8 +148,8 @@ def _():
         require(len(done.splitlines()) == 1 and ":1: " in done, done)
         has(folder.run("GP_DAEMON", "--check-config", "/nowhere", status=1)[1], "gpupoold: /nowhere: No such file or directory")
         has(folder.run("GP_DAEMON", "--check-config", folder.file("good.conf"), "--driver", "/nowhere")[1],
-            "what the configuration says of devices is not checked")
-        has(folder.run("GP_DAEMON", "surplus", status=1)[1], "an argument that means nothing here")
+            "device settings are not checked")
+        has(folder.run("GP_DAEMON", "surplus", status=1)[1], "unexpected argument")
 
 
 # Tenants and tokens.
@@ -163,7 +163,7 @@ def _():
                            (f"usage = {folder.path}\n", f"usage = {folder.path}: Is a directory"),
                            ("crl = /nowhere/ca.crl\n", "crl = /nowhere/ca.crl: No such file or directory"),
                            (f"certificate = {folder.file('bad.pem')}\nkey = {folder.file('bad.pem')}\n",
-                            f"certificate {folder.file('bad.pem')} cannot be used: there is none in it")):
+                            f"certificate {folder.file('bad.pem')} cannot be used: none found in the file")):
             folder.write(f"[daemon]\n{text}")
             out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), status=1, **DEVICE)
             require(out == "" and err == f"gpupoold: {says}\ngpupoold: {name}: the daemon does not start with it: 1 error\n", out + err)
@@ -172,7 +172,7 @@ def _():
         # All errors, of files, sockets, addresses and the user; the daemon's start says the first one.
         folder.write("no token\n", "bad.tokens")
         admin = os.path.join(folder.path, "none", "none", "admin.sock")
-        cannot = f"the folder {os.path.dirname(admin)} cannot be made: No such file or directory"
+        cannot = f"cannot create directory {os.path.dirname(admin)}: No such file or directory"
         folder.write(f"[daemon]\nkey = /nowhere/k\nclient-authority = /nowhere/ca\ncrl = /nowhere/ca.crl\nusage = /nowhere/usage.csv\n"
                      f"admin-socket = {admin}\nmetrics = 192.0.2.1:9400\ntokens = {folder.file('bad.tokens')}\n")
         words = ("--user", "nosuchuser", "--listen", "192.0.2.1:4833", "--listen", "0.0.0.0:0", "--listen", f"unix://{admin}", "--listen", "127.0.0.1:0")
@@ -181,7 +181,7 @@ def _():
                 "a certificate needs its key, a key its certificate", "crl = /nowhere/ca.crl: No such file or directory",
                 f"{folder.file('bad.tokens')}:1: ", "cannot listen on tcp://192.0.2.1:4833: Cannot assign requested address",
                 "cannot listen on tcp://0.0.0.0:0: it is not a loopback address", f"cannot listen on unix://{admin}: {cannot}",
-                f"no admin socket: {cannot}", "no metrics: ", "--user: there is no user nosuchuser",
+                f"no admin socket: {cannot}", "no metrics: ", '--user: unknown user "nosuchuser"',
                 "usage = /nowhere/usage.csv: No such file or directory", f"{name}: the daemon does not start with it: {12} errors")
         lines = err.splitlines()
         require(out == "" and len(lines) == len(says) and all(line.startswith(f"gpupoold: {said}") for line, said in zip(lines, says)), err)
@@ -194,7 +194,7 @@ def _():
             address = f"127.0.0.1:{held.getsockname()[1]}"
             folder.write(f"[daemon]\nmetrics = {address}\n")
             out, err = folder.run("GP_DAEMON", "--check-config", "--listen", address, "--admin-socket", folder.socket, *driver_options(), **DEVICE)
-            require((out, err) == (f"{name}: can be used: 1 tenant, 0 warnings\n", ""), out + err)
+            require((out, err) == (f"{name}: valid: 1 tenant, 0 warnings\n", ""), out + err)
         if os.geteuid() == 0:
             # As the user that the daemon becomes.
             folder.write(f"[daemon]\nusage = {usage}\n")
@@ -203,14 +203,14 @@ def _():
         # The node may be another machine.
         folder.write("[daemon]\nsoftware-device = off\n")
         out, err = folder.run("GP_DAEMON", "--check-config", "--driver", "/nowhere")
-        require(out == f"{name}: can be used: 1 tenant, 1 warning\n", out + err)
-        has(err, "warning: on this machine the daemon does not start: /nowhere: ")
+        require(out == f"{name}: valid: 1 tenant, 1 warning\n", out + err)
+        has(err, "warning: the daemon does not start on this machine: /nowhere: ")
         if SOFTWARE:
             err = folder.run("GP_DAEMON", "--check-config")[1]
-            has(err, "warning: on this machine the daemon does not start: no working NVIDIA driver (", ", and the software device is off")
+            has(err, "warning: the daemon does not start on this machine: no working NVIDIA driver (", ", and the software device is off")
         folder.write(f"[daemon]\nusage = {usage}\ntokens = {folder.file('none')}\n")
         out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), **DEVICE)
-        require(out == f"{name}: can be used: 1 tenant, 1 warning\n" and not os.path.exists(usage), out + err)
+        require(out == f"{name}: valid: 1 tenant, 1 warning\n" and not os.path.exists(usage), out + err)
         has(err, f"warning: tokens = {folder.file('none')}: No such file or directory")
 
 
@@ -219,7 +219,7 @@ def _():
     with Folder() as folder:
         folder.write("[tenant default]\nmemory = 64M\n[tenant alice]\nmemory = 64M\n")
         path, err = folder.token("alicia")
-        doubt = f"{folder.file()} has no [tenant alicia] (did you mean alice?): clients with its tokens have what [tenant default] says, which is a quota"
+        doubt = f"{folder.file()} has no [tenant alicia] (did you mean alice?): clients with its tokens get the limits of [tenant default]: a quota"
         require(err == f"gpupoolctl: warning: {doubt}\n", err)
         require(folder.token("alice")[1] == "", "a warning of one that is there")
         with folder.daemon() as daemon:
@@ -230,21 +230,21 @@ def _():
             has(folder.ctl("reload")[1], "which is no session")
             result = daemon.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": path})
             require(result.status == 1, str(result))
-            has(result.err, 'the configuration has no tenant "alicia", so [tenant default] holds: tenant "alicia" may have no sessions')
+            has(result.err, 'the configuration has no tenant "alicia", so [tenant default] applies: tenant "alicia" may have no sessions')
 
 
-@case("client list's limit is the smaller of the client's and its tenant's")
+@case("session list's limit is the smaller of the client's and its tenant's")
 def _():
     with Folder() as folder:
         folder.write("[tenant default]\nmemory = 256M\n")
         with folder.daemon() as daemon:
             client = daemon.start("memhog", "16", stdin=True)
             client.wait_for_output("free after")
-            listed = folder.ask("client", "list")[0]
+            listed = folder.ask("session", "list")[0]
             require(listed["memory_limit_bytes"] == 256 << 20, f"{listed}")
-            has(folder.ctl("client", "list")[0], "256 MiB")
-            folder.ctl("client", "set", str(listed["id"]), "memory=32M")
-            require(folder.ask("client", "list")[0]["memory_limit_bytes"] == 32 << 20, "its own is smaller")
+            has(folder.ctl("session", "list")[0], "256 MiB")
+            folder.ctl("session", "set", str(listed["id"]), "memory=32M")
+            require(folder.ask("session", "list")[0]["memory_limit_bytes"] == 32 << 20, "its own is smaller")
             client.finish().expect()
 
 
@@ -258,7 +258,7 @@ def _():
             daemon.wait_for_log(f"info: tenant default: {line}, {by}")
         client = daemon.start("memhog", stdin=True)
         client.wait_for_output("free after")
-        folder.ctl("client", "set", str(folder.ask("client", "list")[0]["id"]), "sm=2", "memory=80G", "gpu=0")
+        folder.ctl("session", "set", str(folder.ask("session", "list")[0]["id"]), "sm=2", "memory=80G", "gpu=0")
         daemon.wait_for_log(rf"info: session \d+: sm of device 0: all -> 2, {by}")
         daemon.wait_for_log(rf"info: session \d+: memory of device 0: all -> 512 MiB, {by}")
         client.finish().expect()
@@ -354,11 +354,11 @@ def _():
         require(folder.ctl("-h")[0] == folder.ctl("--help")[0], "-h is not --help")
         has(folder.ctl("help", "tenant", "set")[0], "gpupoolctl tenant set TENANT", "time-share=30%", "--save")
         require(folder.ctl("top", "--help")[0] == folder.ctl("top", "-h")[0] == folder.ctl("help", "top")[0], "behind the command")
-        has(folder.ctl("help", "client")[0], "client list", "client terminate")
-        require(folder.ctl("statsu", status=1)[1] == 'gpupoolctl: "statsu" is no command, did you mean status? gpupoolctl help lists them\n', "")
-        has(folder.ctl("client", "lsit", status=1)[1], '"client lsit" is no command, did you mean client list? usage: gpupoolctl client list')
+        has(folder.ctl("help", "session")[0], "session list", "session terminate")
+        require(folder.ctl("statsu", status=1)[1] == 'gpupoolctl: unknown command "statsu"; did you mean status? gpupoolctl help lists the commands\n', "")
+        has(folder.ctl("session", "lsit", status=1)[1], 'unknown command "session lsit"; did you mean session list? usage: gpupoolctl session list')
         has(folder.ctl("help", "tenent", status=1)[1], "did you mean tenant")
-        has(folder.ctl("frobnicate", status=1)[1], '"frobnicate" is no command: gpupoolctl help lists them')
+        has(folder.ctl("frobnicate", status=1)[1], 'unknown command "frobnicate": gpupoolctl help lists the commands')
 
 
 @case("status has addresses, configuration, user and what expires")
@@ -372,13 +372,13 @@ def _():
             require(daemon.address in status["addresses"] and "tls://127.0.0.1:" in status["addresses"], f"{status}")
             require(status["configuration"] == folder.file() and status["metrics"].startswith("http://127.0.0.1:"), f"{status}")
             require(status["user"] and status["workers_lost"] == 0, f"{status}")
-            require(abs(status["certificate_until"] - time.time() - 2 * 365 * 86400) < 86400, f"{status}")
-            require(abs(status["next_token_until"] - time.time() - 2 * 86400) < 3600, f"{status}")
+            require(abs(status["certificate_expires"] - time.time() - 2 * 365 * 86400) < 86400, f"{status}")
+            require(abs(status["next_token_expires"] - time.time() - 2 * 86400) < 3600, f"{status}")
             text = folder.ctl("status")[0]
-            has(text, "configuration:", "certificate until:", folder.file())
+            has(text, "configuration:", "certificate expires:", folder.file())
         os.unlink(folder.file())
         with folder.daemon() as daemon:
-            require(folder.ask("status")["configuration"] == "none: no quotas", "")
+            require(folder.ask("status")["configuration"] == "none (no quotas)", "")
 
 
 @case("a drain says who is left, and a tenant's clients are ended together")
@@ -389,12 +389,12 @@ def _():
             clients = [daemon.start("memhog", stdin=True, env=as_tenant(name)) for name in ("a", "a", "b")]
             for client in clients:
                 client.wait_for_output("free after")
-            has(folder.ctl("client", "terminate", "--tenant", "c", status=1)[1], 'there is no tenant "c"')
+            has(folder.ctl("session", "terminate", "--tenant", "c", status=1)[1], 'unknown tenant "c"')
             drain = subprocess.Popen([os.environ["GP_CTL"], "-s", folder.socket, "drain", "--wait"], env=base_environment(),
                                      stdout=subprocess.PIPE, text=True)
-            require(re.match(r"draining: 3 clients left: \d+ \(\S+@\S+ memhog\), ", drain.stdout.readline()), "no progress")
-            folder.ctl("client", "terminate", "--tenant", "a")
-            require([row["tenant"] for row in folder.ask("client", "list")] == ["b"], "not those of tenant a alone")
+            require(re.match(r"draining: 3 sessions left: \d+ \(\S+@\S+ memhog\), ", drain.stdout.readline()), "no progress")
+            folder.ctl("session", "terminate", "--tenant", "a")
+            require([row["tenant"] for row in folder.ask("session", "list")] == ["b"], "not those of tenant a alone")
             for client in clients[:2]:
                 result = client.finish()
                 require(result.err.count("terminated by the administrator") == 1, str(result))
@@ -433,7 +433,7 @@ def _():
         os.unlink(folder.file())
         with folder.daemon():
             has(folder.ctl("tenant", "set", "default", "memory=128M", "--save", status=1)[1],
-                "--save: the daemon has read no configuration: make one (it may be empty), gpupoolctl reload, then once more")
+                "--save: the daemon has no configuration: create one (it may be empty), run gpupoolctl reload, and repeat")
 
 
 @case("who is not root, and makes what the machine's daemon would not find, is told so")
@@ -456,17 +456,17 @@ def _():
                                         "sudo gpupoolctl ...\n" if there else ""), f"{done}")
 
 
-@case("a misspelt tenant, a device that there is none of, and a word that is no command are said as what they are")
+@case("a misspelt tenant, an unknown device, and an unknown command are reported as such")
 def _():
     with Folder() as folder:
         folder.write("[tenant alice]\nmemory = 64M\n")
         with folder.daemon():
-            for words in (("tenant", "set", "alcie", "memory=32M"), ("client", "terminate", "--tenant", "alcie")):
-                has(folder.ctl(*words, status=1)[1], 'gpupoolctl: there is no tenant "alcie", did you mean alice?\n')
-            has(folder.ctl("tenant", "set", "alice", "gpu=7", "memory=32M", status=1)[1], "there is no device 7: the daemon has 1, counted from 0")
-            has(folder.ctl("help", "nonsense", status=1)[1], 'gpupoolctl: "nonsense" is no command: gpupoolctl help lists them\n')
+            for words in (("tenant", "set", "alcie", "memory=32M"), ("session", "terminate", "--tenant", "alcie")):
+                has(folder.ctl(*words, status=1)[1], 'gpupoolctl: unknown tenant "alcie", did you mean alice?\n')
+            has(folder.ctl("tenant", "set", "alice", "gpu=7", "memory=32M", status=1)[1], "unknown device 7: the daemon has 1, counted from 0")
+            has(folder.ctl("help", "nonsense", status=1)[1], 'gpupoolctl: unknown command "nonsense": gpupoolctl help lists the commands\n')
             require(json.loads(folder.ctl("tenant", "list", "-f", "json")[0])[1]["tenant"] == "alice", "-f behind the command")
-        has(folder.ctl("status", status=1)[1], "no daemon listens at ", '; "systemctl status gpupoold" says whether one runs\n')
+        has(folder.ctl("status", status=1)[1], "no daemon listens at ", '; see "systemctl status gpupoold"\n')
 
 
 @case("a table on a terminal is no wider than that, with what matters most, and whole where it is no terminal")
@@ -475,7 +475,7 @@ def _():
         with folder.daemon() as daemon:
             client = daemon.start("memhog", "16", stdin=True)
             client.wait_for_output("free after")
-            for words, keeps in (("tenant list", "MEMORY"), ("device list", "NAME"), ("client list", "PROGRAM")):
+            for words, keeps in (("tenant list", "MEMORY"), ("device list", "NAME"), ("session list", "PROGRAM")):
                 mine, its = pty.openpty()
                 fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
                 subprocess.run([os.environ["GP_CTL"], "-s", folder.socket, *words.split()], stdin=subprocess.DEVNULL, stdout=its,
@@ -500,9 +500,9 @@ def _():
         require(done.returncode == 0 and done.stderr == "", f"{done}")
         return sorted(done.stdout.split())
 
-    require(completed("") == ["cert", "client", "device", "doctor", "drain", "help", "reload", "status", "tenant", "token", "top", "usage", "worker"],
+    require(completed("") == ["cert", "device", "doctor", "drain", "help", "reload", "session", "status", "tenant", "token", "top", "usage", "worker"],
             f"{completed('')}")
-    require(completed("te") == completed("help", "te") == ["tenant"] and completed("client", "s") == ["set", "show"], "not the words")
+    require(completed("te") == completed("help", "te") == ["tenant"] and completed("session", "s") == ["set", "show"], "not the words")
     require(completed("drain", "--") == ["--format=", "--undo", "--wait"] and "--save" in completed("tenant", "set", "a", "--s"), "not the options")
 
 
@@ -519,8 +519,8 @@ def _():
         require(re.fullmatch(rf"gpupoold: cannot listen on tcp://127\.0\.0\.1:{port}: Address already in use \(process {os.getpid()}, \S+, "
                              r"has it\)\n", err), err)
         err = folder.run("GP_DAEMON", "--listen", "tls://0", *options, status=1)[1]
-        require(err == "gpupoold: cannot listen on tls://127.0.0.1:0: the daemon has no certificate: gpupoolctl cert init HOST makes one, "
-                "--certificate and --key name another\n", err)
+        require(err == "gpupoold: cannot listen on tls://127.0.0.1:0: the daemon has no certificate: create one with gpupoolctl cert init "
+                "HOST, or use --certificate and --key\n", err)
 
 
 @case("lines on a terminal have time and process, those of the journal its number of the level; sizes are such as people read")
@@ -549,12 +549,12 @@ def _():
     with Folder() as folder:
         folder.token("alice")
         err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), "--user", "nobody", status=1)[1]
-        has(err, f"{folder.file('tokens')}: Permission denied: the daemon's user, nobody, must read it whenever it changes: chgrp ")
+        has(err, f"{folder.file('tokens')}: Permission denied: the daemon's user, nobody, needs read access: chgrp ")
         # The service is that user from the beginning.
         done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", os.environ["GP_DAEMON"], "--listen",
                                "127.0.0.1:0", "--admin-socket", "off", *driver_options(user=None)], capture_output=True, text=True,
                               check=False, env={**base_environment(), **folder.env}, timeout=PATIENCE)
-        has(done.stderr, f"{folder.file('tokens')}: Permission denied: the daemon's user, ", "chmod g+r do that")
+        has(done.stderr, f"{folder.file('tokens')}: Permission denied: the daemon's user, ", "chmod g+r the file")
     text = read_file(os.path.join(os.path.dirname(__file__), "../../scripts/gpupoold.tmpfiles.in"))
     has(text, "z /etc/gpupool/tokens 0640 root gpupool")
 

@@ -154,7 +154,7 @@ def _():
     for bad in (welcome(window=(0, 0)), welcome(window=(1 << 60, 1 << 38)), welcome(window=(0x110000000000, 1 << 62)),
                 welcome(granularity=0), welcome(granularity=12345), welcome(ticket=b"short"),
                 welcome(device=wire.field(2, "x" * 1000)), welcome(device=wire.field(3, b"4"))):
-        expect_refusal_by(lambda connection, bad=bad: connection.sendall(wire.preamble() + bad), r"makes no sense")
+        expect_refusal_by(lambda connection, bad=bad: connection.sendall(wire.preamble() + bad), r"is invalid")
 
 
 def receive_kind(connection):
@@ -197,8 +197,8 @@ def _():
             time.sleep(4)
 
         result = expect_lost(answer, env={"GPUPOOL_TIMEOUT": "1", "GPUPOOL_LOG": "error"})
-        require(re.search("the daemon has not answered for 1 s, but its machine acknowledges.*\n.*the session has ended with error 46: "
-                          "(the peer closed the connection inside a message|its first answer has not come within 2 s)", result.err), f"expected the reason on stderr: {result}")
+        require(re.search("the daemon has not answered for 1 s, but its machine acknowledges.*\n.*the session ended with error 46: "
+                          "(the peer closed the connection inside a message|no first reply within 2 s)", result.err), f"expected the reason on stderr: {result}")
 
 
 @case("a welcome that stops in the middle is given up")
@@ -296,7 +296,7 @@ def _():
         first, second = (daemon.start("memhog", "1", stdin=True) for _ in range(2))
         first.wait_for_output("free after")
         second.wait_for_output("free after")
-        expect_refusal(daemon.address, r"refused: all sessions are taken")
+        expect_refusal(daemon.address, r"refused: no free session slot")
         first.finish().expect()
         daemon.check_works()
         second.finish().expect()

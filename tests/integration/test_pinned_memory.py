@@ -100,7 +100,7 @@ for holder, *amounts in HELD:
                 Program("hostorder", arguments, remote).finish().expect(out="hostorder: ok\n", err="")
 
 
-for holder, what in (("value", "a wait for a word"), ("kernel", "a kernel that polls a word")):
+for holder, what in (("value", "a wait for a value"), ("kernel", "a kernel that polls a word")):
     @case(f"what the host stores is not held back with more calls behind {what} than the daemon keeps")
     def _(holder=holder):
         with Daemon() as daemon:
@@ -163,10 +163,10 @@ def _():
             (lambda s: s.write(worker_memory(), b"1234"), "it names 4 bytes"),
             (lambda s: s.ask("gpHostPlace", {"address": s.host, "size": s.granularity, "device": 0}), "it maps"),
             (lambda s: s.ask("gpHostPlace", {"address": s.base - s.granularity, "size": s.granularity, "device": 0}), "it maps"),
-            (lambda s: s.write((1 << 64) - 4, b"1234"), "it sent changes of host memory that are none"),
-            (lambda s: s.post("gpHostWrite", {"changes": b"12345678"}), "it sent changes of host memory that are none"),
+            (lambda s: s.write((1 << 64) - 4, b"1234"), "it sent invalid changes of host memory"),
+            (lambda s: s.post("gpHostWrite", {"changes": b"12345678"}), "it sent invalid changes of host memory"),
             (lambda s: s.post("gpHostWrite", {"changes": struct.pack("<QII", s.host, 1 << 31, 0)}),
-             "it sent changes of host memory that are none"),
+             "it sent invalid changes of host memory"),
         ]
         for act, reason in ends:
             session = Pinned(daemon.port)

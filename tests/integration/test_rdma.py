@@ -113,7 +113,7 @@ def says_where(result):
 
 def ended_well(result):
     require(result.status == 0 and not REPORTS.search(result.out), f"the daemon did not end well: {result}")
-    lanes = re.findall(r"lanes may come over RDMA", result.out)
+    lanes = re.findall(r"lanes are accepted over RDMA", result.out)
     require(lanes, f"nothing of RDMA in the daemon's log: {result}")
 
 
@@ -150,7 +150,7 @@ def straight_bytes(log):
 
 def went_straight(result):
     ended_well(result)
-    require("memory of GPU 0 is registered by its addresses: large copies go straight" in result.out,
+    require("memory of GPU 0 is registered by its addresses: large copies use GPUDirect RDMA" in result.out,
             f"device memory was not registered: {result}")
     # Of what it copies while its stream is idle: the first copy may come before lanes wait for records, and short
     # ends go through staging.
@@ -284,7 +284,7 @@ def _():
 
 
 def needs_tls(result):
-    require(result.status not in (0, 124) and re.search(r"refused: this address wants TLS", result.err),
+    require(result.status not in (0, 124) and re.search(r"refused: this address requires TLS", result.err),
             f"it is not told to use TLS: {result}")
 
 
@@ -292,7 +292,7 @@ def needs_tls(result):
 RELOAD = """
 "$1" cert init "$2" >&2 && kill -HUP $(cat /tmp/daemon.pid) || exit
 for i in $(seq 300); do
-	grep -q 'goes without TLS' /tmp/daemon.log && exec cat /tmp/daemon.log
+	grep -q 'stays without TLS' /tmp/daemon.log && exec cat /tmp/daemon.log
 	sleep 0.1
 done
 cat /tmp/daemon.log
@@ -302,7 +302,7 @@ exit 1
 
 def stays_clear(result):
     result.expect(out=None)
-    require(f"warning: rdma://{vm.OWN}:{PORT} goes without TLS until a new start of the daemon" in result.out,
+    require(f"warning: rdma://{vm.OWN}:{PORT} stays without TLS until a restart" in result.out,
             f"it does not warn: {result}")
 
 

@@ -22,7 +22,7 @@ SOON = 30 if SANITIZED else 3
 GRACE = 10
 CONFIG = "[tenant carol]\n[tenant dave]\n"
 REVOKED = "the client certificate has been revoked"
-UNCHECKED = "the daemon cannot tell at the moment whether the client certificate has been revoked"
+UNCHECKED = "the daemon cannot check whether the client certificate is revoked"
 
 
 def ctl(*args, status=0):
@@ -107,8 +107,8 @@ class Pool(Encrypted):
 
     def credentials(self):
         """By what the only session was let in."""
-        row = ctl("--socket", self.socket, "client", "list", "--format=csv").splitlines()[1]
-        return json.loads(ctl("--socket", self.socket, "client", "show", row.split(",")[0], "--format=json"))["credentials"]
+        row = ctl("--socket", self.socket, "session", "list", "--format=csv").splitlines()[1]
+        return json.loads(ctl("--socket", self.socket, "session", "show", row.split(",")[0], "--format=json"))["credentials"]
 
 
 def expect_ended(program, seconds):
@@ -142,7 +142,7 @@ def _():
             pool.refused("carol", REVOKED, log)
             pool.refused("carol", REVOKED, log, GPUPOOL_TOKEN_FILE=token)
             pool.works("dave")
-            # Who does without it is let in by what else it has.
+            # Who does without it is authenticated by what else it has.
             pool.works(None, GPUPOOL_TOKEN_FILE=token)
             pool.works(None)
             # Another one of this name is another one.
@@ -199,9 +199,9 @@ def _():
         pool.refused("carol", REVOKED, "has been revoked")
         pool.works("dave")
         os.rename(files.path("ca.crl"), files.path("aside"))
-        pool.refused("dave", UNCHECKED, r'the certificate of "dave", \w+, cannot be checked: the list of revoked '
-                     "certificates cannot be used")
-        require(len(re.findall(r"error: the list of revoked certificates cannot be used: .*/ca\.crl: No such file", pool.log()))
+        pool.refused("dave", UNCHECKED, r'the certificate of "dave", \w+, cannot be checked: '
+                     "CRL not usable")
+        require(len(re.findall(r"error: CRL not usable: .*/ca\.crl: No such file", pool.log()))
                 == 1, pool.log())
         # What it has said already it need not be asked again.
         pool.refused("carol", REVOKED, "has been revoked")
@@ -220,13 +220,12 @@ def lists(files):
     expired = read_file(files.path("ca.crl"))
     os.rename(files.path("kept"), files.path("ca.crl"))
     good = read_file(files.path("ca.crl"))
-    return [("nothing", "", "there is no list of revoked certificates in it"),
-            ("a certificate", read_file(files.path("ca.pem")), "there is no list of revoked certificates in it"),
-            ("half", good[:len(good) // 2], "this list of revoked certificates is damaged: "),
-            ("forged", good[:60] + ("A" if good[60] != "A" else "B") + good[61:], "damaged|is of an authority"),
-            ("another's", read_file(os.path.join(other, "ca.crl")), "is of an authority that clients' certificates are not "
-             "believed of: gpupool authority of"),
-            ("expired", expired, r"this list of revoked certificates has expired: \d{4}-")]
+    return [("nothing", "", "no CRL found"),
+            ("a certificate", read_file(files.path("ca.pem")), "no CRL found"),
+            ("half", good[:len(good) // 2], "malformed CRL: "),
+            ("forged", good[:60] + ("A" if good[60] != "A" else "B") + good[61:], "malformed CRL|is signed by an authority"),
+            ("another's", read_file(os.path.join(other, "ca.crl")), "is signed by an authority that is not trusted for client certificates: gpupool authority of"),
+            ("expired", expired, r"the CRL has expired: \d{4}-")]
 
 
 @case("the daemon does not start with a list that cannot be used")
@@ -236,7 +235,7 @@ def _():
         start_fails(files, r"^gpupoold: /nowhere/ca\.crl: No such file or directory$", "--crl", "/nowhere/ca.crl")
         start_fails(files, r"^gpupoold: /nowhere: No such file", config="[daemon]\ncrl = /nowhere\n")
         start_fails(files, r"^gpupoold: .*: Is a directory$", "--crl", files.folder)
-        start_fails(files, r"crl = here: \"here\" is no absolute path", config="[daemon]\ncrl = here\n")
+        start_fails(files, r"crl = here: \"here\" is not an absolute path", config="[daemon]\ncrl = here\n")
         for _name, text, says in lists(files):
             start_fails(files, r"^gpupoold: .*/list: .*" + says, "--crl", files.write("list", text))
 
@@ -246,12 +245,12 @@ def _():
     with Files() as files:
         files.ctl("cert", "crl")
         own = ["--certificate", files.path("server.pem"), "--key", files.path("server.key")]
-        for listen, given, says in (("tcp://127.0.0.1:0", [], "there is no address with TLS, or no certificate to show there"),
-                                    ("tcp://127.0.0.1:0", own, r"there is no authority .*\(--client-authority\)"),
-                                    ("tls://127.0.0.1:0", own, r"there is no authority .*\(--client-authority\)")):
+        for listen, given, says in (("tcp://127.0.0.1:0", [], "no address with TLS, or no certificate to show there"),
+                                    ("tcp://127.0.0.1:0", own, r"no authority .*\(--client-authority\)"),
+                                    ("tls://127.0.0.1:0", own, r"no authority .*\(--client-authority\)")):
             for path in (files.path("ca.crl"), "/nope"):
                 for config, option in (("", ["--crl", path]), (f"[daemon]\ncrl = {path}\n", [])):
-                    start_fails(files, f"^gpupoold: {path}: .*no client is asked for a certificate: {says}", *option,
+                    start_fails(files, f"^gpupoold: {path}: .*clients are not asked for a certificate: {says}", *option,
                                 config=config, listen=listen, given=given)
         # One that nobody has named need not be of use, wherever it lies.
         with Daemon(env={"CONFIGURATION_DIRECTORY": files.folder}) as daemon:
@@ -273,9 +272,9 @@ def _():
                 before = len(pool.log())
                 files.write("list", text)
                 for _again in range(2):
-                    pool.refused("carol", UNCHECKED, "cannot be checked: the list of revoked certificates cannot be used")
-                found = re.findall("error: the list of revoked certificates cannot be used: nobody is let in by a "
-                                   f"certificate, and in {GRACE} s the sessions that came by one end: .*(?:{says})", pool.log()[before:])
+                    pool.refused("carol", UNCHECKED, "cannot be checked: CRL not usable")
+                found = re.findall("error: CRL not usable: client certificates are rejected, and sessions "
+                                   f"authenticated by a certificate end in {GRACE} s: .*(?:{says})", pool.log()[before:])
                 require(len(found) == 1, f"{name}: {found} in\n{pool.log()}")
                 # A token is as good as before.
                 if name == "half":
@@ -296,16 +295,16 @@ def _():
             program, own = pool.sleeper("carol"), pool.sleeper(None, 1000 * (life + GRACE + 2))
             begin = time.monotonic()
             files.ctl("cert", "crl", "--expires", f"{life}s")
-            pool.wait_for_log("error: the list of revoked certificates cannot be used: .* has expired", life + SOON)
+            pool.wait_for_log("error: CRL not usable: .* has expired", life + SOON)
             pool.refused("carol", UNCHECKED, "cannot be checked")
             require(program.process.poll() is None, f"it has ended already: {program.out()}")
             expect_ended(program, GRACE + SOON)
             require(time.monotonic() - begin > GRACE, "it ended at once")
-            pool.wait_for_log(r"session \d+ .*: its certificate cannot be checked: the daemon cannot use its list")
+            pool.wait_for_log(r"session \d+ .*: its certificate cannot be checked: the daemon's CRL is not usable")
             own.finish().expect()
             files.ctl("cert", "crl")
             pool.works("carol")
-            require(pool.log().count("error: the list of revoked") == 1, pool.log())
+            require(pool.log().count("error: CRL not usable") == 1, pool.log())
 
 
 @case("a reload finds another list, and another authority whose list it must be")
@@ -320,22 +319,22 @@ def _():
                 files.write("gpupoold.conf", f"[daemon]\ncrl = {crl}\n{CONFIG}")
                 said = ctl("--socket", pool.socket, "reload", status=status)
                 pool.wait_for_log(words, count=before + 1)
-                require(status == 0 or re.search(f"^gpupoolctl: not all of it is in force: the list of .*{words}", said), said)
-            reload("/nowhere", "stays as it was: /nowhere: No such file")
+                require(status == 0 or re.search(f"^gpupoolctl: partly applied: CRL .*{words}", said), said)
+            reload("/nowhere", "unchanged: /nowhere: No such file")
             pool.works("carol")
-            reload(others.path("ca.crl"), "stays as it was: .* is of an authority that")
+            reload(others.path("ca.crl"), "unchanged: .* is signed by an authority that")
             pool.works("carol")
             program = pool.sleeper("dave")
             shutil.copy(files.path("ca.crl"), files.path("next.crl"))
             files.ctl("cert", "revoke", "dave")
             expect_ended(program, SOON)
-            reload(files.path("next.crl"), r"next\.crl has been read: 0 revoked, it holds", status=0)
+            reload(files.path("next.crl"), r"next\.crl has been read: 0 revoked, expires", status=0)
             pool.works("dave")
             # Another authority from now on: the list of the old one says nothing of its certificates.
             shutil.copy(others.path("ca.pem"), files.path("ca.pem"))
-            reload(files.path("next.crl"), "cannot be used: .*is of an authority that")
+            reload(files.path("next.crl"), "not usable: .*is signed by an authority that")
             said = ctl("--socket", pool.socket, "reload", status=1)
-            require(re.search("the list of revoked certificates cannot be used: .*is of an authority that", said), said)
+            require(re.search("CRL not usable: .*is signed by an authority that", said), said)
             new = {**others.client("carol"), "GPUPOOL_TLS_CA": files.path("server-ca.pem")}
             shutil.copy(files.path("dave.pem"), files.path("server-ca.pem"))
             pool.refused(None, UNCHECKED, "cannot be checked", **new)
@@ -358,11 +357,11 @@ def _():
         files.ctl("cert", "crl")
         time.sleep(1.1)
         for name, says in ((files.path("ca.crl"), "the daemon's certificate has been revoked"),
-                           (files.path("short.crl"), "the list of revoked certificates has expired"),
-                           (others.path("ca.crl"), "the list of revoked certificates is not of the authority of the daemon's "
+                           (files.path("short.crl"), "the CRL has expired"),
+                           (others.path("ca.crl"), "the CRL is not issued by the authority of the daemon's "
                             "certificate"),
-                           (files.path("ca.pem"), r"TLS: list of revoked certificates \S+ca\.pem cannot be used"),
-                           ("/nowhere", "TLS: list of revoked certificates /nowhere: No such file")):
+                           (files.path("ca.pem"), r"TLS: CRL \S+ca\.pem cannot be used"),
+                           ("/nowhere", "TLS: CRL /nowhere: No such file")):
             result = pool.run("vectoradd", env=files.client("carol", GPUPOOL_TLS_CRL=name))
             require(result.status == 1 and re.search(says, result.err) and result.err.count("\n") == 1,
                     f"expected {says!r}: {result}")
@@ -382,7 +381,7 @@ def _():
         require(json.loads(files.ctl("cert", "revoked", "--format=json")) == [], "nothing is revoked yet")
         carol = files.serial("carol")
         said = files.ctl("cert", "revoke", "carol")
-        require(said.startswith(f"the certificate {carol} of carol is revoked\n{path}: 1 revoked, until 20"), said)
+        require(said.startswith(f"the certificate {carol} of carol is revoked\n{path}: 1 revoked, expires 20"), said)
         require(stat.S_IMODE(os.stat(path).st_mode) == 0o644, oct(os.stat(path).st_mode))
         require(states()["carol"] == "revoked" and states()["dave"] == "good", f"{states()}")
         require(json.loads(files.ctl("cert", "show", files.path("carol.pem"), "--format=json"))["state"] == "revoked", "show")
@@ -406,26 +405,26 @@ def _():
                  number: None, "07": None}, f"{rows}")
         require(all(abs(row["revoked"] - time.time()) < 1000 for row in rows), f"{rows}")
         shutil.copy(files.path("ca.key"), files.path("ca.key.pem"))
-        for text, args in (("is revoked already", ("revoke", "carol")), ("is revoked already", ("revoke", "0x7")),
-                           ("there is no certificate bea.pem in", ("revoke", "bea")), ("No such file", ("revoke", "./x.pem")),
-                           ("is the authority itself", ("revoke", "ca")), ("there is no certificate in it", ("revoke", files.path("ca.key.pem"))),
+        for text, args in (("is already revoked", ("revoke", "carol")), ("is already revoked", ("revoke", "0x7")),
+                           ("no certificate bea.pem in", ("revoke", "bea")), ("No such file", ("revoke", "./x.pem")),
+                           ("is the authority itself", ("revoke", "ca")), ("no certificate found", ("revoke", files.path("ca.key.pem"))),
                            ("usage", ("revoke",)), ("usage", ("revoke", "a", "b")), ("usage", ("crl", "x")),
-                           ("that is no time", ("crl", "--expires", "never")), ("is no option", ("revoke", "x", "--force"))):
+                           ("invalid duration", ("crl", "--expires", "never")), ("unknown option", ("revoke", "x", "--force"))):
             fails(text, *args)
         with Files() as others:
             fails("is not signed by the pool's authority", "revoke", others.path("carol.pem"))
             os.unlink(others.path("ca.key"))
-            require("is there without" in others.ctl("cert", "revoke", "carol", status=1), "an authority without its key")
-            require("there is no authority in" in ctl("cert", "revoke", "x", "-D", files.path("none"), status=1), "no authority")
+            require("exists without" in others.ctl("cert", "revoke", "carol", status=1), "an authority without its key")
+            require("no authority in" in ctl("cert", "revoke", "x", "-D", files.path("none"), status=1), "no authority")
         require(len(json.loads(files.ctl("cert", "revoked", "--format=json"))) == 4, "a failure changed the list")
         os.unlink(files.path("ca.key.pem"))
         files.ctl("cert", "crl", "--expires", "1s")
         time.sleep(1.1)
         done = subprocess.run([os.environ["GP_CTL"], "cert", "list", "-D", files.folder], capture_output=True, text=True,
                               env=base_environment(), timeout=PATIENCE, check=True)
-        require("this list has expired, so daemons take no certificates" in done.stderr, done.stderr)
+        require("CRL expired, so daemons reject client certificates" in done.stderr, done.stderr)
         files.write("ca.crl", "nonsense\n")
-        fails("this is no list of revoked certificates", "revoke", "0x8")
+        fails("not a CRL", "revoke", "0x8")
 
 
 @case("openssl takes the list for one, and the daemon takes one that openssl has made")

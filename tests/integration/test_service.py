@@ -64,7 +64,7 @@ def _():
         os.chmod(folder, 0o755)
         admin = os.path.join(folder, "admin.sock")
         with Configured("[daemon]\nsessions = 5\n", "--user", OTHER, "--admin-socket", admin) as daemon:
-            daemon.wait_for_log(rf"the daemon is user {OTHER} from now on")
+            daemon.wait_for_log(rf"running as user {OTHER}")
             for pid in [daemon.pid, *daemon.workers()]:
                 check_process(pid, uid)
                 check_hidden(pid)
@@ -81,9 +81,9 @@ def _():
                                     env=base_environment(), timeout=PATIENCE, check=False)
             require(listed.returncode == 0, f"root cannot ask it: {listed}")
             # Written again, the file is root's alone: what was said in time.
-            daemon.wait_for_log(r"the daemon's user cannot read it")
+            daemon.wait_for_log(r"not readable by the daemon's user")
             os.kill(daemon.pid, signal.SIGHUP)
-            daemon.wait_for_log(r"nothing is reloaded: .*Permission denied")
+            daemon.wait_for_log(r"reload failed, nothing changed: .*Permission denied")
             os.chmod(daemon.config.name, 0o644)
             daemon.reload("[daemon]\nsessions = 6\n")
             daemon.check_works()
@@ -100,11 +100,11 @@ def _():
     except KeyError:
         pass
     with Daemon(user=None) as daemon:
-        daemon.wait_for_log(r"warning: the daemon stays root, as there is no user gpupool: systemd-sysusers makes it, --user=NAME")
+        daemon.wait_for_log(r"warning: running as root: no user gpupool: run systemd-sysusers, or use --user=NAME")
         daemon.check_works()
     with Daemon("--user", "root") as daemon:
         daemon.check_works()
-        require("stays root" not in daemon.log(), daemon.log())
+        require("running as root" not in daemon.log(), daemon.log())
 
 
 @case("a key that only root may read is read in time, and the log says that it cannot be read again")
@@ -116,16 +116,16 @@ def _():
             os.chmod(certificates.file(name), 0o644)
         os.chmod(certificates.file("server", "key"), 0o600)
         with Encrypted(certificates, "--user", OTHER) as daemon:
-            daemon.wait_for_log(r"the certificate can not be read again, and a reload will fail: .*")
+            daemon.wait_for_log(r"certificate not readable by the daemon's user, a reload will fail: .*")
             daemon.check_works()
             os.kill(daemon.pid, signal.SIGHUP)
-            daemon.wait_for_log(r"nothing is reloaded: ")
+            daemon.wait_for_log(r"reload failed, nothing changed: ")
             daemon.check_works()
             # As gpupoold(8) says that it is to be.
             os.chown(certificates.file("server", "key"), 0, pwd.getpwnam(OTHER).pw_gid)
             os.chmod(certificates.file("server", "key"), 0o640)
             os.kill(daemon.pid, signal.SIGHUP)
-            daemon.wait_for_log(r"is in force")
+            daemon.wait_for_log(r"is active")
             daemon.check_works()
 
 
@@ -144,14 +144,14 @@ def _():
                 address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
                 config = getattr(daemon, "config", None)
                 os.kill(daemon.pid, signal.SIGHUP)
-                daemon.wait_for_log(f"info: {config.name} is in force, and the certificate$" if config else
-                                    r"info: the certificate is in force; there is no configuration file$")
+                daemon.wait_for_log(f"info: {config.name} is active, and the certificate$" if config else
+                                    r"info: the certificate is active; no configuration file$")
                 os.rename(path, path + ".aside")
                 os.kill(daemon.pid, signal.SIGHUP)
-                daemon.wait_for_log(f"error: nothing is reloaded: {path}, the certificate, is not there any more$")
+                daemon.wait_for_log(f"error: reload failed, nothing changed: {path}, the certificate, no longer exists$")
                 done = subprocess.run([os.environ["GP_CTL"], "--socket", admin, "reload"], capture_output=True, text=True,
                                       env=base_environment(), timeout=PATIENCE, check=False)
-                require(done.returncode == 1 and done.stderr == f"gpupoolctl: {path}, the certificate, is not there any more\n",
+                require(done.returncode == 1 and done.stderr == f"gpupoolctl: {path}, the certificate, no longer exists\n",
                         f"{done}")
                 run("vectoradd", remote=address, env=trust).expect(out="vectoradd: ok\n")
                 os.rename(path + ".aside", path)
@@ -216,21 +216,21 @@ def _():
             run("vectoradd", remote=address, env=token).expect(out="vectoradd: ok\n")
             ctl("cert", "init", "127.0.0.1", "--force")
             os.kill(daemon.pid, signal.SIGHUP)
-            daemon.wait_for_log("is in force")
+            daemon.wait_for_log("is active")
             run("vectoradd", remote=address, env=token).expect(out="vectoradd: ok\n")
             # What it cannot read says nothing of who is let in.
             os.chmod(f"{folder}/tokens", 0o600)
             for _again in range(2):
                 result = run("vectoradd", remote=address, env=token)
-                require(result.status == 1 and "cannot read its tokens" in result.err, f"a token that is not known: {result}")
+                require(result.status == 1 and "cannot read its token file" in result.err, f"a token that is not known: {result}")
             time.sleep(1.5)
-            require(len(re.findall(r"the tokens cannot be read: .*tokens: Permission denied", daemon.log())) == 1, daemon.log())
+            require(len(re.findall(r"token file not readable: .*tokens: Permission denied", daemon.log())) == 1, daemon.log())
             os.chmod(f"{folder}/tokens", 0o640)
             run("vectoradd", remote=address, env=token).expect(out="vectoradd: ok\n")
             ctl("token", "revoke", re.search(r"token (\w+) of tenant", said)[1])
             result = run("vectoradd", remote=address, env=token)
             require(result.status == 1 and "has been revoked" in result.err, f"the token still holds: {result}")
-            require("cannot read it" not in daemon.log() and "can not be read" not in daemon.log(), "something was unreadable")
+            require("changes are not noticed" not in daemon.log() and "certificate not readable" not in daemon.log(), "something was unreadable")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -245,7 +245,7 @@ def _():
         done = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", "--user", OTHER,
                                "--tokens", f"{folder}/tokens", *driver_options(user=None)], capture_output=True,
                               text=True, env=base_environment(), timeout=PATIENCE, check=False)
-        require(done.returncode == 1 and f"gpupoold: {folder}/tokens: Permission denied: the daemon's user, {OTHER}, must read it"
+        require(done.returncode == 1 and f"gpupoold: {folder}/tokens: Permission denied: the daemon's user, {OTHER}, needs read access"
                 in done.stderr and f"chgrp {grp.getgrgid(pwd.getpwnam(OTHER).pw_gid).gr_name} and chmod" in done.stderr,
                 f"{done}")
 
@@ -301,7 +301,7 @@ def follow_the_readme():
         require(stat.S_IMODE(status.st_mode) == 0o2750 and status.st_gid == 61234, f"{status}")
         with Daemon("--listen", "tls://127.0.0.1:0", env={"CONFIGURATION_DIRECTORY": ""}, user=None) as daemon:
             address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
-            require("the daemon is user gpupool" in daemon.log() and "warning" not in daemon.log(), daemon.log())
+            require("running as user gpupool" in daemon.log() and "warning" not in daemon.log(), daemon.log())
             token = {"GPUPOOL_TOKEN_FILE": f"{folder}/alice.token"}
             program = Program("sleeper", ["-ms=60000"], address, env=token)
             program.wait_for_output("running")
@@ -320,7 +320,7 @@ def _():
 
 @case("a user that is none, or that one cannot become, is refused")
 def _():
-    for name, text in (("no-such-user-here", "there is no user"), *([] if os.geteuid() == 0 else [("root", "only root")])):
+    for name, text in (("no-such-user-here", "unknown user"), *([] if os.geteuid() == 0 else [("root", "permission denied")])):
         done = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", "--user", name],
                               capture_output=True, text=True, env=base_environment(), timeout=PATIENCE, check=False)
         require(done.returncode == 1 and text in done.stderr, f"{name}: {done}")
@@ -370,7 +370,7 @@ def _():
         # More signs of life than the socket takes, before the daemon is ready.
         slow = software_env(GPUPOOL_SOFT_START_MS="1000")
         with Configured("", env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "30000", **slow}) as daemon:
-            daemon.wait_for_log(r"warning: the service manager has not been told READY=1: it has not read \$NOTIFY_SOCKET")
+            daemon.wait_for_log(r"warning: cannot notify the service manager of READY=1: \$NOTIFY_SOCKET is full")
             daemon.run("vectoradd").expect(out="vectoradd: ok\n", err="")
             # It is waited for once, not at each word.
             begin = time.monotonic()

@@ -170,7 +170,7 @@ def _():
             wait_until(f"the session ends with connection {number}", ended, SOON, each=0.2)
             result = program.finish()
             # Which end is the first to know, and by which connection, is chance.
-            require(result.status == 1 and re.search(r"the session has ended with error 46: \S", result.err), str(result))
+            require(result.status == 1 and re.search(r"session ended with error 46: \S", result.err), str(result))
             subprocess.run([*network.prefix, "nft", "flush", "chain", "ip", "silence", "input"], check=True)
             number += 1
         daemon.wait_for_ends()
@@ -213,9 +213,9 @@ class Relay:
         self.process.send_signal(signal.SIGCONT)
 
 
-SILENT = rf"gpupool: (\S+): the daemon has not answered for {SECONDS} s, but its machine acknowledges; waiting for gpupoold to go on\n"
+SILENT = rf"gpupool: (\S+): the daemon has not answered for {SECONDS} s, but its machine acknowledges; waiting for gpupoold to continue\n"
 AGAIN = r"gpupool: \S+: the daemon answers again\n"
-HANGS = f"the daemon's worker process has not answered for {SECONDS} s; waiting for it to go on"
+HANGS = f"the daemon's worker process has not answered for {SECONDS} s; waiting for it to continue"
 
 
 def stop_relay(daemon, direction, size, env):
@@ -312,7 +312,7 @@ def _():
         try:
             program.process.stdin.write(b"x")
             program.process.stdin.flush()
-            daemon.wait_for_log(rf"error: worker {worker} has not answered for 5 s: .*; its sessions wait \(on-hang = report\)")
+            daemon.wait_for_log(rf"error: worker {worker}: no heartbeat for 5 s: .*; its sessions wait \(on-hang = report\)")
             # Of a machine that is busy the bound is another: it is what the two times of heartbeat.h add up to.
             require(time.monotonic() - begin < 10 + PATIENCE / 10, f"noticed after {time.monotonic() - begin:.1f} s")
             require(hanging(daemon.socket) == 1, "status does not count it")
@@ -333,14 +333,14 @@ def _():
         program.wait_for_output("copied")
         worker, = daemon.workers()
         os.kill(worker, signal.SIGSTOP)
-        daemon.wait_for_log(rf"error: worker {worker} has not answered for 5 s: .*; it is killed, and another one starts")
+        daemon.wait_for_log(rf"error: worker {worker}: no heartbeat for 5 s: .*; it is killed, and another one starts")
         try:
             program.process.stdin.write(b"x")
             program.process.stdin.flush()
         except OSError:
             pass
         result = program.finish()
-        require(result.status == 1 and re.search(r"the session has ended with error 46: its worker did not answer and was killed "
+        require(result.status == 1 and re.search(r"the session ended with error 46: its worker did not answer and was killed "
                                                  r"\(on-hang = restart\)", result.err), str(result))
         daemon.check_works()
         require(daemon.workers() != [worker], "it is the same worker")
@@ -352,7 +352,7 @@ def _():
     with Configured("[daemon]\non-hang = restart\n") as daemon:
         result = daemon.run("sleeper", "-ms=12000")
         require(result.status == 0 and result.err == "", str(result))
-        require("has not answered" not in daemon.log(), "it was taken for one that hangs")
+        require("no heartbeat" not in daemon.log(), "it was taken for one that hangs")
 
 
 @case("a time that makes no sense is named, at both ends")

@@ -60,7 +60,7 @@ def _():
             program.wait_for_output("free after")
         daemon.run("sticky", env=as_tenant("bob")).expect()
         told = {name: program.finish() for name, program in idle.items()}
-        ended = r"gpupool: \S+: the session has ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS \(700\), after work of "
+        ended = r"gpupool: \S+: the session ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS \(700\), after work of "
         named = r"session \d+ \(\S+ \d+ sticky\), last kernel \S+"
         require(re.fullmatch(ended + "another tenant\n", told["alice"].err), str(told["alice"]))
         require(re.fullmatch(ended + named + "\n", told["bob"].err), str(told["bob"]))
@@ -85,19 +85,19 @@ def _():
 @case("a configuration that cannot be used is named, and what held before holds on")
 def _():
     with Configured("[tenant a]\nmemory = 64M\n") as daemon:
-        daemon.reload("[tenant a]\nmemory = 64Q\n", r'nothing is reloaded: \S+\.conf:2: .*"64Q"')
-        require(total_of(daemon, "a") == 64, "another quota is in force")
+        daemon.reload("[tenant a]\nmemory = 64Q\n", r'reload failed, nothing changed: \S+\.conf:2: .*"64Q"')
+        require(total_of(daemon, "a") == 64, "another quota is active")
         os.rename(daemon.config.name, daemon.config.name + ".away")
         os.kill(daemon.pid, signal.SIGHUP)
-        daemon.wait_for_log(r"nothing is reloaded: .*No such file")
+        daemon.wait_for_log(r"reload failed, nothing changed: .*No such file")
         os.rename(daemon.config.name + ".away", daemon.config.name)
-        require(total_of(daemon, "a") == 64, "another quota is in force")
+        require(total_of(daemon, "a") == 64, "another quota is active")
     result = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--config", "/nonexistent"],
                             capture_output=True, text=True, timeout=60, env=base_environment(), check=False)
     require(result.returncode == 1 and "/nonexistent" in result.stderr, f"{result}")
     with Daemon() as daemon:
         os.kill(daemon.pid, signal.SIGHUP)
-        daemon.wait_for_log(r"nothing is reloaded: there is no configuration file: \S+ would be read, --config names one")
+        daemon.wait_for_log(r"reload failed, nothing changed: no configuration file: \S+ would be read, --config names one")
         daemon.check_works()
 
 
@@ -114,7 +114,7 @@ def _():
         refused(daemon, "closed", env=as_tenant("closed"))
         holder = daemon.start("memhog", "1", env=as_tenant("one"), stdin=True)
         holder.wait_for_output("free after")
-        refused(daemon, "tenant one has all the 1 sessions that it may", env=as_tenant("one"))
+        refused(daemon, "tenant one has reached its limit of 1 sessions", env=as_tenant("one"))
         # One program after the other needs no pause in between.
         holder.finish().expect()
         for _ in range(5):
@@ -134,16 +134,16 @@ def _():
         holders = [daemon.start("memhog", "1", env=as_tenant(name), stdin=True) for name in ("one", "other")]
         for holder in holders:
             holder.wait_for_output("free after")
-        why, said = "tenant one has all the 1 sessions that it may; ", []
+        why, said = "tenant one has reached its limit of 1 sessions; ", []
         for first in range(1, 66, 13):
             group = [wait_in_queue(daemon, "one", number) for number in range(first, first + 13)]
             for conn in group:
                 said.append(refusal(conn))
                 conn.close()
-        require(sorted(said) == sorted([f"{why}number {place} in the queue" for place in range(1, 65)] +
-                                       [f"{why}no number: the queue is full (64 of a tenant, 512 of all)"]), f"{said}")
+        require(sorted(said) == sorted([f"{why}position {place} in the queue" for place in range(1, 65)] +
+                                       [f"{why}not queued: the queue is full (64 per tenant, 512 in all)"]), f"{said}")
         with wait_in_queue(daemon, "other", 100) as conn:
-            require(refusal(conn).endswith("; number 1 in the queue"), "another tenant's is full, too")
+            require(refusal(conn).endswith("; position 1 in the queue"), "another tenant's is full, too")
         for holder in holders:
             holder.finish().expect()
 
@@ -157,9 +157,9 @@ def _():
         holders = [daemon.start("memhog", "100", stdin=True) for _ in range(4)]
         for holder in holders:
             holder.wait_for_output("free after")
-        refused(daemon, "all 4 virtual devices of device 0 are taken")
-        refused(daemon, "device 2, which is part 3 of 4 of device 0, is taken", remote=daemon.address + "/2")
-        refused(daemon, "there is no device 4: the daemon has 4, counted from 0", remote=daemon.address + "/4")
+        refused(daemon, "all 4 virtual devices of device 0 are in use")
+        refused(daemon, "device 2, which is part 3 of 4 of device 0, is in use", remote=daemon.address + "/2")
+        refused(daemon, "unknown device 4: the daemon has 4, counted from 0", remote=daemon.address + "/4")
         holders.pop().kill()
         result = daemon.run("quota").expect()
         require(result.out.startswith(f"device {whole // 4 // UNIT * UNIT} MiB, total {whole // 4 // UNIT * UNIT} MiB"), str(result))
@@ -221,14 +221,14 @@ def _():
 @case("devices that are not exported, or not the tenant's, are not there")
 def _():
     with Configured("[tenant none]\ndevices = 1\n") as daemon:
-        refused(daemon, "there is no device for tenant none", env=as_tenant("none"))
+        refused(daemon, "no device is available to tenant none", env=as_tenant("none"))
         refused(daemon, "device 0 is not for tenant none", env=as_tenant("none"), remote=daemon.address + "/0")
         daemon.check_works()
-    with Configured("[device 0]\nexport = no\n") as daemon:
-        refused(daemon, "there is no device for tenant default")
+    with Configured("[device 0]\nvisible = no\n") as daemon:
+        refused(daemon, "no device is available to tenant default")
 
 
-@case("a tenant of class process gets processes")
+@case("a tenant with isolation = process gets processes")
 def _():
     with Configured("[tenant apart]\nisolation = process\n") as daemon:
         program = daemon.start("sleeper", "-ms=500", env=as_tenant("apart", GPUPOOL_ISOLATION="shared"))

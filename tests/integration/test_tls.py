@@ -62,8 +62,8 @@ def _():
     with Certificates() as certificates:
         for more in ((), ("--insecure",)):
             with Encrypted(certificates, *more) as daemon:
-                expect_refusal(daemon, "refused: the client certificate names no tenant",
-                               'refused: the certificate of "alice" is no tenant\'s', certificates.client("alice"))
+                expect_refusal(daemon, "refused: the client certificate does not belong to a tenant",
+                               'refused: the certificate of "alice" does not belong to a tenant', certificates.client("alice"))
 
 
 @case("the name localhost, and authorities behind a token, are as good")
@@ -129,7 +129,7 @@ def _():
 @case("a daemon of an authority that the client does not know")
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
-        says = r"tls://127\.0\.0\.1:\d+: the daemon's certificate is of an authority that is not known here"
+        says = r"tls://127\.0\.0\.1:\d+: the daemon's certificate is signed by an unknown authority"
         expect_refusal(daemon, says, REFUSED + "the client refuses the TLS handshake: unknown CA",
                        certificates.client(authority="other"))
         # Nor do the authorities of the machine know it.
@@ -159,7 +159,7 @@ def _():
         for kind in ("pem", "key"):
             shutil.copy(certificates.file("renewed", kind), certificates.file("old", kind))
         os.kill(daemon.pid, signal.SIGHUP)
-        daemon.wait_for_log("the certificate is in force", count=2)
+        daemon.wait_for_log("the certificate is active", count=2)
         require(daemon.log().count(warned) == 2, f"a warning of one that holds: {daemon.log()}")
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
 
@@ -168,7 +168,7 @@ def _():
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
         for name, says, logs in (("past", "certificate expired", "has expired"),
-                                 ("mallory", "unknown CA", "is of an authority that is not known here")):
+                                 ("mallory", "unknown CA", "is signed by an unknown authority")):
             expect_refusal(daemon, "the daemon does not accept this end's certificate: " + says,
                            REFUSED + "the client's certificate " + logs, certificates.client(name))
 
@@ -202,10 +202,10 @@ def _():
 @case("clear text where TLS is wanted, and TLS where there is none")
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
-        expect_refusal(daemon, "refused: this address wants TLS: tls:// in place of tcp://",
-                       REFUSED + "this address wants TLS", certificates.client(),
+        expect_refusal(daemon, "refused: this address requires TLS: use tls:// instead of tcp://",
+                       REFUSED + "this address requires TLS", certificates.client(),
                        remote=daemon.address.replace("tls://", "tcp://"))
-        expect_refusal(daemon, "refused, by whoever answers there in clear: this address of the daemon is without TLS",
+        expect_refusal(daemon, "refused, by an unauthenticated reply: this address of the daemon is without TLS",
                        "refused: this address of the daemon is without TLS", certificates.client(),
                        remote=daemon.clear_address.replace("tcp://", "tls://"))
 
@@ -224,7 +224,7 @@ def _():
         thread.start()
         result = run("vectoradd", remote=f"tls://127.0.0.1:{server.getsockname()[1]}")
         thread.join()
-    require(re.fullmatch(r"gpupool: tls://127\.0\.0\.1:\d+: refused, by whoever answers there in clear: "
+    require(re.fullmatch(r"gpupool: tls://127\.0\.0\.1:\d+: refused, by an unauthenticated reply: "
                          r"\\x1b\]0;mine\\x07\\x1b\[31mEVIL\\x0agpupool: all is fine\\x0d\n", result.err), f"{result.err!r}")
 
 
@@ -376,11 +376,11 @@ def _():
         # In clear it is no lane of this address.
         with Conn(daemon.port) as conn:
             conn.send(preamble(wire.LANE, 0, ticket))
-            daemon.wait_for_log(REFUSED + "this address wants TLS")
+            daemon.wait_for_log(REFUSED + "this address requires TLS")
         # Where lanes in clear may come it is one, but none of this session's.
         with Conn(daemon.clear_port) as conn:
             conn.send(preamble(wire.LANE, 0, ticket))
-            daemon.wait_for_log(r"session 1: a lane \(0\) in clear, of a session over TLS: closed")
+            daemon.wait_for_log(r"session 1: a lane \(0\) unencrypted, of a session over TLS: closed")
         require("session 1 (" not in "".join(line for line in daemon.log().splitlines() if "closed" in line), daemon.log())
         tls.sendall(message(field(7, field(1, "bye"))))
         tls.close()
@@ -394,15 +394,15 @@ def _():
         for kind in ("pem", "key"):
             shutil.copy(certificates.file("renewed", kind), certificates.file("elsewhere", kind))
         os.kill(daemon.pid, signal.SIGHUP)
-        daemon.wait_for_log("the certificate is in force")
+        daemon.wait_for_log("the certificate is active")
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
         shutil.copy(certificates.file("old", "key"), certificates.file("elsewhere", "key"))
         os.kill(daemon.pid, signal.SIGHUP)
-        daemon.wait_for_log("nothing is reloaded: key .*elsewhere.key cannot be used: key values mismatch")
+        daemon.wait_for_log("reload failed, nothing changed: key .*elsewhere.key cannot be used: key values mismatch")
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
         # A client's, which no client would take; one that says nothing of its use they take.
-        for name, words in (("alice", "nothing is reloaded: certificate .*elsewhere.pem is none of a server's"),
-                            ("any", "the certificate is in force")):
+        for name, words in (("alice", "reload failed, nothing changed: certificate .*elsewhere.pem is not valid for servers"),
+                            ("any", "the certificate is active")):
             before = len(re.findall(words, daemon.log()))
             for kind in ("pem", "key"):
                 shutil.copy(certificates.file(name, kind), certificates.file("elsewhere", kind))
@@ -425,10 +425,10 @@ def _():
         os.mkfifo(pipe)
         alice = certificates.client("alice")
         for file, kind in ((pipe, "pipe"), ("/dev/zero", "zero")):
-            for name, says in (("GPUPOOL_TLS_CA", "TLS: authority "), ("GPUPOOL_TLS_CRL", "TLS: list of revoked certificates "),
+            for name, says in (("GPUPOOL_TLS_CA", "TLS: authority "), ("GPUPOOL_TLS_CRL", "TLS: CRL "),
                                ("GPUPOOL_TLS_CERT", "TLS: certificate "), ("GPUPOOL_TLS_KEY", "TLS: key ")):
                 result = run("vectoradd", remote=daemon.address, env={**alice, name: file})
-                require(result.status == 1 and f"{says}{file}: it is no regular file" in result.err,
+                require(result.status == 1 and f"{says}{file}: not a regular file" in result.err,
                         f"{name} {kind}: {result}")
             token = {"GPUPOOL_TOKEN_FILE": file}
             # Where the token's file would have the authority, too, and where not.
@@ -440,7 +440,7 @@ def _():
                    "--client-authority": certificates.file("ca")}
             for option, says in (("--certificate", "certificate "), ("--key", "key "), ("--client-authority", "authority ")):
                 files = [f"{name}={path}" for name, path in {**own, option: file}.items()]
-                start_fails(["--listen", "tls://127.0.0.1:0", *files], f"{says}{file}: it is no regular file")
+                start_fails(["--listen", "tls://127.0.0.1:0", *files], f"{says}{file}: not a regular file")
             for option in ("--crl", "--tokens"):
                 files = [f"{name}={path}" for name, path in {**own, option: file}.items()]
                 start_fails(["--listen", "tls://127.0.0.1:0", *files], f"{file}: Invalid argument")
@@ -456,7 +456,7 @@ def _():
         start_fails([*listen, "--certificate", "/nowhere", "--key", "/nowhere"], "certificate /nowhere: No such file")
         start_fails([*listen, "--certificate", certificates.file("server"), "--key", certificates.file("old", "key")],
                     "key values mismatch")
-        start_fails([*listen, *certificates.daemon("alice")], r"gpupoold: certificate \S+/alice.pem is none of a server's, ")
+        start_fails([*listen, *certificates.daemon("alice")], r"gpupoold: certificate \S+/alice.pem is not valid for servers ")
 
 
 if __name__ == "__main__":

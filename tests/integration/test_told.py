@@ -70,11 +70,11 @@ def _():
     if os.path.exists("/dev/nvidiactl"):
         raise Skip("this machine has a driver")
     result = run("vectoradd").expect(status=1)
-    require(result.err == 'gpupool: there is no GPU: REMOTE_GPU is not set, and this machine has no CUDA driver; "gpupool run" sets it, '
-            "or REMOTE_GPU=tls://HOST\n", str(result))
+    require(result.err == 'gpupool: no GPU: REMOTE_GPU is not set, and this machine has no CUDA driver; use "gpupool run", '
+            "or set REMOTE_GPU=tls://HOST\n", str(result))
     for name in ("REMOTE_GPUS", "REMOTEGPU", "remote_gpu"):
         result = run("vectoradd", env={name: "tls://gpunode"}).expect(status=1)
-        require(result.err == f"gpupool: there is no GPU: {name} is set, did you mean REMOTE_GPU?\n", str(result))
+        require(result.err == f"gpupool: no GPU: {name} is set; did you mean REMOTE_GPU?\n", str(result))
     run("vectoradd", env={"GPUPOOL_LOG": "quiet"}).expect(status=1, err="")
 
 
@@ -84,7 +84,7 @@ def _():
               "for _ in range(3):\n    print(cuda.cuMulticastCreate(ctypes.byref(handle), None))\n")
     with Daemon() as daemon:
         result = Program("python3", ("-c", script), daemon.address, path=sys.executable).finish().expect(out="801\n" * 3)
-        require(re.fullmatch(r"gpupool: cuMulticastCreate is not supported; instead: .* \(GPUPOOL_LOG=quiet: not a word of it\)\n",
+        require(re.fullmatch(r"gpupool: cuMulticastCreate is not supported; instead: .* \(GPUPOOL_LOG=quiet hides this message\)\n",
                              result.err), str(result))
 
 
@@ -173,7 +173,7 @@ def _():
 
 @case("a word of GPUPOOL_LOG that is none is named, and the program runs with the others")
 def _():
-    known = "is none of error, info, stats, tables, calls, quiet; it is left out"
+    known = "is not one of error, info, stats, tables, calls, quiet; ignored"
     with Daemon() as daemon:
         for words, bad in (("all", "all"), ("info,1", "1")):
             result = daemon.run("vectoradd", env={"GPUPOOL_LOG": words}).expect()
@@ -185,7 +185,7 @@ def _():
 def _():
     with Daemon() as daemon:
         result = daemon.run("vectoradd", env={"GPUPOOL_WAIT": "soon"}).expect(status=1)
-        require(result.err == "gpupool: GPUPOOL_WAIT=soon: no time: 90, 90s, 10m and 2h are, up to a week\n", str(result))
+        require(result.err == "gpupool: GPUPOOL_WAIT=soon: invalid time: use 90, 90s, 10m or 2h, at most a week\n", str(result))
 
 
 @case("a device that CUDA_VISIBLE_DEVICES names and the pool has not is spoken of, and none that is meant")
@@ -194,7 +194,7 @@ def _():
         for value, sees, status in (("1", 0, 1), ("0,1", 1, 0), ("GPU-ffff", 0, 1)):
             result = daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status)
             require(result.err == f"gpupool: CUDA_VISIBLE_DEVICES={value} (gpupool run --gpus sets it): the program sees "
-                    f"{sees} device{'' if sees == 1 else 's'} of the pool's 1, counted from 0; the list ends at the first entry that is none\n", str(result))
+                    f"{sees} device{'' if sees == 1 else 's'} of the pool's 1, counted from 0; the list ends at the first invalid entry\n", str(result))
         for value, status in (("0", 0), ("", 1), ("-1", 1), ("0,-1", 0), ("NoDevFiles", 1)):
             daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status, err="")
 
@@ -206,7 +206,7 @@ def _():
         program.wait_for_output("running")
         daemon.process.terminate()
         result = program.finish()
-        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 46: the daemon stops\n",
+        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session ended with error 46: the daemon is stopping\n",
                                                     result.err), str(result))
         daemon.process.wait(PATIENCE)
     with Daemon() as daemon:
@@ -215,7 +215,7 @@ def _():
         os.killpg(daemon.pid, signal.SIGKILL)
         daemon.process.wait()
         result = program.finish()
-        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 46: \S.*\n", result.err),
+        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session ended with error 46: \S.*\n", result.err),
                 str(result))
 
 
@@ -226,7 +226,7 @@ def _():
         with Daemon() as daemon:
             result = Program("poker", ("-c", POKER, PTX.decode(), pins), daemon.address, path=sys.executable).finish().expect()
             require(result.out.endswith("cuLaunchKernel 0\ncuCtxSynchronize 700\n"), str(result))
-            require(re.search(r"^gpupool: tcp://\S+: the session has ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS \(700\), after "
+            require(re.search(r"^gpupool: tcp://\S+: the session ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS \(700\), after "
                               r"work of session \d+ \(\S+ \d+ python\S*\), last kernel poke" + (hint if pins == "pins" else "") + "$",
                               result.err, re.M), str(result))
 
@@ -251,16 +251,16 @@ def _():
         os.kill(program.process.pid, signal.SIGCONT)
         result = program.finish()
         require(result.status == 1 and re.fullmatch(
-            r"gpupool: tcp://\S+: the session has ended with error 46: .*; the program was suspended for \d+ s, and the daemon waits "
-            r"for so long only as its GPUPOOL_TIMEOUT says\n", result.err), str(result))
+            r"gpupool: tcp://\S+: the session ended with error 46: .*; the program was suspended for \d+ s, and the daemon waits "
+            r"for at most its GPUPOOL_TIMEOUT\n", result.err), str(result))
 
 
 @case("where the pool's authority is not known, the line names the two variables that tell it")
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
         result = daemon.run("vectoradd", env={}).expect(status=1)
-        require(re.fullmatch(r"gpupool: tls://\S+: the daemon's certificate is of an authority that is not known here: the pool's "
-                             r"certificate stands in the token's file \(GPUPOOL_TOKEN_FILE\), or in one that GPUPOOL_TLS_CA names\n",
+        require(re.fullmatch(r"gpupool: tls://\S+: the daemon's certificate is signed by an unknown authority: the pool's "
+                             r"certificate is in the token's file \(GPUPOOL_TOKEN_FILE\), or in one that GPUPOOL_TLS_CA names\n",
                              result.err), str(result))
 
 
@@ -289,8 +289,8 @@ def _():
         path, _name = pool.create("alice")
         os.chmod(path, 0o644)
         Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": path}).finish().expect(
-            err=f"gpupool: GPUPOOL_TOKEN_FILE={path}: others can read this file, and whoever has the token uses the pool in your name; "
-                "chmod 600 keeps it yours\n")
+            err=f"gpupool: GPUPOOL_TOKEN_FILE={path}: others can read this file, and any user who has the token can use the pool "
+                "as you; run chmod 600\n")
         os.chmod(path, 0o640)
         Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": path}).finish().expect(err="")
 

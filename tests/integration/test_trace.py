@@ -146,7 +146,7 @@ def _():
         path = folder.file("pipe")
         os.mkfifo(path)
         result = daemon.run("vectoradd", env={"GPUPOOL_TRACE": path})
-        result.expect(out="vectoradd: ok\n", err=f"gpupool: GPUPOOL_TRACE={path}: nobody reads this pipe; no trace is written\n")
+        result.expect(out="vectoradd: ok\n", err=f"gpupool: GPUPOOL_TRACE={path}: no process reads this pipe; no trace is written\n")
         end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 1 << 20)
         daemon.run("vectoradd", env={"GPUPOOL_TRACE": path}).expect(out="vectoradd: ok\n", err="")

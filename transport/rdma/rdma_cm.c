@@ -201,7 +201,7 @@ event_wait(struct gp_rdma_conn *conn, enum rdma_cm_event_type wanted, int64_t de
 		r = -EPROTO;
 	(void)gp_rdma_lib.rdma_ack_cm_event(event);
 	if (r == -EPROTO)
-		(void)snprintf(detail, size, "what answers there is no gpupool daemon");
+		(void)snprintf(detail, size, "the peer is not a gpupool daemon");
 	return r;
 }
 

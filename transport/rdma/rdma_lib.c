@@ -18,7 +18,8 @@ library_open(const char *name)
 	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 
 	if (!library)
-		(void)snprintf(error_text, sizeof(error_text), "no RDMA here: %s", dlerror());
+		(void)snprintf(error_text, sizeof(error_text), "RDMA is not available: %s",
+			       dlerror());
 	return library;
 }
 
@@ -28,7 +29,8 @@ symbol_load(void *library, const char *name, void *place_p)
 	void *place = dlsym(library, name);
 
 	if (!place) {
-		(void)snprintf(error_text, sizeof(error_text), "no RDMA here: %s", dlerror());
+		(void)snprintf(error_text, sizeof(error_text), "RDMA is not available: %s",
+			       dlerror());
 		return false;
 	}
 	*(void **)place_p = place;

@@ -41,7 +41,7 @@ gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot)
 	if (conn->down)
 		return;
 	if (ibv_post_recv(conn->id->qp, &wr, &bad))
-		gp_rdma_set_down(conn, -EIO, "the RDMA device takes no more receives");
+		gp_rdma_set_down(conn, -EIO, "the RDMA device accepts no more receives");
 }
 
 int
@@ -61,9 +61,9 @@ gp_rdma_post_send(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal
 	r = ibv_post_send(conn->id->qp, wr, &bad);
 	if (r) {
 		gp_rdma_set_down(conn, -EIO,
-				 r == EACCES ? "the RDMA device takes nothing from a process that "
-					       "has changed its user"
-					     : "the RDMA device takes no more sends");
+				 r == EACCES ? "the RDMA device accepts nothing from a process "
+					       "that has changed its user"
+					     : "the RDMA device accepts no more sends");
 		return conn->down;
 	}
 	conn->posted++;
@@ -184,7 +184,7 @@ remote_buffer_decode(struct gp_rdma_conn *conn, struct gp_rdma_remote_buffers *p
 	struct gp_rdma_remote_buffer place;
 
 	if (size != 16 || places->count == GP_RDMA_PIECES || !conn->server) {
-		gp_rdma_set_down(conn, -EPROTO, "the peer names memory out of turn");
+		gp_rdma_set_down(conn, -EPROTO, "the peer named memory out of order");
 		return;
 	}
 	memcpy(&place.address, fields, 8);
@@ -194,7 +194,7 @@ remote_buffer_decode(struct gp_rdma_conn *conn, struct gp_rdma_remote_buffers *p
 	place.key = le32toh(place.key);
 	place.size = le32toh(place.size);
 	if (place.size == 0) {
-		gp_rdma_set_down(conn, -EPROTO, "the peer names memory of no size");
+		gp_rdma_set_down(conn, -EPROTO, "the peer named memory of size 0");
 		return;
 	}
 	places->list[(places->first + places->count++) % GP_RDMA_PIECES] = place;
@@ -223,10 +223,10 @@ control_handle(struct gp_rdma_conn *conn, unsigned int type, const uint8_t *fiel
 		conn->ended = true;
 		break;
 	default:
-		gp_rdma_set_down(conn, -EPROTO, "the peer sent a segment of no known type");
+		gp_rdma_set_down(conn, -EPROTO, "the peer sent a segment of unknown type");
 	}
 	if (conn->taken > conn->offered || conn->filled > conn->roomed)
-		gp_rdma_set_down(conn, -EPROTO, "the peer answers what was not asked");
+		gp_rdma_set_down(conn, -EPROTO, "the peer sent an unrequested reply");
 }
 
 static void
@@ -242,7 +242,7 @@ segment_handle(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 	size = le32toh(size);
 	if (received < GP_RDMA_SEGMENT_HEADER || size != received - GP_RDMA_SEGMENT_HEADER ||
 	    conn->credits + credits > GP_RDMA_CREDITS) {
-		gp_rdma_set_down(conn, -EPROTO, "the peer sent a segment that makes no sense");
+		gp_rdma_set_down(conn, -EPROTO, "the peer sent an invalid segment");
 		return;
 	}
 	conn->credits += credits;
@@ -257,7 +257,7 @@ segment_handle(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 		conn->rx_queue[at].end = GP_RDMA_SEGMENT_HEADER + size;
 		if (conn->rx_count <= GP_RDMA_CREDITS)
 			return;
-		gp_rdma_set_down(conn, -EPROTO, "the peer sends without credit");
+		gp_rdma_set_down(conn, -EPROTO, "the peer sent without credit");
 		return;
 	}
 	control_handle(conn, segment[0], segment + GP_RDMA_SEGMENT_HEADER, size);
@@ -276,7 +276,7 @@ completion_handle_error(struct gp_rdma_conn *conn, const struct ibv_wc *wc)
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 	case IBV_WC_RESP_TIMEOUT_ERR:
-		gp_rdma_set_down(conn, -ECONNRESET, "the peer's device does not answer any more");
+		gp_rdma_set_down(conn, -ECONNRESET, "the peer's device does not respond");
 		break;
 	default:
 		gp_rdma_set_down(conn, -EPROTO, what);
@@ -353,8 +353,7 @@ gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline)
 	if (gp_remaining_ms(deadline) != 0 || conn->down)
 		return;
 	gp_timeout_format(conn->stream.conn.send_timeout_ms, time);
-	(void)snprintf(why, sizeof(why), "the peer has taken nothing of what it is sent for %s",
-		       time);
+	(void)snprintf(why, sizeof(why), "the peer has read nothing for %s", time);
 	gp_rdma_set_down(conn, -ETIMEDOUT, why);
 	/* The peer's device may still access memory of this end. */
 	gp_rdma_disconnect(conn);

@@ -40,7 +40,7 @@ gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd)
 	/* The peer may have noticed first and ended the connection. */
 	if (!conn->down)
 		(void)gp_conn_fail(&conn->stream.conn, -EBADF,
-				   "the program has closed descriptors of the library's");
+				   "the program has closed descriptors of the library");
 	gp_rdma_set_down(conn, -EBADF, "");
 	conn_notify(conn);
 	return false;
@@ -56,8 +56,8 @@ events_fail(struct gp_rdma_conn *conn, int r)
 	/* The descriptor stays readable and would prevent all sleeping. */
 	(void)epoll_ctl(conn->poll_fd, EPOLL_CTL_DEL, conn->events->fd, NULL);
 	gp_rdma_set_down(conn, r,
-			 r == -EACCES ? "something has happened to the connection, but what is not "
-					"told to a process that has changed its user"
+			 r == -EACCES ? "the RDMA connection manager does not report events to a "
+					"process that has changed its user"
 				      : "the RDMA connection manager's events cannot be read");
 	conn_notify(conn);
 }
@@ -80,7 +80,7 @@ gp_rdma_poll_events(struct gp_rdma_conn *conn)
 		gp_rdma_set_down(conn, -ECONNRESET,
 				 type == RDMA_CM_EVENT_DEVICE_REMOVAL
 					 ? "the RDMA device was removed"
-					 : "the peer is gone without a word");
+					 : "the peer disconnected without notice");
 		/* The kernel does not change the queue pair's state, so pending requests would not
 		 * fail by themselves. */
 		gp_rdma_disconnect(conn);
@@ -113,7 +113,7 @@ cq_arm(struct gp_rdma_conn *conn)
 		return;
 	conn->armed = ibv_req_notify_cq(conn->cq, 0) == 0;
 	if (!conn->armed)
-		gp_rdma_set_down(conn, -EIO, "the RDMA device does not tell of completions");
+		gp_rdma_set_down(conn, -EIO, "the RDMA device does not report completions");
 }
 
 /* Updates notify_fd, so that a caller that polls outside is notified even if another thread has

@@ -485,7 +485,7 @@ shm_map_memory(struct shm_conn *shm, int timeout_ms, char *detail, size_t detail
 	(void)close(fd);
 	if (r <= 0)
 		return r;
-	snprintf(detail, detail_size, "its shared memory is not what was agreed on");
+	snprintf(detail, detail_size, "invalid shared memory");
 	return -EPROTO;
 }
 

@@ -67,11 +67,11 @@ static int
 walk_check(const struct path_walk *path_walk, const struct stat *status, bool last)
 {
 	const char *path = path_walk->passed[0] ? path_walk->passed : "/";
-	const char *whose = S_ISLNK(status->st_mode) ? "link" : "folder";
+	const char *whose = S_ISLNK(status->st_mode) ? "link" : "directory";
 
 	if (!owner_is_trusted(path_walk, status->st_uid, last)) {
 		(void)snprintf(path_walk->detail, path_walk->detail_size,
-			       "the %s %s belongs to user %u, who could put another socket there",
+			       "the %s %s belongs to user %u, which could replace the socket",
 			       whose, path, (unsigned int)status->st_uid);
 		return -EPERM;
 	}
@@ -80,8 +80,8 @@ walk_check(const struct path_walk *path_walk, const struct stat *status, bool la
 		return 0;
 	if (status->st_mode & (S_IWGRP | S_IWOTH)) {
 		(void)snprintf(path_walk->detail, path_walk->detail_size,
-			       "%s may write to the folder %s, and could put another socket there",
-			       status->st_mode & S_IWOTH ? "everybody" : "its group", path);
+			       "%s may write to the directory %s and could replace the socket",
+			       status->st_mode & S_IWOTH ? "all users" : "its group", path);
 		return -EPERM;
 	}
 	return 0;

@@ -49,7 +49,7 @@ gp_tcp_get_fd(struct gp_stream *stream)
 	/* After a shutdown the error is already set. */
 	if (fd < 0 && !atomic_load(&stream->stopped))
 		(void)gp_conn_fail(&stream->conn, -EBADF,
-				   "the program has closed descriptors of the library's");
+				   "the program has closed descriptors of the library");
 	return fd;
 }
 

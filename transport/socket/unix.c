@@ -136,7 +136,7 @@ socket_remove_stale(const struct sockaddr_un *address, char *detail, size_t deta
 	if (lstat(address->sun_path, &status) != 0)
 		return 0;
 	if (!S_ISSOCK(status.st_mode)) {
-		snprintf(detail, detail_size, "there is a file of this name, which is no socket");
+		snprintf(detail, detail_size, "the path exists and is not a socket");
 		return -EEXIST;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -76,12 +76,11 @@ list_add(struct gp_crl *crl, X509_CRL *list, STACK_OF(X509) * authorities, char 
 			*c = '?';
 	if (!list_is_signed(list, authorities))
 		r = error_set(error, error_size,
-			      "this list of revoked certificates is of an authority that clients' "
-			      "certificates are not believed of: ",
+			      "the CRL is signed by an authority that is not trusted for client "
+			      "certificates: ",
 			      issuer);
 	else if (list_add_times(crl, list))
-		r = error_set(error, error_size, "this list does not say since when it holds",
-			      NULL);
+		r = error_set(error, error_size, "the CRL has no thisUpdate", NULL);
 	else if (!sk_X509_CRL_push(crl->lists, list))
 		r = error_set(error, error_size, "no memory", NULL);
 	if (r) {
@@ -112,13 +111,10 @@ lists_parse(struct gp_crl *crl, BIO *bio, STACK_OF(X509) * authorities, char *er
 	code = ERR_peek_last_error();
 	if (ERR_GET_LIB(code) != ERR_LIB_PEM || ERR_GET_REASON(code) != PEM_R_NO_START_LINE)
 		return error_set(error, error_size,
-				 "this list of revoked certificates is damaged: ",
-				 ERR_reason_error_string(code));
+				 "malformed CRL: ", ERR_reason_error_string(code));
 	ERR_clear_error();
 	if (sk_X509_CRL_num(crl->lists) == 0)
-		return error_set(error, error_size,
-				 "there is no list of revoked certificates in it (PEM, X509 CRL)",
-				 NULL);
+		return error_set(error, error_size, "no CRL found (PEM, X509 CRL)", NULL);
 	return 0;
 }
 
@@ -217,8 +213,7 @@ gp_crl_check(const struct gp_crl *crl, const struct gp_conn *conn, const char **
 		return GP_CRL_GOOD;
 	if (code == X509_V_ERR_CERT_REVOKED)
 		return GP_CRL_REVOKED;
-	*why_p = code == X509_V_ERR_UNABLE_TO_GET_CRL
-			 ? "there is no list of revoked certificates of its authority"
-			 : X509_verify_cert_error_string(code);
+	*why_p = code == X509_V_ERR_UNABLE_TO_GET_CRL ? "no CRL of its authority"
+						      : X509_verify_cert_error_string(code);
 	return GP_CRL_UNCHECKED;
 }

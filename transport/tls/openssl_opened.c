@@ -109,7 +109,7 @@ library_open(void)
 		return library;
 	(void)snprintf(error_text, sizeof(error_text),
 		       "TLS needs OpenSSL 3 (%s): install it (Debian: libssl3), or put " SSL
-		       " and " CRYPTO " into the folder openssl beside gpupool's libcuda.so.1",
+		       " and " CRYPTO " into the directory openssl next to gpupool's libcuda.so.1",
 		       dlerror());
 	/* libssl finds libcrypto if it is already loaded. */
 	return library_open_bundled(CRYPTO) ? library_open_bundled(SSL) : NULL;
@@ -127,10 +127,8 @@ library_load(void)
 	for (size_t i = 0; i < count; i++) {
 		found[i] = dlsym(library, calls[i].name);
 		if (!found[i]) {
-			(void)snprintf(
-				error_text, sizeof(error_text),
-				"this machine's OpenSSL is not complete: there is no %s in it",
-				calls[i].name);
+			(void)snprintf(error_text, sizeof(error_text),
+				       "incomplete OpenSSL: symbol %s not found", calls[i].name);
 			return;
 		}
 	}

@@ -247,7 +247,7 @@ conn_check_secure(struct gp_tcp_conn *tcp)
 	if (tcp->stream.recv_status < 0)
 		return tcp->stream.recv_status;
 	if (tcp->tls || !gp_stream_is_idle(&tcp->stream))
-		return gp_conn_fail(conn, -EPROTO, "TLS cannot begin in the middle of something");
+		return gp_conn_fail(conn, -EPROTO, "TLS cannot start: the connection is in use");
 	return 0;
 }
 

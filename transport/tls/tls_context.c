@@ -90,14 +90,14 @@ file_refuse(const char *what, const char *file, char *error, size_t error_size)
 	if (ERR_GET_REASON(code) == ERR_R_PEM_LIB)
 		why = ERR_reason_error_string(first);
 	if (ERR_GET_LIB(first) == ERR_LIB_PEM && ERR_GET_REASON(first) == PEM_R_NO_START_LINE)
-		why = "there is none in it";
+		why = "none found in the file";
 	/* For a file that cannot be opened, the system's error is used. */
 	if (ERR_SYSTEM_ERROR(first))
 		(void)snprintf(error, error_size, "%s %s: %s", what, file,
 			       strerror(ERR_GET_REASON(first)));
 	else
 		(void)snprintf(error, error_size, "%s %s cannot be used: %s", what, file,
-			       why ? why : "it is not what it should be");
+			       why ? why : "invalid content");
 	ERR_clear_error();
 	return GP_E_INVALID;
 }
@@ -111,7 +111,7 @@ file_check(const char *what, const char *file, char *error, size_t error_size)
 	/* Other problems are reported by OpenSSL. */
 	if (stat(file, &status) || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
 		return 0;
-	(void)snprintf(error, error_size, "%s %s: it is no regular file", what, file);
+	(void)snprintf(error, error_size, "%s %s: not a regular file", what, file);
 	return GP_E_INVALID;
 }
 
@@ -123,7 +123,7 @@ files_check(const struct gp_tls_files *files, char *error, size_t error_size)
 	} all[] = { { "certificate", files->certificate },
 		    { "key", files->key },
 		    { "authority", files->authority },
-		    { "list of revoked certificates", files->crl } };
+		    { "CRL", files->crl } };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++) {
@@ -141,8 +141,8 @@ certificate_check_purpose(SSL_CTX *ctx, const char *file, char *error, size_t er
 	if (X509_check_purpose(SSL_CTX_get0_certificate(ctx), X509_PURPOSE_SSL_SERVER, 0) == 1)
 		return 0;
 	(void)snprintf(error, error_size,
-		       "certificate %s is none of a server's, by its (extended) key usage: every "
-		       "client would refuse it",
+		       "certificate %s is not valid for servers (extended key usage): every client "
+		       "would refuse it",
 		       file);
 	return GP_E_INVALID;
 }
@@ -183,10 +183,10 @@ crl_load(SSL_CTX *ctx, const char *file, char *error, size_t error_size)
 
 	ERR_clear_error();
 	if (!lookup || X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) < 1)
-		return file_refuse("list of revoked certificates", file, error, error_size);
+		return file_refuse("CRL", file, error, error_size);
 	if (X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
 					X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
-		return file_refuse("list of revoked certificates", file, error, error_size);
+		return file_refuse("CRL", file, error, error_size);
 	return 0;
 }
 
@@ -202,7 +202,7 @@ tls_create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p,
 	if (!tls || !tls->ctx) {
 		free(tls);
 		if (gp_openssl_open())
-			(void)snprintf(error, error_size, "OpenSSL finds no memory");
+			(void)snprintf(error, error_size, "OpenSSL is out of memory");
 		else
 			(void)snprintf(error, error_size, "%s", gp_openssl_get_error());
 		return gp_openssl_open() ? -ENOMEM : GP_E_INVALID;

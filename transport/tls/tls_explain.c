@@ -150,12 +150,11 @@ gp_tls_explain_certificate(struct gp_conn *conn, const SSL *ssl, const char *pee
 		return gp_conn_fail(conn, -EACCES, "the %s's certificate has been revoked", peer);
 	case X509_V_ERR_UNABLE_TO_GET_CRL:
 	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
-		return gp_conn_fail(conn, -EACCES,
-				    "the list of revoked certificates is not of the authority of "
-				    "the %s's certificate",
-				    peer);
+		return gp_conn_fail(
+			conn, -EACCES,
+			"the CRL is not issued by the authority of the %s's certificate", peer);
 	case X509_V_ERR_CRL_HAS_EXPIRED:
-		return gp_conn_fail(conn, -EACCES, "the list of revoked certificates has expired");
+		return gp_conn_fail(conn, -EACCES, "the CRL has expired");
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		return name_explain(conn, ssl, peer);
@@ -165,9 +164,8 @@ gp_tls_explain_certificate(struct gp_conn *conn, const SSL *ssl, const char *pee
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
 	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		return gp_conn_fail(
-			conn, -EACCES,
-			"the %s's certificate is of an authority that is not known here", peer);
+		return gp_conn_fail(conn, -EACCES,
+				    "the %s's certificate is signed by an unknown authority", peer);
 	default:
 		return gp_conn_fail(conn, -EACCES, "the %s's certificate is not accepted: %s", peer,
 				    X509_verify_cert_error_string(verdict));

@@ -234,7 +234,7 @@ handshake_explain(struct handshake *handshake, const SSL *ssl)
 		return handshake_explain_socket(handshake);
 	return gp_conn_fail(conn, -EPROTO, "the TLS handshake failed: %s",
 			    ERR_reason_error_string(code) ? ERR_reason_error_string(code)
-							  : "for no reason that OpenSSL knows");
+							  : "unknown error");
 }
 
 int
@@ -286,7 +286,7 @@ gp_tls_handshake_run(struct gp_tcp_conn *conn, SSL *ssl, bool keyed, int timeout
 	else if (SSL_version(ssl) != TLS1_3_VERSION || SSL_has_pending(ssl) ||
 		 secrets->client_size == 0 || secrets->server_size == 0)
 		r = gp_conn_fail(&conn->stream.conn, -EPROTO,
-				 "the TLS handshake left what it should not");
+				 "unexpected state after the TLS handshake");
 	else
 		secrets->suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl));
 	ERR_clear_error();

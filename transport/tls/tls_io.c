@@ -376,8 +376,7 @@ record_open(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int 
 		return link_fail(conn, r, SSL_AD_UNEXPECTED_MESSAGE, "a malformed TLS record");
 	if (r)
 		return link_fail(conn, r, SSL_AD_BAD_RECORD_MAC,
-				 "what came is not what the peer has sent: TLS record of wrong "
-				 "authentication");
+				 "TLS record failed authentication");
 	link->in_start += size;
 	link->idle = type == GP_TLS_RECORD_DATA && content > 0 ? 0 : link->idle + 1;
 	if (link->idle > IDLE_MAX)
@@ -395,7 +394,8 @@ record_open(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int 
 static int
 record_refuse(struct gp_tcp_conn *conn)
 {
-	return link_fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE, "what came is no TLS record");
+	return link_fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE,
+			 "received data is not a TLS record");
 }
 
 static bool
@@ -459,8 +459,7 @@ gp_tls_link_receive(struct gp_tcp_conn *conn, int timeout_ms)
 	if (got == -EAGAIN)
 		return 0;
 	if (got == 0 && !atomic_load(&conn->stream.stopped))
-		return link_fail(conn, -ECONNRESET, 0,
-				 "the connection was cut, its end not announced");
+		return link_fail(conn, -ECONNRESET, 0, "connection closed without close_notify");
 	if (got == 0)
 		got = -ECONNRESET;
 	if (got < 0) {

@@ -137,8 +137,8 @@ gpd_log(enum gpd_log_level level, const char *format, ...)
 		return;
 	count = atomic_exchange(&lost, 0);
 	if (count) {
-		(void)snprintf(note, sizeof(note), "%u lines are missing: the log was not read",
-			       count);
+		(void)snprintf(note, sizeof(note),
+			       "log: %u lines dropped: the reader did not keep up", count);
 		if (line_log(GPD_LOG_WARNING, note))
 			count = 0;
 	}

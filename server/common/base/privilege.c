@@ -113,25 +113,26 @@ gpd_privilege_drop(const char *name, char *error, size_t error_size)
 	/* Files that the daemon creates are private to its user. */
 	(void)umask(077);
 	if (!user && name) {
-		(void)snprintf(error, error_size, "--user: there is no user %s", name);
+		(void)snprintf(error, error_size, "--user: unknown user \"%s\"", name);
 		return -1;
 	}
 	if (geteuid() != 0) {
 		if (!name || user->pw_uid == geteuid())
 			return 0;
-		(void)snprintf(error, error_size, "--user: only root can become %s", name);
+		(void)snprintf(error, error_size, "--user %s: permission denied: start as root",
+			       name);
 		return -1;
 	}
 	if (!user || user->pw_uid == 0)
 		return 0;
 	r = privileges_drop(user);
 	if (r) {
-		(void)snprintf(error, error_size, "the daemon cannot become %s: %s", user->pw_name,
+		(void)snprintf(error, error_size, "cannot change to user %s: %s", user->pw_name,
 			       strerror(-r));
 		return -1;
 	}
 	gpd_privilege_disable_dumps();
-	gpd_info("the daemon is user %s from now on", user->pw_name);
+	gpd_info("running as user %s", user->pw_name);
 	return 0;
 }
 
@@ -139,8 +140,8 @@ void
 gpd_privilege_warn_unreadable(const char *path)
 {
 	if (path && path[0] && access(path, R_OK) && errno == EACCES)
-		gpd_warning("%s: the daemon's user cannot read it: changes of it will not be seen, "
-			    "and a reload fails",
+		gpd_warning("%s: not readable by the daemon's user: changes are not noticed and a "
+			    "reload fails",
 			    path);
 }
 
@@ -153,8 +154,8 @@ gpd_privilege_require_readable(const char *path, char *error, size_t error_size)
 	if (access(path, R_OK) == 0 || errno == ENOENT)
 		return 0;
 	(void)snprintf(error, error_size,
-		       "%s: %s: the daemon's user, %s, must read it whenever it changes: chgrp %s "
-		       "and chmod g+r do that, and its folder must let that group in, too",
+		       "%s: %s: the daemon's user, %s, needs read access: chgrp %s and chmod g+r "
+		       "the file, and g+x its directory",
 		       path, strerror(errno), user ? user->pw_name : "which has no name",
 		       group ? group->gr_name : "to its group");
 	return -1;

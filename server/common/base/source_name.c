@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOPBACK "loopback addresses"
+#define LOOPBACK "loopback"
 
 static bool
 is_loopback(const char *text)
@@ -50,8 +50,7 @@ gpd_client_address_name(const char *peer, const uid_t *owner,
 	size_t length;
 
 	if (owner) {
-		(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "user %u of this machine",
-			       *owner);
+		(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "local user %u", *owner);
 		return;
 	}
 	host = host ? host + 3 : peer;

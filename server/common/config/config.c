@@ -63,7 +63,8 @@ gpd_config_load_all(const char *path, gpd_config_report_func *report, void *arg,
 
 		for (const char *c = text; *c; c++)
 			line += *c == '\n';
-		snprintf(error, error_size, "%s:%d: a zero byte, so this is no text", path, line);
+		snprintf(error, error_size, "%s:%d: not a text file: contains a zero byte", path,
+			 line);
 		r = GP_E_INVALID;
 	} else {
 		r = gpd_config_parse_all(text, path, report, arg, config_p, error, error_size);
@@ -182,11 +183,11 @@ gpd_config_admit(const struct gpd_config *config, const char *name, const char *
 	else
 		found = find_tenant_by_user(config, user, &client_location);
 	if (found < 0) {
-		snprintf(error, error_size, "there is no tenant \"%.63s\"", name);
+		snprintf(error, error_size, "unknown tenant \"%.63s\"", name);
 		return GP_E_INVALID;
 	}
 	if (!tenant_allows_location(&config->tenants[found], &client_location)) {
-		snprintf(error, error_size, "tenant \"%s\" is not for clients at %.128s",
+		snprintf(error, error_size, "tenant \"%s\" does not accept clients from %.128s",
 			 config->tenants[found].name, address ? address : "this machine");
 		return GP_E_INVALID;
 	}

@@ -69,6 +69,8 @@ struct gpd_config_quota {
 };
 static_assert(sizeof(struct gpd_config_quota) == 4 * 16 + 4 * 4, "no padding");
 
+#define GPD_CONFIG_OLD_NAMES 8
+
 /* An address range: all addresses with the same first `bits` bits. */
 struct gpd_config_network {
 	uint8_t address[16]; /* an IPv4 address is in the first four bytes */
@@ -121,6 +123,12 @@ struct gpd_config_device_rule {
 	struct gpd_config_device device;
 };
 
+/* A line that gives a key under its old name. */
+struct gpd_config_old_name {
+	int line;
+	const char *old_name, *name;
+};
+
 struct gpd_config {
 	char *file; /* path that it was read from; NULL: none */
 	uint32_t sessions_max;
@@ -146,6 +154,8 @@ struct gpd_config {
 	char usage[GPD_CONFIG_PATH_MAX];
 	int device_rule_count;
 	int tenant_count; /* at least 1 */
+	int old_name_count;
+	struct gpd_config_old_name old_names[GPD_CONFIG_OLD_NAMES]; /* the first ones */
 	struct gpd_config_device_rule *device_rules;
 	struct gpd_config_tenant *tenants; /* "default", then the others in the order of the file */
 };

@@ -156,7 +156,7 @@ read_memory(const struct gpd_config_key *key, const char *text, void *value)
 		amount.number = GPD_NO_LIMIT;
 	else if (!parse_share(text, &amount.share) &&
 		 (!parse_bytes(text, &amount.number) || amount.number < GPD_MEMORY_MIN))
-		return "is no size (from 2M, as 16G; up to 100%, as 40%; or all)";
+		return "is not a valid size: use 2M or more (16G), a percentage (40%) or all";
 	*(struct gpd_config_amount *)value = amount;
 	return NULL;
 }
@@ -168,8 +168,8 @@ read_sm(const struct gpd_config_key *key, const char *text, void *value)
 
 	if (strcmp(text, "all") != 0 && !parse_share(text, &amount.share) &&
 	    !gpd_value_parse_number(text, 1, SM_MAX, &amount.number))
-		return "is no part of the multiprocessors (from 1, as 33; up to 100%, as 25%; or "
-		       "all)";
+		return "is not a valid number of multiprocessors: use 1 or more (33), a percentage "
+		       "(25%) or all";
 	*(struct gpd_config_amount *)value = amount;
 	return NULL;
 }
@@ -181,7 +181,8 @@ read_bandwidth(const struct gpd_config_key *key, const char *text, void *value)
 
 	if (strcmp(text, "unlimited") != 0 &&
 	    (!parse_bytes(text, &number) || number < GPD_BANDWIDTH_MIN))
-		return "is no bandwidth (bytes per second from 64K, as 500M; or unlimited)";
+		return "is not a valid bandwidth: use bytes per second from 64K (500M), or "
+		       "unlimited";
 	*(uint64_t *)value = number;
 	return NULL;
 }
@@ -201,7 +202,7 @@ gpd_value_parse_metrics(const char *text, uint16_t port_min, char *host, size_t 
 	if (!off &&
 	    (length == 0 || !isdigit((unsigned char)text[length - 1]) || strchr(text, '/') ||
 	     gp_url_parse(address, &url, ignored, sizeof(ignored)) || url.port < port_min))
-		return "is no address to listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)";
+		return "is not an address to listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)";
 	(void)snprintf(host, host_size, "%s", url.host);
 	*port_p = url.port;
 	return NULL;
@@ -235,7 +236,7 @@ read_device(const struct gpd_config_key *key, const char *text, void *value)
 
 	if (strcmp(text, "all") != 0) {
 		if (!gpd_value_parse_number(text, first, last, &first))
-			return "is no device from 0 to 31 (a list is 0,1; or all)";
+			return "is not a device from 0 to 31 (a list is 0,1; or all)";
 		last = first;
 	}
 	for (uint64_t i = first; i <= last; i++)
@@ -269,7 +270,8 @@ read_user(const struct gpd_config_key *key, const char *text, void *value)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr("*,;=\"", *c))
 			length = 0;
 	if (length == 0 || length >= sizeof(name))
-		return "is no user name (1 to 63 characters, no blanks; a list is alice,bob)";
+		return "is not a valid user name (1 to 63 characters, no blanks; a list is "
+		       "alice,bob)";
 	memcpy(name, text, length);
 	return list_append(&tenant->users, &tenant->user_count, name, sizeof(name));
 }
@@ -298,7 +300,8 @@ network_is_aligned(const struct gpd_config_network *network, unsigned int bits)
 static const char *
 read_network(const struct gpd_config_key *key, const char *text, void *into)
 {
-	static const char form[] = "is no address (127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)";
+	static const char form[] =
+		"is not a valid address (127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)";
 	struct gpd_config_tenant *tenant = into;
 	struct gpd_config_network value;
 	char address[INET6_ADDRSTRLEN];
@@ -319,8 +322,7 @@ read_network(const struct gpd_config_key *key, const char *text, void *into)
 		if (!gpd_value_parse_number(slash + 1, 0, value.bits, &bits))
 			return form;
 		if (!network_is_aligned(&value, (unsigned int)bits))
-			return "has bits set that its length leaves out (10.0.0.0/8, not "
-			       "10.0.0.1/8)";
+			return "has bits set beyond its prefix length (10.0.0.0/8, not 10.0.0.1/8)";
 		value.bits = (uint8_t)bits;
 	}
 	return list_append(&tenant->networks, &tenant->network_count, &value, sizeof(value));
@@ -341,28 +343,28 @@ static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31,
 static_assert(GP_LANES_MAX == 16, "1 to 16");
 static_assert(GP_TIMEOUT_MAX == 86400, "1 to 86400");
 
-#define ISOLATION_WRONG "is none of shared, process, shared-only"
+#define ISOLATION_WRONG "is not one of shared, process, shared-only"
 
 /* Initializers for the struct and field that receive a value. */
 #define KEY_FIELD(in, field) .offset = offsetof(struct in, field)
 #define KEY_PATH(field)                                                                            \
 	KEY_FIELD(gpd_config, field),                                                              \
 		.max = GPD_CONFIG_PATH_MAX - 1,                                                    \
-		.wrong = "is no absolute path of at most 255 bytes (/etc/gpupool/tokens)"
+		.wrong = "is not an absolute path of at most 255 bytes (/etc/gpupool/tokens)"
 #define KEY_QUOTA(field) KEY_FIELD(gpd_config_quota, field), .shape = GPD_CONFIG_PER_DEVICE
 
 static const struct gpd_config_key daemon_keys[] = {
 	{ "sessions", read_number, KEY_FIELD(gpd_config, sessions_max), .min = 1,
-	  .max = GPD_LEDGER_SESSIONS, .wrong = "is no number from 1 to 4096" },
+	  .max = GPD_LEDGER_SESSIONS, .wrong = "is not a number from 1 to 4096" },
 	{ "isolation", read_keyword, KEY_FIELD(gpd_config, isolation), .keywords = isolations,
 	  .wrong = ISOLATION_WRONG },
 	{ "ready-workers", read_number, KEY_FIELD(gpd_config, ready_workers), .min = 0, .max = 16,
-	  .wrong = "is no number from 0 to 16" },
+	  .wrong = "is not a number from 0 to 16" },
 	{ "host-memory", read_memory, KEY_FIELD(gpd_config, host_memory) },
 	{ "code-memory", read_memory, KEY_FIELD(gpd_config, code_memory) },
 	{ "pinned-memory", read_memory, KEY_FIELD(gpd_config, pinned_memory) },
 	{ "lanes", read_number, KEY_FIELD(gpd_config, lanes_max), .min = 1, .max = GP_LANES_MAX,
-	  .wrong = "is no number from 1 to 16" },
+	  .wrong = "is not a number from 1 to 16" },
 	{ "sessions-per-address", read_number, KEY_FIELD(gpd_config, sessions_per_address),
 	  .min = 1, .max = GPD_LEDGER_SESSIONS, .keyword = "unlimited", .keyword_value = UINT32_MAX,
 	  .wrong = "is neither a number from 1 to 4096 nor unlimited" },
@@ -372,12 +374,12 @@ static const struct gpd_config_key daemon_keys[] = {
 	{ "on-hang", read_keyword, KEY_FIELD(gpd_config, on_hang), .keywords = on_hang_actions,
 	  .wrong = "is neither report nor restart" },
 	{ "timeout", read_number, KEY_FIELD(gpd_config, timeout), .min = 1, .max = GP_TIMEOUT_MAX,
-	  .wrong = "is no whole number of seconds from 1 to 86400" },
+	  .wrong = "is not a whole number of seconds from 1 to 86400" },
 	{ "software-device", read_keyword, KEY_FIELD(gpd_config, software_device),
 	  .keywords = software_devices, .wrong = "is neither on nor off" },
 	{ "metrics", read_metrics, .offset = 0 },
 	{ "admin-socket", read_path, KEY_FIELD(gpd_config, admin_socket), .max = 107,
-	  .wrong = "is no absolute path of at most 107 bytes (/run/gpupool/admin)" },
+	  .wrong = "is not an absolute path of at most 107 bytes (/run/gpupool/admin)" },
 	{ "tokens", read_path, KEY_PATH(tokens) },
 	{ "certificate", read_path, KEY_PATH(certificate) },
 	{ "key", read_path, KEY_PATH(key) },
@@ -389,11 +391,11 @@ static const struct gpd_config_key daemon_keys[] = {
 /* All values are 32 bits wide: apply_rule() relies on it. */
 static const struct gpd_config_key device_keys[] = {
 	{ "policy", read_keyword, KEY_FIELD(gpd_config_device, policy), .keywords = policies,
-	  .wrong = "is none of none, best-effort, equal, fixed" },
+	  .wrong = "is not one of none, best-effort, equal, fixed" },
 	{ "virtual-number", read_number, KEY_FIELD(gpd_config_device, virtual_number), .min = 1,
-	  .max = 64, .wrong = "is no number from 1 to 64" },
-	{ "export", read_keyword, KEY_FIELD(gpd_config_device, visible), .keywords = yes_no,
-	  .wrong = "is neither yes nor no" },
+	  .max = 64, .wrong = "is not a number from 1 to 64" },
+	{ "visible", read_keyword, KEY_FIELD(gpd_config_device, visible), .old_name = "export",
+	  .keywords = yes_no, .wrong = "is neither yes nor no" },
 	{ "sm-granularity", read_granularity, KEY_FIELD(gpd_config_device, sm_granularity),
 	  .min = 2, .max = 8, .wrong = "is neither 2 nor 8" },
 };
@@ -403,15 +405,15 @@ static const struct gpd_config_key tenant_keys[] = {
 	{ "memory", read_memory, KEY_QUOTA(memory) },
 	{ "sm", read_sm, KEY_QUOTA(sm) },
 	{ "weight", read_number, KEY_QUOTA(weight), .min = 1, .max = 1000,
-	  .wrong = "is no number from 1 to 1000" },
+	  .wrong = "is not a number from 1 to 1000" },
 	{ "limit", read_percent, KEY_QUOTA(limit), .min = 1, .max = 100,
-	  .wrong = "is no whole per cent from 1 to 100" },
+	  .wrong = "is not a whole percentage from 1 to 100" },
 	{ "time-share", read_percent, KEY_QUOTA(time_share), .min = 0, .max = 100,
-	  .wrong = "is no whole per cent from 0 to 100" },
+	  .wrong = "is not a whole percentage from 0 to 100" },
 	{ "session-memory", read_memory, KEY_QUOTA(session_memory) },
 	{ "session-sm", read_sm, KEY_QUOTA(session_sm) },
 	{ "priority", read_keyword, KEY_FIELD(gpd_config_tenant, priority), .keywords = priorities,
-	  .wrong = "is none of normal, low, high" },
+	  .wrong = "is not one of normal, low, high" },
 	{ "bandwidth", read_bandwidth, KEY_FIELD(gpd_config_tenant, bandwidth) },
 	{ "sessions", read_number, KEY_FIELD(gpd_config_tenant, sessions_max), .min = 0,
 	  .max = GPD_LEDGER_SESSIONS, .keyword = "unlimited", .keyword_value = UINT32_MAX,
@@ -419,7 +421,7 @@ static const struct gpd_config_key tenant_keys[] = {
 	{ "isolation", read_keyword, KEY_FIELD(gpd_config_tenant, isolation),
 	  .keywords = isolations, .wrong = ISOLATION_WRONG },
 	{ "compression", read_keyword, KEY_FIELD(gpd_config_tenant, compression),
-	  .keywords = compressions, .wrong = "is none of auto, on, off" },
+	  .keywords = compressions, .wrong = "is not one of auto, on, off" },
 	{ "code-memory", read_memory, KEY_FIELD(gpd_config_tenant, code_memory) },
 	{ "pinned-memory", read_memory, KEY_FIELD(gpd_config_tenant, pinned_memory) },
 	{ "users", read_user, .shape = GPD_CONFIG_LIST },
@@ -447,6 +449,12 @@ gpd_config_keys(enum gpd_config_section section, int *count_p)
 	return sections[section].keys;
 }
 
+static bool
+name_equals(const char *key_name, const char *name, size_t length)
+{
+	return strlen(key_name) == length && memcmp(key_name, name, length) == 0;
+}
+
 int
 gpd_config_key_index(enum gpd_config_section section, const char *name, size_t length)
 {
@@ -454,7 +462,8 @@ gpd_config_key_index(enum gpd_config_section section, const char *name, size_t l
 	const struct gpd_config_key *keys = gpd_config_keys(section, &count);
 
 	for (int i = 0; i < count; i++)
-		if (strlen(keys[i].name) == length && memcmp(keys[i].name, name, length) == 0)
+		if (name_equals(keys[i].name, name, length) ||
+		    (keys[i].old_name && name_equals(keys[i].old_name, name, length)))
 			return i;
 	return -1;
 }

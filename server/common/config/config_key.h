@@ -45,6 +45,7 @@ struct gpd_config_key {
 	uint32_t keyword_value;
 	const char *const *keywords;
 	const char *wrong;
+	const char *old_name; /* accepted with a warning; NULL: none */
 };
 
 extern const char gpd_config_no_memory[];

@@ -144,14 +144,18 @@ gpd_lint_config(const struct gpd_lint *lint)
 	const struct gpd_config_tenant *tenants = lint->config->tenants;
 	bool limited = false;
 
+	for (int i = 0; i < lint->config->old_name_count; i++) {
+		const struct gpd_config_old_name *old = &lint->config->old_names[i];
+
+		lint_report(lint, old->line, "%s: deprecated; use %s", old->old_name, old->name);
+	}
 	for (int i = 1; i < lint->config->tenant_count; i++)
 		limited = limited || is_limited(&tenants[i]);
 	if (limited && !is_limited(&tenants[GPD_TENANT_DEFAULT]))
 		lint_report(
 			lint, tenants[GPD_TENANT_DEFAULT].line,
-			"[tenant default] is not limited, while others are: who names no tenant "
-			"may "
-			"use everything (memory, sm, limit, or sessions = 0)");
+			"[tenant default] has no limits while other tenants have: clients without "
+			"a tenant have no limits (set memory, sm, limit, or sessions = 0)");
 }
 
 bool
@@ -169,8 +173,8 @@ gpd_lint_tenant(const struct gpd_config *config, const char *tenant,
 	for (int i = 0; i < config->tenant_count; i++)
 		gp_suggestion_consider(&similar, config->tenants[i].name);
 	(void)snprintf(text, GPD_CONFIG_ERROR_MAX,
-		       "%.160s has no [tenant %s]%s%s%s: clients with its tokens have what [tenant "
-		       "default] says, which is %s",
+		       "%.160s has no [tenant %s]%s%s%s: clients with its tokens get the limits of "
+		       "[tenant default]: %s",
 		       config->file, tenant, similar.best ? " (did you mean " : "",
 		       similar.best ? similar.best : "", similar.best ? "?)" : "",
 		       others->sessions_max == 0 ? "no session"
@@ -241,11 +245,12 @@ list_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant, i
 	for (int d = count; line && !all && d < GPD_LEDGER_DEVICES; d++)
 		if (tenant->devices[d].allowed)
 			lint_report(lint, line,
-				    "[tenant %s] devices: there is no device %d: the daemon has "
-				    "%d, counted from 0",
+				    "[tenant %s] devices: unknown device %d: the daemon has %d, "
+				    "counted from 0",
 				    tenant->name, d, count);
 	if (line && !any)
-		lint_report(lint, line, "[tenant %s] devices: none of them is there", tenant->name);
+		lint_report(lint, line, "[tenant %s] devices: none of the devices exists",
+			    tenant->name);
 }
 
 const char *
@@ -275,8 +280,7 @@ time_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant,
 			continue;
 		lint_report(
 			lint, key_line(tenant, key, d),
-			"[tenant %s] %s: the policy of device %d makes no use of it (policy = %s "
-			"does)",
+			"[tenant %s] %s: ignored by the policy of device %d (needs policy = %s)",
 			tenant->name, key, d, needed);
 		return;
 	}
@@ -292,8 +296,8 @@ memory_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant,
 	if (amount->share || amount->number == GPD_NO_LIMIT || amount->number <= device->memory)
 		return;
 	lint_report(lint, key_line(tenant, key, d),
-		    "[tenant %s] %s = %s: device %d has %s, so it has all of that", tenant->name,
-		    key, gpd_size_format(amount->number, wanted), d,
+		    "[tenant %s] %s = %s: device %d has %s, so the tenant may use all of it",
+		    tenant->name, key, gpd_size_format(amount->number, wanted), d,
 		    gpd_size_format(device->memory, all));
 }
 
@@ -315,11 +319,11 @@ sm_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant, int
 	else
 		(void)snprintf(said, sizeof(said), "%llu", (unsigned long long)amount->number);
 	if (amount->number <= sms)
-		(void)snprintf(pieces, sizeof(pieces), ", given out in pieces of %u", piece);
-	lint_report(
-		lint, key_line(tenant, key, d),
-		"[tenant %s] %s = %s: device %d has %u multiprocessors%s, so it has all of them",
-		tenant->name, key, said, d, sms, pieces);
+		(void)snprintf(pieces, sizeof(pieces), ", assigned in multiples of %u", piece);
+	lint_report(lint, key_line(tenant, key, d),
+		    "[tenant %s] %s = %s: device %d has %u multiprocessors%s, so the tenant may "
+		    "use all of them",
+		    tenant->name, key, said, d, sms, pieces);
 }
 
 void

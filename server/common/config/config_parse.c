@@ -136,7 +136,8 @@ check_devices(struct gpd_config_parser *p)
 				continue;
 			snprintf(p->where, sizeof(p->where), "%s %s.%d", p->title, keys[k].name,
 				 device);
-			if (!parser_error(p, line, "device %d is none of the tenant's", device))
+			if (!parser_error(p, line, "device %d is not in the tenant's device list",
+					  device))
 				return false;
 		}
 	}
@@ -164,8 +165,7 @@ section_close(struct gpd_config_parser *p)
 {
 	if (p->open_list) {
 		snprintf(p->where, sizeof(p->where), "%s %s", p->title, p->open_list->name);
-		if (!parser_error(p, p->open_list_line,
-				  "ends with a comma, but the list does not go on"))
+		if (!parser_error(p, p->open_list_line, "list ends with a comma"))
 			return false;
 		p->open_list = NULL;
 	}
@@ -211,7 +211,7 @@ static bool
 parser_claim_line(struct gpd_config_parser *p, int *line)
 {
 	if (*line)
-		return parser_error(p, p->line, "is there already, in line %d", *line);
+		return parser_error(p, p->line, "duplicate of line %d", *line);
 	*line = p->line;
 	return true;
 }
@@ -251,7 +251,7 @@ section_open_device(struct gpd_config_parser *p, const char *text)
 	if (gpd_value_parse_number(text, 0, GPD_LEDGER_DEVICES - 1, &ordinal)) {
 		rule.ordinal = (int)ordinal;
 	} else if (isdigit((unsigned char)*text)) {
-		return parser_value_error(p, text, "is no device from 0 to 31");
+		return parser_value_error(p, text, "is not a device from 0 to 31");
 	} else if (strcmp(text, "*") != 0) {
 		const char *wrong = gpd_value_parse_uuid(text, rule.uuid);
 
@@ -291,12 +291,12 @@ section_open(struct gpd_config_parser *p, char *line)
 		 line);
 	snprintf(p->where, sizeof(p->where), "%s", p->title);
 	if (!end)
-		return parser_error(p, p->line, "no ] at its end");
+		return parser_error(p, p->line, "missing ]");
 	*end = 0;
 	rest = text_trim(end + 1);
 	if (*rest && *rest != ';' && *rest != '#')
-		return parser_error(p, p->line, "\"%s\" behind it belongs in a line of its own",
-				    rest);
+		return parser_error(p, p->line,
+				    "\"%s\" after the section title: put it on its own line", rest);
 	word = text_trim(line + 1);
 	rest = word + strcspn(word, " \t");
 	if (*rest)
@@ -307,7 +307,7 @@ section_open(struct gpd_config_parser *p, char *line)
 	if (strcmp(word, "device") == 0)
 		return section_open_device(p, rest);
 	if (strcmp(word, "daemon") != 0 || *rest)
-		return parser_error(p, p->line, "there is no such section (" SECTIONS_WANTED ")");
+		return parser_error(p, p->line, "unknown section (" SECTIONS_WANTED ")");
 	p->skips_section = false;
 	p->section = GPD_CONFIG_SECTION_DAEMON;
 	p->target = p->config;
@@ -337,7 +337,8 @@ list_start(struct gpd_config_parser *p, const struct gpd_config_key *key, char *
 {
 	if (strcmp(key->name, "users") == 0 && p->tenant == &p->config->tenants[GPD_TENANT_DEFAULT])
 		return parser_error(p, p->line,
-				    "\"default\" takes the users whom no other tenant has");
+				    "not allowed for tenant \"default\", which gets all users "
+				    "without a tenant");
 	/* The list replaces the default, which is all devices. */
 	if (strcmp(key->name, "devices") == 0)
 		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
@@ -380,9 +381,18 @@ parser_key_error(struct gpd_config_parser *p, const char *name)
 		gp_suggestion_consider(&similar, keys[i].name);
 	}
 	if (similar.best)
-		return parser_error(p, p->line, "there is no such key here, did you mean %s? (%s)",
-				    similar.best, list);
-	return parser_error(p, p->line, "there is no such key here (%s)", list);
+		return parser_error(p, p->line, "unknown key; did you mean %s? (%s)", similar.best,
+				    list);
+	return parser_error(p, p->line, "unknown key (%s)", list);
+}
+
+static void
+config_add_old_name(struct gpd_config *config, const struct gpd_config_key *key, int line)
+{
+	if (config->old_name_count < GPD_CONFIG_OLD_NAMES)
+		config->old_names[config->old_name_count++] = (struct gpd_config_old_name){
+			.line = line, .old_name = key->old_name, .name = key->name
+		};
 }
 
 static bool
@@ -396,20 +406,21 @@ key_parse(struct gpd_config_parser *p, const char *name, char *value)
 
 	if (p->section == GPD_CONFIG_SECTION_NONE) {
 		p->skips_section = true;
-		return parser_error(p, p->line,
-				    "stands before the first section (" SECTIONS_WANTED ")");
+		return parser_error(p, p->line, "before the first section (" SECTIONS_WANTED ")");
 	}
 	index = gpd_config_key_index(p->section, name, dot ? (size_t)(dot - name) : strlen(name));
 	if (index < 0)
 		return parser_key_error(p, name);
 	key = &keys[index];
+	if (strncmp(key->name, name, strlen(key->name)) != 0)
+		config_add_old_name(p->config, key, p->line);
 	line = &p->lines[index].all;
 	if (dot) {
 		if (key->shape != GPD_CONFIG_PER_DEVICE)
 			return parser_error(p, p->line, "%s cannot differ from device to device",
 					    key->name);
 		if (!gpd_value_parse_number(dot + 1, 0, GPD_LEDGER_DEVICES - 1, &device))
-			return parser_value_error(p, dot + 1, "is no device from 0 to 31");
+			return parser_value_error(p, dot + 1, "is not a device from 0 to 31");
 		line = &p->lines[index].single[device];
 	}
 	if (!parser_claim_line(p, line))
@@ -434,10 +445,10 @@ line_parse(struct gpd_config_parser *p, const char *text, size_t length)
 	p->line++;
 	p->where[0] = 0;
 	if (length > LINE_BYTES)
-		return parser_error(p, p->line,
-				    "longer than %d bytes (a list may go on in the next "
-				    "line after a comma)",
-				    LINE_BYTES);
+		return parser_error(
+			p, p->line,
+			"longer than %d bytes (a list may continue on the next line after a comma)",
+			LINE_BYTES);
 	snprintf(room, sizeof(room), "%.*s", (int)length, text);
 	comment_cut(room);
 	line = text_trim(room);

@@ -38,7 +38,7 @@ gpd_value_parse_name(const char *text, char name[GPD_TENANT_NAME_MAX])
 		    !strchr("._-", *c))
 			length = 0;
 	if (length == 0 || length >= GPD_TENANT_NAME_MAX)
-		return "is no name (1 to 63 of A-Z a-z 0-9 . _ -)";
+		return "is not a valid name (1 to 63 of A-Z a-z 0-9 . _ -)";
 	memcpy(name, text, length + 1);
 	return NULL;
 }
@@ -52,7 +52,7 @@ gpd_value_parse_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_M
 		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f || strchr("*,;=\"", *c))
 			length = 0;
 	if (length == 0 || length >= GPD_CONFIG_CERTIFICATE_MAX)
-		return "is no name of a certificate (1 to 127 characters; a list is alice,bob)";
+		return "is not a valid certificate name (1 to 127 characters; a list is alice,bob)";
 	memcpy(name, text, length + 1);
 	return NULL;
 }
@@ -67,7 +67,8 @@ gpd_value_parse_uuid(const char *text, char uuid[41])
 		char c = (char)tolower((unsigned char)text[i]);
 
 		if (form[i] == 'x' ? !isxdigit((unsigned char)c) : c != form[i])
-			return "is no device (0, *, or GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx)";
+			return "is not a device (0, *, or "
+			       "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx)";
 		value[i] = c;
 	}
 	memcpy(uuid, value, sizeof(value));

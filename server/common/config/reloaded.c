@@ -29,7 +29,7 @@ gpd_reload_report_add(struct gpd_reload_report *reloaded, enum gpd_log_level lev
 	if (level == GPD_LOG_WARNING)
 		report_append(reloaded->warning, "", text);
 	else
-		report_append(reloaded->error, "not all of it is in force: ", text);
+		report_append(reloaded->error, "partly applied: ", text);
 }
 
 void

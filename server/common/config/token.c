@@ -11,7 +11,7 @@
 
 #define LINE_MAX_SIZE 512
 #define HEADER                                                                                     \
-	"# Tokens of gpupoold, by gpupoolctl token, which keeps no other lines than these:\n"      \
+	"# Tokens of gpupoold, by gpupoolctl token, which removes all other lines:\n"              \
 	"# ID TENANT SHA-256 CREATED EXPIRES REVOKED COMMENT\n"
 
 void
@@ -88,19 +88,19 @@ read_token(char *line, struct gpd_token *token)
 	for (int i = 0; i < 6; i++) {
 		fields[i] = next_field(&rest);
 		if (!fields[i])
-			return "less than six words";
+			return "fewer than six fields";
 	}
 	if (gp_token_parse_id(fields[0]))
-		return "the first word is no ID of a token";
+		return "field 1 is not a token ID";
 	memcpy(token->id, fields[0], sizeof(token->id));
 	if (gpd_value_parse_name(fields[1], token->tenant))
-		return "the second word is no name of a tenant";
+		return "field 2 is not a tenant name";
 	if (!read_hash(fields[2], token->hash))
-		return "the third word is no SHA-256 in hexadecimal digits";
+		return "field 3 is not a SHA-256 hash in hexadecimal digits";
 	if (!read_time(fields[3], false, &token->created_s) ||
 	    !read_time(fields[4], true, &token->expires_s) ||
 	    !read_time(fields[5], true, &token->revoked_s))
-		return "the fourth to sixth words are no seconds since 1970";
+		return "fields 4 to 6 are not seconds since 1970";
 	if (gpd_token_check_comment(rest))
 		return "the comment is longer than 127 bytes, or cannot be printed";
 	memcpy(token->comment, rest, strlen(rest) + 1);
@@ -119,14 +119,14 @@ line_parse(const char *text, size_t length, struct gpd_tokens *tokens)
 	if (length >= sizeof(line))
 		return "it is too long";
 	if (memchr(text, 0, length))
-		return "a zero byte, so this is no text";
+		return "not a text file: contains a zero byte";
 	memcpy(line, text, length);
 	line[length] = 0;
 	wrong = read_token(line, &token);
 	if (wrong)
 		return wrong;
 	if (gpd_tokens_find(tokens, token.id))
-		return "this ID stands in a line before";
+		return "duplicate ID";
 	if (tokens->count == GPD_TOKENS_MAX)
 		return "more than 10000 tokens";
 	tokens->list[tokens->count++] = token;

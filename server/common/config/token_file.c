@@ -156,11 +156,11 @@ tokens_revoke(struct gpd_tokens *tokens, const char *path, const char *id, char 
 	struct gpd_token *token = gpd_tokens_find(tokens, id);
 
 	if (!token) {
-		snprintf(error, error_size, "%s has no token of the ID \"%.20s\"", path, id);
+		snprintf(error, error_size, "%s: unknown token ID \"%.20s\"", path, id);
 		return GP_E_INVALID;
 	}
 	if (token->revoked_s != INT64_MAX) {
-		snprintf(error, error_size, "the token %s is revoked already", id);
+		snprintf(error, error_size, "the token %s is already revoked", id);
 		return GP_E_INVALID;
 	}
 	token->revoked_s = time(NULL);

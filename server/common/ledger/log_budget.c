@@ -134,10 +134,10 @@ budget_report_dropped(uint32_t index)
 	unsigned long long all = (unsigned long long)news + warnings;
 
 	if (all && budget_get_owner(index) == GPD_LOG_BUDGET_ADDRESS)
-		gpd_warning("%s: %llu more lines about it are left out", budget->name, all);
+		gpd_warning("%s: %llu further lines suppressed", budget->name, all);
 	else if (all)
-		gpd_warning("%s: %llu more lines about them are left out, %u of them warnings",
-			    budget->name, all, warnings);
+		gpd_warning("%s: %llu further lines suppressed, %u of them warnings", budget->name,
+			    all, warnings);
 }
 
 static bool

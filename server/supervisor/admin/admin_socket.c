@@ -47,7 +47,7 @@ get_folder(const char *path, char folder[PATH_SIZE])
 static int
 refuse_folder(const char *folder, char *error, size_t size)
 {
-	snprintf(error, size, "the folder %s cannot be made: %s", folder, strerror(errno));
+	snprintf(error, size, "cannot create directory %s: %s", folder, strerror(errno));
 	return -1;
 }
 
@@ -73,7 +73,7 @@ refuse_length(const char *path, char *error, size_t size)
 static int
 refuse_file(const char *path, char *error, size_t size)
 {
-	snprintf(error, size, "%s is there already, and is no socket", path);
+	snprintf(error, size, "%s exists and is not a socket", path);
 	return -1;
 }
 
@@ -304,7 +304,7 @@ conn_evict(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
 		most = count;
 	}
 	if (victim)
-		conn_reject(victim, "it makes room for another connection");
+		conn_reject(victim, "closed to admit another connection");
 	return victim != NULL;
 }
 
@@ -316,7 +316,7 @@ get_refusal_reason(struct gpd_admin *admin, int fd, const struct ucred *peer, in
 		return "not allowed";
 	return count_read_only(admin) < READ_ONLY_MAX || conn_evict(admin, true, now_ms)
 		       ? NULL
-		       : "too many connections of users who may only read";
+		       : "too many connections of read-only users";
 }
 
 /* Returns whether a pending connection may be accepted. */
@@ -457,11 +457,11 @@ request_receive(struct gpd_admin *admin, struct gpd_admin_conn *conn, int64_t no
 	else if (r == GP_E_EOF)
 		conn_close(conn);
 	else if (r == -EMSGSIZE)
-		conn_reject(conn, "a request that is too long");
+		conn_reject(conn, "request too long");
 	else if (r == -EPROTO)
-		conn_reject(conn, "what it sent is no request");
+		conn_reject(conn, "invalid request");
 	else if (r == -EPIPE)
-		conn_reject(conn, "it stopped in the middle of a request");
+		conn_reject(conn, "incomplete request");
 	else if (r < 0)
 		conn_reject(conn, strerror(-r));
 }
@@ -501,9 +501,9 @@ gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_m
 		else if (events)
 			request_receive(admin, conn, now_ms);
 		if (conn->fd >= 0 && conn->deadline_ms <= now_ms)
-			conn_reject(conn, conn->in_used ? "it stopped in the middle of a request"
-					  : conn->out   ? "it does not read its reply"
-							: "it asks nothing");
+			conn_reject(conn, conn->in_used ? "incomplete request"
+					  : conn->out   ? "reply not read"
+							: "no request received");
 	}
 	if (fds[0].revents || !conn_find_free(admin))
 		accept_conns(admin, now_ms);

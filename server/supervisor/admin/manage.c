@@ -41,8 +41,7 @@ open_admin(struct gpd_manager *manager, const char *path)
 		return -1;
 	}
 	if (gp_admin_get_default_path(usual, sizeof(usual)))
-		gpd_warning("no admin socket: XDG_RUNTIME_DIR names no folder for it; "
-			    "--admin-socket gives it a path");
+		gpd_warning("no admin socket: XDG_RUNTIME_DIR is not set; use --admin-socket PATH");
 	else if (gpd_admin_open(&manager->admin, usual, error, sizeof(error)))
 		gpd_warning("no admin socket: %s; --admin-socket gives it another path", error);
 	return 0;
@@ -75,7 +74,7 @@ gpd_manager_open_usage(struct gpd_manager *manager)
 			fprintf(stderr, "gpupoold: no %s\n", error);
 			return -1;
 		}
-		gpd_warning("%s: they are kept in memory until it can be written", error);
+		gpd_warning("%s: records are buffered in memory until the file is writable", error);
 		gpd_usage_set_path_deferred(&manager->usage, usual);
 	}
 	manager->admission->quota->ended = gpd_usage_ended;
@@ -111,19 +110,17 @@ gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *option
 	char error[512], usual[GPD_CONFIG_PATH_MAX];
 
 	if (gpd_usage_set_path(&manager->usage, usage_path(config, usual), error, sizeof(error)))
-		gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
-				      "usage records stay where they were: %s", error);
+		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "usage: unchanged: %s", error);
 
 	if (!options->has_metrics && (config->metrics_port != now->port ||
 				      (now->port && strcmp(config->metrics_host, now->host) != 0)))
 		gpd_reload_report_add(reloaded, GPD_LOG_WARNING,
-				      "metrics needs a new start of the daemon: until then %s",
-				      now->http ? now->url : "there are none");
+				      "metrics: takes effect after a restart (now: %s)",
+				      now->http ? now->url : "off");
 	if (!options->admin_socket && strcmp(config->admin_socket, manager->admin_socket) != 0)
 		gpd_reload_report_add(reloaded, GPD_LOG_WARNING,
-				      "admin-socket needs a new start of the daemon: until then %s",
-				      manager->admin.fd < 0 ? "there is none"
-							    : manager->admin.path);
+				      "admin-socket: takes effect after a restart (now: %s)",
+				      manager->admin.fd < 0 ? "none" : manager->admin.path);
 }
 
 void
@@ -178,7 +175,7 @@ request_terminate(struct gpd_manager *m, uint64_t id, bool again, struct outcome
 	if (known)
 		return GP_E_TIMEOUT;
 	if (!again)
-		snprintf(o->error, sizeof(o->error), "there is no session %llu",
+		snprintf(o->error, sizeof(o->error), "unknown session %llu",
 			 (unsigned long long)id);
 	return 0;
 }
@@ -233,10 +230,10 @@ gpd_manager_unknown_tenant(const struct gpd_manager *manager, const char *name, 
 			gp_suggestion_consider(&similar, ledger->tenants[i].name);
 	}
 	if (similar.best)
-		(void)snprintf(error, size, "there is no tenant \"%.64s\", did you mean %s?", name,
+		(void)snprintf(error, size, "unknown tenant \"%.64s\", did you mean %s?", name,
 			       similar.best);
 	else
-		(void)snprintf(error, size, "there is no tenant \"%.64s\"", name);
+		(void)snprintf(error, size, "unknown tenant \"%.64s\"", name);
 	return GP_E_INVALID;
 }
 
@@ -287,8 +284,8 @@ request_execute(struct gpd_manager *m, const struct gpd_admin_peer *peer,
 {
 	if (peer->read_only && request->body_case != GPUPOOL__ADMIN_REQUEST__BODY_REPORT) {
 		snprintf(o->error, sizeof(o->error),
-			 "members of the group " GPD_ADMIN_READERS " may look, and change nothing: "
-			 "root and the daemon's user may");
+			 "members of the group " GPD_ADMIN_READERS
+			 " have read-only access; use root or the daemon's user");
 		return 0;
 	}
 	switch (request->body_case) {

@@ -74,12 +74,11 @@ setting_check(const struct target *t, const Gpupool__AdminSetting *setting)
 		return set_error(t, "this daemon (" GPD_VERSION ") does not know setting %d",
 				 (int)setting->key);
 	if (keys[key].tenant_only && t->session)
-		return set_error(t, "%s: a tenant has that, not a session", keys[key].name);
+		return set_error(t, "%s: applies to tenants, not to sessions", keys[key].name);
 	if (keys[key].per_device && setting->share)
 		return 0;
 	if (setting->share)
-		return set_error(t, "%s: a share of the device makes no sense here",
-				 keys[key].name);
+		return set_error(t, "%s: a share of the device is not allowed", keys[key].name);
 	/* The same minimum as in the configuration. */
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && number < GPD_MEMORY_MIN)
 		return set_error(t, "memory: %llu bytes are less than 2M, the smallest size",
@@ -211,8 +210,7 @@ target_find(struct target *t, const Gpupool__AdminSet *wanted)
 
 	t->session = gpd_ledger_find(ledger, wanted->session);
 	if (wanted->session && !t->session)
-		return set_error(t, "there is no session %llu",
-				 (unsigned long long)wanted->session);
+		return set_error(t, "unknown session %llu", (unsigned long long)wanted->session);
 	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS && !t->session && wanted->tenant[0]; i++) {
 		if (strcmp(ledger->tenants[i].name, wanted->tenant) == 0) {
 			t->tenant = &ledger->tenants[i];
@@ -222,7 +220,7 @@ target_find(struct target *t, const Gpupool__AdminSet *wanted)
 	if (!t->session && !t->tenant)
 		return gpd_manager_unknown_tenant(t->manager, wanted->tenant, t->error, t->size);
 	if (wanted->device < 0 || wanted->device > count)
-		return set_error(t, "there is no device %lld: the daemon has %d, counted from 0",
+		return set_error(t, "unknown device %lld: the daemon has %d, counted from 0",
 				 (long long)wanted->device - 1, count);
 	t->first = wanted->device ? wanted->device - 1 : 0;
 	t->end = wanted->device ? wanted->device : count;
@@ -368,8 +366,8 @@ warn_policy(const struct target *t, const Gpupool__AdminSetting *setting, int d,
 
 	if (needed)
 		(void)snprintf(warning, t->size,
-			       "%s: the policy of device %d makes no use of it (policy = %s in "
-			       "gpupoold.conf does)",
+			       "%s: ignored by the policy of device %d (needs policy = %s in "
+			       "gpupoold.conf)",
 			       key, d, needed);
 }
 
@@ -401,11 +399,10 @@ warn_device(const struct target *t, const Gpupool__AdminSetting *setting, int d,
 			       (unsigned long long)setting->number, d, sms);
 	else if (setting->number ? setting->number < sms
 				 : setting->share && setting->share < GPD_CONFIG_SHARE_MAX)
-		(void)snprintf(
-			warning, t->size,
-			"sm: device %d has %u multiprocessors, given out in pieces of %u, so "
-			"all of them may be used",
-			d, sms, device->rule.sm_granularity);
+		(void)snprintf(warning, t->size,
+			       "sm: device %d has %u multiprocessors, assigned in multiples of %u, "
+			       "so all of them may be used",
+			       d, sms, device->rule.sm_granularity);
 }
 
 /* Appends the warning for the first affected device to those of previous settings. */

@@ -92,7 +92,7 @@ request_handle(void *arg, struct MHD_Connection *connection, const char *url, co
 
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return response_refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-				       "metrics are to be read only\n");
+				       "method not allowed: use GET\n");
 	/* libmicrohttpd calls the handler first for the headers alone. */
 	if (!*request) {
 		*request = &seen;
@@ -100,7 +100,7 @@ request_handle(void *arg, struct MHD_Connection *connection, const char *url, co
 	}
 	*upload_size = 0;
 	if (strcmp(url, "/metrics") != 0)
-		return response_refuse(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
+		return response_refuse(connection, MHD_HTTP_NOT_FOUND, "not found: use /metrics\n");
 	text = report_to_text(source, &size);
 	if (!text)
 		return response_refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -217,8 +217,8 @@ open_socket(struct gpd_metrics *metrics, bool insecure, char *error, size_t size
 			(void)snprintf(error, size, "%s: %m", metrics->url);
 	} else {
 		(void)snprintf(error, size,
-			       "%s is not a loopback address: whoever reaches it can read who uses "
-			       "the GPUs; --insecure allows it",
+			       "%s is not a loopback address: any host that reaches it can read "
+			       "the use of the GPUs; --insecure allows it",
 			       metrics->host);
 	}
 	gp_listener_destroy(listener);

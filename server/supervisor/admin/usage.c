@@ -80,7 +80,7 @@ open_with_room(const char *path, size_t size)
 	if (rename(path, before))
 		r = -errno;
 	else
-		gpd_info("usage records: %s is full and is %s from now on", path, before);
+		gpd_info("usage records: %s is full and was renamed to %s", path, before);
 	return r ? r : open_file(path);
 }
 
@@ -100,7 +100,7 @@ records_append(const char *path, const char *text, size_t size)
 	if (r == 0)
 		r = file_write_all(fd, text, size);
 	if (r && S_ISREG(status.st_mode) && ftruncate(fd, status.st_size))
-		gpd_error("usage records: %s: part of a line stays: %m", path);
+		gpd_error("usage records: %s: incomplete line left: %m", path);
 	if (close(fd) && r == 0)
 		r = -errno;
 	return r;
@@ -115,15 +115,16 @@ write_pending(struct gpd_usage *usage, int64_t now_ms)
 		return;
 	r = records_append(usage->path, usage->pending, usage->used);
 	if (r && !usage->retry_ms)
-		gpd_error("usage records: %s: %s: %llu are kept in memory until it can be written",
+		gpd_error("usage records: %s: %s: %llu records buffered in memory until the file "
+			  "is writable",
 			  usage->path, strerror(-r), (unsigned long long)usage->pending_count);
 	if (r) {
 		usage->retry_ms = now_ms + RETRY_MS;
 		return;
 	}
 	if (usage->retry_ms)
-		gpd_info("usage records: %s has those that were kept: %llu", usage->path,
-			 (unsigned long long)usage->pending_count);
+		gpd_info("usage records: %s: writable again: %llu buffered records written",
+			 usage->path, (unsigned long long)usage->pending_count);
 	usage->retry_ms = 0;
 	usage->used = 0;
 	usage->pending_count = 0;
@@ -142,8 +143,8 @@ pending_push(struct gpd_usage *usage, const char *record, size_t size)
 		grown = realloc(usage->pending, room);
 	if (room > PENDING_MAX || !grown) {
 		if (usage->lost++ == 0)
-			gpd_error("usage records: %s: too many are kept: from now on they are lost "
-				  "and counted (gpupool_usage_records_lost_total)",
+			gpd_error("usage records: %s: buffer full: further records are lost and "
+				  "counted (gpupool_usage_records_lost_total)",
 				  usage->path);
 		return;
 	}
@@ -477,7 +478,7 @@ gpd_usage_close(struct gpd_usage *usage)
 		record_all(usage, true);
 		write_pending(usage, gp_now_ms());
 		if (usage->used)
-			gpd_error("usage records: %llu are lost, as the daemon ends",
+			gpd_error("usage records: %llu lost at exit",
 				  (unsigned long long)usage->pending_count);
 	}
 	free(usage->pending);

@@ -62,7 +62,7 @@ gpd_admission_send(struct gpd_worker_process *worker, const struct gpd_channel_h
 
 	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
 		return;
-	gpd_error("worker %d does not listen: killed", (int)worker->pid);
+	gpd_error("worker %d: channel full; killed", (int)worker->pid);
 	(void)kill(worker->pid, SIGKILL);
 }
 
@@ -122,11 +122,11 @@ append_queue_position(struct gpd_admission *admission, const struct gpd_connecti
 	if (!number)
 		return text;
 	if (position)
-		(void)snprintf(room, GPD_CONFIG_ERROR_MAX, "%.*s; number %u in the queue",
+		(void)snprintf(room, GPD_CONFIG_ERROR_MAX, "%.*s; position %u in the queue",
 			       GPD_CONFIG_ERROR_MAX - 40, text, position);
 	else
 		(void)snprintf(room, GPD_CONFIG_ERROR_MAX,
-			       "%.*s; no number: the queue is full (%d of a tenant, %d of all)",
+			       "%.*s; not queued: the queue is full (%d per tenant, %d in all)",
 			       GPD_CONFIG_ERROR_MAX - 80, text, GPD_QUEUE_TENANT_MAX,
 			       GPD_QUEUE_MAX);
 	return room;
@@ -248,7 +248,7 @@ gpd_admission_handle_events(struct gpd_admission *admission)
 static void
 conn_deadline_expired(struct gpd_admission *admission, struct gpd_connection *peer)
 {
-	static const char no_lane[] = "its lane did not come in time";
+	static const char no_lane[] = "no lane within the timeout";
 	const char *peer_name = gp_conn_peer(peer->conn);
 
 	switch (peer->state) {
@@ -266,10 +266,8 @@ conn_deadline_expired(struct gpd_admission *admission, struct gpd_connection *pe
 		gpd_admission_refuse(admission, peer,
 				     peer->own_worker ? GPUPOOL__REFUSED__REASON__WORKER
 						      : GPUPOOL__REFUSED__REASON__FULL,
-				     peer->own_worker
-					     ? "its own process is not ready in time"
-					     : "other sessions' own processes start, and its "
-					       "turn has not come in time");
+				     peer->own_worker ? "dedicated worker start timed out"
+						      : "dedicated worker start queue timed out");
 		break;
 	case GPD_CONNECTION_WELCOMED:
 	case GPD_CONNECTION_MOVING:
@@ -282,8 +280,8 @@ conn_deadline_expired(struct gpd_admission *admission, struct gpd_connection *pe
 		break;
 	default:
 		gpd_client_address_log(peer->client_address, GPD_LOG_WARNING,
-				       "%s: no session: it did not say hello in time", peer_name);
-		gpd_admission_close_conn(admission, peer, "it did not say hello in time");
+				       "%s: no session: no Hello within the timeout", peer_name);
+		gpd_admission_close_conn(admission, peer, "no Hello within the timeout");
 		break;
 	}
 }
@@ -395,9 +393,9 @@ gpd_admission_stop(struct gpd_admission *admission)
 		if (p->state == GPD_CONNECTION_CLOSING)
 			continue;
 		if (p->state > GPD_CONNECTION_REFUSED)
-			gpd_control_reply_bye(p, "the daemon stops");
+			gpd_control_reply_bye(p, "the daemon is stopping");
 		p->worker = NULL; /* the worker is stopped as a whole */
-		gpd_admission_close_conn(admission, p, "the daemon stops");
+		gpd_admission_close_conn(admission, p, "the daemon is stopping");
 	}
 }
 

@@ -101,7 +101,7 @@ worker_start(struct gpd_admission *admission, struct gpd_connection *peer)
 
 	if (!child) {
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
-				     "no process can be started for the session");
+				     "cannot start a process for the session");
 		return;
 	}
 	/* From here on the slot becomes free when the process has exited. */

@@ -75,6 +75,6 @@ gpd_admission_check_certificates(struct gpd_admission *admission)
 		if (config_index < 0 ||
 		    strcmp(config->tenants[config_index].name, p->principal.tenant) != 0)
 			gpd_admission_evict(admission, p, GPUPOOL__REFUSED__REASON__CREDENTIALS,
-					    "its certificate is not that of its tenant any more");
+					    "its certificate no longer belongs to its tenant");
 	}
 }

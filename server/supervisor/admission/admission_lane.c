@@ -26,12 +26,12 @@ lane_check_number(const struct gpd_connection *owner, unsigned int lane)
 {
 	if (lane == 0)
 		return owner->state == GPD_CONNECTION_WELCOMED ? NULL
-							       : "that the session has already";
+							       : "that the session already has";
 	if (owner->state != GPD_CONNECTION_RUNNING && !awaits_lane0(owner))
 		return "of a session without lane 0";
 	if (lane >= owner->lanes_max)
 		return "beyond the session's limit";
-	return owner->lanes >> lane & 1 ? "that the session has already" : NULL;
+	return owner->lanes >> lane & 1 ? "that the session already has" : NULL;
 }
 
 static const char *
@@ -40,7 +40,7 @@ lane_check(const struct gpd_connection *owner, const struct gp_preamble *preambl
 {
 	/* Cleartext lanes over RDMA are possible with TLS, but those arrive at the worker. */
 	if (strcmp(owner->scheme, "tls") == 0 && !gp_preamble_is_tls(preamble))
-		return "in clear, of a session over TLS";
+		return "unencrypted, of a session over TLS";
 	if (preamble->kind == GP_PREAMBLE_LANE_SHM && strcmp(scheme, "unix") != 0)
 		return "through shared memory, not over a local socket";
 	return lane_check_number(owner, preamble->lane);
@@ -188,7 +188,7 @@ gpd_admission_poll_early(struct gpd_admission *admission)
 			continue;
 		LL_DELETE(admission->early, lane);
 		if (owner && awaits_lane0(owner))
-			lane_close(lane, owner->session, "whose lane 0 did not come in time");
+			lane_close(lane, owner->session, "without lane 0 within the timeout");
 		else if (owner)
 			lane_dispatch(admission, owner, lane);
 		else

@@ -185,8 +185,8 @@ gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *peer
 	add_devices(admission, peer, account_reply);
 	sum_tenants(admission->quota->ledger, account_reply);
 	add_sessions(admission, peer, account_reply);
-	gpd_debug("%s (%s): it only looked", gp_conn_peer(peer->conn), peer->name);
+	gpd_debug("%s (%s): probe finished", gp_conn_peer(peer->conn), peer->name);
 	gpd_connection_send(peer, &account_reply->message);
 	free(account_reply);
-	gpd_admission_close_conn(admission, peer, "it only looked");
+	gpd_admission_close_conn(admission, peer, "probe finished");
 }

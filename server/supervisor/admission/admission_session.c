@@ -80,10 +80,8 @@ static const char *
 get_closed_reason(const struct gpd_admission *admission)
 {
 	if (admission->stopping)
-		return "the daemon stops";
-	return admission->draining
-		       ? "the daemon admits no new sessions at the moment (gpupoolctl drain)"
-		       : NULL;
+		return "the daemon is stopping";
+	return admission->draining ? "the daemon is draining (gpupoolctl drain)" : NULL;
 }
 
 /* Keeps one request per queue number: the connection of the previous one may be lost. */
@@ -93,7 +91,7 @@ drop_duplicate_request(struct gpd_admission *admission, const struct gpd_connect
 	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
 		if (p != again && p->state == GPD_CONNECTION_QUEUED && p->full_reason[0] &&
 		    p->hello->hello->wait == again->hello->hello->wait)
-			gpd_admission_close_conn(admission, p, "it has asked again");
+			gpd_admission_close_conn(admission, p, "replaced by a newer request");
 	}
 }
 
@@ -286,14 +284,13 @@ gpd_admission_get_full_reason(const struct gpd_admission *admission,
 	uint64_t number = peer->hello->hello->wait;
 
 	if (left <= 0)
-		return "all sessions are taken (--max-sessions)";
+		return "no free session slot (--max-sessions)";
 	if ((unsigned int)left <= gpd_queue_ahead(&admission->quota->queue, number, gp_now_ms()))
-		return "the places that are free are for those who wait for them";
+		return "the free session slots are reserved for queued clients";
 	for (const struct gpd_connection *p = admission->connection_list; p; p = p->next)
 		count += p->client_address == peer->client_address && conn_has_slot(p);
 	if (count >= 0 && (unsigned int)count >= sessions_per_address_max(admission, peer))
-		return "there are as many sessions from this address as may be "
-		       "(sessions-per-address)";
+		return "too many sessions from this address (sessions-per-address)";
 	return NULL;
 }
 
@@ -377,9 +374,9 @@ gpd_admission_handle_window_request(struct gpd_admission *admission, struct gpd_
 	const char *wrong = NULL;
 
 	if (peer->state != GPD_CONNECTION_WELCOMED)
-		wrong = "a window is asked for at the wrong time";
+		wrong = "unexpected WindowRequest";
 	else if (++peer->window_requests > WINDOWS_MAX)
-		wrong = "it asks for too many windows";
+		wrong = "too many WindowRequests";
 	if (wrong) {
 		gpd_admission_log_session(peer, GPD_LOG_WARNING, wrong);
 		gpd_control_reply_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
@@ -412,7 +409,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process 
 	if (!moving && opened->window.size == 0) {
 		gpd_quota_close(admission->quota, peer->session);
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
-				     "there is no range of device addresses left for a session");
+				     "no free device address range for a session");
 		return;
 	}
 	/* If no other window was found, the client stays in its current one, and may request

@@ -97,9 +97,10 @@ waiting_drop_one(struct gpd_admission *admission, const struct gpd_connection *n
 	chosen %= count;
 	while (*link == newcomer || waiting_weight(*link) < most || chosen-- > 0)
 		link = &(*link)->next;
-	gpd_client_address_log((*link)->client_address, GPD_LOG_WARNING,
-			       "%s: closed: too many connections without a session come from there",
-			       gp_conn_peer((*link)->conn));
+	gpd_client_address_log(
+		(*link)->client_address, GPD_LOG_WARNING,
+		"%s: closed: too many connections without a session from this address",
+		gp_conn_peer((*link)->conn));
 	waiting_remove(admission, link, false);
 }
 
@@ -117,9 +118,9 @@ static const char *
 get_closed_reason(const struct gpd_client_address *client_address, int fd)
 {
 	if (gpd_client_address_is_throttled(client_address, gp_now_ms()))
-		return "too many connections without a session come from there";
+		return "too many connections without a session from this address";
 	if (fd >= descriptors_max())
-		return "the descriptors that are left are for sessions and the administrator";
+		return "out of file descriptors";
 	return NULL;
 }
 
@@ -229,9 +230,9 @@ conn_evict(struct gpd_admission *admission, const struct gpd_client_address *cli
 	if (!victim || earliest > gp_now_ms())
 		return false;
 	gpd_client_address_log(victim->client_address, GPD_LOG_INFO,
-			       "%s: no session: it did not say hello while others wait",
+			       "%s: no session: no Hello while other connections wait",
 			       gp_conn_peer(victim->conn));
-	gpd_admission_close_conn(admission, victim, "it did not say hello");
+	gpd_admission_close_conn(admission, victim, "no Hello");
 	return true;
 }
 
@@ -250,11 +251,10 @@ gpd_admission_start_waiting(struct gpd_admission *admission)
 			full ? &waiting->client_address->no_room_ms : &admission->no_room_ms;
 
 		if (waiting->deadline_ms <= now_ms) {
-			gpd_client_address_log(
-				waiting->client_address, GPD_LOG_WARNING,
-				"%s: closed: too many others without a session come from "
-				"there",
-				gp_conn_peer(waiting->conn));
+			gpd_client_address_log(waiting->client_address, GPD_LOG_WARNING,
+					       "%s: closed: too many connections without a session "
+					       "from this address",
+					       gp_conn_peer(waiting->conn));
 			waiting_remove(admission, link, false);
 			continue;
 		}

@@ -60,8 +60,8 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, ch
 			       has_certificate() ? "tls" : "tcp");
 	if (strcmp(url->scheme, "tls") == 0 && !has_certificate()) {
 		(void)snprintf(error, error_size,
-			       "cannot listen on %s: the daemon has no certificate: gpupoolctl "
-			       "cert init HOST makes one, --certificate and --key name another",
+			       "cannot listen on %s: the daemon has no certificate: create one "
+			       "with gpupoolctl cert init HOST, or use --certificate and --key",
 			       text);
 		return GP_E_INVALID;
 	}
@@ -77,14 +77,14 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, ch
 			(void)snprintf(
 				error, error_size,
 				"cannot listen on %s: it is not a loopback address, and "
-				"connections are neither encrypted nor authenticated: whoever "
-				"reaches it can use the GPUs; tls:// is, --insecure allows it",
+				"connections are neither encrypted nor authenticated: any host "
+				"that reaches it can use the GPUs; use tls://, or --insecure",
 				text);
 			gp_listener_destroy(listener);
 			return GP_E_INVALID;
 		}
-		gpd_warning("%s is open to everybody who can reach it: connections are neither "
-			    "encrypted nor authenticated (--insecure)",
+		gpd_warning("%s accepts any client: connections are neither encrypted nor "
+			    "authenticated (--insecure)",
 			    text);
 	}
 	listen->listeners[listen->count++] = listener;
@@ -167,7 +167,7 @@ accept_log_error(struct gpd_listen *listen, int r, int64_t now_ms)
 	if (listen->error_log_ms > now_ms)
 		return;
 	listen->error_log_ms = now_ms + ERROR_LOG_MS;
-	gpd_warning("no connection can be taken at the moment: %s",
+	gpd_warning("cannot accept connections: %s",
 		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
 }
 

@@ -93,10 +93,10 @@ gpd_port_describe_owner(uint16_t port, char *text, size_t size)
 			continue;
 		seen = true;
 		read_process_name(entry->d_name, name);
-		(void)snprintf(text, size, " (process %.16s, %s, has it)", entry->d_name, name);
+		(void)snprintf(text, size, " (in use by process %.16s, %s)", entry->d_name, name);
 	}
 	if (!seen)
-		(void)snprintf(text, size, " (a process of user %u has it)", owner.user);
+		(void)snprintf(text, size, " (in use by a process of user %u)", owner.user);
 	if (processes)
 		(void)closedir(processes);
 }

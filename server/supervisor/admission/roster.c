@@ -69,8 +69,7 @@ gpd_session_owner_format_credentials(const struct gpd_principal *principal, cons
 			 serial ? serial : "");
 		break;
 	case GPD_AUTH_BY_USER:
-		snprintf(text, sizeof(text), "user %u of this machine",
-			 (unsigned int)principal->uid);
+		snprintf(text, sizeof(text), "local user %u", (unsigned int)principal->uid);
 		break;
 	case GPD_AUTH_BY_NONE:
 		break;

@@ -64,23 +64,20 @@ static const struct {
 } texts[GPD_AUTH_REFUSALS] = {
 	[GPD_AUTH_OK] = { "none", "" },
 	[GPD_AUTH_NO_CREDENTIALS] = { "no_credentials", NULL },
-	[GPD_AUTH_CLEARTEXT_TOKEN] = { "token_in_clear",
-				       "a token on a connection that is not encrypted: it is known "
-				       "to others now" },
-	[GPD_AUTH_UNKNOWN_TOKEN] = { "unknown_token", "the token is not known here" },
+	[GPD_AUTH_CLEARTEXT_TOKEN] = { "token_in_clear", "token sent over an unencrypted "
+							 "connection: it may be compromised" },
+	[GPD_AUTH_UNKNOWN_TOKEN] = { "unknown_token", "unknown token" },
 	[GPD_AUTH_REVOKED_TOKEN] = { "revoked_token", "the token has been revoked" },
 	[GPD_AUTH_EXPIRED_TOKEN] = { "expired_token", "the token has expired" },
 	[GPD_AUTH_UNREADABLE_TOKENS] = { "unreadable_tokens",
-					 "the daemon cannot read its tokens at the moment, so it "
-					 "takes none" },
+					 "the daemon cannot read its token file" },
 	[GPD_AUTH_REVOKED_CERTIFICATE] = { "revoked_certificate",
 					   "the client certificate has been revoked" },
 	[GPD_AUTH_UNCHECKED_CERTIFICATE] = { "unchecked_certificate",
-					     "the daemon cannot tell at the moment whether the "
-					     "client certificate has been revoked, so it does not "
-					     "take it" },
+					     "the daemon cannot check whether the client "
+					     "certificate is revoked" },
 	[GPD_AUTH_UNKNOWN_CERTIFICATE] = { "unknown_certificate",
-					   "the client certificate names no tenant" },
+					   "the client certificate does not belong to a tenant" },
 	[GPD_AUTH_OTHER_TENANT] = { "other_tenant",
 				    "the credentials are not those of the tenant that "
 				    "GPUPOOL_TENANT names" },
@@ -94,11 +91,12 @@ gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fac
 	if (texts[refusal].client_text)
 		return texts[refusal].client_text;
 	if (facts->encrypted)
-		return "credentials are needed: a token (GPUPOOL_TOKEN_FILE) or a client "
+		return "credentials are required: a token (GPUPOOL_TOKEN_FILE) or a client "
 		       "certificate (GPUPOOL_TLS_CERT)";
 	if (facts->local)
-		return "the daemon is another user's: a token is needed (GPUPOOL_TOKEN_FILE)";
-	return "credentials are needed, and this connection is not encrypted: tls:// is";
+		return "the daemon belongs to another user: a token is required "
+		       "(GPUPOOL_TOKEN_FILE)";
+	return "credentials are required, and this connection is not encrypted: use tls://";
 }
 
 const char *

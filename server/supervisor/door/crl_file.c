@@ -21,8 +21,7 @@ time_error(const char *path, const char *format, int64_t at_s, char *error, size
 
 	if (gmtime_r(&time, &date))
 		(void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", &date);
-	(void)snprintf(error, error_size, "%s: this list of revoked certificates %s %s", path,
-		       format, when);
+	(void)snprintf(error, error_size, "%s: the CRL %s %s", path, format, when);
 	return GP_E_INVALID;
 }
 
@@ -35,7 +34,7 @@ crl_check_time(const char *path, const struct gp_crl *crl, int64_t now_s, char *
 				  error_size);
 	if (gp_crl_get_this_update(crl) <= now_s)
 		return 0;
-	(void)time_error(path, "holds only from then on:", gp_crl_get_this_update(crl), error,
+	(void)time_error(path, "is not valid before", gp_crl_get_this_update(crl), error,
 			 error_size);
 	/* It becomes valid without a change of the file. */
 	return -EAGAIN;
@@ -45,13 +44,13 @@ crl_check_time(const char *path, const struct gp_crl *crl, int64_t now_s, char *
 static int
 unused_crl_error(struct gpd_shared_file *file, bool has_tls)
 {
-	(void)snprintf(file->why, sizeof(file->why),
-		       "%s: this list of revoked certificates would not be read, as no client is "
-		       "asked for a certificate: there is no %s",
-		       file->path,
-		       has_tls ? "authority that they must be of (--client-authority)"
-			       : "address with TLS, or no certificate to show there (--listen, "
-				 "--certificate)");
+	(void)snprintf(
+		file->why, sizeof(file->why),
+		"%s: the CRL is not used because clients are not asked for a certificate: no %s",
+		file->path,
+		has_tls ? "authority that they must be of (--client-authority)"
+			: "address with TLS, or no certificate to show there (--listen, "
+			  "--certificate)");
 	return GP_E_INVALID;
 }
 
@@ -150,8 +149,8 @@ gpd_crl_file_check(const struct gpd_crl_file *file)
 		file->crl ? gp_crl_get_next_update(file->crl) - (int64_t)time(NULL) : INT64_MAX;
 
 	if (left > 0 && left < GPD_CRL_SOON_S)
-		gpd_warning("%s: this list of revoked certificates expires in %d hours, and then "
-			    "nobody is let in by a certificate; gpupoolctl cert crl signs it anew",
+		gpd_warning("%s: the CRL expires in %d hours, after which client certificates are "
+			    "rejected; run gpupoolctl cert crl",
 			    file->file.path, (int)(left / 3600));
 }
 

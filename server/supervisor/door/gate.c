@@ -18,7 +18,7 @@ static void
 tokens_check_mode(const struct gpd_shared_file *file)
 {
 	if (file->status.st_mode & S_IWOTH)
-		gpd_warning("%s: everybody on this machine can change it", file->path);
+		gpd_warning("%s: writable by all users", file->path);
 }
 
 /* A file at the default path is optional; a configured one is expected. */
@@ -29,10 +29,7 @@ tokens_check_file(const struct gpd_authentication *authentication, const struct 
 
 	tokens_check_mode(file);
 	if ((authentication->option || config->tokens[0]) && !file->status.st_nlink)
-		gpd_warning(
-			"%s: there is no such file of tokens: until there is one, nobody is let "
-			"in by a token",
-			file->path);
+		gpd_warning("%s: token file does not exist: tokens are rejected", file->path);
 }
 
 int
@@ -66,20 +63,20 @@ gpd_authentication_reload(struct gpd_authentication *authentication,
 		gpd_authentication_refresh(authentication, now_ms);
 		if (authentication->store.file.wrong)
 			gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
-					      "the tokens cannot be read: %s",
+					      "token file not readable: %s",
 					      authentication->store.file.why);
 		return;
 	}
 	if (gpd_token_store_open(&other, path)) {
-		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "the tokens stay as they were: %s",
+		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "tokens unchanged: %s",
 				      other.file.why);
 		return;
 	}
 	/* Otherwise all sessions that were authenticated by a previous token would end. */
 	if (!other.file.status.st_nlink && authentication->store.tokens.count) {
-		gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
-				      "the tokens stay as they were: %s: %s",
-				      path ? path : "no file of tokens is named", strerror(ENOENT));
+		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "tokens unchanged: %s: %s",
+				      path ? path : "no token file is configured",
+				      strerror(ENOENT));
 		gpd_tokens_free(&other.tokens);
 		return;
 	}
@@ -102,8 +99,8 @@ gpd_authentication_refresh(struct gpd_authentication *authentication, int64_t no
 	enum gpd_shared_file_change news = gpd_token_store_refresh(&authentication->store, now_ms);
 
 	if (news == GPD_SHARED_FILE_INVALID) {
-		gpd_error("the tokens cannot be read: nobody is let in by one, and in %d s the "
-			  "sessions that came by one end: %s",
+		gpd_error("token file not readable: tokens are rejected, and sessions "
+			  "authenticated by a token end in %d s: %s",
 			  GPD_AUTHENTICATION_GRACE_MS / 1000, file->why);
 	} else if (news == GPD_SHARED_FILE_CHANGED) {
 		gpd_info("%s has been read: %zu tokens", file->path,
@@ -129,19 +126,20 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 	switch (refusal) {
 	case GPD_AUTH_NO_CREDENTIALS:
 		if (peer->has_uid)
-			snprintf(why, WHY_MAX, "no credentials, and user %u is not the daemon's",
+			snprintf(why, WHY_MAX,
+				 "no credentials, and user %u is not the daemon's user",
 				 (unsigned int)peer->uid);
 		else
 			snprintf(why, WHY_MAX, "no credentials");
 		break;
 	case GPD_AUTH_CLEARTEXT_TOKEN:
-		snprintf(why, WHY_MAX, "the token %s came unencrypted: better revoke it", token.id);
+		snprintf(why, WHY_MAX, "token %s was sent unencrypted: revoke it", token.id);
 		break;
 	case GPD_AUTH_UNKNOWN_TOKEN:
 		if (formed)
 			snprintf(why, WHY_MAX, "unknown token %s, or not its secret", token.id);
 		else
-			snprintf(why, WHY_MAX, "what it shows is no token");
+			snprintf(why, WHY_MAX, "invalid token");
 		break;
 	case GPD_AUTH_REVOKED_TOKEN:
 		snprintf(why, WHY_MAX, "the token %s has been revoked", token.id);
@@ -150,7 +148,7 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 		snprintf(why, WHY_MAX, "the token %s has expired", token.id);
 		break;
 	case GPD_AUTH_UNREADABLE_TOKENS:
-		snprintf(why, WHY_MAX, "a token, and the tokens cannot be read");
+		snprintf(why, WHY_MAX, "a token, but the token file is not readable");
 		break;
 	case GPD_AUTH_REVOKED_CERTIFICATE:
 		snprintf(why, WHY_MAX, "the certificate of \"%.100s\", %.40s, has been revoked",
@@ -161,7 +159,7 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 			 name, serial, unchecked);
 		break;
 	case GPD_AUTH_UNKNOWN_CERTIFICATE:
-		snprintf(why, WHY_MAX, "the certificate of \"%.100s\" is no tenant's",
+		snprintf(why, WHY_MAX, "the certificate of \"%.100s\" does not belong to a tenant",
 			 facts->certificate);
 		break;
 	default:
@@ -253,7 +251,7 @@ gpd_authentication_recheck(const struct gpd_authentication *authentication,
 		return NULL;
 	if (authentication->store.file.wrong &&
 	    now_ms - authentication->store.file.wrong_ms >= GPD_AUTHENTICATION_GRACE_MS)
-		return "its token cannot be checked: the daemon cannot read its tokens";
+		return "its token cannot be checked: the daemon cannot read its token file";
 	state = gpd_tokens_state(&authentication->store.tokens, principal->token, time(NULL));
 	if (state == GPD_TOKEN_GOOD)
 		return NULL;

@@ -19,7 +19,7 @@ crl_log(const struct gpd_crl_file *file)
 		return;
 	end = (time_t)gp_crl_get_next_update(file->crl);
 	if (gp_crl_get_next_update(file->crl) != INT64_MAX && gmtime_r(&end, &when))
-		(void)strftime(until, sizeof(until), ", it holds until %Y-%m-%d %H:%M UTC", &when);
+		(void)strftime(until, sizeof(until), ", expires %Y-%m-%d %H:%M UTC", &when);
 	gpd_info("%s has been read: %zu revoked%s", file->file.path, gp_crl_get_count(file->crl),
 		 until);
 	gpd_crl_file_check(file);
@@ -58,15 +58,12 @@ gpd_authentication_reload_crl(struct gpd_authentication *authentication,
 		authentication->crl_state.needed |= named;
 		gpd_authentication_refresh_crl(authentication, now_ms);
 		if (authentication->crl_state.file.wrong)
-			gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
-					      "the list of revoked certificates cannot be used: %s",
+			gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "CRL not usable: %s",
 					      authentication->crl_state.file.why);
 		return;
 	}
 	if (gpd_crl_file_open(&other, path, named)) {
-		gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
-				      "the list of revoked certificates stays as it was: %s",
-				      other.file.why);
+		gpd_reload_report_add(reloaded, GPD_LOG_ERROR, "CRL unchanged: %s", other.file.why);
 		gpd_crl_file_close(&other);
 		/* The previous CRL may not be of an authority that is trusted now. */
 		gpd_authentication_refresh_crl(authentication, now_ms);
@@ -83,8 +80,8 @@ gpd_authentication_refresh_crl(struct gpd_authentication *authentication, int64_
 	enum gpd_shared_file_change news = gpd_crl_file_refresh(&authentication->crl_state, now_ms);
 
 	if (news == GPD_SHARED_FILE_INVALID)
-		gpd_error("the list of revoked certificates cannot be used: nobody is let in by a "
-			  "certificate, and in %d s the sessions that came by one end: %s",
+		gpd_error("CRL not usable: client certificates are rejected, and sessions "
+			  "authenticated by a certificate end in %d s: %s",
 			  GPD_AUTHENTICATION_GRACE_MS / 1000, authentication->crl_state.file.why);
 	else if (news == GPD_SHARED_FILE_CHANGED)
 		crl_log(&authentication->crl_state);
@@ -106,7 +103,7 @@ gpd_authentication_check_certificate(const struct gpd_authentication *authentica
 	if (verdict == GP_CRL_REVOKED)
 		return GPD_CERTIFICATE_REVOKED;
 	if (file->file.wrong)
-		*why_p = "the list of revoked certificates cannot be used";
+		*why_p = "CRL not usable";
 	return file->file.wrong || verdict == GP_CRL_UNCHECKED ? GPD_CERTIFICATE_UNCHECKED
 							       : GPD_CERTIFICATE_GOOD;
 }
@@ -128,10 +125,8 @@ gpd_authentication_recheck_certificate(const struct gpd_authentication *authenti
 	if (state == GPD_CERTIFICATE_GOOD || principal->by != GPD_AUTH_BY_CERTIFICATE)
 		return NULL;
 	if (!file->file.wrong)
-		return "its certificate cannot be checked: the daemon has no list of revoked "
-		       "certificates of its authority";
+		return "its certificate cannot be checked: the daemon has no CRL of its authority";
 	return now_ms - file->file.wrong_ms < GPD_AUTHENTICATION_GRACE_MS
 		       ? NULL
-		       : "its certificate cannot be checked: the daemon cannot use its list of "
-			 "revoked certificates";
+		       : "its certificate cannot be checked: the daemon's CRL is not usable";
 }

@@ -172,7 +172,7 @@ static void
 preamble_refuse(struct gpd_connection *peer, const struct gp_preamble *preamble)
 {
 	const char *text = conn_uses_tls(peer)
-				   ? "this address wants TLS: tls:// in place of tcp://, and "
+				   ? "this address requires TLS: use tls:// instead of tcp://, and "
 				     "GPUPOOL_TOKEN_FILE or GPUPOOL_TLS_CA set"
 				   : "this address of the daemon is without TLS";
 	uint8_t bytes[GP_CONN_PREAMBLE_MAX];
@@ -199,7 +199,7 @@ tls_handshake(struct gpd_connection *peer)
 	peer->last->refused = r != 0;
 	return r == 0 || conn_set_close_reason(peer, "%s",
 					       tls ? gp_conn_error(peer->conn)
-						   : "the daemon has no certificate any more");
+						   : "the daemon no longer has a certificate");
 }
 
 /* Returns whether the connection is a control connection; otherwise it is a lane, or ends. */
@@ -254,7 +254,7 @@ ping_reply(struct gpd_connection *peer, const Gpupool__Ping *ping)
 static bool
 flood_refuse(struct gpd_connection *peer)
 {
-	static const char text[] = "it asks for windows and does not wait for the answers";
+	static const char text[] = "too many pending WindowRequests";
 	Gpupool__ControlMessage message;
 	Gpupool__SessionError error;
 
@@ -301,18 +301,17 @@ message_handle(struct gpd_connection *peer, Gpupool__ControlMessage *message, bo
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PING:
 		more = ping_reply(peer, message->ping) == 0 ||
-		       conn_set_close_reason(peer, "it does not read what it is sent");
+		       conn_set_close_reason(peer, "client does not read");
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
 		more = true;
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_BYE:
 		peer->last->ended = true;
-		more = conn_set_close_reason(peer, "the client said goodbye");
+		more = conn_set_close_reason(peer, "client sent Bye");
 		break;
 	default:
-		more = conn_set_close_reason(peer, "%s does not belong there",
-					     gp_control_get_name(message));
+		more = conn_set_close_reason(peer, "unexpected %s", gp_control_get_name(message));
 		break;
 	}
 	gp_control_free(message);
@@ -328,8 +327,9 @@ message_receive(struct gpd_connection *peer, bool first)
 	if (r == 0)
 		return message_handle(peer, message, first);
 	peer->last->ended = r == GP_E_EOF;
-	return conn_set_close_reason(
-		peer, "%s", r == GP_E_EOF ? "the client is gone" : gp_conn_error(peer->conn));
+	return conn_set_close_reason(peer, "%s",
+				     r == GP_E_EOF ? "connection closed by the client"
+						   : gp_conn_error(peer->conn));
 }
 
 static void *
@@ -379,7 +379,7 @@ gpd_connection_create(struct gp_conn *conn, const char *scheme, unsigned int tim
 int
 gpd_connection_start(struct gpd_connection *peer)
 {
-	int r = gp_thread_start_joinable(&peer->thread, "peer", STACK_SIZE, conn_receive, peer);
+	int r = gp_thread_start_joinable(&peer->thread, "conn", STACK_SIZE, conn_receive, peer);
 
 	peer->started = r == 0;
 	return r;

@@ -142,7 +142,7 @@ gpd_tls_get_warning(const struct gp_tls *tls, char text[GPD_TLS_WARNING_MAX])
 	if (until <= now)
 		(void)snprintf(text, GPD_TLS_WARNING_MAX,
 			       "the daemon's certificate has expired (%s; here it is %s): clients "
-			       "refuse it; gpupoolctl cert init HOST... --force makes another",
+			       "refuse it; gpupoolctl cert init HOST... --force creates a new one",
 			       format_time(until, date), format_time(now, here));
 	else if (from > now)
 		(void)snprintf(text, GPD_TLS_WARNING_MAX,
@@ -152,7 +152,7 @@ gpd_tls_get_warning(const struct gp_tls *tls, char text[GPD_TLS_WARNING_MAX])
 	else if (until - now < GPD_TLS_SOON_S)
 		(void)snprintf(text, GPD_TLS_WARNING_MAX,
 			       "the daemon's certificate expires on %s, in %d days; gpupoolctl "
-			       "cert init HOST... --force makes another",
+			       "cert init HOST... --force creates a new one",
 			       format_time(until, date), (int)((until - now) / 86400));
 	return text[0];
 }

@@ -140,7 +140,7 @@ memory_is_free(struct gpd_quota *quota, const Gpupool__Hello *hello,
 	    gpd_queue_ahead_of_tenant(&quota->queue, hello->wait, assignment->tenant,
 				      gp_now_ms())) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "memory that is free is for those of the tenant who wait for it");
+			       "free memory is reserved for queued clients of the tenant");
 		return GP_E_RESOURCE;
 	}
 	for (int i = 0; wish && i < assignment->count && (size_t)i < wish->n_memory; i++) {
@@ -160,7 +160,7 @@ memory_is_free(struct gpd_quota *quota, const Gpupool__Hello *hello,
 		if (left >= wanted)
 			continue;
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "device %d has %s of memory free, and %s are asked for", device,
+			       "device %d has %s of memory free, %s requested", device,
 			       gpd_size_format(left, text[0]), gpd_size_format(wanted, text[1]));
 		return GP_E_RESOURCE;
 	}
@@ -205,7 +205,7 @@ gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello
 	session = gpd_ledger_open(quota->ledger, id, assignment->tenant, worker);
 	if (!session) {
 		gpd_tenants_release(&quota->tenants, id);
-		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "all sessions are taken");
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "no free session slot");
 		return NULL;
 	}
 	atomic_store(&session->pid, hello->pid);

@@ -95,7 +95,7 @@ tenant_apply(struct gpd_tenants *tenants, int config_index)
 	int index = line_get(tenants, from->name);
 
 	if (index < 0) {
-		gpd_error("tenant %s: not in force yet: those that it replaces still have sessions",
+		gpd_error("tenant %s: not active yet: replaced tenants still have sessions",
 			  from->name);
 		return;
 	}
@@ -249,7 +249,7 @@ refuse_guest(const char *tenant, char *error)
 	(void)snprintf(why, sizeof(why), "%s", error);
 	(void)snprintf(
 		error, GPD_CONFIG_ERROR_MAX,
-		"the configuration has no tenant \"%.64s\", so [tenant default] holds: %.300s",
+		"the configuration has no tenant \"%.64s\", so [tenant default] applies: %.300s",
 		tenant, why);
 	return GP_E_INVALID;
 }
@@ -284,7 +284,7 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 	line = guest ? line_get_for_guest(tenants, proven)
 		     : line_find_by_config(tenants, config_index);
 	if (line < 0) {
-		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not in force yet",
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not active yet",
 			       guest ? proven : config->tenants[config_index].name);
 		return GP_E_INVALID;
 	}
@@ -296,8 +296,8 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 	isolation = config->tenants[config_index].isolation;
 	if (wants_dedicated && isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "tenant %s may not have sessions of class process (isolation = "
-			       "shared-only)",
+			       "tenant %s may not have sessions with isolation = process "
+			       "(isolation = shared-only)",
 			       tenants->ledger->tenants[line].name);
 		return GP_E_INVALID;
 	}
@@ -318,13 +318,14 @@ gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_assignm
 	if ((uint64_t)atomic_load(&line->sessions) + ahead < max)
 		return 0;
 	if (atomic_load(&line->sessions) < max) {
-		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "the places that tenant %s has are for those who wait for them",
-			       line->name);
+		(void)snprintf(
+			error, GPD_CONFIG_ERROR_MAX,
+			"the free session slots of tenant %s are reserved for queued clients",
+			line->name);
 		return GP_E_RESOURCE;
 	}
-	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s has all the %u sessions that it may",
-		       line->name, max);
+	(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+		       "tenant %s has reached its limit of %u sessions", line->name, max);
 	return GP_E_RESOURCE;
 }
 
@@ -384,7 +385,7 @@ choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int coun
 
 	if (number < 0 || number >= count) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "there is no device %d: the daemon has %d, counted from 0", number,
+			       "unknown device %d: the daemon has %d, counted from 0", number,
 			       count);
 		return GP_E_INVALID;
 	}
@@ -395,13 +396,13 @@ choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int coun
 	}
 	if (assignment_has_device(assignment, unit->device)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "device %d: %s", number,
-			       unit->parts > 1 ? "one program can have one part of a device"
+			       unit->parts > 1 ? "a program can use only one part of a device"
 					       : "it is named twice");
 		return GP_E_INVALID;
 	}
 	if (!unit_is_free(tenants, unit)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "device %d, which is part %d of %d of device %d, is taken", number,
+			       "device %d, which is part %d of %d of device %d, is in use", number,
 			       unit->part + 1, unit->parts, unit->device);
 		return GP_E_RESOURCE;
 	}
@@ -431,11 +432,11 @@ choose_all(struct gpd_tenants *tenants, const struct gpd_unit *units, int count,
 		return 0;
 	if (full) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "all %d virtual devices of device %d are taken", full->parts,
+			       "all %d virtual devices of device %d are in use", full->parts,
 			       full->device);
 		return GP_E_RESOURCE;
 	}
-	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "there is no device for tenant %s",
+	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "no device is available to tenant %s",
 		       tenants->ledger->tenants[assignment->tenant].name);
 	return GP_E_INVALID;
 }

@@ -55,9 +55,8 @@ gpd_orphaned_work_isolate_tenants(const struct gpd_worker_process *list,
 		if (child->orphaned_by_tenant[i] <= 0 || !tenant_is_repeated(list, i))
 			continue;
 		ledger->tenants[i].isolated_until_ms = now_ms + GPD_WEDGED_ISOLATE_MS;
-		gpd_warning("tenant %s: work of its clients that are gone goes on in %d workers or "
-			    "more: its new sessions get workers of their own, and for %d minutes "
-			    "afterwards",
+		gpd_warning("tenant %s: orphaned work in at least %d workers; new sessions get "
+			    "dedicated workers until %d minutes after it ends",
 			    ledger->tenants[i].name, GPD_WEDGED_REPEATED,
 			    GPD_WEDGED_ISOLATE_MS / 60000);
 	}

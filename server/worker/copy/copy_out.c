@@ -92,7 +92,7 @@ gpd_copy_out_fail_send(struct gpd_session *session, struct gpd_copy_out *out, in
 	if (r == -EPIPE && !out->lanes)
 		gpd_session_stop_disconnected(session);
 	else
-		gpd_session_stop(session, "it could not be sent its data");
+		gpd_session_stop(session, "its data could not be sent");
 }
 
 static void
@@ -434,7 +434,7 @@ gpd_gpCopyOutLanes(struct gpd_session *session, const struct gp_args_gpCopyOutLa
 
 	reply->sent = 0;
 	if (!session->lanes) {
-		gpd_session_violation(session, "a copy on data lanes, of which it has none");
+		gpd_session_violation(session, "a copy on data lanes, but the session has none");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	return start_rows(session, &rows, &args->copy);

@@ -234,7 +234,7 @@ gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *
 	struct gpd_lane *lane;
 
 	if (number == 0 || number >= GP_LANES_MAX)
-		return "there is no lane of this number";
+		return "invalid lane number";
 	for (unsigned int i = 0; i < lanes->count; i++) {
 		if (lanes->lanes[i]->number == number)
 			return "it has this lane already";

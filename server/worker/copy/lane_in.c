@@ -43,7 +43,7 @@ chunk_enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lan
 	if (chunk->size != expected)
 		return "of the wrong size";
 	if (lanes->seen[index / 8] >> index % 8 & 1)
-		return "that has come before";
+		return "that was received before";
 	lanes->seen[index / 8] |= (uint8_t)(1 << index % 8);
 	lanes->heard_ms = gp_now_ms();
 	return NULL;

@@ -59,7 +59,7 @@ open_library(void) GP_LOCKED(lock)
 	*(void **)&init = symbol_find("nvmlInit_v2");
 	if (init && init() == 0)
 		return;
-	gpd_info("no NVML here: sessions are not told of temperature, power and the like");
+	gpd_info("no NVML here: sessions get no temperature, power and similar values");
 	if (library)
 		(void)dlclose(library);
 	library = NULL;

@@ -37,7 +37,7 @@ gpd_gpudirect_memory_choose(const struct gpd_gpudirect_facts *facts)
 	else if (!facts->mapped)
 		ways.why = "not with memory that is mapped (cuMemMap)";
 	else if (!ordered && !(facts->flush_options & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
-		ways.why = "the GPU may not see what others write, and nothing makes it";
+		ways.why = "the GPU may not see remote writes, and cannot flush them";
 	if (ways.why)
 		return ways;
 	ways.dma_buf = facts->dma_buf;
@@ -113,7 +113,7 @@ gpd_gpudirect_memory_disable(int device)
 static const char *
 error_describe(int r)
 {
-	return r == GP_E_UNSUPPORTED ? "libibverbs does not know it" : strerror(-r);
+	return r == GP_E_UNSUPPORTED ? "libibverbs does not support it" : strerror(-r);
 }
 
 /* On failure, why describes it, followed by a separator for the next reason. */
@@ -150,8 +150,8 @@ result_log(int device, bool registered, const char *text)
 					    registered ? WORKS : HOPELESS))
 		gpd_debug("rdma: memory of GPU %d: %s", device, text);
 	else if (registered)
-		gpd_info("rdma: memory of GPU %d is registered by %s: large copies go straight to "
-			 "and from it",
+		gpd_info("rdma: memory of GPU %d is registered by %s: large copies use GPUDirect "
+			 "RDMA to and from it",
 			 device, text);
 	else
 		gpd_info("rdma: memory of GPU %d is not registered, copies go through staging: %s",

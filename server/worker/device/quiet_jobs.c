@@ -63,7 +63,7 @@ gpd_quiesce_jobs_add(gpd_quiesce_job *run, void *arg)
 	bool queued;
 
 	pthread_mutex_lock(&jobs.lock);
-	queued = job && (jobs.running || !gp_thread_start("quiet-jobs", 0, jobs_run, NULL));
+	queued = job && (jobs.running || !gp_thread_start("quiesce-jobs", 0, jobs_run, NULL));
 	if (queued) {
 		*job = (struct job){ .run = run, .arg = arg };
 		LL_APPEND(jobs.waiting, job);

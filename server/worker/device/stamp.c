@@ -9,7 +9,7 @@
 static const char code[] = ".version 6.0\n"
 			   ".target sm_50\n"
 			   ".address_size 64\n"
-			   ".visible .entry gpupool_stamp(.param .u64 word)\n"
+			   ".visible .entry gpupool_timestamp(.param .u64 word)\n"
 			   "{\n"
 			   "	.reg .u64 %rd<3>;\n"
 			   "	ld.param.u64 %rd1, [word];\n"

@@ -100,7 +100,7 @@ image_upload(struct gpd_session *session, const struct gp_args_gpImageLoad *args
 		bytes ? image_recv(session, bytes, args->size, sha256) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result == CUDA_SUCCESS && memcmp(sha256, args->sha256.data, GPD_SHA256_SIZE)) {
-		gpd_session_violation(session, "an image does not have the SHA-256 it was sent by");
+		gpd_session_violation(session, "an image does not match its SHA-256");
 		result = CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (result == CUDA_SUCCESS) {

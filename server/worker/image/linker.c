@@ -108,10 +108,8 @@ input_check(struct gpd_session *session, CUjitInputType type, const void *data, 
 					   &unpacking.limiter);
 	if (r != -EBADMSG)
 		return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-	gpd_session_log(session, GPD_LOG_WARNING, "what is to be linked is refused: %s",
-			gp_image_get_error());
-	(void)snprintf(line, sizeof(line), "gpupool: what is to be linked is refused: %s\n",
-		       gp_image_get_error());
+	gpd_session_log(session, GPD_LOG_WARNING, "linking refused: %s", gp_image_get_error());
+	(void)snprintf(line, sizeof(line), "gpupool: linking refused: %s\n", gp_image_get_error());
 	(void)gpd_session_send_complaint(session, line);
 	return CUDA_ERROR_INVALID_IMAGE;
 }

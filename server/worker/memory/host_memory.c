@@ -290,8 +290,8 @@ new_arena(struct gpd_session *session, uint64_t address, uint64_t size)
 		return NULL;
 	if (!arena_count(memory)) {
 		gpd_session_log(session, GPD_LOG_INFO,
-				"refused %llu bytes of pinned memory: it has %u pieces of it, and "
-				"all sessions have as many as this process can map",
+				"refused %llu bytes of pinned memory: it has %u pieces, and the "
+				"process is at its limit of mappings",
 				(unsigned long long)size, atomic_load(&memory->had));
 		free(arena);
 		return NULL;

@@ -100,7 +100,7 @@ gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *a
 	CUresult result;
 
 	if (!gp_changes_are_valid(bytes, size)) {
-		gpd_session_violation(session, "it sent changes of host memory that are none");
+		gpd_session_violation(session, "it sent invalid changes of host memory");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	/* Without host memory the check fails. */

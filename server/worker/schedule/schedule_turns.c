@@ -277,7 +277,7 @@ turn_queue_create(struct gpd_ledger *ledger, int device)
 	pthread_mutex_init(&turns->lock, NULL);
 	gp_cond_init(&turns->wake);
 	gp_cond_init(&turns->unpinned);
-	if (gp_thread_start("turns", 0, turn_queue_run, turns)) {
+	if (gp_thread_start("turn", 0, turn_queue_run, turns)) {
 		free(turns);
 		return NULL;
 	}

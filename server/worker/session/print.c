@@ -319,8 +319,7 @@ make_straggler(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(
 	LL_CONCAT(print.stragglers, owner->printing);
 	owner->printing = NULL;
 	gpd_warning("session %llu (%s): its kernel that prints has been running for %llu s and "
-		    "session %llu (%s) does not wait any longer: what is printed until it ends is "
-		    "lost",
+		    "session %llu (%s) no longer waits: output until it ends is lost",
 		    (unsigned long long)owner->session, owner->peer, gpd_print_limit_ns / SECOND_NS,
 		    (unsigned long long)next->session, next->peer);
 	loss_report(owner, "waited for this one's");

@@ -204,6 +204,6 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	(void)gpd_channel_send(&gpd_sessions.channel, &header, &lost, sizeof(lost), -1);
-	if (gp_thread_start("bury", 0, fault_exit, NULL))
+	if (gp_thread_start("fault-exit", 0, fault_exit, NULL))
 		gpd_sessions_exit();
 }

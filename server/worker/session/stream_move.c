@@ -142,8 +142,8 @@ gpd_stream_follow_shares(struct gpd_session *session)
 		}
 		if (!again)
 			gpd_session_log(session, GPD_LOG_WARNING,
-					"its streams stay on the multiprocessors of device %d that "
-					"they had until others can be had: %d",
+					"its streams keep their multiprocessors of device %d until "
+					"others are available: %d",
 					i, (int)result);
 		session->move_again_ns = gp_now_ns() + MOVE_AGAIN_NS;
 	}

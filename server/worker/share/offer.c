@@ -91,17 +91,16 @@ handle_check_origin(const struct gpd_account *account, const struct gp_ipc_handl
 {
 	if (memcmp(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic)) != 0 ||
 	    handle->kind != (uint8_t)kind)
-		return handle_refuse(why_p, "it is no such handle of gpupool's",
+		return handle_refuse(why_p, "it is not a gpupool handle of this kind",
 				     CUDA_ERROR_INVALID_VALUE);
 	if (handle->daemon != account->ledger->daemon)
 		return handle_refuse(why_p, "it is of another daemon, or of one that has ended",
 				     CUDA_ERROR_INVALID_HANDLE);
 	if (handle->worker != worker)
-		return handle_refuse(
-			why_p,
-			"it is of another worker process: only sessions of class shared "
-			"that one worker serves can open it",
-			CUDA_ERROR_NOT_SUPPORTED);
+		return handle_refuse(why_p,
+				     "it is of another worker process: only sessions with "
+				     "isolation = shared of the same worker can open it",
+				     CUDA_ERROR_NOT_SUPPORTED);
 	return CUDA_SUCCESS;
 }
 
@@ -115,7 +114,7 @@ gpd_ipc_export_find_locked(const struct gpd_account *account, const struct gp_by
 	CUresult result;
 
 	if (bytes->size != sizeof(handle))
-		return handle_refuse(why_p, "it has not 64 bytes", CUDA_ERROR_INVALID_VALUE);
+		return handle_refuse(why_p, "its size is not 64 bytes", CUDA_ERROR_INVALID_VALUE);
 	memcpy(&handle, bytes->data, sizeof(handle));
 	result = handle_check_origin(account, &handle, kind, why_p);
 	if (result != CUDA_SUCCESS)
@@ -123,7 +122,7 @@ gpd_ipc_export_find_locked(const struct gpd_account *account, const struct gp_by
 	ipc_export = export_find(handle.number);
 	if (!ipc_export || ipc_export->kind != kind ||
 	    CRYPTO_memcmp(ipc_export->secret, handle.secret, sizeof(handle.secret)) != 0)
-		return handle_refuse(why_p, "what it stood for is gone, or never was",
+		return handle_refuse(why_p, "the exported object does not exist",
 				     CUDA_ERROR_INVALID_HANDLE);
 	if (ipc_export->line->tenant != account->line->tenant)
 		return handle_refuse(why_p, "it is another tenant's", CUDA_ERROR_INVALID_HANDLE);

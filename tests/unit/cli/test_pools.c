@@ -96,26 +96,24 @@ what_makes_no_sense_is_named_with_its_line(void **state)
 {
 	static char long_line[6000];
 
-	expect_error("\n\n[pools lab]\n",
-		     "f:3: [pools lab]: there is no such section; a pool's is \"[pool NAME]\"");
-	expect_error("[pool ]\n",
-		     "f:1: [pool]: there is no such section; a pool's is \"[pool NAME]\"");
+	expect_error("\n\n[pools lab]\n", "f:3: [pools lab]: unknown section; use \"[pool NAME]\"");
+	expect_error("[pool ]\n", "f:1: [pool]: unknown section; use \"[pool NAME]\"");
 	expect_error("[pool a] url = tls://a\n",
 		     "f:1: \"[pool a] url = tls://a\": a section is a line \"[pool NAME]\"");
-	expect_error("[pool ../a]\n",
-		     "f:1: \"../a\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"");
-	expect_error("[pool a]\nURL = tls://a\n",
-		     "f:2: [pool a] URL: there is no such key; did you mean url?");
 	expect_error(
-		"[pool a]\nurl = tls://a\nsm = 101%\n",
-		"f:3: [pool a] sm: \"101%\" is no part of the multiprocessors up to 100%: 50% is");
+		"[pool ../a]\n",
+		"f:1: \"../a\" is not a valid pool name: use letters, digits, \".\", \"_\", \"-\"");
+	expect_error("[pool a]\nURL = tls://a\n",
+		     "f:2: [pool a] URL: unknown key; did you mean url?");
+	expect_error("[pool a]\nurl = tls://a\nsm = 101%\n",
+		     "f:3: [pool a] sm: \"101%\" is not a valid percentage: use 50%");
 	expect_error("[pool a]\nurl = tls://a\nwait = 1 week\n",
-		     "f:3: [pool a] wait: \"1 week\" is no time up to a week: 90s, 10m and 2h are");
+		     "f:3: [pool a] wait: \"1 week\" is not a valid time: use 90s, 10m or 2h, at "
+		     "most a week");
 	expect_error("[pool a]\n[pool b]\nurl = tls://b\n",
-		     "f:1: [pool a] has no url: \"url = tls://HOST\" says where it is");
+		     "f:1: [pool a] has no url: add \"url = tls://HOST\"");
 	(void)setenv("HOME", "", 1);
-	expect_error("[pool a]\nurl = tls://a\ntoken = ~/t\n",
-		     "f:3: token = ~/t: HOME does not say where that is");
+	expect_error("[pool a]\nurl = tls://a\ntoken = ~/t\n", "f:3: token = ~/t: HOME is not set");
 	memset(long_line, 'x', sizeof(long_line) - 1);
 	expect_error(long_line, "f:1: longer than 4399 bytes");
 }
@@ -147,9 +145,8 @@ a_pool_that_is_not_there_is_explained(void **state)
 	char error[CLI_ERROR_MAX] = "";
 
 	cli_pools_explain(&pools, "lab", error, sizeof(error));
-	assert_string_equal(error,
-			    "there is no pool \"lab\": no pools.conf names any; \"gpupool login "
-			    "lab tls://HOST\" makes one");
+	assert_string_equal(error, "unknown pool \"lab\": no pools.conf names any; add it with "
+				   "\"gpupool login lab tls://HOST\"");
 	assert_int_equal(parse(&pools, "[pool lab]\nurl = tls://a\n[pool x]\nurl = tls://x,h:1\n",
 			       "f", error),
 			 0);
@@ -160,10 +157,10 @@ a_pool_that_is_not_there_is_explained(void **state)
 	assert_string_equal(error, "no pool has the address tls://tls://a: \"gpupool pools\" lists "
 				   "them");
 	cli_pools_explain(&pools, "lba", error, sizeof(error));
-	assert_string_equal(error, "there is no pool \"lba\"; did you mean lab?");
+	assert_string_equal(error, "unknown pool \"lba\"; did you mean lab?");
 	cli_pools_explain(&pools, "cluster", error, sizeof(error));
-	assert_string_equal(error, "there is no pool \"cluster\" (lab, x); an address begins with "
-				   "its scheme: tls://cluster");
+	assert_string_equal(error, "unknown pool \"cluster\" (lab, x); an address begins with its "
+				   "scheme: tls://cluster");
 	gpc_pools_config_free(&pools);
 }
 

@@ -475,7 +475,7 @@ int
 gpc_thread_start(struct gpc_session *s, void *(*main)(void *arg), void *arg, const char *name)
 {
 	/* That one is for work that goes on while nobody waits. */
-	if (strcmp(name, "gpupool-mirror") != 0)
+	if (strcmp(name, "gpupool-replica") != 0)
 		(void)main(arg);
 	return 0;
 }

@@ -141,48 +141,51 @@ a_number_that_leads_elsewhere_is_refused_by_name(void **state)
 		uint64_t value;
 		const char *says;
 	} changes[] = {
-		{ HEADER(e_machine), 62, "another machine, 62" },
-		{ HEADER(e_ehsize), 0, "headers have not their sizes" },
-		{ HEADER(e_shentsize), 63, "headers have not their sizes, but 63" },
-		{ HEADER(e_shoff), UINT64_MAX, "its table of sections is not in there" },
-		{ HEADER(e_shnum), 0, "its table of sections is not in there" },
-		{ HEADER(e_shnum), 0xfeff, "its table of sections is not in there" },
-		{ HEADER(e_shstrndx), 0xfe00, "its table of sections is not in there" },
-		{ HEADER(e_shstrndx), 3, "the names of its sections are not in section 3" },
-		{ HEADER(e_phnum), 9, "its program headers are not in there" },
-		{ SECTION(".shstrtab", sh_offset), UINT64_MAX, "table of sections is not in" },
-		{ SECTION(".shstrtab", sh_size), 0, "names of its sections have no end, with 0" },
-		{ SECTION(".shstrtab", sh_size), 9, "names of its sections have no end, with 9" },
-		{ SECTION(".strtab", sh_offset), 1, "a table of strings has no end" },
+		{ HEADER(e_machine), 62, "wrong machine 62" },
+		{ HEADER(e_ehsize), 0, "wrong header size" },
+		{ HEADER(e_shentsize), 63, "wrong header size, 63" },
+		{ HEADER(e_shoff), UINT64_MAX, "its section table is outside of the file" },
+		{ HEADER(e_shnum), 0, "its section table is outside of the file" },
+		{ HEADER(e_shnum), 0xfeff, "its section table is outside of the file" },
+		{ HEADER(e_shstrndx), 0xfe00, "its section table is outside of the file" },
+		{ HEADER(e_shstrndx), 3, "its section names are not a string table, section 3" },
+		{ HEADER(e_phnum), 9, "its program headers are outside of the file" },
+		{ SECTION(".shstrtab", sh_offset), UINT64_MAX, "section table is outside of" },
+		{ SECTION(".shstrtab", sh_size), 0, "section names are not terminated, size 0" },
+		{ SECTION(".shstrtab", sh_size), 9, "section names are not terminated, size 9" },
+		{ SECTION(".strtab", sh_offset), 1, "a string table is not terminated" },
 		{ SECTION(".strtab", sh_size), UINT32_MAX, "it is longer than the file" },
-		{ SECTION(".symtab", sh_entsize), 0, "a table of symbols has not the size" },
-		{ SECTION(".symtab", sh_entsize), 8, "a table of symbols has not the size" },
-		{ SECTION(".symtab", sh_link), 0, "names of symbols are not in section 0" },
-		{ SECTION(".symtab", sh_link), UINT32_MAX, "belongs to no section" },
-		{ SECTION(".symtab", sh_info), 999, "it has not so many symbols, 999" },
-		{ SECTION(".symtab", sh_type), 0, "its type is not that of its name, but 0" },
-		{ SECTION(".text.use", sh_offset), UINT64_MAX, "it is not in the file" },
-		{ SECTION(".text.use", sh_offset), 64, "it is where another one is" },
+		{ SECTION(".symtab", sh_entsize), 0, "invalid symbol table size" },
+		{ SECTION(".symtab", sh_entsize), 8, "invalid symbol table size" },
+		{ SECTION(".symtab", sh_link), 0,
+		  "symbol names are not a string table, section 0" },
+		{ SECTION(".symtab", sh_link), UINT32_MAX, "invalid sh_link" },
+		{ SECTION(".symtab", sh_info), 999, "invalid local symbol count 999" },
+		{ SECTION(".symtab", sh_type), 0, "type does not match its name, 0" },
+		{ SECTION(".text.use", sh_offset), UINT64_MAX, "it is outside of the file" },
+		{ SECTION(".text.use", sh_offset), 64, "it overlaps another section" },
 		{ SECTION(".text.use", sh_size), UINT64_MAX - 7, "it is longer than the file" },
-		{ SECTION(".text.use", sh_size), 8, "it is too short for symbol" },
-		{ SECTION(".text.use", sh_name), UINT32_MAX, "its name is not among those" },
-		{ SECTION(".text.use", sh_info), 0xffffff, "its symbol is not there" },
-		{ SECTION(".text.use", sh_link), UINT32_MAX, "belongs to no section" },
-		{ SECTION(".text.use", sh_addralign), 3, "it cannot be aligned to 3" },
-		{ SECTION(".text.use", sh_entsize), 7, "its bytes are no multiple of 7" },
+		{ SECTION(".text.use", sh_size), 8, "too short for symbol" },
+		{ SECTION(".text.use", sh_name), UINT32_MAX,
+		  "its name is outside of the name table" },
+		{ SECTION(".text.use", sh_info), 0xffffff, "invalid symbol" },
+		{ SECTION(".text.use", sh_link), UINT32_MAX, "invalid sh_link" },
+		{ SECTION(".text.use", sh_addralign), 3, "invalid alignment 3" },
+		{ SECTION(".text.use", sh_entsize), 7, "its size is not a multiple of 7" },
 		{ SECTION(".nv.info.use", sh_size), 7, "attribute" },
-		{ SECTION(".nv.info.use", sh_link), UINT32_MAX, "belongs to no section" },
-		{ SECTION(".nv.info.use", sh_info), UINT32_MAX, "its code is in no section" },
-		{ SECTION(".nv.info.use", sh_type), 1, "its type is not that of its name" },
-		{ SECTION(".nv.callgraph", sh_link), UINT32_MAX, "belongs to no section" },
-		{ SECTION(".nv.constant0.use", sh_size), 8, "parameters have no place" },
-		{ SECTION(".nv.constant0.use", sh_info), 999, "its code is in no section" },
+		{ SECTION(".nv.info.use", sh_link), UINT32_MAX, "invalid sh_link" },
+		{ SECTION(".nv.info.use", sh_info), UINT32_MAX, "its code section is invalid" },
+		{ SECTION(".nv.info.use", sh_type), 1, "type does not match its name" },
+		{ SECTION(".nv.callgraph", sh_link), UINT32_MAX, "invalid sh_link" },
+		{ SECTION(".nv.constant0.use", sh_size), 8, "invalid parameter bank" },
+		{ SECTION(".nv.constant0.use", sh_info), 999, "its code section is invalid" },
 		{ SECTION(".nv.global", sh_size), UINT64_C(1) << 32, "it is too large" },
-		{ SECTION(".rela.nv.constant4", sh_info), 0, "it relocates no section, but 0" },
-		{ SECTION(".rela.nv.constant4", sh_info), UINT32_MAX, "it relocates no section" },
-		{ SECTION(".rela.nv.constant4", sh_link), UINT32_MAX, "belongs to no section" },
-		{ SECTION(".nv.constant4", sh_size), 8, "it is too far in relocation" },
-		{ SECTION(".note.nv.cuinfo", sh_size), 8, "a note is cut off" },
+		{ SECTION(".rela.nv.constant4", sh_info), 0, "it relocates an invalid section, 0" },
+		{ SECTION(".rela.nv.constant4", sh_info), UINT32_MAX,
+		  "it relocates an invalid section" },
+		{ SECTION(".rela.nv.constant4", sh_link), UINT32_MAX, "invalid sh_link" },
+		{ SECTION(".nv.constant4", sh_size), 8, "offset out of range in relocation" },
+		{ SECTION(".note.nv.cuinfo", sh_size), 8, "truncated note" },
 	};
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
@@ -241,15 +244,15 @@ what_is_in_a_section_is_looked_at(void **state)
 		uint64_t value;
 		const char *says;
 	} changes[] = {
-		{ ".symtab", 24, 4, UINT32_MAX, "it has no name for symbol 1" },
-		{ ".symtab", 24 + 6, 2, 0xfe00, "it is not there, for symbol 1" },
-		{ ".rela.nv.constant4", 0, 8, 1 << 20, "it is too far in relocation 0" },
-		{ ".rela.nv.constant4", 12, 4, UINT32_MAX, "it names no symbol in relocation 0" },
-		{ ".nv.info.use", 0, 1, 0, "no attribute begins at 0" },
-		{ ".nv.info.use", 0, 1, 5, "no attribute begins at 0" },
-		{ ".nv.info.use", 0, 4, 0xffff0004, "an attribute is cut off, that at 0" },
-		{ ".nv.callgraph", 0, 4, 0xffff, "it calls what is no symbol, 65535" },
-		{ ".note.nv.cuinfo", 0, 4, UINT32_MAX, "a note is cut off" },
+		{ ".symtab", 24, 4, UINT32_MAX, "name out of range for symbol 1" },
+		{ ".symtab", 24 + 6, 2, 0xfe00, "missing section of symbol 1" },
+		{ ".rela.nv.constant4", 0, 8, 1 << 20, "offset out of range in relocation 0" },
+		{ ".rela.nv.constant4", 12, 4, UINT32_MAX, "invalid symbol in relocation 0" },
+		{ ".nv.info.use", 0, 1, 0, "invalid attribute at 0" },
+		{ ".nv.info.use", 0, 1, 5, "invalid attribute at 0" },
+		{ ".nv.info.use", 0, 4, 0xffff0004, "truncated attribute at 0" },
+		{ ".nv.callgraph", 0, 4, 0xffff, "call of an invalid symbol, 65535" },
+		{ ".note.nv.cuinfo", 0, 4, UINT32_MAX, "truncated note" },
 	};
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
@@ -324,12 +327,12 @@ members_of_libraries_are_looked_at(void **state)
 	assert_int_equal(gp_code_check_embedded(bytes, size, false, NULL), 0);
 	assert_int_equal(gp_code_check_embedded(bytes, size, true, NULL), -EBADMSG);
 	assert_int_equal(gp_code_check_embedded(bytes, size - 1, false, NULL), -EBADMSG);
-	assert_non_null(strstr(gp_image_get_error(), "a library's member is cut off"));
+	assert_non_null(strstr(gp_image_get_error(), "truncated library member"));
 	assert_int_equal(gp_code_check_embedded(bytes, before - 1, false, NULL), -EBADMSG);
-	assert_non_null(strstr(gp_image_get_error(), "ends within a member's header"));
+	assert_non_null(strstr(gp_image_get_error(), "truncated library member header"));
 	memset(bytes + before + offsetof(Elf64_Ehdr, e_shoff), 0xff, 8);
 	assert_int_equal(gp_code_check_embedded(bytes, size, false, NULL), -EBADMSG);
-	assert_non_null(strstr(gp_image_get_error(), "table of sections"));
+	assert_non_null(strstr(gp_image_get_error(), "section table"));
 	free(bytes);
 	free(cubin.bytes);
 }
@@ -347,7 +350,7 @@ entries_are_looked_at(void **state)
 	memset(elf + offsetof(Elf64_Ehdr, e_shoff), 0xff, 8);
 	assert_int_equal(gp_image_create(bytes, &image), 0);
 	assert_int_equal(gp_image_check_code(image, NULL), -EBADMSG);
-	assert_non_null(strstr(gp_image_get_error(), "an ELF for a GPU: its table of sections"));
+	assert_non_null(strstr(gp_image_get_error(), "an ELF for a GPU: its section table"));
 	gp_image_destroy(image);
 	assert_int_equal(gp_code_check_embedded(bytes, size, false, NULL), -EBADMSG);
 	free(bytes);

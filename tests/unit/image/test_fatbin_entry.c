@@ -116,57 +116,59 @@ a_number_that_leads_elsewhere_is_refused_by_name(void **state)
 		const char *says;
 	} changes[] = {
 		{ PTX_8, 2, 2, 0x0102, "unknown version" },
-		{ PTX_8, 4, 4, 0, "that size cannot be" },
-		{ PTX_8, 4, 4, 56, "that size cannot be" },
-		{ PTX_8, 4, 4, 76, "that size cannot be" },
-		{ PTX_8, 4, 4, 0x100, "that size cannot be" },
-		{ PTX_8, 4, 4, UINT32_MAX, "that size cannot be" },
+		{ PTX_8, 4, 4, 0, "invalid header size" },
+		{ PTX_8, 4, 4, 56, "invalid header size" },
+		{ PTX_8, 4, 4, 76, "invalid header size" },
+		{ PTX_8, 4, 4, 0x100, "invalid header size" },
+		{ PTX_8, 4, 4, UINT32_MAX, "invalid header size" },
 		{ PTX_8, 8, 8, PAYLOAD + 8, "longer than the fatbin" },
 		{ PTX_8, 8, 8, PAYLOAD - 1, "longer than the fatbin" },
 		{ PTX_8, 8, 8, UINT64_MAX - 7, "longer than the fatbin" },
-		{ PTX_8, 16, 4, 0, "not the size that it says, 0" },
-		{ PTX_8, 16, 4, PAYLOAD + 1, "not the size that it says, 17" },
-		{ PTX_8, 56, 8, 0, "not the size that it says, 0" },
-		{ PTX_8, 56, 8, GP_IMAGE_SIZE_MAX + 1, "not the size that it says" },
+		{ PTX_8, 16, 4, 0, "code has another size, 0" },
+		{ PTX_8, 16, 4, PAYLOAD + 1, "code has another size, 17" },
+		{ PTX_8, 56, 8, 0, "code has another size, 0" },
+		{ PTX_8, 56, 8, GP_IMAGE_SIZE_MAX + 1, "code has another size" },
 		{ PTX_8, 40, 8, 0xa015, "compressed in two ways" },
-		{ PTX_12, 56, 8, PAYLOAD + 1, "not the size that it says, 17" },
-		{ PTX_12, 16, 4, PAYLOAD + 1, "not the size that it says, 17" },
+		{ PTX_12, 56, 8, PAYLOAD + 1, "code has another size, 17" },
+		{ PTX_12, 16, 4, PAYLOAD + 1, "code has another size, 17" },
 		/* Where the options are. */
-		{ PTX_8, 20, 4, 0, "PTX for sm_75 with a header of 72 bytes: where its options" },
-		{ PTX_12, 20, 4, 0, "where its options are is not said in there, but at 0" },
-		{ PTX_13, 20, 4, 0, "where its options are is not said in there, but at 0" },
-		{ PTX_13, 20, 4, 63, "but at 63" },
-		{ PTX_13, 20, 4, 73, "but at 73" },
-		{ PTX_13, 20, 4, UINT32_MAX, "but at 4294967295" },
-		{ ELF_13, 20, 4, 64, "but at 64" },
-		{ ELF_13_ATTRIBUTES, 20, 4, 8, "but at 8" },
-		{ LTO_12, 20, 4, 97, "but at 97" },
+		{ PTX_8, 20, 4, 0,
+		  "PTX for sm_75 with a header of 72 bytes: the option reference" },
+		{ PTX_12, 20, 4, 0, "the option reference is outside of the header, at 0" },
+		{ PTX_13, 20, 4, 0, "the option reference is outside of the header, at 0" },
+		{ PTX_13, 20, 4, 63, "header, at 63" },
+		{ PTX_13, 20, 4, 73, "header, at 73" },
+		{ PTX_13, 20, 4, UINT32_MAX, "header, at 4294967295" },
+		{ ELF_13, 20, 4, 64, "header, at 64" },
+		{ ELF_13_ATTRIBUTES, 20, 4, 8, "header, at 8" },
+		{ LTO_12, 20, 4, 97, "header, at 97" },
 		/* What they are. */
-		{ PTX_8, 64, 4, 16, "its options are not in there, but at 16" },
-		{ PTX_8, 68, 4, 1, "its options are not in there, but at 0" },
-		{ PTX_13, 64, 4, 0x101, "its options are not in there, but at 257" },
-		{ PTX_13, 64, 4, UINT32_MAX, "its options are not in there" },
-		{ PTX_13, 68, 4, 8, "its options are not in there" },
-		{ PTX_13, 68, 4, UINT32_MAX, "its options are not in there" },
-		{ PTX_12_NAMED, 0x50 + 0x15, 1, 'x', "its options are not in there, but at 80" },
-		{ LTO_12, 0x50 + 0x10, 1, 'x', "its options are not in there, but at 80" },
-		{ ELF_13_ATTRIBUTES, 68, 4, 24, "its options are not in there, but at 72" },
-		{ ELF_13_ATTRIBUTES, 68, 4, 15, "attributes do not end where they should, at 87" },
-		{ ELF_13_ATTRIBUTES, 68, 4, 17, "attributes do not end where they should, at 89" },
-		{ ELF_13_ATTRIBUTES, 73, 1, 5, "attributes do not end where they should" },
-		{ ELF_13_ATTRIBUTES, 79, 2, 9, "attributes do not end where they should" },
-		{ ELF_13_ATTRIBUTES, 79, 2, 0xffff, "attributes do not end where they should" },
-		{ ELF_13_4_ATTRIBUTES, 81, 1, 1, "its options are not in there, but at 72" },
-		{ ELF_13_4_ATTRIBUTES, 68, 4, 7, "its options are not in there, but at 72" },
-		{ ELF_12_ATTRIBUTES, 68, 4, 8, "its options are not in there, but at 72" },
+		{ PTX_8, 64, 4, 16, "its options are outside of the header, at 16" },
+		{ PTX_8, 68, 4, 1, "its options are outside of the header, at 0" },
+		{ PTX_13, 64, 4, 0x101, "its options are outside of the header, at 257" },
+		{ PTX_13, 64, 4, UINT32_MAX, "its options are outside of the header" },
+		{ PTX_13, 68, 4, 8, "its options are outside of the header" },
+		{ PTX_13, 68, 4, UINT32_MAX, "its options are outside of the header" },
+		{ PTX_12_NAMED, 0x50 + 0x15, 1, 'x',
+		  "its options are outside of the header, at 80" },
+		{ LTO_12, 0x50 + 0x10, 1, 'x', "its options are outside of the header, at 80" },
+		{ ELF_13_ATTRIBUTES, 68, 4, 24, "its options are outside of the header, at 72" },
+		{ ELF_13_ATTRIBUTES, 68, 4, 15, "attributes are truncated at 87" },
+		{ ELF_13_ATTRIBUTES, 68, 4, 17, "attributes are truncated at 89" },
+		{ ELF_13_ATTRIBUTES, 73, 1, 5, "attributes are truncated" },
+		{ ELF_13_ATTRIBUTES, 79, 2, 9, "attributes are truncated" },
+		{ ELF_13_ATTRIBUTES, 79, 2, 0xffff, "attributes are truncated" },
+		{ ELF_13_4_ATTRIBUTES, 81, 1, 1, "its options are outside of the header, at 72" },
+		{ ELF_13_4_ATTRIBUTES, 68, 4, 7, "its options are outside of the header, at 72" },
+		{ ELF_12_ATTRIBUTES, 68, 4, 8, "its options are outside of the header, at 72" },
 		/* The name. */
-		{ PTX_8_NAMED, 32, 4, 0, "the name of its source is not in there, but at 0" },
-		{ PTX_8_NAMED, 32, 4, 96, "the name of its source is not in there, but at 96" },
-		{ PTX_8_NAMED, 36, 4, 16, "the name of its source is not in there, but at 80" },
-		{ PTX_8_NAMED, 36, 4, UINT32_MAX, "the name of its source is not in there" },
-		{ PTX_12_NAMED, 68, 1, 'x', "the name of its source is not in there, but at 64" },
-		{ ELF_8_NAMED, 71, 1, 'x', "the name of its source is not in there, but at 64" },
-		{ ELF_13, 32, 4, 64, "the name of its source is not in there, but at 64" },
+		{ PTX_8_NAMED, 32, 4, 0, "the source name is outside of the header, at 0" },
+		{ PTX_8_NAMED, 32, 4, 96, "the source name is outside of the header, at 96" },
+		{ PTX_8_NAMED, 36, 4, 16, "the source name is outside of the header, at 80" },
+		{ PTX_8_NAMED, 36, 4, UINT32_MAX, "the source name is outside of the header" },
+		{ PTX_12_NAMED, 68, 1, 'x', "the source name is outside of the header, at 64" },
+		{ ELF_8_NAMED, 71, 1, 'x', "the source name is outside of the header, at 64" },
+		{ ELF_13, 32, 4, 64, "the source name is outside of the header, at 64" },
 	};
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
@@ -226,13 +228,13 @@ fatbins_are_found_in_other_bytes(void **state)
 	size = 3 + 2 * (16 + size) + 5;
 	assert_int_equal(gp_fatbin_check_embedded(bytes, size, false), 0);
 	assert_int_equal(gp_fatbin_check_embedded(bytes, size, true), -EBADMSG);
-	assert_string_equal(gp_image_get_error(), "it does not begin as a fatbin");
+	assert_string_equal(gp_image_get_error(), "missing fatbin header");
 	assert_int_equal(gp_fatbin_check_embedded(bytes + 3, size - 3, true), 0);
 	assert_int_equal(gp_fatbin_check_embedded(bytes, size - 6, false), -EBADMSG);
-	assert_non_null(strstr(gp_image_get_error(), "cut off"));
+	assert_non_null(strstr(gp_image_get_error(), "truncated"));
 	memset(second + 16 + 20, 0, 4);
 	assert_int_equal(gp_fatbin_check_embedded(bytes, size, false), -EBADMSG);
-	assert_non_null(strstr(gp_image_get_error(), "where its options are"));
+	assert_non_null(strstr(gp_image_get_error(), "the option reference"));
 	second[0] = 0;
 	assert_int_equal(gp_fatbin_check_embedded(bytes, size, false), 0);
 	free(bytes);

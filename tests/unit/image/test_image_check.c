@@ -278,12 +278,13 @@ the_line_says_what_differs(void **state)
 	told.params[3][8].size = 12000;
 	assert_int_equal(check(bytes, &targets[0], &told), GP_IMAGE_E_DIFFERS);
 	assert_string_equal(difference, "parameter 8 of kernel scalars has 1 bytes in the image, "
-					"and 12000 as the daemon tells");
+					"and 12000 as the daemon reports");
 	told = tell_truth(4);
 	told.kernels[1].param_count = 1;
 	assert_int_equal(check(bytes, &targets[0], &told), GP_IMAGE_E_DIFFERS);
-	assert_string_equal(difference, "kernel nothing has 0 parameters in the image, and 1 as "
-					"the daemon tells");
+	assert_string_equal(
+		difference,
+		"kernel nothing has 0 parameters in the image, and 1 as the daemon reports");
 	free(bytes);
 }
 

@@ -46,12 +46,12 @@ a_reply_comes_back_as_it_was(void **state)
 	uint8_t *bytes;
 	size_t size;
 
-	reply.error = (char *)"there is no session 7";
+	reply.error = (char *)"unknown session 7";
 	bytes = gp_admin_pack_reply(&reply, &size);
 	assert_non_null(bytes);
 	again = gp_admin_decode_reply(bytes + GP_ADMIN_HEADER_SIZE, size - GP_ADMIN_HEADER_SIZE);
 	assert_non_null(again);
-	assert_string_equal(again->error, "there is no session 7");
+	assert_string_equal(again->error, "unknown session 7");
 	assert_null(again->report);
 	gp_admin_free_reply(again);
 	free(bytes);

@@ -186,7 +186,7 @@ bytes_that_are_no_control_message_end_the_connection(void **state)
 	assert_int_equal(gp_conn_send(ends->client, &bad, 1, NULL, 0), 0);
 
 	assert_int_equal(gp_control_recv(ends->daemon, &message), -EPROTO);
-	assert_string_equal(gp_conn_error(ends->daemon), "2 bytes that are no control message");
+	assert_string_equal(gp_conn_error(ends->daemon), "2 bytes that are not a control message");
 }
 
 static void

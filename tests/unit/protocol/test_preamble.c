@@ -98,7 +98,7 @@ what_is_wrong_is_told_apart(void **state)
 	memcpy(bytes, "GET / HTTP/1.1\r\n", 16);
 	assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_FOREIGN);
 	gp_preamble_format_status(GP_E_FOREIGN, &preamble, text, sizeof(text));
-	assert_string_equal(text, "the peer does not speak gpupool");
+	assert_string_equal(text, "the peer does not speak the gpupool protocol");
 
 	memcpy(bytes, good, sizeof(bytes));
 	bytes[8] = 9;

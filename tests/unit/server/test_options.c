@@ -132,7 +132,7 @@ an_address_for_all_needs_the_word_insecure(void **state)
 	/* With it, the driver is the next thing that is wrong. */
 	assert_int_equal(
 		run("--listen 0.0.0.0:0 --insecure --log-level warning --driver /dev/null"), 1);
-	assert_non_null(strstr(output, "warning: tcp://0.0.0.0:0 is open to everybody"));
+	assert_non_null(strstr(output, "warning: tcp://0.0.0.0:0 accepts any client"));
 }
 
 static void
@@ -189,7 +189,7 @@ a_number_of_launchers_that_makes_no_sense_is_named(void **state)
 {
 	(void)setenv("GPUPOOL_LAUNCHERS", "all", 1);
 	assert_refused("--listen 127.0.0.1:0 --driver /nowhere",
-		       "GPUPOOL_LAUNCHERS=all: no number of threads");
+		       "GPUPOOL_LAUNCHERS=all: not a number of threads");
 	(void)setenv("GPUPOOL_LAUNCHERS", "3", 1);
 	assert_refused("--listen 127.0.0.1:0 --driver /nowhere", "/nowhere: cannot open");
 	(void)unsetenv("GPUPOOL_LAUNCHERS");
@@ -206,7 +206,7 @@ a_window_that_cannot_be_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		(void)setenv("GPUPOOL_WINDOW_SIZE", wrong[i], 1);
 		(void)snprintf(text, sizeof(text),
-			       "GPUPOOL_WINDOW_SIZE=%s: no number of bytes from", wrong[i]);
+			       "GPUPOOL_WINDOW_SIZE=%s: not a number of bytes from", wrong[i]);
 		assert_refused("--listen 127.0.0.1:0 --driver /nowhere", text);
 	}
 	(void)setenv("GPUPOOL_WINDOW_SIZE", "300000001", 1);
@@ -235,7 +235,7 @@ static void
 help_and_version_are_there(void **state)
 {
 	assert_int_equal(run("--help"), 0);
-	assert_non_null(strstr(output, "\n  -l, --listen=ADDRESS       Listen there"));
+	assert_non_null(strstr(output, "\n  -l, --listen=ADDRESS       Listen on"));
 	assert_non_null(strstr(output, "REMOTE_GPU"));
 	assert_null(strstr(output, "worker-fd"));
 	assert_laid_out();

@@ -51,7 +51,7 @@ an_ipv6_address_stands_in_brackets(void **state)
 	expect_error("::1", "an IPv6 address needs brackets: [address]:port");
 	expect_error("fe80::1:4833", "an IPv6 address needs brackets: [address]:port");
 	expect_error("[::1", "the ']' after the address is missing");
-	expect_error("[::1]4833", "what follows ']' is neither a port nor a device");
+	expect_error("[::1]4833", "the text after ']' is neither a port nor a device");
 	expect_error("[]:1", "the host is missing");
 }
 

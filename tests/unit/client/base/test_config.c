@@ -128,8 +128,7 @@ devices_of_rcuda_are_understood(void **state)
 	(void)unsetenv("REMOTE_GPU");
 	(void)unsetenv("RCUDA_DEVICE_1");
 	assert_int_equal(read_daemons(), GP_E_INVALID);
-	assert_string_equal(refusal,
-			    "RCUDA_DEVICE_1=: not set, but RCUDA_DEVICE_COUNT is above it");
+	assert_string_equal(refusal, "RCUDA_DEVICE_1=: not set, but RCUDA_DEVICE_COUNT is greater");
 	(void)setenv("RCUDA_DEVICE_1", "node1:x", 1);
 	assert_int_equal(read_daemons(), GP_E_INVALID);
 	assert_non_null(strstr(refusal, "RCUDA_DEVICE_1=node1:x: "));
@@ -256,8 +255,8 @@ times_to_wait_are_read(void **state)
 		assert_false(gpc_config_parse_wait(bad[i], &seconds));
 	(void)setenv("GPUPOOL_WAIT", "soon", 1);
 	assert_int_equal(gpc_config_get_wait(&seconds, error, sizeof(error)), GP_E_INVALID);
-	assert_string_equal(error,
-			    "GPUPOOL_WAIT=soon: no time: 90, 90s, 10m and 2h are, up to a week");
+	assert_string_equal(
+		error, "GPUPOOL_WAIT=soon: invalid time: use 90, 90s, 10m or 2h, at most a week");
 	(void)unsetenv("GPUPOOL_WAIT");
 	assert_int_equal(gpc_config_get_wait(&seconds, error, sizeof(error)), 0);
 	assert_int_equal(seconds, 0);
@@ -280,7 +279,7 @@ lanes_are_as_many_as_was_said_or_as_suit_the_link(void **state)
 	}
 	(void)setenv("GPUPOOL_LANES", "17", 1);
 	assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), GP_E_INVALID);
-	assert_string_equal(error, "GPUPOOL_LANES=17: no number from 1 to 16");
+	assert_string_equal(error, "GPUPOOL_LANES=17: not a number from 1 to 16");
 	(void)unsetenv("GPUPOOL_LANES");
 }
 
@@ -361,13 +360,13 @@ a_wish_that_makes_no_sense_is_named(void **state)
 		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G,1=-5M: \"1=-5M\" does not begin with "
 		  "DEVICE=SIZE, as 0=16G does" },
 		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=5K",
-		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=5K: \"0=5K\": a size is a number with M or "
-		  "G behind it" },
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=5K: \"0=5K\": a size is a number followed by "
+		  "M or G" },
 		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=99999999999999G",
 		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=99999999999999G: \"0=99999999999999G\": a "
-		  "size is a number with M or G behind it" },
+		  "size is a number followed by M or G" },
 		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "77=1G",
-		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=77=1G: 77 is no device" },
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=77=1G: invalid device 77" },
 		{ "GPUPOOL_TIMEOUT", "abc",
 		  "GPUPOOL_TIMEOUT=abc: not a whole number of seconds from 1 to 86400; use 30, or "
 		  "leave it out" },
@@ -409,7 +408,7 @@ log_words_are_read_from_a_list(void **state)
 	assert_int_equal(gpc_log_check(NULL, error, sizeof(error)), 0);
 	assert_int_equal(gpc_log_check("info,verbose", error, sizeof(error)), GP_E_INVALID);
 	assert_string_equal(error,
-			    "\"verbose\" is none of error, info, stats, tables, calls, quiet");
+			    "\"verbose\" is not one of error, info, stats, tables, calls, quiet");
 }
 
 int

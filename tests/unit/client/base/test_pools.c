@@ -86,13 +86,12 @@ a_fault_is_kept(void **state)
 		const char *text, *fault;
 	} cases[] = {
 		{ LAB, "" },
-		{ LAB "cr = b\nx\n", ":4: [pool lab] cr: there is no such key; did you mean crl?" },
+		{ LAB "cr = b\nx\n", ":4: [pool lab] cr: unknown key; did you mean crl?" },
 		{ "[pool x]\nurl = gopher://a\n" LAB,
 		  ":2: [pool x] url: \"gopher://a\": unknown scheme \"gopher\" (known: tls, tcp, "
 		  "unix, rdma, rdma+tcp)" },
-		{ "[pool x]\n" LAB,
-		  ":1: [pool x] has no url: \"url = tls://HOST\" says where it is" },
-		{ LAB LAB, ":4: [pool lab] is there already, in line 1" },
+		{ "[pool x]\n" LAB, ":1: [pool x] has no url: add \"url = tls://HOST\"" },
+		{ LAB LAB, ":4: [pool lab]: duplicate of line 1" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -224,7 +223,7 @@ with_a_buffer_the_first_invalid_line_is_named(void **state)
 	static const char twice[] = LAB "\r\n" LAB;
 
 	expect_error(zero, sizeof(zero) - 1, "f:4: contains a zero byte: this is not a text file");
-	expect_error(twice, sizeof(twice) - 1, "f:5: [pool lab] is there already, in line 1");
+	expect_error(twice, sizeof(twice) - 1, "f:5: [pool lab]: duplicate of line 1");
 }
 
 static void

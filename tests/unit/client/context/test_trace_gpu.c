@@ -200,7 +200,7 @@ a_daemon_is_asked_often_at_first(void **unused)
 	assert_int_equal(ask_all(tell_work), 8);
 	assert_non_null(strstr(text.data, "\"name\":\"fill\""));
 	assert_non_null(strstr(text.data, "\"clock error\""));
-	assert_non_null(strstr(text.data, "\"args\":{\"pieces of work\":4}"));
+	assert_non_null(strstr(text.data, "\"args\":{\"operations\":4}"));
 	assert_null(strstr(text.data, "not known"));
 	assert_int_equal(ask_all(tell_work), 2);
 }

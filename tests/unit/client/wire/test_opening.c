@@ -244,7 +244,7 @@ welcome_that_makes_no_sense_is_refused(void **state)
 		struct supervisor *supervisor = start(serve_welcome);
 
 		spoil(supervisor, how);
-		expect_failure(supervisor, GP_E_INVALID, "makes no sense");
+		expect_failure(supervisor, GP_E_INVALID, "is invalid");
 	}
 }
 

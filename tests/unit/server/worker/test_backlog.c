@@ -642,7 +642,7 @@ who_sends_too_much_is_shown_out(void **state)
 	(void)function(FREE);
 	fake.session.bulk_left = GP_DEFERRED_QUEUE_MAX;
 	assert_true(gpd_deferred_add(&fake.session, &header, fields, size, &entry) < 0);
-	assert_string_equal(fake.violation, "it sent more than 64 MiB behind a host function");
+	assert_string_equal(fake.violation, "it sent more than 64 MiB after a host function");
 }
 
 /* Whether the later one must not begin before the earlier one has ended. */

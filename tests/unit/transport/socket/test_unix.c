@@ -100,7 +100,7 @@ what_is_no_socket_stays(void **state)
 	assert_non_null(file);
 	fclose(file);
 	assert_int_equal(gp_listen(&url, &listener, error, sizeof(error)), -EEXIST);
-	assert_non_null(strstr(error, "no socket"));
+	assert_non_null(strstr(error, "not a socket"));
 	assert_int_equal(unlink(url.host), 0);
 	assert_int_equal(symlink("/nowhere", url.host), 0);
 	assert_int_equal(gp_listen(&url, &listener, error, sizeof(error)), -EEXIST);
@@ -183,16 +183,16 @@ nobody_else_may_put_a_socket_there(void **state)
 	static const struct {
 		mode_t mode;
 		const char *who;
-	} open[] = { { 0777, "everybody" },
-		     { 0757, "everybody" },
+	} open[] = { { 0777, "all users" },
+		     { 0757, "all users" },
 		     { 0775, "its group" },
 		     { 02770, "its group" } };
 
 	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
 		char words[200];
 
-		snprintf(words, sizeof(words), "%s may write to the folder %s/open, ", open[i].who,
-			 folder);
+		snprintf(words, sizeof(words), "%s may write to the directory %s/open ",
+			 open[i].who, folder);
 		make("open", open[i].mode, geteuid());
 		make("open/own", 0755, geteuid());
 		refused("open/socket", words);
@@ -298,7 +298,7 @@ a_folder_that_is_made_meanwhile_is_looked_at(void **state)
 {
 	make("sticky", 01777, geteuid());
 	before_mkdir = make_open;
-	refused("sticky/pool/socket", "everybody may write to the folder ");
+	refused("sticky/pool/socket", "all users may write to the directory ");
 	clear("sticky/pool");
 	if (geteuid() == 0) {
 		before_mkdir = make_anothers;

@@ -157,7 +157,7 @@ daemons_that_are_not_whom_the_client_wants_are_refused(void **state)
 			      "the daemon's certificate has expired: it was valid until 20*",
 			      "the client refuses the TLS handshake: certificate expired");
 	expect_refused_daemon("foreign", "ca", "127.0.0.1",
-			      "the daemon's certificate is of an authority that is not known here",
+			      "the daemon's certificate is signed by an unknown authority",
 			      "the client refuses the TLS handshake: unknown CA");
 }
 
@@ -187,7 +187,7 @@ clients_with_a_bad_certificate_are_refused_and_told(void **state)
 			      "the client's certificate has expired: it was valid until 20*");
 	expect_refused_client("mallory",
 			      "the daemon does not accept this end's certificate: unknown CA",
-			      "the client's certificate is of an authority that is not known here");
+			      "the client's certificate is signed by an unknown authority");
 	/* A server's certificate is none for a client. */
 	expect_refused_client("renewed",
 			      "the daemon does not accept this end's certificate: "
@@ -301,7 +301,7 @@ a_certificate_is_no_key_and_a_key_no_certificate(void **state)
 	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
 	assert_int_equal(gp_conn_secure_psk(ends.client, false, right, TLS_HANDSHAKE_MS), -EACCES);
 	assert_string_equal(gp_conn_error(ends.client),
-			    "the daemon's certificate is of an authority that is not known here");
+			    "the daemon's certificate is signed by an unknown authority");
 	tls_expect_server(&ends, -EACCES, "the client refuses the TLS handshake: unknown CA");
 	tls_close(&ends);
 }
@@ -329,11 +329,11 @@ files_that_cannot_be_used_are_named(void **state)
 	assert_string_equal(error, "certificate /nowhere/x.pem: No such file or directory");
 	files.certificate = "/dev/null";
 	assert_int_equal(gp_tls_create_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
-	assert_string_equal(error, "certificate /dev/null: it is no regular file");
+	assert_string_equal(error, "certificate /dev/null: not a regular file");
 	files.certificate = tls_file("server", "key");
 	assert_int_equal(gp_tls_create_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
-	snprintf(expected, sizeof(expected), "certificate %s cannot be used: there is none in it",
-		 files.certificate);
+	snprintf(expected, sizeof(expected),
+		 "certificate %s cannot be used: none found in the file", files.certificate);
 	assert_string_equal(error, expected);
 	files.certificate = tls_file("server", "pem");
 	files.key = tls_file("old", "key");

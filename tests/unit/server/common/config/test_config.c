@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/config/config_lint.h"
 #include "tests/unit/server/config_fixture.h"
 
 #include <errno.h>
@@ -132,10 +133,10 @@ section_that_names_a_device_best_decides_key_by_key(void **state)
 					   "virtual-number = 4\n"
 					   "[device 1]\n"
 					   "virtual-number = 2\n"
-					   "export = no\n"
+					   "visible = no\n"
 					   "[device *]\n"
 					   "policy = best-effort\n"
-					   "export = yes\n"
+					   "visible = yes\n"
 					   "sm-granularity = 8\n");
 	struct gpd_config_device device = gpd_config_device(config, 0, NULL);
 
@@ -153,6 +154,33 @@ section_that_names_a_device_best_decides_key_by_key(void **state)
 	assert_int_equal(device.virtual_number, 4);
 	assert_int_equal(device.visible, 0);
 	assert_int_equal(device.sm_granularity, 8);
+	gpd_config_free(config);
+}
+
+static void
+add_warning(void *text, const char *warning)
+{
+	strcat(text, warning);
+	strcat(text, "\n");
+}
+
+static void
+old_name_of_a_key_is_accepted_with_a_warning(void **state)
+{
+	char text[2 * GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_config *config = parsed("[device 0]\n"
+					   "export = no\n"
+					   "[device 1]\n"
+					   "visible = no\n"
+					   "[device *]\n"
+					   "export = yes\n");
+
+	assert_int_equal(gpd_config_device(config, 0, NULL).visible, 0);
+	assert_int_equal(gpd_config_device(config, 1, NULL).visible, 0);
+	assert_int_equal(gpd_config_device(config, 2, NULL).visible, 1);
+	gpd_lint_config(&(struct gpd_lint){ .config = config, .report = add_warning, .arg = text });
+	assert_string_equal(text, "gpupoold.conf:2: export: deprecated; use visible\n"
+				  "gpupoold.conf:6: export: deprecated; use visible\n");
 	gpd_config_free(config);
 }
 
@@ -330,7 +358,8 @@ names_of_tenants_have_up_to_63_characters(void **state)
 	name[64] = 0;
 	snprintf(text, sizeof(text), "[tenant %s]\n", name);
 	snprintf(wanted, sizeof(wanted),
-		 "gpupoold.conf:1: [tenant %s]: \"%s\" is no name (1 to 63 of A-Z a-z 0-9 . _ -)",
+		 "gpupoold.conf:1: [tenant %s]: \"%s\" is not a valid name (1 to 63 of A-Z a-z 0-9 "
+		 ". _ -)",
 		 name, name);
 	assert_refused(text, wanted);
 }
@@ -377,7 +406,7 @@ client_gets_the_tenant_it_names_or_the_first_with_its_user(void **state)
 	assert_int_equal(admitted(config, "c", "alice", NULL), 3);
 	assert_int_equal(admitted(config, "b", "carol", NULL), 2);
 	assert_int_equal(admitted(config, "default", "alice", NULL), 0);
-	assert_not_admitted(config, "d", "alice", NULL, "there is no tenant \"d\"");
+	assert_not_admitted(config, "d", "alice", NULL, "unknown tenant \"d\"");
 	gpd_config_free(config);
 }
 
@@ -399,19 +428,19 @@ addresses_of_a_tenant_keep_others_out(void **state)
 	assert_int_equal(admitted(config, "a", NULL, "tcp://[fd00::1%eth0]:4711"), 1);
 	assert_int_equal(admitted(config, "a", NULL, "tcp://[::ffff:10.1.2.3]:4711"), 1);
 	assert_not_admitted(config, "a", NULL, "192.0.2.127",
-			    "tenant \"a\" is not for clients at 192.0.2.127");
+			    "tenant \"a\" does not accept clients from 192.0.2.127");
 	assert_not_admitted(config, "a", NULL, "fd80::1",
-			    "tenant \"a\" is not for clients at fd80::1");
+			    "tenant \"a\" does not accept clients from fd80::1");
 	assert_not_admitted(config, "a", NULL, "tcp://11.1.2.3:4711",
-			    "tenant \"a\" is not for clients at tcp://11.1.2.3:4711");
+			    "tenant \"a\" does not accept clients from tcp://11.1.2.3:4711");
 	assert_not_admitted(config, "a", NULL, "somewhere",
-			    "tenant \"a\" is not for clients at somewhere");
+			    "tenant \"a\" does not accept clients from somewhere");
 	assert_not_admitted(config, "a", NULL, "pigeon://10.1.2.3",
-			    "tenant \"a\" is not for clients at pigeon://10.1.2.3");
+			    "tenant \"a\" does not accept clients from pigeon://10.1.2.3");
 	assert_not_admitted(config, "a", NULL, NULL,
-			    "tenant \"a\" is not for clients at this machine");
+			    "tenant \"a\" does not accept clients from this machine");
 	assert_not_admitted(config, "d", NULL, "2001:db8::1",
-			    "tenant \"d\" is not for clients at 2001:db8::1");
+			    "tenant \"d\" does not accept clients from 2001:db8::1");
 
 	/* A client that came over no network is on this machine, whichever family that names. */
 	assert_int_equal(admitted(config, "b", NULL, NULL), 2);
@@ -431,7 +460,7 @@ default_tenant_can_be_of_addresses_and_devices(void **state)
 		parsed("[tenant default]\naddresses = 127.0.0.0/8\ndevices = 1\n");
 	assert_int_equal(admitted(config, NULL, "bob", "127.1.2.3"), 0);
 	assert_not_admitted(config, NULL, "bob", "128.0.0.1",
-			    "tenant \"default\" is not for clients at 128.0.0.1");
+			    "tenant \"default\" does not accept clients from 128.0.0.1");
 	assert_int_equal(config->tenants[0].devices[0].allowed, 0);
 	assert_int_equal(config->tenants[0].devices[1].allowed, 1);
 	gpd_config_free(config);
@@ -494,6 +523,7 @@ main(void)
 		cmocka_unit_test(without_a_file_there_is_one_tenant_without_limits),
 		cmocka_unit_test(keys_of_the_daemon_are_read),
 		cmocka_unit_test(section_that_names_a_device_best_decides_key_by_key),
+		cmocka_unit_test(old_name_of_a_key_is_accepted_with_a_warning),
 		cmocka_unit_test(policies_are_known_by_their_names),
 		cmocka_unit_test(keys_of_a_tenant_are_read),
 		cmocka_unit_test(words_for_no_limit_are_read),

@@ -9,31 +9,31 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 {
 	static const struct refusal refusals[] = {
 		{ "[daemon]\nsessions = 0\n",
-		  "gpupoold.conf:2: [daemon] sessions = 0: \"0\" is no number from 1 to 4096" },
+		  "gpupoold.conf:2: [daemon] sessions = 0: \"0\" is not a number from 1 to 4096" },
 		{ "[daemon]\nsessions = 4097\n", "gpupoold.conf:2: [daemon] sessions = 4097: "
-						 "\"4097\" is no number from 1 to 4096" },
+						 "\"4097\" is not a number from 1 to 4096" },
 		{ "[daemon]\nisolation = vm\n", "gpupoold.conf:2: [daemon] isolation = vm: \"vm\" "
-						"is none of shared, process, shared-only" },
+						"is not one of shared, process, shared-only" },
 		{ "[daemon]\nmetrics = 0\n",
-		  "gpupoold.conf:2: [daemon] metrics = 0: \"0\" is no address to listen on "
+		  "gpupoold.conf:2: [daemon] metrics = 0: \"0\" is not an address to listen on "
 		  "(9400, 127.0.0.1:9400, [::1]:9400 or off)" },
 		{ "[daemon]\nmetrics = ::1:9400\n",
-		  "gpupoold.conf:2: [daemon] metrics = ::1:9400: \"::1:9400\" is no address to "
+		  "gpupoold.conf:2: [daemon] metrics = ::1:9400: \"::1:9400\" is not an address to "
 		  "listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)" },
 		{ "[daemon]\nmetrics = :9400\n",
-		  "gpupoold.conf:2: [daemon] metrics = :9400: \":9400\" is no address to listen on "
-		  "(9400, 127.0.0.1:9400, [::1]:9400 or off)" },
-		{ "[daemon]\nmetrics = my host:80\n",
-		  "gpupoold.conf:2: [daemon] metrics = my host:80: \"my host:80\" is no address to "
+		  "gpupoold.conf:2: [daemon] metrics = :9400: \":9400\" is not an address to "
 		  "listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)" },
-		{ "[daemon]\nmetrics = h:65536\n", "gpupoold.conf:2: [daemon] metrics = h:65536: "
-						   "\"h:65536\" is no address to listen "
-						   "on (9400, 127.0.0.1:9400, [::1]:9400 or off)" },
-		{ "[daemon]\nadmin-socket = admin\n", "gpupoold.conf:2: [daemon] admin-socket = "
-						      "admin: \"admin\" is no absolute path of "
-						      "at most 107 bytes (/run/gpupool/admin)" },
+		{ "[daemon]\nmetrics = my host:80\n",
+		  "gpupoold.conf:2: [daemon] metrics = my host:80: \"my host:80\" is not an "
+		  "address to listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)" },
+		{ "[daemon]\nmetrics = h:65536\n",
+		  "gpupoold.conf:2: [daemon] metrics = h:65536: \"h:65536\" is not an address to "
+		  "listen on (9400, 127.0.0.1:9400, [::1]:9400 or off)" },
+		{ "[daemon]\nadmin-socket = admin\n",
+		  "gpupoold.conf:2: [daemon] admin-socket = admin: \"admin\" is not an absolute "
+		  "path of at most 107 bytes (/run/gpupool/admin)" },
 		{ "[daemon]\nmemory = 1G\n",
-		  "gpupoold.conf:2: [daemon] memory = 1G: there is no such key here (sessions, "
+		  "gpupoold.conf:2: [daemon] memory = 1G: unknown key (sessions, "
 		  "isolation, ready-workers, host-memory, code-memory, pinned-memory, lanes, "
 		  "sessions-per-address, idle-timeout, on-hang, timeout, software-device, "
 		  "metrics, "
@@ -45,14 +45,13 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 		{ "[daemon]\nidle-timeout = 0\n", "gpupoold.conf:2: [daemon] idle-timeout = 0: "
 						  "\"0\" is neither a number of seconds "
 						  "from 1 to 10000000 nor never" },
-		{ "[daemon]\ntimeout = 0\n",
-		  "gpupoold.conf:2: [daemon] timeout = 0: \"0\" is no whole "
-		  "number of seconds from 1 to 86400" },
+		{ "[daemon]\ntimeout = 0\n", "gpupoold.conf:2: [daemon] timeout = 0: \"0\" is not "
+					     "a whole number of seconds from 1 to 86400" },
 		{ "[daemon]\nsoftware-device = yes\n",
 		  "gpupoold.conf:2: [daemon] software-device = yes: \"yes\" is neither on nor "
 		  "off" },
 		{ "[daemon]\ntokens = here\n",
-		  "gpupoold.conf:2: [daemon] tokens = here: \"here\" is no absolute path of at "
+		  "gpupoold.conf:2: [daemon] tokens = here: \"here\" is not an absolute path of at "
 		  "most 255 bytes (/etc/gpupool/tokens)" },
 		{ "[daemon]\nsessions.0 = 1\n",
 		  "gpupoold.conf:2: [daemon] sessions.0 = 1: sessions cannot differ from device to "
@@ -66,31 +65,31 @@ static void
 wrong_sections_and_keys_of_devices_are_refused(void **state)
 {
 	static const struct refusal refusals[] = {
-		{ "[device]\n", "gpupoold.conf:1: [device]: \"\" is no device (0, *, or "
+		{ "[device]\n", "gpupoold.conf:1: [device]: \"\" is not a device (0, *, or "
 				"GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx)" },
 		{ "[device 32]\n",
-		  "gpupoold.conf:1: [device 32]: \"32\" is no device from 0 to 31" },
+		  "gpupoold.conf:1: [device 32]: \"32\" is not a device from 0 to 31" },
 		{ "[device GPU-0123]\n",
-		  "gpupoold.conf:1: [device GPU-0123]: \"GPU-0123\" is no device (0, *, or "
+		  "gpupoold.conf:1: [device GPU-0123]: \"GPU-0123\" is not a device (0, *, or "
 		  "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx)" },
 		{ "[device 0]\n[device *]\n[device 00]\n",
-		  "gpupoold.conf:3: [device 00]: is there already, in line 1" },
+		  "gpupoold.conf:3: [device 00]: duplicate of line 1" },
 		{ "[device " UUID "]\n\n[device gpu-01234567-89ab-cdef-0123-456789abcdef]\n",
-		  "gpupoold.conf:3: [device gpu-01234567-89ab-cdef-0123-456789abcdef]: is there "
-		  "already, in line 1" },
+		  "gpupoold.conf:3: [device gpu-01234567-89ab-cdef-0123-456789abcdef]: duplicate "
+		  "of line 1" },
 		{ "[device 0]\npolicy = fair\n",
-		  "gpupoold.conf:2: [device 0] policy = fair: \"fair\" is none of none, "
+		  "gpupoold.conf:2: [device 0] policy = fair: \"fair\" is not one of none, "
 		  "best-effort, equal, fixed" },
 		{ "[device 0]\nvirtual-number = 65\n",
-		  "gpupoold.conf:2: [device 0] virtual-number = 65: \"65\" is no number from 1 to "
-		  "64" },
-		{ "[device 0]\nexport = true\n",
-		  "gpupoold.conf:2: [device 0] export = true: \"true\" is neither yes nor no" },
+		  "gpupoold.conf:2: [device 0] virtual-number = 65: \"65\" is not a number from 1 "
+		  "to 64" },
+		{ "[device 0]\nvisible = true\n",
+		  "gpupoold.conf:2: [device 0] visible = true: \"true\" is neither yes nor no" },
 		{ "[device 0]\nsm-granularity = 4\n",
 		  "gpupoold.conf:2: [device 0] sm-granularity = 4: \"4\" is neither 2 nor 8" },
 		{ "[device 0]\nweight = 4\n",
-		  "gpupoold.conf:2: [device 0] weight = 4: there is no such key here (policy, "
-		  "virtual-number, export, sm-granularity)" },
+		  "gpupoold.conf:2: [device 0] weight = 4: unknown key (policy, "
+		  "virtual-number, visible, sm-granularity)" },
 	};
 
 	ASSERT_ALL_REFUSED(refusals);
@@ -130,8 +129,8 @@ sizes_that_are_none_are_refused(void **state)
 
 		snprintf(text, sizeof(text), "\n[tenant a]\nmemory = %s\n", none[i]);
 		snprintf(wanted, sizeof(wanted),
-			 "gpupoold.conf:3: [tenant a] memory = %s: \"%s\" is no size (from 2M, as "
-			 "16G; up to 100%%, as 40%%; or all)",
+			 "gpupoold.conf:3: [tenant a] memory = %s: \"%s\" is not a valid size: "
+			 "use 2M or more (16G), a percentage (40%%) or all",
 			 none[i], none[i]);
 		assert_refused(text, wanted);
 	}
@@ -140,83 +139,77 @@ sizes_that_are_none_are_refused(void **state)
 /* Of a tenant: parts of a device. */
 static const struct refusal tenant_shares[] = {
 	{ "[tenant a]\nmemory = 16\n",
-	  "gpupoold.conf:2: [tenant a] memory = 16: \"16\" is no size (from 2M, "
-	  "as 16G; up to 100%, as 40%; or all)" },
-	{ "[tenant a]\nsession-memory =\n", "gpupoold.conf:2: [tenant a] session-memory = "
-					    ": \"\" is no size (from 2M, as 16G; up to "
-					    "100%, as 40%; or all)" },
-	{ "[tenant a]\nsm = 0\n", "gpupoold.conf:2: [tenant a] sm = 0: \"0\" is no part of "
-				  "the multiprocessors (from 1, as 33; up to "
-				  "100%, as 25%; or all)" },
+	  "gpupoold.conf:2: [tenant a] memory = 16: \"16\" is not a valid size: use 2M or more "
+	  "(16G), a percentage (40%) or all" },
+	{ "[tenant a]\nsession-memory =\n",
+	  "gpupoold.conf:2: [tenant a] session-memory = : \"\" is not a valid size: use 2M or more "
+	  "(16G), a percentage (40%) or all" },
+	{ "[tenant a]\nsm = 0\n",
+	  "gpupoold.conf:2: [tenant a] sm = 0: \"0\" is not a valid number of multiprocessors: use "
+	  "1 or more (33), a percentage (25%) or all" },
 	{ "[tenant a]\nsession-sm.3 = 1.5\n",
-	  "gpupoold.conf:2: [tenant a] session-sm.3 = 1.5: \"1.5\" is no part of the "
-	  "multiprocessors (from 1, as 33; up to 100%, as 25%; or all)" },
+	  "gpupoold.conf:2: [tenant a] session-sm.3 = 1.5: \"1.5\" is not a valid number of "
+	  "multiprocessors: use 1 or more (33), a percentage (25%) or all" },
 	{ "[tenant a]\nweight = 0\n",
-	  "gpupoold.conf:2: [tenant a] weight = 0: \"0\" is no number from 1 to 1000" },
-	{ "[tenant a]\nweight = 1001\n", "gpupoold.conf:2: [tenant a] weight = 1001: "
-					 "\"1001\" is no number from 1 to 1000" },
-	{ "[tenant a]\nlimit = 0%\n",
-	  "gpupoold.conf:2: [tenant a] limit = 0%: \"0%\" is no whole per cent from 1 to "
-	  "100" },
-	{ "[tenant a]\nlimit = 12.5%\n", "gpupoold.conf:2: [tenant a] limit = 12.5%: "
-					 "\"12.5%\" is no whole per cent from 1 "
-					 "to 100" },
+	  "gpupoold.conf:2: [tenant a] weight = 0: \"0\" is not a number from 1 to 1000" },
+	{ "[tenant a]\nweight = 1001\n",
+	  "gpupoold.conf:2: [tenant a] weight = 1001: \"1001\" is not a number from 1 to 1000" },
+	{ "[tenant a]\nlimit = 0%\n", "gpupoold.conf:2: [tenant a] limit = 0%: \"0%\" is not a "
+				      "whole percentage from 1 to 100" },
+	{ "[tenant a]\nlimit = 12.5%\n", "gpupoold.conf:2: [tenant a] limit = 12.5%: \"12.5%\" is "
+					 "not a whole percentage from 1 to 100" },
 	{ "[tenant a]\nlimit = 1000000000%\n",
-	  "gpupoold.conf:2: [tenant a] limit = 1000000000%: \"1000000000%\" is no whole "
-	  "per "
-	  "cent from 1 to 100" },
-	{ "[tenant a]\ntime-share = 101\n", "gpupoold.conf:2: [tenant a] time-share = 101: "
-					    "\"101\" is no whole per cent from 0 "
-					    "to 100" },
+	  "gpupoold.conf:2: [tenant a] limit = 1000000000%: \"1000000000%\" is not a whole "
+	  "percentage from 1 to 100" },
+	{ "[tenant a]\ntime-share = 101\n", "gpupoold.conf:2: [tenant a] time-share = 101: \"101\" "
+					    "is not a whole percentage from 0 to 100" },
 };
 
 /* How its sessions are treated. */
 static const struct refusal tenant_terms[] = {
-	{ "[tenant a]\npriority = urgent\n", "gpupoold.conf:2: [tenant a] priority = "
-					     "urgent: \"urgent\" is none of normal, low, "
-					     "high" },
-	{ "[tenant a]\nbandwidth = fast\n", "gpupoold.conf:2: [tenant a] bandwidth = fast: "
-					    "\"fast\" is no bandwidth (bytes per "
-					    "second from 64K, as 500M; or unlimited)" },
-	{ "[tenant a]\nbandwidth = 10\n", "gpupoold.conf:2: [tenant a] bandwidth = 10: "
-					  "\"10\" is no bandwidth (bytes per "
-					  "second from 64K, as 500M; or unlimited)" },
+	{ "[tenant a]\npriority = urgent\n", "gpupoold.conf:2: [tenant a] priority = urgent: "
+					     "\"urgent\" is not one of normal, low, high" },
+	{ "[tenant a]\nbandwidth = fast\n",
+	  "gpupoold.conf:2: [tenant a] bandwidth = fast: \"fast\" is not a valid bandwidth: use "
+	  "bytes per second from 64K (500M), or unlimited" },
+	{ "[tenant a]\nbandwidth = 10\n",
+	  "gpupoold.conf:2: [tenant a] bandwidth = 10: \"10\" is not a valid bandwidth: use bytes "
+	  "per second from 64K (500M), or unlimited" },
 	{ "[tenant a]\nsessions = -1\n",
 	  "gpupoold.conf:2: [tenant a] sessions = -1: \"-1\" is neither a number from 0 to "
 	  "4096 nor unlimited" },
 	{ "[tenant a]\nisolation = Process\n",
-	  "gpupoold.conf:2: [tenant a] isolation = Process: \"Process\" is none of shared, "
+	  "gpupoold.conf:2: [tenant a] isolation = Process: \"Process\" is not one of shared, "
 	  "process, shared-only" },
-	{ "[tenant a]\ndevices = 0,32\n",
-	  "gpupoold.conf:2: [tenant a] devices = 0,32: \"32\" is no device from 0 to 31 (a "
-	  "list is 0,1; or all)" },
+	{ "[tenant a]\ndevices = 0,32\n", "gpupoold.conf:2: [tenant a] devices = 0,32: \"32\" is "
+					  "not a device from 0 to 31 (a list is 0,1; or all)" },
 };
 
 /* Whose sessions are its. */
 static const struct refusal tenant_members[] = {
 	{ "[tenant a]\nusers = alice,,bob\n",
-	  "gpupoold.conf:2: [tenant a] users = alice,,bob: \"\" is no user name (1 to 63 "
+	  "gpupoold.conf:2: [tenant a] users = alice,,bob: \"\" is not a valid user name (1 to 63 "
 	  "characters, no blanks; a list is alice,bob)" },
-	{ "[tenant a]\nusers = *\n", "gpupoold.conf:2: [tenant a] users = *: \"*\" is no "
-				     "user name (1 to 63 characters, "
-				     "no blanks; a list is alice,bob)" },
+	{ "[tenant a]\nusers = *\n",
+	  "gpupoold.conf:2: [tenant a] users = *: \"*\" is not a valid user name (1 to 63 "
+	  "characters, no blanks; a list is alice,bob)" },
 	{ "[tenant a]\nusers = alice bob\n",
-	  "gpupoold.conf:2: [tenant a] users = alice bob: \"alice bob\" is no user name (1 "
-	  "to 63 characters, no blanks; a list is alice,bob)" },
+	  "gpupoold.conf:2: [tenant a] users = alice bob: \"alice bob\" is not a valid user name "
+	  "(1 to 63 characters, no blanks; a list is alice,bob)" },
 	{ "[tenant a]\naddresses = gpunode\n",
-	  "gpupoold.conf:2: [tenant a] addresses = gpunode: \"gpunode\" is no address "
+	  "gpupoold.conf:2: [tenant a] addresses = gpunode: \"gpunode\" is not a valid address "
 	  "(127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
 	{ "[tenant a]\naddresses = 1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\n",
 	  "gpupoold.conf:2: [tenant a] addresses = "
 	  "1111:2222:3333:4444:5555:6666:7777:8888:9999:0000: "
-	  "\"1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\" is no address (127.0.0.1, "
-	  "10.0.0.0/8, ::1 or fd00::/8)" },
+	  "\"1111:2222:3333:4444:5555:6666:7777:8888:9999:0000\" is not a valid address "
+	  "(127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
 	{ "[tenant a]\naddresses = 10.0.0.0/33\n",
-	  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.0/33: \"10.0.0.0/33\" is no "
+	  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.0/33: \"10.0.0.0/33\" is not a valid "
 	  "address (127.0.0.1, 10.0.0.0/8, ::1 or fd00::/8)" },
 	{ "[tenant a]\naddresses = 10.0.0.1/8\n",
-	  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.1/8: \"10.0.0.1/8\" has bits set "
-	  "that its length leaves out (10.0.0.0/8, not 10.0.0.1/8)" },
+	  "gpupoold.conf:2: [tenant a] addresses = 10.0.0.1/8: \"10.0.0.1/8\" has bits set beyond "
+	  "its prefix length (10.0.0.0/8, not 10.0.0.1/8)" },
 	{ "[tenant a]\naddresses = ::ffff:10.0.0.0/104\n",
 	  "gpupoold.conf:2: [tenant a] addresses = ::ffff:10.0.0.0/104: "
 	  "\"::ffff:10.0.0.0/104\" is an IPv4 address in the form of IPv6 (as IPv4: "
@@ -228,29 +221,27 @@ static const struct refusal tenant_members[] = {
 	  "gpupoold.conf:1: [tenant b]: the certificate \"x\" is that of tenant default already "
 	  "(line 3)" },
 	{ "[tenant a]\ncertificate = *\n",
-	  "gpupoold.conf:2: [tenant a] certificate = *: \"*\" is no name of a certificate "
-	  "(1 to 127 characters; a list is alice,bob)" },
+	  "gpupoold.conf:2: [tenant a] certificate = *: \"*\" is not a valid certificate name (1 "
+	  "to 127 characters; a list is alice,bob)" },
 };
 
 /* The names of keys, and what not every tenant or device may have. */
 static const struct refusal tenant_names[] = {
 	{ "[tenant a]\nmemroy = 16G\n",
-	  "gpupoold.conf:2: [tenant a] memroy = 16G: there is no such key here, did you mean "
-	  "memory? (devices, "
-	  "memory, sm, weight, limit, time-share, session-memory, session-sm, priority, "
-	  "bandwidth, sessions, isolation, compression, code-memory, pinned-memory, users, "
-	  "certificate, "
+	  "gpupoold.conf:2: [tenant a] memroy = 16G: unknown key; did you mean memory? (devices, "
+	  "memory, sm, weight, limit, time-share, session-memory, session-sm, priority, bandwidth, "
+	  "sessions, isolation, compression, code-memory, pinned-memory, users, certificate, "
 	  "addresses)" },
 	{ "[tenant a]\nmemory.32 = 16G\n",
-	  "gpupoold.conf:2: [tenant a] memory.32 = 16G: \"32\" is no device from 0 to 31" },
+	  "gpupoold.conf:2: [tenant a] memory.32 = 16G: \"32\" is not a device from 0 to 31" },
 	{ "[tenant a]\nmemory. = 16G\n",
-	  "gpupoold.conf:2: [tenant a] memory. = 16G: \"\" is no device from 0 to 31" },
+	  "gpupoold.conf:2: [tenant a] memory. = 16G: \"\" is not a device from 0 to 31" },
 	{ "[tenant a]\npriority.0 = low\n", "gpupoold.conf:2: [tenant a] priority.0 = low: "
 					    "priority cannot differ from device "
 					    "to device" },
-	{ "[tenant default]\nusers = alice\n", "gpupoold.conf:2: [tenant default] users = "
-					       "alice: \"default\" takes the users whom "
-					       "no other tenant has" },
+	{ "[tenant default]\nusers = alice\n",
+	  "gpupoold.conf:2: [tenant default] users = alice: not allowed for tenant \"default\", "
+	  "which gets all users without a tenant" },
 };
 
 static void
@@ -267,17 +258,16 @@ what_stands_twice_is_refused_with_the_first_line(void **state)
 {
 	static const struct refusal refusals[] = {
 		{ "[tenant a]\nweight = 1\n# again\nweight = 1\n",
-		  "gpupoold.conf:4: [tenant a] weight = 1: is there already, in line 2" },
+		  "gpupoold.conf:4: [tenant a] weight = 1: duplicate of line 2" },
 		{ "[tenant a]\nmemory.1 = 4G\nmemory = 4G\nmemory.01 = 4G\n",
-		  "gpupoold.conf:4: [tenant a] memory.01 = 4G: is there already, in line 2" },
+		  "gpupoold.conf:4: [tenant a] memory.01 = 4G: duplicate of line 2" },
 		{ "[tenant a]\n[tenant b]\n[tenant a]\n",
-		  "gpupoold.conf:3: [tenant a]: is there already, in line 1" },
+		  "gpupoold.conf:3: [tenant a]: duplicate of line 1" },
 		{ "[tenant default]\n[tenant default]\n",
-		  "gpupoold.conf:2: [tenant default]: is there already, in line 1" },
-		{ "[daemon]\n[daemon]\n",
-		  "gpupoold.conf:2: [daemon]: is there already, in line 1" },
+		  "gpupoold.conf:2: [tenant default]: duplicate of line 1" },
+		{ "[daemon]\n[daemon]\n", "gpupoold.conf:2: [daemon]: duplicate of line 1" },
 		{ "[tenant a]\nusers = x\nusers = y\n",
-		  "gpupoold.conf:3: [tenant a] users = y: is there already, in line 2" },
+		  "gpupoold.conf:3: [tenant a] users = y: duplicate of line 2" },
 	};
 	struct gpd_config *config = parsed("[tenant a]\nweight = 1\n[tenant b]\nweight = 1\n"
 					   "[tenant A]\nweight = 1\n");
@@ -291,36 +281,29 @@ static void
 lines_that_are_nothing_are_refused(void **state)
 {
 	static const struct refusal refusals[] = {
-		{ "weight = 3\n",
-		  "gpupoold.conf:1: weight = 3: stands before the first section ([daemon], [device "
-		  "N] or [tenant NAME])" },
+		{ "weight = 3\n", "gpupoold.conf:1: weight = 3: before the first section "
+				  "([daemon], [device N] or [tenant NAME])" },
 		{ "[tenant a]\nweight\n",
 		  "gpupoold.conf:2: \"weight\" is neither KEY = VALUE nor [SECTION]" },
 		{ "[tenant a]\nweight ; 3\nmemory = 12Q\n",
 		  "gpupoold.conf:2: \"weight\" is neither KEY = VALUE nor [SECTION]" },
-		{ "[tenant a\n", "gpupoold.conf:1: [tenant a: no ] at its end" },
-		{ "[tenant a] weight = 3\n",
-		  "gpupoold.conf:1: [tenant a]: \"weight = 3\" behind it belongs in a line of its "
-		  "own" },
-		{ "[tenent a]\n",
-		  "gpupoold.conf:1: [tenent a]: there is no such section ([daemon], [device N] or "
-		  "[tenant NAME])" },
+		{ "[tenant a\n", "gpupoold.conf:1: [tenant a: missing ]" },
+		{ "[tenant a] weight = 3\n", "gpupoold.conf:1: [tenant a]: \"weight = 3\" after "
+					     "the section title: put it on its own line" },
+		{ "[tenent a]\n", "gpupoold.conf:1: [tenent a]: unknown section ([daemon], [device "
+				  "N] or [tenant NAME])" },
 		{ "[]\n",
-		  "gpupoold.conf:1: []: there is no such section ([daemon], [device N] or [tenant "
-		  "NAME])" },
-		{ "[daemon 1]\n",
-		  "gpupoold.conf:1: [daemon 1]: there is no such section ([daemon], [device N] or "
-		  "[tenant NAME])" },
-		{ "[tenant]\n",
-		  "gpupoold.conf:1: [tenant]: \"\" is no name (1 to 63 of A-Z a-z 0-9 . _ -)" },
-		{ "[tenant a b]\n",
-		  "gpupoold.conf:1: [tenant a b]: \"a b\" is no name (1 to 63 of A-Z a-z 0-9 . _ "
-		  "-)" },
-		{ "[tenant a/b]\n",
-		  "gpupoold.conf:1: [tenant a/b]: \"a/b\" is no name (1 to 63 of A-Z a-z 0-9 . _ "
-		  "-)" },
-		{ "[tenant a]\nweight = 3\001\n",
-		  "gpupoold.conf:2: [tenant a] weight = 3?: \"3?\" is no number from 1 to 1000" },
+		  "gpupoold.conf:1: []: unknown section ([daemon], [device N] or [tenant NAME])" },
+		{ "[daemon 1]\n", "gpupoold.conf:1: [daemon 1]: unknown section ([daemon], [device "
+				  "N] or [tenant NAME])" },
+		{ "[tenant]\n", "gpupoold.conf:1: [tenant]: \"\" is not a valid name (1 to 63 of "
+				"A-Z a-z 0-9 . _ -)" },
+		{ "[tenant a b]\n", "gpupoold.conf:1: [tenant a b]: \"a b\" is not a valid name (1 "
+				    "to 63 of A-Z a-z 0-9 . _ -)" },
+		{ "[tenant a/b]\n", "gpupoold.conf:1: [tenant a/b]: \"a/b\" is not a valid name (1 "
+				    "to 63 of A-Z a-z 0-9 . _ -)" },
+		{ "[tenant a]\nweight = 3\001\n", "gpupoold.conf:2: [tenant a] weight = 3?: \"3?\" "
+						  "is not a number from 1 to 1000" },
 	};
 
 	ASSERT_ALL_REFUSED(refusals);
@@ -335,7 +318,8 @@ line_that_is_too_long_is_refused_not_cut(void **state)
 	memset(text + strlen(text), 'a', 400);
 	assert_int_equal(gpd_config_parse(text, "c", &config, error, sizeof(error)), GP_E_INVALID);
 	assert_non_null(strstr(error, "c:2: longer than "));
-	assert_non_null(strstr(error, " bytes (a list may go on in the next line after a comma)"));
+	assert_non_null(
+		strstr(error, " bytes (a list may continue on the next line after a comma)"));
 }
 
 static void
@@ -361,7 +345,8 @@ contradictions_are_refused(void **state)
 		  "gpupoold.conf:1: [tenant a]: time-share: it is more than the limit, of device "
 		  "0" },
 		{ "[tenant a]\ndevices = 0\nmemory.1 = 4G\n",
-		  "gpupoold.conf:3: [tenant a] memory.1: device 1 is none of the tenant's" },
+		  "gpupoold.conf:3: [tenant a] memory.1: device 1 is not in the tenant's device "
+		  "list" },
 	};
 
 	ASSERT_ALL_REFUSED(refusals);

@@ -115,8 +115,8 @@ what_is_left_out_is_said(void **state)
 	atomic_store(&ledger->log_budgets[budget].dropped[GPD_LOG_BUDGET_INFO], 40);
 	atomic_store(&ledger->log_budgets[budget].dropped[GPD_LOG_BUDGET_WARNING], 2);
 	gpd_log_budget_check(0);
-	assert_true(log_has("warning: sessions of tenant carol from 10.0.0.1: 42 more lines about "
-			    "them are left out, 2 of them warnings\n"));
+	assert_true(log_has("warning: sessions of tenant carol from 10.0.0.1: 42 further lines "
+			    "suppressed, 2 of them warnings\n"));
 	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_INFO), 0);
 }
 
@@ -159,7 +159,7 @@ those_beyond_the_table_share_one(void **state)
 	}
 	atomic_store(&ledger->log_budgets[last].dropped[GPD_LOG_BUDGET_INFO], 1);
 	gpd_log_budget_check(0);
-	assert_true(log_has("sessions of other tenants and addresses: 1 more lines"));
+	assert_true(log_has("sessions of other tenants and addresses: 1 further lines"));
 	/* Addresses without sessions have their own half. */
 	assert_int_not_equal(address_of_its_own, last);
 	assert_int_not_equal(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, "10.9.9.8"), last);
@@ -188,7 +188,7 @@ all_lines_of_an_address_without_a_session_are_warnings(void **state)
 	assert_true(log_has("another one\n"));
 	gpd_log_budget_check(0);
 	assert_true(log_has("warning: 10.0.0.1: "));
-	assert_true(log_has(" more lines about it are left out\n"));
+	assert_true(log_has(" further lines suppressed\n"));
 	assert_false(log_has("10.0.0.2: "));
 	/* A test that stands still for seconds lets one or two more through. */
 	assert_in_range(lines_in_log(), GPD_LOG_BUDGET_WARNINGS + 2, GPD_LOG_BUDGET_WARNINGS + 12);

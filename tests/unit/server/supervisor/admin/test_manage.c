@@ -146,17 +146,17 @@ of_settings_of_which_one_is_wrong_none_is_made(void **state)
 	Gpupool__AdminSetting share = setting(PRIORITY, 0, 100), over = setting(SM, 0, 10001);
 
 	assert_string_equal(set_two(5, "", 0, &memory, &weight),
-			    "weight: a tenant has that, not a session");
+			    "weight: applies to tenants, not to sessions");
 	assert_string_equal(set_two(0, "default", 0, &memory, &limit),
 			    "limit: 101 is out of range (1 to 100 per cent)");
 	assert_string_equal(set_two(5, "", 0, &memory, &share),
-			    "priority: a share of the device makes no sense here");
+			    "priority: a share of the device is not allowed");
 	assert_string_equal(set_two(5, "", 0, &memory, &over), "a share of more than 100%");
 	assert_string_equal(set_two(5, "", 3, &memory, NULL),
-			    "there is no device 2: the daemon has 2, counted from 0");
-	assert_string_equal(set_two(6, "", 0, &memory, NULL), "there is no session 6");
-	assert_string_equal(set_two(0, "x", 0, &memory, NULL), "there is no tenant \"x\"");
-	assert_string_equal(set_two(0, "", 0, &memory, NULL), "there is no tenant \"\"");
+			    "unknown device 2: the daemon has 2, counted from 0");
+	assert_string_equal(set_two(6, "", 0, &memory, NULL), "unknown session 6");
+	assert_string_equal(set_two(0, "x", 0, &memory, NULL), "unknown tenant \"x\"");
+	assert_string_equal(set_two(0, "", 0, &memory, NULL), "unknown tenant \"\"");
 	assert_true(s->devices[0].memory_max == GPD_NO_LIMIT);
 	assert_true(ledger->tenants[0].devices[0].memory_max == GPD_NO_LIMIT);
 }
@@ -238,7 +238,7 @@ terminating_lasts_until_the_session_is_in_the_ledger_no_more(void **state)
 	assert_string_equal(ask(&request, true), "later");
 	gpd_ledger_close(ledger, s);
 	assert_string_equal(ask(&request, true), "");
-	assert_string_equal(ask(&request, false), "there is no session 5");
+	assert_string_equal(ask(&request, false), "unknown session 5");
 }
 
 static void

@@ -121,29 +121,29 @@ each_refusal_has_its_reason(void **state)
 
 	expect(&remote, GPD_AUTH_NO_CREDENTIALS, "GPUPOOL_TOKEN_FILE");
 	facts = (struct gpd_auth_facts){ .local = true, .claimed = "" };
-	expect(&facts, GPD_AUTH_NO_CREDENTIALS, "another user's");
+	expect(&facts, GPD_AUTH_NO_CREDENTIALS, "another user");
 	facts = (struct gpd_auth_facts){ .claimed = "" };
 	expect(&facts, GPD_AUTH_NO_CREDENTIALS, "tls://");
 	facts.token = GPD_TOKEN_GOOD;
 	facts.token_tenant = "alice";
-	expect(&facts, GPD_AUTH_CLEARTEXT_TOKEN, "not encrypted");
+	expect(&facts, GPD_AUTH_CLEARTEXT_TOKEN, "unencrypted");
 	facts = remote;
 	facts.token = GPD_TOKEN_UNKNOWN;
-	expect(&facts, GPD_AUTH_UNKNOWN_TOKEN, "not known");
+	expect(&facts, GPD_AUTH_UNKNOWN_TOKEN, "unknown token");
 	facts.token = GPD_TOKEN_REVOKED;
 	expect(&facts, GPD_AUTH_REVOKED_TOKEN, "revoked");
 	facts.token = GPD_TOKEN_EXPIRED;
 	expect(&facts, GPD_AUTH_EXPIRED_TOKEN, "expired");
 	facts.token = GPD_TOKEN_UNREADABLE;
-	expect(&facts, GPD_AUTH_UNREADABLE_TOKENS, "cannot read its tokens");
+	expect(&facts, GPD_AUTH_UNREADABLE_TOKENS, "cannot read its token file");
 	facts = remote;
 	facts.certificate = "mallory";
-	expect(&facts, GPD_AUTH_UNKNOWN_CERTIFICATE, "names no tenant");
+	expect(&facts, GPD_AUTH_UNKNOWN_CERTIFICATE, "does not belong to a tenant");
 	facts.certificate_tenant = "carol";
 	facts.certificate_state = GPD_CERTIFICATE_REVOKED;
 	expect(&facts, GPD_AUTH_REVOKED_CERTIFICATE, "has been revoked");
 	facts.certificate_state = GPD_CERTIFICATE_UNCHECKED;
-	expect(&facts, GPD_AUTH_UNCHECKED_CERTIFICATE, "cannot tell");
+	expect(&facts, GPD_AUTH_UNCHECKED_CERTIFICATE, "cannot check");
 	facts.certificate_state = GPD_CERTIFICATE_GOOD;
 	facts.claimed = "alice";
 	expect(&facts, GPD_AUTH_OTHER_TENANT, "GPUPOOL_TENANT");
@@ -157,7 +157,7 @@ a_certificate_of_nobody_is_refused_whoever_shows_it(void **state)
 		struct gpd_auth_facts facts = make_facts(
 			bits, GPD_TOKEN_NONE, CERTIFICATE_OF_NOBODY, GPD_CERTIFICATE_GOOD, "");
 
-		expect(&facts, GPD_AUTH_UNKNOWN_CERTIFICATE, "names no tenant");
+		expect(&facts, GPD_AUTH_UNKNOWN_CERTIFICATE, "does not belong to a tenant");
 	}
 }
 

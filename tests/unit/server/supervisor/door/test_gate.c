@@ -111,8 +111,7 @@ tokens_are_not_dropped_for_a_file_that_there_is_not(void **state)
 		snprintf(config.tokens, sizeof(config.tokens), "%s", i ? "" : other);
 		memset(&reloaded, 0, sizeof(reloaded));
 		gpd_authentication_reload(&authentication, &config, 1000, &reloaded);
-		snprintf(expected, sizeof(expected),
-			 "not all of it is in force: the tokens stay as they were: %s%s: %s",
+		snprintf(expected, sizeof(expected), "partly applied: tokens unchanged: %s%s: %s",
 			 i ? usual : other, i ? "/tokens" : "", strerror(ENOENT));
 		assert_string_equal(reloaded.error, expected);
 		assert_string_equal(authentication.store.file.path, path);

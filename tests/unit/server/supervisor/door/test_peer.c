@@ -103,7 +103,7 @@ expect_gone(struct gpd_connection *peer, const char *text)
 static void
 requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
 {
-	static const char text[] = "it asks for windows and does not wait for the answers";
+	static const char text[] = "too many pending WindowRequests";
 	struct gpd_connection *peer, *neighbour;
 	struct gp_conn *client = come(&peer), *other;
 	Gpupool__ControlMessage *message;
@@ -125,7 +125,7 @@ requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
 	take_message(neighbour, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
 	gp_conn_destroy(client);
 	gp_conn_destroy(other);
-	expect_gone(neighbour, "the client is gone");
+	expect_gone(neighbour, "connection closed by the client");
 }
 
 static void
@@ -141,7 +141,7 @@ requests_that_wait_are_passed_on_however_many_there_are(void **state)
 		take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST);
 	}
 	gp_conn_destroy(client);
-	expect_gone(peer, "the client is gone");
+	expect_gone(peer, "connection closed by the client");
 }
 
 static int

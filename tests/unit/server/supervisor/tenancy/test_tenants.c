@@ -153,7 +153,7 @@ a_class_may_be_asked_for_where_it_is_not_forbidden(void **state)
 				 cases[i].result);
 		assert_int_equal(dedicated, cases[i].dedicated);
 	}
-	assert_string_equal(error, "tenant together may not have sessions of class process "
+	assert_string_equal(error, "tenant together may not have sessions with isolation = process "
 				   "(isolation = shared-only)");
 	gpd_quota_fini(&quota);
 }
@@ -185,12 +185,12 @@ who_is_kept_out_is_told_whose_sessions_there_are_none_of(void **state)
 	assert_kept_out(&quota, "", "b", "tenant \"b\" may have no sessions");
 	assert_kept_out(&quota, "b", "", "tenant \"b\" may have no sessions");
 	assert_kept_out(&quota, "alicia", "",
-			"the configuration has no tenant \"alicia\", so [tenant default] holds: "
+			"the configuration has no tenant \"alicia\", so [tenant default] applies: "
 			"tenant \"alicia\" may have no sessions");
 	use(&quota, "[tenant default]\naddresses = 127.0.0.1\n");
 	assert_kept_out(&quota, "alicia", "",
-			"the configuration has no tenant \"alicia\", so [tenant default] holds: "
-			"tenant \"default\" is not for clients at tcp://10.0.0.1:1");
+			"the configuration has no tenant \"alicia\", so [tenant default] applies: "
+			"tenant \"default\" does not accept clients from tcp://10.0.0.1:1");
 	gpd_quota_fini(&quota);
 }
 

@@ -373,9 +373,9 @@ machine_code_that_a_driver_would_stumble_over_is_told(void **state)
 	start(0, 0);
 	blob = add(sha256, bytes, size);
 	assert_int_equal(gpd_blob_image(blob, &image), -EBADMSG);
-	assert_string_equal(gpd_blob_get_error_text(blob),
-			    "an ELF for a GPU: the names of its sections "
-			    "are not in section 0");
+	assert_string_equal(
+		gpd_blob_get_error_text(blob),
+		"an ELF for a GPU: its section names are not a string table, section 0");
 	gpd_blob_unref(blob);
 }
 
