@@ -25,7 +25,7 @@ def _():
     with Folder() as folder:
         with folder.daemon() as daemon:
             daemon.wait_for_log(rf"info: no configuration: no quotas \({folder.file()} does not exist\)$")
-            has(folder.ctl("reload", status=1)[1], f"no configuration file: {folder.file()} would be read, --config names one")
+            has(folder.ctl("reload", status=1)[1], f"no configuration file: {folder.file()} does not exist; use --config")
             # It comes later.
             folder.write("[tenant default]\nmemory = 64M\n[tenant alice]\nmemory = 128M\n")
             has(folder.ctl("reload")[1], "")
