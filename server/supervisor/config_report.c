@@ -327,9 +327,10 @@ check_finish(const struct check *check, const char *path)
 			      "gpupoold: %s: the daemon does not start with it: %d error%s\n",
 			      path ? path : "no configuration", check->errors,
 			      check->errors == 1 ? "" : "s");
+	else if (!path && *usual)
+		printf("no configuration: no quotas (%s does not exist)\n", usual);
 	else if (!path)
-		printf("no configuration: no quotas (%s does not exist)\n",
-		       *usual ? usual : "--config");
+		printf("no configuration: no quotas (use --config)\n");
 	else
 		printf("%s: valid: %d tenant%s, %d warning%s\n", path,
 		       check->lint.config->tenant_count,

@@ -93,9 +93,8 @@ files_read(const struct gpd_options *options, const struct gpd_config *now,
 		r = check_certificate_exists(options, *tls_p, error);
 	if (r == 0 && !path && !*tls_p) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "no configuration file: %.300s%s--config names one",
-			       options->usual_config,
-			       options->usual_config[0] ? " would be read, " : "");
+			       "no configuration file: %.300s%suse --config", options->usual_config,
+			       options->usual_config[0] ? " does not exist; " : "");
 		r = GP_E_INVALID;
 	}
 	if (r) {

@@ -25,7 +25,7 @@ def _():
     with Folder() as folder:
         with folder.daemon() as daemon:
             daemon.wait_for_log(rf"info: no configuration: no quotas \({folder.file()} does not exist\)$")
-            has(folder.ctl("reload", status=1)[1], f"no configuration file: {folder.file()} would be read, --config names one")
+            has(folder.ctl("reload", status=1)[1], f"no configuration file: {folder.file()} does not exist; use --config")
             # It comes later.
             folder.write("[tenant default]\nmemory = 64M\n[tenant alice]\nmemory = 128M\n")
             has(folder.ctl("reload")[1], "")
@@ -462,7 +462,7 @@ def _():
         folder.write("[tenant alice]\nmemory = 64M\n")
         with folder.daemon():
             for words in (("tenant", "set", "alcie", "memory=32M"), ("session", "terminate", "--tenant", "alcie")):
-                has(folder.ctl(*words, status=1)[1], 'gpupoolctl: unknown tenant "alcie", did you mean alice?\n')
+                has(folder.ctl(*words, status=1)[1], 'gpupoolctl: unknown tenant "alcie"; did you mean alice?\n')
             has(folder.ctl("tenant", "set", "alice", "gpu=7", "memory=32M", status=1)[1], "unknown device 7: the daemon has 1, counted from 0")
             has(folder.ctl("help", "nonsense", status=1)[1], 'gpupoolctl: unknown command "nonsense": gpupoolctl help lists the commands\n')
             require(json.loads(folder.ctl("tenant", "list", "-f", "json")[0])[1]["tenant"] == "alice", "-f behind the command")

@@ -97,7 +97,7 @@ def _():
     require(result.returncode == 1 and "/nonexistent" in result.stderr, f"{result}")
     with Daemon() as daemon:
         os.kill(daemon.pid, signal.SIGHUP)
-        daemon.wait_for_log(r"reload failed, nothing changed: no configuration file: \S+ would be read, --config names one")
+        daemon.wait_for_log(r"reload failed, nothing changed: no configuration file: \S+ does not exist; use --config")
         daemon.check_works()
 
 

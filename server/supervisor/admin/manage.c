@@ -230,7 +230,7 @@ gpd_manager_unknown_tenant(const struct gpd_manager *manager, const char *name, 
 			gp_suggestion_consider(&similar, ledger->tenants[i].name);
 	}
 	if (similar.best)
-		(void)snprintf(error, size, "unknown tenant \"%.64s\", did you mean %s?", name,
+		(void)snprintf(error, size, "unknown tenant \"%.64s\"; did you mean %s?", name,
 			       similar.best);
 	else
 		(void)snprintf(error, size, "unknown tenant \"%.64s\"", name);
