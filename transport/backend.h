@@ -73,7 +73,6 @@ extern const struct gp_transport_ops gp_tcp_ops;
 extern const struct gp_transport_ops gp_unix_ops;
 extern const struct gp_transport_ops gp_shm_ops;
 extern const struct gp_transport_ops gp_tls_ops;
-extern const struct gp_transport_ops gp_loop_ops;
 extern const struct gp_transport_ops gp_rdma_ops;
 
 struct gp_conn {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Message framing over a byte stream, shared by the backends tcp, tls, shm, rdma and loop.
+ * Message framing over a byte stream, shared by all backends.
  *
  * A backend's connection struct begins with struct gp_stream, and the backend provides a struct
  * gp_stream_io; the gp_stream_ functions serve as its operations in struct gp_transport_ops. Wire

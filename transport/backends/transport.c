@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct gp_transport_ops *const backends[] = {
-	&gp_tcp_ops, &gp_unix_ops, &gp_shm_ops, &gp_tls_ops, &gp_loop_ops, &gp_rdma_ops,
+	&gp_tcp_ops, &gp_unix_ops, &gp_shm_ops, &gp_tls_ops, &gp_rdma_ops,
 };
 
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
