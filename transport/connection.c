@@ -104,12 +104,6 @@ gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 	return conn->ops->recv_bulk(conn, dst, size);
 }
 
-int
-gp_conn_wait(struct gp_conn *conn, int timeout_ms)
-{
-	return conn->ops->wait(conn, timeout_ms);
-}
-
 bool
 gp_conn_pending(const struct gp_conn *conn)
 {

@@ -538,7 +538,7 @@ gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int t
 }
 
 int
-gp_stream_wait(struct gp_conn *conn, int timeout_ms)
+gp_conn_wait(struct gp_conn *conn, int timeout_ms)
 {
 	struct gp_stream *stream = conn_to_stream(conn);
 

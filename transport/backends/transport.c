@@ -56,7 +56,7 @@ gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 		r = ops->connect_with(url, preamble, preamble_size, timeout_ms, &conn, detail,
 				      sizeof(detail));
 	else
-		r = ops->connect(url, timeout_ms, &conn, detail, sizeof(detail));
+		r = ops->connect(ops, url, timeout_ms, &conn, detail, sizeof(detail));
 	if (r) {
 		error_format(url, "connect to", r, detail, error, error_size);
 		return r;
@@ -99,7 +99,7 @@ backend_listen(const struct gp_url *url, uint16_t port, struct gp_listener **lis
 		return GP_E_INVALID;
 	}
 	at.port = port;
-	r = ops->listen(&at, listener_p, detail, sizeof(detail));
+	r = ops->listen(ops, &at, listener_p, detail, sizeof(detail));
 	if (r)
 		error_format(url, "listen on", r, detail, error, error_size);
 	return r;
@@ -169,5 +169,5 @@ gp_conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p)
 		return GP_E_INVALID;
 	if (!ops->adopt)
 		return GP_E_UNSUPPORTED;
-	return ops->adopt(fd, conn_p);
+	return ops->adopt(ops, fd, conn_p);
 }

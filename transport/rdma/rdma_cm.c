@@ -324,8 +324,8 @@ gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_
 }
 
 int
-gp_rdma_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	       size_t detail_size)
+gp_rdma_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+	       struct gp_listener **listener_p, char *detail, size_t detail_size)
 {
 	struct rdma_listener *rdma;
 	struct addrinfo *list;

@@ -76,18 +76,18 @@ socket_connect(int fd, const struct sockaddr_un *address, int timeout_ms)
 }
 
 static int
-unix_adopt(int fd, struct gp_conn **conn_p)
+unix_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
 	int size = BUFFER_SIZE;
 
 	/* Limited by the system's maximum. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	return gp_tcp_adopt_as(&gp_unix_ops, fd, conn_p);
+	return gp_tcp_adopt(ops, fd, conn_p);
 }
 
 static int
-unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
-	     size_t detail_size)
+unix_connect(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+	     struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
 	struct sockaddr_un address;
 	int fd, r = address_init(url, &address, detail, detail_size);
@@ -99,7 +99,7 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 		return -errno;
 	r = socket_connect(fd, &address, timeout_ms);
 	if (r == 0)
-		r = unix_adopt(fd, conn_p);
+		r = unix_adopt(ops, fd, conn_p);
 	if (r == 0) {
 		((struct gp_tcp_conn *)*conn_p)->client = true;
 		return 0;
@@ -113,8 +113,8 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 	return r > 0 ? -ECONNRESET : r;
 }
 
-static void
-unix_listener_destroy(struct gp_listener *listener)
+void
+gp_unix_listener_destroy(struct gp_listener *listener)
 {
 	struct unix_listener *local = (struct unix_listener *)listener;
 	struct stat status;
@@ -204,9 +204,9 @@ socket_listen(const struct sockaddr_un *address, struct stat *status)
 	return r;
 }
 
-static int
-unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	    size_t detail_size)
+int
+gp_unix_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+	       struct gp_listener **listener_p, char *detail, size_t detail_size)
 {
 	struct unix_listener *local;
 	struct sockaddr_un address;
@@ -227,7 +227,7 @@ unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *det
 		return r;
 	}
 	local->tcp.fd = r;
-	local->tcp.listener.ops = &gp_unix_ops;
+	local->tcp.listener.ops = ops;
 	local->tcp.listener.url = *url;
 	*listener_p = &local->tcp.listener;
 	return 0;
@@ -236,11 +236,11 @@ unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *det
 const struct gp_transport_ops gp_unix_ops = {
 	.scheme = "unix",
 	.connect = unix_connect,
-	.listen = unix_listen,
+	.listen = gp_unix_listen,
 	.accept = gp_tcp_accept,
 	.accept_fd = gp_tcp_accept_fd,
 	.listener_fd = gp_tcp_listener_fd,
-	.listener_destroy = unix_listener_destroy,
+	.listener_destroy = gp_unix_listener_destroy,
 	.adopt = unix_adopt,
 	.release_fd = gp_tcp_release_fd,
 	.peer_uid = gp_tcp_peer_uid,
@@ -250,7 +250,6 @@ const struct gp_transport_ops gp_unix_ops = {
 	.send = gp_stream_send,
 	.recv = gp_stream_recv,
 	.recv_bulk = gp_stream_recv_bulk,
-	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
 	.set_spin = gp_stream_set_spin,
 	.set_stall_timeout = gp_tcp_set_stall_timeout,
