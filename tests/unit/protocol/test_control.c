@@ -2,6 +2,7 @@
 #include "protocol/control.h"
 #include "protocol/preamble.h"
 #include "tests/connection_pair.h"
+#include "tests/control_messages.h"
 #include "tests/test.h"
 #include "transport/message_stream.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that are opened, with their windows, and closed. */
 #include "tests/connection_pair.h"
+#include "tests/control_messages.h"
 #include "tests/unit/client/supervisor_fixture.h"
 
 static void
