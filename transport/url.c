@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEVICE_MAX 1023
@@ -40,10 +39,7 @@ struct parser {
 	size_t error_size;
 };
 
-static int parser_fail(const struct parser *p, const char *what, ...) GP_PRINTF(2, 3);
-
-static int
-parser_fail(const struct parser *p, const char *what, ...)
+static int GP_PRINTF(2, 3) parser_fail(const struct parser *p, const char *what, ...)
 {
 	va_list args;
 	int used;

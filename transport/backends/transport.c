@@ -127,9 +127,8 @@ gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
 int
 gp_listener_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX])
 {
-	if (!listener->ops->accept_fd)
-		return GP_E_UNSUPPORTED;
-	return listener->ops->accept_fd(listener, fd_p, peer);
+	return listener->ops->accept_fd ? listener->ops->accept_fd(listener, fd_p, peer)
+					: GP_E_UNSUPPORTED;
 }
 
 void
@@ -167,7 +166,5 @@ gp_conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p)
 
 	if (!ops)
 		return GP_E_INVALID;
-	if (!ops->adopt)
-		return GP_E_UNSUPPORTED;
-	return ops->adopt(ops, fd, conn_p);
+	return ops->adopt ? ops->adopt(ops, fd, conn_p) : GP_E_UNSUPPORTED;
 }

@@ -245,9 +245,9 @@ conn_handshake(struct gp_rdma_conn *conn, struct sockaddr *address, const uint8_
 	if (r)
 		return r;
 	conn_param_init(conn->device, hello, &param);
-	if (gp_rdma_lib.rdma_connect(conn->id, &param))
-		return -errno;
-	return event_wait(conn, RDMA_CM_EVENT_ESTABLISHED, deadline, detail, size);
+	return gp_rdma_lib.rdma_connect(conn->id, &param)
+		       ? -errno
+		       : event_wait(conn, RDMA_CM_EVENT_ESTABLISHED, deadline, detail, size);
 }
 
 static int

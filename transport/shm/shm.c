@@ -529,9 +529,7 @@ shm_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout
 	if (shm->socket_conn->client)
 		return gp_stream_recv_preamble(conn, preamble, size, timeout_ms);
 	r = gp_stream_recv_preamble(door, preamble, size, timeout_ms);
-	if (r < 0)
-		return gp_conn_fail(conn, r, "%s", gp_conn_error(door));
-	return r;
+	return r < 0 ? gp_conn_fail(conn, r, "%s", gp_conn_error(door)) : r;
 }
 
 static int

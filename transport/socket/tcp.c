@@ -8,7 +8,6 @@
 #include "transport/socket/socket_owner.h"
 #include "transport/tcp_silence.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -537,28 +536,17 @@ gp_tcp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_
 }
 
 const struct gp_transport_ops gp_tcp_ops = {
+	GP_TCP_OPS,
 	.scheme = "tcp",
 	.connect = gp_tcp_connect,
 	.connect_start = gp_tcp_connect_start,
 	.connect_finish = gp_tcp_connect_finish,
 	.listen = gp_tcp_listen,
-	.accept = gp_tcp_accept,
-	.accept_fd = gp_tcp_accept_fd,
-	.listener_fd = gp_tcp_listener_fd,
 	.listener_destroy = gp_tcp_listener_destroy,
 	.adopt = gp_tcp_adopt,
 	.release_fd = gp_tcp_release_fd,
-	.peer_uid = gp_tcp_peer_uid,
-	.peer_closed = gp_tcp_peer_closed,
-	.recv_preamble = gp_stream_recv_preamble,
-	.send_preamble = gp_stream_send_preamble,
 	.send = gp_stream_send,
 	.recv = gp_stream_recv,
-	.recv_bulk = gp_stream_recv_bulk,
 	.pending = gp_stream_pending,
-	.set_spin = gp_stream_set_spin,
-	.set_stall_timeout = gp_tcp_set_stall_timeout,
-	.shutdown = gp_stream_shutdown,
-	.fd = gp_tcp_fd,
 	.destroy = gp_tcp_destroy,
 };

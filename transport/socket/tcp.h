@@ -60,6 +60,15 @@ int gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn *
 int gp_tcp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
 int gp_tcp_listener_fd(const struct gp_listener *listener);
 
+/* The operations that the backends tcp, unix and tls share. */
+#define GP_TCP_OPS                                                                                 \
+	.accept = gp_tcp_accept, .accept_fd = gp_tcp_accept_fd, .listener_fd = gp_tcp_listener_fd, \
+	.peer_uid = gp_tcp_peer_uid, .peer_closed = gp_tcp_peer_closed,                            \
+	.recv_preamble = gp_stream_recv_preamble, .send_preamble = gp_stream_send_preamble,        \
+	.recv_bulk = gp_stream_recv_bulk, .set_spin = gp_stream_set_spin,                          \
+	.set_stall_timeout = gp_tcp_set_stall_timeout, .shutdown = gp_stream_shutdown,             \
+	.fd = gp_tcp_fd
+
 /*
  * Returns the descriptor for the next system call, after checking that the program has not reused
  * its number for another file, which must not be written, read or polled. Called before each system

@@ -5,11 +5,9 @@
  */
 #include "transport/descriptor.h"
 #include "transport/socket/folder_trust.h"
-#include "transport/socket/socket_owner.h"
 #include "transport/socket/tcp.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,26 +232,15 @@ gp_unix_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
 }
 
 const struct gp_transport_ops gp_unix_ops = {
+	GP_TCP_OPS,
 	.scheme = "unix",
 	.connect = unix_connect,
 	.listen = gp_unix_listen,
-	.accept = gp_tcp_accept,
-	.accept_fd = gp_tcp_accept_fd,
-	.listener_fd = gp_tcp_listener_fd,
 	.listener_destroy = gp_unix_listener_destroy,
 	.adopt = unix_adopt,
 	.release_fd = gp_tcp_release_fd,
-	.peer_uid = gp_tcp_peer_uid,
-	.peer_closed = gp_tcp_peer_closed,
-	.recv_preamble = gp_stream_recv_preamble,
-	.send_preamble = gp_stream_send_preamble,
 	.send = gp_stream_send,
 	.recv = gp_stream_recv,
-	.recv_bulk = gp_stream_recv_bulk,
 	.pending = gp_stream_pending,
-	.set_spin = gp_stream_set_spin,
-	.set_stall_timeout = gp_tcp_set_stall_timeout,
-	.shutdown = gp_stream_shutdown,
-	.fd = gp_tcp_fd,
 	.destroy = gp_tcp_destroy,
 };

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The same for all connections, because each connection has only one key. */
@@ -357,9 +356,9 @@ conn_refuse_clear(struct gp_conn *conn)
 
 	if (conn_to_tcp(conn)->tls)
 		return 0;
-	if (stream->recv_status)
-		return stream->recv_status;
-	return gp_conn_fail(conn, -EPROTO, "no message before the TLS handshake");
+	return stream->recv_status
+		       ? stream->recv_status
+		       : gp_conn_fail(conn, -EPROTO, "no message before the TLS handshake");
 }
 
 static int
@@ -403,28 +402,17 @@ tls_destroy(struct gp_conn *conn)
 }
 
 const struct gp_transport_ops gp_tls_ops = {
+	GP_TCP_OPS,
 	.scheme = "tls",
 	.connect = gp_tcp_connect,
 	.connect_start = gp_tcp_connect_start,
 	.connect_finish = gp_tcp_connect_finish,
 	.listen = gp_tcp_listen,
-	.accept = gp_tcp_accept,
-	.accept_fd = gp_tcp_accept_fd,
-	.listener_fd = gp_tcp_listener_fd,
 	.listener_destroy = gp_tcp_listener_destroy,
 	.adopt = tls_adopt,
 	.release_fd = tls_release_fd,
-	.peer_uid = gp_tcp_peer_uid,
-	.peer_closed = gp_tcp_peer_closed,
-	.recv_preamble = gp_stream_recv_preamble,
-	.send_preamble = gp_stream_send_preamble,
 	.send = tls_send,
 	.recv = tls_recv,
-	.recv_bulk = gp_stream_recv_bulk,
 	.pending = tls_pending,
-	.set_spin = gp_stream_set_spin,
-	.set_stall_timeout = gp_tcp_set_stall_timeout,
-	.shutdown = gp_stream_shutdown,
-	.fd = gp_tcp_fd,
 	.destroy = tls_destroy,
 };
