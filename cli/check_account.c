@@ -6,7 +6,6 @@
 #include "ctl/value.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>

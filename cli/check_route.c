@@ -8,7 +8,6 @@
 #include "protocol/printable.h"
 #include "transport/tls/openssl.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>

@@ -20,6 +20,8 @@
 /* The result is incomplete; messages on standard error list the missing parts. */
 #define CLI_INCOMPLETE 1
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 typedef int cli_command(int count, char **argv);
 
 int cli_run(int count, char **argv);

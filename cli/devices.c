@@ -5,14 +5,12 @@
 #include "cli/command.h"
 #include "cli/look.h"
 #include "ctl/table.h"
-#include "ctl/value.h"
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LIST 'L'
 #define JSON 'j'
@@ -171,7 +169,7 @@ print_devices(const struct view *view)
 	struct ctl_table table;
 	char name[256];
 
-	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	ctl_table_init(&table, columns, COUNT(columns));
 	for (int i = 0; i < view->device_count; i++) {
 		const Gpupool__AccountDevice *device = view->devices[i].info;
 
@@ -207,7 +205,7 @@ print_sessions(const struct view *view)
 	char text[256];
 	size_t rows = 0;
 
-	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	ctl_table_init(&table, columns, COUNT(columns));
 	for (int i = 0; i < view->probe.daemon_count; i++) {
 		const Gpupool__Account *account = view->probe.daemons[i].account;
 

@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static const struct command {
 	const char *name;
 	cli_command *run;
@@ -140,9 +138,7 @@ command_execute(int count, char **words)
 					? cli_suggestion(words[0], names, COUNT(names))
 					: ";",
 				words[0]);
-	if (wants_help(count, words))
-		return cli_help(2, about);
-	return command->run(count, words);
+	return wants_help(count, words) ? cli_help(2, about) : command->run(count, words);
 }
 
 int

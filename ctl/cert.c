@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define HOSTS_MAX 64
 #define AUTHORITY_SECONDS ((int64_t)10 * 365 * 86400)
 #define LEAF_TIME "2y"
@@ -557,9 +556,9 @@ ctl_cert(const struct ctl *ctl, int count, char **argv)
 	if (count && strcmp(argv[0], "list") == 0)
 		return list_command(ctl, count - 1, argv + 1);
 	if (count && strcmp(argv[0], "revoke") == 0)
-		return ctl_cert_revoke(ctl, count - 1, argv + 1);
+		return ctl_cert_sign_crl(ctl, true, count - 1, argv + 1);
 	if (count && strcmp(argv[0], "crl") == 0)
-		return ctl_cert_crl(ctl, count - 1, argv + 1);
+		return ctl_cert_sign_crl(ctl, false, count - 1, argv + 1);
 	if (count && strcmp(argv[0], "revoked") == 0)
 		return ctl_cert_revoked(ctl, count - 1, argv + 1);
 	return ctl_unknown("cert", count, argv,

@@ -25,9 +25,9 @@ int ctl_cert_parse_lifetime(const char *expires, const X509 *authority, int64_t 
 /* Reads the CRL of the folder's authority; NULL: no CRL or no authority. The caller frees it. */
 int ctl_cert_read_crl(const char *folder, X509_CRL **list_p);
 
-/* Commands cert revoke, cert crl, cert revoked. */
-int ctl_cert_revoke(const struct ctl *ctl, int count, char **argv);
-int ctl_cert_crl(const struct ctl *ctl, int count, char **argv);
+/* Command cert revoke, or cert crl, which signs the CRL again without an additional entry. */
+int ctl_cert_sign_crl(const struct ctl *ctl, bool revokes, int count, char **argv);
+/* Command cert revoked. */
 int ctl_cert_revoked(const struct ctl *ctl, int count, char **argv);
 
 #endif /* CTL_CERT_H */

@@ -70,9 +70,9 @@ ctl_session_set(const struct ctl *ctl, int count, char **argv)
 	if (count < 2)
 		return ctl_usage_error(
 			"session set ID [gpu=N] memory=BYTES | sm=N | priority=P ...");
-	if (!ctl_parse_session(argv[0], &set.session))
-		return -1;
-	return send_settings(ctl, &set, count - 1, argv + 1);
+	return ctl_parse_session(argv[0], &set.session)
+		       ? send_settings(ctl, &set, count - 1, argv + 1)
+		       : -1;
 }
 
 /* Removes --save, at any position before "--". */
@@ -143,9 +143,7 @@ ctl_session_terminate(const struct ctl *ctl, int count, char **argv)
 		return request_terminate(ctl, 0, argv[0] + 9);
 	if (count != 1)
 		return ctl_usage_error("session terminate ID | --tenant NAME");
-	if (!ctl_parse_session(argv[0], &session))
-		return -1;
-	return request_terminate(ctl, session, NULL);
+	return ctl_parse_session(argv[0], &session) ? request_terminate(ctl, session, NULL) : -1;
 }
 
 static int
@@ -184,7 +182,7 @@ list_progress(const Gpupool__AdminReport *report, enum ctl_format format)
 						     { "PROGRAM", "program", CTL_TEXT } };
 	struct ctl_table table;
 
-	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	ctl_table_init(&table, columns, COUNT(columns));
 	for (size_t i = 0; i < report->n_sessions; i++) {
 		ctl_table_number(&table, report->sessions[i]->id);
 		ctl_table_text(&table, report->sessions[i]->user);

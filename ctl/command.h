@@ -12,7 +12,6 @@
 #include "ctl/table.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 
 typedef int ctl_command(const struct ctl *ctl, int count, char **argv);
 

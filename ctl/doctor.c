@@ -6,7 +6,6 @@
 
 #include <pwd.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,7 +111,7 @@ ctl_doctor(const struct ctl *ctl, int count, char **argv)
 		return ctl_usage_error("doctor [--directory DIR]");
 	if (ctl_pool_folder(folder, doctor.folder, sizeof(doctor.folder)))
 		return -1;
-	ctl_table_init(&doctor.findings, columns, sizeof(columns) / sizeof(columns[0]));
+	ctl_table_init(&doctor.findings, columns, COUNT(columns));
 	/* If the daemon does not reply, the request has printed the reason. */
 	if (ctl_request_report(ctl, 0, &reply))
 		reply = NULL;

@@ -66,8 +66,6 @@ static const struct entry {
 	{ "token revoke", "ID", "revoke a token and end its sessions", NULL },
 	{ "help", "[COMMAND]", "list commands, or describe one", NULL },
 };
-#define COUNT (sizeof(entries) / sizeof(entries[0]))
-
 /* Returns whether the entry begins with these words. */
 static bool
 entry_matches(const struct entry *entry, int count, char **words)
@@ -115,8 +113,8 @@ print_entries(enum ctl_format format, int count, char **words)
 						     { "MORE", "more", CTL_TEXT } };
 	struct ctl_table table;
 
-	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (size_t i = 0; i < COUNT; i++) {
+	ctl_table_init(&table, columns, COUNT(columns));
+	for (size_t i = 0; i < COUNT(entries); i++) {
 		if (!entry_matches(&entries[i], count, words))
 			continue;
 		ctl_table_text(&table, entries[i].words);
@@ -134,7 +132,7 @@ ctl_help(const struct ctl *ctl, int count, char **words)
 	const struct entry *only = NULL;
 	int found = 0;
 
-	for (size_t i = 0; i < COUNT; i++) {
+	for (size_t i = 0; i < COUNT(entries); i++) {
 		if (!entry_matches(&entries[i], count, words))
 			continue;
 		only = &entries[i];
@@ -155,7 +153,7 @@ ctl_help(const struct ctl *ctl, int count, char **words)
 		return ctl_unknown(count > 1 ? words[0] : NULL, count - (count > 1),
 				   words + (count > 1), "help [COMMAND]");
 	printf("gpupoolctl [-s SOCKET] [-f table|csv|json] COMMAND\n");
-	for (size_t i = 0; i < COUNT; i++)
+	for (size_t i = 0; i < COUNT(entries); i++)
 		if (entry_matches(&entries[i], count, words))
 			print_brief(&entries[i]);
 	return 0;
@@ -166,9 +164,9 @@ ctl_similar_command(const char *word)
 {
 	static char room[32];
 	struct gp_suggestion similar = { .word = word };
-	static char firsts[COUNT][32];
+	static char firsts[COUNT(entries)][32];
 
-	for (size_t i = 0; i < COUNT; i++) {
+	for (size_t i = 0; i < COUNT(entries); i++) {
 		(void)snprintf(firsts[i], sizeof(firsts[i]), "%.*s",
 			       (int)strcspn(entries[i].words, " "), entries[i].words);
 		gp_suggestion_consider(&similar, firsts[i]);
@@ -187,7 +185,7 @@ ctl_unknown(const char *group, int count, char **words, const char *usage)
 
 	if (!count)
 		return ctl_usage_error(usage);
-	for (size_t i = 0; i < COUNT; i++) {
+	for (size_t i = 0; i < COUNT(entries); i++) {
 		const char *at = entries[i].words;
 
 		if (!group)

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static const char *const policies[] = { "none", "best-effort", "equal", "fixed" };
 static const char *const states[] = { "opening", "running", "ending" };
 

@@ -6,15 +6,12 @@
 #include "server/common/base/pool_folder.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* Shorter hexadecimal strings may be names, such as "dead". */
 #define PLAIN_SERIAL_DIGITS 16
 
@@ -186,9 +183,8 @@ crl_sign(const struct ctl *ctl, const char *folder, const char *arg, const char 
 	return r;
 }
 
-/* For cert revoke, and for cert crl, which signs the CRL again without an additional entry. */
-static int
-sign_command(const struct ctl *ctl, bool revokes, int count, char **argv)
+int
+ctl_cert_sign_crl(const struct ctl *ctl, bool revokes, int count, char **argv)
 {
 	const char *folder = NULL, *expires = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
@@ -205,18 +201,6 @@ sign_command(const struct ctl *ctl, bool revokes, int count, char **argv)
 	if (ctl_pool_folder(folder, path, sizeof(path)))
 		return -1;
 	return crl_sign(ctl, path, revokes ? argv[0] : NULL, expires);
-}
-
-int
-ctl_cert_revoke(const struct ctl *ctl, int count, char **argv)
-{
-	return sign_command(ctl, true, count, argv);
-}
-
-int
-ctl_cert_crl(const struct ctl *ctl, int count, char **argv)
-{
-	return sign_command(ctl, false, count, argv);
 }
 
 /* Finds the file in the folder with this certificate; "": none. */

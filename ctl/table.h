@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 enum ctl_format {
 	CTL_FORMAT_TABLE,
 	CTL_FORMAT_CSV,   /* with a header; sizes in bytes, times in seconds */

@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 /* The pool's folder and its token file. */
 struct token_paths {
 	char folder[CTL_PATH_MAX];
@@ -277,9 +275,9 @@ revoke_command(int count, char **argv)
 		return ctl_fail("\"%.20s\" is not a token ID: see gpupoolctl token list", argv[0]);
 	if (find_token_paths(folder, file, &token_paths))
 		return -1;
-	if (gpd_tokens_revoke(token_paths.tokens, argv[0], error, sizeof(error)))
-		return ctl_fail("%s", error);
-	return 0;
+	return gpd_tokens_revoke(token_paths.tokens, argv[0], error, sizeof(error))
+		       ? ctl_fail("%s", error)
+		       : 0;
 }
 
 int

@@ -164,8 +164,8 @@ print_sessions(const struct ctl *ctl, const struct top_sample *before, const str
 	const Gpupool__AdminReport *report = now->reply->report;
 	struct ctl_table table;
 
-	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	ctl_table_fit(&table, ctl_terminal_width(), least, sizeof(least) / sizeof(least[0]));
+	ctl_table_init(&table, columns, COUNT(columns));
+	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
 	for (size_t i = 0; i < report->n_sessions; i++) {
 		for (size_t d = 0; d < report->sessions[i]->n_lines; d++)
 			add_session(&table, before, now, report->sessions[i], d);
@@ -179,10 +179,7 @@ print_sessions(const struct ctl *ctl, const struct top_sample *before, const str
 }
 
 /* Prints a line truncated to the terminal's width. */
-static void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void
-print_line(const char *format, ...)
+static void __attribute__((format(printf, 1, 2))) print_line(const char *format, ...)
 {
 	size_t width = ctl_terminal_width();
 	char line[512];

@@ -2,7 +2,6 @@
 /* usage: summarizes the daemon's usage records by tenants or sessions. */
 #include "ctl/command.h"
 #include "ctl/pool_file.h"
-#include "ctl/value.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define FIELDS 22
 #define NS UINT64_C(1000000000)
 

@@ -11,7 +11,6 @@
 #include "protocol/admin_messages.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define CTL_VALUE_MAX 32

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static int
 worker_list(const struct ctl *ctl)
 {

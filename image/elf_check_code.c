@@ -7,7 +7,6 @@
  */
 #include "image/elf_check.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define SHT_CUDA_INFO 0x70000000u

@@ -284,9 +284,8 @@ entry_fits_arch(const struct gp_fatbin_entry *entry, const struct gp_image_targe
 bool
 gp_fatbin_usable(const struct gp_fatbin_entry *entry, const struct gp_image_target *target)
 {
-	if (target->software)
-		return entry->kind == GP_FATBIN_PTX;
-	return entry_fits_arch(entry, target, entry->kind == GP_FATBIN_PTX);
+	return target->software ? entry->kind == GP_FATBIN_PTX
+				: entry_fits_arch(entry, target, entry->kind == GP_FATBIN_PTX);
 }
 
 static bool

@@ -358,9 +358,7 @@ flat_check(const struct flat_header *header, const void *bytes, size_t size)
 	    header->count > GP_IMAGE_BLOBS_MAX ||
 	    (header->kind != GP_IMAGE_WRAPPER && header->count != 1))
 		return -EBADMSG;
-	if (header->count > (size - sizeof(*header)) / sizeof(uint64_t))
-		return -EBADMSG;
-	return 0;
+	return header->count > (size - sizeof(*header)) / sizeof(uint64_t) ? -EBADMSG : 0;
 }
 
 /* A blob's length must equal the length in its own header. */

@@ -8,22 +8,6 @@
 #include <time.h>
 
 static int
-get_uint(void *handle, int value_id, unsigned int *out)
-{
-	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
-	uint64_t value;
-
-	if (r == GPN_SUCCESS && !out)
-		r = GPN_INVALID_ARGUMENT;
-	if (r == GPN_SUCCESS)
-		r = gpn_get_value(device, value_id, &value);
-	if (r == GPN_SUCCESS)
-		*out = (unsigned int)value;
-	return r;
-}
-
-static int
 get_ulong(void *handle, int value_id, unsigned long long *out)
 {
 	struct gpn_device *device;
@@ -36,6 +20,17 @@ get_ulong(void *handle, int value_id, unsigned long long *out)
 		r = gpn_get_value(device, value_id, &value);
 	if (r == GPN_SUCCESS)
 		*out = value;
+	return r;
+}
+
+static int
+get_uint(void *handle, int value_id, unsigned int *out)
+{
+	unsigned long long value;
+	int r = get_ulong(handle, value_id, out ? &value : NULL);
+
+	if (r == GPN_SUCCESS)
+		*out = (unsigned int)value;
 	return r;
 }
 

@@ -189,9 +189,9 @@ GPN_FUNCTION(nvmlDeviceGetRunningProcessDetailList, void *handle, struct gpn_pro
 		return GPN_INVALID_ARGUMENT;
 	if (list->version != GPN_VERSION(struct gpn_process_list, 1))
 		return GPN_ARGUMENT_VERSION_MISMATCH;
-	if (list->mode >= PROCESS_MODES)
-		return GPN_INVALID_ARGUMENT;
-	return list_processes(handle, (int)list->mode, &list->count, list->processes, put_detail);
+	return list->mode >= PROCESS_MODES ? GPN_INVALID_ARGUMENT
+					   : list_processes(handle, (int)list->mode, &list->count,
+							    list->processes, put_detail);
 }
 
 int

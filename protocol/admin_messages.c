@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/admin_messages.h"
 
+#include "protocol/little_endian.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -19,10 +21,7 @@ gp_admin_put_size(uint8_t header[GP_ADMIN_HEADER_SIZE], size_t size)
 size_t
 gp_admin_get_size(const uint8_t header[GP_ADMIN_HEADER_SIZE])
 {
-	uint32_t wire;
-
-	memcpy(&wire, header, sizeof(wire));
-	return le32toh(wire);
+	return gp_read_le32(header);
 }
 
 static uint8_t *

@@ -37,16 +37,6 @@ gp_control_send_hello(struct gp_conn *conn, Gpupool__Hello *hello)
 	return gp_control_send(conn, &message);
 }
 
-int
-gp_control_send_welcome(struct gp_conn *conn, Gpupool__Welcome *welcome)
-{
-	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-
-	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
-	message.welcome = welcome;
-	return gp_control_send(conn, &message);
-}
-
 void
 gp_control_fill_refused(Gpupool__ControlMessage *message, Gpupool__Refused *refused,
 			Gpupool__Refused__Reason reason, const char *text)
@@ -82,16 +72,6 @@ gp_control_fill_bye(Gpupool__ControlMessage *message, Gpupool__Bye *bye, const c
 }
 
 void
-gp_control_fill_ping(Gpupool__ControlMessage *message, Gpupool__Ping *ping, uint64_t number)
-{
-	gpupool__control_message__init(message);
-	gpupool__ping__init(ping);
-	ping->number = number;
-	message->body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PING;
-	message->ping = ping;
-}
-
-void
 gp_control_fill_pong(Gpupool__ControlMessage *message, Gpupool__Pong *pong, uint64_t number)
 {
 	gpupool__control_message__init(message);
@@ -99,16 +79,6 @@ gp_control_fill_pong(Gpupool__ControlMessage *message, Gpupool__Pong *pong, uint
 	pong->number = number;
 	message->body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PONG;
 	message->pong = pong;
-}
-
-int
-gp_control_send_refused(struct gp_conn *conn, Gpupool__Refused__Reason reason, const char *text)
-{
-	Gpupool__ControlMessage message;
-	Gpupool__Refused refused;
-
-	gp_control_fill_refused(&message, &refused, reason, text);
-	return gp_control_send(conn, &message);
 }
 
 size_t
@@ -132,16 +102,6 @@ gp_control_frame_refused(Gpupool__Refused__Reason reason, const char *text, uint
 }
 
 int
-gp_control_send_session_error(struct gp_conn *conn, int cuda_result, const char *text)
-{
-	Gpupool__ControlMessage message;
-	Gpupool__SessionError error;
-
-	gp_control_fill_session_error(&message, &error, cuda_result, text);
-	return gp_control_send(conn, &message);
-}
-
-int
 gp_control_send_bye(struct gp_conn *conn, const char *text)
 {
 	Gpupool__ControlMessage message;
@@ -154,20 +114,12 @@ gp_control_send_bye(struct gp_conn *conn, const char *text)
 int
 gp_control_send_ping(struct gp_conn *conn, uint64_t number)
 {
-	Gpupool__ControlMessage message;
-	Gpupool__Ping ping;
+	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
+	Gpupool__Ping ping = GPUPOOL__PING__INIT;
 
-	gp_control_fill_ping(&message, &ping, number);
-	return gp_control_send(conn, &message);
-}
-
-int
-gp_control_send_pong(struct gp_conn *conn, uint64_t number)
-{
-	Gpupool__ControlMessage message;
-	Gpupool__Pong pong;
-
-	gp_control_fill_pong(&message, &pong, number);
+	ping.number = number;
+	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PING;
+	message.ping = &ping;
 	return gp_control_send(conn, &message);
 }
 

@@ -44,19 +44,12 @@ void gp_control_fill_refused(Gpupool__ControlMessage *message, Gpupool__Refused 
 void gp_control_fill_session_error(Gpupool__ControlMessage *message, Gpupool__SessionError *error,
 				   int cuda_result, const char *text);
 void gp_control_fill_bye(Gpupool__ControlMessage *message, Gpupool__Bye *bye, const char *text);
-void gp_control_fill_ping(Gpupool__ControlMessage *message, Gpupool__Ping *ping, uint64_t number);
 void gp_control_fill_pong(Gpupool__ControlMessage *message, Gpupool__Pong *pong, uint64_t number);
 
 /* Each of these wraps one message in a ControlMessage and sends it with gp_control_send(). */
 GP_MUST_CHECK int gp_control_send_hello(struct gp_conn *conn, Gpupool__Hello *hello);
-GP_MUST_CHECK int gp_control_send_welcome(struct gp_conn *conn, Gpupool__Welcome *welcome);
-GP_MUST_CHECK int gp_control_send_refused(struct gp_conn *conn, Gpupool__Refused__Reason reason,
-					  const char *text);
-GP_MUST_CHECK int gp_control_send_session_error(struct gp_conn *conn, int cuda_result,
-						const char *text);
 GP_MUST_CHECK int gp_control_send_bye(struct gp_conn *conn, const char *text);
 GP_MUST_CHECK int gp_control_send_ping(struct gp_conn *conn, uint64_t number);
-GP_MUST_CHECK int gp_control_send_pong(struct gp_conn *conn, uint64_t number);
 
 /*
  * Waits for the next message; returns GP_E_EOF as gp_conn_recv() does. body_case is never NOT_SET:
@@ -64,7 +57,7 @@ GP_MUST_CHECK int gp_control_send_pong(struct gp_conn *conn, uint64_t number);
  */
 GP_MUST_CHECK int gp_control_recv(struct gp_conn *conn, Gpupool__ControlMessage **message_p);
 
-/* Writes the bytes that gp_control_send_refused() would send on a byte stream, including the frame.
+/* Writes the bytes of a Refused message on a byte stream, including the frame.
  * Used to refuse a connection before its TLS handshake. Returns the size, at most `size`; the text
  * is truncated to fit. */
 size_t gp_control_frame_refused(Gpupool__Refused__Reason reason, const char *text, uint8_t *bytes,

@@ -2,7 +2,6 @@
 #include "gp_calls.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 const struct gp_call_info *

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/frame.h"
 
+#include "protocol/little_endian.h"
+
 #include <endian.h>
 #include <string.h>
 
@@ -46,22 +48,18 @@ gp_header_encode(const struct gp_header *header, void *memory)
 int
 gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bulk_size)
 {
-	uint32_t words[2];
-	uint64_t offset;
+	const uint8_t *bytes = data;
+	uint32_t unpacked;
 
 	if (size != GP_CHUNK_SIZE || bulk_size == 0 || bulk_size > GP_CHUNK_MAX)
 		return GP_FRAME_MALFORMED;
-	memcpy(words, data, sizeof(words));
-	memcpy(&offset, (const uint8_t *)data + sizeof(words), sizeof(offset));
+	unpacked = gp_read_le32(bytes + 4);
 	*chunk = (struct gp_chunk){
-		.copy = le32toh(words[0]),
-		.offset = le64toh(offset),
-		.size = bulk_size,
+		.copy = gp_read_le32(bytes),
+		.offset = gp_read_le64(bytes + 8),
+		.size = unpacked ? unpacked : bulk_size,
+		.packed = unpacked ? (uint32_t)bulk_size : 0,
 	};
-	if (words[1] != 0) {
-		chunk->packed = (uint32_t)bulk_size;
-		chunk->size = le32toh(words[1]);
-	}
 	if (chunk->size > GP_CHUNK_MAX || chunk->packed >= chunk->size + !chunk->packed ||
 	    chunk->offset > UINT64_MAX - chunk->size)
 		return GP_FRAME_MALFORMED;

@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/graph_plan.h"
 
+#include "protocol/little_endian.h"
+
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NODE_HEADER_SIZE 16
 #define CONDITION_HEADER_SIZE 24
-
-static uint32_t
-read_u32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return le32toh(value);
-}
-
-static uint64_t
-read_u64(const uint8_t *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return le64toh(value);
-}
 
 static size_t
 pad_size(size_t size)
@@ -41,7 +25,7 @@ gp_graph_reader_init(struct gp_graph_reader *reader, const void *data, size_t si
 uint32_t
 gp_graph_get_dependency(const struct gp_graph_node *node, uint32_t index)
 {
-	return read_u32((const uint8_t *)node->dependencies.data + (size_t)4 * index);
+	return gp_read_le32((const uint8_t *)node->dependencies.data + (size_t)4 * index);
 }
 
 static bool
@@ -69,13 +53,13 @@ gp_graph_read_node(struct gp_graph_reader *reader, struct gp_graph_node *node)
 	reader->bad = true;
 	if (left < NODE_HEADER_SIZE)
 		return false;
-	node->call = read_u32(reader->cur);
-	node->count = read_u32(reader->cur + 4);
-	fields = read_u32(reader->cur + 8);
+	node->call = gp_read_le32(reader->cur);
+	node->count = gp_read_le32(reader->cur + 4);
+	fields = gp_read_le32(reader->cur + 8);
 	left -= NODE_HEADER_SIZE;
 	dependencies = pad_size((size_t)4 * node->count);
-	if (read_u32(reader->cur + 12) != 0 || node->count > reader->read || dependencies > left ||
-	    fields % 8 != 0 || fields > left - dependencies)
+	if (gp_read_le32(reader->cur + 12) != 0 || node->count > reader->read ||
+	    dependencies > left || fields % 8 != 0 || fields > left - dependencies)
 		return false;
 	node->dependencies =
 		(struct gp_bytes){ reader->cur + NODE_HEADER_SIZE, (size_t)4 * node->count };
@@ -96,14 +80,14 @@ gp_graph_condition_init(struct gp_graph_condition *condition, const struct gp_gr
 	if (node->call != GP_GRAPH_CONDITION || node->fields.size < CONDITION_HEADER_SIZE)
 		return false;
 	*condition = (struct gp_graph_condition){
-		.handle = read_u64(fields),
-		.type = read_u32(fields + 8),
-		.count = read_u32(fields + 12),
-		.root = read_u32(fields + 16),
+		.handle = gp_read_le64(fields),
+		.type = gp_read_le32(fields + 8),
+		.count = gp_read_le32(fields + 12),
+		.root = gp_read_le32(fields + 16),
 		.cur = fields + CONDITION_HEADER_SIZE,
 		.end = fields + node->fields.size,
 	};
-	return read_u32(fields + 20) == 0 &&
+	return gp_read_le32(fields + 20) == 0 &&
 	       condition->count <= (node->fields.size - CONDITION_HEADER_SIZE) / 8;
 }
 
@@ -115,7 +99,7 @@ gp_graph_condition_next_body(struct gp_graph_condition *condition, struct gp_byt
 
 	if (left < 8)
 		return false;
-	size = read_u64(condition->cur);
+	size = gp_read_le64(condition->cur);
 	if (size > left - 8 || size % 8 != 0)
 		return false;
 	*body = (struct gp_bytes){ condition->cur + 8, (size_t)size };
@@ -131,12 +115,12 @@ gp_graph_updatable_init(struct gp_graph_updatable *updatable, const struct gp_gr
 	if (node->call != GP_GRAPH_UPDATABLE || node->fields.size < GP_GRAPH_UPDATABLE_HEAD)
 		return false;
 	*updatable = (struct gp_graph_updatable){
-		.name = read_u64(fields),
-		.root = read_u32(fields + 8),
+		.name = gp_read_le64(fields),
+		.root = gp_read_le32(fields + 8),
 		.launch = { fields + GP_GRAPH_UPDATABLE_HEAD,
 			    node->fields.size - GP_GRAPH_UPDATABLE_HEAD },
 	};
-	return read_u32(fields + 12) == 0;
+	return gp_read_le32(fields + 12) == 0;
 }
 
 static bool
@@ -232,7 +216,7 @@ void
 gp_graph_shrink_last(struct gp_graph_writer *writer, size_t fields_size)
 {
 	uint8_t *at = writer->memory + writer->last + 8;
-	uint32_t room = read_u32(at), fields = htole32((uint32_t)pad_size(fields_size));
+	uint32_t room = gp_read_le32(at), fields = htole32((uint32_t)pad_size(fields_size));
 
 	memcpy(at, &fields, sizeof(fields));
 	writer->size -= room - pad_size(fields_size);

@@ -3,6 +3,7 @@
 
 #include "protocol/enc.h"
 #include "protocol/host_merge.h"
+#include "protocol/little_endian.h"
 
 #include <string.h>
 
@@ -194,20 +195,17 @@ int
 gp_changes_next(const void *bytes, size_t size, size_t *at, struct gp_change *change)
 {
 	const uint8_t *head = (const uint8_t *)bytes + *at;
-	uint64_t address, left;
+	uint64_t left;
 	uint32_t length, number;
 
 	if (*at == size)
 		return 0;
 	if (size - *at < GP_CHANGES_HEAD)
 		return -1;
-	memcpy(&address, head, 8);
-	memcpy(&length, head + 8, 4);
-	memcpy(&number, head + 12, 4);
-	change->address = le64toh(address);
-	change->size = le32toh(length);
+	change->address = gp_read_le64(head);
+	change->size = gp_read_le32(head + 8);
 	change->bytes = head + GP_CHANGES_HEAD;
-	number = le32toh(number);
+	number = gp_read_le32(head + 12);
 	change->same = change->size <= GP_CHANGES_MASKED ? number : 0;
 	change->packed = change->size <= GP_CHANGES_MASKED ? 0 : number;
 	length = change->packed ? change->packed : change->size;

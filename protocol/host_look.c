@@ -2,6 +2,7 @@
 #include "protocol/host_look.h"
 
 #include "protocol/enc.h"
+#include "protocol/little_endian.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,24 +26,6 @@ gp_diff_scan_grow(struct gp_changes *changes, size_t size)
 	changes->bytes = bytes;
 	changes->room = room;
 	return true;
-}
-
-static uint64_t
-run_get_address(const uint8_t *run)
-{
-	uint64_t address;
-
-	memcpy(&address, run, 8);
-	return le64toh(address);
-}
-
-static uint32_t
-read_u32(const uint8_t *at)
-{
-	uint32_t number;
-
-	memcpy(&number, at, 4);
-	return le32toh(number);
 }
 
 /* State of a scan through the ranges. */
@@ -70,7 +53,7 @@ run_add(struct diff_scan *diff_scan, uint64_t address, const uint8_t *bytes, siz
 		return true;
 	}
 	run = changes->bytes + diff_scan->last;
-	old = (size_t)(address - run_get_address(run));
+	old = (size_t)(address - gp_read_le64(run));
 	whole = gp_changes_get_run_size(old + size);
 	memcpy(run + GP_CHANGES_HEAD + old, bytes, size);
 	gp_put_u32(run + 8, (uint32_t)(old + size));
@@ -262,13 +245,13 @@ runs_reverse(struct gp_changes *changes, const struct diff_scan *back,
 	size_t at = back->last, left = back->changes->size;
 
 	changes->size = 0;
-	for (; left > 0; left = at, at -= read_u32(back->changes->bytes + at + 12)) {
+	for (; left > 0; left = at, at -= gp_read_le32(back->changes->bytes + at + 12)) {
 		const uint8_t *run = back->changes->bytes + at;
-		uint64_t address = run_get_address(run);
+		uint64_t address = gp_read_le64(run);
 
 		for (; address - ranges->address >= ranges->size; ranges++)
 			diff_scan.last = SIZE_MAX;
-		if (!run_add(&diff_scan, address, run + GP_CHANGES_HEAD, read_u32(run + 8)))
+		if (!run_add(&diff_scan, address, run + GP_CHANGES_HEAD, gp_read_le32(run + 8)))
 			return false;
 	}
 	return true;

@@ -2,6 +2,7 @@
 #include "protocol/host_merge.h"
 
 #include "protocol/enc.h"
+#include "protocol/little_endian.h"
 
 #include <string.h>
 
@@ -153,14 +154,13 @@ struct reader {
 static void
 reader_init(struct reader *reader, const struct gp_change *packed)
 {
-	uint64_t bitmaps[2];
+	const uint8_t *bytes = packed->bytes;
 
-	memcpy(bitmaps, packed->bytes, BITMAPS);
 	*reader = (struct reader){
-		.next = (const uint8_t *)packed->bytes + BITMAPS,
-		.end = (const uint8_t *)packed->bytes + packed->packed,
-		.masked = le64toh(bitmaps[0]),
-		.repeated = le64toh(bitmaps[1]),
+		.next = bytes + BITMAPS,
+		.end = bytes + packed->packed,
+		.masked = gp_read_le64(bytes),
+		.repeated = gp_read_le64(bytes + 8),
 		.address = packed->address,
 		.left = packed->size,
 	};
@@ -177,8 +177,7 @@ reader_next(struct reader *reader, struct gp_change *block)
 		if (!(reader->repeated & 1)) {
 			if (reader->end - reader->next < MASK)
 				return false;
-			memcpy(&same, reader->next, MASK);
-			reader->last = le32toh(same);
+			reader->last = gp_read_le32(reader->next);
 			reader->next += MASK;
 		}
 		same = reader->last;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/scratch.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 struct gp_scratch_block {

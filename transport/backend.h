@@ -18,20 +18,21 @@
 struct gp_transport_ops {
 	const char *scheme; /* as in a URL, see url.c */
 
-	/* `detail` is "" on entry; the backend sets it if the errno alone does not explain the
-	 * failure. connect_with sends the preamble as part of connecting; NULL if the preamble is
-	 * sent like other bytes. */
+	/* `ops` is the backend's own table, for functions that several backends share. `detail` is
+	 * "" on entry; the backend sets it if the errno alone does not explain the failure.
+	 * connect_with sends the preamble as part of connecting; NULL if the preamble is sent like
+	 * other bytes. */
 	int (*connect_with)(const struct gp_url *url, const void *preamble, size_t preamble_size,
 			    int timeout_ms, struct gp_conn **conn_p, char *detail,
 			    size_t detail_size);
-	int (*connect)(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p,
-		       char *detail, size_t detail_size);
+	int (*connect)(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+		       struct gp_conn **conn_p, char *detail, size_t detail_size);
 	/* Both NULL if connecting takes no time. */
 	int (*connect_start)(const struct gp_conn *conn, int *fd_p);
 	int (*connect_finish)(const struct gp_conn *conn, int fd, int timeout_ms,
 			      struct gp_conn **conn_p);
-	int (*listen)(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-		      size_t detail_size);
+	int (*listen)(const struct gp_transport_ops *ops, const struct gp_url *url,
+		      struct gp_listener **listener_p, char *detail, size_t detail_size);
 	int (*accept)(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
 	/* NULL if connections do not begin as stream sockets. */
 	int (*accept_fd)(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
@@ -39,7 +40,7 @@ struct gp_transport_ops {
 	void (*listener_destroy)(struct gp_listener *listener);
 
 	/* Both NULL without GP_CONN_CAP_ADOPT; shm has only adopt. */
-	int (*adopt)(int fd, struct gp_conn **conn_p);
+	int (*adopt)(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p);
 	int (*release_fd)(struct gp_conn *conn, int *fd_p);
 
 	int (*recv_preamble)(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms);
@@ -48,7 +49,6 @@ struct gp_transport_ops {
 		    const struct iovec *bulk, int bulk_count, size_t data_size, size_t bulk_size);
 	int (*recv)(struct gp_conn *conn, struct gp_message *message);
 	int (*recv_bulk)(struct gp_conn *conn, void *dst, size_t size);
-	int (*wait)(struct gp_conn *conn, int timeout_ms);
 	bool (*pending)(const struct gp_conn *conn);
 	void (*set_spin)(struct gp_conn *conn, unsigned int usec);
 	void (*set_stall_timeout)(struct gp_conn *conn, unsigned int ms);
@@ -73,7 +73,6 @@ extern const struct gp_transport_ops gp_tcp_ops;
 extern const struct gp_transport_ops gp_unix_ops;
 extern const struct gp_transport_ops gp_shm_ops;
 extern const struct gp_transport_ops gp_tls_ops;
-extern const struct gp_transport_ops gp_loop_ops;
 extern const struct gp_transport_ops gp_rdma_ops;
 
 struct gp_conn {

@@ -45,9 +45,7 @@ gp_fd_wait(int fd, short events, int timeout_ms)
 int
 gp_conn_release_fd(struct gp_conn *conn, int *fd_p)
 {
-	if (!conn->ops->release_fd)
-		return GP_E_UNSUPPORTED;
-	return conn->ops->release_fd(conn, fd_p);
+	return conn->ops->release_fd ? conn->ops->release_fd(conn, fd_p) : GP_E_UNSUPPORTED;
 }
 
 int
@@ -102,12 +100,6 @@ int
 gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 {
 	return conn->ops->recv_bulk(conn, dst, size);
-}
-
-int
-gp_conn_wait(struct gp_conn *conn, int timeout_ms)
-{
-	return conn->ops->wait(conn, timeout_ms);
 }
 
 bool

@@ -236,9 +236,7 @@ recv_check(struct gp_stream *stream)
 {
 	if (stream->recv_status)
 		return stream->recv_status;
-	if (atomic_load(&stream->stopped))
-		return gp_stream_fail_recv(stream, 0, false);
-	return 0;
+	return atomic_load(&stream->stopped) ? gp_stream_fail_recv(stream, 0, false) : 0;
 }
 
 static size_t
@@ -538,7 +536,7 @@ gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int t
 }
 
 int
-gp_stream_wait(struct gp_conn *conn, int timeout_ms)
+gp_conn_wait(struct gp_conn *conn, int timeout_ms)
 {
 	struct gp_stream *stream = conn_to_stream(conn);
 
@@ -546,9 +544,8 @@ gp_stream_wait(struct gp_conn *conn, int timeout_ms)
 		return stream->recv_status;
 	if (buffer_get_size(stream) || stream->recv_status > 0)
 		return 1;
-	if (atomic_load(&stream->stopped))
-		return gp_stream_fail_recv(stream, 0, false);
-	return stream->io->wait(stream, timeout_ms);
+	return atomic_load(&stream->stopped) ? gp_stream_fail_recv(stream, 0, false)
+					     : stream->io->wait(stream, timeout_ms);
 }
 
 bool

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Message framing over a byte stream, shared by the backends tcp, tls, shm, rdma and loop.
+ * Message framing over a byte stream, shared by all backends.
  *
  * A backend's connection struct begins with struct gp_stream, and the backend provides a struct
  * gp_stream_io; the gp_stream_ functions serve as its operations in struct gp_transport_ops. Wire
@@ -84,7 +84,6 @@ int gp_stream_send(struct gp_conn *conn, const struct iovec *data, int data_coun
 		   const struct iovec *bulk, int bulk_count, size_t data_size, size_t bulk_size);
 int gp_stream_recv(struct gp_conn *conn, struct gp_message *message);
 int gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size);
-int gp_stream_wait(struct gp_conn *conn, int timeout_ms);
 bool gp_stream_pending(const struct gp_conn *conn);
 void gp_stream_set_spin(struct gp_conn *conn, unsigned int usec);
 void gp_stream_set_stall_timeout(struct gp_conn *conn, unsigned int ms);

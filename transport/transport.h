@@ -131,9 +131,6 @@ GP_MUST_CHECK int gp_conn_adopt(const char *scheme, int fd, struct gp_conn **con
  */
 GP_MUST_CHECK int gp_conn_release_fd(struct gp_conn *conn, int *fd_p);
 
-/* Creates two connected ends within this process (loop backend). */
-GP_MUST_CHECK int gp_loop_create_pair(struct gp_conn **a_p, struct gp_conn **b_p);
-
 /*
  * Receives exactly `size` bytes (at most GP_CONN_PREAMBLE_MAX) and nothing after them.
  * GP_E_TIMEOUT: not complete; the received part is stored, repeat the call with the same size.
@@ -264,7 +261,7 @@ unsigned int gp_conn_caps(const struct gp_conn *conn); /* bits of enum gp_conn_c
 int gp_conn_fd(const struct gp_conn *conn);
 void gp_conn_fd_unwatch(struct gp_conn *conn);
 /* Whether the peer has closed its end, regardless of unread bytes. False where only reading detects
- * it (RDMA, loop). After gp_conn_shutdown() only with GP_CONN_CAP_PASS_FD. */
+ * it (RDMA). After gp_conn_shutdown() only with GP_CONN_CAP_PASS_FD. */
 bool gp_conn_peer_closed(const struct gp_conn *conn);
 const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
 const char *gp_conn_error(const struct gp_conn *conn); /* why the connection is dead, or "" */

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEVICE_MAX 1023
@@ -15,7 +14,6 @@
 /* Syntax after the scheme. */
 enum form {
 	FORM_AUTHORITY, /* host[:port] */
-	FORM_NAME,      /* arbitrary name without a port */
 	FORM_PATH,      /* absolute path, without port or device */
 };
 
@@ -30,8 +28,7 @@ static const struct scheme schemes[] = {
 	{ "unix", FORM_PATH },
 	{ "rdma", FORM_AUTHORITY },
 	{ GP_URL_RDMA_OR_TCP, FORM_AUTHORITY },
-	/* Internal schemes, which error messages do not list. */
-	{ "loop", FORM_NAME },
+	/* Internal: error messages do not list it. */
 	{ "shm", FORM_PATH },
 };
 
@@ -42,10 +39,7 @@ struct parser {
 	size_t error_size;
 };
 
-static int parser_fail(const struct parser *p, const char *what, ...) GP_PRINTF(2, 3);
-
-static int
-parser_fail(const struct parser *p, const char *what, ...)
+static int GP_PRINTF(2, 3) parser_fail(const struct parser *p, const char *what, ...)
 {
 	va_list args;
 	int used;
@@ -74,7 +68,7 @@ parser_fail_scheme(const struct parser *p, const char *name, size_t length)
 	char known[64];
 	size_t used = 0;
 
-	for (size_t i = 0; i + 2 < ARRAY_COUNT(schemes) && used < sizeof(known); i++)
+	for (size_t i = 0; i + 1 < ARRAY_COUNT(schemes) && used < sizeof(known); i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 					 schemes[i].name);
 	return parser_fail(p, "unknown scheme \"%.*s\" (known: %s)", (int)length, name, known);
@@ -112,10 +106,6 @@ scheme_parse(const struct parser *p, const char **rest_p, const struct scheme **
 		name = p->text;
 		length = (size_t)(slashes - p->text);
 		*rest_p = slashes + 3;
-	} else if (strncmp(p->text, "loop:", 5) == 0) {
-		name = "loop";
-		length = 4;
-		*rest_p = p->text + 5;
 	} else {
 		*rest_p = p->text;
 	}
@@ -212,8 +202,6 @@ gp_url_parse(const char *text, struct gp_url *url, char *error, size_t error_siz
 	length = slash ? (size_t)(slash - rest) : strlen(rest);
 	if (scheme->form == FORM_PATH)
 		r = path_parse(&p, rest, &parsed);
-	else if (scheme->form == FORM_NAME)
-		r = host_parse(&p, rest, length, ".-_", &parsed);
 	else
 		r = authority_parse(&p, rest, length, &parsed);
 	if (r)

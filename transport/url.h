@@ -28,10 +28,9 @@
 
 struct gp_url {
 	char scheme[16];
-	/* Name or numeric address without brackets; loop: the name; unix: the path. */
-	char host[256];
-	uint16_t port; /* 0: any free port, for listening; always 0 for loop and unix */
-	int device;    /* ordinal on that daemon, or GP_URL_ANY_DEVICE for all */
+	char host[256]; /* name or numeric address without brackets; unix: the path */
+	uint16_t port;  /* 0: any free port, for listening; always 0 for unix */
+	int device;     /* ordinal on that daemon, or GP_URL_ANY_DEVICE for all */
 };
 
 GP_MUST_CHECK int gp_url_parse(const char *text, struct gp_url *url, char *error,

@@ -183,42 +183,42 @@ advice_apply(struct advice *advice, CUmem_advise what, CUmemLocation location)
 	}
 }
 
-CUresult
-gpc_advice_set(uint64_t base, uint64_t size, CUmem_advise advice, CUmemLocation location)
+/* Stores the advice or, if it is NULL, the location of the last prefetch. */
+static CUresult
+segments_store(uint64_t base, uint64_t size, const CUmem_advise *advice, CUmemLocation location)
 {
-	CUresult result = advice_check(advice, location);
+	CUresult result = CUDA_SUCCESS;
 	uint64_t end = base + size;
 	size_t place;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	range_align_to_pages(&base, &end);
 	(void)pthread_mutex_lock(&lock);
 	if (segments_cover(base, end, &place))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
-	for (; result == CUDA_SUCCESS && place < count && segments[place].base < end; place++)
-		advice_apply(&segments[place].advice, advice, location);
+	for (; result == CUDA_SUCCESS && place < count && segments[place].base < end; place++) {
+		if (advice)
+			advice_apply(&segments[place].advice, *advice, location);
+		else
+			segments[place].advice.prefetched = location;
+	}
 	(void)pthread_mutex_unlock(&lock);
 	return result;
+}
+
+CUresult
+gpc_advice_set(uint64_t base, uint64_t size, CUmem_advise advice, CUmemLocation location)
+{
+	CUresult result = advice_check(advice, location);
+
+	return result == CUDA_SUCCESS ? segments_store(base, size, &advice, location) : result;
 }
 
 CUresult
 gpc_advice_set_prefetched(uint64_t base, uint64_t size, CUmemLocation location)
 {
 	CUresult result = gpc_advice_check_location(location);
-	uint64_t end = base + size;
-	size_t place;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	range_align_to_pages(&base, &end);
-	(void)pthread_mutex_lock(&lock);
-	if (segments_cover(base, end, &place))
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	for (; result == CUDA_SUCCESS && place < count && segments[place].base < end; place++)
-		segments[place].advice.prefetched = location;
-	(void)pthread_mutex_unlock(&lock);
-	return result;
+	return result == CUDA_SUCCESS ? segments_store(base, size, NULL, location) : result;
 }
 
 void

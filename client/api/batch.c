@@ -198,10 +198,3 @@ gpc_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *
 	}
 	return CUDA_SUCCESS;
 }
-
-CUresult
-gpc_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
-			    CUstream hStream)
-{
-	return gpc_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream);
-}

@@ -147,14 +147,12 @@ resource_check_type(const CUdevResource *resource, CUdevResourceType type)
 CUresult
 gpc_cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type)
 {
-	struct gpc_device *found;
-	CUresult result = gpc_enter_initialized();
+	struct gpc_context *primary;
+	CUresult result = gpc_enter_device(device, &primary);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_device_enter(device, &found);
-	if (result == CUDA_SUCCESS)
 		result = resource_check_type(resource, type);
-	return result == CUDA_SUCCESS ? resource_query(found, NULL, resource) : result;
+	return result == CUDA_SUCCESS ? resource_query(primary->device, NULL, resource) : result;
 }
 
 CUresult
@@ -180,9 +178,9 @@ gpc_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevReso
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_green_context_enter(hCtx, &green);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return resource_query(green->context->device, green->context, resource);
+	return result == CUDA_SUCCESS
+		       ? resource_query(green->context->device, green->context, resource)
+		       : result;
 }
 
 /* Performs a split, or returns the cached reply of an equal one. Sets origin->groups to the number
@@ -493,9 +491,9 @@ gpc_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (flags != CU_STREAM_NON_BLOCKING)
-		return CUDA_ERROR_INVALID_VALUE;
-	return gpc_stream_create_in(green->context, flags, priority, phStream);
+	return flags == CU_STREAM_NON_BLOCKING
+		       ? gpc_stream_create_in(green->context, flags, priority, phStream)
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult

@@ -185,16 +185,6 @@ gpc_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 }
 
 CUresult
-gpc_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
-				      CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-				      size_t numPrefetchLocs, unsigned long long flags,
-				      CUstream hStream)
-{
-	return gpc_cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
-					   numPrefetchLocs, flags, hStream);
-}
-
-CUresult
 gpc_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
 			   CUdeviceptr devPtr, size_t count)
 {

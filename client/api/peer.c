@@ -84,9 +84,9 @@ gpc_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr s
 {
 	CUresult result = enter_peers(dstContext, srcContext);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	return gpc_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+	return result == CUDA_SUCCESS
+		       ? gpc_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream)
+		       : result;
 }
 
 /* Returns the context of one side. The context of an array is that of the array itself. */

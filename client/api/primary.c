@@ -2,28 +2,27 @@
 /* CUDA driver API: primary contexts. */
 #include "client/context/context.h"
 #include "client/context/device.h"
+#include "client/context/object.h"
 #include "gpc_calls.h"
 
 CUresult
 gpc_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-	struct gpc_device *device;
-	CUresult result = gpc_enter_initialized();
+	struct gpc_context *primary;
+	CUresult result = gpc_enter_device(dev, &primary);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_device_enter(dev, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!pctx)
 		return CUDA_ERROR_INVALID_VALUE;
 
-	(void)pthread_mutex_lock(&device->primary->lock);
-	device->primary->retained++;
-	device->primary->destroyed = false;
-	(void)pthread_mutex_unlock(&device->primary->lock);
+	(void)pthread_mutex_lock(&primary->lock);
+	primary->retained++;
+	primary->destroyed = false;
+	(void)pthread_mutex_unlock(&primary->lock);
 	/* The context is activated on first use, by a call that can return the reason for a
 	 * failure. */
-	*pctx = device->primary->handle.token;
+	*pctx = primary->handle.token;
 	return CUDA_SUCCESS;
 }
 

@@ -67,6 +67,17 @@ handle_type_check(CUmemAllocationHandleType type)
 								: CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Checks the arguments that all calls with a shareable handle have. */
+static CUresult
+sharing_enter(const void *out, CUmemAllocationHandleType type, unsigned long long flags)
+{
+	CUresult result = gpc_enter_initialized();
+
+	if (result == CUDA_SUCCESS && (!out || flags))
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result == CUDA_SUCCESS ? handle_type_check(type) : result;
+}
+
 static CUresult
 memory_export(CUmemGenericAllocationHandle handle, int *fd_p)
 {
@@ -98,14 +109,9 @@ CUresult
 gpc_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
 				 CUmemAllocationHandleType handleType, unsigned long long flags)
 {
-	CUresult result = gpc_enter_initialized();
+	CUresult result = sharing_enter(shareableHandle, handleType, flags);
 	int fd = -1;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!shareableHandle || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = handle_type_check(handleType);
 	if (result == CUDA_SUCCESS)
 		result = gpc_virtual_memory_lock();
 	if (result != CUDA_SUCCESS)
@@ -151,13 +157,8 @@ gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *o
 				   CUmemAllocationHandleType shHandleType)
 {
 	struct gp_ipc_handle bytes;
-	CUresult result = gpc_enter_initialized();
+	CUresult result = sharing_enter(handle, shHandleType, 0);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!handle)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = handle_type_check(shHandleType);
 	if (result == CUDA_SUCCESS)
 		result = gpc_virtual_memory_lock();
 	if (result != CUDA_SUCCESS)
@@ -192,14 +193,9 @@ CUresult
 gpc_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 				     CUmemAllocationHandleType handleType, unsigned long long flags)
 {
-	CUresult result = gpc_enter_initialized();
+	CUresult result = sharing_enter(handle_out, handleType, flags);
 	int fd = -1;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!handle_out || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = handle_type_check(handleType);
 	if (result == CUDA_SUCCESS)
 		result = pool_export(pool, &fd);
 	if (result == CUDA_SUCCESS)
@@ -214,13 +210,8 @@ gpc_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 {
 	struct gp_ipc_handle bytes;
 	struct gpc_device *device;
-	CUresult result = gpc_enter_initialized();
+	CUresult result = sharing_enter(pool_out, handleType, flags);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!pool_out || flags)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = handle_type_check(handleType);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!descriptor_read((int)(intptr_t)handle, GP_IPC_POOL, &bytes))

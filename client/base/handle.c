@@ -198,9 +198,7 @@ gpc_handle_get(enum gpc_kind kind, const void *token)
 {
 	uint32_t id = (uint32_t)((uintptr_t)token >> TOKEN_ID_SHIFT);
 
-	if (token != id_to_token(kind, id))
-		return NULL;
-	return handle_find(&tables[kind], id);
+	return token == id_to_token(kind, id) ? handle_find(&tables[kind], id) : NULL;
 }
 
 unsigned int

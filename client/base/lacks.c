@@ -4,7 +4,6 @@
 #include "client/base/log.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
 
 static const struct {
 	const char *what, *instead;

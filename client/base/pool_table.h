@@ -18,7 +18,6 @@
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #define GPC_POOL_TABLE_ID                                                                          \
 	{                                                                                          \

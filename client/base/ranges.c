@@ -67,10 +67,3 @@ gpc_ranges_remove(struct gpc_ranges *ranges, struct gpc_range *range)
 	ranges->count--;
 	memmove(range, range + 1, (ranges->count - at) * sizeof(*range));
 }
-
-void
-gpc_ranges_fini(struct gpc_ranges *ranges)
-{
-	free(ranges->list);
-	memset(ranges, 0, sizeof(*ranges));
-}

@@ -3,7 +3,7 @@
  * Sorted set of address ranges that do not overlap, each with an item: finds the range that
  * contains an address. Changes take linear time, lookups logarithmic time.
  *
- * Ownership: the set owns its list until gpc_ranges_fini(); the items are the caller's.
+ * Ownership: the set owns its list, and lives as long as the process; the items are the caller's.
  * Threads: no lock inside; the owner serializes all calls.
  */
 #ifndef GPC_RANGES_H
@@ -33,6 +33,5 @@ GP_MUST_CHECK int gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint6
 struct gpc_range *gpc_ranges_find(const struct gpc_ranges *ranges, uint64_t base, uint64_t size);
 /* Removes a range that gpc_ranges_find() returned. The item stays the caller's. */
 void gpc_ranges_remove(struct gpc_ranges *ranges, struct gpc_range *range);
-void gpc_ranges_fini(struct gpc_ranges *ranges);
 
 #endif /* GPC_RANGES_H */

@@ -91,9 +91,7 @@ function_get_context(const struct gpc_function *function)
 
 	if (function->context)
 		return function->context;
-	if (gpc_enter(&context) == CUDA_SUCCESS)
-		return context;
-	return function->image->device->primary;
+	return gpc_enter(&context) == CUDA_SUCCESS ? context : function->image->device->primary;
 }
 
 /* Kernel attributes are read without a lock: a program that sets one while another thread launches

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/code/image.h"
 
-#include "client/base/error.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/code/image_inside.h"
 #include "client/code/known_images.h"
 #include "client/context/device.h"
+#include "client/context/object.h"
 #include "client/memory/globals.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -288,10 +288,8 @@ global_query_finish(struct gpc_image *image, struct gpc_context *context, struct
 	gp_dec_init(&dec, pending->request.reply, pending->request.reply_size);
 	if (result == CUDA_SUCCESS)
 		gp_reply_gpImageGlobal_decode(&dec, &reply);
-	if (result == CUDA_SUCCESS && !gp_dec_done(&dec)) {
-		result = GPC_ERROR_LOST;
-		gpc_session_fail(pending->request.session, result, "malformed reply");
-	}
+	if (result == CUDA_SUCCESS && !gp_dec_done(&dec))
+		result = gpc_reply_fail_malformed(context);
 	free(pending->request.reply);
 	if (result == CUDA_SUCCESS && !global_add(image, context, pending->name, &reply))
 		result = CUDA_ERROR_OUT_OF_MEMORY;

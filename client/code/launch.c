@@ -486,19 +486,13 @@ kernel_launch(const CUlaunchConfig *config, CUfunction f, void **values, void **
 	return result == CUDA_SUCCESS ? events_record(config) : result;
 }
 
-/* Initializes a CUlaunchConfig from the arguments of the functions below. */
-#define SHAPE                                                                                      \
-	.gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,  \
-	.blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes,          \
-	.hStream = hStream
-
 CUresult
 gpc_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 		   unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 		   unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
 		   void **kernelParams, void **extra)
 {
-	const CUlaunchConfig config = { SHAPE };
+	const CUlaunchConfig config = { GPC_LAUNCH_SHAPE };
 
 	return kernel_launch(&config, f, kernelParams, extra);
 }
@@ -517,7 +511,7 @@ gpc_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int 
 {
 	CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 					  .value.cooperative = 1 };
-	const CUlaunchConfig config = { SHAPE, .attrs = &cooperative, .numAttrs = 1 };
+	const CUlaunchConfig config = { GPC_LAUNCH_SHAPE, .attrs = &cooperative, .numAttrs = 1 };
 
 	return kernel_launch(&config, f, kernelParams, NULL);
 }

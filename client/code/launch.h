@@ -17,7 +17,6 @@
 #define GPC_LAUNCH_ATTRIBUTES_MAX 16
 
 struct gp_kernel_info;
-struct gpc_context;
 struct gpc_device;
 struct gpc_function;
 
@@ -57,5 +56,11 @@ CUresult gpc_launch_check(const struct gpc_device *device, const struct gpc_func
 			  const CUlaunchConfig *config);
 CUresult gpc_launch_params_pack(const struct gp_kernel_info *info, void **values, void **extra,
 				void **packed_p, size_t *size_p);
+
+/* Initializes a CUlaunchConfig from the parameters of cuLaunchKernel(). */
+#define GPC_LAUNCH_SHAPE                                                                           \
+	.gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,  \
+	.blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes,          \
+	.hStream = hStream
 
 #endif /* GPC_LAUNCH_H */

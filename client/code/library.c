@@ -200,7 +200,7 @@ gpc_library_get_module(struct gpc_image *image, struct gpc_context *context,
 	for (module = library->modules; module && module->context != context;)
 		module = module->next;
 	if (!module) {
-		module = gpc_module_create_view(view, context);
+		module = gpc_module_create(view, context, true);
 		if (module) {
 			module->next = library->modules;
 			library->modules = module;
@@ -246,9 +246,9 @@ gpc_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const 
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_image_await(library->image);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return gpc_image_get_global(library->image, context, name, dptr, bytes);
+	return result == CUDA_SUCCESS
+		       ? gpc_image_get_global(library->image, context, name, dptr, bytes)
+		       : result;
 }
 
 /* NVIDIA's runtime calls this before there is a context; then the first device is used. For code in

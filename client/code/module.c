@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/code/module.h"
 
-#include "client/base/config.h"
 #include "client/code/jit_options.h"
 #include "client/context/object.h"
 #include "gpc_calls.h"
@@ -15,8 +14,8 @@ gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p)
 	return *module_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static struct gpc_module *
-module_create(struct gpc_image *image, struct gpc_context *context, bool of_library)
+struct gpc_module *
+gpc_module_create(struct gpc_image *image, struct gpc_context *context, bool of_library)
 {
 	struct gpc_module *module = gpc_handle_new(GPC_KIND_MODULE, sizeof(*module));
 
@@ -32,12 +31,6 @@ module_create(struct gpc_image *image, struct gpc_context *context, bool of_libr
 		return module;
 	gpc_handle_remove(&module->handle);
 	return NULL;
-}
-
-struct gpc_module *
-gpc_module_create_view(struct gpc_image *image, struct gpc_context *context)
-{
-	return module_create(image, context, true);
 }
 
 void
@@ -70,7 +63,7 @@ gpc_module_drop_context(struct gpc_context *context)
 static CUresult
 module_create_owning(struct gpc_context *context, struct gpc_image *image, CUmodule *module_p)
 {
-	struct gpc_module *module = module_create(image, context, false);
+	struct gpc_module *module = gpc_module_create(image, context, false);
 
 	if (!module) {
 		gpc_image_unload(image);

@@ -15,7 +15,6 @@
 #include "client/code/image.h"
 
 #include <cuda.h>
-#include <stdint.h>
 
 struct gpc_module {
 	struct gpc_handle handle;
@@ -32,8 +31,10 @@ CUresult gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p);
  * CUDA_ERROR_INVALID_HANDLE, and those of loading. */
 CUresult gpc_library_enter_image(CUlibrary token, struct gpc_image **image_p);
 
-/* Creates a view of a library's image in a context. Returns NULL if out of memory. */
-struct gpc_module *gpc_module_create_view(struct gpc_image *image, struct gpc_context *context);
+/* Creates a module of an image in a context; of_library: it is a view of a library's image. Returns
+ * NULL if out of memory. */
+struct gpc_module *gpc_module_create(struct gpc_image *image, struct gpc_context *context,
+				     bool of_library);
 /* Destroys a module and its functions, and unloads its image if the module owns it. */
 void gpc_module_destroy(struct gpc_module *module);
 

@@ -82,6 +82,25 @@ welcome_parse_facts(struct gpc_link *link)
 					: (unsigned int)limits->max_outstanding;
 }
 
+/* Reads the credentials and opens the control connection. */
+static int
+opening_connect(struct gpc_opening *opening, struct gpc_link *link)
+{
+	int r = gpc_credentials_find(opening->url, &opening->credentials, opening->error,
+				     opening->error_size);
+
+	*link = (struct gpc_link){ 0 };
+	gp_url_format(opening->url, opening->text, sizeof(opening->text));
+	opening_set_control_url(opening);
+	if (r == 0)
+		r = gpc_token_read(&opening->credentials, &opening->token, &opening->has_token,
+				   opening->error, opening->error_size);
+	if (r == 0)
+		r = gpc_control_connection_open(opening, link);
+	explicit_bzero(&opening->token, sizeof(opening->token));
+	return r;
+}
+
 int
 gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
 	      const struct gpc_admission_wait *waiting, struct gpc_link *link, char *error,
@@ -97,18 +116,8 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 		.error_size = error_size,
 		.ahead_fd = -1,
 	};
-	int r;
+	int r = opening_connect(&opening, link);
 
-	gp_url_format(url, opening.text, sizeof(opening.text));
-	r = gpc_credentials_find(url, &opening.credentials, error, error_size);
-	opening_set_control_url(&opening);
-	*link = (struct gpc_link){ 0 };
-	if (r == 0)
-		r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
-				   error_size);
-	if (r == 0)
-		r = gpc_control_connection_open(&opening, link);
-	explicit_bzero(&opening.token, sizeof(opening.token));
 	if (r == 0) {
 		welcome_parse_facts(link);
 		r = gpc_link_reserve_window(&opening, link);
@@ -137,18 +146,9 @@ gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 		.ahead_fd = -1,
 		.probe = true,
 	};
-	struct gpc_link link = { 0 };
-	int r;
+	struct gpc_link link;
+	int r = opening_connect(&opening, &link);
 
-	gp_url_format(url, opening.text, sizeof(opening.text));
-	r = gpc_credentials_find(url, &opening.credentials, error, error_size);
-	opening_set_control_url(&opening);
-	if (r == 0)
-		r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
-				   error_size);
-	if (r == 0)
-		r = gpc_control_connection_open(&opening, &link);
-	explicit_bzero(&opening.token, sizeof(opening.token));
 	if (r == 0) {
 		*round_trip_ns_p = link.round_trip_ns;
 		*message_p = link.welcome;

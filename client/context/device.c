@@ -7,7 +7,6 @@
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,6 @@
 #include <stdbool.h>
 
 struct gpc_context;
-struct gpc_session;
 
 /* At most one asynchronous fence is in flight. */
 struct gpc_fence {

@@ -87,13 +87,11 @@ gpc_enter_device(CUdevice ordinal, struct gpc_context **context_p)
 	CUresult result = gpc_enter_initialized();
 	struct gpc_device *device;
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	device = gpc_device_get(ordinal);
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	*context_p = device->primary;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		result = gpc_device_enter(ordinal, &device);
+	if (result == CUDA_SUCCESS)
+		*context_p = device->primary;
+	return result;
 }
 
 CUresult

@@ -19,8 +19,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpc_session;
-
 #define GPC_GPU_TRACE_STREAMS 4096
 
 struct gpc_gpu_trace {

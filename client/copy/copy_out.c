@@ -197,9 +197,8 @@ slice_start_from_memory(struct slice *slice, struct gpc_stream *stream, const st
 		.height = copy->height,
 	};
 
-	if (slice->lanes)
-		return slice_start_over_lanes(slice, stream, args.src);
-	return gpc_start_gpCopyOut(stream->context, &args, &slice->request);
+	return slice->lanes ? slice_start_over_lanes(slice, stream, args.src)
+			    : gpc_start_gpCopyOut(stream->context, &args, &slice->request);
 }
 
 static CUresult

@@ -86,9 +86,8 @@ side_check(const struct gpc_copy *copy, struct gpc_side *side, CUmemorytype type
 {
 	uint64_t size;
 
-	if (!side_get_span(copy, side, &size))
-		return CUDA_ERROR_INVALID_VALUE;
-	return side_find(side, type, size);
+	return side_get_span(copy, side, &size) ? side_find(side, type, size)
+						: CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult

@@ -46,11 +46,9 @@ page_above(uint64_t address)
 
 /* Transfer */
 
-typedef bool transfer_function(struct gpc_context *context, uint64_t address, uint64_t size,
-			       void *host);
-
+/* Fetches into host memory, or pushes from it. */
 static bool
-variables_transfer(uint64_t address, uint64_t size, uint8_t *host, transfer_function *transfer)
+variables_transfer(uint64_t address, uint64_t size, uint8_t *host, bool push)
 {
 	uint64_t done = address;
 	bool transferred = true;
@@ -60,12 +58,14 @@ variables_transfer(uint64_t address, uint64_t size, uint8_t *host, transfer_func
 		const struct variable *one = &variables[i];
 		uint64_t from = one->address > done ? one->address : done;
 		uint64_t end = one->address + one->size;
+		uint8_t *at = host + (from - address);
 
 		if (end > address + size)
 			end = address + size;
 		if (from >= end)
 			continue;
-		transferred = transfer(one->context, from, end - from, host + (from - address));
+		transferred = push ? gpc_managed_push(one->context, from, end - from, at)
+				   : gpc_managed_fetch(one->context, from, end - from, at);
 		done = end;
 	}
 	(void)pthread_mutex_unlock(&lock);
@@ -73,29 +73,15 @@ variables_transfer(uint64_t address, uint64_t size, uint8_t *host, transfer_func
 }
 
 static bool
-variable_fetch(struct gpc_context *context, uint64_t address, uint64_t size, void *host)
-{
-	return gpc_managed_fetch(context, address, size, host);
-}
-
-static bool
-variable_push(struct gpc_context *context, uint64_t address, uint64_t size, void *host)
-{
-	return gpc_managed_push(context, address, size, host);
-}
-
-static bool
 span_fetch(void *owner, uint64_t address, uint64_t size, void *to)
 {
-	(void)owner;
-	return variables_transfer(address, size, to, variable_fetch);
+	return variables_transfer(address, size, to, false);
 }
 
 static bool
 span_push(void *owner, uint64_t address, uint64_t size, const void *from)
 {
-	(void)owner;
-	return variables_transfer(address, size, (uint8_t *)(uintptr_t)from, variable_push);
+	return variables_transfer(address, size, (uint8_t *)(uintptr_t)from, true);
 }
 
 static const struct gpc_pages_ops span_calls = {

@@ -267,53 +267,46 @@ gpc_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 	return result;
 }
 
-/* Sets the format of the reference to that of the array. */
-static void
-reference_copy_format(struct gpc_texture_reference *reference, const struct gpc_array *array)
+/* Binds the reference to an array, and sets its format to that of the array if the flags request
+ * it. */
+static CUresult
+reference_set_array(CUtexref token, bool mipmapped, void *handle, unsigned int flags)
 {
-	reference->format = (CUarray_format)array->shape.format;
-	reference->channels = (int)array->shape.channels;
+	struct gpc_texture_reference *reference;
+	struct gpc_array *array;
+	CUresult result = reference_enter(token, &reference);
+
+	if (result == CUDA_SUCCESS && flags > CU_TRSA_OVERRIDE_FORMAT)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = mipmapped ? gpc_array_lookup_mipmapped(handle, &array)
+				   : gpc_array_lookup(handle, &array);
+	if (result != CUDA_SUCCESS)
+		return result;
+	reference_set_resource(reference, mipmapped ? CU_RESOURCE_TYPE_MIPMAPPED_ARRAY
+						    : CU_RESOURCE_TYPE_ARRAY);
+	if (mipmapped)
+		reference->resource.res.mipmap.hMipmappedArray = handle;
+	else
+		reference->resource.res.array.hArray = handle;
+	if (flags == CU_TRSA_OVERRIDE_FORMAT) {
+		reference->format = (CUarray_format)array->shape.format;
+		reference->channels = (int)array->shape.channels;
+	}
+	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
-	struct gpc_texture_reference *reference;
-	struct gpc_array *array;
-	CUresult result = reference_enter(hTexRef, &reference);
-
-	if (result == CUDA_SUCCESS && Flags > CU_TRSA_OVERRIDE_FORMAT)
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		result = gpc_array_lookup(hArray, &array);
-	if (result != CUDA_SUCCESS)
-		return result;
-	reference_set_resource(reference, CU_RESOURCE_TYPE_ARRAY);
-	reference->resource.res.array.hArray = hArray;
-	if (Flags == CU_TRSA_OVERRIDE_FORMAT)
-		reference_copy_format(reference, array);
-	return CUDA_SUCCESS;
+	return reference_set_array(hTexRef, false, hArray, Flags);
 }
 
 CUresult
 gpc_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray,
 			      unsigned int Flags)
 {
-	struct gpc_texture_reference *reference;
-	struct gpc_array *array;
-	CUresult result = reference_enter(hTexRef, &reference);
-
-	if (result == CUDA_SUCCESS && Flags > CU_TRSA_OVERRIDE_FORMAT)
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		result = gpc_array_lookup_mipmapped(hMipmappedArray, &array);
-	if (result != CUDA_SUCCESS)
-		return result;
-	reference_set_resource(reference, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
-	reference->resource.res.mipmap.hMipmappedArray = hMipmappedArray;
-	if (Flags == CU_TRSA_OVERRIDE_FORMAT)
-		reference_copy_format(reference, array);
-	return CUDA_SUCCESS;
+	return reference_set_array(hTexRef, true, hMipmappedArray, Flags);
 }
 
 /* Memory has no format of its own: it gets that of the reference. */

@@ -31,9 +31,9 @@ gpc_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, C
 {
 	struct gpc_array *found;
 
-	if (gpc_array_enter(array, &found) != CUDA_SUCCESS)
-		return CUDA_ERROR_INVALID_VALUE;
-	return properties_get(sparseProperties, found);
+	return gpc_array_enter(array, &found) == CUDA_SUCCESS
+		       ? properties_get(sparseProperties, found)
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult
@@ -42,9 +42,9 @@ gpc_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProp
 {
 	struct gpc_array *found;
 
-	if (gpc_array_enter_mipmapped(mipmap, &found) != CUDA_SUCCESS)
-		return CUDA_ERROR_INVALID_VALUE;
-	return properties_get(sparseProperties, found);
+	return gpc_array_enter_mipmapped(mipmap, &found) == CUDA_SUCCESS
+		       ? properties_get(sparseProperties, found)
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult

@@ -119,33 +119,25 @@ texture_reuse(struct gpc_context *context, const struct gp_args_gpTextureCreate 
 	return gpc_memory_cache_acquire(&texture_kind, context, &wanted);
 }
 
+/* Sets an array, which must be on the device of the context. */
 static CUresult
-args_set_array(CUarray hArray, const struct gpc_context *context, uint32_t *array, uint32_t *level)
+args_set_array(const CUDA_RESOURCE_DESC *resource, const struct gpc_context *context,
+	       struct gp_args_gpTextureCreate *args)
 {
+	CUarray hArray = resource->res.array.hArray;
 	struct gpc_array *found;
-	CUresult result = hArray ? gpc_array_lookup(hArray, &found) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result;
 
+	if (resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+		result = gpc_array_lookup_mipmapped(resource->res.mipmap.hMipmappedArray, &found);
+	else
+		result = hArray ? gpc_array_lookup(hArray, &found) : CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && found->context->device != context->device)
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (found->context->device != context->device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*array = found->whole->handle.id;
-	*level = found->level;
-	return CUDA_SUCCESS;
-}
-
-static CUresult
-args_set_mipmapped(CUmipmappedArray hMipmappedArray, const struct gpc_context *context,
-		   uint32_t *array)
-{
-	struct gpc_array *found;
-	CUresult result = gpc_array_lookup_mipmapped(hMipmappedArray, &found);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (found->context->device != context->device)
-		return CUDA_ERROR_INVALID_VALUE;
-	*array = found->handle.id;
+	args->array = found->whole->handle.id;
+	args->level = found->level;
 	return CUDA_SUCCESS;
 }
 
@@ -156,11 +148,8 @@ args_set_resource(const CUDA_RESOURCE_DESC *resource, const struct gpc_context *
 	args->type = (uint32_t)resource->resType;
 	switch (resource->resType) {
 	case CU_RESOURCE_TYPE_ARRAY:
-		return args_set_array(resource->res.array.hArray, context, &args->array,
-				      &args->level);
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-		return args_set_mipmapped(resource->res.mipmap.hMipmappedArray, context,
-					  &args->array);
+		return args_set_array(resource, context, args);
 	case CU_RESOURCE_TYPE_LINEAR:
 		args->address = resource->res.linear.devPtr;
 		args->format = (uint32_t)resource->res.linear.format;
@@ -316,8 +305,7 @@ gpc_surface_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDe
 {
 	const struct gpc_texture descriptors = { .resource = *pResDesc };
 	struct gp_args_gpTextureCreate args = { 0 };
-	CUresult result =
-		args_set_array(pResDesc->res.array.hArray, context, &args.array, &args.level);
+	CUresult result = args_set_array(pResDesc, context, &args);
 
 	return result == CUDA_SUCCESS ? texture_get(context, &args, true, &descriptors, object_p)
 				      : result;

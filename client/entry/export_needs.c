@@ -19,15 +19,12 @@ gpc_context_get_current_token(void)
 CUresult
 gpc_context_primary_handle(CUcontext *ctx_p, CUdevice dev)
 {
-	struct gpc_device *device = gpc_device_get(dev);
-	CUresult result = gpc_enter_local();
+	struct gpc_device *device;
+	CUresult result = gpc_device_enter(dev, &device);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	*ctx_p = device->primary->handle.token;
-	return CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS)
+		*ctx_p = device->primary->handle.token;
+	return result;
 }
 
 CUresult

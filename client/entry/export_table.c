@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,14 +75,9 @@ primary_context(CUcontext *ctx_p, CUdevice dev)
 
 /* Runtimes before 12.0 load their images through three slots that differ in argument order. */
 
+/* Serves two slots: one passes further arguments, which are ignored. */
 static CUresult
 load_wrapper(CUmodule *module_p, const void *wrapper)
-{
-	return GUARDED(gpc_guard_enter, gpc_module_load(module_p, wrapper));
-}
-
-static CUresult
-load_wrapper_with(CUmodule *module_p, const void *wrapper, void *a, void *b, uint32_t c)
 {
 	return GUARDED(gpc_guard_enter, gpc_module_load(module_p, wrapper));
 }
@@ -243,7 +237,20 @@ each_function(CUcontext ctx, CUmodule module,
 
 /* All other slots contain a function of their own each, so that the log can identify the slot. */
 
-static const char *table_name(enum table_index table);
+struct table {
+	unsigned char id[16];
+	const char *name;
+	union slot *slots;
+	size_t slot_count;
+	bool ends_with_null; /* and slot 0 contains no size */
+	const slot_function *unfilled;
+	struct {
+		size_t slot;
+		slot_function function;
+	} filled[6];
+};
+
+static const struct table tables[TABLE_COUNT];
 
 /* number, which encodes table and slot, is the last parameter so that the callers need not move
  * their arguments to other registers. */
@@ -252,7 +259,7 @@ slot_unsupported(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e
 {
 	if (logging)
 		(void)fprintf(stderr, "gpupool: %s[%d](%#jx, %#jx, %#jx, %#jx, %#jx) unsupported\n",
-			      table_name(number / SLOTS_MAX), number % SLOTS_MAX, (uintmax_t)a,
+			      tables[number / SLOTS_MAX].name, number % SLOTS_MAX, (uintmax_t)a,
 			      (uintmax_t)b, (uintmax_t)c, (uintmax_t)d, (uintmax_t)e);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -297,18 +304,7 @@ TWENTY(DEFINE, CUBLASLT)
 		(number), (slot_function)(function)                                                \
 	}
 
-static const struct table {
-	unsigned char id[16];
-	const char *name;
-	union slot *slots;
-	size_t slot_count;
-	bool ends_with_null; /* and slot 0 contains no size */
-	const slot_function *unfilled;
-	struct {
-		size_t slot;
-		slot_function function;
-	} filled[6];
-} tables[TABLE_COUNT] = {
+static const struct table tables[TABLE_COUNT] = {
 	[CUDART_INTERFACE] = {
 		.id = { 0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
 			0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9 },
@@ -316,7 +312,7 @@ static const struct table {
 		SLOTS(cudart_interface),
 		UNFILLED(TWENTY(LIST, CUDART_INTERFACE)),
 		.filled = { FILLED(1, load_wrapper), FILLED(2, primary_context),
-			    FILLED(6, load_wrapper_with), FILLED(8, load_fatbin_with),
+			    FILLED(6, load_wrapper), FILLED(8, load_fatbin_with),
 			    FILLED(12, load_compilers) },
 	},
 	[RUNTIME_HOOKS] = {
@@ -388,12 +384,6 @@ static const struct table {
 		UNFILLED(TWENTY(LIST, CUBLASLT)),
 	},
 };
-
-static const char *
-table_name(enum table_index table)
-{
-	return tables[table].name;
-}
 
 static void
 table_fill(const struct table *table)

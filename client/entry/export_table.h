@@ -15,7 +15,6 @@
 #include "client/entry/integrity.h"
 
 #include <cuda.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Sets *table_p to the table with this ID and returns CUDA_SUCCESS. For an unknown table, sets

@@ -12,7 +12,6 @@
 
 #include <cuda.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /* One version of a function. */
 struct gpc_proc_entry {

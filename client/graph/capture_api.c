@@ -151,27 +151,6 @@ query_without_captures(CUstream hStream, CUstreamCaptureStatus *status)
 	return result;
 }
 
-CUresult
-gpc_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-	const struct gpc_captured_stream *captured = NULL;
-	struct gpc_stream *stream;
-	CUresult result;
-
-	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
-		return query_without_captures(hStream, captureStatus);
-	result = graphs_begin_stream(hStream, &stream);
-	if (result == CUDA_SUCCESS && !captureStatus)
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS) {
-		captured = gpc_capture_find(stream);
-		result = query_check_legacy(stream, captured);
-	}
-	if (result == CUDA_SUCCESS)
-		*captureStatus = captured_get_status(captured);
-	return gpc_graphs_end(result);
-}
-
 /* Requested properties of a capture; pointers may be NULL. */
 struct capture_info {
 	cuuint64_t *id;
@@ -201,6 +180,7 @@ captured_get_info(struct gpc_captured_stream *captured, const struct capture_inf
 	return CUDA_SUCCESS;
 }
 
+/* capture_info NULL: only the status is requested. */
 static CUresult
 stream_get_capture_info(CUstream hStream, CUstreamCaptureStatus *status,
 			const struct capture_info *capture_info)
@@ -220,10 +200,16 @@ stream_get_capture_info(CUstream hStream, CUstreamCaptureStatus *status,
 	}
 	if (result == CUDA_SUCCESS) {
 		*status = captured_get_status(captured);
-		if (*status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		if (capture_info && *status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
 			result = captured_get_info(captured, capture_info);
 	}
 	return gpc_graphs_end(result);
+}
+
+CUresult
+gpc_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	return stream_get_capture_info(hStream, captureStatus, NULL);
 }
 
 CUresult
@@ -241,8 +227,9 @@ gpc_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureSt
 }
 
 CUresult
-gpc_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
-				      size_t numDependencies, unsigned int flags)
+gpc_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
+					 const CUgraphEdgeData *dependencyData,
+					 size_t numDependencies, unsigned int flags)
 {
 	struct gpc_captured_stream *captured;
 	struct gpc_nodes nodes = { 0 };
@@ -269,14 +256,6 @@ gpc_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencie
 }
 
 /* Edges start where the preceding node ends (docs/graphs.md). */
-CUresult
-gpc_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
-					 const CUgraphEdgeData *dependencyData,
-					 size_t numDependencies, unsigned int flags)
-{
-	return gpc_cuStreamUpdateCaptureDependencies(hStream, dependencies, numDependencies, flags);
-}
-
 CUresult
 gpc_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {

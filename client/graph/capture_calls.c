@@ -7,7 +7,6 @@
 #include "client/code/launch.h"
 #include "client/context/context.h"
 #include "client/graph/capture.h"
-#include "client/graph/exec.h"
 #include "client/graph/graph_memory.h"
 #include "client/memory/pool.h"
 #include "gpc_calls.h"
@@ -31,12 +30,6 @@ captured_begin(CUstream hStream, struct gpc_captured_stream **captured_p) GP_LOC
 		return gpc_capture_check_legacy(stream);
 	return (*captured_p)->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
 					       : CUDA_SUCCESS;
-}
-
-static CUcontext
-captured_get_context(const struct gpc_captured_stream *captured)
-{
-	return captured->stream->context->handle.token;
 }
 
 /* Ends captured_begin(): adds the node unless an earlier step failed. */
@@ -128,7 +121,7 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 		.sharedMemBytes = config->sharedMemBytes,
 		.kernelParams = kernelParams,
 		.extra = extra,
-		.ctx = captured_get_context(captured),
+		.ctx = captured->stream->context->handle.token,
 	};
 	result = gpc_node_params_parse(gpc_generic_params_kernel(&any, &given), NULL, &params);
 	if (result == CUDA_SUCCESS) {
@@ -140,18 +133,13 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 	return result == CUDA_SUCCESS ? config_record_events(config) : result;
 }
 
-#define SHAPE                                                                                      \
-	.gridDimX = gridDimX, .gridDimY = gridDimY, .gridDimZ = gridDimZ, .blockDimX = blockDimX,  \
-	.blockDimY = blockDimY, .blockDimZ = blockDimZ, .sharedMemBytes = sharedMemBytes,          \
-	.hStream = hStream
-
 CUresult
 gpc_capture_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 			   unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
 			   unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
 			   void **kernelParams, void **extra)
 {
-	const CUlaunchConfig config = { SHAPE };
+	const CUlaunchConfig config = { GPC_LAUNCH_SHAPE };
 
 	return gpc_capture_cuLaunchKernelEx(&config, f, kernelParams, extra);
 }
@@ -174,7 +162,7 @@ gpc_capture_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsig
 {
 	CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 					  .value.cooperative = 1 };
-	const CUlaunchConfig config = { SHAPE, .attrs = &cooperative, .numAttrs = 1 };
+	const CUlaunchConfig config = { GPC_LAUNCH_SHAPE, .attrs = &cooperative, .numAttrs = 1 };
 
 	return gpc_capture_cuLaunchKernelEx(&config, f, kernelParams, NULL);
 }
@@ -524,9 +512,9 @@ green_check_event(CUgreenCtx hCtx, CUevent hEvent, bool record)
 {
 	struct gpc_green_context *green;
 
-	if (gpc_green_context_enter(hCtx, &green) != CUDA_SUCCESS)
-		return GPC_NOT_CAPTURED;
-	return context_check_event(green->context->handle.token, hEvent, record);
+	return gpc_green_context_enter(hCtx, &green) == CUDA_SUCCESS
+		       ? context_check_event(green->context->handle.token, hEvent, record)
+		       : GPC_NOT_CAPTURED;
 }
 
 CUresult

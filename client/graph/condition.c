@@ -5,7 +5,6 @@
 #include "client/context/object.h"
 #include "client/graph/graph.h"
 #include "client/stream/stream.h"
-#include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "protocol/graph_plan.h"
 

@@ -22,7 +22,6 @@ struct gp_graph_writer;
 struct gpc_context;
 struct gpc_graph;
 struct gpc_graph_root;
-struct gpc_node_params;
 
 /* Guards all graph objects (graph.h). */
 extern pthread_mutex_t gpc_graphs_lock;

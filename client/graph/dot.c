@@ -53,8 +53,9 @@ memory_location(CUmemorytype type, const void *host, CUdeviceptr device, CUarray
 }
 
 static void
-params_write(FILE *file, const struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock)
+params_write(FILE *file, const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
 {
+	const struct gpc_node_params *params = &node->params;
 	const struct gpc_kernel_params *kernel = &params->kernel;
 	const CUDA_MEMCPY3D *copy = &params->copy;
 	CUDA_MEM_ALLOC_NODE_PARAMS memory;
@@ -90,7 +91,7 @@ params_write(FILE *file, const struct gpc_node_params *params) GP_LOCKED(gpc_gra
 		break;
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		gpc_graph_memory_get_params(params->memory, &memory);
+		memory = gpc_node_get_alloc_params(node);
 		fprintf(file, "dptr: 0x%llx\nbytesize: %zu\n", memory.dptr, memory.bytesize);
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
@@ -131,7 +132,7 @@ node_write(struct dot *dot, unsigned int graph, const struct gpc_node *node)
 	for (size_t i = 0; i < owned; i++)
 		fprintf(dot->file, "graph_%u\n", ++dot->last);
 	if (dot->flags & node_types[params->type].flag)
-		params_write(dot->file, params);
+		params_write(dot->file, node);
 	if (dot->flags & FLAG(HANDLES)) {
 		fprintf(dot->file, "node handle: %p\n", node->handle.token);
 		if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)

@@ -3,7 +3,6 @@
 #include "client/graph/exec.h"
 #include "gpc_calls.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 

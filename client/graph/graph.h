@@ -20,8 +20,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct gpc_node;
-
 /* An edge from or to another node of the graph. */
 struct gpc_edge {
 	struct gpc_node *node;

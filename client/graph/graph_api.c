@@ -174,49 +174,33 @@ edge_data_is_default(const CUgraphEdgeData *data)
 	return memcmp(data, &plain, sizeof(plain)) == 0;
 }
 
-/* lossy: the caller cannot receive edge data. */
-static CUresult
-graph_get_edges(CUgraph hGraph, struct node_query *node_query, size_t *count_p, bool lossy)
-{
-	struct gpc_graph *graph;
-	struct gpc_node *node;
-	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
-
-	if (result == CUDA_SUCCESS && (!node_query_is_valid(node_query, count_p) ||
-				       !node_query->nodes != !node_query->others))
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result != CUDA_SUCCESS)
-		return gpc_graphs_end(result);
-	node_query->room = node_query->nodes ? *count_p : 0;
-	DL_FOREACH(graph->nodes, node)
-	{
-		for (size_t i = 0; i < node->out.count; i++) {
-			const struct gpc_edge *edge = &node->out.list[i];
-
-			if (lossy && node_query->nodes && !edge_data_is_default(&edge->data))
-				result = CUDA_ERROR_LOSSY_QUERY;
-			node_query_add(node_query, node, edge->node, &edge->data);
-		}
-	}
-	node_query_finish(node_query, count_p);
-	return gpc_graphs_end(result);
-}
-
-CUresult
-gpc_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
-{
-	struct node_query node_query = { .nodes = from, .others = to };
-
-	return graph_get_edges(hGraph, &node_query, numEdges, true);
-}
-
 CUresult
 gpc_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		       CUgraphEdgeData *edgeData, size_t *numEdges)
 {
 	struct node_query node_query = { .nodes = from, .others = to, .data = edgeData };
+	struct gpc_graph *graph;
+	struct gpc_node *node;
+	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
-	return graph_get_edges(hGraph, &node_query, numEdges, !edgeData);
+	if (result == CUDA_SUCCESS && (!node_query_is_valid(&node_query, numEdges) ||
+				       !node_query.nodes != !node_query.others))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result != CUDA_SUCCESS)
+		return gpc_graphs_end(result);
+	node_query.room = node_query.nodes ? *numEdges : 0;
+	DL_FOREACH(graph->nodes, node)
+	{
+		for (size_t i = 0; i < node->out.count; i++) {
+			const struct gpc_edge *edge = &node->out.list[i];
+
+			if (!edgeData && node_query.nodes && !edge_data_is_default(&edge->data))
+				result = CUDA_ERROR_LOSSY_QUERY;
+			node_query_add(&node_query, node, edge->node, &edge->data);
+		}
+	}
+	node_query_finish(&node_query, numEdges);
+	return gpc_graphs_end(result);
 }
 
 static CUresult

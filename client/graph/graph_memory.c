@@ -320,10 +320,10 @@ gpc_graph_memory_address(const struct gpc_graph_memory *memory)
 	return memory->params.dptr;
 }
 
-void
-gpc_graph_memory_get_params(const struct gpc_graph_memory *memory, CUDA_MEM_ALLOC_NODE_PARAMS *out)
+CUDA_MEM_ALLOC_NODE_PARAMS
+gpc_node_get_alloc_params(const struct gpc_node *node)
 {
-	*out = memory->params;
+	return node->params.memory->params;
 }
 
 bool

@@ -19,8 +19,6 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-struct gpc_graph_memory;
-
 /*
  * Allocates the memory of a node with these parameters, with one reference. Called without the
  * lock, as the daemon may have to provide memory. Returns CUDA_ERROR_INVALID_VALUE, or
@@ -41,11 +39,12 @@ CUresult gpc_graph_memory_place(const struct gpc_node *node) GP_LOCKED(gpc_graph
 /* Returns the memory that starts at the address, without a reference. If several share it, returns
  * the one in use, or the last. NULL: none. */
 struct gpc_graph_memory *gpc_graph_memory_find(CUdeviceptr address) GP_LOCKED(gpc_graphs_lock);
-/* Return the address and the parameters of memory that was placed. */
+/* Return the address of memory that was placed, and the parameters of the memory of an allocation
+ * or free node. */
 CUdeviceptr gpc_graph_memory_address(const struct gpc_graph_memory *memory)
 	GP_LOCKED(gpc_graphs_lock);
-void gpc_graph_memory_get_params(const struct gpc_graph_memory *memory,
-				 CUDA_MEM_ALLOC_NODE_PARAMS *out) GP_LOCKED(gpc_graphs_lock);
+CUDA_MEM_ALLOC_NODE_PARAMS gpc_node_get_alloc_params(const struct gpc_node *node)
+	GP_LOCKED(gpc_graphs_lock);
 
 /* Whether a node added by the application frees the memory; only one node may. */
 bool gpc_graph_memory_is_freed(const struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);

@@ -220,8 +220,8 @@ op_post(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op)
 	}
 }
 
-static CUresult
-ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+CUresult
+gpc_mem_ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 {
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
@@ -239,30 +239,17 @@ ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 }
 
 CUresult
-gpc_mem_ops_post(const struct gpc_mem_ops *ops, CUstream stream)
-{
-	return ops_post(stream, &ops->given);
-}
-
-/* Posts a list to a stream directly. */
-static CUresult
-ops_run(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, unsigned int flags)
+gpc_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+			  unsigned int flags)
 {
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS given = { .count = count,
-						      .paramArray = list,
+						      .paramArray = paramArray,
 						      .flags = flags };
 	CUresult result = gpc_enter_initialized();
 
 	if (result == CUDA_SUCCESS)
 		result = ops_check(&given);
-	return result == CUDA_SUCCESS ? ops_post(stream, &given) : result;
-}
-
-CUresult
-gpc_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-			  unsigned int flags)
-{
-	return ops_run(stream, count, paramArray, flags);
+	return result == CUDA_SUCCESS ? gpc_mem_ops_post(stream, &given) : result;
 }
 
 CUresult
@@ -297,7 +284,8 @@ gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpPa
 {
 	CUresult result = stream_enter_v1(stream);
 
-	return result == CUDA_SUCCESS ? ops_run(stream, count, paramArray, flags) : result;
+	return result == CUDA_SUCCESS ? gpc_cuStreamBatchMemOp_v2(stream, count, paramArray, flags)
+				      : result;
 }
 
 /* Functions for a single value: the old version, the present one, and its capture. */
@@ -317,7 +305,7 @@ gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpPa
 							  .member = value,                         \
 							  .flags = flags } };                      \
                                                                                                    \
-		return ops_run(stream, 1, &op, 0);                                                 \
+		return gpc_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                               \
 	}                                                                                          \
 	CUresult gpc_capture_##name##_v2(CUstream stream, CUdeviceptr addr, type value,            \
 					 unsigned int flags)                                       \

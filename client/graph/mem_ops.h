@@ -27,6 +27,6 @@ struct gpc_mem_ops *gpc_mem_ops_ref(struct gpc_mem_ops *ops);
 void gpc_mem_ops_unref(struct gpc_mem_ops *ops);
 
 /* Posts the operations to a stream, which must not be captured. Called without gpc_graphs_lock. */
-CUresult gpc_mem_ops_post(const struct gpc_mem_ops *ops, CUstream stream);
+CUresult gpc_mem_ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
 
 #endif /* GPC_MEM_OPS_H */

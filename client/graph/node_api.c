@@ -22,10 +22,10 @@ struct node_target {
 };
 
 #define NODE_TARGET                                                                                \
-	{                                                                                          \
-		.node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies,              \
-		.count = numDependencies                                                           \
-	}
+	(&(const struct node_target){ .node_p = phGraphNode,                                       \
+				      .graph = hGraph,                                             \
+				      .dependencies = dependencies,                                \
+				      .count = numDependencies })
 
 /* Ends gpc_graphs_begin(): adds the node unless an earlier step failed. */
 static CUresult
@@ -141,7 +141,7 @@ gpc_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNod
 		      const CUgraphEdgeData *dependencyData, size_t numDependencies,
 		      CUgraphNodeParams *nodeParams)
 {
-	struct node_target node_target = NODE_TARGET;
+	struct node_target node_target = *NODE_TARGET;
 
 	node_target.data = dependencyData;
 	return node_add_parsed(&node_target, nodeParams);
@@ -168,9 +168,8 @@ gpc_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
 			size_t numDependencies)
 {
 	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
-	const struct node_target node_target = NODE_TARGET;
 
-	return node_add_parsed(&node_target, &any);
+	return node_add_parsed(NODE_TARGET, &any);
 }
 
 CUresult
@@ -179,9 +178,8 @@ gpc_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			     CUgraph childGraph)
 {
 	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_GRAPH, .graph.graph = childGraph };
-	const struct node_target node_target = NODE_TARGET;
 
-	return node_add_parsed(&node_target, &any);
+	return node_add_parsed(NODE_TARGET, &any);
 }
 
 CUresult
@@ -189,30 +187,14 @@ gpc_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			   const CUgraphNode *dependencies, size_t numDependencies,
 			   CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-	const struct node_target node_target = NODE_TARGET;
-
-	return node_add_alloc(&node_target, nodeParams);
-}
-
-CUresult
-gpc_cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
-{
-	struct gpc_node *node;
-	CUresult result =
-		graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params_out, &node);
-
-	if (result == CUDA_SUCCESS)
-		gpc_graph_memory_get_params(node->params.memory, params_out);
-	return gpc_graphs_end(result);
+	return node_add_alloc(NODE_TARGET, nodeParams);
 }
 
 CUresult
 gpc_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			  size_t numDependencies, CUdeviceptr dptr)
 {
-	const struct node_target node_target = NODE_TARGET;
-
-	return node_add_free(&node_target, dptr);
+	return node_add_free(NODE_TARGET, dptr);
 }
 
 CUresult
@@ -232,11 +214,10 @@ gpc_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			      const CUgraphNode *dependencies, size_t numDependencies,
 			      CUevent event)
 {
-	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return node_add_parsed(&node_target, gpc_generic_params_event(
-						     &any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+	return node_add_parsed(NODE_TARGET, gpc_generic_params_event(
+						    &any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 }
 
 CUresult
@@ -252,11 +233,10 @@ CUresult
 gpc_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			    const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
 	return node_add_parsed(
-		&node_target, gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
+		NODE_TARGET, gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
 CUresult
@@ -272,10 +252,9 @@ CUresult
 gpc_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		       size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return node_add_parsed(&node_target, gpc_generic_params_host(&any, nodeParams));
+	return node_add_parsed(NODE_TARGET, gpc_generic_params_host(&any, nodeParams));
 }
 
 CUresult
@@ -291,10 +270,9 @@ gpc_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			     const CUgraphNode *dependencies, size_t numDependencies,
 			     const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return node_add_parsed(&node_target, gpc_generic_params_mem_ops(&any, nodeParams));
+	return node_add_parsed(NODE_TARGET, gpc_generic_params_mem_ops(&any, nodeParams));
 }
 
 CUresult
@@ -307,25 +285,12 @@ gpc_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 }
 
 CUresult
-gpc_cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
-{
-	struct gpc_node *node;
-	CUresult result = graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-						  nodeParams_out, &node);
-
-	if (result == CUDA_SUCCESS)
-		*nodeParams_out = node->params.ops->given;
-	return gpc_graphs_end(result);
-}
-
-CUresult
 gpc_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			 size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return node_add_parsed(&node_target, gpc_generic_params_copy(&any, copyParams, ctx));
+	return node_add_parsed(NODE_TARGET, gpc_generic_params_copy(&any, copyParams, ctx));
 }
 
 /* A node's context cannot change. */
@@ -342,10 +307,9 @@ gpc_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraph
 			 size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams,
 			 CUcontext ctx)
 {
-	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return node_add_parsed(&node_target, gpc_generic_params_memset(&any, memsetParams, ctx));
+	return node_add_parsed(NODE_TARGET, gpc_generic_params_memset(&any, memsetParams, ctx));
 }
 
 CUresult
@@ -360,10 +324,9 @@ CUresult
 gpc_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return node_add_parsed(&node_target, gpc_generic_params_kernel_v1(&any, nodeParams));
+	return node_add_parsed(NODE_TARGET, gpc_generic_params_kernel_v1(&any, nodeParams));
 }
 
 CUresult
@@ -379,10 +342,9 @@ gpc_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 			    const CUgraphNode *dependencies, size_t numDependencies,
 			    const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return node_add_parsed(&node_target, gpc_generic_params_kernel(&any, nodeParams));
+	return node_add_parsed(NODE_TARGET, gpc_generic_params_kernel(&any, nodeParams));
 }
 
 CUresult
@@ -391,18 +353,6 @@ gpc_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARA
 	CUgraphNodeParams any;
 
 	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_kernel(&any, nodeParams));
-}
-
-CUresult
-gpc_cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
-{
-	struct gpc_node *node;
-	CUresult result =
-		graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, &node);
-
-	if (result == CUDA_SUCCESS)
-		gpc_kernel_params_get(&node->params, nodeParams);
-	return gpc_graphs_end(result);
 }
 
 CUresult

@@ -320,9 +320,9 @@ gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params
 		(void)gpc_mem_ops_ref(copy->ops);
 	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return gpc_condition_dup(&params->condition, &copy->condition);
-	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		return kernel_dup(&params->kernel, &copy->kernel);
-	return CUDA_SUCCESS;
+	return params->type == CU_GRAPH_NODE_TYPE_KERNEL
+		       ? kernel_dup(&params->kernel, &copy->kernel)
+		       : CUDA_SUCCESS;
 }
 
 void
@@ -387,14 +387,14 @@ gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_pa
 	gpc_node_params_free(&before);
 }
 
-void
-gpc_kernel_params_get(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PARAMS *user_params)
+CUDA_KERNEL_NODE_PARAMS
+gpc_node_get_kernel_params(const struct gpc_node *node)
 {
-	const struct gpc_kernel_params *kernel = &params->kernel;
+	const struct gpc_kernel_params *kernel = &node->params.kernel;
 
 	if (kernel->value_count > 0)
 		memcpy(kernel->user_params, kernel->values, kernel->value_count * sizeof(void *));
-	*user_params = (CUDA_KERNEL_NODE_PARAMS){
+	return (CUDA_KERNEL_NODE_PARAMS){
 		.func = kernel->func,
 		.kern = kernel->kern,
 		.gridDimX = kernel->grid[0],
@@ -405,7 +405,7 @@ gpc_kernel_params_get(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PAR
 		.blockDimZ = kernel->block[2],
 		.sharedMemBytes = kernel->shared,
 		.kernelParams = kernel->user_params,
-		.ctx = params->context->handle.token,
+		.ctx = node->params.context->handle.token,
 	};
 }
 

@@ -15,10 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct gpc_context;
-struct gpc_graph;
 struct gpc_graph_memory;
 struct gpc_mem_ops;
+struct gpc_node;
 
 /* Parameters of a kernel node. */
 struct gpc_kernel_params {
@@ -116,7 +115,6 @@ void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_no
 
 /* Returns the parameters for the application; the pointers are valid as long as the node's
  * parameters. */
-void gpc_kernel_params_get(const struct gpc_node_params *params,
-			   CUDA_KERNEL_NODE_PARAMS *user_params);
+CUDA_KERNEL_NODE_PARAMS gpc_node_get_kernel_params(const struct gpc_node *node);
 
 #endif /* GPC_NODE_PARAMS_H */

@@ -93,60 +93,59 @@ subgraph_create_and_wait(struct gpc_context *context, const struct gp_args_gpGra
 /* Waits only for errors that only the daemon can detect: an occupied root, or a launch that does
  * not fit its device. Other errors in a subgraph are reported by a later call. */
 static CUresult
-subgraph_create(const struct gpc_plan *plan, const struct gpc_step *planned,
-		struct gpc_handle **subgraph_p)
+subgraph_send(const struct gpc_plan *plan, const struct gpc_step *planned, uint32_t id)
 {
 	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
 	struct gpc_context *context = planned->context;
 	const struct gpc_session_facts *facts = gpc_session_facts(context->scope.session);
-	struct gp_args_gpGraphPut args = { .context = context->handle.id };
-	CUresult result;
+	const struct gp_args_gpGraphPut args = { .context = context->handle.id, .plan = id };
 
-	*subgraph_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**subgraph_p));
-	if (!*subgraph_p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	args.plan = (*subgraph_p)->id;
-	result = plan->root || plan->shapes.count || !gpc_facts_have_call(facts, GP_CALL_gpGraphPut)
-			 ? subgraph_create_and_wait(context, &args, &bulk)
-			 : gpc_post_gpGraphPut(context, &args, &bulk, 1);
-	if (result == CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	gpc_handle_remove(*subgraph_p);
-	*subgraph_p = NULL;
-	return result;
+	return plan->root || plan->shapes.count || !gpc_facts_have_call(facts, GP_CALL_gpGraphPut)
+		       ? subgraph_create_and_wait(context, &args, &bulk)
+		       : gpc_post_gpGraphPut(context, &args, &bulk, 1);
 }
 
 /* The same for a subgraph that kernels may launch. */
 static CUresult
-subgraph_create_launchable(struct gpc_context *context, const struct gpc_step *planned,
-			   struct gpc_handle **subgraph_p, uint64_t *exec_p)
+subgraph_send_launchable(const struct gpc_step *planned, uint32_t id, uint64_t *exec_p)
 {
 	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
-	struct gp_args_gpGraphMakeLaunchable args = { .context = context->handle.id };
+	const struct gp_args_gpGraphMakeLaunchable args = { .context = planned->context->handle.id,
+							    .plan = id };
 	struct gp_reply_gpGraphMakeLaunchable reply = { 0 };
 	struct gpc_request request = { 0 };
 	struct gp_dec dec;
-	CUresult result;
+	CUresult result =
+		gpc_start_gpGraphMakeLaunchable(planned->context, &args, &request, &bulk, 1);
 
-	*subgraph_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**subgraph_p));
-	if (!*subgraph_p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	args.plan = (*subgraph_p)->id;
-	result = gpc_start_gpGraphMakeLaunchable(context, &args, &request, &bulk, 1);
 	if (result == CUDA_SUCCESS)
 		result = gpc_request_wait_own(&request);
 	if (result == CUDA_SUCCESS) {
 		gp_dec_init(&dec, request.reply, request.reply_size);
 		gp_reply_gpGraphMakeLaunchable_decode(&dec, &reply);
 		if (!gp_dec_done(&dec) || reply.exec == 0)
-			result = gpc_reply_fail_malformed(context);
+			result = gpc_reply_fail_malformed(planned->context);
 	}
 	free(request.reply);
 	*exec_p = reply.exec;
+	return result;
+}
+
+static CUresult
+subgraph_create(const struct gpc_plan *plan, const struct gpc_step *planned,
+		struct gpc_handle **subgraph_p, uint64_t *exec_p)
+{
+	struct gpc_handle *subgraph = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(*subgraph));
+	CUresult result;
+
+	if (!subgraph)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = plan->launchable ? subgraph_send_launchable(planned, subgraph->id, exec_p)
+				  : subgraph_send(plan, planned, subgraph->id);
 	if (result == CUDA_SUCCESS)
-		return CUDA_SUCCESS;
-	gpc_handle_remove(*subgraph_p);
-	*subgraph_p = NULL;
+		*subgraph_p = subgraph;
+	else
+		gpc_handle_remove(subgraph);
 	return result;
 }
 
@@ -229,11 +228,8 @@ steps_send(struct gpc_exec_steps *exec_steps, const struct gpc_plan *plan,
 		steps[i].subgraph = subgraph_reuse(exec_steps, planned->context, &taken);
 		if (steps[i].subgraph)
 			result = subgraph_update(planned->context, planned, steps[i].subgraph);
-		else if (plan->launchable)
-			result = subgraph_create_launchable(planned->context, planned,
-							    &steps[i].subgraph, exec_p);
 		else
-			result = subgraph_create(plan, planned, &steps[i].subgraph);
+			result = subgraph_create(plan, planned, &steps[i].subgraph, exec_p);
 	}
 	return result;
 }
@@ -358,7 +354,7 @@ client_step_run(const struct gpc_node_params *params, CUstream stream)
 	case CU_GRAPH_NODE_TYPE_HOST:
 		return gpc_cuLaunchHostFunc(stream, params->host.fn, params->host.userData);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return gpc_mem_ops_post(params->ops, stream);
+		return gpc_mem_ops_post(stream, &params->ops->given);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return event_record_run(params->event, stream);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:

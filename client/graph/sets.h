@@ -18,9 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gpc_context;
 struct gpc_exec_step;
-struct gpc_stream;
 
 /* The steps; zeroed, there are none. */
 struct gpc_exec_steps {

@@ -16,7 +16,6 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-struct gpc_context;
 struct gpc_user_object;
 
 /* A destructor to be called when the lock is released; the function may free this struct. */

@@ -13,7 +13,6 @@
 #define GPC_HOST_ALIAS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Returns whether an alias in [start, end) matters to the caller. */

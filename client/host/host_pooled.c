@@ -41,7 +41,7 @@ gpc_host_pooled_create(struct gpc_context *context, uint64_t address, uint64_t s
 		.exchanged = exchanged,
 	};
 
-	gpc_host_pooled_reap_range(address, size);
+	gpc_host_pooled_reap(&(struct gpc_host_pooled_query){ .base = address, .size = size });
 	return gpc_host_block_add((void *)(uintptr_t)address, size, &block);
 }
 
@@ -80,32 +80,25 @@ gpc_host_pooled_free(uint64_t address, const struct gpc_space_free_order *end)
 	atomic_fetch_add(&count, 1);
 }
 
-/* Selects blocks by completed work or by address; unset fields are ignored. */
-struct done_query {
-	const void *session, *context;
-	uint64_t done;
-	uint64_t stream, number;
-	uint64_t base, size;
-};
-
 static bool
-freed_block_is_done(const struct freed_block *freed_block, const struct done_query *done_query)
+freed_block_is_done(const struct freed_block *freed_block,
+		    const struct gpc_host_pooled_query *query)
 {
 	const struct gpc_space_free_order *end = &freed_block->end;
 
-	if (done_query->session)
-		return freed_block->session == done_query->session && end->tag <= done_query->done;
-	if (done_query->size)
-		return freed_block->range.base < done_query->base + done_query->size &&
-		       done_query->base < freed_block->range.base + freed_block->range.size;
-	if (end->number > done_query->number)
+	if (query->session)
+		return freed_block->session == query->session && end->tag <= query->done;
+	if (query->size)
+		return freed_block->range.base < query->base + query->size &&
+		       query->base < freed_block->range.base + freed_block->range.size;
+	if (end->number > query->number)
 		return false;
-	return done_query->context ? end->context == done_query->context || end->stream == 0
-				   : end->stream == done_query->stream;
+	return query->context ? end->context == query->context || end->stream == 0
+			      : end->stream == query->stream;
 }
 
-static void
-freed_blocks_reap(const struct done_query *done_query)
+void
+gpc_host_pooled_reap(const struct gpc_host_pooled_query *query)
 {
 	struct freed_block *over = NULL, *freed_block, *next;
 
@@ -114,7 +107,7 @@ freed_blocks_reap(const struct done_query *done_query)
 	(void)pthread_mutex_lock(&lock);
 	DL_FOREACH_SAFE(freed_blocks, freed_block, next)
 	{
-		if (!freed_block_is_done(freed_block, done_query))
+		if (!freed_block_is_done(freed_block, query))
 			continue;
 		DL_DELETE(freed_blocks, freed_block);
 		DL_APPEND(over, freed_block);
@@ -126,28 +119,4 @@ freed_blocks_reap(const struct done_query *done_query)
 		free(freed_block);
 		atomic_fetch_sub(&count, 1);
 	}
-}
-
-void
-gpc_host_pooled_reap(const void *session, uint64_t done)
-{
-	freed_blocks_reap(&(struct done_query){ .session = session, .done = done });
-}
-
-void
-gpc_host_pooled_reap_stream(uint64_t stream, uint64_t number)
-{
-	freed_blocks_reap(&(struct done_query){ .stream = stream, .number = number });
-}
-
-void
-gpc_host_pooled_reap_context(const void *context, uint64_t number)
-{
-	freed_blocks_reap(&(struct done_query){ .context = context, .number = number });
-}
-
-void
-gpc_host_pooled_reap_range(uint64_t base, uint64_t size)
-{
-	freed_blocks_reap(&(struct done_query){ .base = base, .size = size });
 }

@@ -25,12 +25,18 @@ GP_MUST_CHECK int gpc_host_pooled_create(struct gpc_context *context, uint64_t a
 /* Frees the block after the work that `end` describes; at once if memory is exhausted. */
 void gpc_host_pooled_free(uint64_t address, const struct gpc_space_free_order *end);
 
-/* Destroys freed blocks whose work is done: work of the session up to `done`; or frees up to this
- * number on a stream; or such frees on all streams of a context and on none. See pool_space.h. */
-void gpc_host_pooled_reap(const void *session, uint64_t done);
-void gpc_host_pooled_reap_stream(uint64_t stream, uint64_t number);
-void gpc_host_pooled_reap_context(const void *context, uint64_t number);
-/* Destroys freed blocks that overlap the range. */
-void gpc_host_pooled_reap_range(uint64_t base, uint64_t size);
+/* Selects freed blocks by completed work or by address, with one of these groups of members; the
+ * others are 0. */
+struct gpc_host_pooled_query {
+	const void *session; /* work of the session up to `done` */
+	uint64_t done;
+	uint64_t stream;     /* frees up to `number` on the stream */
+	const void *context; /* frees up to `number` on all streams of the context and on none */
+	uint64_t number;
+	uint64_t base, size; /* blocks that overlap the range */
+};
+
+/* Destroys the freed blocks that the query selects. See pool_space.h. */
+void gpc_host_pooled_reap(const struct gpc_host_pooled_query *query);
 
 #endif /* GPC_HOST_POOLED_H */

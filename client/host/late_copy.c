@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/late_copy.h"
 
-#include "base/clock.h"
 #include "base/lock.h"
 #include "client/guard/guard.h"
 #include "client/wire/host_queue.h"

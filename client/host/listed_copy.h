@@ -25,7 +25,6 @@
 
 #include <cuda.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct gpc_listed_record;

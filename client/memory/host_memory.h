@@ -19,7 +19,6 @@
 
 struct gp_kernel_info;
 struct gpc_address;
-struct gpc_context;
 
 /* Fills in `found` and returns true if the address, as used by the program or by kernels, is in
  * pinned memory. */

@@ -17,7 +17,6 @@
 
 #include <cuda.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct gp_args_gpContextCreate;
@@ -25,7 +24,6 @@ struct gpc_address;
 struct gpc_context;
 struct gpc_device;
 struct gpc_heap_range;
-struct gpc_session;
 
 /* Returns whether the address is in the window of any session, and fills in `found`; its kind is
  * GPC_ADDRESS_INVALID if nothing is allocated there. */

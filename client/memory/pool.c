@@ -261,7 +261,8 @@ gpc_pool_reap(struct gpc_pool *pool) GP_LOCKED(lock)
 	uint64_t done = gpc_session_work_done(pool_get_session(pool));
 
 	if (pool->host)
-		gpc_host_pooled_reap(pool_get_session(pool), done);
+		gpc_host_pooled_reap(&(struct gpc_host_pooled_query){
+			.session = pool_get_session(pool), .done = done });
 	gpc_space_reap(&pool->space, done);
 }
 

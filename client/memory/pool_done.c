@@ -58,7 +58,8 @@ void
 gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range)
 {
 	if (pool->host) {
-		gpc_host_pooled_reap_range(range->base, range->size);
+		gpc_host_pooled_reap(&(struct gpc_host_pooled_query){ .base = range->base,
+								      .size = range->size });
 		if (pool->file >= 0)
 			gp_sealed_free_pages(pool->file, gpc_host_space_offset(range->base),
 					     range->size);
@@ -118,7 +119,7 @@ gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_
 		return;
 	gpc_pool_close_unused();
 	gpc_pools_lock();
-	gpc_host_pooled_reap_stream(stream, count);
+	gpc_host_pooled_reap(&(struct gpc_host_pooled_query){ .stream = stream, .number = count });
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
 		gpc_space_reap_stream(&pool->space, stream, count);
 	pools_release_excess(context->device);
@@ -132,7 +133,8 @@ gpc_pool_context_done(struct gpc_context *context, uint64_t count)
 		return;
 	gpc_pool_close_unused();
 	gpc_pools_lock();
-	gpc_host_pooled_reap_context(context, count);
+	gpc_host_pooled_reap(
+		&(struct gpc_host_pooled_query){ .context = context, .number = count });
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
 		gpc_space_reap_context(&pool->space, context, count);
 	pools_release_excess(context->device);

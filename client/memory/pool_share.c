@@ -566,7 +566,8 @@ import_unmap(const struct import *import)
 	struct gpc_context *context = import->pool->device->primary;
 
 	if (import->pool->host) {
-		gpc_host_pooled_reap_range(import->range.base, import->range.size);
+		gpc_host_pooled_reap(&(struct gpc_host_pooled_query){ .base = import->range.base,
+								      .size = import->range.size });
 		gpc_host_space_free(context, import->range.base, true);
 		return;
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/stream/elapsed.h"
 
-#include "client/base/error.h"
 #include "client/base/stats.h"
 #include "client/context/object.h"
 #include "client/stream/event.h"
@@ -120,10 +119,8 @@ pair_finish(struct pair *pair, CUresult result, float *ms)
 	gp_dec_init(&dec, pair->request.reply, pair->request.reply_size);
 	if (result == CUDA_SUCCESS)
 		gp_reply_cuEventElapsedTime_v2_decode(&dec, &reply);
-	if (result == CUDA_SUCCESS && !gp_dec_done(&dec)) {
-		result = GPC_ERROR_LOST;
-		gpc_session_fail(pair->request.session, result, "malformed reply");
-	}
+	if (result == CUDA_SUCCESS && !gp_dec_done(&dec))
+		result = gpc_reply_fail_malformed(pair->end->context);
 	free(pair->request.reply);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -19,8 +19,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpc_stream;
-
 /* An event. */
 struct gpc_event {
 	struct gpc_handle handle;

@@ -260,9 +260,9 @@ gpc_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int prior
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	return gpc_stream_create_in(context_get_green(context), flags, priority, phStream);
+	return result == CUDA_SUCCESS
+		       ? gpc_stream_create_in(context_get_green(context), flags, priority, phStream)
+		       : result;
 }
 
 CUresult

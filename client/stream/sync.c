@@ -2,7 +2,6 @@
 #include "client/stream/sync.h"
 
 #include "client/context/context.h"
-#include "client/context/lifecycle.h"
 #include "client/host/mirror.h"
 #include "client/memory/address.h"
 #include "client/memory/ipc_memory.h"

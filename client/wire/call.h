@@ -19,7 +19,6 @@
 #define GPC_CALL_H
 
 #include "client/wire/session.h"
-#include "protocol/dec.h"
 #include "protocol/enc.h"
 
 #include <cuda.h>
@@ -28,7 +27,6 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-struct gp_conn;
 struct gpc_request;
 
 /* The session and the wire context ID that a call is issued on. */

@@ -3,7 +3,6 @@
 
 #include "base/lock.h"
 #include "client/base/handle.h"
-#include "client/base/log.h"
 #include "client/base/log_kept.h"
 #include "client/pages/pages.h"
 #include "client/wire/session_inside.h"

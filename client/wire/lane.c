@@ -2,7 +2,6 @@
 /* Opening and closing of a session's data lanes. */
 #include "client/wire/lane.h"
 
-#include "base/clock.h"
 #include "base/lock.h"
 #include "base/machine.h"
 #include "client/base/log.h"
@@ -192,9 +191,9 @@ config_is_rdma(const struct gpc_lanes_config *config)
 static uint64_t
 session_get_round_trip(const struct gpc_session *session)
 {
-	if (config_is_rdma(&session->lanes->config))
-		return 0;
-	return atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
+	return config_is_rdma(&session->lanes->config)
+		       ? 0
+		       : atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
 }
 
 static unsigned int
@@ -252,7 +251,7 @@ gpc_lanes_open_for_copy(struct gpc_session *session, uint64_t size, bool later)
 			lanes_open(session);
 		(void)pthread_mutex_unlock(&lanes->open_lock);
 	}
-	if (atomic_load(&lanes->state) == GPC_LANES_OPENING)
-		return lanes_await_open(lanes);
-	return atomic_load(&lanes->state) == GPC_LANES_OPEN;
+	return atomic_load(&lanes->state) == GPC_LANES_OPENING
+		       ? lanes_await_open(lanes)
+		       : atomic_load(&lanes->state) == GPC_LANES_OPEN;
 }

@@ -3,7 +3,6 @@
 #include "base/fd_poll.h"
 #include "base/lock.h"
 #include "client/base/error.h"
-#include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/guard/guard.h"
 #include "client/wire/first_answer.h"

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Time for which the sender thread polls for more records after the last message of any thread
  * before it sleeps: waking it costs the next caller a system call of some microseconds, which a

@@ -212,7 +212,7 @@ CUresult cuMemcpyBatchAsync(
         BY_HOOK size_t *failIdx,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(declined))
+GP_LOCAL(FORWARD(cuMemcpy3DBatchAsync, numOps, opList, NULL, flags, hStream), VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(declined))
 CUresult cuMemcpy3DBatchAsync_v2(
         size_t numOps,
         IN_N(numOps) CUDA_MEMCPY3D_BATCH_OP *opList,

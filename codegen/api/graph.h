@@ -55,7 +55,7 @@ CUresult cuGraphGetRootNodes(
         BY_HOOK CUgraphNode *rootNodes,
         BY_HOOK size_t *numRootNodes);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphGetEdges_v2, hGraph, from, to, NULL, numEdges))
 CUresult cuGraphGetEdges(
         CUgraph hGraph,
         BY_HOOK CUgraphNode *from,
@@ -161,10 +161,10 @@ CUresult cuGraphAddMemAllocNode(
         size_t numDependencies,
         BY_HOOK CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_MEM_ALLOC))
 CUresult cuGraphMemAllocNodeGetParams(
         CUgraphNode hNode,
-        OUT CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
+        OUT COMPUTE(gpc_node_get_alloc_params) CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
 
 GP_LOCAL()
 CUresult cuGraphAddMemFreeNode(
@@ -276,10 +276,10 @@ CUresult cuGraphAddBatchMemOpNode(
         size_t numDependencies,
         IN const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP))
 CUresult cuGraphBatchMemOpNodeGetParams(
         CUgraphNode hNode,
-        OUT CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out);
+        OUT FIELD(params.ops->given) CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out);
 
 GP_LOCAL()
 CUresult cuGraphBatchMemOpNodeSetParams(
@@ -326,10 +326,10 @@ CUresult cuGraphKernelNodeGetParams(
         CUgraphNode hNode,
         OUT CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_KERNEL))
 CUresult cuGraphKernelNodeGetParams_v2(
         CUgraphNode hNode,
-        OUT CUDA_KERNEL_NODE_PARAMS *nodeParams);
+        OUT COMPUTE(gpc_node_get_kernel_params) CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphKernelNodeSetParams(

@@ -53,6 +53,6 @@ GP_CLIENT_OBJECT(texture, TYPES(CUtexObject), STRUCT(gpc_texture), ENTER(gpc_tex
 GP_CLIENT_OBJECT(surface, TYPES(CUsurfObject), STRUCT(gpc_texture), ENTER(gpc_surface_lock), LEAVE(gpc_texture_unlock),
         HEADER("client/copy/texture.h"))
 GP_CLIENT_OBJECT(graph_node, TYPES(CUgraphNode), STRUCT(gpc_node), ENTER(gpc_graphs_begin_node), LEAVE(gpc_graphs_end),
-        HEADER("client/graph/graph.h"))
+        HEADER("client/graph/graph.h", "client/graph/graph_memory.h", "client/graph/mem_ops.h"))
 GP_CLIENT_OBJECT(graph_exec, TYPES(CUgraphExec), STRUCT(gpc_exec), ENTER(gpc_exec_begin), LEAVE(gpc_graphs_end),
         HEADER("client/graph/exec.h"))

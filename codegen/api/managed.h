@@ -55,7 +55,7 @@ CUresult cuMemDiscardBatchAsync(
         unsigned long long flags,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn), CHARGES_NOTHING, CAPTURE(refused))
+GP_LOCAL(FORWARD(cuMemPrefetchBatchAsync, dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream), VIA(gpCopyIn), CHARGES_NOTHING, CAPTURE(refused))
 CUresult cuMemDiscardAndPrefetchBatchAsync(
         BY_HOOK CUdeviceptr *dptrs,
         BY_HOOK size_t *sizes,

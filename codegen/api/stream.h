@@ -113,7 +113,7 @@ CUresult cuStreamEndCapture(
         CUstream hStream,
         OUT CUgraph *phGraph);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(unaffected))
+GP_LOCAL(FORWARD(cuStreamUpdateCaptureDependencies_v2, hStream, dependencies, NULL, numDependencies, flags), CHARGES_NOTHING, CAPTURE(unaffected))
 CUresult cuStreamUpdateCaptureDependencies(
         CUstream hStream,
         BY_HOOK CUgraphNode *dependencies,

@@ -8,10 +8,13 @@
 #include "client/wire/lane.h"
 #include "client/wire/session_inside.h"
 #include "protocol/frame.h"
+#include "tests/connection_pair.h"
 #include "transport/transport.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LANES 3
 #define COPIES 2
@@ -103,13 +106,21 @@ open_lanes(struct gpc_session *session, struct gp_conn **far)
 }
 
 static void
+tear_down(void)
+{
+	gp_listener_destroy(listener);
+}
+
+static void
 set_up(void)
 {
 	struct gp_url url;
-	char error[200];
+	char error[200], text[64];
 
-	check(gp_url_parse("loop:lanes", &url, error, sizeof(error)) == 0);
+	(void)snprintf(text, sizeof(text), "unix:///tmp/gpupool-lanes-%d", (int)getpid());
+	check(gp_url_parse(text, &url, error, sizeof(error)) == 0);
 	check(gp_listen(&url, &listener, error, sizeof(error)) == 0);
+	check(atexit(tear_down) == 0);
 }
 
 int
@@ -123,7 +134,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!listener)
 		set_up();
-	check(gp_loop_create_pair(&near, &far[0]) == 0);
+	check(connection_pair_create(&near, &far[0]) == 0);
 	check(gpc_session_create(near, NULL, &facts, 100, &session) == 0);
 	gpc_session_set(session);
 	open_lanes(session, far);

@@ -6,6 +6,7 @@
  */
 #include "client/wire/session.h"
 #include "gpc_calls.h"
+#include "tests/connection_pair.h"
 #include "transport/transport.h"
 
 #include <stdio.h>
@@ -57,7 +58,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1 || size > GP_CONN_MESSAGE_MAX)
 		return 0;
-	if (!freopen("/dev/null", "w", stdout) || gp_loop_create_pair(&near, &far) != 0 ||
+	if (!freopen("/dev/null", "w", stdout) || connection_pair_create(&near, &far) != 0 ||
 	    gpc_session_create(near, NULL, &facts, 100, &session) != 0)
 		abort();
 	gpc_session_set(session);

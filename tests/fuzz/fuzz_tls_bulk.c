@@ -175,7 +175,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	secrets.client_size = secrets.server_size = SECRET_SIZE(secrets.suite);
 	memset(secrets.server, 1, sizeof(secrets.server));
 	check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
-	check(gp_tcp_adopt_as(&gp_tls_ops, fds[0], &conn) == 0);
+	check(gp_tcp_adopt(&gp_tls_ops, fds[0], &conn) == 0);
 	((struct gp_stream *)conn)->io = &gp_tls_io;
 	check(gp_tls_link_start((struct gp_tcp_conn *)conn, &secrets, server) == 0);
 	wire.fd = fds[1];

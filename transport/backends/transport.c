@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct gp_transport_ops *const backends[] = {
-	&gp_tcp_ops, &gp_unix_ops, &gp_shm_ops, &gp_tls_ops, &gp_loop_ops, &gp_rdma_ops,
+	&gp_tcp_ops, &gp_unix_ops, &gp_shm_ops, &gp_tls_ops, &gp_rdma_ops,
 };
 
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -56,7 +56,7 @@ gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 		r = ops->connect_with(url, preamble, preamble_size, timeout_ms, &conn, detail,
 				      sizeof(detail));
 	else
-		r = ops->connect(url, timeout_ms, &conn, detail, sizeof(detail));
+		r = ops->connect(ops, url, timeout_ms, &conn, detail, sizeof(detail));
 	if (r) {
 		error_format(url, "connect to", r, detail, error, error_size);
 		return r;
@@ -99,7 +99,7 @@ backend_listen(const struct gp_url *url, uint16_t port, struct gp_listener **lis
 		return GP_E_INVALID;
 	}
 	at.port = port;
-	r = ops->listen(&at, listener_p, detail, sizeof(detail));
+	r = ops->listen(ops, &at, listener_p, detail, sizeof(detail));
 	if (r)
 		error_format(url, "listen on", r, detail, error, error_size);
 	return r;
@@ -127,9 +127,8 @@ gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
 int
 gp_listener_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX])
 {
-	if (!listener->ops->accept_fd)
-		return GP_E_UNSUPPORTED;
-	return listener->ops->accept_fd(listener, fd_p, peer);
+	return listener->ops->accept_fd ? listener->ops->accept_fd(listener, fd_p, peer)
+					: GP_E_UNSUPPORTED;
 }
 
 void
@@ -167,7 +166,5 @@ gp_conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p)
 
 	if (!ops)
 		return GP_E_INVALID;
-	if (!ops->adopt)
-		return GP_E_UNSUPPORTED;
-	return ops->adopt(fd, conn_p);
+	return ops->adopt ? ops->adopt(ops, fd, conn_p) : GP_E_UNSUPPORTED;
 }

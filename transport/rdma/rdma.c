@@ -219,7 +219,6 @@ const struct gp_transport_ops gp_rdma_ops = {
 	.send = rdma_send,
 	.recv = rdma_recv,
 	.recv_bulk = rdma_recv_bulk,
-	.wait = gp_stream_wait,
 	.pending = rdma_pending,
 	.set_spin = rdma_set_spin,
 	.set_stall_timeout = gp_stream_set_stall_timeout,

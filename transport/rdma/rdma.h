@@ -283,8 +283,8 @@ void gp_rdma_progress_remove(struct gp_rdma_conn *conn);
 /* rdma_cm.c */
 int gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 		    int timeout_ms, struct gp_conn **conn_p, char *detail, size_t detail_size);
-int gp_rdma_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-		   size_t detail_size);
+int gp_rdma_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+		   struct gp_listener **listener_p, char *detail, size_t detail_size);
 int gp_rdma_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
 int gp_rdma_listener_fd(const struct gp_listener *listener);
 void gp_rdma_listener_destroy(struct gp_listener *listener);

@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 static int
-absent_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
-	       size_t detail_size)
+absent_connect(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+	       struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
 	(void)snprintf(detail, detail_size,
 		       "gpupool was built without RDMA (meson -Drdma=enabled)");
@@ -17,8 +17,8 @@ absent_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p
 }
 
 static int
-absent_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	      size_t detail_size)
+absent_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+	      struct gp_listener **listener_p, char *detail, size_t detail_size)
 {
 	(void)snprintf(detail, detail_size,
 		       "gpupool was built without RDMA (meson -Drdma=enabled)");

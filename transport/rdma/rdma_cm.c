@@ -245,9 +245,9 @@ conn_handshake(struct gp_rdma_conn *conn, struct sockaddr *address, const uint8_
 	if (r)
 		return r;
 	conn_param_init(conn->device, hello, &param);
-	if (gp_rdma_lib.rdma_connect(conn->id, &param))
-		return -errno;
-	return event_wait(conn, RDMA_CM_EVENT_ESTABLISHED, deadline, detail, size);
+	return gp_rdma_lib.rdma_connect(conn->id, &param)
+		       ? -errno
+		       : event_wait(conn, RDMA_CM_EVENT_ESTABLISHED, deadline, detail, size);
 }
 
 static int
@@ -324,8 +324,8 @@ gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_
 }
 
 int
-gp_rdma_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	       size_t detail_size)
+gp_rdma_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+	       struct gp_listener **listener_p, char *detail, size_t detail_size)
 {
 	struct rdma_listener *rdma;
 	struct addrinfo *list;

@@ -9,8 +9,6 @@
 #include "base/thread.h"
 #include "transport/rdma/rdma.h"
 
-#include <time.h>
-
 #define NAP_MIN_NS 200000
 #define NAP_MAX_NS 5000000
 

@@ -429,14 +429,14 @@ greeting_recv(int socket_fd)
 
 /* Creates the daemon's end. */
 static int
-shm_adopt(int fd, struct gp_conn **conn_p)
+shm_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
 	size_t size = gp_rings_get_memory_size(RING_SIZE);
 	struct gp_conn *door;
 	struct shm_conn *shm;
 	int memory_fd, r;
 
-	r = gp_unix_ops.adopt(fd, &door);
+	r = gp_unix_ops.adopt(&gp_unix_ops, fd, &door);
 	if (r)
 		return r;
 	r = shm_create(door, &shm);
@@ -496,7 +496,7 @@ shm_connect(const struct gp_url *url, const void *preamble, size_t preamble_size
 	int64_t deadline = gp_deadline_ms(timeout_ms);
 	struct gp_conn *door;
 	struct shm_conn *shm;
-	int r = gp_unix_ops.connect(url, timeout_ms, &door, detail, detail_size);
+	int r = gp_unix_ops.connect(&gp_unix_ops, url, timeout_ms, &door, detail, detail_size);
 
 	if (r)
 		return r;
@@ -517,23 +517,6 @@ shm_connect(const struct gp_url *url, const void *preamble, size_t preamble_size
 	return 0;
 }
 
-static int
-shm_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	   size_t detail_size)
-{
-	int r = gp_unix_ops.listen(url, listener_p, detail, detail_size);
-
-	if (r == 0)
-		(*listener_p)->ops = &gp_shm_ops;
-	return r;
-}
-
-static void
-shm_listener_destroy(struct gp_listener *listener)
-{
-	gp_unix_ops.listener_destroy(listener);
-}
-
 /* The client's preamble arrives over the socket before there is memory; the reply comes through the
  * ring. */
 static int
@@ -546,9 +529,7 @@ shm_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout
 	if (shm->socket_conn->client)
 		return gp_stream_recv_preamble(conn, preamble, size, timeout_ms);
 	r = gp_stream_recv_preamble(door, preamble, size, timeout_ms);
-	if (r < 0)
-		return gp_conn_fail(conn, r, "%s", gp_conn_error(door));
-	return r;
+	return r < 0 ? gp_conn_fail(conn, r, "%s", gp_conn_error(door)) : r;
 }
 
 static int
@@ -640,10 +621,10 @@ shm_abandon(struct gp_conn *conn)
 const struct gp_transport_ops gp_shm_ops = {
 	.scheme = "shm",
 	.connect_with = shm_connect,
-	.listen = shm_listen,
+	.listen = gp_unix_listen,
 	.accept = gp_tcp_accept,
 	.listener_fd = gp_tcp_listener_fd,
-	.listener_destroy = shm_listener_destroy,
+	.listener_destroy = gp_unix_listener_destroy,
 	.adopt = shm_adopt,
 	.peer_uid = shm_peer_uid,
 	.pass_fd = shm_pass_fd,
@@ -653,7 +634,6 @@ const struct gp_transport_ops gp_shm_ops = {
 	.send = gp_stream_send,
 	.recv = gp_stream_recv,
 	.recv_bulk = gp_stream_recv_bulk,
-	.wait = gp_stream_wait,
 	.pending = shm_pending,
 	.set_spin = gp_stream_set_spin,
 	.set_stall_timeout = gp_stream_set_stall_timeout,

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* "0100007F:12E1" or the IPv6 form, as in /proc/net/tcp. */

@@ -8,7 +8,6 @@
 #include "transport/socket/socket_owner.h"
 #include "transport/tcp_silence.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -280,7 +279,7 @@ peer_format_url(const struct gp_transport_ops *ops, int fd, struct sockaddr_stor
 }
 
 int
-gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
+gp_tcp_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
@@ -313,12 +312,6 @@ gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **con
 	gp_tcp_set_stall_timeout(&tcp->stream.conn, GP_CONN_TIMEOUT_MS);
 	*conn_p = &tcp->stream.conn;
 	return 0;
-}
-
-static int
-tcp_adopt(int fd, struct gp_conn **conn_p)
-{
-	return gp_tcp_adopt_as(&gp_tcp_ops, fd, conn_p);
 }
 
 int
@@ -421,8 +414,8 @@ addresses_listen(const struct addrinfo *list, bool wildcard)
 }
 
 int
-gp_tcp_listen_as(const struct gp_transport_ops *ops, const struct gp_url *url,
-		 struct gp_listener **listener_p, char *detail, size_t detail_size)
+gp_tcp_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+	      struct gp_listener **listener_p, char *detail, size_t detail_size)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
@@ -506,7 +499,7 @@ gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **con
 			continue;
 		if (r)
 			return r;
-		r = listener->ops->adopt(fd, conn_p);
+		r = listener->ops->adopt(listener->ops, fd, conn_p);
 		if (r == 0)
 			return 0;
 		close(fd);
@@ -542,44 +535,18 @@ gp_tcp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_
 	return 0;
 }
 
-static int
-tcp_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
-	    size_t detail_size)
-{
-	return gp_tcp_connect_as(&gp_tcp_ops, url, timeout_ms, conn_p, detail, detail_size);
-}
-
-static int
-tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	   size_t detail_size)
-{
-	return gp_tcp_listen_as(&gp_tcp_ops, url, listener_p, detail, detail_size);
-}
-
 const struct gp_transport_ops gp_tcp_ops = {
+	GP_TCP_OPS,
 	.scheme = "tcp",
-	.connect = tcp_connect,
+	.connect = gp_tcp_connect,
 	.connect_start = gp_tcp_connect_start,
 	.connect_finish = gp_tcp_connect_finish,
-	.listen = tcp_listen,
-	.accept = gp_tcp_accept,
-	.accept_fd = gp_tcp_accept_fd,
-	.listener_fd = gp_tcp_listener_fd,
+	.listen = gp_tcp_listen,
 	.listener_destroy = gp_tcp_listener_destroy,
-	.adopt = tcp_adopt,
+	.adopt = gp_tcp_adopt,
 	.release_fd = gp_tcp_release_fd,
-	.peer_uid = gp_tcp_peer_uid,
-	.peer_closed = gp_tcp_peer_closed,
-	.recv_preamble = gp_stream_recv_preamble,
-	.send_preamble = gp_stream_send_preamble,
 	.send = gp_stream_send,
 	.recv = gp_stream_recv,
-	.recv_bulk = gp_stream_recv_bulk,
-	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
-	.set_spin = gp_stream_set_spin,
-	.set_stall_timeout = gp_tcp_set_stall_timeout,
-	.shutdown = gp_stream_shutdown,
-	.fd = gp_tcp_fd,
 	.destroy = gp_tcp_destroy,
 };

@@ -27,8 +27,7 @@ struct gp_tcp_listener {
 	int fd;
 };
 
-/* gp_conn_adopt() for a backend with these operations. */
-int gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p);
+int gp_tcp_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p);
 int gp_tcp_release_fd(struct gp_conn *conn, int *fd_p);
 int gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 bool gp_tcp_peer_closed(const struct gp_conn *conn);
@@ -37,15 +36,18 @@ int gp_tcp_fd(const struct gp_conn *conn);
 void gp_tcp_set_stall_timeout(struct gp_conn *conn, unsigned int ms);
 void gp_tcp_destroy(struct gp_conn *conn);
 
-/* Connect or listen for the backend with these operations. */
-int gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
-		      struct gp_conn **conn_p, char *detail, size_t detail_size);
+int gp_tcp_connect(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+		   struct gp_conn **conn_p, char *detail, size_t detail_size);
 int gp_tcp_connect_start(const struct gp_conn *conn, int *fd_p);
 int gp_tcp_connect_finish(const struct gp_conn *conn, int fd, int timeout_ms,
 			  struct gp_conn **conn_p);
-int gp_tcp_listen_as(const struct gp_transport_ops *ops, const struct gp_url *url,
-		     struct gp_listener **listener_p, char *detail, size_t detail_size);
+int gp_tcp_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+		  struct gp_listener **listener_p, char *detail, size_t detail_size);
 void gp_tcp_listener_destroy(struct gp_listener *listener);
+/* Listen on the path of a URL. */
+int gp_unix_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+		   struct gp_listener **listener_p, char *detail, size_t detail_size);
+void gp_unix_listener_destroy(struct gp_listener *listener);
 
 /* Resolves the host of a URL, for connecting or (passive) for listening, where "*" means all
  * addresses. Returns 0, or a negative errno with the reason in detail if the errno does not explain
@@ -57,6 +59,15 @@ int gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **lis
 int gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
 int gp_tcp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
 int gp_tcp_listener_fd(const struct gp_listener *listener);
+
+/* The operations that the backends tcp, unix and tls share. */
+#define GP_TCP_OPS                                                                                 \
+	.accept = gp_tcp_accept, .accept_fd = gp_tcp_accept_fd, .listener_fd = gp_tcp_listener_fd, \
+	.peer_uid = gp_tcp_peer_uid, .peer_closed = gp_tcp_peer_closed,                            \
+	.recv_preamble = gp_stream_recv_preamble, .send_preamble = gp_stream_send_preamble,        \
+	.recv_bulk = gp_stream_recv_bulk, .set_spin = gp_stream_set_spin,                          \
+	.set_stall_timeout = gp_tcp_set_stall_timeout, .shutdown = gp_stream_shutdown,             \
+	.fd = gp_tcp_fd
 
 /*
  * Returns the descriptor for the next system call, after checking that the program has not reused

@@ -62,7 +62,7 @@ address_connect(const struct addrinfo *address, int timeout_ms)
 static int
 client_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
-	int r = ops->adopt(fd, conn_p);
+	int r = ops->adopt(ops, fd, conn_p);
 
 	if (r) {
 		close(fd);
@@ -74,8 +74,8 @@ client_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p
 }
 
 int
-gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
-		  struct gp_conn **conn_p, char *detail, size_t detail_size)
+gp_tcp_connect(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+	       struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
 	char time[GP_TIMEOUT_TEXT_MAX];
 	struct addrinfo *list, *address;

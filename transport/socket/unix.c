@@ -5,11 +5,9 @@
  */
 #include "transport/descriptor.h"
 #include "transport/socket/folder_trust.h"
-#include "transport/socket/socket_owner.h"
 #include "transport/socket/tcp.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,18 +74,18 @@ socket_connect(int fd, const struct sockaddr_un *address, int timeout_ms)
 }
 
 static int
-unix_adopt(int fd, struct gp_conn **conn_p)
+unix_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
 	int size = BUFFER_SIZE;
 
 	/* Limited by the system's maximum. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
-	return gp_tcp_adopt_as(&gp_unix_ops, fd, conn_p);
+	return gp_tcp_adopt(ops, fd, conn_p);
 }
 
 static int
-unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
-	     size_t detail_size)
+unix_connect(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
+	     struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
 	struct sockaddr_un address;
 	int fd, r = address_init(url, &address, detail, detail_size);
@@ -99,7 +97,7 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 		return -errno;
 	r = socket_connect(fd, &address, timeout_ms);
 	if (r == 0)
-		r = unix_adopt(fd, conn_p);
+		r = unix_adopt(ops, fd, conn_p);
 	if (r == 0) {
 		((struct gp_tcp_conn *)*conn_p)->client = true;
 		return 0;
@@ -113,8 +111,8 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 	return r > 0 ? -ECONNRESET : r;
 }
 
-static void
-unix_listener_destroy(struct gp_listener *listener)
+void
+gp_unix_listener_destroy(struct gp_listener *listener)
 {
 	struct unix_listener *local = (struct unix_listener *)listener;
 	struct stat status;
@@ -204,9 +202,9 @@ socket_listen(const struct sockaddr_un *address, struct stat *status)
 	return r;
 }
 
-static int
-unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	    size_t detail_size)
+int
+gp_unix_listen(const struct gp_transport_ops *ops, const struct gp_url *url,
+	       struct gp_listener **listener_p, char *detail, size_t detail_size)
 {
 	struct unix_listener *local;
 	struct sockaddr_un address;
@@ -227,34 +225,22 @@ unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *det
 		return r;
 	}
 	local->tcp.fd = r;
-	local->tcp.listener.ops = &gp_unix_ops;
+	local->tcp.listener.ops = ops;
 	local->tcp.listener.url = *url;
 	*listener_p = &local->tcp.listener;
 	return 0;
 }
 
 const struct gp_transport_ops gp_unix_ops = {
+	GP_TCP_OPS,
 	.scheme = "unix",
 	.connect = unix_connect,
-	.listen = unix_listen,
-	.accept = gp_tcp_accept,
-	.accept_fd = gp_tcp_accept_fd,
-	.listener_fd = gp_tcp_listener_fd,
-	.listener_destroy = unix_listener_destroy,
+	.listen = gp_unix_listen,
+	.listener_destroy = gp_unix_listener_destroy,
 	.adopt = unix_adopt,
 	.release_fd = gp_tcp_release_fd,
-	.peer_uid = gp_tcp_peer_uid,
-	.peer_closed = gp_tcp_peer_closed,
-	.recv_preamble = gp_stream_recv_preamble,
-	.send_preamble = gp_stream_send_preamble,
 	.send = gp_stream_send,
 	.recv = gp_stream_recv,
-	.recv_bulk = gp_stream_recv_bulk,
-	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
-	.set_spin = gp_stream_set_spin,
-	.set_stall_timeout = gp_tcp_set_stall_timeout,
-	.shutdown = gp_stream_shutdown,
-	.fd = gp_tcp_fd,
 	.destroy = gp_tcp_destroy,
 };

@@ -12,7 +12,6 @@
 
 #include "transport/tls/tls.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

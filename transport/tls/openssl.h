@@ -12,7 +12,6 @@
 #define GP_OPENSSL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /* Loads OpenSSL; must be called before any other OpenSSL function. Returns whether it is
  * available. */

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The same for all connections, because each connection has only one key. */
@@ -333,23 +332,9 @@ gp_conn_secure_psk(struct gp_conn *conn, bool daemon, const uint8_t key[GP_TLS_K
 /* Operations of the backend. */
 
 static int
-tls_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, char *detail,
-	    size_t detail_size)
+tls_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
-	return gp_tcp_connect_as(&gp_tls_ops, url, timeout_ms, conn_p, detail, detail_size);
-}
-
-static int
-tls_listen(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
-	   size_t detail_size)
-{
-	return gp_tcp_listen_as(&gp_tls_ops, url, listener_p, detail, detail_size);
-}
-
-static int
-tls_adopt(int fd, struct gp_conn **conn_p)
-{
-	int r = gp_tcp_adopt_as(&gp_tls_ops, fd, conn_p);
+	int r = gp_tcp_adopt(ops, fd, conn_p);
 
 	if (r == 0)
 		conn_to_tcp(*conn_p)->stream.io = &gp_tls_io;
@@ -371,9 +356,9 @@ conn_refuse_clear(struct gp_conn *conn)
 
 	if (conn_to_tcp(conn)->tls)
 		return 0;
-	if (stream->recv_status)
-		return stream->recv_status;
-	return gp_conn_fail(conn, -EPROTO, "no message before the TLS handshake");
+	return stream->recv_status
+		       ? stream->recv_status
+		       : gp_conn_fail(conn, -EPROTO, "no message before the TLS handshake");
 }
 
 static int
@@ -417,29 +402,17 @@ tls_destroy(struct gp_conn *conn)
 }
 
 const struct gp_transport_ops gp_tls_ops = {
+	GP_TCP_OPS,
 	.scheme = "tls",
-	.connect = tls_connect,
+	.connect = gp_tcp_connect,
 	.connect_start = gp_tcp_connect_start,
 	.connect_finish = gp_tcp_connect_finish,
-	.listen = tls_listen,
-	.accept = gp_tcp_accept,
-	.accept_fd = gp_tcp_accept_fd,
-	.listener_fd = gp_tcp_listener_fd,
+	.listen = gp_tcp_listen,
 	.listener_destroy = gp_tcp_listener_destroy,
 	.adopt = tls_adopt,
 	.release_fd = tls_release_fd,
-	.peer_uid = gp_tcp_peer_uid,
-	.peer_closed = gp_tcp_peer_closed,
-	.recv_preamble = gp_stream_recv_preamble,
-	.send_preamble = gp_stream_send_preamble,
 	.send = tls_send,
 	.recv = tls_recv,
-	.recv_bulk = gp_stream_recv_bulk,
-	.wait = gp_stream_wait,
 	.pending = tls_pending,
-	.set_spin = gp_stream_set_spin,
-	.set_stall_timeout = gp_tcp_set_stall_timeout,
-	.shutdown = gp_stream_shutdown,
-	.fd = gp_tcp_fd,
 	.destroy = tls_destroy,
 };

@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdint.h>
 
 /* Machines with fewer processors get no helpers. */

@@ -127,7 +127,7 @@ tenant_allows_location(const struct gpd_config_tenant *tenant,
 static struct client_location
 find_client_location(const char *address)
 {
-	static const char *const same_machine[] = { "loop://", "shm://", "unix://" };
+	static const char *const same_machine[] = { "shm://", "unix://" };
 	struct client_location here = { .count = 2 }, client_location = { .count = 1 };
 	char host[256], ignored[256];
 	struct gp_url url;

@@ -127,21 +127,21 @@ tell(struct gpc_request *request)
 int
 run_over_both(const struct CMUnitTest *tests, size_t count)
 {
-	struct fixture *tcp = calloc(1, sizeof(*tcp)), *loop = calloc(1, sizeof(*loop));
+	struct fixture *tcp = calloc(1, sizeof(*tcp)), *local = calloc(1, sizeof(*local));
 	struct CMUnitTest both[2 * TESTS_MAX];
 	int failed;
 
 	assert_true(count <= TESTS_MAX);
 	tcp->scheme = "tcp";
-	loop->scheme = "loop";
+	local->scheme = "unix";
 	for (size_t i = 0; i < count; i++) {
 		both[i] = both[count + i] = tests[i];
 		both[i].initial_state = tcp;
-		both[count + i].initial_state = loop;
+		both[count + i].initial_state = local;
 	}
-	failed = _cmocka_run_group_tests("over tcp, then in the process", both, 2 * count, NULL,
+	failed = _cmocka_run_group_tests("over tcp, then over a socket pair", both, 2 * count, NULL,
 					 NULL);
 	free(tcp);
-	free(loop);
+	free(local);
 	return failed;
 }

@@ -3,6 +3,7 @@
 
 #include "gpc_calls.h"
 #include "protocol/enc.h"
+#include "tests/connection_pair.h"
 #include "tests/test.h"
 
 #include <stdlib.h>
@@ -16,8 +17,8 @@ fake_connection(const char *scheme, struct gp_conn **near_p, struct gp_conn **fa
 	struct gp_listener *listener;
 	struct gp_url url;
 
-	if (strcmp(scheme, "loop") == 0) {
-		assert_int_equal(gp_loop_create_pair(near_p, far_p), 0);
+	if (strcmp(scheme, "unix") == 0) {
+		assert_int_equal(connection_pair_create(near_p, far_p), 0);
 		return;
 	}
 	(void)snprintf(text, sizeof(text), "%s://127.0.0.1:0", scheme);

@@ -11,6 +11,7 @@
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "protocol/preamble.h"
+#include "tests/control_messages.h"
 #include "tests/test.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/control.h"
 #include "protocol/preamble.h"
+#include "tests/connection_pair.h"
+#include "tests/control_messages.h"
 #include "tests/test.h"
 #include "transport/message_stream.h"
 
@@ -19,7 +21,7 @@ setup(void **state)
 	struct ends *ends = calloc(1, sizeof(*ends));
 
 	assert_non_null(ends);
-	assert_int_equal(gp_loop_create_pair(&ends->client, &ends->daemon), 0);
+	assert_int_equal(connection_pair_create(&ends->client, &ends->daemon), 0);
 	*state = ends;
 	return 0;
 }

@@ -94,7 +94,7 @@ setup(void **state)
 	atomic_store(&fence_held, false);
 	atomic_store(&ended, 0);
 	fake.answer = answer;
-	fake_daemon_start(&fake, "loop", 16, &session);
+	fake_daemon_start(&fake, "unix", 16, &session);
 	device = (struct gpc_device){ .session = session };
 	memset(&context, 0, sizeof(context));
 	context.device = &device;

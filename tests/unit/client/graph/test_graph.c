@@ -22,7 +22,7 @@ static int
 setup(void **state)
 {
 	fake.answer = fake_answer;
-	fake_daemon_start(&fake, "loop", 16, &session);
+	fake_daemon_start(&fake, "unix", 16, &session);
 	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 	return 0;
 }

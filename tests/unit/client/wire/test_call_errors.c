@@ -2,6 +2,7 @@
 /* The call stream when calls fail, the connection breaks, or the daemon sends nonsense. */
 #include "client/wire/session_inside.h"
 #include "protocol/control.h"
+#include "tests/control_messages.h"
 #include "tests/test.h"
 #include "tests/unit/client/call_fixture.h"
 

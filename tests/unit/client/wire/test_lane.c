@@ -34,7 +34,7 @@ set_up(void **state)
 
 	assert_int_equal(gp_url_parse("tcp://127.0.0.1:0", &url, error, sizeof(error)), 0);
 	assert_int_equal(gp_listen(&url, &fixture->listener, error, sizeof(error)), 0);
-	fake_daemon_start(&fixture->daemon, "loop", 100, &fixture->session);
+	fake_daemon_start(&fixture->daemon, "unix", 100, &fixture->session);
 	source.url = *gp_listener_url(fixture->listener);
 	memset(source.ticket, 0x5a, sizeof(source.ticket));
 	gpc_lanes_configure(fixture->session, &source);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Openings of a session that do not succeed, or take long. */
+#include "tests/control_messages.h"
 #include "tests/unit/client/supervisor_fixture.h"
 
 /* How far the clock of this process is ahead, so that nobody has to wait for it. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that are opened, with their windows, and closed. */
+#include "tests/connection_pair.h"
+#include "tests/control_messages.h"
 #include "tests/unit/client/supervisor_fixture.h"
 
 static void
@@ -177,8 +179,8 @@ reason_that_the_supervisor_knows_is_the_error_of_later_calls(void **state)
 	struct gp_args_gpFence args = { 0 };
 	struct gpc_session *session;
 
-	assert_int_equal(gp_loop_create_pair(&lane, &lane_far), 0);
-	assert_int_equal(gp_loop_create_pair(&control, &control_far), 0);
+	assert_int_equal(connection_pair_create(&lane, &lane_far), 0);
+	assert_int_equal(connection_pair_create(&control, &control_far), 0);
 	assert_int_equal(gpc_session_create(lane, control, &facts, 100, &session), 0);
 	gpc_session_set(session);
 	assert_int_equal(gp_control_send_session_error(control_far, CUDA_ERROR_LAUNCH_FAILED,
@@ -203,8 +205,8 @@ close_says_goodbye(void **state)
 	Gpupool__ControlMessage *message;
 	struct gpc_session *session;
 
-	assert_int_equal(gp_loop_create_pair(&lane, &lane_far), 0);
-	assert_int_equal(gp_loop_create_pair(&control, &control_far), 0);
+	assert_int_equal(connection_pair_create(&lane, &lane_far), 0);
+	assert_int_equal(connection_pair_create(&control, &control_far), 0);
 	assert_int_equal(gpc_session_create(lane, control, &facts, 100, &session), 0);
 	gpc_session_close(session, 1000);
 	assert_int_equal(gp_control_recv(control_far, &message), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of tcp the contract suite cannot ask of every backend. */
+#include "tests/connection_pair.h"
 #include "tests/test.h"
 #include "transport/socket/socket_owner.h"
 #include "transport/transport.h"
@@ -77,7 +78,7 @@ a_further_connection_goes_where_the_first_one_did(void **state)
 	gp_conn_destroy(further);
 	gp_conn_destroy(accepted);
 
-	assert_int_equal(gp_loop_create_pair(&one, &other), 0);
+	assert_int_equal(connection_pair_create(&one, &other), 0);
 	assert_int_equal(gp_connect_start(one, &fd), GP_E_UNSUPPORTED);
 	gp_conn_destroy(one);
 	gp_conn_destroy(other);

@@ -25,7 +25,7 @@ come(struct gpd_connection **peer_p)
 				    error, sizeof(error)),
 			 0);
 	assert_int_equal(gp_accept(listener, 5000, &server), 0);
-	*peer_p = gpd_connection_create(server, "loop", 30000);
+	*peer_p = gpd_connection_create(server, "unix", 30000);
 	assert_non_null(*peer_p);
 	assert_int_equal(gpd_connection_start(*peer_p), 0);
 	assert_int_equal(gp_conn_recv_preamble(client, bytes, sizeof(bytes), 5000), 0);
@@ -148,9 +148,10 @@ static int
 set_up(void **state)
 {
 	struct gp_url url;
-	char error[200];
+	char error[200], text[64];
 
-	if (gpd_connection_setup() || gp_url_parse("loop://peers", &url, error, sizeof(error)))
+	(void)snprintf(text, sizeof(text), "unix:///tmp/gpupool-peers-%d", (int)getpid());
+	if (gpd_connection_setup() || gp_url_parse(text, &url, error, sizeof(error)))
 		return -1;
 	return gp_listen(&url, &listener, error, sizeof(error));
 }
