@@ -88,9 +88,6 @@ CUresult gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **gra
 CUresult gpc_capture_add(struct gpc_captured_stream *captured, struct gpc_node_params *params)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Captures memory operations as a node; called without the lock. */
-CUresult gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
-
 /* Captures a free of a graph's memory as a node; called without the lock. */
 CUresult gpc_capture_add_free(CUdeviceptr address, CUstream hStream);
 

@@ -300,12 +300,37 @@ gpc_capture_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 }
 
 CUresult
-gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+gpc_capture_cuStreamBatchMemOp_v2(CUstream hStream, unsigned int count,
+				  CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
+	const CUDA_BATCH_MEM_OP_NODE_PARAMS given = { .count = count,
+						      .paramArray = paramArray,
+						      .flags = flags };
 	CUgraphNodeParams any;
 
-	return captured_add_node(hStream, gpc_generic_params_mem_ops(&any, given));
+	return captured_add_node(hStream, gpc_generic_params_mem_ops(&any, &given));
 }
+
+#define DEFINE_VALUE_CALLS(name, type, which, does, member)                                        \
+	CUresult gpc_capture_##name##_v2(CUstream stream, CUdeviceptr addr, type value,            \
+					 unsigned int flags)                                       \
+	{                                                                                          \
+		CUstreamBatchMemOpParams op = { .does = { .operation = (which),                    \
+							  .address = addr,                         \
+							  .member = value,                         \
+							  .flags = flags } };                      \
+                                                                                                   \
+		return gpc_capture_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                       \
+	}
+
+DEFINE_VALUE_CALLS(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue,
+		   value)
+DEFINE_VALUE_CALLS(cuStreamWaitValue64, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64, waitValue,
+		   value64)
+DEFINE_VALUE_CALLS(cuStreamWriteValue32, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32, writeValue,
+		   value)
+DEFINE_VALUE_CALLS(cuStreamWriteValue64, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64, writeValue,
+		   value64)
 
 /* The memory is allocated before the node is added, because the daemon may have to provide it. */
 static CUresult

@@ -2,7 +2,6 @@
 #include "client/graph/mem_ops.h"
 
 #include "client/context/context.h"
-#include "client/graph/capture.h"
 #include "client/host/host_block.h"
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
@@ -252,17 +251,6 @@ gpc_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemO
 	return result == CUDA_SUCCESS ? gpc_mem_ops_post(stream, &given) : result;
 }
 
-CUresult
-gpc_capture_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
-				  CUstreamBatchMemOpParams *paramArray, unsigned int flags)
-{
-	return gpc_capture_mem_ops(stream, &(CUDA_BATCH_MEM_OP_NODE_PARAMS){
-						   .count = count,
-						   .paramArray = paramArray,
-						   .flags = flags,
-					   });
-}
-
 /* Returns CUDA_SUCCESS if the device supports the operations as defined before CUDA 12. */
 static CUresult
 stream_enter_v1(CUstream hStream)
@@ -288,7 +276,7 @@ gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpPa
 				      : result;
 }
 
-/* Functions for a single value: the old version, the present one, and its capture. */
+/* Functions for a single value: the old version and the present one. */
 #define DEFINE_VALUE_CALLS(name, type, which, does, member)                                        \
 	CUresult gpc_##name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)     \
 	{                                                                                          \
@@ -306,16 +294,6 @@ gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpPa
 							  .flags = flags } };                      \
                                                                                                    \
 		return gpc_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                               \
-	}                                                                                          \
-	CUresult gpc_capture_##name##_v2(CUstream stream, CUdeviceptr addr, type value,            \
-					 unsigned int flags)                                       \
-	{                                                                                          \
-		CUstreamBatchMemOpParams op = { .does = { .operation = (which),                    \
-							  .address = addr,                         \
-							  .member = value,                         \
-							  .flags = flags } };                      \
-                                                                                                   \
-		return gpc_capture_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                       \
 	}
 
 DEFINE_VALUE_CALLS(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue,
