@@ -43,9 +43,6 @@ void gpd_green_unref(struct gpd_green *green);
 struct gpd_partition *gpd_green_partition(struct gpd_session *session, struct gpd_green *green,
 					  int device);
 
-/* Whether the stream is the context's, or one of its green contexts'. */
-bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream);
-
 /* NULL: no such context. */
 struct gpd_context *gpd_context_get(const struct gpd_session *session, uint32_t id);
 
@@ -54,9 +51,6 @@ int gpd_context_device(const struct gpd_session *session, uint32_t id);
 
 /* Makes the context's device current in this thread; of an unknown one device 0. */
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
-
-/* A stream of the context has been made: it waits for what the context waits for. */
-void gpd_context_order_stream(struct gpd_stream *stream);
 
 /* Forgets its name and frees it; no stream is of it any more. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);

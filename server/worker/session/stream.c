@@ -218,6 +218,13 @@ gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream)
 	return session->stream_count > 1 ? record_barrier(session) : CUDA_SUCCESS;
 }
 
+bool
+gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream)
+{
+	return stream->context == context ||
+	       (stream->context && stream->context->parent == context);
+}
+
 CUresult
 gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context *context)
 {
@@ -308,6 +315,16 @@ gpd_stream_reap(struct gpd_session *session)
 	}
 }
 
+/* Orders a new stream after the events that its contexts wait for. */
+static void
+order_after_contexts(struct gpd_stream *stream)
+{
+	for (struct gpd_context *context = stream->context; context; context = context->parent) {
+		if (context->gate && !gpd_stream_is_idle(context->gate))
+			(void)gpd_stream_order_after(stream, context->gate);
+	}
+}
+
 CUresult
 gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
 		  unsigned int flags, int priority, bool legacy)
@@ -348,7 +365,7 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 		return result;
 	}
 	gpd_depth_open(session, stream);
-	gpd_context_order_stream(stream);
+	order_after_contexts(stream);
 	stream->next = session->streams;
 	session->streams = stream;
 	if (legacy)

@@ -107,6 +107,9 @@ gpd_stream_is_idle(const struct gpd_stream *stream)
 /* Whether that holds for all streams (of one context, if not NULL). */
 bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
 
+/* Whether the stream is the context's, or one of its green contexts'. */
+bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream);
+
 /*
  * Gives every stream of the device a stream of the driver in the session's present partition.  New
  * work goes there, behind the work that the old one has; that work stays where it is, so a change
