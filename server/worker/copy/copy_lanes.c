@@ -82,7 +82,7 @@ gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLane
 	if (!gpd_copy_lanes_is_sound(session, args))
 		return CUDA_ERROR_INVALID_VALUE;
 	gpd_account_copy(&session->account, args->size, 0);
-	result = gpd_cut_check(session, args->dst, args->size, args->size, 1);
+	result = gpd_memory_check_rows(session, args->dst, args->size, args->size, 1);
 	if (result == CUDA_SUCCESS)
 		result = gpd_stream_begin(session, args->stream, &stream);
 	/* What may be replaced has to stay in staging until its stream reaches it. */

@@ -402,7 +402,7 @@ start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args, co
 		return CUDA_SUCCESS;
 	if (__builtin_mul_overflow(args->width, args->height, &total))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_cut_check(session, args->src, args->pitch, args->width, args->height);
+	result = gpd_memory_check_rows(session, args->src, args->pitch, args->width, args->height);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_cut_init(&cut, args->src, args->pitch, args->width, args->height);

@@ -2,7 +2,6 @@
 #include "server/worker/copy/texture.h"
 
 #include "gpd_calls.h"
-#include "server/worker/copy/copy_part.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/array.h"
@@ -110,7 +109,8 @@ find_memory(struct gpd_session *session, const struct gp_args_gpTextureCreate *a
 		return CUDA_SUCCESS;
 	}
 	if (!args->height || __builtin_mul_overflow(args->width, element, &row) || !row ||
-	    gpd_cut_check(session, args->address, args->pitch, row, args->height) != CUDA_SUCCESS)
+	    gpd_memory_check_rows(session, args->address, args->pitch, row, args->height) !=
+		    CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
 	resource->res.pitch2D.devPtr = args->address;
 	resource->res.pitch2D.format = (CUarray_format)args->format;

@@ -14,6 +14,7 @@
 #include "server/worker/graph/graph_survey.h"
 #include "server/worker/image/launch.h"
 #include "server/worker/image/library.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
@@ -227,7 +228,7 @@ add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t 
 	    args->dst % args->element_size || !args->width || !args->height ||
 	    __builtin_mul_overflow(args->width, (uint64_t)args->element_size, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_cut_check(build->session, args->dst, args->pitch, bytes, args->height);
+	result = gpd_memory_check_rows(build->session, args->dst, args->pitch, bytes, args->height);
 	if (result == CUDA_SUCCESS)
 		result = gpd_pieces_of_fill(build->session, args, add_fill_piece, &chain);
 	*node_p = chain.node;

@@ -208,6 +208,31 @@ gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t si
 	return false;
 }
 
+bool
+gpd_memory_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p)
+{
+	uint64_t rest;
+
+	if (height == 1) {
+		*span_p = width;
+		return true;
+	}
+	return pitch >= width && !__builtin_mul_overflow(pitch, height - 1, &rest) &&
+	       !__builtin_add_overflow(rest, width, span_p);
+}
+
+CUresult
+gpd_memory_check_rows(struct gpd_session *session, uint64_t address, uint64_t pitch, uint64_t width,
+		      uint64_t height)
+{
+	uint64_t size;
+
+	if (!gpd_memory_get_span(pitch, width, height, &size) ||
+	    !gpd_memory_accessible(session, address, size))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 void
 gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent)
 {

@@ -79,6 +79,12 @@ bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint
 
 /* The same, or inside an extent that is open: what copies may touch. */
 bool gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size);
+/* Number of bytes from the first byte of the rows to their last.  false: pitch is smaller than
+ * width, or the number overflows. */
+bool gpd_memory_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p);
+/* CUDA_ERROR_INVALID_VALUE unless the session may access all bytes that the rows span. */
+CUresult gpd_memory_check_rows(struct gpd_session *session, uint64_t address, uint64_t pitch,
+			       uint64_t width, uint64_t height);
 void gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent);
 void gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent);
 
