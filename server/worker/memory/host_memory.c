@@ -8,7 +8,6 @@
 #include "server/worker/device/window.h"
 #include "server/worker/memory/host_arena.h"
 #include "server/worker/memory/host_state.h"
-#include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
@@ -382,13 +381,19 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 	return result;
 }
 
-static CUresult
-arena_place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
+CUresult
+gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, uint64_t size,
+			struct gpd_host_arena **arena_p)
 {
-	struct gpd_host_arena *arena = new_arena(session, args->address, args->size);
-	uint64_t counts = gpd_host_memory_counts(args->size, false);
-	CUresult result;
+	uint64_t counts = gpd_host_memory_counts(size, false);
+	struct gpd_host_arena *arena;
+	CUresult result = CUDA_SUCCESS;
 
+	if (!session->host_memory)
+		result = host_memory_create(session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	arena = new_arena(session, address, size);
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = pinned_charge(session, counts);
@@ -397,27 +402,22 @@ arena_place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 		free_arena(arena);
 		return result;
 	}
-	result = gpd_memory_map_host(session, args->address, args->size, args->device);
-	if (result == CUDA_SUCCESS) {
-		arena->placed = true;
-		arena_enlist(session->host_memory, arena);
-		return CUDA_SUCCESS;
-	}
-	gpd_account_uncharge_pinned(&session->account, counts);
-	free_arena(arena);
-	return result;
+	*arena_p = arena;
+	return CUDA_SUCCESS;
 }
 
-CUresult
-gpd_gpHostPlace(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
+void
+gpd_host_memory_publish(struct gpd_session *session, struct gpd_host_arena *arena)
 {
-	CUresult result = CUDA_SUCCESS;
+	arena->placed = true;
+	arena_enlist(session->host_memory, arena);
+}
 
-	if (!gpd_account_may_use(&session->account, args->device))
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!session->host_memory)
-		result = host_memory_create(session);
-	return result == CUDA_SUCCESS ? arena_place(session, args) : result;
+void
+gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena *arena)
+{
+	gpd_account_uncharge_pinned(&session->account, gpd_host_memory_counts(arena->size, false));
+	free_arena(arena);
 }
 
 void

@@ -13,9 +13,11 @@
 
 #include "server/common/ledger/channel.h"
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+struct gpd_host_arena;
 struct gpd_session;
 
 /* What so many bytes count of pinned-memory: the client's copy of them lies elsewhere unless they
@@ -35,6 +37,17 @@ bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address,
 
 /* How many bytes from address are in one piece; UINT64_MAX: it is no such memory. */
 uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t address);
+
+/*
+ * Host memory at an address outside the session's range, which the caller maps.  prepare() charges
+ * the session and creates an arena, publish() makes it one of the session's, abandon() frees it and
+ * returns the charge.
+ * Errors: CUDA_ERROR_OUT_OF_MEMORY, also if the quota of pinned memory is used up.
+ */
+CUresult gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, uint64_t size,
+				 struct gpd_host_arena **arena_p);
+void gpd_host_memory_publish(struct gpd_session *session, struct gpd_host_arena *arena);
+void gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena *arena);
 
 /* What gpHostPlace has placed at the address, is the client's to read and write no more. */
 void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);

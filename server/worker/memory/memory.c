@@ -20,9 +20,6 @@
 #include <string.h>
 #include <utlist.h>
 
-/* What the ranges besides the window may have in all: addresses are everybody's. */
-#define RESERVED_SIZE_MAX ((uint64_t)1 << 40)
-
 void
 gpd_chunk_drop(const struct gpd_chunk *chunk)
 {
@@ -455,51 +452,6 @@ gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner
 	if (result == CUDA_SUCCESS)
 		memory->peer_access[owner] |= UINT32_C(1) << device;
 	return result;
-}
-
-CUresult
-gpd_gpAddressReserve(struct gpd_session *session, const struct gp_args_gpAddressReserve *args,
-		     struct gp_reply_gpAddressReserve *reply)
-{
-	struct gpd_range *chunk_place = NULL, *ranges = session->memory->reserved;
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < RESERVED_MAX; i++) {
-		sum += ranges[i].size;
-		if (ranges[i].size == 0)
-			chunk_place = &ranges[i];
-	}
-	if (args->size == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!chunk_place || args->size > RESERVED_SIZE_MAX - sum ||
-	    gpd_window_acquire(args->size, 0, NULL, 0, chunk_place))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	reply->address = chunk_place->address;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpd_gpAddressFree(struct gpd_session *session, const struct gp_args_gpAddressFree *args)
-{
-	struct gpd_memory *memory = session->memory;
-	CUresult result;
-	size_t i = 0, at;
-
-	while (i < RESERVED_MAX &&
-	       (memory->reserved[i].size == 0 || memory->reserved[i].address != args->address))
-		i++;
-	if (i == RESERVED_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
-	at = gpd_memory_find(memory, args->address);
-	if (at < memory->count &&
-	    memory->chunks[at].address < args->address + memory->reserved[i].size)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_memory_wait_unmapped(memory, args->address, memory->reserved[i].size);
-	if (result != CUDA_SUCCESS)
-		return result;
-	gpd_window_release(&memory->reserved[i]);
-	memory->reserved[i].size = 0;
-	return CUDA_SUCCESS;
 }
 
 int

@@ -47,12 +47,23 @@ bool gpd_physical_is_accessible(uint64_t address);
 /* The memory, all of it zeroed, for others to use; the physical memory itself is one of its users.
  * NULL: there is none of that name, or no memory for it. */
 struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t memory);
+/* NULL: no physical memory has this name. */
+struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_t memory);
 /* The memory of this name that is for sparse arrays; NULL: there is none. */
 struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
 /* Names what another session shares.  The caller's use of it goes with the name, if that succeeds.
  */
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
 			   struct gpd_shared_physical *shared);
+
+/*
+ * Names memory for the tiles of sparse arrays (gpTilePoolCreate).  obtain() creates and zeroes it;
+ * it is called again while it returns CUDA_ERROR_OUT_OF_MEMORY and memory is on its way back.
+ */
+typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
+					CUmemGenericAllocationHandle *handle_p);
+CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
+				       int device, gpd_physical_obtain_fn *obtain);
 
 /* The stream that zeroes, of all sessions; the device is current. */
 CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);

@@ -11,13 +11,10 @@
 #define GPD_TILES_H
 
 #include <cuda.h>
-#include <stdint.h>
 
 struct gpd_account;
 struct gpd_array;
 
-/* Memory for tiles, zeroed, the caller's to release.  The device is entered. */
-CUresult gpd_tiles_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
 /* Fills in how the driver cuts a new array. */
 CUresult gpd_tiles_query_tiling(struct gpd_array *array);
 /* The array's session has no use of that memory by it any more.  Any thread that keeps the session;
