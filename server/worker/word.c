@@ -10,7 +10,6 @@
 #include "server/worker/device/partition.h"
 #include "server/worker/device/wait_page.h"
 #include "server/worker/memory/host_memory.h"
-#include "server/worker/memory/host_state.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
@@ -190,12 +189,10 @@ gpd_gpStreamWait(struct gpd_session *session, const struct gp_args_gpStreamWait 
 CUresult
 gpd_gpHostPublish(struct gpd_session *session, const struct gp_args_gpHostPublish *args)
 {
-	struct gpd_host_memory *memory = session->host_memory;
-
 	if (args->number && session->wait_values)
 		session->wait_values->published = args->number;
-	else if (!args->number && memory)
-		memory->publishes = true;
+	else if (!args->number)
+		gpd_host_memory_enable_publish(session);
 	return CUDA_SUCCESS;
 }
 
@@ -288,16 +285,6 @@ wait_value_remove(struct gpd_session *session, struct wait_value *wait_value)
 	free(wait_value);
 }
 
-/* Whether the client's program may have written the word behind data that has not come. */
-static bool
-is_published(const struct gpd_session *session, const struct wait_value *wait_value)
-{
-	const struct gpd_host_memory *memory = session->host_memory;
-
-	return memory && memory->publishes &&
-	       gpd_host_memory_mapped(session, wait_value->address, wait_value->size);
-}
-
 /* The next number; 0 names none. */
 static uint32_t
 publish_next_number(uint32_t number)
@@ -341,7 +328,8 @@ poll_finish(struct gpd_session *session)
 		bool met = wait_value->poll_slot &&
 			   wait_value_is_met(wait_value, wait_value_read(wait_values, wait_value));
 
-		if (met && is_published(session, wait_value)) {
+		if (met &&
+		    gpd_host_memory_needs_publish(session, wait_value->address, wait_value->size)) {
 			wait_value->publish = number;
 			wait_value->poll_slot = 0;
 			publish = true;

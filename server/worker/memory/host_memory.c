@@ -431,6 +431,21 @@ gpd_host_memory_displace(struct gpd_session *session, uint64_t address)
 	free_arena(arena);
 }
 
+void
+gpd_host_memory_enable_publish(struct gpd_session *session)
+{
+	if (session->host_memory)
+		session->host_memory->publishes = true;
+}
+
+bool
+gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	const struct gpd_host_memory *memory = session->host_memory;
+
+	return memory && memory->publishes && gpd_host_memory_mapped(session, address, size);
+}
+
 /* No work uses it any more; on the responder. */
 static void
 arena_unused(struct gpd_session *session, void *arg, CUresult result)

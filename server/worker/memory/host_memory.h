@@ -52,6 +52,13 @@ void gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena 
 /* What gpHostPlace has placed at the address, is the client's to read and write no more. */
 void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);
 
+/* The client answers GP_NOTE_PUBLISH from now on. */
+void gpd_host_memory_enable_publish(struct gpd_session *session);
+/* Whether the client's program may have written the bytes after data that has not arrived yet:
+ * they count once the client has answered GP_NOTE_PUBLISH. */
+bool gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t address,
+				   uint64_t size);
+
 /* At the session's end, when no work of it is left. */
 void gpd_host_memory_destroy(struct gpd_session *session);
 
