@@ -32,7 +32,7 @@ gate_exists(const struct gpd_session *session, enum gpd_deferred_gate_kind kind,
 {
 	const struct gpd_deferred_gate *gate;
 
-	DL_FOREACH(session->gates, gate)
+	DL_FOREACH(session->stream_ops->gates, gate)
 	{
 		if (gate->kind == kind && gate->stream == stream && gate->event == event)
 			return true;
@@ -60,7 +60,7 @@ gate_add(struct gpd_session *session, enum gpd_deferred_gate_kind kind, struct g
 		free(gate);
 		return -ENOMEM;
 	}
-	DL_APPEND(session->gates, gate);
+	DL_APPEND(session->stream_ops->gates, gate);
 	return 0;
 }
 
@@ -213,11 +213,11 @@ gpd_deferred_gates_poll(struct gpd_session *session)
 
 	if (session->copies_out)
 		(void)gpd_copy_continue(session);
-	DL_FOREACH_SAFE(session->gates, gate, next)
+	DL_FOREACH_SAFE(session->stream_ops->gates, gate, next)
 	{
 		if (!gate_is_open(session, gate))
 			continue;
-		DL_DELETE(session->gates, gate);
+		DL_DELETE(session->stream_ops->gates, gate);
 		gpd_deferred_remove(session, gate->entry);
 		free(gate);
 		opened = true;
@@ -230,8 +230,8 @@ gpd_deferred_gates_destroy(struct gpd_session *session)
 {
 	struct gpd_deferred_gate *gate;
 
-	while ((gate = session->gates)) {
-		DL_DELETE(session->gates, gate);
+	while ((gate = session->stream_ops->gates)) {
+		DL_DELETE(session->stream_ops->gates, gate);
 		free(gate);
 	}
 }

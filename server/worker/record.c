@@ -144,7 +144,7 @@ record_process(struct gpd_session *session, const struct gp_header *header, cons
 	}
 	if (gpd_deferred_gates_before_record(session, &gated))
 		return session_fail_no_memory(session);
-	if (!session->deferred_queue && !gp_call_awaits_host(header->call))
+	if (!session->stream_ops->queue && !gp_call_awaits_host(header->call))
 		return record_execute(session, header, fields, size);
 	while ((r = gpd_deferred_add(session, header, fields, size, &session->entry)) == -EAGAIN) {
 		if (gate_wait(session) || atomic_load(&session->closing))

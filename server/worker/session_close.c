@@ -31,6 +31,7 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 #include "server/worker/session_life.h"
+#include "server/worker/session_parts.h"
 #include "server/worker/trace/trace.h"
 #include "server/worker/word.h"
 #include "transport/transport.h"
@@ -235,6 +236,7 @@ static void
 free_session(struct gpd_session *session)
 {
 	gpd_partition_unassign(&session->shares);
+	gpd_session_parts_destroy(session);
 	gpd_lanes_destroy(session);
 	gpd_staging_destroy(session);
 	if (session->conn)

@@ -19,6 +19,7 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/session_parts.h"
 #include "server/worker/word.h"
 #include "transport/transport.h"
 
@@ -47,7 +48,7 @@ deferred_continue(struct gpd_session *session)
 		bool copies = gpd_copy_continue(session);
 		bool wait_values =
 			gpd_wait_values_are_pending(session) && !atomic_load(&session->sticky);
-		bool gates = session->gates && !atomic_load(&session->sticky);
+		bool gates = session->stream_ops->gates && !atomic_load(&session->sticky);
 		unsigned int wait_ms = gates ? GPD_DEFERRED_GATE_POLL_MS : GPD_COPY_CONTINUE_MS;
 
 		if (!copies && !wait_values && !gates)
@@ -248,7 +249,9 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	pthread_mutex_init(&session->send_lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->wakers_lock, NULL);
-	if (gpd_staging_create(session) || gpd_lanes_create(session)) {
+	if (gpd_staging_create(session) || gpd_lanes_create(session) ||
+	    gpd_session_parts_create(session)) {
+		gpd_lanes_destroy(session);
 		gpd_staging_destroy(session);
 		free(session);
 		return NULL;

@@ -75,7 +75,7 @@ poll_stream_get(int device, CUstream *stream_p)
 static struct gpd_wait_values *
 wait_values_get(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 
 	if (wait_values)
 		return wait_values;
@@ -89,7 +89,7 @@ wait_values_get(struct gpd_session *session)
 	}
 	/* Its pauses are shorter than the 50 microseconds by which the kernel likes to be late. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-	session->wait_values = wait_values;
+	session->stream_ops->wait_values = wait_values;
 	return wait_values;
 }
 
@@ -189,8 +189,8 @@ gpd_gpStreamWait(struct gpd_session *session, const struct gp_args_gpStreamWait 
 CUresult
 gpd_gpHostPublish(struct gpd_session *session, const struct gp_args_gpHostPublish *args)
 {
-	if (args->number && session->wait_values)
-		session->wait_values->published = args->number;
+	if (args->number && session->stream_ops->wait_values)
+		session->stream_ops->wait_values->published = args->number;
 	else if (!args->number)
 		gpd_host_memory_enable_publish(session);
 	return CUDA_SUCCESS;
@@ -199,7 +199,7 @@ gpd_gpHostPublish(struct gpd_session *session, const struct gp_args_gpHostPublis
 bool
 gpd_wait_values_are_pending(const struct gpd_session *session)
 {
-	return session->wait_values && session->wait_values->all;
+	return session->stream_ops->wait_values && session->stream_ops->wait_values->all;
 }
 
 static struct wait_value *
@@ -276,7 +276,7 @@ wait_value_is_met(const struct wait_value *wait_value, uint64_t now)
 static void
 wait_value_remove(struct gpd_session *session, struct wait_value *wait_value)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 
 	if (wait_values->next == wait_value)
 		wait_values->next = wait_value->next;
@@ -296,7 +296,7 @@ publish_next_number(uint32_t number)
 static unsigned int
 published_complete(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	struct wait_value *wait_value, *next;
 	unsigned int count = 0;
 
@@ -316,7 +316,7 @@ published_complete(struct gpd_session *session)
 static unsigned int
 poll_finish(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	uint32_t number = publish_next_number(wait_values->publish);
 	struct wait_value *wait_value, *next;
 	unsigned int count = 0;
@@ -360,7 +360,7 @@ get_pause_ns(const struct gpd_wait_values *wait_values, uint64_t now)
 unsigned int
 gpd_wait_values_poll(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	unsigned int count = 0;
 	uint64_t now = gp_now_ns();
 	CUresult result;
@@ -390,7 +390,7 @@ gpd_wait_values_poll(struct gpd_session *session)
 void
 gpd_wait_values_pause(struct gpd_session *session)
 {
-	const struct gpd_wait_values *wait_values = session->wait_values;
+	const struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	uint64_t now = gp_now_ns();
 
 	if (wait_values->polling && now - wait_values->changed_ns < SPIN_NS &&
@@ -405,7 +405,7 @@ gpd_wait_values_pause(struct gpd_session *session)
 void
 gpd_wait_values_destroy(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	struct wait_value *wait_value, *next;
 
 	if (!wait_values)
@@ -421,5 +421,5 @@ gpd_wait_values_destroy(struct gpd_session *session)
 		free(wait_value);
 	}
 	free(wait_values);
-	session->wait_values = NULL;
+	session->stream_ops->wait_values = NULL;
 }

@@ -45,11 +45,9 @@ struct gpd_staging;   /* staging.h: pinned memory for copies */
 struct gpd_preload;   /* promise.h: images that it is promised */
 struct gpd_print;     /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
-struct gpd_deferred_queue;
 struct gpd_deferred_entry;
-struct gpd_deferred_gate;
-struct gpd_wait_values;
-struct gpd_lanes; /* lane.h: data lanes */
+struct gpd_stream_ops_session; /* backlog.h */
+struct gpd_lanes;              /* lane.h: data lanes */
 struct gpd_stream;
 struct gpd_trace; /* trace.h: when its work ran */
 struct gpd_waker;
@@ -80,11 +78,8 @@ struct gpd_session {
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
 	struct gpd_lanes *lanes;
-	struct gpd_deferred_queue
-		*deferred_queue;             /* backlog.h; NULL before the first host function */
-	struct gpd_deferred_gate *gates;     /* backlog_gate.h; utlist */
-	bool has_ipc_events;                 /* it has or had events of several sessions */
-	struct gpd_wait_values *wait_values; /* word.h; NULL before the first wait for one */
+	struct gpd_stream_ops_session *stream_ops;
+	bool has_ipc_events; /* it has or had events of several sessions */
 	uint64_t window_base, window_size;
 	char peer[128];         /* "host pid program", for the log */
 	char let_in_by[200];    /* "token abcdefghij", for the log */

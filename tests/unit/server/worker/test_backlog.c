@@ -258,7 +258,7 @@ without_functions_nothing_is_kept(void **state)
 	assert_true(work(A)->ended);
 	assert_true(work(LEGACY)->ended);
 	assert_true(call(GP_CALL_gpFence)->ended);
-	assert_null(fake.session.deferred_queue);
+	assert_null(fake.session.stream_ops->queue);
 	finish(function(A));
 	assert_true(work(A)->ended);
 }

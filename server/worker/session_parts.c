@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/session_parts.h"
+
+#include "server/worker/backlog.h"
+
+#include <stddef.h>
+
+/* destroy() is called after create() has failed, too. */
+static const struct {
+	int (*create)(struct gpd_session *session);
+	void (*destroy)(struct gpd_session *session);
+} parts[] = {
+	{ gpd_stream_ops_session_create, gpd_stream_ops_session_destroy },
+};
+
+#define PART_COUNT (sizeof(parts) / sizeof(parts[0]))
+
+int
+gpd_session_parts_create(struct gpd_session *session)
+{
+	for (size_t i = 0; i < PART_COUNT; i++) {
+		int r = parts[i].create(session);
+
+		if (r) {
+			gpd_session_parts_destroy(session);
+			return r;
+		}
+	}
+	return 0;
+}
+
+void
+gpd_session_parts_destroy(struct gpd_session *session)
+{
+	for (size_t i = PART_COUNT; i-- > 0;)
+		parts[i].destroy(session);
+}
