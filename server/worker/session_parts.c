@@ -2,6 +2,7 @@
 #include "server/worker/session_parts.h"
 
 #include "server/worker/backlog.h"
+#include "server/worker/graph/graph.h"
 
 #include <stddef.h>
 
@@ -10,6 +11,7 @@ static const struct {
 	int (*create)(struct gpd_session *session);
 	void (*destroy)(struct gpd_session *session);
 } parts[] = {
+	{ gpd_graph_session_create, gpd_graph_session_destroy },
 	{ gpd_stream_ops_session_create, gpd_stream_ops_session_destroy },
 };
 

@@ -10,6 +10,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_root.h"
 #include "server/worker/graph/graph_survey.h"
 #include "server/worker/image/launch.h"
@@ -578,7 +579,7 @@ built_unused(struct gpd_session *session, void *arg, CUresult result)
 
 	built_free(built, !gpd_driver_is_sticky(result));
 	if (rooted)
-		atomic_fetch_sub(&session->rooted_leaving, 1);
+		atomic_fetch_sub(&session->graphs->rooted_leaving, 1);
 	gpd_name_memory_complete(&session->handles.memory, charged);
 }
 
@@ -591,7 +592,7 @@ gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_buil
 		return;
 	if (built->root) {
 		gpd_graph_root_vacate(session, built->root);
-		atomic_fetch_add(&session->rooted_leaving, 1);
+		atomic_fetch_add(&session->graphs->rooted_leaving, 1);
 	}
 	gpd_name_memory_defer(&session->handles.memory, built->charged);
 	result = gpd_wait_add_all(session, NULL, built_unused, built);

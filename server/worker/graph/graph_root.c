@@ -6,6 +6,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_build.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
@@ -315,7 +316,7 @@ gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root, 
 	*graph_p = root->driver;
 	if (root->occupied)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	while (atomic_load(&session->rooted_leaving) && !gpd_wait_is_empty(session))
+	while (atomic_load(&session->graphs->rooted_leaving) && !gpd_wait_is_empty(session))
 		gpd_wait_oldest(session);
 	if (root->made)
 		streams_query(session, root);

@@ -46,6 +46,7 @@ struct gpd_preload;   /* promise.h: images that it is promised */
 struct gpd_print;     /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_deferred_entry;
+struct gpd_graph_session;      /* graph.h */
 struct gpd_stream_ops_session; /* backlog.h */
 struct gpd_lanes;              /* lane.h: data lanes */
 struct gpd_stream;
@@ -63,10 +64,8 @@ struct gpd_session {
 	struct gpd_allowance *allowance;
 	struct gpd_extent *extents; /* memory.h */
 	_Atomic unsigned int
-		images_leaving; /* unloaded by the client, and work may still use them */
-	_Atomic unsigned int rooted_leaving; /* graphs of roots: dropped, and they may still run */
+		images_leaving;   /* unloaded by the client, and work may still use them */
 	uint64_t kernels_changed; /* counts how often what an image's kernels are has changed */
-	bool launched_print;      /* kernels may launch graphs whose kernels print */
 	struct gpd_image_uploader uploader;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;
@@ -78,6 +77,7 @@ struct gpd_session {
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
 	struct gpd_lanes *lanes;
+	struct gpd_graph_session *graphs;
 	struct gpd_stream_ops_session *stream_ops;
 	bool has_ipc_events; /* it has or had events of several sessions */
 	uint64_t window_base, window_size;

@@ -9,6 +9,7 @@
 #define SERVER_FAKE_H
 
 #include "server/worker/backlog.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/image/image.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
@@ -42,6 +43,7 @@ struct fake_reply {
 struct fake {
 	struct gpd_session session;
 	struct gpd_stream_ops_session stream_ops; /* parts of the session */
+	struct gpd_graph_session graphs;
 	struct gpd_ledger *ledger;
 	struct gpd_context context;
 	struct gpd_stream stream, other;
