@@ -53,7 +53,7 @@
 static void
 image_uploads_abandon(struct gpd_session *session)
 {
-	gpd_image_cache_abandon_upload(&session->uploader);
+	gpd_image_cache_abandon_upload(&session->modules->uploader);
 }
 
 static void

@@ -3,6 +3,7 @@
 
 #include "server/worker/backlog.h"
 #include "server/worker/graph/graph.h"
+#include "server/worker/image/image.h"
 
 #include <stddef.h>
 
@@ -11,6 +12,7 @@ static const struct {
 	int (*create)(struct gpd_session *session);
 	void (*destroy)(struct gpd_session *session);
 } parts[] = {
+	{ gpd_module_session_create, gpd_module_session_destroy },
 	{ gpd_graph_session_create, gpd_graph_session_destroy },
 	{ gpd_stream_ops_session_create, gpd_stream_ops_session_destroy },
 };

@@ -13,6 +13,7 @@
 #include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_root.h"
 #include "server/worker/graph/graph_survey.h"
+#include "server/worker/image/image.h"
 #include "server/worker/image/launch.h"
 #include "server/worker/image/library.h"
 #include "server/worker/memory/memory.h"
@@ -479,7 +480,7 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	built->device = device;
-	built->kernels_changed = session->kernels_changed;
+	built->kernels_changed = session->modules->kernels_changed;
 	built->stays = build.root || launchable;
 	built->charged = bytes;
 	built->partition = gpd_partition_acquire(partition);
@@ -519,7 +520,7 @@ gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 	/* As it may become: while the driver refuses, the old one is there. */
 	struct gpd_graph_built now = { .device = built->device,
 				       .partition = built->partition,
-				       .kernels_changed = session->kernels_changed };
+				       .kernels_changed = session->modules->kernels_changed };
 	struct build build = { .session = session, .built = &now };
 	CUgraphExecUpdateResultInfo info;
 	struct gpd_graph_survey survey;
@@ -545,7 +546,7 @@ bool
 gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,
 	       const struct gpd_partition *partition)
 {
-	return built->kernels_changed == session->kernels_changed &&
+	return built->kernels_changed == session->modules->kernels_changed &&
 	       (built->stays || built->partition == partition);
 }
 

@@ -206,7 +206,7 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 	}
 	image->left = before;
 	image->code += size;
-	session->kernels_changed++;
+	session->modules->kernels_changed++;
 	gpd_image_reset_dynamic(image);
 	return CUDA_SUCCESS;
 }

@@ -19,7 +19,6 @@
 #include "base/status.h"
 #include "protocol/enc.h"
 #include "server/common/base/log.h"
-#include "server/worker/code/image_cache.h"
 #include "server/worker/device/partition.h"
 #include "server/worker/issue/issue.h"
 #include "server/worker/schedule/account.h"
@@ -42,11 +41,11 @@ struct gpd_host_memory; /* host_memory.h: the machine's memory that its kernels 
 struct gpd_extent;
 struct gpd_allowance; /* grant.h: memory that it has and has not mapped */
 struct gpd_staging;   /* staging.h: pinned memory for copies */
-struct gpd_preload;   /* promise.h: images that it is promised */
 struct gpd_print;     /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_deferred_entry;
 struct gpd_graph_session;      /* graph.h */
+struct gpd_module_session;     /* image.h */
 struct gpd_stream_ops_session; /* backlog.h */
 struct gpd_lanes;              /* lane.h: data lanes */
 struct gpd_stream;
@@ -63,10 +62,6 @@ struct gpd_session {
 	struct gpd_host_memory *host_memory; /* NULL: the client has asked for none */
 	struct gpd_allowance *allowance;
 	struct gpd_extent *extents; /* memory.h */
-	_Atomic unsigned int
-		images_leaving;   /* unloaded by the client, and work may still use them */
-	uint64_t kernels_changed; /* counts how often what an image's kernels are has changed */
-	struct gpd_image_uploader uploader;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;
 	struct gpd_print *print;
@@ -77,17 +72,15 @@ struct gpd_session {
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
 	struct gpd_lanes *lanes;
+	struct gpd_module_session *modules;
 	struct gpd_graph_session *graphs;
 	struct gpd_stream_ops_session *stream_ops;
 	bool has_ipc_events; /* it has or had events of several sessions */
 	uint64_t window_base, window_size;
-	char peer[128];         /* "host pid program", for the log */
-	char let_in_by[200];    /* "token abcdefghij", for the log */
-	uint8_t ticket[32];     /* of lanes that come over RDMA */
-	unsigned int lanes_max; /* numbers below it */
-	bool has_program;       /* its client says which program it is */
-	uint8_t program[32];    /* Hello.program_key */
-	struct gpd_preload *preloads;
+	char peer[128];          /* "host pid program", for the log */
+	char let_in_by[200];     /* "token abcdefghij", for the log */
+	uint8_t ticket[32];      /* of lanes that come over RDMA */
+	unsigned int lanes_max;  /* numbers below it */
 	uint64_t features;       /* enum gp_feature: that both ends have */
 	uint32_t compression;    /* enum gp_pack_mode: of what is sent on data lanes */
 	uint32_t lanes_accepted; /* bit for each that was let in; under the worker's lock */

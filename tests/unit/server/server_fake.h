@@ -43,6 +43,7 @@ struct fake_reply {
 struct fake {
 	struct gpd_session session;
 	struct gpd_stream_ops_session stream_ops; /* parts of the session */
+	struct gpd_module_session modules;
 	struct gpd_graph_session graphs;
 	struct gpd_ledger *ledger;
 	struct gpd_context context;
