@@ -183,10 +183,10 @@ gate_close_copies(struct gpd_session *session, struct gpd_stream *stream)
 int
 gpd_deferred_gates_after_record(struct gpd_session *session)
 {
-	int r = session->copies_added ? gpd_copy_for_each_unfinished(session, gate_close_copies)
-				      : 0;
+	int r = session->copies->added ? gpd_copy_for_each_unfinished(session, gate_close_copies)
+				       : 0;
 
-	session->copies_added = false;
+	session->copies->added = false;
 	return r == 0 && session->depths.filled ? gate_close_full_streams(session) : r;
 }
 
@@ -211,7 +211,7 @@ gpd_deferred_gates_poll(struct gpd_session *session)
 	struct gpd_deferred_gate *gate, *next;
 	bool opened = false;
 
-	if (session->copies_out)
+	if (session->copies->out)
 		(void)gpd_copy_continue(session);
 	DL_FOREACH_SAFE(session->stream_ops->gates, gate, next)
 	{

@@ -163,8 +163,8 @@ report_closed(struct gpd_session *session)
 	CUresult result = (CUresult)atomic_load(&session->sticky);
 	enum gpd_log_level level = GPD_LOG_INFO;
 	char what[GPD_LEDGER_SUMMARY_MAX];
-	uint64_t gpudirect_in = atomic_load(&session->gpudirect_in);
-	uint64_t gpudirect_out = atomic_load(&session->gpudirect_out);
+	uint64_t gpudirect_in = atomic_load(&session->copies->gpudirect_in);
+	uint64_t gpudirect_out = atomic_load(&session->copies->gpudirect_out);
 	char gpudirect[100] = "", handed[60] = "";
 
 	if (atomic_load(&session->violated)) {
@@ -237,8 +237,6 @@ free_session(struct gpd_session *session)
 {
 	gpd_partition_unassign(&session->shares);
 	gpd_session_parts_destroy(session);
-	gpd_lanes_destroy(session);
-	gpd_staging_destroy(session);
 	if (session->conn)
 		gp_conn_discard(session->conn);
 	gp_conn_destroy(session->conn);

@@ -249,10 +249,7 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	pthread_mutex_init(&session->send_lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->wakers_lock, NULL);
-	if (gpd_staging_create(session) || gpd_lanes_create(session) ||
-	    gpd_session_parts_create(session)) {
-		gpd_lanes_destroy(session);
-		gpd_staging_destroy(session);
+	if (gpd_session_parts_create(session)) {
 		free(session);
 		return NULL;
 	}

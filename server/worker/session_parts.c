@@ -2,6 +2,7 @@
 #include "server/worker/session_parts.h"
 
 #include "server/worker/backlog.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/graph/graph.h"
 #include "server/worker/image/image.h"
 
@@ -12,6 +13,7 @@ static const struct {
 	int (*create)(struct gpd_session *session);
 	void (*destroy)(struct gpd_session *session);
 } parts[] = {
+	{ gpd_copy_session_create, gpd_copy_session_destroy },
 	{ gpd_module_session_create, gpd_module_session_destroy },
 	{ gpd_graph_session_create, gpd_graph_session_destroy },
 	{ gpd_stream_ops_session_create, gpd_stream_ops_session_destroy },

@@ -47,7 +47,7 @@ chunk_enqueue(struct gpd_session *session, struct gpd_stream *stream,
 bool
 gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 {
-	if (session->lanes && args->size && args->size < SIZE_LIMIT &&
+	if (session->copies->lanes && args->size && args->size < SIZE_LIMIT &&
 	    gp_copy_flags_are_valid(args->flags))
 		return true;
 	gpd_session_violation(session, "copy of %lu bytes with flags %#x on its data lanes",

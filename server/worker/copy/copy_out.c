@@ -165,12 +165,12 @@ copy_out_enqueue_parts(struct gpd_session *session, struct gpd_copy_out *out)
 CUresult
 gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out)
 {
-	struct gpd_copy_out *later = session->copies_out;
+	struct gpd_copy_out *later = session->copies->out;
 	CUresult result;
 
-	session->copies_out = NULL;
+	session->copies->out = NULL;
 	result = gpd_stream_begin(session, out->stream->handle.id, &out->stream);
-	session->copies_out = later;
+	session->copies->out = later;
 	out->begun = true;
 	return result;
 }
@@ -215,7 +215,7 @@ static bool
 is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
 	  const struct gpd_stream *stream)
 {
-	const struct gpd_copy_out *out = session->copies_out;
+	const struct gpd_copy_out *out = session->copies->out;
 
 	while (out != end && (gpd_gpudirect_out_is_done(out) || !comes_before(out, stream)))
 		out = out->next;
@@ -225,7 +225,7 @@ is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
 bool
 gpd_copy_continue(struct gpd_session *session)
 {
-	struct gpd_copy_out **link = &session->copies_out, *out;
+	struct gpd_copy_out **link = &session->copies->out, *out;
 	bool left = false;
 
 	while ((out = *link)) {
@@ -262,7 +262,7 @@ gpd_copy_for_each_unfinished(struct gpd_session *session,
 {
 	int r = 0;
 
-	for (struct gpd_copy_out *out = session->copies_out; out && r == 0; out = out->next) {
+	for (struct gpd_copy_out *out = session->copies->out; out && r == 0; out = out->next) {
 		if (has_parts_left(out))
 			r = use(session, out->stream);
 	}
@@ -270,9 +270,15 @@ gpd_copy_for_each_unfinished(struct gpd_session *session,
 }
 
 bool
+gpd_copy_is_pending(const struct gpd_session *session)
+{
+	return session->copies->out != NULL;
+}
+
+bool
 gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream)
 {
-	const struct gpd_copy_out *out = session->copies_out;
+	const struct gpd_copy_out *out = session->copies->out;
 
 	while (out && !(has_parts_left(out) && out->stream == stream))
 		out = out->next;
@@ -286,7 +292,7 @@ gpudirect_cancel_before(struct gpd_session *session, const struct gpd_stream *st
 {
 	bool under_way = false;
 
-	for (struct gpd_copy_out *out = session->copies_out; out; out = out->next) {
+	for (struct gpd_copy_out *out = session->copies->out; out; out = out->next) {
 		if (gpd_gpudirect_out_is_active(out) && comes_before(out, stream))
 			under_way = !gpd_gpudirect_out_cancel(out) || under_way;
 	}
@@ -315,7 +321,7 @@ gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const void
 {
 	struct gpd_names names;
 
-	if (!session->copies_out)
+	if (!session->copies->out)
 		return;
 	(void)gpd_call_get_names(call, fields, size,
 				 &names); /* what is malformed is refused later */
@@ -332,8 +338,8 @@ gpd_copy_destroy_all(struct gpd_session *session)
 {
 	struct gpd_copy_out *out;
 
-	while ((out = session->copies_out)) {
-		session->copies_out = out->next;
+	while ((out = session->copies->out)) {
+		session->copies->out = out->next;
 		free(out);
 	}
 }
@@ -341,7 +347,7 @@ gpd_copy_destroy_all(struct gpd_session *session)
 static void
 copy_out_append(struct gpd_session *session, struct gpd_copy_out *out)
 {
-	struct gpd_copy_out **end = &session->copies_out;
+	struct gpd_copy_out **end = &session->copies->out;
 	unsigned int count = 0;
 
 	while (*end) {
@@ -349,7 +355,7 @@ copy_out_append(struct gpd_session *session, struct gpd_copy_out *out)
 		count++;
 	}
 	*end = out;
-	session->copies_added = true;
+	session->copies->added = true;
 	session->before_work = gpd_copy_await;
 	/* A client that asks for more and more and reads nothing is not listened to. */
 	if (count >= WAITING_MAX)
@@ -431,7 +437,7 @@ gpd_gpCopyOutLanes(struct gpd_session *session, const struct gp_args_gpCopyOutLa
 	};
 
 	reply->sent = 0;
-	if (!session->lanes) {
+	if (!session->copies->lanes) {
 		gpd_session_violation(session, "a copy on data lanes, of which it has none");
 		return CUDA_ERROR_INVALID_VALUE;
 	}

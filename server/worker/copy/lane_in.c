@@ -78,7 +78,7 @@ ahead_max(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 static int
 chunk_admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void **place_p)
 {
-	struct gpd_lanes *lanes = lane->session->lanes;
+	struct gpd_lanes *lanes = lane->session->copies->lanes;
 	const char *wrong = NULL;
 	int64_t apart = 0;
 	bool over;
@@ -119,15 +119,15 @@ staging_acquire(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
 	struct gpd_session *session = lane->session;
 	CUresult result;
 
-	while ((result = gpd_staging_acquire_lane(session, ahead,
-						  ahead && is_ahead(session->lanes, chunk->copy),
-						  piece)) == CUDA_ERROR_NOT_READY &&
+	while ((result = gpd_staging_acquire_lane(
+			session, ahead, ahead && is_ahead(session->copies->lanes, chunk->copy),
+			piece)) == CUDA_ERROR_NOT_READY &&
 	       !atomic_load(&session->closing))
 		gpd_staging_nap();
 	if (result == CUDA_SUCCESS) {
-		pthread_mutex_lock(&session->lanes->lock);
-		session->lanes->coming[lane->number].any = true;
-		pthread_mutex_unlock(&session->lanes->lock);
+		pthread_mutex_lock(&session->copies->lanes->lock);
+		session->copies->lanes->coming[lane->number].any = true;
+		pthread_mutex_unlock(&session->copies->lanes->lock);
 		return 0;
 	}
 	if (result != CUDA_ERROR_NOT_READY)
@@ -141,7 +141,7 @@ chunk_deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk,
 	      struct gpd_piece *piece)
 {
 	struct gpd_lane_arrived *arrived = malloc(sizeof(*arrived));
-	struct gpd_lanes *lanes = lane->session->lanes;
+	struct gpd_lanes *lanes = lane->session->copies->lanes;
 
 	if (!arrived) {
 		gpd_session_stop(lane->session,
@@ -243,7 +243,7 @@ void *
 gpd_lane_receive(void *arg)
 {
 	struct gpd_lane *lane = arg;
-	struct gpd_lanes *lanes = lane->session->lanes;
+	struct gpd_lanes *lanes = lane->session->copies->lanes;
 	int r;
 
 	do
@@ -276,7 +276,7 @@ find_arrived(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 int
 gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint64_t gpudirect)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	uint64_t step = gp_chunk_get_step(size, session->features & GP_FEATURE_SPREAD);
 	uint64_t chunks = size / step + 1;
 	uint8_t *seen = calloc(chunks / 8 + 1, 1);
@@ -287,9 +287,9 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 			(unsigned long long)size);
 		return -EPROTO;
 	}
-	pthread_mutex_lock(&session->lanes->lock);
+	pthread_mutex_lock(&session->copies->lanes->lock);
 	if (copy != (uint32_t)(lanes->copy + 1)) {
-		pthread_mutex_unlock(&session->lanes->lock);
+		pthread_mutex_unlock(&session->copies->lanes->lock);
 		free(seen);
 		gpd_session_violation(session, "a copy over data lanes is number %u, not %u",
 				      (unsigned int)copy, (unsigned int)(lanes->copy + 1));
@@ -303,7 +303,7 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	lanes->gpudirect = gpudirect;
 	lanes->expecting = true;
 	lanes->heard_ms = gp_now_ms();
-	pthread_mutex_unlock(&session->lanes->lock);
+	pthread_mutex_unlock(&session->copies->lanes->lock);
 	pthread_cond_broadcast(&lanes->copy_started);
 	return 0;
 }
@@ -324,12 +324,12 @@ is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 /* Whether the chunks that are left will not come.  The executor reads nothing of lane 0 while it
  * waits; over RDMA that does not tell that the client has gone, but the data lanes end with it. */
 static bool
-is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
+is_missing(const struct gpd_session *session) GP_LOCKED(session->copies->lanes->lock)
 {
-	const struct gpd_lanes *lanes = session->lanes;
+	const struct gpd_lanes *lanes = session->copies->lanes;
 	int64_t silent_ms = gp_now_ms() - lanes->heard_ms;
 
-	if (silent_ms < ENDED_MS || is_coming(session->lanes))
+	if (silent_ms < ENDED_MS || is_coming(session->copies->lanes))
 		return false;
 	return lanes->ended || (lanes->stall_ms && silent_ms >= lanes->stall_ms) ||
 	       gp_conn_peer_closed(session->conn);
@@ -339,7 +339,7 @@ is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 static void
 copy_abandon(struct gpd_session *session, unsigned int ended)
 {
-	const struct gpd_lanes *lanes = session->lanes;
+	const struct gpd_lanes *lanes = session->copies->lanes;
 	char reason[100];
 
 	if (ended)
@@ -355,27 +355,27 @@ copy_abandon(struct gpd_session *session, unsigned int ended)
 }
 
 static void
-wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
+wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->copies->lanes->lock)
 {
-	struct gpd_lanes *lanes = session->lanes;
-	uint64_t ms = session->copies_out ? GPD_COPY_CONTINUE_MS : POLL_MS;
+	struct gpd_lanes *lanes = session->copies->lanes;
+	uint64_t ms = session->copies->out ? GPD_COPY_CONTINUE_MS : POLL_MS;
 
-	(void)gp_cond_wait_until(&lanes->chunk_arrived, &session->lanes->lock,
+	(void)gp_cond_wait_until(&lanes->chunk_arrived, &session->copies->lanes->lock,
 				 gp_now_ns() + ms * 1000000);
 	/* Copies the other way have nothing to do with this one, or it would come behind them. */
-	if (session->copies_out && !find_arrived(session->lanes)) {
-		pthread_mutex_unlock(&session->lanes->lock);
+	if (session->copies->out && !find_arrived(session->copies->lanes)) {
+		pthread_mutex_unlock(&session->copies->lanes->lock);
 		(void)gpd_copy_continue(session);
-		pthread_mutex_lock(&session->lanes->lock);
+		pthread_mutex_lock(&session->copies->lanes->lock);
 	}
 }
 
 /* Takes it off the list.  NULL, or what is wrong with a chunk that came ahead of its copy. */
 static const char *
 arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
-	GP_LOCKED(session->lanes->lock)
+	GP_LOCKED(session->copies->lanes->lock)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	const char *wrong = NULL;
 
 	DL_DELETE(lanes->arrived, arrived);
@@ -383,9 +383,9 @@ arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
 		lanes->ahead--;
 		gpd_staging_end_ahead(session);
 		pthread_cond_signal(&lanes->copy_started);
-		wrong = copy_distance(session->lanes, arrived->chunk.copy) < 0
+		wrong = copy_distance(session->copies->lanes, arrived->chunk.copy) < 0
 				? "of a copy that is over"
-				: chunk_enter(session->lanes, &arrived->chunk);
+				: chunk_enter(session->copies->lanes, &arrived->chunk);
 	}
 	if (!wrong)
 		lanes->left -= arrived->chunk.size;
@@ -415,15 +415,15 @@ arrived_to_arrival(struct gpd_session *session, struct gpd_lane_arrived *arrived
 int
 gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	struct gpd_lane_arrived *arrived = NULL;
 	const char *wrong = NULL;
 	unsigned int ended;
 	bool missing = false;
 	int r = 0;
 
-	pthread_mutex_lock(&session->lanes->lock);
-	while (r == 0 && lanes->left > 0 && !(arrived = find_arrived(session->lanes))) {
+	pthread_mutex_lock(&session->copies->lanes->lock);
+	while (r == 0 && lanes->left > 0 && !(arrived = find_arrived(session->copies->lanes))) {
 		missing = is_missing(session);
 		if (missing || atomic_load(&session->closing) || atomic_load(&session->sticky))
 			r = -ESHUTDOWN;
@@ -433,7 +433,7 @@ gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival)
 	if (arrived)
 		wrong = arrived_remove(session, arrived);
 	ended = lanes->ended;
-	pthread_mutex_unlock(&session->lanes->lock);
+	pthread_mutex_unlock(&session->copies->lanes->lock);
 	if (missing)
 		copy_abandon(session, ended);
 	return arrived ? arrived_to_arrival(session, arrived, wrong, arrival) : r;
@@ -442,7 +442,7 @@ gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival)
 void
 gpd_lane_destroy_arrivals(struct gpd_session *session)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	struct gpd_lane_arrived *arrived, *next;
 
 	DL_FOREACH_SAFE(lanes->arrived, arrived, next)

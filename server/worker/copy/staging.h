@@ -41,7 +41,7 @@ struct gpd_piece {
 /* Of the worker: allocates the first slots, and says how much there may be (0: the default). */
 CUresult gpd_staging_start(size_t limit);
 
-/* Sets session->staging.  0 or -ENOMEM. */
+/* Sets session->copies->staging.  0 or -ENOMEM. */
 int gpd_staging_create(struct gpd_session *session);
 /* When no work of the session is left and its wait queue is empty. */
 void gpd_staging_destroy(struct gpd_session *session);

@@ -2,6 +2,7 @@
 #include "server/worker/image/launch.h"
 
 #include "gpd_calls.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
@@ -112,7 +113,7 @@ launch_to_thread(struct gpd_session *session, struct gpd_stream *stream, const s
 		 const struct gpd_issue_launch *kernel_launch)
 {
 	/* Behind such a launch something follows at once. */
-	if (use->image->uses.print || session->trace || session->copies_out) {
+	if (use->image->uses.print || session->trace || gpd_copy_is_pending(session)) {
 		gpd_issue_settle(&session->issue);
 		return false;
 	}

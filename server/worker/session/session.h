@@ -40,14 +40,13 @@ struct gpd_memory;      /* memory.h: the window and what is mapped in it */
 struct gpd_host_memory; /* host_memory.h: the machine's memory that its kernels reach */
 struct gpd_extent;
 struct gpd_allowance; /* grant.h: memory that it has and has not mapped */
-struct gpd_staging;   /* staging.h: pinned memory for copies */
 struct gpd_print;     /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_deferred_entry;
 struct gpd_graph_session;      /* graph.h */
 struct gpd_module_session;     /* image.h */
+struct gpd_copy_session;       /* copy.h */
 struct gpd_stream_ops_session; /* backlog.h */
-struct gpd_lanes;              /* lane.h: data lanes */
 struct gpd_stream;
 struct gpd_trace; /* trace.h: when its work ran */
 struct gpd_waker;
@@ -63,15 +62,12 @@ struct gpd_session {
 	struct gpd_allowance *allowance;
 	struct gpd_extent *extents; /* memory.h */
 	uint32_t array_count, texture_count;
-	struct gpd_staging *staging;
 	struct gpd_print *print;
-	struct gpd_trace *trace;         /* NULL: its client does not ask */
-	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
-	bool copies_added;               /* since the gates were looked at last; backlog_gate.h */
+	struct gpd_trace *trace; /* NULL: its client does not ask */
 	/* Before a stream is given work; NULL: nothing has to be before it. */
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
-	struct gpd_lanes *lanes;
+	struct gpd_copy_session *copies;
 	struct gpd_module_session *modules;
 	struct gpd_graph_session *graphs;
 	struct gpd_stream_ops_session *stream_ops;
@@ -124,7 +120,6 @@ struct gpd_session {
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
 	uint32_t quiesce_pass;            /* quiet.h; launches that may go; executor */
 	bool busy_reported;               /* retire.h */
-	_Atomic uint64_t gpudirect_in, gpudirect_out; /* bytes of copies without staging */
 	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t wakers_lock;
 	struct gpd_waker *wakers;

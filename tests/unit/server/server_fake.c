@@ -81,6 +81,7 @@ fake_create(struct fake *fake)
 	fake->session.waits = calloc(1, sizeof(struct gpd_wait_queue));
 	fake->session.graphs = &fake->graphs;
 	fake->session.modules = &fake->modules;
+	fake->session.copies = &fake->copies;
 	fake->session.stream_ops = &fake->stream_ops;
 	fake->session.context = FAKE_CONTEXT;
 	fake->context.legacy = &fake->stream;

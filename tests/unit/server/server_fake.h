@@ -9,6 +9,7 @@
 #define SERVER_FAKE_H
 
 #include "server/worker/backlog.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/graph/graph.h"
 #include "server/worker/image/image.h"
 #include "server/worker/session/context.h"
@@ -43,6 +44,7 @@ struct fake_reply {
 struct fake {
 	struct gpd_session session;
 	struct gpd_stream_ops_session stream_ops; /* parts of the session */
+	struct gpd_copy_session copies;
 	struct gpd_module_session modules;
 	struct gpd_graph_session graphs;
 	struct gpd_ledger *ledger;

@@ -255,19 +255,19 @@ what_follows_a_large_copy_out_comes_behind_its_last_part(void **state)
 	start_large_copy_out();
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), MAPPED / GPD_STAGING_SLOT);
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 
 	fake_run_markers(&fake, -1);
 	start_large_copy_out();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamSynchronize, &stream,
 				  sizeof(stream));
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 
 	fake_run_markers(&fake, -1);
 	fake.reply_count = 0;
 	start_large_copy_out();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpFence, NULL, 0);
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 }
 
 static void
@@ -301,10 +301,10 @@ a_client_that_only_asks_is_made_to_read(void **state)
 	start_large_copy_out();
 	for (int i = 0; i < 5000; i++) {
 		fake_forget_calls();
-		if (!fake.session.copies_out)
+		if (!fake.session.copies->out)
 			fake_run_markers(&fake, -1);
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-		waiting = fake.session.copies_out ? waiting + 1 : 0;
+		waiting = fake.session.copies->out ? waiting + 1 : 0;
 		assert_true(waiting < 2000);
 	}
 }
@@ -317,10 +317,10 @@ blocking_streams_and_the_default_stream_wait_for_each_other(void **state)
 	fake.stream.legacy = true;
 	start_large_copy_out();
 	gpd_copy_await(&fake.session, &fake.other);
-	assert_non_null(fake.session.copies_out);
+	assert_non_null(fake.session.copies->out);
 	fake.other.blocking = true;
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamQuery, &other, sizeof(other));
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 }
 
 static void
@@ -331,7 +331,7 @@ a_session_may_end_in_the_middle_of_a_copy_out(void **state)
 	fake_run_markers(&fake, -1);
 	gpd_copy_destroy_all(&fake.session);
 
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 	assert_int_equal(fake.reply_count, 0);
 }
 
