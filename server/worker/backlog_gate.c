@@ -142,7 +142,7 @@ gate_close_pending_events(struct gpd_session *session, const struct gpd_gated_re
 int
 gpd_deferred_gates_before_record(struct gpd_session *session, const struct gpd_gated_record *record)
 {
-	int r = session->has_ipc_events ? gate_close_pending_events(session, record) : 0;
+	int r = session->streams->has_ipc_events ? gate_close_pending_events(session, record) : 0;
 
 	return r ? r : gate_close_unstaged(session, record);
 }
@@ -163,8 +163,8 @@ gate_close_full_streams(struct gpd_session *session)
 {
 	int r = 0;
 
-	session->depths.filled = false;
-	for (struct gpd_stream *s = session->streams; s && r == 0; s = s->next) {
+	session->streams->depths.filled = false;
+	for (struct gpd_stream *s = session->streams->list; s && r == 0; s = s->next) {
 		/* The client gives no work to a stream without a name. */
 		if (!s->handle.id)
 			s->depth.full = false;
@@ -187,7 +187,7 @@ gpd_deferred_gates_after_record(struct gpd_session *session)
 				       : 0;
 
 	session->copies->added = false;
-	return r == 0 && session->depths.filled ? gate_close_full_streams(session) : r;
+	return r == 0 && session->streams->depths.filled ? gate_close_full_streams(session) : r;
 }
 
 static bool

@@ -43,14 +43,14 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 	gpd_graph_destroy_context(session, context);
 	gpd_image_invalidate_context(session, context);
 	/* Dropping one may free others that were dropped before: the walk begins again. */
-	for (struct gpd_stream *s = session->streams; s; s = next) {
+	for (struct gpd_stream *s = session->streams->list; s; s = next) {
 		next = s->next;
 		if (s->context != context)
 			continue;
 		s->context = NULL;
 		if (!s->dropped) {
 			gpd_stream_drop(session, s);
-			next = session->streams;
+			next = session->streams->list;
 		}
 	}
 	green_clear_parent(session, context);

@@ -58,7 +58,7 @@ record_execute(struct gpd_session *session, const struct gp_header *header, cons
 		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
 		return -EPROTO;
 	}
-	if (__builtin_expect(session->depths.filled || session->copies->added, 0) &&
+	if (__builtin_expect(session->streams->depths.filled || session->copies->added, 0) &&
 	    gpd_deferred_gates_after_record(session))
 		return session_fail_no_memory(session);
 	if (session->entry)

@@ -76,7 +76,7 @@ await_gpu(struct gpd_session *session)
 	unsigned int waited = 0;
 
 	gpd_stream_cancel_all(session);
-	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		unsigned int ms = 1;
 		CUresult result;
 

@@ -75,7 +75,7 @@ session_is_idle(struct gpd_session *session)
 	if (!gpd_wait_is_empty(session) || !gpd_deferred_is_empty(session) ||
 	    !gpd_lanes_sent_all(session))
 		return false;
-	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (!gpd_stream_is_idle(s) &&
 		    gpd_driver.cuStreamQuery(s->driver) == CUDA_ERROR_NOT_READY)
 			return false;

@@ -5,6 +5,7 @@
 #include "server/worker/copy/copy.h"
 #include "server/worker/graph/graph.h"
 #include "server/worker/image/image.h"
+#include "server/worker/session/stream.h"
 
 #include <stddef.h>
 
@@ -13,6 +14,7 @@ static const struct {
 	int (*create)(struct gpd_session *session);
 	void (*destroy)(struct gpd_session *session);
 } parts[] = {
+	{ gpd_stream_session_create, gpd_stream_session_destroy },
 	{ gpd_copy_session_create, gpd_copy_session_destroy },
 	{ gpd_module_session_create, gpd_module_session_destroy },
 	{ gpd_graph_session_create, gpd_graph_session_destroy },

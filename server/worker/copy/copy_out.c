@@ -356,7 +356,7 @@ copy_out_append(struct gpd_session *session, struct gpd_copy_out *out)
 	}
 	*end = out;
 	session->copies->added = true;
-	session->before_work = gpd_copy_await;
+	session->streams->before_work = gpd_copy_await;
 	/* A client that asks for more and more and reads nothing is not listened to. */
 	if (count >= WAITING_MAX)
 		gpd_copy_await(session, NULL);

@@ -24,7 +24,7 @@
 struct gpd_partition *
 gpd_graph_partition(const struct gpd_session *session, const struct gpd_context *context)
 {
-	const struct gpd_stream *stream = session->streams;
+	const struct gpd_stream *stream = session->streams->list;
 
 	while (stream && (stream->context != context || stream->dropped))
 		stream = stream->next;
@@ -302,7 +302,7 @@ drop_nodes(struct gpd_graph_root *root)
 static void
 streams_query(const struct gpd_session *session, const struct gpd_graph_root *root)
 {
-	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (s->device == root->context->device)
 			(void)gpd_driver.cuStreamQuery(s->driver);
 	}

@@ -122,7 +122,7 @@ gpd_gpOccupancyBlocks(struct gpd_session *session, const struct gp_args_gpOccupa
 CUresult
 gpd_gpShareWatch(struct gpd_session *session, const struct gp_args_gpShareWatch *args)
 {
-	session->watches_shares = true;
+	gpd_stream_watch_shares(session);
 	return CUDA_SUCCESS;
 }
 

@@ -325,7 +325,7 @@ gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare 
 	struct gpd_event *event = gpd_event_get(session, args->event);
 	struct gp_ipc_handle *handle;
 
-	session->has_ipc_events = true;
+	session->streams->has_ipc_events = true;
 	/* What another process has made is not passed on. */
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS) || event->opened)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -386,7 +386,7 @@ gpd_gpEventOpen(struct gpd_session *session, const struct gp_args_gpEventOpen *a
 
 	if (!event.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	session->has_ipc_events = true;
+	session->streams->has_ipc_events = true;
 	result = open_common(session, &args->handle, event.context->device, &event.common);
 	return result == CUDA_SUCCESS ? event_add(session, args->event, &event) : result;
 }
@@ -401,7 +401,7 @@ own_stream_begin(struct gpd_session *session, struct gpd_context *context,
 	if (!*own_p) {
 		result = gpd_stream_create(session, context, 0, CU_STREAM_NON_BLOCKING, 0, false);
 		if (result == CUDA_SUCCESS)
-			*own_p = session->streams;
+			*own_p = session->streams->list;
 	}
 	return result == CUDA_SUCCESS ? gpd_stream_begin_on(session, *own_p) : result;
 }
@@ -412,7 +412,8 @@ streams_join(struct gpd_session *session, struct gpd_context *context)
 {
 	CUresult result = own_stream_begin(session, context, &context->joins);
 
-	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s && result == CUDA_SUCCESS;
+	     s = s->next) {
 		if (s != context->joins && gpd_context_has(context, s) && !gpd_stream_is_idle(s))
 			result = gpd_stream_order_after(context->joins, s);
 	}
@@ -449,7 +450,8 @@ gpd_cuCtxWaitEvent(struct gpd_session *session, const struct gp_args_cuCtxWaitEv
 		return CUDA_ERROR_INVALID_HANDLE;
 	ref = gpd_event_get_ref(event);
 	result = own_stream_begin(session, context, &context->gate);
-	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s && result == CUDA_SUCCESS;
+	     s = s->next) {
 		if (gpd_context_has(context, s))
 			result = gpd_stream_wait_event(session, s, ref->driver);
 	}

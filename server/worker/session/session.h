@@ -22,7 +22,6 @@
 #include "server/worker/device/partition.h"
 #include "server/worker/issue/issue.h"
 #include "server/worker/schedule/account.h"
-#include "server/worker/session/depth.h"
 #include "server/worker/session/handle.h"
 #include "server/worker/session/session_state.h"
 
@@ -46,6 +45,7 @@ struct gpd_deferred_entry;
 struct gpd_graph_session;      /* graph.h */
 struct gpd_module_session;     /* image.h */
 struct gpd_copy_session;       /* copy.h */
+struct gpd_stream_session;     /* stream.h */
 struct gpd_stream_ops_session; /* backlog.h */
 struct gpd_stream;
 struct gpd_trace; /* trace.h: when its work ran */
@@ -64,14 +64,12 @@ struct gpd_session {
 	uint32_t array_count, texture_count;
 	struct gpd_print *print;
 	struct gpd_trace *trace; /* NULL: its client does not ask */
-	/* Before a stream is given work; NULL: nothing has to be before it. */
-	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
+	struct gpd_stream_session *streams;
 	struct gpd_copy_session *copies;
 	struct gpd_module_session *modules;
 	struct gpd_graph_session *graphs;
 	struct gpd_stream_ops_session *stream_ops;
-	bool has_ipc_events; /* it has or had events of several sessions */
 	uint64_t window_base, window_size;
 	char peer[128];          /* "host pid program", for the log */
 	char let_in_by[200];     /* "token abcdefghij", for the log */
@@ -82,19 +80,11 @@ struct gpd_session {
 	uint32_t lanes_accepted; /* bit for each that was let in; under the worker's lock */
 
 	/* Order of the streams' work; stream.h. */
-	struct gpd_stream *streams;        /* list of all */
-	uint64_t work;                     /* counts operations given to streams; the log looks */
-	uint64_t barrier;                  /* counts barriers */
-	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
-	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
-	uint32_t stream_count;
-	struct gpd_depths depths;
+	uint64_t work;          /* counts operations given to streams; the log looks */
 	struct gpd_issue issue; /* launches by threads of their own; account.issue, too */
 
 	/* Where they run; stream.h. */
 	struct gpd_shares shares;
-	bool watches_shares;    /* its client is to be told when they change; executor */
-	uint64_t move_again_ns; /* not before then, as moving them has failed */
 
 	/* The call that is being carried out. */
 	uint32_t request; /* 0: posted */
@@ -118,7 +108,6 @@ struct gpd_session {
 	_Atomic bool client_is_gone;      /* the supervisor knows that it is */
 	_Atomic bool closing;             /* ENDING or later, for who waits */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
-	uint32_t quiesce_pass;            /* quiet.h; launches that may go; executor */
 	bool busy_reported;               /* retire.h */
 	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t wakers_lock;

@@ -62,6 +62,30 @@ struct gpd_stream {
 };
 
 /*
+ * The part of a session that its streams have: the streams themselves, and the order of their work.
+ * Threads: the executor; the responder reads `work` of streams alone.
+ */
+struct gpd_stream_session {
+	struct gpd_stream *list; /* of all */
+	uint32_t count;
+	uint64_t barrier;                  /* counts barriers */
+	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
+	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
+	/* Called before a stream is given work; NULL: nothing has to be before it. */
+	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
+	bool has_ipc_events; /* it has or had events of several sessions; event.c */
+	struct gpd_depths depths;
+	bool watches_shares;    /* the client is notified when its shares change; stream_move.c */
+	uint64_t move_again_ns; /* no earlier than this, as moving streams has failed */
+	uint32_t quiesce_pass;  /* launches that may go before the next look; stream_launch.c */
+};
+
+/* -ENOMEM. */
+int gpd_stream_session_create(struct gpd_session *session);
+/* The streams are gone, or their process is about to end. */
+void gpd_stream_session_destroy(struct gpd_session *session);
+
+/*
  * Before an operation: the stream named id, ordered behind what it must wait for, its device
  * current, counted as work.  CUDA_ERROR_INVALID_HANDLE.
  */
@@ -142,6 +166,8 @@ gpd_stream_has_waits(const struct gpd_stream *stream)
 	return atomic_load_explicit(&stream->waits, memory_order_acquire) != 0;
 }
 
+/* Notifies the client whenever the session's share of a device has changed. */
+void gpd_stream_watch_shares(struct gpd_session *session);
 /* Moves the streams of those devices of which the session's share has changed. */
 void gpd_stream_follow_shares(struct gpd_session *session);
 /* Frees those that the client has destroyed, or that were left, and that have finished since. */

@@ -264,7 +264,8 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 
 	gpd_schedule_end_batches(session->account.schedule);
 	group->kind = GROUP;
-	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s && result == CUDA_SUCCESS;
+	     s = s->next) {
 		struct entry *entry;
 
 		if ((context && !gpd_context_has(context, s)) || gpd_stream_is_idle(s))

@@ -44,6 +44,7 @@ struct fake_reply {
 struct fake {
 	struct gpd_session session;
 	struct gpd_stream_ops_session stream_ops; /* parts of the session */
+	struct gpd_stream_session streams;
 	struct gpd_copy_session copies;
 	struct gpd_module_session modules;
 	struct gpd_graph_session graphs;

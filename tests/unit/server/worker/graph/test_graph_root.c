@@ -89,7 +89,7 @@ setup(void **state)
 	gpd_driver.cuGraphInstantiateWithFlags = instantiate;
 	gpd_driver.cuGraphExecDestroy = exec_destroy;
 	gpd_driver.cuStreamQuery = stream_query;
-	fake.session.streams = &fake.stream;
+	fake.session.streams->list = &fake.stream;
 	fake.stream.next = &fake.other;
 	fake.session.handles.memory.ledger = fake.ledger;
 	fake.session.handles.memory.line = fake.session.account.line;

@@ -116,6 +116,7 @@ is_told(const char *names)
 
 struct fixture {
 	struct gpd_session session;
+	struct gpd_stream_session streams;
 	struct gpd_stream a, b;
 };
 
@@ -138,7 +139,8 @@ setup(void **state)
 	if (!f)
 		return -1;
 	f->a.next = &f->b;
-	f->session.streams = &f->a;
+	f->session.streams = &f->streams;
+	f->session.streams->list = &f->a;
 	f->a.work = 1;
 	f->b.work = 2;
 	f->session.work = 2;
