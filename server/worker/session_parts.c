@@ -5,6 +5,7 @@
 #include "server/worker/copy/copy.h"
 #include "server/worker/graph/graph.h"
 #include "server/worker/image/image.h"
+#include "server/worker/memory/array.h"
 #include "server/worker/session/stream.h"
 
 #include <stddef.h>
@@ -14,6 +15,7 @@ static const struct {
 	int (*create)(struct gpd_session *session);
 	void (*destroy)(struct gpd_session *session);
 } parts[] = {
+	{ gpd_array_session_create, gpd_array_session_destroy },
 	{ gpd_stream_session_create, gpd_stream_session_destroy },
 	{ gpd_copy_session_create, gpd_copy_session_destroy },
 	{ gpd_module_session_create, gpd_module_session_destroy },

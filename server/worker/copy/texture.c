@@ -220,7 +220,7 @@ texture_add(struct gpd_session *session, uint32_t id, const struct texture *want
 	struct texture *texture = malloc(sizeof(*texture));
 	CUresult result = gpd_device_enter(wanted->desc.device);
 
-	if (!texture || session->texture_count == GPD_TEXTURES_MAX)
+	if (!texture || session->arrays->texture_count == GPD_TEXTURES_MAX)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		*texture = *wanted;
@@ -238,7 +238,7 @@ texture_add(struct gpd_session *session, uint32_t id, const struct texture *want
 		texture_destroy(texture);
 		return result;
 	}
-	session->texture_count++;
+	session->arrays->texture_count++;
 	if (texture->array)
 		texture->array->users++;
 	return CUDA_SUCCESS;
@@ -301,7 +301,7 @@ gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTexture
 		return CUDA_ERROR_INVALID_HANDLE;
 	array = texture->array;
 	gpd_handle_remove(&session->handles, &texture->name);
-	session->texture_count--;
+	session->arrays->texture_count--;
 	/* From here on it is the responder's; its array goes after it. */
 	result = gpd_wait_add_all(session, NULL, texture_unused, texture);
 	if (result != CUDA_SUCCESS)

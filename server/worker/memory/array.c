@@ -13,6 +13,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,7 +296,7 @@ array_create(struct gpd_session *session, uint32_t name, int device,
 	if (!gpd_device_get(device) || !gpd_account_may_use(&session->account, device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	result = gp_array_check(shape);
-	if (result == CUDA_SUCCESS && session->array_count == GP_ARRAYS_MAX)
+	if (result == CUDA_SUCCESS && session->arrays->count == GP_ARRAYS_MAX)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = gpd_device_enter(device);
@@ -309,7 +310,7 @@ array_create(struct gpd_session *session, uint32_t name, int device,
 	array->users = 1;
 	result = gpd_session_add_handle(session, GPD_KIND_ARRAY, name, &array->name);
 	if (result == CUDA_SUCCESS) {
-		session->array_count++;
+		session->arrays->count++;
 	} else {
 		gpd_account_free(&session->account, array->device, array->charged);
 		array_drop_later(array);
@@ -341,7 +342,7 @@ gpd_gpArrayDestroy(struct gpd_session *session, const struct gp_args_gpArrayDest
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
 	gpd_handle_remove(&session->handles, &array->name);
-	session->array_count--;
+	session->arrays->count--;
 	return gpd_array_release(session, array);
 }
 
@@ -443,4 +444,18 @@ gpd_arrays_destroy(struct gpd_session *session)
 	pthread_mutex_unlock(&lock);
 	while (count-- > 0)
 		gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
+}
+
+int
+gpd_array_session_create(struct gpd_session *session)
+{
+	session->arrays = calloc(1, sizeof(*session->arrays));
+	return session->arrays ? 0 : -ENOMEM;
+}
+
+void
+gpd_array_session_destroy(struct gpd_session *session)
+{
+	free(session->arrays);
+	session->arrays = NULL;
 }

@@ -20,6 +20,19 @@
 struct gpd_session;
 struct gpd_tiles_use;
 
+/*
+ * The part of a session that its arrays have.
+ * Threads: the executor.
+ */
+struct gpd_array_session {
+	uint32_t count;         /* arrays that have a name */
+	uint32_t texture_count; /* objects made of arrays and of memory; texture.h */
+};
+
+/* -ENOMEM. */
+int gpd_array_session_create(struct gpd_session *session);
+void gpd_array_session_destroy(struct gpd_session *session);
+
 enum gpd_array_state {
 	GPD_ARRAY_USED,
 	GPD_ARRAY_LEAVING, /* work may still use it */

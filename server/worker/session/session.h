@@ -46,6 +46,7 @@ struct gpd_graph_session;      /* graph.h */
 struct gpd_module_session;     /* image.h */
 struct gpd_copy_session;       /* copy.h */
 struct gpd_stream_session;     /* stream.h */
+struct gpd_array_session;      /* array.h */
 struct gpd_stream_ops_session; /* backlog.h */
 struct gpd_stream;
 struct gpd_trace; /* trace.h: when its work ran */
@@ -61,11 +62,11 @@ struct gpd_session {
 	struct gpd_host_memory *host_memory; /* NULL: the client has asked for none */
 	struct gpd_allowance *allowance;
 	struct gpd_extent *extents; /* memory.h */
-	uint32_t array_count, texture_count;
 	struct gpd_print *print;
 	struct gpd_trace *trace; /* NULL: its client does not ask */
 	struct gpd_wait_queue *waits;
 	struct gpd_stream_session *streams;
+	struct gpd_array_session *arrays;
 	struct gpd_copy_session *copies;
 	struct gpd_module_session *modules;
 	struct gpd_graph_session *graphs;

@@ -83,6 +83,7 @@ fake_create(struct fake *fake)
 	fake->session.modules = &fake->modules;
 	fake->session.copies = &fake->copies;
 	fake->session.streams = &fake->streams;
+	fake->session.arrays = &fake->arrays;
 	fake->session.stream_ops = &fake->stream_ops;
 	fake->session.context = FAKE_CONTEXT;
 	fake->context.legacy = &fake->stream;
