@@ -214,7 +214,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	/* Textures are of arrays, and arrays of memory that is mapped. */
 	{ GPD_CLOSING_OBJECTS, gpd_textures_destroy },
 	{ GPD_CLOSING_OBJECTS, gpd_arrays_destroy },
-	{ GPD_CLOSING_OBJECTS, gpd_memory_destroy },
+	{ GPD_CLOSING_OBJECTS, gpd_memory_unmap_all },
 
 	/* From here on the client has nothing of the worker's any more. */
 	{ GPD_CLOSING_MEMORY, gpd_host_memory_destroy },

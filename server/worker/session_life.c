@@ -222,8 +222,6 @@ executor_run(void *arg)
 	if (gpd_device_enter(0) != CUDA_SUCCESS)
 		r = -EIO;
 	if (r == 0)
-		r = gpd_memory_create(session, session->window_base, session->window_size);
-	if (r == 0)
 		r = gpd_wait_start(session);
 	if (r) {
 		gpd_session_violation(session, "it could not be set up: %s", strerror(-r));
@@ -249,13 +247,13 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	pthread_mutex_init(&session->send_lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->wakers_lock, NULL);
+	session->id = id;
+	session->window_base = window->address;
+	session->window_size = window->size;
 	if (gpd_session_parts_create(session)) {
 		free(session);
 		return NULL;
 	}
-	session->id = id;
-	session->window_base = window->address;
-	session->window_size = window->size;
 	memcpy(session->ticket, open->ticket, sizeof(session->ticket));
 	session->lanes_max = open->lanes_max;
 	session->features = open->features;

@@ -6,6 +6,7 @@
 #include "server/worker/graph/graph.h"
 #include "server/worker/image/image.h"
 #include "server/worker/memory/array.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/session/stream.h"
 
 #include <stddef.h>
@@ -15,6 +16,7 @@ static const struct {
 	int (*create)(struct gpd_session *session);
 	void (*destroy)(struct gpd_session *session);
 } parts[] = {
+	{ gpd_memory_create, gpd_memory_destroy },
 	{ gpd_array_session_create, gpd_array_session_destroy },
 	{ gpd_stream_session_create, gpd_stream_session_destroy },
 	{ gpd_copy_session_create, gpd_copy_session_destroy },

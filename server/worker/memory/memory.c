@@ -198,7 +198,7 @@ gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t si
 		return gpd_memory_mapped(session, address, size);
 	if (gpd_host_memory_mapped(session, address, size))
 		return true;
-	for (const struct gpd_extent *e = session->extents; e; e = e->next) {
+	for (const struct gpd_extent *e = session->memory->extents; e; e = e->next) {
 		if (range_contains(e->address, e->size, address, size))
 			return true;
 	}
@@ -233,13 +233,13 @@ gpd_memory_check_rows(struct gpd_session *session, uint64_t address, uint64_t pi
 void
 gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent)
 {
-	DL_PREPEND(session->extents, extent);
+	DL_PREPEND(session->memory->extents, extent);
 }
 
 void
 gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent)
 {
-	DL_DELETE(session->extents, extent);
+	DL_DELETE(session->memory->extents, extent);
 }
 
 static bool
@@ -455,18 +455,38 @@ gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner
 }
 
 int
-gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
+gpd_memory_create(struct gpd_session *session)
 {
 	struct gpd_memory *memory = calloc(1, sizeof(*memory));
 
 	if (!memory)
 		return -ENOMEM;
 	memory->session = session;
-	memory->base = base;
-	memory->size = size;
+	memory->base = session->window_base;
+	memory->size = session->window_size;
 	pthread_mutex_init(&memory->lock, NULL);
 	session->memory = memory;
 	return 0;
+}
+
+void
+gpd_memory_unmap_all(struct gpd_session *session)
+{
+	struct gpd_memory *memory = session->memory;
+
+	while (memory->leaving)
+		gpd_memory_leave_now(memory->leaving);
+	for (size_t i = 0; i < memory->count; i++) {
+		gpd_chunk_drop(&memory->chunks[i]);
+		if (memory->chunks[i].shared)
+			gpd_shared_physical_unref(memory->chunks[i].shared, &session->account);
+	}
+	memory->count = 0;
+	gpd_physical_destroy_all(session);
+	for (size_t i = 0; i < RESERVED_MAX; i++) {
+		gpd_window_release(&memory->reserved[i]);
+		memory->reserved[i].size = 0;
+	}
 }
 
 void
@@ -476,16 +496,6 @@ gpd_memory_destroy(struct gpd_session *session)
 
 	if (!memory)
 		return;
-	while (memory->leaving)
-		gpd_memory_leave_now(memory->leaving);
-	for (size_t i = 0; i < memory->count; i++) {
-		gpd_chunk_drop(&memory->chunks[i]);
-		if (memory->chunks[i].shared)
-			gpd_shared_physical_unref(memory->chunks[i].shared, &session->account);
-	}
-	gpd_physical_destroy_all(session);
-	for (size_t i = 0; i < RESERVED_MAX; i++)
-		gpd_window_release(&memory->reserved[i]);
 	pthread_mutex_destroy(&memory->lock);
 	free(memory->chunks);
 	free(memory);

@@ -25,11 +25,13 @@ struct gpd_extent {
 	uint64_t address, size;
 };
 
-/* Sets session->memory.  0 or -ENOMEM. */
-int gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size);
+/* The part of a session that its memory has, session->memory (memory_state.h).  -ENOMEM. */
+int gpd_memory_create(struct gpd_session *session);
+/* Nothing is mapped, or the process is about to end. */
+void gpd_memory_destroy(struct gpd_session *session);
 
 /* Unmaps everything.  Only when no work of the session is left and its wait queue is empty. */
-void gpd_memory_destroy(struct gpd_session *session);
+void gpd_memory_unmap_all(struct gpd_session *session);
 
 /* Maps zeroed memory of the device; whole granules of the window where nothing is mapped, else
  * CUDA_ERROR_INVALID_VALUE.  The caller has accounted for it. */

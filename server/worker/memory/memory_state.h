@@ -38,6 +38,8 @@ struct gpd_leaving {
 	bool wedged;    /* nobody can tell when no work uses it any more */
 };
 
+struct gpd_allowance;
+
 struct gpd_memory {
 	struct gpd_session *session;
 	uint64_t base;
@@ -46,6 +48,8 @@ struct gpd_memory {
 	size_t count;
 	size_t room;
 	struct gpd_range reserved[RESERVED_MAX]; /* size 0: a free place */
+	struct gpd_extent *extents;              /* memory.h; utlist */
+	struct gpd_allowance *allowance;         /* grant.h; NULL before the first one */
 	uint32_t peer_access[GPD_DEVICES_MAX]; /* whose memory: bit n, device n is given it, too */
 
 	pthread_mutex_t lock;

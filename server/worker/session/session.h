@@ -37,9 +37,7 @@
 struct gp_conn;
 struct gpd_memory;      /* memory.h: the window and what is mapped in it */
 struct gpd_host_memory; /* host_memory.h: the machine's memory that its kernels reach */
-struct gpd_extent;
-struct gpd_allowance; /* grant.h: memory that it has and has not mapped */
-struct gpd_print;     /* print.h: what its kernels have printed */
+struct gpd_print;       /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_deferred_entry;
 struct gpd_graph_session;      /* graph.h */
@@ -60,8 +58,6 @@ struct gpd_session {
 	struct gpd_account account;
 	struct gpd_memory *memory;
 	struct gpd_host_memory *host_memory; /* NULL: the client has asked for none */
-	struct gpd_allowance *allowance;
-	struct gpd_extent *extents; /* memory.h */
 	struct gpd_print *print;
 	struct gpd_trace *trace; /* NULL: its client does not ask */
 	struct gpd_wait_queue *waits;

@@ -82,6 +82,8 @@ fake_create(struct fake *fake)
 	fake->session.graphs = &fake->graphs;
 	fake->session.modules = &fake->modules;
 	fake->session.copies = &fake->copies;
+	fake->session.window_base = FAKE_WINDOW;
+	fake->session.window_size = FAKE_WINDOW_SIZE;
 	fake->session.streams = &fake->streams;
 	fake->session.arrays = &fake->arrays;
 	fake->session.stream_ops = &fake->stream_ops;

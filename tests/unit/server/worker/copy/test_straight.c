@@ -181,7 +181,7 @@ setup(void **state)
 	first_conn.ops = lane_conn.ops = &wire_ops;
 	fake.session.conn = &first_conn;
 	gpd_gpudirect_memory_start(true);
-	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
 	assert_int_equal(gpd_lanes_create(&fake.session), 0);
@@ -200,6 +200,7 @@ teardown(void **state)
 	fake_run_markers(&fake, -1);
 	gpd_lanes_destroy(&fake.session);
 	gpd_copy_destroy_all(&fake.session);
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
 	fake.session.conn = NULL;

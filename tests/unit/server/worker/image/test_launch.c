@@ -53,7 +53,7 @@ setup(void **state)
 {
 	fake_create(&fake);
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+	return gpd_memory_create(&fake.session);
 }
 
 static int
@@ -62,6 +62,7 @@ teardown(void **state)
 	fake_run_markers(&fake, -1);
 	gpd_image_destroy_all(&fake.session);
 	gpd_quiesce_jobs_wait();
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	gpd_image_cache_stop();
