@@ -9,6 +9,7 @@
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/memory/array_memory.h"
 #include "server/worker/memory/grant.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/memory/tiles.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
@@ -197,6 +198,17 @@ array_reuse(struct gpd_session *session, const struct gp_array_shape *shape, int
 	return array;
 }
 
+static bool
+arrays_wait_idle_freed(struct gpd_session *session, int device)
+{
+	bool any;
+
+	pthread_mutex_lock(&lock);
+	any = find_idle(NULL, device) != NULL;
+	pthread_mutex_unlock(&lock);
+	return any && idle_arrays_drop(session, NULL, device);
+}
+
 static CUresult
 array_obtain(void *array)
 {
@@ -213,7 +225,7 @@ array_fill(struct gpd_session *session, struct gpd_array *array, bool granted)
 	/* What has been given back may still have been on its way out. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    (session->account.reclaim_memory(&session->account) ||
-	     gpd_array_wait_idle_freed(session, array->device)))
+	     arrays_wait_idle_freed(session, array->device)))
 		result = gpd_array_obtain(array);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -346,8 +358,8 @@ gpd_gpArrayDestroy(struct gpd_session *session, const struct gp_args_gpArrayDest
 	return gpd_array_release(session, array);
 }
 
-uint64_t
-gpd_array_leaving_size(const struct gpd_session *session, int device)
+static uint64_t
+arrays_get_leaving_size(const struct gpd_session *session, int device)
 {
 	const struct gpd_array *array;
 	uint64_t size = 0;
@@ -372,8 +384,8 @@ array_find_leaving(const struct gpd_session *session) GP_LOCKED(lock)
 }
 
 /* One that is never known to be out of use is left. */
-bool
-gpd_array_wait_freed(struct gpd_session *session)
+static bool
+arrays_wait_freed(struct gpd_session *session)
 {
 	const struct gpd_array *array;
 	bool any = false;
@@ -397,17 +409,6 @@ gpd_array_wait_freed(struct gpd_session *session)
 	}
 	pthread_mutex_unlock(&lock);
 	return any;
-}
-
-bool
-gpd_array_wait_idle_freed(struct gpd_session *session, int device)
-{
-	bool any;
-
-	pthread_mutex_lock(&lock);
-	any = find_idle(NULL, device) != NULL;
-	pthread_mutex_unlock(&lock);
-	return any && idle_arrays_drop(session, NULL, device);
 }
 
 void
@@ -446,11 +447,20 @@ gpd_arrays_destroy(struct gpd_session *session)
 		gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
 }
 
+static const struct gpd_memory_array_ops memory_ops = {
+	.leaving_size = arrays_get_leaving_size,
+	.wait_freed = arrays_wait_freed,
+	.wait_idle_freed = arrays_wait_idle_freed,
+};
+
 int
 gpd_array_session_create(struct gpd_session *session)
 {
 	session->arrays = calloc(1, sizeof(*session->arrays));
-	return session->arrays ? 0 : -ENOMEM;
+	if (!session->arrays)
+		return -ENOMEM;
+	gpd_memory_set_array_ops(session, &memory_ops);
+	return 0;
 }
 
 void

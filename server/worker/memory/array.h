@@ -29,7 +29,7 @@ struct gpd_array_session {
 	uint32_t texture_count; /* objects made of arrays and of memory; texture.h */
 };
 
-/* -ENOMEM. */
+/* The session has memory.  -ENOMEM. */
 int gpd_array_session_create(struct gpd_session *session);
 void gpd_array_session_destroy(struct gpd_session *session);
 
@@ -74,14 +74,6 @@ CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array)
 
 /* The same at the session's end, when no work is left. */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
-
-/* What has been given back, by the session or (NULL) by those that have ended, and the driver does
- * not have yet.  Any thread. */
-uint64_t gpd_array_leaving_size(const struct gpd_session *session, int device);
-/* Waits until it has; whether there was any. */
-bool gpd_array_wait_freed(struct gpd_session *session);
-/* The same for what nothing uses any more, whosever it was: when the device has no memory left. */
-bool gpd_array_wait_idle_freed(struct gpd_session *session, int device);
 
 /* At the session's end, when nothing waits any more and its textures are gone: all of them, or, if
  * the names are gone with the context, what is left of them. */

@@ -470,6 +470,12 @@ gpd_memory_create(struct gpd_session *session)
 }
 
 void
+gpd_memory_set_array_ops(struct gpd_session *session, const struct gpd_memory_array_ops *ops)
+{
+	session->memory->array_ops = ops;
+}
+
+void
 gpd_memory_unmap_all(struct gpd_session *session)
 {
 	struct gpd_memory *memory = session->memory;

@@ -25,10 +25,23 @@ struct gpd_extent {
 	uint64_t address, size;
 };
 
+/* What memory needs of the arrays of a session, which are above it (array.h). */
+struct gpd_memory_array_ops {
+	/* Bytes of arrays that the session or (NULL) sessions that have ended have released, and
+	 * that the driver does not have back yet.  Any thread. */
+	uint64_t (*leaving_size)(const struct gpd_session *session, int device);
+	/* Waits until the driver has those of the session back; whether there were any. */
+	bool (*wait_freed)(struct gpd_session *session);
+	/* The same for idle arrays of all sessions, when the device is out of memory. */
+	bool (*wait_idle_freed)(struct gpd_session *session, int device);
+};
+
 /* The part of a session that its memory has, session->memory (memory_state.h).  -ENOMEM. */
 int gpd_memory_create(struct gpd_session *session);
 /* Nothing is mapped, or the process is about to end. */
 void gpd_memory_destroy(struct gpd_session *session);
+/* Before the session has a thread.  Without them the session has no arrays. */
+void gpd_memory_set_array_ops(struct gpd_session *session, const struct gpd_memory_array_ops *ops);
 
 /* Unmaps everything.  Only when no work of the session is left and its wait queue is empty. */
 void gpd_memory_unmap_all(struct gpd_session *session);

@@ -47,9 +47,10 @@ struct gpd_memory {
 	struct gpd_chunk *chunks; /* by address */
 	size_t count;
 	size_t room;
-	struct gpd_range reserved[RESERVED_MAX]; /* size 0: a free place */
-	struct gpd_extent *extents;              /* memory.h; utlist */
-	struct gpd_allowance *allowance;         /* grant.h; NULL before the first one */
+	struct gpd_range reserved[RESERVED_MAX];      /* size 0: a free place */
+	struct gpd_extent *extents;                   /* memory.h; utlist */
+	const struct gpd_memory_array_ops *array_ops; /* NULL: it has no arrays */
+	struct gpd_allowance *allowance;              /* grant.h; NULL before the first one */
 	uint32_t peer_access[GPD_DEVICES_MAX]; /* whose memory: bit n, device n is given it, too */
 
 	pthread_mutex_t lock;
