@@ -240,10 +240,10 @@ free_session(struct gpd_session *session)
 	if (session->conn)
 		gp_conn_discard(session->conn);
 	gp_conn_destroy(session->conn);
-	pthread_mutex_destroy(&session->send_lock);
+	pthread_mutex_destroy(&session->send.lock);
 	pthread_mutex_destroy(&session->wakers_lock);
 	pthread_mutex_destroy(&session->reason_lock);
-	free(session->complaint);
+	free(session->send.complaint);
 	explicit_bzero(session->ticket, sizeof(session->ticket));
 	free(session);
 }

@@ -244,7 +244,7 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 
 	if (!session)
 		return NULL;
-	pthread_mutex_init(&session->send_lock, NULL);
+	pthread_mutex_init(&session->send.lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->wakers_lock, NULL);
 	session->id = id;

@@ -292,7 +292,7 @@ gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunc
 	if (graph->built->uses.malloc)
 		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
 	if (graph->built->kernel)
-		__atomic_store_n(&session->kernel, graph->built->kernel, __ATOMIC_RELEASE);
+		__atomic_store_n(&session->progress.kernel, graph->built->kernel, __ATOMIC_RELEASE);
 	result = gpd_driver.cuGraphLaunch(graph->built->driver, stream->driver);
 	if (print)
 		gpd_print_end(session, stream);

@@ -163,7 +163,7 @@ static void
 session_clear_kernel(struct gpd_session *session)
 {
 	pthread_mutex_lock(&gpd_sessions.lock);
-	__atomic_store_n(&session->kernel, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->progress.kernel, NULL, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 

@@ -158,7 +158,7 @@ kernel_launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id,
 	}
 	if (__builtin_expect(use.image->uses.malloc, 0))
 		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
-	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
+	__atomic_store_n(&session->progress.kernel, use.kernel->name, __ATOMIC_RELEASE);
 	config->hStream = stream->driver;
 	if (!waits && gpd_issue_wants(&session->issue, stream)) {
 		described = launch_describe(&use, config, params);

@@ -248,7 +248,7 @@ gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep 
 {
 	uint32_t none = 0, nothing = GPD_CACHE_EMPTY;
 
-	if (!atomic_compare_exchange_strong(&session->keep_request, &none, session->request))
+	if (!atomic_compare_exchange_strong(&session->send.keep_request, &none, session->request))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Asked already, it has yet to say that it gave that back. */
 	(void)atomic_compare_exchange_strong(&session->account.line->cache_state, &nothing,
@@ -269,6 +269,6 @@ CUresult
 gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
 {
 	gpd_ledger_set_cached(session->account.ledger, session->account.line,
-			      atomic_load(&session->keep_request) != 0);
+			      atomic_load(&session->send.keep_request) != 0);
 	return CUDA_SUCCESS;
 }

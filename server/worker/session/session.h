@@ -23,6 +23,7 @@
 #include "server/worker/issue/issue.h"
 #include "server/worker/schedule/account.h"
 #include "server/worker/session/handle.h"
+#include "server/worker/session/session_send.h"
 #include "server/worker/session/session_state.h"
 
 #include <cuda.h>
@@ -49,6 +50,13 @@ struct gpd_stream_ops_session; /* backlog.h */
 struct gpd_stream;
 struct gpd_trace; /* trace.h: when its work ran */
 struct gpd_waker;
+
+/* How far the work of a session is, for the log of a fault. */
+struct gpd_progress {
+	uint64_t work; /* operations given to streams; written by the executor, read by any */
+	_Atomic uint64_t done_work; /* the highest of them that is known to be done */
+	const char *kernel; /* of the last launch; image.c clears it under the worker's lock */
+};
 
 struct gpd_session {
 	uint64_t id;
@@ -77,7 +85,6 @@ struct gpd_session {
 	uint32_t lanes_accepted; /* bit for each that was let in; under the worker's lock */
 
 	/* Order of the streams' work; stream.h. */
-	uint64_t work;          /* counts operations given to streams; the log looks */
 	struct gpd_issue issue; /* launches by threads of their own; account.issue, too */
 
 	/* Where they run; stream.h. */
@@ -90,23 +97,16 @@ struct gpd_session {
 	uint64_t bulk_left;
 	const uint8_t *bulk_read; /* where it is, of a record that had to wait; NULL: on the way */
 	struct gpd_deferred_entry *entry; /* that record; who wants it to be kept takes it */
-	const char *kernel; /* of the last launch, for the log; image.c forgets it, under the
-			     * worker's lock */
 
-	pthread_mutex_t send_lock;
-	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
-	uint16_t deferred_call;
+	struct gpd_progress progress;
+	struct gpd_session_send send;
 	_Atomic int state;                /* enum gpd_session_state */
 	_Atomic int sticky;               /* CUresult that ended the session */
-	_Atomic bool sticky_reported;     /* the client knows of it */
-	_Atomic uint32_t keep_request;    /* gpMemoryKeep; 0: the client keeps nothing */
-	char *complaint;                  /* what the driver said of it; set before sticky */
 	_Atomic bool violated;            /* the client is at fault */
 	_Atomic bool client_is_gone;      /* the supervisor knows that it is */
 	_Atomic bool closing;             /* ENDING or later, for who waits */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
 	bool busy_reported;               /* retire.h */
-	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t wakers_lock;
 	struct gpd_waker *wakers;
 	pthread_mutex_t reason_lock;
@@ -123,36 +123,6 @@ gpd_session_is(const struct gpd_session *session, enum gpd_session_state state)
 /* Bulk tail of the current call (BULK_IN), bulk_left bytes: reading it in pieces (dst NULL:
  * discard). */
 int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
-
-/* Sending; any thread.  fields: the reply's encoded fields.  A deferred error goes out first. */
-int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
-		      const void *fields, size_t size);
-/* The same without waiting for the limit of bandwidth: the caller charges it. */
-int gpd_session_reply_unthrottled(struct gpd_session *session, uint16_t call, uint32_t request,
-				  CUresult result, const void *fields, size_t size);
-/* Success, with all the data that the call was for (BULK_OUT). */
-int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
-			   const void *data, size_t size);
-int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
-			  const void *data, size_t size);
-/* Responder: asks the client for what it keeps, if the ledger says so. */
-void gpd_session_recall(struct gpd_session *session);
-/* A host function's turn has come; result is what the client tells it of its stream. */
-int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
-/* The client sends what its program has changed, then gpHostPublish of this number. */
-int gpd_session_send_publish(struct gpd_session *session, uint32_t number);
-/* So many waits for words are over. */
-int gpd_session_send_waits(struct gpd_session *session, uint32_t count);
-/* An IPC handle opens nothing for it: tells the log and the client why. */
-void gpd_session_refuse_handle(struct gpd_session *session, const char *why);
-/* Its streams on this device have other multiprocessors now. */
-int gpd_session_send_share(struct gpd_session *session, int device);
-int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
-/* For the program's standard error: whole lines. */
-int gpd_session_send_complaint(struct gpd_session *session, const char *text);
-
-/* A posted call failed: told to the client before the next reply.  Any thread. */
-void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);
 
 /* The driver answered with a sticky error: tells all sessions and ends the process.  Any thread. */
 void gpd_session_poison(struct gpd_session *session, CUresult result);
@@ -186,9 +156,9 @@ gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t
 static inline uint64_t
 gpd_session_count_work(struct gpd_session *session)
 {
-	uint64_t work = session->work + 1;
+	uint64_t work = session->progress.work + 1;
 
-	__atomic_store_n(&session->work, work, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->progress.work, work, __ATOMIC_RELAXED);
 	return work;
 }
 
@@ -218,8 +188,5 @@ void gpd_session_wake(struct gpd_session *session);
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
 void gpd_session_quiesce_end(struct gpd_session *session, int device);
-
-/* For the responder: tells the client of the sticky error, once. */
-void gpd_session_report_sticky(struct gpd_session *session);
 
 #endif /* GPD_SESSION_H */

@@ -39,7 +39,7 @@ struct gpd_stream {
 	bool legacy;
 	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
 	bool dropped;         /* destroyed by the client, or left, but its work is not done */
-	uint64_t work;        /* session->work of its last operation */
+	uint64_t work;        /* session->progress.work of its last operation */
 	uint64_t seen_legacy; /* work of the legacy stream it is already ordered behind */
 	uint64_t legacy_seen; /* its work that the legacy stream is already ordered behind */
 	uint64_t seen_barrier;

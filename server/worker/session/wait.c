@@ -442,8 +442,8 @@ entry_finish(struct gpd_session *session, struct entry *entry)
 	/* Now that who waited has been told, the executor may answer from this alone. */
 	if (entry->complete)
 		work_raise(&entry->stream->done, entry->work);
-	if (entry->complete && atomic_load(&session->done_work) < entry->work)
-		atomic_store(&session->done_work, entry->work);
+	if (entry->complete && atomic_load(&session->progress.done_work) < entry->work)
+		atomic_store(&session->progress.done_work, entry->work);
 	/* The last use of the stream: the executor may destroy it now. */
 	atomic_fetch_sub_explicit(&entry->stream->waits, 1, memory_order_release);
 }

@@ -18,7 +18,7 @@ struct gpd_session;
 /* A piece of work, which its stream has just been given. */
 struct gpd_trace_work {
 	uint64_t begun_ns; /* when the executor took it up */
-	uint64_t kernel;   /* gp_kernel of a launch: session->kernel is its name */
+	uint64_t kernel;   /* gp_kernel of a launch: session->progress.kernel is its name */
 	uint32_t stream;
 	uint16_t call;
 };

@@ -239,7 +239,7 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	gpd_copy_await(session, stream);
-	stream->work = ++session->work;
+	stream->work = ++session->progress.work;
 	*stream_p = stream;
 	return CUDA_SUCCESS;
 }
@@ -435,8 +435,8 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 void
 gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call)
 {
-	session->deferred = result;
-	session->deferred_call = call;
+	session->send.deferred = result;
+	session->send.deferred_call = call;
 }
 
 void

@@ -187,7 +187,7 @@ every_part_of_a_copy_counts_as_work(void **state)
 	gpd_gpCopyOut(&fake.session, &args);
 
 	assert_true(fake.stream.work >= 8);
-	assert_int_equal(fake.stream.work, fake.session.work);
+	assert_int_equal(fake.stream.work, fake.session.progress.work);
 }
 
 static void

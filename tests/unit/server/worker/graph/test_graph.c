@@ -24,7 +24,7 @@ a_graph_is_built_as_it_was_sent(void **state)
 					"cuGraphInstantiate\n"
 					"cuGraphLaunch\n"
 					"cuGraphLaunch\n");
-	assert_string_equal(fake.session.kernel, "zebra");
+	assert_string_equal(fake.session.progress.kernel, "zebra");
 }
 
 static void

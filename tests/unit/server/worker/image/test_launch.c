@@ -353,7 +353,7 @@ a_launch_reaches_the_driver_as_it_was_asked_for(void **state)
 	assert_string_equal(fake_calls,
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n"
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n");
-	assert_string_equal(fake.session.kernel, "ant");
+	assert_string_equal(fake.session.progress.kernel, "ant");
 }
 
 /* On the second stream, as one of many calls that have come. */
@@ -405,8 +405,8 @@ what_fails_there_is_told_as_of_any_posted_call(void **state)
 		launch_on(FAKE_OTHER_STREAM, GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }),
 		CUDA_SUCCESS);
 	gpd_issue_stop(&fake.session.issue);
-	assert_int_equal(fake.session.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-	assert_int_equal(fake.session.deferred_call, GP_CALL_gpLaunch);
+	assert_int_equal(fake.session.send.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	assert_int_equal(fake.session.send.deferred_call, GP_CALL_gpLaunch);
 }
 
 /* Its client waits for the answer, or something of the session's own follows. */
