@@ -167,7 +167,7 @@ def carrier(call):
     out = [f"\n/* {call.where} */\nstatic CUresult\ncall_driver_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args"
            f"{reply}{scratch})\n{{\n"]
     out += [local(call, p) or "" for p in call.params]
-    out.append("\tCUresult result = gpd_context_enter(session, session->context);\n\n" + CHECK)
+    out.append("\tCUresult result = gpd_context_enter(session, session->current.context);\n\n" + CHECK)
     out += [find(call, p) for p in call.params if "NEW" not in p.quals]
     if not (new or drop or reply):
         return "".join(out) + f"\treturn {driver_call(call)};\n}}\n"

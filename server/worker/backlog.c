@@ -239,7 +239,7 @@ static struct gpd_deferred_entry *
 entry_create(struct gpd_session *session, const struct deps *deps, const struct gp_header *header,
 	     const void *fields, size_t size)
 {
-	size_t bulk_size = session->bulk_left;
+	size_t bulk_size = session->current.bulk_left;
 	struct gpd_deferred_entry *entry =
 		calloc(1, sizeof(*entry) + deps->count * sizeof(*entry->places) + size);
 	void *copy, *bulk;
@@ -305,7 +305,7 @@ entry_create_from_lanes(struct gpd_session *session, const struct deps *deps,
 	gp_enc_init(&enc, fields, sizeof(fields));
 	gp_args_gpCopyIn_encode(&enc, &copy);
 	gp_enc_pad(&enc);
-	session->bulk_left = 0;
+	session->current.bulk_left = 0;
 	entry = entry_create(session, deps, header, fields, gp_enc_size(&enc));
 	bulk = malloc(args->size);
 	if (!entry || !bulk || !lanes_copy_recv(session, args, bulk)) {
@@ -325,7 +325,7 @@ record_defer(struct gpd_session *session, const struct deps *deps, const struct 
 	     const void *fields, size_t size, struct gpd_deferred_entry **entry_p)
 {
 	struct gpd_deferred_queue *deferred_queue = session->stream_ops->queue;
-	uint64_t bulk_size = session->bulk_left;
+	uint64_t bulk_size = session->current.bulk_left;
 	uint64_t max = session->account.line->deferred_max;
 	struct gp_args_gpCopyInLanes copy;
 	struct gpd_deferred_entry *entry;
@@ -386,7 +386,7 @@ gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind k
 		.kind = kind == GPD_DEFERRED_GATE_EVENT ? GPD_KIND_EVENT : GPD_KIND_STREAM,
 		.id = name,
 	};
-	uint64_t bulk_left = session->bulk_left;
+	uint64_t bulk_left = session->current.bulk_left;
 	struct gpd_deferred_entry *gate;
 	struct deps deps = { 0 };
 	bool entered;
@@ -401,9 +401,9 @@ gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind k
 		deps_add_stream(session, name, &deps);
 	if (kind == GPD_DEFERRED_GATE_COPIES)
 		deps_add(&deps, KEY_COPIES, true, true);
-	session->bulk_left = 0;
+	session->current.bulk_left = 0;
 	gate = entry_create(session, &deps, &header, "", 0);
-	session->bulk_left = bulk_left;
+	session->current.bulk_left = bulk_left;
 	if (!gate)
 		return NULL;
 	entered = kind == GPD_DEFERRED_GATE_EVENT
@@ -586,7 +586,7 @@ gpd_gpBacklogRoom(struct gpd_session *session, const struct gp_args_gpBacklogRoo
 		return CUDA_SUCCESS;
 	if (deferred_queue->room.request)
 		return CUDA_ERROR_INVALID_VALUE;
-	deferred_queue->room.request = session->request;
+	deferred_queue->room.request = session->current.request;
 	deferred_queue->room.most = args->most;
 	return GPD_LATER;
 }

@@ -83,6 +83,6 @@ CUresult
 gpd_arg_decode_malformed(struct gpd_session *session)
 {
 	gpd_session_violation(session, "call 0x%04x came with lengths that do not fit together",
-			      session->call);
+			      session->current.call);
 	return CUDA_ERROR_INVALID_VALUE;
 }

@@ -151,7 +151,7 @@ wait_value_enqueue(struct gpd_session *session, const struct gp_args_gpStreamWai
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS) {
 		*wait_value = (struct wait_value){
-			.entry = session->entry,
+			.entry = session->current.entry,
 			.device = stream->device,
 			.size = args->size,
 			.condition = args->condition,
@@ -164,7 +164,7 @@ wait_value_enqueue(struct gpd_session *session, const struct gp_args_gpStreamWai
 		free(wait_value);
 		return result;
 	}
-	session->entry = NULL;
+	session->current.entry = NULL;
 	DL_INSERT_INORDER(wait_values->all, wait_value, wait_value_compare_device);
 	wait_values->changed_ns = gp_now_ns();
 	wait_values->poll_at_ns = 0;

@@ -57,7 +57,7 @@ bool
 gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t height, uint64_t depth,
 		     uint32_t flags)
 {
-	uint64_t bulk = session->bulk_left, total;
+	uint64_t bulk = session->current.bulk_left, total;
 
 	if (__builtin_mul_overflow(width, height, &total) ||
 	    __builtin_mul_overflow(total, depth, &total) || total != bulk ||
@@ -75,7 +75,7 @@ CUresult
 gpd_copy_in_finish(struct gpd_session *session, CUresult result)
 {
 	if (result != CUDA_SUCCESS)
-		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+		(void)gpd_session_recv_bulk(session, NULL, session->current.bulk_left);
 	return result;
 }
 
@@ -97,8 +97,8 @@ gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 {
 	if (!gpd_copy_in_is_sound(session, args->width, args->height, 1, args->flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_copy_in_finish(session,
-				  session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
+	return gpd_copy_in_finish(session, session->current.bulk_left ? copy_in(session, args)
+								      : CUDA_SUCCESS);
 }
 
 /* What the record has is taken as a tail that is here already. */
@@ -113,10 +113,10 @@ gpd_gpCopyInShort(struct gpd_session *session, const struct gp_args_gpCopyInShor
 					       .flags = args->flags };
 	CUresult result;
 
-	session->bulk_read = args->data.data;
-	session->bulk_left = args->data.size;
+	session->current.bulk_read = args->data.data;
+	session->current.bulk_left = args->data.size;
 	result = gpd_gpCopyIn(session, &copy);
-	session->bulk_read = NULL;
-	session->bulk_left = 0;
+	session->current.bulk_read = NULL;
+	session->current.bulk_left = 0;
 	return result;
 }

@@ -376,8 +376,8 @@ copy_out_start(struct gpd_session *session, uint32_t id, const struct gpd_cut *c
 	out->cut = *cut;
 	out->total = total;
 	out->begun_ns = gpd_trace_begin(session);
-	out->request = session->request;
-	out->call = session->call;
+	out->request = session->current.request;
+	out->call = session->current.call;
 	out->lanes = lanes != NULL;
 	out->copy = lanes ? *lanes : 0;
 	out->users = 1;

@@ -411,7 +411,7 @@ graph_instantiate(struct build *build, const void *plan, size_t size, bool launc
 CUresult
 gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p)
 {
-	size_t size = session->bulk_left;
+	size_t size = session->current.bulk_left;
 
 	*plan_p = size > 0 && size <= GP_GRAPH_PLAN_MAX ? malloc(size) : NULL;
 	*size_p = size;

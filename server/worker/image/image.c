@@ -498,8 +498,8 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 	if (result == CUDA_SUCCESS)
 		return image_load(session, args->context, args->image, blob, args->size,
 				  args->options, &reply->info, &reply->log);
-	if (session->bulk_left)
-		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+	if (session->current.bulk_left)
+		(void)gpd_session_recv_bulk(session, NULL, session->current.bulk_left);
 	return result;
 }
 

@@ -133,7 +133,7 @@ CUresult
 gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 		struct gpd_blob **blob_p)
 {
-	uint64_t bulk = session->bulk_left;
+	uint64_t bulk = session->current.bulk_left;
 	struct gpd_image_name name = { .size = args->size };
 	struct gpd_unpacking unpacking;
 	CUresult result;

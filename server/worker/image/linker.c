@@ -24,7 +24,7 @@
 CUresult
 gpd_gpLinkCreate(struct gpd_session *session, const struct gp_args_gpLinkCreate *args)
 {
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 	struct gp_scratch memory = { 0 };
 	struct gpd_object *object;
 	struct gpd_jit *linker;
@@ -58,7 +58,7 @@ CUresult
 gpd_gpLinkDrop(struct gpd_session *session, const struct gp_args_gpLinkDrop *args)
 {
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 
 	if (!object || result != CUDA_SUCCESS)
 		return object ? result : CUDA_ERROR_INVALID_HANDLE;
@@ -80,7 +80,7 @@ log_copy(const char *text)
 static CUresult
 input_recv(struct gpd_session *session, struct gpd_object *object, void **data_p, size_t *size_p)
 {
-	uint64_t size = session->bulk_left;
+	uint64_t size = session->current.bulk_left;
 
 	*data_p = NULL;
 	*size_p = size;
@@ -176,13 +176,13 @@ gpd_gpLinkAdd(struct gpd_session *session, const struct gp_args_gpLinkAdd *args,
 	      struct gp_reply_gpLinkAdd *reply)
 {
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 	const struct gpd_jit *linker;
 	void *data = NULL;
 	size_t size;
 
 	if (!object || result != CUDA_SUCCESS) {
-		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+		(void)gpd_session_recv_bulk(session, NULL, session->current.bulk_left);
 		return object ? result : CUDA_ERROR_INVALID_HANDLE;
 	}
 	linker = object->extra;
@@ -200,7 +200,7 @@ gpd_gpLinkComplete(struct gpd_session *session, const struct gp_args_gpLinkCompl
 		   struct gp_reply_gpLinkComplete *reply)
 {
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 	const struct gpd_jit *linker = object ? object->extra : NULL;
 	struct gpd_unpacking unpacking;
 	void *image, *copy;

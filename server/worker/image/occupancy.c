@@ -23,7 +23,7 @@ enum {
 static CUstream
 confined_stream(const struct gpd_session *session)
 {
-	const struct gpd_context *context = gpd_context_get(session, session->context);
+	const struct gpd_context *context = gpd_context_get(session, session->current.context);
 	const struct gpd_stream *stream = context ? context->legacy : NULL;
 
 	return stream && stream->partition ? stream->driver : NULL;

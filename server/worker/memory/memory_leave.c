@@ -248,7 +248,8 @@ gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep 
 {
 	uint32_t none = 0, nothing = GPD_CACHE_EMPTY;
 
-	if (!atomic_compare_exchange_strong(&session->send.keep_request, &none, session->request))
+	if (!atomic_compare_exchange_strong(&session->send.keep_request, &none,
+					    session->current.request))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Asked already, it has yet to say that it gave that back. */
 	(void)atomic_compare_exchange_strong(&session->account.line->cache_state, &nothing,

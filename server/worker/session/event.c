@@ -150,7 +150,7 @@ gpd_event_destroy(struct gpd_session *session, struct gpd_event *event)
 CUresult
 gpd_cuEventCreate(struct gpd_session *session, const struct gp_args_cuEventCreate *args)
 {
-	struct gpd_event event = { .context = gpd_context_get(session, session->context),
+	struct gpd_event event = { .context = gpd_context_get(session, session->current.context),
 				   .flags = args->Flags };
 	CUresult result;
 
@@ -379,7 +379,7 @@ open_common(struct gpd_session *session, const struct gp_bytes *handle, int devi
 CUresult
 gpd_gpEventOpen(struct gpd_session *session, const struct gp_args_gpEventOpen *args)
 {
-	struct gpd_event event = { .context = gpd_context_get(session, session->context),
+	struct gpd_event event = { .context = gpd_context_get(session, session->current.context),
 				   .flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS,
 				   .opened = true };
 	CUresult result;

@@ -41,11 +41,11 @@ struct gpd_host_memory; /* host_memory.h: the machine's memory that its kernels 
 struct gpd_print;       /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_deferred_entry;
-struct gpd_graph_session;      /* graph.h */
-struct gpd_module_session;     /* image.h */
-struct gpd_copy_session;       /* copy.h */
 struct gpd_stream_session;     /* stream.h */
 struct gpd_array_session;      /* array.h */
+struct gpd_copy_session;       /* copy.h */
+struct gpd_module_session;     /* image.h */
+struct gpd_graph_session;      /* graph.h */
 struct gpd_stream_ops_session; /* backlog.h */
 struct gpd_stream;
 struct gpd_trace; /* trace.h: when its work ran */
@@ -58,23 +58,36 @@ struct gpd_progress {
 	const char *kernel; /* of the last launch; image.c clears it under the worker's lock */
 };
 
+/* The record that the executor is carrying out. */
+struct gpd_call_state {
+	uint32_t request; /* 0: posted */
+	uint16_t call;
+	uint32_t context;
+	uint64_t bulk_left;
+	const uint8_t *bulk_read; /* bytes of a deferred record; NULL: they are to be received */
+	struct gpd_deferred_entry *entry; /* that record; a hook that keeps it sets this to NULL */
+};
+
 struct gpd_session {
 	uint64_t id;
 	struct gpd_session *next; /* in sessions.h, under its lock */
 	struct gp_conn *conn;     /* NULL while OPENED */
 	struct gpd_handle_table handles;
 	struct gpd_account account;
-	struct gpd_memory *memory;
 	struct gpd_host_memory *host_memory; /* NULL: the client has asked for none */
 	struct gpd_print *print;
 	struct gpd_trace *trace; /* NULL: its client does not ask */
 	struct gpd_wait_queue *waits;
+
+	/* Parts, which their folders own (session_parts.h). */
 	struct gpd_stream_session *streams;
+	struct gpd_memory *memory;
 	struct gpd_array_session *arrays;
 	struct gpd_copy_session *copies;
 	struct gpd_module_session *modules;
 	struct gpd_graph_session *graphs;
 	struct gpd_stream_ops_session *stream_ops;
+
 	uint64_t window_base, window_size;
 	char peer[128];          /* "host pid program", for the log */
 	char let_in_by[200];     /* "token abcdefghij", for the log */
@@ -84,20 +97,10 @@ struct gpd_session {
 	uint32_t compression;    /* enum gp_pack_mode: of what is sent on data lanes */
 	uint32_t lanes_accepted; /* bit for each that was let in; under the worker's lock */
 
-	/* Order of the streams' work; stream.h. */
-	struct gpd_issue issue; /* launches by threads of their own; account.issue, too */
+	struct gpd_issue issue;   /* launches by threads of their own; account.issue, too */
+	struct gpd_shares shares; /* where its streams run */
 
-	/* Where they run; stream.h. */
-	struct gpd_shares shares;
-
-	/* The call that is being carried out. */
-	uint32_t request; /* 0: posted */
-	uint16_t call;
-	uint32_t context;
-	uint64_t bulk_left;
-	const uint8_t *bulk_read; /* where it is, of a record that had to wait; NULL: on the way */
-	struct gpd_deferred_entry *entry; /* that record; who wants it to be kept takes it */
-
+	struct gpd_call_state current;
 	struct gpd_progress progress;
 	struct gpd_session_send send;
 	_Atomic int state;                /* enum gpd_session_state */
@@ -147,8 +150,9 @@ gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t
 		return CUDA_SUCCESS;
 	if (r == -ENOMEM)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	gpd_session_violation(session, "call 0x%04x gives the name %#x, which is %s", session->call,
-			      (unsigned int)id, r == -EEXIST ? "in use" : "none");
+	gpd_session_violation(session, "call 0x%04x gives the name %#x, which is %s",
+			      session->current.call, (unsigned int)id,
+			      r == -EEXIST ? "in use" : "none");
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 

@@ -413,7 +413,7 @@ CUresult
 gpd_cuStreamCreateWithPriority(struct gpd_session *session,
 			       const struct gp_args_cuStreamCreateWithPriority *args)
 {
-	struct gpd_context *context = gpd_context_get(session, session->context);
+	struct gpd_context *context = gpd_context_get(session, session->current.context);
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;

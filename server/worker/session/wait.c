@@ -318,7 +318,7 @@ gpd_wait_is_empty(struct gpd_session *session)
 void *
 gpd_wait_request(const struct gpd_session *session)
 {
-	return (void *)((uintptr_t)session->call << 32 | session->request);
+	return (void *)((uintptr_t)session->current.call << 32 | session->current.request);
 }
 
 void

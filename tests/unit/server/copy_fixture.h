@@ -36,8 +36,8 @@ setup(void **state)
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
 	fake_forget_calls();
-	fake.session.request = 9;
-	fake.session.call = 0x302;
+	fake.session.current.request = 9;
+	fake.session.current.call = 0x302;
 	return 0;
 }
 

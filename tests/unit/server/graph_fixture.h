@@ -133,7 +133,7 @@ static inline void
 bring_bulk(const void *bulk, size_t size)
 {
 	fake.bulk = bulk;
-	fake.session.bulk_left = size;
+	fake.session.current.bulk_left = size;
 }
 
 static inline CUresult

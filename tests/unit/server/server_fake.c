@@ -87,7 +87,7 @@ fake_create(struct fake *fake)
 	fake->session.streams = &fake->streams;
 	fake->session.arrays = &fake->arrays;
 	fake->session.stream_ops = &fake->stream_ops;
-	fake->session.context = FAKE_CONTEXT;
+	fake->session.current.context = FAKE_CONTEXT;
 	fake->context.legacy = &fake->stream;
 	fake->stream.driver = (CUstream)0x55;
 	fake->other.driver = (CUstream)0x66;
@@ -210,7 +210,7 @@ gpd_wait_reply(struct gpd_session *session, void *arg, CUresult result)
 void *
 gpd_wait_request(const struct gpd_session *session)
 {
-	return (void *)((uintptr_t)session->call << 32 | session->request);
+	return (void *)((uintptr_t)session->current.call << 32 | session->current.request);
 }
 
 bool
@@ -331,13 +331,14 @@ gpd_driver_is_sticky(CUresult result)
 int
 gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 {
-	const uint8_t **from = session->bulk_read ? &session->bulk_read : &of(session)->bulk;
+	const uint8_t **from =
+		session->current.bulk_read ? &session->current.bulk_read : &of(session)->bulk;
 
-	assert(size <= session->bulk_left);
+	assert(size <= session->current.bulk_left);
 	if (dst)
 		memcpy(dst, *from, size);
 	*from += size;
-	session->bulk_left -= size;
+	session->current.bulk_left -= size;
 	return 0;
 }
 

@@ -6,7 +6,7 @@ static CUresult
 copy_in(const struct gp_args_gpCopyIn *args, const uint8_t *bytes, size_t size)
 {
 	fake.bulk = bytes;
-	fake.session.bulk_left = size;
+	fake.session.current.bulk_left = size;
 	return gpd_gpCopyIn(&fake.session, args);
 }
 
@@ -28,7 +28,7 @@ bytes_arrive_whole(void **state)
 		assert_memory_equal(device + 3, bytes, sizes[i]);
 		assert_int_equal(device[2], 0);
 		assert_int_equal(device[3 + sizes[i]], 0);
-		assert_int_equal(fake.session.bulk_left, 0);
+		assert_int_equal(fake.session.current.bulk_left, 0);
 		free(bytes);
 	}
 }
@@ -67,8 +67,8 @@ bytes_of_the_record_arrive(void **state)
 	for (size_t y = 0; y < 3; y++)
 		assert_memory_equal(device + 3 + y * 200, bytes + y * 100, 100);
 	assert_int_equal(device[103], 0);
-	assert_int_equal(fake.session.bulk_left, 0);
-	assert_null(fake.session.bulk_read);
+	assert_int_equal(fake.session.current.bulk_left, 0);
+	assert_null(fake.session.current.bulk_read);
 	assert_int_equal(fake.session.account.line->counts.copied_in, 300);
 	free(bytes);
 }
@@ -86,7 +86,7 @@ a_record_with_other_bytes_than_it_says_ends_the_session(void **state)
 	(void)gpd_gpCopyInShort(&fake.session, &args);
 	assert_string_equal(fake.violation,
 			    "copy of 1 slices of 1 rows of 65 bytes with a tail of 64");
-	assert_null(fake.session.bulk_read);
+	assert_null(fake.session.current.bulk_read);
 }
 
 static void
@@ -371,10 +371,10 @@ an_error_in_a_copy_in_takes_the_rest_of_the_tail(void **state)
 
 	fake_fail("cuMemcpyHtoDAsync", CUDA_ERROR_UNKNOWN, 1);
 	assert_int_equal(copy_in(&args, bytes, 4 << 20), CUDA_ERROR_UNKNOWN);
-	assert_int_equal(fake.session.bulk_left, 0);
+	assert_int_equal(fake.session.current.bulk_left, 0);
 	args.stream = 77;
 	assert_int_equal(copy_in(&args, bytes, 4 << 20), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake.session.bulk_left, 0);
+	assert_int_equal(fake.session.current.bulk_left, 0);
 	free(bytes);
 }
 
@@ -405,7 +405,7 @@ only_mapped_memory_is_touched(void **state)
 
 		assert_int_equal(copy_in(&in, bytes, bad[i].width * bad[i].height),
 				 CUDA_ERROR_INVALID_VALUE);
-		assert_int_equal(fake.session.bulk_left, 0);
+		assert_int_equal(fake.session.current.bulk_left, 0);
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &out), CUDA_ERROR_INVALID_VALUE);
 		assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_ERROR_INVALID_VALUE);
 	}

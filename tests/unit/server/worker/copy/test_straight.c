@@ -187,8 +187,8 @@ setup(void **state)
 	assert_int_equal(gpd_lanes_create(&fake.session), 0);
 	assert_null(gpd_lanes_add(&fake.session, 1, &lane_conn));
 	fake_forget_calls();
-	fake.session.request = 9;
-	fake.session.call = 0x302;
+	fake.session.current.request = 9;
+	fake.session.current.call = 0x302;
 	return 0;
 }
 

@@ -138,7 +138,7 @@ make(uint32_t name, uint32_t root, uint64_t handle)
 
 	assert_true(gp_graph_write_condition(&writer, NULL, 0, &condition, &body));
 	fake.bulk = writer.memory;
-	fake.session.bulk_left = writer.size;
+	fake.session.current.bulk_left = writer.size;
 	result =
 		gpd_gpGraphMake(&fake.session, &(struct gp_args_gpGraphMake){ FAKE_CONTEXT, name });
 	free(writer.memory);

@@ -82,7 +82,7 @@ load_with(bool tail, uint32_t name, struct gp_bytes options, struct gp_reply_gpI
 
 	memset(reply, 0, sizeof(*reply));
 	fake.bulk = flat;
-	fake.session.bulk_left = tail ? flat_size : 0;
+	fake.session.current.bulk_left = tail ? flat_size : 0;
 	return gpd_gpImageLoad(&fake.session, &args, reply);
 }
 

@@ -31,7 +31,7 @@ mapped(uint64_t from, uint64_t size)
 static CUresult
 keep(uint32_t request)
 {
-	fake.session.request = request;
+	fake.session.current.request = request;
 	return gpd_gpMemoryKeep(&fake.session, &(struct gp_args_gpMemoryKeep){ 0 });
 }
 
