@@ -15,56 +15,56 @@
 #include <uthash.h>
 #include <utlist.h>
 
-/* Queues besides those of names: of calls about memory, of what the legacy stream's order is for,
- * of all, and of what waits for copies to the client. */
+/* Keys of queues other than those of names: memory calls, the order of the legacy stream, all
+ * records, and records that wait for copies to the client. */
 #define KEY_MEMORY ((uint64_t)GPD_KIND_COUNT << 32)
 #define KEY_LEGACY ((uint64_t)(GPD_KIND_COUNT + 1) << 32)
 #define KEY_ALL ((uint64_t)(GPD_KIND_COUNT + 2) << 32)
 #define KEY_COPIES ((uint64_t)(GPD_KIND_COUNT + 3) << 32)
 #define PLACES_MAX (GPD_NAMES_MAX + 4)
 
-/* A record's place in a queue. */
+/* Position of a record in a queue. */
 struct place {
-	struct place *prev, *next; /* in the order in which they came */
+	struct place *prev, *next; /* in the order of arrival */
 	struct place *prev_closer, *next_closer;
 	struct gpd_deferred_entry *entry;
 	struct queue *queue;
-	bool needs;  /* all that are before it have to be gone first */
-	bool closes; /* all that come later wait for it */
+	bool needs;  /* all places before it must be gone first */
+	bool closes; /* all later places wait for it */
 };
 
-/* Kept records that have something to do with one another. */
+/* Deferred records that depend on each other. */
 struct queue {
 	UT_hash_handle hh;
 	uint64_t key;
-	struct place *places;  /* utlist of all */
-	struct place *closers; /* and of those that close it */
+	struct place *places;  /* utlist of all places */
+	struct place *closers; /* list of places that close it */
 };
 
 struct gpd_deferred_entry {
-	struct gpd_deferred_entry *prev, *next; /* in the list of those that may be carried out */
+	struct gpd_deferred_entry *prev, *next; /* in the list of records that may be carried out */
 	struct gpd_deferred_record record;
-	uint64_t number; /* in the order in which they came; 0: a gate, before all others */
-	bool ready;      /* it was put there */
-	uint32_t listed; /* the number of a listed copy; 0: it is none */
+	uint64_t number; /* in the order of arrival; 0: a gate, before all others */
+	bool ready;      /* it was added to that list */
+	uint32_t listed; /* number of a listed copy; 0: not listed */
 	struct gpd_deferred_entry *prev_listed, *next_listed;
 	unsigned int place_count;
-	struct place *places; /* with the entry, as are the record's fields */
+	struct place *places; /* allocated with the entry, like the record's fields */
 };
 
 struct gpd_deferred_queue {
 	struct gpd_deferred_entry *ready;
-	struct queue *queues; /* hash; none is empty */
+	struct queue *queues; /* hash; no queue is empty */
 	struct gpd_deferred_entry *listed;
 	uint64_t last_number;
 	uint64_t cost;
 	struct {
-		uint32_t request; /* of a gpBacklogRoom that is not answered; 0: none */
+		uint32_t request; /* unanswered gpBacklogRoom; 0: none */
 		uint64_t most;
 	} room;
 };
 
-/* What a record asks for: no two places are of one queue. */
+/* Dependencies of a record: its places, each in a different queue. */
 struct deps {
 	struct gpd_names names;
 	unsigned int count;
@@ -77,7 +77,7 @@ struct deps {
 static uint64_t
 queue_key_from_handle(const struct gpd_handle *name)
 {
-	/* The index alone: a new object of a place waits for the end of the old one. */
+	/* Only the index: a new object of the same index waits for the end of the old one. */
 	return (uint64_t)name->kind << 32 | (name->id & (GPD_HANDLE_INDEX_MAX - 1));
 }
 
@@ -133,7 +133,7 @@ deps_add(struct deps *deps, uint64_t key, bool needs, bool closes)
 {
 	unsigned int i = 0;
 
-	/* A call may give one name twice. */
+	/* A call may name an object twice. */
 	while (i < deps->count && deps->places[i].key != key)
 		i++;
 	deps->count += i == deps->count;
@@ -142,7 +142,7 @@ deps_add(struct deps *deps, uint64_t key, bool needs, bool closes)
 	deps->places[i].closes |= closes;
 }
 
-/* The order that the legacy stream brings with it. */
+/* Adds the implicit order of the legacy stream. */
 static void
 deps_add_stream(const struct gpd_session *session, uint32_t id, struct deps *deps)
 {
@@ -150,12 +150,12 @@ deps_add_stream(const struct gpd_session *session, uint32_t id, struct deps *dep
 	bool waits_only = deps->names.use == GPD_STREAM_AWAITED;
 	bool legacy = stream && stream->legacy;
 
-	/* One that is still to be made may be a blocking one. */
+	/* A stream that is yet to be created may be a blocking one. */
 	if (!stream || legacy || (stream->blocking && !waits_only))
 		deps_add(deps, KEY_LEGACY, legacy, legacy && !waits_only);
 }
 
-/* false: it is malformed. */
+/* false: the record is malformed. */
 static bool
 deps_from_record(const struct gpd_session *session, const struct gp_header *header,
 		 const void *fields, size_t size, struct deps *deps)
@@ -197,7 +197,7 @@ entry_get_cost(const struct gpd_deferred_entry *entry)
 	return GP_DEFERRED_QUEUE_COST(sizeof(record->header) + record->size, record->bulk_size);
 }
 
-/* false: there is no memory for its queues. */
+/* false: out of memory. */
 static bool
 entry_enqueue(struct gpd_deferred_queue *deferred_queue, const struct deps *deps,
 	      struct gpd_deferred_entry *entry)
@@ -234,7 +234,7 @@ entry_destroy(struct gpd_deferred_entry *entry)
 	free(entry);
 }
 
-/* A copy of the record, its bulk included. */
+/* Copies the record, including its bulk. */
 static struct gpd_deferred_entry *
 entry_create(struct gpd_session *session, const struct deps *deps, const struct gp_header *header,
 	     const void *fields, size_t size)
@@ -285,7 +285,7 @@ lanes_copy_recv(struct gpd_session *session, const struct gp_args_gpCopyInLanes 
 	return r == 0;
 }
 
-/* A copy whose bytes come on the data lanes, kept with its bytes: others need the lanes. */
+/* Defers a copy on the data lanes together with its bytes, because other copies need the lanes. */
 static struct gpd_deferred_entry *
 entry_create_from_lanes(struct gpd_session *session, const struct deps *deps,
 			const struct gp_header *header, const struct gp_args_gpCopyInLanes *args)
@@ -359,7 +359,6 @@ record_defer(struct gpd_session *session, const struct deps *deps, const struct 
 	return 0;
 }
 
-/* Its places come before all others. */
 static bool
 entry_enqueue_first(struct gpd_deferred_queue *deferred_queue, const struct deps *deps,
 		    struct gpd_deferred_entry *gate)
@@ -417,8 +416,6 @@ gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind k
 	return gate;
 }
 
-/* Other sessions know of the record from here on, so its caller need not wait for it, and it is
- * carried out as one that nobody waits for. */
 static void
 event_record_reply(struct gpd_session *session, struct gpd_deferred_entry *entry)
 {
@@ -432,12 +429,10 @@ event_record_reply(struct gpd_session *session, struct gpd_deferred_entry *entry
 		return;
 	(void)gpd_session_reply(session, record->header.call, record->header.request, CUDA_SUCCESS,
 				NULL, 0);
-	/* It has the same fields. */
 	record->header.call = GP_CALL_cuEventRecordWithFlags;
 	record->header.request = 0;
 }
 
-/* The bytes of a kept copy to the device, which are packed. */
 static struct gp_bytes
 record_get_copy_bytes(const struct gpd_deferred_record *record)
 {
@@ -451,7 +446,6 @@ record_get_copy_bytes(const struct gpd_deferred_record *record)
 	return args.data;
 }
 
-/* What is not kept is replaced where it is staged (copy/listed.h). */
 static void
 deferred_copy_replace(struct gpd_deferred_queue *deferred_queue, const void *fields, size_t size)
 {
@@ -492,21 +486,15 @@ gpd_deferred_add(struct gpd_session *session, const struct gp_header *header, co
 			return -EPROTO;
 		}
 	}
-	/* Nothing to wait for. */
 	if (gpd_deferred_is_empty(session) && !is_function)
 		return 0;
-	/* The dispatcher knows what to say of it. */
 	if (!deps_from_record(session, header, fields, size, &deps))
 		return 0;
-	/* The others wait for it: an effect of the host, or a late copy, whose host function later
-	 * records of its stream wait for. */
 	if (deps.names.is_unordered) {
 		if (header->call == GP_CALL_gpCopyReplace)
 			deferred_copy_replace(session->stream_ops->queue, fields, size);
 		return 0;
 	}
-	/* Its bytes are on their way, on lanes that others need.  Of gates the client knows
-	 * nothing. */
 	if (header->call == GP_CALL_gpCopyInLanes && !session->stream_ops->gates) {
 		gpd_session_violation(session,
 				      "it sent a copy on its data lanes while a host function is "
@@ -553,7 +541,7 @@ gpd_deferred_postpone(struct gpd_deferred_entry *entry)
 	entry->ready = false;
 }
 
-/* Those of the queue that its place kept waiting may go now. */
+/* Checks the records of the queue that its place has delayed. */
 static void
 place_release(struct gpd_deferred_queue *deferred_queue, struct place *place)
 {

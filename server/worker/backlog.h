@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records that must wait for a host function of the client (host_function.h), or until a word of
- * memory is as a stream wants it (word.h); functions, below, are both.  Records wait for a gate
- * (backlog_gate.h) in the same way.
+ * Deferred queue of a session: records that must wait for a host function of the client
+ * (host_function.h) or until a memory word meets a stream's condition (word.h); both are called
+ * functions below. Records wait for a gate (backlog_gate.h) in the same way.
  *
- * What a client runs may take for ever, and the GPU is everybody's: a stream that waits on it would
- * hold up streams of other sessions that share its hardware queue, the driver's loading of code,
- * and this session's own executor once the queue is full.  So nothing is given to the GPU that
- * depends on a client: records behind a function wait here, and carried out when it is done.
- * A record waits for those before it that name the same stream, event or image; besides, what
- * works on the legacy stream and what the blocking ones do wait for one another, and calls that
- * the description has BEHIND_ALL wait for all.  Everything else goes past.  Executor only.
+ * Code of a client may take forever, and the GPU is shared: a stream that waits for it would block
+ * streams of other sessions that share its hardware queue, the driver's loading of code, and this
+ * session's own executor once the queue is full. Therefore nothing that depends on a client is
+ * given to the GPU: the records after a function wait here and are carried out when the function is
+ * done.
+ *
+ * A record waits for earlier deferred records that name the same stream, event or image. In
+ * addition, work on the legacy stream and on blocking streams waits for each other, and calls
+ * described as AFTER_ALL wait for all. All other records are carried out at once.
+ *
+ * Ownership: session->deferred_queue.
+ * Threads: executor only.
  */
 #ifndef GPD_BACKLOG_H
 #define GPD_BACKLOG_H
@@ -43,7 +48,7 @@ int gpd_stream_ops_session_create(struct gpd_session *session);
 /* The records, gates and waits are gone, or their process is about to end. */
 void gpd_stream_ops_session_destroy(struct gpd_session *session);
 
-/* backlog_gate.h */
+/* See backlog_gate.h. */
 enum gpd_deferred_gate_kind {
 	GPD_DEFERRED_GATE_DEPTH,
 	GPD_DEFERRED_GATE_COPIES,
@@ -51,7 +56,7 @@ enum gpd_deferred_gate_kind {
 	GPD_DEFERRED_GATE_EVENT
 };
 
-/* A record; its fields and bulk are valid until it is removed. */
+/* A deferred record; its fields and bulk are valid until it is removed. */
 struct gpd_deferred_record {
 	struct gp_header header;
 	const void *fields;
@@ -61,34 +66,36 @@ struct gpd_deferred_record {
 };
 
 /*
- * A record has come.  0: carry it out now.  1: nothing is to be done, it is in the backlog or
- * answered.  -EAGAIN: it does not fit until a gate is gone.  -EPROTO: the session must
- * end. Of what others will wait for, and is to be carried out, the record waits as well; *entry_p
- * names it, else it is NULL.
+ * Decides about a new record. 0: carry it out now. 1: it was deferred or answered. -EAGAIN: the
+ * queue is full until a gate opens. -EPROTO: the session must end. If the result is 0 and later
+ * records depend on this one, *entry_p is set so that the caller can remove it when it is done;
+ * otherwise it is NULL.
  */
 int gpd_deferred_add(struct gpd_session *session, const struct gp_header *header,
 		     const void *fields, size_t size, struct gpd_deferred_entry **entry_p);
 
-/* A gate of this kind.  All records about the stream wait for it, those that are kept already
- * included; of an event later ones alone.  NULL: out of memory. */
+/* Adds a gate of this kind. All records of the stream wait for it, including those already
+ * deferred; for an event, only later ones. NULL: out of memory. */
 struct gpd_deferred_entry *gpd_deferred_add_gate(struct gpd_session *session,
 						 enum gpd_deferred_gate_kind kind, uint32_t name);
 
-/* The next record of the backlog that may be carried out now, and what it says; NULL: there is
- * none. */
+/* Returns the next deferred record that may be carried out now, or NULL. The entry stays in the
+ * queue until gpd_deferred_remove(). */
 struct gpd_deferred_entry *gpd_deferred_pop(struct gpd_session *session,
 					    const struct gpd_deferred_record **record_p);
 
-/* It cannot be carried out before a gate that has been added since. */
+/* Puts back an entry from gpd_deferred_pop() that must wait for a gate which has been added
+ * since. */
 void gpd_deferred_postpone(struct gpd_deferred_entry *entry);
 
-/* It has been carried out, or its function is done: what waited for it may go on. */
+/* Removes a record that was carried out or whose function is done; records that waited for it may
+ * be carried out. */
 void gpd_deferred_remove(struct gpd_session *session, struct gpd_deferred_entry *entry);
 
-/* Whether none waits, and no function is under way. */
+/* Whether no record is deferred and no function is pending. */
 bool gpd_deferred_is_empty(const struct gpd_session *session);
 
-/* At the session's end: forgets them all. */
+/* Frees the queue with all records at the session's end. */
 void gpd_deferred_destroy(struct gpd_session *session);
 
 #endif /* GPD_BACKLOG_H */

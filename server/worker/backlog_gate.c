@@ -21,7 +21,7 @@
 struct gpd_deferred_gate {
 	struct gpd_deferred_gate *prev, *next;
 	enum gpd_deferred_gate_kind kind;
-	struct gpd_stream *stream; /* of an event's: NULL */
+	struct gpd_stream *stream; /* NULL for a gate of an event */
 	uint32_t event;
 	struct gpd_deferred_entry *entry;
 };
@@ -40,7 +40,7 @@ gate_exists(const struct gpd_session *session, enum gpd_deferred_gate_kind kind,
 	return false;
 }
 
-/* Unless there is one. */
+/* Does nothing if the gate exists. */
 static int
 gate_add(struct gpd_session *session, enum gpd_deferred_gate_kind kind, struct gpd_stream *stream,
 	 uint32_t event)
@@ -64,8 +64,8 @@ gate_add(struct gpd_session *session, enum gpd_deferred_gate_kind kind, struct g
 	return 0;
 }
 
-/* What a copy to the device takes of the staging memory; 0: it is none, or a late copy, whose
- * stream has got there. */
+/* Bytes of staging memory for a copy to the device; 0: not such a copy, or a late copy, whose
+ * stream has already reached it. */
 static uint64_t
 get_staged_size(const struct gpd_gated_record *record)
 {
@@ -87,7 +87,7 @@ get_staged_size(const struct gpd_gated_record *record)
 	}
 }
 
-/* The stream of a copy to the device that has no staging memory; NULL: it has, or is none. */
+/* Returns the stream of a copy to the device for which there is no staging memory now, or NULL. */
 static struct gpd_stream *
 record_get_unstaged_stream(struct gpd_session *session, const struct gpd_gated_record *record)
 {
@@ -105,7 +105,7 @@ record_get_unstaged_stream(struct gpd_session *session, const struct gpd_gated_r
 	return NULL;
 }
 
-/* The GPU gives it back soon, unless it waits for something that comes later. */
+/* Waits briefly first: the GPU releases memory soon, unless it waits for a later record. */
 static int
 gate_close_unstaged(struct gpd_session *session, const struct gpd_gated_record *record)
 {

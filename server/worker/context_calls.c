@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls about contexts: what is made and ends with one is of many kinds. */
+/* Calls about contexts, whose creation and destruction involve objects of many kinds. */
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-/* Its green contexts, which a client ends before, are nobody's. */
+/* Clears the parent of its green contexts, which a client should have destroyed before. */
 static void
 green_clear_parent(struct gpd_session *session, const struct gpd_context *parent)
 {
@@ -27,7 +27,7 @@ green_clear_parent(struct gpd_session *session, const struct gpd_context *parent
 	}
 }
 
-/* Ends streams, events and images of the context and frees it. */
+/* Destroys streams, events and other objects of the context, and frees it. */
 static void
 context_destroy(struct gpd_session *session, struct gpd_context *context)
 {
@@ -42,7 +42,7 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 	gpd_objects_destroy_context(session, context);
 	gpd_graph_destroy_context(session, context);
 	gpd_image_invalidate_context(session, context);
-	/* Dropping one may free others that were dropped before: the walk begins again. */
+	/* Dropping a stream may free others that were dropped before, so the walk starts again. */
 	for (struct gpd_stream *s = session->streams->list; s; s = next) {
 		next = s->next;
 		if (s->context != context)
@@ -113,8 +113,8 @@ gpd_gpContextDestroy(struct gpd_session *session, const struct gp_args_gpContext
 	return CUDA_SUCCESS;
 }
 
-/* The stacks of all threads that fit on the device are made at once: no client may ask for more
- * than a part of the memory that all share. */
+/* The driver allocates the stacks of all threads that fit on the device at once, so a client may
+ * use only a part of the memory that all sessions share. */
 static bool
 stack_fits(const struct gpd_device *device, uint64_t value)
 {
@@ -124,19 +124,20 @@ stack_fits(const struct gpd_device *device, uint64_t value)
 	return threads == 0 || value <= device->memory / 8 / threads;
 }
 
-/* What others must be left with, or the driver. */
+/* Whether the value would leave too little for other sessions or the driver. */
 static bool
 is_too_much(const struct gpd_device *device, CUlimit limit, uint64_t value)
 {
 	if (limit == CU_LIMIT_STACK_SIZE)
 		return !stack_fits(device, value);
-	/* Made large at the start; the driver refuses to change them once they are used. */
+	/* These are made large at the start; the driver does not change them once they are in
+	 * use. */
 	if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE)
 		return value > device->memory / 8;
 	return value > 1 << 16;
 }
 
-/* Raises a limit that all sessions share; one that is high enough already stays. */
+/* Raises a limit that all sessions share; it is never lowered. */
 static CUresult
 raise_limit(struct gpd_session *session, int ordinal, CUlimit limit, uint64_t value)
 {
@@ -181,7 +182,7 @@ gpd_gpContextSetLimit(struct gpd_session *session, const struct gp_args_gpContex
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		return raise_limit(session, context->device, (CUlimit)args->limit, args->value);
 	case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
-		/* A hint, and between tenants nobody's. */
+		/* A hint that is not applied, because it would affect other tenants. */
 		return args->value <= 128 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	default:
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;

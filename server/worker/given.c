@@ -49,7 +49,8 @@ gpd_arg_decode_event(struct gpd_session *session, uint32_t id, CUevent *event_p)
 	const struct gpd_event *event = gpd_event_get(session, id);
 	struct gpd_event_ref *ref;
 
-	/* What an interprocess one stands for may change at any time: no call asks for its time. */
+	/* An interprocess event may be re-recorded at any time, and no generated call may use
+	 * one. */
 	if (!event || event->flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_INVALID_HANDLE;
 	ref = gpd_event_get_ref(event);

@@ -13,10 +13,10 @@
 
 #include <stdlib.h>
 
-/* Each takes memory of the device that nobody is charged for. */
+/* Maximum per session: each takes device memory that is not charged. */
 #define GREENS_MAX 64
 
-/* Green contexts, parts of the multiprocessors that the session has; source 0 is the session. */
+/* Green contexts are parts of the session's multiprocessors; source 0 is the session. */
 static CUresult
 resource_get(struct gpd_session *session, int device, uint32_t source, CUdevResource *resource)
 {
@@ -91,7 +91,7 @@ green_count(const struct gpd_session *session)
 	return count;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct gpd_green *
 green_create(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
 {
@@ -113,7 +113,7 @@ green_create(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
 	return green;
 }
 
-/* Its default stream is its first one, with which the driver's green context is made. */
+/* The default stream is the first stream, with which the driver's green context is created. */
 static CUresult
 green_context_init(struct gpd_session *session, struct gpd_context *context,
 		   const struct gp_args_gpGreenMake *args)

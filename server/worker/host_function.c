@@ -13,8 +13,8 @@
 
 struct function {
 	struct gpd_handle handle;
-	struct gpd_deferred_entry *entry; /* its record, in front of what waits for it */
-	_Atomic bool notified;            /* the client may say that it is done */
+	struct gpd_deferred_entry *entry; /* its record in the deferred queue */
+	_Atomic bool notified;            /* the client may report its end */
 };
 
 static void
@@ -23,10 +23,10 @@ host_function_notify(struct gpd_session *session, void *arg, CUresult result)
 	struct function *function = arg;
 	uint32_t id = function->handle.id;
 
-	/* Of a session that is over the client knows, and what to do with its functions. */
+	/* The client knows that the session is over and handles its functions itself. */
 	if (result != CUDA_SUCCESS)
 		return;
-	/* From here on the client may say that it is done, and it may be gone. */
+	/* After this the client may report its end, and the function may be freed. */
 	atomic_store(&function->notified, true);
 	(void)gpd_session_send_function(session, id, CUDA_SUCCESS);
 }
@@ -64,7 +64,7 @@ gpd_gpHostFunction(struct gpd_session *session, const struct gp_args_gpHostFunct
 {
 	CUresult result = host_function_enqueue(session, args);
 
-	/* Or the client would wait for it for ever. */
+	/* Otherwise the client would wait for it forever. */
 	if (result != CUDA_SUCCESS)
 		(void)gpd_session_send_function(session, args->function, result);
 	return result;

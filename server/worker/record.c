@@ -43,7 +43,7 @@ session_fail_no_memory(struct gpd_session *session)
 	return -EPROTO;
 }
 
-/* 0, or -EPROTO: the session must end. */
+/* Returns 0, or -EPROTO if the session must end. */
 static int
 record_execute(struct gpd_session *session, const struct gp_header *header, const void *fields,
 	       size_t size)
@@ -67,7 +67,7 @@ record_execute(struct gpd_session *session, const struct gp_header *header, cons
 	return 0;
 }
 
-/* What waited for a host function that is done now, or for what did. */
+/* Carries out the deferred records that no longer have to wait. */
 static int
 deferred_execute(struct gpd_session *session)
 {
@@ -111,7 +111,7 @@ gpd_executor_poll_gates(struct gpd_session *session)
 	return gpd_deferred_gates_poll(session) ? gpd_executor_run_deferred(session) : 0;
 }
 
-/* The same for a record that does not fit into the backlog until a gate is gone. */
+/* Polls the gates while a record does not fit into the deferred queue. */
 static int
 gate_wait(struct gpd_session *session)
 {
@@ -124,7 +124,7 @@ gate_wait(struct gpd_session *session)
 	return r;
 }
 
-/* A record has come.  0, or -EPROTO: the session must end. */
+/* Processes a new record. Returns 0, or -EPROTO if the session must end. */
 static int
 record_process(struct gpd_session *session, const struct gp_header *header, const void *fields,
 	       size_t size)

@@ -42,14 +42,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For so long, and a second for each GiB of pinned memory, a client may read and copy what both
- * share. */
+/* Time for a client to copy the shared memory: this, plus a second per GiB of pinned memory. */
 #define CLIENT_S 2
 #define CLIENT_NAP_NS 1000000
-/* So often the heap gives memory back while there are other sessions. */
+/* Interval at which the heap returns memory while there are other sessions. */
 #define HEAP_S 60
 
-/* Others need not wait for what it was to bring. */
+/* Lets other sessions stop waiting for its uploads. */
 static void
 image_uploads_abandon(struct gpd_session *session)
 {
@@ -59,7 +58,7 @@ image_uploads_abandon(struct gpd_session *session)
 static void
 shut_connection(struct gpd_session *session)
 {
-	/* The responder shall not wait for a client that does not read. */
+	/* The responder must not wait for a client that does not read. */
 	gp_conn_shutdown(session->conn);
 }
 
@@ -69,7 +68,7 @@ stop_schedule(struct gpd_session *session)
 	gpd_schedule_stop(&session->account);
 }
 
-/* Cancels what the GPU has of it, or waits for it. */
+/* Cancels the session's GPU work, or waits for it. */
 static void
 await_gpu(struct gpd_session *session)
 {
@@ -82,7 +81,7 @@ await_gpu(struct gpd_session *session)
 
 		if (gpd_stream_is_idle(s))
 			continue;
-		/* Any error means that nothing runs any more. */
+		/* Any error means that the work is no longer running. */
 		while ((result = gpd_driver.cuStreamQuery(s->driver)) == CUDA_ERROR_NOT_READY &&
 		       !atomic_load(&gpd_devices.lost)) {
 			gp_sleep_ns((uint64_t)ms * 1000000);
@@ -91,7 +90,8 @@ await_gpu(struct gpd_session *session)
 			if (ms < 16)
 				ms *= 2;
 		}
-		/* While it is still known whose work was under way; cancelled work is no fault. */
+		/* While the cause can still be attributed to this session; canceled work is not a
+		 * fault. */
 		if (!gpd_driver.gpSoftStreamCancel && gpd_driver_is_sticky(result))
 			gpd_session_poison(session, result);
 	}
@@ -99,7 +99,7 @@ await_gpu(struct gpd_session *session)
 }
 
 /* A client that outlives the session copies its pinned memory when it reads the end of lane 0, and
- * ends the lane then. */
+ * then closes the lane. */
 static void
 await_client(struct gpd_session *session)
 {
@@ -193,7 +193,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 
 	{ GPD_CLOSING_AWAIT, await_gpu },
 	{ GPD_CLOSING_AWAIT, gpd_host_watch_stop },
-	/* Its callers give back what they had under way: before that nothing below may be freed. */
+	/* Its done() functions release what was in flight; nothing below may be freed before. */
 	{ GPD_CLOSING_AWAIT, gpd_wait_stop },
 	{ GPD_CLOSING_AWAIT, gpd_lanes_destroy },
 	{ GPD_CLOSING_AWAIT, free_schedule },
@@ -207,26 +207,27 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_OBJECTS, gpd_copy_destroy_all },
 	{ GPD_CLOSING_OBJECTS, gpd_print_destroy },
 	{ GPD_CLOSING_OBJECTS, gpd_trace_destroy },
-	/* Graphs are of kernels, and kernels of images. */
+	/* Graphs use kernels, and kernels belong to images. */
 	{ GPD_CLOSING_OBJECTS, gpd_graph_destroy_all },
 	{ GPD_CLOSING_OBJECTS, gpd_image_destroy_all },
 	{ GPD_CLOSING_OBJECTS, gpd_preload_drop_all },
-	/* Textures are of arrays, and arrays of memory that is mapped. */
+	/* Textures use arrays, and arrays use memory that is mapped. */
 	{ GPD_CLOSING_OBJECTS, gpd_textures_destroy },
 	{ GPD_CLOSING_OBJECTS, gpd_arrays_destroy },
 	{ GPD_CLOSING_OBJECTS, gpd_memory_unmap_all },
 
-	/* From here on the client has nothing of the worker's any more. */
+	/* From here on the client uses no memory of the worker. */
 	{ GPD_CLOSING_MEMORY, gpd_host_memory_destroy },
 	{ GPD_CLOSING_MEMORY, gpd_allowance_destroy },
 	{ GPD_CLOSING_MEMORY, gpd_stream_destroy_all },
-	/* After the streams, which have places in it. */
+	/* After the streams, which have slots in it. */
 	{ GPD_CLOSING_MEMORY, gpd_depth_free },
-	/* After all that has a name. */
+	/* After everything that has a name. */
 	{ GPD_CLOSING_MEMORY, free_names },
 	{ GPD_CLOSING_MEMORY, free_window },
 
-	/* Again, for when the GPU is lost: others still know its arrays, which know the session. */
+	/* Again, for when the GPU is lost: the global list still contains its arrays, which refer
+	 * to the session. */
 	{ GPD_CLOSING_REPORT, gpd_arrays_destroy },
 	{ GPD_CLOSING_REPORT, report_closed },
 };
@@ -251,7 +252,7 @@ free_session(struct gpd_session *session)
 static void
 state_enter(struct gpd_session *session, enum gpd_session_state state)
 {
-	/* Who has found it in the list goes on with it under the lock. */
+	/* A thread that has found the session in the list uses it under the lock. */
 	pthread_mutex_lock(&gpd_sessions.lock);
 	(void)gpd_session_set_state(session, state);
 	pthread_mutex_unlock(&gpd_sessions.lock);
@@ -263,16 +264,16 @@ close_parts(struct gpd_session *session, enum gpd_closing_phase phase)
 	bool needs_gpu = phase == GPD_CLOSING_OBJECTS || phase == GPD_CLOSING_MEMORY;
 
 	for (size_t i = 0; i < gpd_closing_part_count; i++) {
-		/* What is lost goes with the process. */
+		/* If the GPU is lost, these are freed with the process. */
 		if (gpd_closing_parts[i].phase == phase &&
 		    !(needs_gpu && atomic_load(&gpd_devices.lost)))
 			gpd_closing_parts[i].close(session);
 	}
 }
 
-/* Images and their like are large, and the next session may be long in coming.  All who allocate
- * wait meanwhile, tens of milliseconds where many images were loaded: seldom, while others have
- * sessions. */
+/* Images and other buffers are large, and the next session may be far off. Trimming blocks all
+ * allocations, for tens of milliseconds if many images were loaded, so it is rare while there are
+ * other sessions. */
 static void
 heap_trim(void)
 {
@@ -291,11 +292,11 @@ gpd_session_close(struct gpd_session *session)
 {
 	if (atomic_load(&session->sticky))
 		gpd_session_set_reason(session, "its context was lost");
-	/* A reply that is sent, or the data of a call, may be what finds the connection dead. */
+	/* The dead connection may have been detected by a reply, or by the data of a call. */
 	gpd_session_set_reason(session, gp_conn_error(session->conn));
 	gpd_session_set_reason(session, "the client does not take what is sent");
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
-	/* Until the supervisor closes its line. */
+	/* Ends when the supervisor closes its line. */
 	(void)gpd_ledger_free_begin(session->account.line);
 	gpd_account_set_ended(&session->account);
 	state_enter(session, GPD_SESSION_DRAINING);

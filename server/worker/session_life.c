@@ -30,15 +30,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long the executor looks for the next call before it sleeps, and how long while somebody may
- * wait for the GPU, whose next call comes when the GPU is done. */
+/* How long the executor polls for the next call before it sleeps, and how long while a client may
+ * be waiting for the GPU, because its next call comes when the GPU is done. */
 #define SPIN_USEC 50
 #define SPIN_PENDING_USEC 1000
-/* How often it looks whether the session is idle, where that has a limit. */
+/* Interval of checks for idleness, if there is a limit. */
 #define IDLE_POLL_MS 500
 
-/* Until the client has something new: copies that wait for staging memory go on, and streams that
- * wait for words or are full.  0, or -EPROTO: the session must end. */
+/* Until the client sends a new message: continues copies that wait for staging memory and streams
+ * that wait for words or are full. Returns 0, or -EPROTO if the session must end. */
 static int
 deferred_continue(struct gpd_session *session)
 {
@@ -67,7 +67,7 @@ deferred_continue(struct gpd_session *session)
 	return r;
 }
 
-/* Nobody waits for anything of it, here or at the other end. */
+/* Whether no wait is pending, here or at the client. */
 static bool
 session_is_idle(struct gpd_session *session)
 {
@@ -83,8 +83,8 @@ session_is_idle(struct gpd_session *session)
 	return true;
 }
 
-/* A limit can come while a session waits, so it looks now and then without one, too: when a read
- * comes back anyway, for many sessions sleep. */
+/* A limit may be set while the session waits, so it checks from time to time without one, too. The
+ * interval is that of the receive timeout, because many sessions sleep. */
 static unsigned int
 get_default_poll_ms(void)
 {
@@ -93,7 +93,7 @@ get_default_poll_ms(void)
 	return timeout_ms ? timeout_ms : GP_CONN_TIMEOUT_MS;
 }
 
-/* The next message.  -ETIMEDOUT with a reason: it was idle for too long. */
+/* Receives the next message. -ETIMEDOUT, with a reason set: the session was idle for too long. */
 static int
 message_recv(struct gpd_session *session, unsigned int usual_ms, struct gp_message *message)
 {
@@ -110,7 +110,7 @@ message_recv(struct gpd_session *session, unsigned int usual_ms, struct gp_messa
 		if (r != GP_E_TIMEOUT)
 			return r;
 		now = gp_now_ns();
-		/* What it was before the look that first finds it idle nobody knows. */
+		/* Idle time counts from the first check that finds the session idle. */
 		if (!session_is_idle(session))
 			since = 0;
 		else if (since == 0)
@@ -122,8 +122,8 @@ message_recv(struct gpd_session *session, unsigned int usual_ms, struct gp_messa
 	}
 }
 
-/* A program that ends before its bytes are read resets the connection: no fault of the network.  Of
- * a connection that was cut TLS has words of its own. */
+/* A program that ends before its bytes are read resets the connection, which is not a network
+ * error. TLS reports a cut connection in its own words. */
 static const char *
 get_close_reason(const struct gpd_session *session, int r)
 {
@@ -179,7 +179,6 @@ gpd_session_follow_ledger(struct gpd_session *session)
 	}
 }
 
-/* What an audit needs: whose it is, and by what it was let in. */
 static void
 report_open(const struct gpd_session *session)
 {
@@ -194,7 +193,6 @@ report_open(const struct gpd_session *session)
 	atomic_store(&account->line->logged, GPD_LOGGED_OPEN);
 }
 
-/* Before an allocation is refused. */
 static bool
 reclaim_memory(struct gpd_account *account)
 {

@@ -22,20 +22,20 @@
 #include <sys/prctl.h>
 #include <utlist.h>
 
-/* Words that one look may bring.  The page begins with the marker behind them. */
+/* Maximum number of words per poll. The page begins with the marker that follows them. */
 #define POLL_VALUES 64
 _Static_assert((POLL_VALUES + 1) * sizeof(uint64_t) <= GPD_MARKER_PAGE_SLOTS * sizeof(uint32_t),
 	       "a page has room for a look");
-/* How long it looks without a pause. */
+/* How long the executor polls without a pause. */
 #define SPIN_NS 60000
 #define COPY_NAP_NS 4000
 
 struct wait_value {
-	struct wait_value *prev, *next; /* by device */
+	struct wait_value *prev, *next; /* sorted by device */
 	struct gpd_deferred_entry *entry;
-	_Atomic bool reached; /* the stream's earlier work is done; the responder says so */
-	uint32_t publish; /* it is met, and over with gpHostPublish of this number; 0: not yet */
-	unsigned int poll_slot; /* where the look that is under way shows it; 0: nowhere */
+	_Atomic bool reached;   /* the stream's earlier work is done; set by the responder */
+	uint32_t publish;       /* met; ends with the gpHostPublish of this number; 0: not met */
+	unsigned int poll_slot; /* index of its value in the current poll; 0: none */
 	int device;
 	unsigned int size, condition;
 	uint64_t address, value;
@@ -43,17 +43,17 @@ struct wait_value {
 
 struct gpd_wait_values {
 	struct wait_value *all;  /* utlist */
-	struct wait_value *next; /* that the next look begins with; NULL: the first one */
+	struct wait_value *next; /* first one of the next poll; NULL: start again */
 	struct gpd_marker_page *page;
-	uint32_t poll_marker; /* the marker of the last look */
-	bool polling;         /* it is under way */
-	uint32_t publish;     /* the number that was asked for last */
-	uint32_t published;   /* and that has come last */
-	uint64_t changed_ns;  /* when a wait began or was over */
-	uint64_t poll_at_ns;  /* not before then */
+	uint32_t poll_marker; /* marker of the last poll */
+	bool polling;         /* a poll is in progress */
+	uint32_t publish;     /* number requested last */
+	uint32_t published;   /* number received last */
+	uint64_t changed_ns;  /* when a wait started or ended */
+	uint64_t poll_at_ns;  /* time of the next poll */
 };
 
-/* Streams that nothing else is given to: a copy there waits for no kernel. */
+/* Streams without any other work, so that a copy there does not wait for a kernel. */
 static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams[GPD_DEVICES_MAX];
 
@@ -87,7 +87,7 @@ wait_values_get(struct gpd_session *session)
 		free(wait_values);
 		return NULL;
 	}
-	/* Its pauses are shorter than the 50 microseconds by which the kernel likes to be late. */
+	/* The pauses are shorter than the kernel's default timer slack of 50 us. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	session->stream_ops->wait_values = wait_values;
 	return wait_values;
@@ -99,7 +99,7 @@ wait_value_compare_device(const struct wait_value *a, const struct wait_value *b
 	return a->device - b->device;
 }
 
-/* By the responder. */
+/* Runs in the responder. */
 static void
 wait_value_reached(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -109,7 +109,7 @@ wait_value_reached(struct gpd_session *session, void *arg, CUresult result)
 		atomic_store_explicit(&wait_value->reached, true, memory_order_release);
 }
 
-/* Whether the session may touch the word. */
+/* Whether the session may access the word. */
 static CUresult
 wait_value_check_address(struct gpd_session *session, uint64_t address, unsigned int size)
 {
@@ -137,7 +137,7 @@ gpd_gpStreamWrite(struct gpd_session *session, const struct gp_args_gpStreamWrit
 						  CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
-/* It takes the record that is being carried out. */
+/* On success it owns the record that is being carried out. */
 static CUresult
 wait_value_enqueue(struct gpd_session *session, const struct gp_args_gpStreamWait *args)
 {
@@ -180,7 +180,7 @@ gpd_gpStreamWait(struct gpd_session *session, const struct gp_args_gpStreamWait 
 
 	if (result == CUDA_SUCCESS)
 		result = wait_value_enqueue(session, args);
-	/* Or the client would count on it for ever. */
+	/* Otherwise the client would wait for it forever. */
 	if (result != CUDA_SUCCESS)
 		(void)gpd_session_send_waits(session, 1);
 	return result;
@@ -211,14 +211,14 @@ wait_value_next_reached(struct wait_value *wait_value)
 	return wait_value;
 }
 
-/* A word's place in the page, of which the first is the marker's. */
+/* Returns the value's slot in the page; the first slot is the marker's. */
 static void *
 poll_slot_get(const struct gpd_wait_values *wait_values, unsigned int index)
 {
 	return (void *)((volatile uint64_t *)wait_values->page->host + index);
 }
 
-/* Words of one device, as many as a look may bring, and behind them the marker. */
+/* Starts a poll: copies words of one device, followed by the marker. */
 static CUresult
 poll_start(struct gpd_wait_values *wait_values)
 {
@@ -268,7 +268,7 @@ wait_value_is_met(const struct wait_value *wait_value, uint64_t now)
 		return (now & value) != 0;
 	case CU_STREAM_WAIT_VALUE_NOR:
 		return (~(now | value) & mask) != 0;
-	default: /* GEQ, of numbers that wrap around */
+	default: /* GEQ, with wraparound */
 		return ((now - value) & mask) <= mask / 2;
 	}
 }
@@ -285,14 +285,14 @@ wait_value_remove(struct gpd_session *session, struct wait_value *wait_value)
 	free(wait_value);
 }
 
-/* The next number; 0 names none. */
+/* Returns the next number; 0 is not used. */
 static uint32_t
 publish_next_number(uint32_t number)
 {
 	return number == UINT32_MAX ? 1 : number + 1;
 }
 
-/* Those that are met, and whose data has come. */
+/* Ends the waits that are met and whose data has arrived. */
 static unsigned int
 published_complete(struct gpd_session *session)
 {
@@ -348,7 +348,7 @@ poll_finish(struct gpd_session *session)
 	return count;
 }
 
-/* How long to wait before the next look. */
+/* Returns how long to wait before the next poll. */
 static uint64_t
 get_pause_ns(const struct gpd_wait_values *wait_values, uint64_t now)
 {
@@ -410,7 +410,7 @@ gpd_wait_values_destroy(struct gpd_session *session)
 
 	if (!wait_values)
 		return;
-	/* Its page goes to another session. */
+	/* The page will be used by another session. */
 	while (wait_values->polling && !atomic_load(&gpd_devices.lost) &&
 	       __atomic_load_n(&wait_values->page->host[0], __ATOMIC_ACQUIRE) !=
 		       wait_values->poll_marker)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies to, from and between arrays.  What the client says of places is checked here, so that the
- * driver is never asked for what an array does not have. */
+/* Copies to, from and between arrays. Offsets and sizes from the client are checked here, so that
+ * the driver never gets a request beyond an array. */
 #include "gpd_calls.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_part.h"
@@ -52,9 +52,9 @@ gpd_gpArrayCopyOut(struct gpd_session *session, const struct gp_args_gpArrayCopy
 	return gpd_copy_out(session, args->stream, &cut, box.width * box.height * box.depth);
 }
 
-/* What the client says of one side of a copy on the device. */
+/* The client's description of one side of a device copy. */
 struct side_args {
-	uint32_t array, level; /* array 0: memory */
+	uint32_t array, level; /* array 0: linear memory */
 	uint64_t slice;
 	struct gpd_side side;
 };

@@ -20,7 +20,7 @@ CUresult
 gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
 		    CUDA_MEMCPY3D *params)
 {
-	/* A box of one row per slice is a rectangle. */
+	/* A box with one row per slice is a rectangle. */
 	bool flat = args->height == 1;
 	uint64_t width = args->width, height = flat ? args->depth : args->height;
 	uint64_t depth = flat ? 1 : args->depth;
@@ -33,7 +33,7 @@ gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevi
 	    gpd_side_check(session, &dst, args->dst_slice, width, height, depth) != CUDA_SUCCESS ||
 	    gpd_side_check(session, &src, args->src_slice, width, height, depth) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* And a rectangle without gaps a row. */
+	/* A rectangle without gaps is a single row. */
 	if (depth == 1 && (height == 1 || (dst.pitch == width && src.pitch == width))) {
 		width *= height;
 		height = 1;
@@ -43,14 +43,14 @@ gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevi
 	return CUDA_SUCCESS;
 }
 
-/* The context of one side's device; arrays are the driver's own to find. */
+/* Context of the device of one side. Arrays need none: the driver finds their device. */
 static CUcontext
 side_get_context(int remote_device, const struct gpd_stream *stream)
 {
 	return gpd_device_get(remote_device < 0 ? stream->device : remote_device)->primary;
 }
 
-/* The same as CUDA_MEMCPY3D, with the contexts. */
+/* The same copy as CUDA_MEMCPY3D_PEER, with the contexts. */
 static CUDA_MEMCPY3D_PEER
 with_contexts(const CUDA_MEMCPY3D *copy, CUcontext dst, CUcontext src)
 {
@@ -88,7 +88,6 @@ side_get_remote_device(struct gpd_session *session, const struct gpd_stream *str
 		       : -1;
 }
 
-/* What a copy goes to. */
 struct target {
 	struct gpd_session *session;
 	const struct gpd_stream *stream;

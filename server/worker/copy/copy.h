@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies between the client and the device, by parts (copy_part.h).
+ * Copies between the client and the device, split into parts (copy_part.h).
  *
- * Those to the host may not fit into the session's staging memory at once.  The executor then goes
- * on with other calls and gives their streams the remaining parts as staging comes free; what has
- * to come behind such a copy is kept (backlog_gate.h) until it has all its parts.  Executor only.
+ * A copy to the host may not fit into the session's staging memory at once. The executor then goes
+ * on with other calls and enqueues the remaining parts as staging becomes free. Records that must
+ * follow such a copy wait in the deferred queue (backlog_gate.h) until all its parts are enqueued.
+ *
+ * Threads: executor only.
+ * Errors: a CUresult; a malformed record is a protocol violation that ends the session.
  */
 #ifndef GPD_COPY_H
 #define GPD_COPY_H
@@ -40,33 +43,38 @@ struct gpd_copy_session {
 int gpd_copy_session_create(struct gpd_session *session);
 void gpd_copy_session_destroy(struct gpd_session *session);
 
-/* The current call is to take its bulk to a box of this size, or the session ends. */
+/* Checks the current record: its bulk must have exactly the size of a box of these dimensions, and
+ * the flags must be valid. Otherwise the session ends. Charges the bytes to the account. */
 bool gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t height,
 			  uint64_t depth, uint32_t flags);
-/* The same of a copy whose bytes come on the data lanes. */
+/* The same check for a copy whose bytes arrive on the data lanes, except that it charges
+ * nothing. */
 bool gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args);
-/* Takes the current call's bulk to where the cut says. */
+/* Receives the current record's bulk and enqueues its copy to the place that the cut describes. */
 CUresult gpd_copy_in(struct gpd_session *session, uint32_t stream, struct gpd_cut *cut,
 		     uint32_t flags);
-/* Behind it, and where there is nowhere to take it to: what is left of the bulk is discarded. */
+/* To be called after gpd_copy_in(), or instead of it if there is no destination: on failure,
+ * discards the rest of the bulk. Returns result. */
 CUresult gpd_copy_in_finish(struct gpd_session *session, CUresult result);
-/* Answers the current call with what the cut names, so many bytes: GPD_LATER. */
+/* Replies to the current call with the bytes that the cut describes, `total` of them; returns
+ * GPD_LATER. */
 CUresult gpd_copy_out(struct gpd_session *session, uint32_t stream, const struct gpd_cut *cut,
 		      uint64_t total);
 
-/* How long the executor may wait for the client before it calls gpd_copy_continue() again. */
+/* Maximum time that the executor waits for the client before it calls gpd_copy_continue() again. */
 #define GPD_COPY_CONTINUE_MS 1
 
-/* Gives out what parts can be; whether some copy has parts left. */
+/* Enqueues as many remaining parts as staging memory allows. Returns whether some copy has parts
+ * left. */
 bool gpd_copy_continue(struct gpd_session *session);
 
-/* Before a call is carried out: waits for the copies that it must come behind, unless it is one
- * that begins with gpd_stream_begin(). */
+/* To be called before a call is carried out: waits for the copies that must be enqueued before it.
+ * Calls that begin with gpd_stream_begin() do that themselves and do not wait here. */
 void gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const void *fields,
 			       size_t size);
 
-/* Calls use() for the stream of each copy that has parts left; those that may go straight have not
- * been cut into parts.  The first result that is not 0. */
+/* Calls use() with the stream of each copy that has parts left, until it returns nonzero; returns
+ * that result. Copies by GPUDirect (straight.h) are left out, as they are not split into parts. */
 int gpd_copy_for_each_unfinished(struct gpd_session *session,
 				 int (*use)(struct gpd_session *session,
 					    struct gpd_stream *stream));
@@ -75,20 +83,21 @@ bool gpd_copy_is_pending(const struct gpd_session *session);
 /* Whether a copy of the stream has parts left. */
 bool gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream);
 
-/* Waits until what the stream must come behind has all its parts; NULL: every copy. */
+/* Waits until all copies that must precede new work of the stream are enqueued completely; stream
+ * NULL: all copies. */
 void gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream);
 
-/* What the driver is to copy, now or as a node of a graph.  CUDA_ERROR_INVALID_VALUE: no such box,
- * or memory that is not the session's. */
+/* Fills in the parameters of a device copy, to be run now or as a graph node.
+ * CUDA_ERROR_INVALID_VALUE: the box is invalid, or the memory does not belong to the session. */
 CUresult gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
 			     CUDA_MEMCPY3D *params);
 
-/* Gives the stream such a copy on the device: of memory that its device does not reach as one
+/* Enqueues such a copy on the stream. If its device cannot access the memory, the copy is made
  * between devices. */
 CUresult gpd_copy_enqueue(struct gpd_session *session, const struct gpd_stream *stream,
 			  const CUDA_MEMCPY3D *copy);
 
-/* At the session's end, when its wait queue is gone. */
+/* Frees the unfinished copies at the session's end, after its wait queue is gone. */
 void gpd_copy_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_COPY_H */

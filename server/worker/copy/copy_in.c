@@ -12,7 +12,7 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 
-/* The connection's end shows again at the next record. */
+/* A failed receive needs no report here: the next record fails in the same way. */
 static CUresult
 receive_part(struct gpd_session *session, const struct gpd_part *part, struct gpd_stream *stream,
 	     uint32_t flags, uint64_t offset)
@@ -101,7 +101,7 @@ gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 								      : CUDA_SUCCESS);
 }
 
-/* What the record has is taken as a tail that is here already. */
+/* The record's own bytes are treated as bulk that has already arrived. */
 CUresult
 gpd_gpCopyInShort(struct gpd_session *session, const struct gp_args_gpCopyInShort *args)
 {

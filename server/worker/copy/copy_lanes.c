@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large copies to the device, whose bytes come on the data lanes (lane.h).  The executor gives the
- * chunks to the stream as they come and goes on to the next record when it has them all, as with a
- * copy on lane 0.
- * What comes behind the copy is given to a stream when the executor has all chunks, and so is
- * behind them in any case, also where they go straight to the device (straight.h).
+ * Large copies to the device, whose bytes arrive on the data lanes (lane.h). The executor gives the
+ * chunks to the stream as they arrive and goes on to the next record when it has all of them, as
+ * with a copy on lane 0.
+ *
+ * Later work is given to a stream only after the executor has all chunks. It is therefore ordered
+ * after them even where chunks are written directly to the device by GPUDirect (straight.h).
  */
 #include "gpd_calls.h"
 #include "protocol/frame.h"
@@ -18,7 +19,7 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 
-/* Beyond all addresses. */
+/* Larger than the address space. */
 #define SIZE_LIMIT ((uint64_t)1 << 47)
 
 static CUresult
@@ -27,7 +28,7 @@ chunk_enqueue(struct gpd_session *session, struct gpd_stream *stream,
 {
 	const struct gpd_part part =
 		gpd_part_from_range(args->dst + arrival->offset, arrival->size);
-	/* Another copy may have gone on while this one waited, on another device. */
+	/* While this copy waited, another one may have made its own device current. */
 	CUresult result = gpd_device_enter(stream->device);
 
 	if (result == CUDA_SUCCESS && (args->flags & GP_COPY_LISTED))
@@ -40,7 +41,7 @@ chunk_enqueue(struct gpd_session *session, struct gpd_stream *stream,
 		gpd_staging_release(session, &arrival->piece);
 		return result;
 	}
-	/* Without a marker the slot stays out of use: the device may still read it. */
+	/* If this fails, the slot is never reused: the device may still read it. */
 	return gpd_wait_add(session, stream, gpd_staging_done, arrival->piece.slot);
 }
 
@@ -85,12 +86,12 @@ gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLane
 	result = gpd_memory_check_rows(session, args->dst, args->size, args->size, 1);
 	if (result == CUDA_SUCCESS)
 		result = gpd_stream_begin(session, args->stream, &stream);
-	/* What may be replaced has to stay in staging until its stream reaches it. */
+	/* Bytes that may be replaced must stay in staging until the stream reaches them. */
 	if (result == CUDA_SUCCESS && !(args->flags & GP_COPY_LISTED))
 		gpudirect = gpd_gpudirect_in_begin(session, stream, args->dst, args->size);
 	if (gpd_lanes_expect(session, args->copy, args->size, gpudirect.may ? args->dst : 0))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The chunks come, whether they have a place to go to or not. */
+	/* The client sends the chunks even if the destination turned out to be invalid. */
 	while ((r = gpd_lanes_pop(session, &arrival)) > 0) {
 		if (result == CUDA_SUCCESS)
 			result = arrival_consume(session, stream, args, &arrival, &gpudirect);

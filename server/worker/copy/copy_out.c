@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Copies of a session that have parts left. */
+/* Maximum number of copies of a session that have parts left. */
 #define WAITING_MAX 1024
 
 struct out_part {
@@ -59,8 +59,8 @@ gpd_copy_out_unref(struct gpd_session *session, struct gpd_copy_out *out)
 	free(out);
 }
 
-/* With the part's memory, which goes back when it is sent.  What fits into one part needs no note
- * of its own. */
+/* Passes the part's memory on, which is released after sending. A copy of a single part is sent
+ * together with its reply. */
 static int
 send_part(struct gpd_session *session, struct out_part *part)
 {
@@ -88,7 +88,7 @@ void
 gpd_copy_out_fail_send(struct gpd_session *session, struct gpd_copy_out *out, int r)
 {
 	gpd_copy_out_fail(out, CUDA_ERROR_OPERATING_SYSTEM);
-	/* Who receives learns of the connection's end, too, and why. */
+	/* On lane 0 the receiver also learns of the end of the connection, with its reason. */
 	if (r == -EPIPE && !out->lanes)
 		gpd_session_stop_disconnected(session);
 	else
@@ -134,14 +134,12 @@ gpd_copy_out_enqueue_part(struct gpd_session *session, struct gpd_copy_out *out)
 	out->users++;
 	result = gpd_wait_add(session, out->stream, part_done, part);
 	if (result != CUDA_SUCCESS) {
-		/* The device may still write to the piece, so it stays out of use. */
 		free(part);
 		out->users--;
 	}
 	return result;
 }
 
-/* CUDA_ERROR_NOT_READY: there are parts left, and no staging memory for them. */
 static CUresult
 copy_out_enqueue_parts(struct gpd_session *session, struct gpd_copy_out *out)
 {
@@ -156,7 +154,6 @@ copy_out_enqueue_parts(struct gpd_session *session, struct gpd_copy_out *out)
 		out->offset += out->part.size;
 		out->part.size = 0;
 	}
-	/* A stream that is to get more is not done when it has done what it has. */
 	if (result == CUDA_ERROR_NOT_READY)
 		out->stream->work = gpd_session_count_work(session);
 	return result;
@@ -175,7 +172,6 @@ gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out)
 	return result;
 }
 
-/* Whether the copy has parts left. */
 static bool
 copy_out_continue(struct gpd_session *session, struct gpd_copy_out *out)
 {
@@ -199,7 +195,6 @@ copy_out_continue(struct gpd_session *session, struct gpd_copy_out *out)
 	return false;
 }
 
-/* Work on the legacy stream and on the blocking ones of its context waits for one another. */
 static bool
 comes_before(const struct gpd_copy_out *out, const struct gpd_stream *stream)
 {
@@ -209,8 +204,6 @@ comes_before(const struct gpd_copy_out *out, const struct gpd_stream *stream)
 		 (out->stream->blocking && stream->legacy)));
 }
 
-/* Whether one of the list up to `end` comes before work for the stream.  The stream of one that is
- * done may be gone. */
 static bool
 is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
 	  const struct gpd_stream *stream)
@@ -285,8 +278,6 @@ gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_strea
 	return out;
 }
 
-/* What may go straight and is before work for the stream goes through the stream instead; whether
- * some is on its way already. */
 static bool
 gpudirect_cancel_before(struct gpd_session *session, const struct gpd_stream *stream)
 {
@@ -304,7 +295,6 @@ gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream)
 {
 	bool under_way = gpudirect_cancel_before(session, stream);
 
-	/* Nobody waits for the copies of a session that ends. */
 	while (!atomic_load_explicit(&session->closing, memory_order_relaxed) &&
 	       is_before(session, NULL, stream) && gpd_copy_continue(session)) {
 		under_way = under_way && gpudirect_cancel_before(session, stream);
@@ -323,8 +313,7 @@ gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const void
 
 	if (!session->copies->out)
 		return;
-	(void)gpd_call_get_names(call, fields, size,
-				 &names); /* what is malformed is refused later */
+	(void)gpd_call_get_names(call, fields, size, &names);
 	if (names.no_dtoh_wait)
 		return;
 	if (names.use == GPD_STREAM_AWAITED && names.count == 1)
@@ -357,12 +346,10 @@ copy_out_append(struct gpd_session *session, struct gpd_copy_out *out)
 	*end = out;
 	session->copies->added = true;
 	session->streams->before_work = gpd_copy_await;
-	/* A client that asks for more and more and reads nothing is not listened to. */
 	if (count >= WAITING_MAX)
 		gpd_copy_await(session, NULL);
 }
 
-/* lanes: which copy of the client's on the data lanes; NULL: it goes over lane 0. */
 static CUresult
 copy_out_start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total,
 	       const uint32_t *lanes)
@@ -382,7 +369,6 @@ copy_out_start(struct gpd_session *session, uint32_t id, const struct gpd_cut *c
 	out->copy = lanes ? *lanes : 0;
 	out->users = 1;
 	gpd_account_copy(&session->account, 0, total);
-	/* Behind others of its stream, which the call stream does not wait for. */
 	if (is_before(session, NULL, stream) || gpd_gpudirect_out_schedule(session, out) ||
 	    copy_out_continue(session, out))
 		copy_out_append(session, out);
@@ -412,7 +398,6 @@ start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args, co
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_cut_init(&cut, args->src, args->pitch, args->width, args->height);
-	/* What may go straight to the client is cut as straight.h cuts it. */
 	if (lanes && !gp_conn_get_device(session->conn))
 		cut.largest = gp_chunk_get_step(total, true);
 	return copy_out_start(session, args->stream, &cut, total, lanes);

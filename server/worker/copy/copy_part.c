@@ -10,11 +10,11 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 
-/* Short copies are cut, too, so that their first part is on its way early. */
+/* Short copies are split too, so that their first part is sent early. */
 #define PART_MIN ((size_t)256 << 10)
-/* The driver's 2D copies take no larger pitch; rows are then copied one by one. */
+/* The largest pitch of the driver's 2D copies; with a larger one, rows are copied singly. */
 #define PITCH_MAX ((uint64_t)INT32_MAX)
-/* Of arrays; smaller ones divide it. */
+/* Largest element of an array; smaller sizes divide it. */
 #define ELEMENT_MAX 16
 
 CUresult
@@ -27,7 +27,7 @@ gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint64_t slic
 	    !gpd_memory_get_span(slice, plane, depth, &span) ||
 	    !gpd_memory_accessible(session, side->address, span))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The driver counts the distance of slices in rows. */
+	/* The driver measures the distance of slices in rows. */
 	if (depth > 1 && (!side->pitch || slice % side->pitch))
 		return CUDA_ERROR_INVALID_VALUE;
 	side->rows = depth > 1 ? slice / side->pitch : height;
@@ -73,7 +73,8 @@ min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Some slices, or some rows of one, or a piece of one row: whole elements. */
+/* A part is several slices, several rows of one slice, or a section of one row in whole
+ * elements. */
 bool
 gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part)
 {
@@ -202,7 +203,7 @@ gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream, const stru
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* The marker behind a part says that the stream got as far as its work count. */
+	/* The marker after a part reports that the stream has reached its work count. */
 	stream->work = gpd_session_count_work(session);
 	if (remote_device < 0)
 		return part_enqueue(session, part, host, in, stream->driver);

@@ -16,16 +16,17 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* Enough for the driver, which they ask for staging; there may be many of them. */
+/* Enough for the driver, which the threads call to allocate staging; there may be many threads. */
 #define STACK_SIZE ((size_t)1 << 20)
 
-/* It is closing: whoever waits for a lane shall see it. */
+/* Called when the session is closing: wakes all threads that wait for a lane. */
 static void
 lanes_wake(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = session->copies->lanes;
 
-	/* Who has just seen that the session is not closing has the lock until it waits. */
+	/* A thread that has just seen that the session is not closing holds the lock until it
+	 * waits, so it does not miss this. */
 	pthread_mutex_lock(&lanes->lock);
 	pthread_cond_broadcast(&lanes->copy_started);
 	pthread_cond_broadcast(&lanes->chunk_arrived);
@@ -64,7 +65,7 @@ gpd_lane_fail(struct gpd_lane *lane)
 	gpd_session_stop(session, reason);
 }
 
-/* Waits for the next chunk to send; NULL: the session is closing. */
+/* Waits for the next chunk to send. NULL: the session is closing. */
 static struct gpd_lane_outgoing *
 next_outgoing(struct gpd_session *session)
 {
@@ -92,7 +93,7 @@ free_outgoing(struct gpd_session *session, struct gpd_lane_outgoing *outgoing, i
 	free(outgoing);
 }
 
-/* Into a slot that is there to be had. */
+/* Compresses into a free slot, if there is one. */
 static void
 pack_chunk(struct gpd_lane *lane, struct gp_chunk *chunk, struct iovec *bulk,
 	   struct gpd_piece *room)
@@ -145,8 +146,8 @@ lane_send_run(void *arg)
 	return NULL;
 }
 
-/* For whichever lane is free, a copy of what is said of it; until then nothing of that is the
- * lanes'. */
+/* Queues a copy of the template for any lane. On failure the caller still owns the template's
+ * memory. */
 static int
 outgoing_enqueue(struct gpd_session *session, const struct gpd_lane_outgoing *template)
 {
@@ -246,7 +247,6 @@ gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *
 	lane->pack.mode = GP_PACK_OFF;
 	if (session->features & GP_FEATURE_LZ4 && !gp_conn_get_device(conn))
 		lane->pack.mode = session->compression;
-	/* Before it has a thread that sends. */
 	if (gp_conn_get_device(conn) != gp_conn_get_device(session->conn))
 		atomic_store(&lanes->mixed, true);
 	if (start_threads(lane)) {

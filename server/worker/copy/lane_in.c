@@ -15,12 +15,13 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* How often the executor looks whether the session is lost, while no chunk comes. */
+/* How often the executor checks whether the session is lost while no chunk arrives. */
 #define POLL_MS 100
-/* A lane has ended, lane 0 perhaps, and what is to come does not come on another one either. */
+/* Once a lane has ended, or lane 0, missing chunks are not expected on other lanes after this
+ * time. */
 #define ENDED_MS 200
 
-/* How many copies lie between the executor's and this one; -1: it is over. */
+/* Number of copies between the executor's current one and this one; -1: the copy is over. */
 static int64_t
 copy_distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 {
@@ -29,7 +30,8 @@ copy_distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->loc
 	return ahead < 0 || (ahead == 0 && !lanes->expecting) ? -1 : ahead;
 }
 
-/* The chunk is of the executor's copy, and takes its place.  NULL, or what is wrong with it. */
+/* Marks a chunk of the executor's copy as received. Returns NULL or the reason why it is
+ * invalid. */
 static const char *
 chunk_enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
 {
@@ -56,7 +58,6 @@ chunk_log_violation(struct gpd_session *session, unsigned int lane, const struct
 			      (unsigned long long)chunk->offset, (unsigned long long)chunk->size);
 }
 
-/* For a lane's thread, which the executor does not look at. */
 static int
 chunk_violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 {
@@ -65,16 +66,12 @@ chunk_violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char 
 	return -EPROTO;
 }
 
-/* What comes ahead goes through staging, so where copies go straight to the device lanes wait
- * for the record instead, which is soon there. */
 static unsigned int
 ahead_max(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
 	return lanes->gpudirect ? 0 : GPD_LANES_AHEAD;
 }
 
-/* Waits until the chunk may be received: it is of the executor's copy, or there is room ahead.
- * place_p: where it goes in device memory, or NULL. */
 static int
 chunk_admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void **place_p)
 {
@@ -100,7 +97,6 @@ chunk_admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, 
 	return over ? -ESHUTDOWN : 0;
 }
 
-/* Whether the executor does not wait for chunks of the copy yet. */
 static bool
 is_ahead(struct gpd_lanes *lanes, uint32_t copy)
 {
@@ -135,7 +131,6 @@ staging_acquire(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
 	return -ESHUTDOWN;
 }
 
-/* The bytes are there, for the executor. */
 static int
 chunk_deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk,
 	      struct gpd_piece *piece)
@@ -161,7 +156,6 @@ chunk_deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk,
 	return 0;
 }
 
-/* What goes straight to the device comes in one piece. */
 static int
 receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool gpudirect)
 {
@@ -180,7 +174,6 @@ receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool gpudirec
 	return r;
 }
 
-/* In room of a slot's size, which has some more behind it. */
 static int
 receive_packed(struct gpd_lane *lane, const struct gp_chunk *chunk, void *memory)
 {
@@ -200,7 +193,6 @@ may_be_packed(const struct gpd_lane *lane)
 	return lane->session->features & GP_FEATURE_LZ4 && !gp_conn_get_device(lane->conn);
 }
 
-/* 0, GP_E_EOF between two chunks, or a negative errno; what the session must be told was. */
 static int
 receive_chunk(struct gpd_lane *lane)
 {
@@ -249,7 +241,6 @@ gpd_lane_receive(void *arg)
 	do
 		r = receive_chunk(lane);
 	while (r == 0);
-	/* The client may be leaving: it is missed only if something is to come. */
 	pthread_mutex_lock(&lanes->lock);
 	if (!lanes->ended)
 		lanes->ended = lane->number;
@@ -259,7 +250,6 @@ gpd_lane_receive(void *arg)
 	return NULL;
 }
 
-/* The first chunk that the executor's copy has, or that came too late for its own.  NULL: none. */
 static struct gpd_lane_arrived *
 find_arrived(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
@@ -308,9 +298,6 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	return 0;
 }
 
-/* Whether a lane has a chunk of the executor's copy on its way, perhaps since before the
- * executor came to it.  How long that may take the lane knows: it waits for its turn under the
- * tenant's limit, or for bytes of the client's. */
 static bool
 is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
@@ -321,8 +308,6 @@ is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 	return false;
 }
 
-/* Whether the chunks that are left will not come.  The executor reads nothing of lane 0 while it
- * waits; over RDMA that does not tell that the client has gone, but the data lanes end with it. */
 static bool
 is_missing(const struct gpd_session *session) GP_LOCKED(session->copies->lanes->lock)
 {
@@ -335,7 +320,6 @@ is_missing(const struct gpd_session *session) GP_LOCKED(session->copies->lanes->
 	       gp_conn_peer_closed(session->conn);
 }
 
-/* ended: the lane that has, 0: none. */
 static void
 copy_abandon(struct gpd_session *session, unsigned int ended)
 {
@@ -362,7 +346,6 @@ wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->copies->lanes->lo
 
 	(void)gp_cond_wait_until(&lanes->chunk_arrived, &session->copies->lanes->lock,
 				 gp_now_ns() + ms * 1000000);
-	/* Copies the other way have nothing to do with this one, or it would come behind them. */
 	if (session->copies->out && !find_arrived(session->copies->lanes)) {
 		pthread_mutex_unlock(&session->copies->lanes->lock);
 		(void)gpd_copy_continue(session);
@@ -370,7 +353,6 @@ wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->copies->lanes->lo
 	}
 }
 
-/* Takes it off the list.  NULL, or what is wrong with a chunk that came ahead of its copy. */
 static const char *
 arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
 	GP_LOCKED(session->copies->lanes->lock)
@@ -394,7 +376,6 @@ arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
 	return wrong;
 }
 
-/* The bytes belong to the taker, or, of a wrong one, to nobody. */
 static int
 arrived_to_arrival(struct gpd_session *session, struct gpd_lane_arrived *arrived, const char *wrong,
 		   struct gpd_arrival *arrival)

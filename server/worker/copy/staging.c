@@ -19,37 +19,37 @@
 #include <stdlib.h>
 
 #define SLOTS_PER_ALLOCATION 8
-/* Compressed chunks are unpacked in place. */
+/* Compressed chunks are unpacked in place and need extra room. */
 #define STRIDE (GPD_STAGING_SLOT + GP_PACK_SLACK)
-/* Pinning memory takes milliseconds: no client's first copy shall wait for it. */
+/* Pinning memory takes milliseconds; a client's first copy must not wait for it. */
 #define START_SIZE (GPD_STAGING_SHARE * GPD_STAGING_SLOT)
 #define LIMIT_DEFAULT ((size_t)1 << 30)
-/* The device reads whole lines; copies that share one would still be right, but slower. */
+/* The device reads whole cache lines; copies that share one are correct but slower. */
 #define ALIGNMENT 64
-/* Of the records of a long copy, each. */
+/* Slots for each record of a long copy. */
 #define RECORD_SLOTS 8
-/* Another session's copies hold the pool: look again after this. */
+/* Interval of retries while other sessions use the whole pool. */
 #define POOL_WAIT_NS 1000000
 
 struct gpd_slot {
 	struct gpd_slot *next;
 	uint8_t *memory;
-	_Atomic unsigned int users; /* its pieces, and the session that cuts more from it */
-	bool listed;                /* it has parts of listed copies */
-	bool outside_share;         /* it counts as staging->listed_slots */
+	_Atomic unsigned int users; /* its pieces, and the session that still cuts from it */
+	bool listed;                /* contains parts of listed copies */
+	bool outside_share;         /* counted in staging->listed_slots */
 };
 
-/* A slot from which small pieces are cut. */
+/* A slot that small pieces are cut from. */
 struct block {
 	struct gpd_slot *slot;
 	size_t used;
 };
 
 struct gpd_staging {
-	_Atomic unsigned int slots_used; /* slots */
-	_Atomic unsigned int ahead;      /* of them: filled by data lanes before they are wanted */
+	_Atomic unsigned int slots_used;
+	_Atomic unsigned int ahead; /* slots of these that data lanes filled ahead of their copy */
 	_Atomic unsigned int listed_slots;
-	struct block in, out; /* executor */
+	struct block in, out; /* executor only */
 	struct gpd_listed listed;
 };
 
@@ -94,7 +94,7 @@ pool_grow(bool beyond) GP_LOCKED(pool.lock)
 		slots[i].next = pool.idle;
 		pool.idle = &slots[i];
 	}
-	/* It stays for the life of the process. */
+	/* Never unregistered: it stays for the life of the process. */
 	gp_memory_register(memory, size);
 	pool.allocated += size;
 	return CUDA_SUCCESS;
@@ -134,7 +134,8 @@ gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece)
 	piece->slot = NULL;
 	if (!slot || atomic_fetch_sub(&slot->users, 1) > 1)
 		return;
-	/* Nothing is replaced in it once another session may have it. */
+	/* Must precede the release: another session may get the slot, and its bytes must not be
+	 * replaced. */
 	if (slot->listed)
 		gpd_listed_drop(&staging->listed, slot);
 	beside = slot->outside_share;
@@ -160,8 +161,8 @@ gpd_staging_destroy(struct gpd_session *session)
 	session->copies->staging = NULL;
 }
 
-/* CUDA_ERROR_NOT_READY: somebody must give one back first.  promised: less than this is had in any
- * case. */
+/* CUDA_ERROR_NOT_READY: a slot must be released first. A session with fewer than `guaranteed` slots
+ * gets one even beyond the pool's limit. */
 static CUresult
 slot_acquire(struct gpd_session *session, unsigned int share, unsigned int guaranteed,
 	     struct gpd_slot **slot_p)
@@ -178,7 +179,7 @@ slot_acquire(struct gpd_session *session, unsigned int share, unsigned int guara
 	pthread_mutex_lock(&pool.lock);
 	if (!pool.idle)
 		result = pool_grow(beyond);
-	/* Memory that cannot be had now may come back from others. */
+	/* Other sessions may release slots, so a failed allocation is not final. */
 	if (result != CUDA_SUCCESS && !beyond)
 		result = CUDA_ERROR_NOT_READY;
 	if (result == CUDA_SUCCESS) {
@@ -195,7 +196,7 @@ slot_acquire(struct gpd_session *session, unsigned int share, unsigned int guara
 	return CUDA_SUCCESS;
 }
 
-/* Until some slot comes back, but not for long: it may not be the one that is waited for. */
+/* Waits until a slot is released, but only briefly: it may not be the one that is needed. */
 void
 gpd_staging_nap(void)
 {
@@ -204,7 +205,8 @@ gpd_staging_nap(void)
 	pthread_mutex_unlock(&pool.lock);
 }
 
-/* Slots of its own come back as the GPU goes on, or with the data lanes: neither wait is long. */
+/* The session's own slots are released as the GPU proceeds or as the data lanes send; neither wait
+ * is long. */
 void
 gpd_staging_wait(struct gpd_session *session)
 {
@@ -219,11 +221,11 @@ gpd_staging_has_room(const struct gpd_session *session, uint64_t size)
 {
 	const struct gpd_staging *staging = session->copies->staging;
 	const unsigned int most = GPD_STAGING_SHARE - GPD_STAGING_RESERVE;
-	/* What lanes have filled ahead is of this record, or of later ones. */
+	/* Chunks received ahead belong to this record or to later ones. */
 	int64_t held = (int64_t)atomic_load(&staging->slots_used) - atomic_load(&staging->ahead);
 	uint64_t slots = size ? (size + GPD_STAGING_SLOT - 1) / GPD_STAGING_SLOT : RECORD_SLOTS;
 
-	/* A record that is larger than all of it starts when nothing else has any. */
+	/* A record larger than the share starts when no other record has slots. */
 	if (slots > most)
 		slots = most;
 	return held + (int64_t)slots <= (int64_t)most;
@@ -245,7 +247,7 @@ slot_acquire_wait(struct gpd_session *session, struct gpd_slot **slot_p)
 	return result;
 }
 
-/* There is room in it. */
+/* The block must have room. */
 static struct gpd_piece
 block_cut(struct block *block, size_t size)
 {
@@ -274,7 +276,7 @@ small_acquire_in(struct gpd_session *session, size_t size, struct gpd_piece *pie
 	CUresult result = CUDA_SUCCESS;
 
 	if (block_is_full(block, size)) {
-		/* Its pieces may have gone to any of the session's streams. */
+		/* Its pieces may be used by any of the session's streams. */
 		result = gpd_wait_add_all(session, NULL, gpd_staging_done, block->slot);
 		if (result == CUDA_SUCCESS)
 			*block = (struct block){ 0 };
@@ -345,7 +347,7 @@ small_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *pi
 		gpd_staging_release(session, &(struct gpd_piece){ .slot = block->slot });
 		*block = (struct block){ 0 };
 	}
-	/* Large copies that are held up leave room for small ones of other streams. */
+	/* Large copies that are blocked leave room for small ones of other streams. */
 	if (!block->slot)
 		result = slot_acquire(session, GPD_STAGING_SHARE_OUT + GPD_STAGING_RESERVE,
 				      GPD_STAGING_SHARE_MIN, &block->slot);

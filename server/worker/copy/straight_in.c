@@ -27,7 +27,8 @@ gpd_gpudirect_in_begin(struct gpd_session *session, struct gpd_stream *stream, u
 	return gpudirect;
 }
 
-/* Chunks of this copy that are on their way through the stream do not matter to the others. */
+/* Chunks of this copy that are still in the stream do not matter to the others: they have other
+ * destinations. */
 void
 gpd_gpudirect_in_poll(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
 		      struct gpd_gpudirect_in *gpudirect)

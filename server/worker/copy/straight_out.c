@@ -10,13 +10,12 @@
 #include "server/worker/session/wait.h"
 #include "transport/transport.h"
 
-/* How a copy goes.  Who changes it from PROMISED has it. */
+/* How a copy is sent. The thread that changes it from SCHEDULED owns the copy. */
 enum way {
 	STAGED,    /* the executor gives its parts to the stream */
-	SCHEDULED, /* straight from device memory, when its stream is through with what came before;
-		    * or staged, if the executor is to give work to the stream before that */
+	SCHEDULED, /* by GPUDirect after preceding work, unless canceled */
 	SENDING,   /* the lanes are sending it */
-	DONE,      /* it is sent and answered; the executor takes it off the list */
+	DONE,      /* sent with its reply; the executor removes it from the list */
 };
 
 bool
@@ -52,19 +51,19 @@ chunk_sent(struct gpd_session *session, void *arg, int r)
 		return;
 	gpd_copy_out_reply(session, out);
 	out->answered = true;
-	/* From now on it is the executor's. */
+	/* Must be last: the executor may free the copy after this. */
 	atomic_store(&out->gpudirect.way, DONE);
 	gpd_staging_wake();
 }
 
-/* Its memory is read by the lanes' RDMA device; a short end has come through the stream. */
+/* The lanes' RDMA device reads the memory; a short last chunk has gone through the stream. */
 static void
 gpudirect_send(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	struct gp_chunk chunk = { .copy = out->copy };
 	int r = 0;
 
-	/* Until all are with the lanes, one more. */
+	/* One more until all chunks are queued, so that the count cannot reach 0 early. */
 	atomic_store(&out->gpudirect.chunks, 1);
 	while (r == 0 && chunk.offset < out->cut.box.width) {
 		chunk.size = gp_chunk_get_expected_size(out->total, GP_CHUNK_MAX, chunk.offset);
@@ -82,7 +81,7 @@ gpudirect_send(struct gpd_session *session, struct gpd_copy_out *out)
 	chunk_sent(session, out, r);
 }
 
-/* What came before in its stream is done. */
+/* The preceding work of the stream is done. */
 static void
 scheduled_ready(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -101,7 +100,7 @@ scheduled_ready(struct gpd_session *session, void *arg, CUresult result)
 	gpd_copy_out_unref(session, out);
 }
 
-/* The last chunk, which goes through the stream in any case. */
+/* Enqueues the last, short chunk on the stream. */
 static CUresult
 end_enqueue(struct gpd_session *session, struct gpd_copy_out *out, uint64_t size)
 {
@@ -127,11 +126,11 @@ gpd_gpudirect_out_schedule(struct gpd_session *session, struct gpd_copy_out *out
 	    gpd_memory_get_gpudirect_device(session, out->cut.address, out->total) < 0)
 		return false;
 	if (gpd_copy_out_begin(session, out) != CUDA_SUCCESS) {
-		/* It will fail again, and say so. */
+		/* The staged copy repeats the failing step and reports the error. */
 		out->begun = false;
 		return false;
 	}
-	/* One that is too short for the lanes to move it without the CPU. */
+	/* A chunk too short for the lanes to move without the CPU. */
 	if (end && !gp_conn_has_registered(session->conn, end_at, end) &&
 	    end_enqueue(session, out, end) != CUDA_SUCCESS)
 		return false;

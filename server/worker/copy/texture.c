@@ -13,7 +13,7 @@
 
 struct texture {
 	struct gpd_handle name;
-	struct gpd_array *array; /* NULL: it is of memory */
+	struct gpd_array *array; /* NULL: it uses linear memory */
 	struct gpd_texture_desc desc;
 	unsigned long long object;
 };
@@ -32,7 +32,7 @@ gpd_texture_desc(const struct gpd_session *session, uint32_t id)
 	return texture ? &texture->desc : NULL;
 }
 
-/* One level of an array, or all of a mipmapped one. */
+/* Finds one level of an array, or the whole of a mipmapped one. */
 static CUresult
 find_array(struct gpd_session *session, uint32_t id, uint32_t level, bool mipmapped,
 	   CUDA_RESOURCE_DESC *resource, struct gpd_array **array_p)
@@ -53,9 +53,9 @@ find_array(struct gpd_session *session, uint32_t id, uint32_t level, bool mipmap
 }
 
 /*
- * How much of linear memory an object has: a driver does not compare its size with that of the
- * allocation, and programs state more.  What lies beyond reads as zeros, so kernels read nothing
- * else by the object.
+ * Bytes of linear memory that the object may cover. The driver does not compare the stated size
+ * with that of the allocation, and programs state more. Reads beyond the object return zeros, so
+ * kernels cannot read other memory through it.
  */
 static uint64_t
 accessible_size(struct gpd_session *session, uint64_t address, uint64_t size, uint32_t element)
@@ -75,7 +75,7 @@ accessible_size(struct gpd_session *session, uint64_t address, uint64_t size, ui
 	return least * element;
 }
 
-/* As far as the driver would let linear memory reach. */
+/* The driver's limit on linear textures. */
 static bool
 is_valid_width(int device, uint64_t elements)
 {
@@ -87,7 +87,7 @@ is_valid_width(int device, uint64_t elements)
 	return elements > 0 && (most <= 0 || elements <= (uint64_t)most);
 }
 
-/* Memory is checked like that of a copy. */
+/* Checks memory in the same way as for a copy. */
 static CUresult
 find_memory(struct gpd_session *session, const struct gp_args_gpTextureCreate *args,
 	    CUDA_RESOURCE_DESC *resource)
@@ -158,7 +158,7 @@ texture_describe(const struct gp_args_gpTextureCreate *args)
 	};
 }
 
-/* What the driver need not be asked: numbers that are none of its enumerations'. */
+/* Rejects numbers outside the driver's enumerations. */
 static bool
 is_sound(const struct gp_args_gpTextureCreate *args)
 {
@@ -170,7 +170,7 @@ is_sound(const struct gp_args_gpTextureCreate *args)
 	       args->view_format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7;
 }
 
-/* A view looks at the levels and layers that the array has. */
+/* Whether the view's levels and layers exist in the array. */
 static bool
 view_fits(const struct gp_args_gpTextureCreate *args, const struct gpd_array *array)
 {
@@ -202,7 +202,7 @@ create_texture(const struct gp_args_gpTextureCreate *args, const struct gpd_text
 					    args->has_view ? &view : NULL);
 }
 
-/* The driver waits for nothing here (measured). */
+/* The driver does not wait for the GPU here (measured). */
 static void
 texture_destroy(struct texture *texture)
 {
@@ -212,7 +212,7 @@ texture_destroy(struct texture *texture)
 	free(texture);
 }
 
-/* args NULL: a surface.  *object_p: what kernels know it by. */
+/* args NULL: a surface. *object_p: the handle that kernels use. */
 static CUresult
 texture_add(struct gpd_session *session, uint32_t id, const struct texture *wanted,
 	    const struct gp_args_gpTextureCreate *args, uint64_t *object_p)
@@ -283,7 +283,7 @@ gpd_gpSurfaceCreate(struct gpd_session *session, const struct gp_args_gpSurfaceC
 	return texture_add(session, args->surface, &surface, NULL, &reply->object);
 }
 
-/* Kernels that were launched before may still use it. */
+/* Deferred because kernels launched earlier may still use it. */
 static void
 texture_unused(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -302,7 +302,7 @@ gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTexture
 	array = texture->array;
 	gpd_handle_remove(&session->handles, &texture->name);
 	session->arrays->texture_count--;
-	/* From here on it is the responder's; its array goes after it. */
+	/* From here on the responder owns it; its array is released after it. */
 	result = gpd_wait_add_all(session, NULL, texture_unused, texture);
 	if (result != CUDA_SUCCESS)
 		free(texture);

@@ -19,11 +19,11 @@ struct gpd_graph {
 	struct gpd_handle handle;
 	struct gpd_context *context;
 	int device;
-	void *plan; /* as the client has sent it, and is charged for it; or NULL */
+	void *plan; /* the client's plan, charged to the session; or NULL */
 	size_t size;
 	struct gpd_graph_built *built; /* NULL: it could not be built */
-	CUresult refused;              /* what was sent last was not: every launch answers this */
-	bool launchable;               /* by kernels, which have the driver's value of it */
+	CUresult refused;              /* error of the last plan; every launch returns it */
+	bool launchable;               /* by kernels, which have the driver's handle */
 };
 
 static struct gpd_graph *
@@ -32,7 +32,8 @@ graph_get(const struct gpd_session *session, uint32_t id)
 	return gpd_handle_get(&session->handles, GPD_KIND_GRAPH_PLAN, id);
 }
 
-/* Kernels may launch it from now on, behind any launch of the session. */
+/* Accounts for the uses of a graph that any later launch of the session may launch from a
+ * kernel. */
 static void
 note_uses(struct gpd_session *session, const struct gpd_image_uses *uses)
 {
@@ -41,7 +42,7 @@ note_uses(struct gpd_session *session, const struct gpd_image_uses *uses)
 		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
 }
 
-/* Takes the plan over where it succeeds; it has none. */
+/* Builds a graph that has no plan yet. On success it owns the plan. */
 static CUresult
 graph_set_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
 {
@@ -65,8 +66,7 @@ graph_set_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan,
 	return CUDA_SUCCESS;
 }
 
-/* Another content of what kernels have the driver's value of; takes the plan over as take() does.
- */
+/* Replaces the content of a graph whose driver handle kernels have. On success it owns the plan. */
 static CUresult
 graph_update_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
 {
@@ -89,7 +89,7 @@ graph_update_plan(struct gpd_session *session, struct gpd_graph *graph, void *pl
 	return CUDA_SUCCESS;
 }
 
-/* It has no plan any more. */
+/* Drops the plan and what was built from it. */
 static void
 graph_clear(struct gpd_session *session, struct gpd_graph *graph)
 {
@@ -109,7 +109,7 @@ graph_destroy(struct gpd_session *session, struct gpd_graph *graph)
 	free(graph);
 }
 
-/* One that has this name, and no plan yet. */
+/* Registers a graph without a plan under this name. */
 static CUresult
 graph_create(struct gpd_session *session, uint32_t context_id, uint32_t name,
 	     struct gpd_graph **graph_p)
@@ -183,7 +183,7 @@ gpd_gpGraphPut(struct gpd_session *session, const struct gp_args_gpGraphPut *arg
 	return result;
 }
 
-/* A kernel that launches what the driver has not put there yet would end the session. */
+/* If a kernel launched a graph that the driver has not uploaded yet, the session would end. */
 static CUresult
 graph_upload(struct gpd_session *session, const struct gpd_graph *graph)
 {
@@ -236,7 +236,7 @@ gpd_gpGraphRemake(struct gpd_session *session, const struct gp_args_gpGraphRemak
 	return result;
 }
 
-/* The driver's graph that fits what the session has now. */
+/* Makes sure that the built graph matches the session's present partition and kernels. */
 static CUresult
 graph_refresh(struct gpd_session *session, struct gpd_graph *graph, struct gpd_partition *partition)
 {
@@ -244,14 +244,14 @@ graph_refresh(struct gpd_session *session, struct gpd_graph *graph, struct gpd_p
 		return CUDA_SUCCESS;
 	if (graph->launchable)
 		return gpd_graph_update(session, graph->plan, graph->size, graph->built);
-	/* Before the new one is charged: it may need the room. */
+	/* Before the new graph is charged, which may need the room. */
 	gpd_graph_destroy_built_later(session, graph->built);
 	graph->built = NULL;
 	return gpd_graph_build(session, graph->plan, graph->size, graph->device, partition, false,
 			       &graph->built);
 }
 
-/* The graph, its stream, and what the driver is to be given. */
+/* Looks up the graph and its stream and refreshes the graph. */
 static CUresult
 graph_prepare_launch(struct gpd_session *session, uint32_t plan, uint32_t stream,
 		     struct gpd_graph **graph_p, struct gpd_stream **stream_p)
@@ -262,7 +262,7 @@ graph_prepare_launch(struct gpd_session *session, uint32_t plan, uint32_t stream
 	*graph_p = graph;
 	if (!graph)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* Not what it was before: the client was told that it is another one. */
+	/* The former graph must not run: the client knows that it was replaced. */
 	if (graph->refused != CUDA_SUCCESS)
 		return graph->refused;
 	result = gpd_stream_begin(session, stream, stream_p);

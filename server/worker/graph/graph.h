@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs of the driver's that a session launches: kernels, memsets and copies within device memory,
- * as the client has sent them (protocol/graph_plan.h).  A graph belongs to the session's handle
- * table.  What was sent is kept: a graph is built anew when the session's multiprocessors, or a
- * kernel's image, are not those that it was built for.  Executor only.
+ * Driver graphs that a session launches: kernels, memsets and copies within device memory, as sent
+ * by the client (protocol/graph_plan.h). The client's plan is stored with the graph, because the
+ * driver's graph is rebuilt when the session's multiprocessors or a kernel's image have changed
+ * since it was built.
+ *
+ * Ownership: the session, through its handle table.
+ * Threads: executor only.
  */
 #ifndef GPD_GRAPH_H
 #define GPD_GRAPH_H
@@ -27,9 +30,9 @@ struct gpd_graph_session {
 int gpd_graph_session_create(struct gpd_session *session);
 void gpd_graph_session_destroy(struct gpd_session *session);
 
-/* Ends those of a context that is destroyed. */
+/* Destroys the graphs and graph roots of a context that is being destroyed. */
 void gpd_graph_destroy_context(struct gpd_session *session, const struct gpd_context *context);
-/* Ends all, when no work of the session is left. */
+/* Destroys all graphs and graph roots when the session has no work left. */
 void gpd_graph_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_GRAPH_H */

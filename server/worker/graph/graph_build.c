@@ -23,15 +23,15 @@
 
 #include <stdlib.h>
 
-/* A graph that is being built. */
+/* State of a graph that is being built. */
 struct build {
 	struct gpd_session *session;
 	struct gpd_graph_built *built;
-	CUgraph graph;     /* that is filled: a body of a condition, or the outermost one */
+	CUgraph graph;     /* graph to fill: the outermost one or a condition's body */
 	CUcontext context; /* of every node: that of the partition */
 	CUgraphNode *nodes;
-	CUgraphNode *dependencies;   /* of the node at hand */
-	struct gpd_graph_root *root; /* of its conditions and updatable nodes; NULL: it has none */
+	CUgraphNode *dependencies;   /* of the current node */
+	struct gpd_graph_root *root; /* root of its conditions and updatable nodes; or NULL */
 };
 
 static CUresult fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t size);
@@ -49,7 +49,7 @@ set_attributes(CUgraphNode node, const CUlaunchConfig *config)
 	return result;
 }
 
-/* A node that is there already gets these parameters, and edges. */
+/* Sets the parameters and edges of an existing node. */
 static CUresult
 change_kernel(const struct build *build, const CUDA_KERNEL_NODE_PARAMS *params, uint32_t count,
 	      CUgraphNode node)
@@ -72,7 +72,8 @@ change_kernel(const struct build *build, const CUDA_KERNEL_NODE_PARAMS *params, 
 	return result;
 }
 
-/* Where each parameter is.  NULL: there is none, the driver cannot tell, or there is no memory. */
+/* Returns the address of each parameter. NULL: no parameters, the driver does not report them, or
+ * out of memory. */
 static void **
 param_list(CUkernel kernel, const struct gp_bytes *params)
 {
@@ -98,7 +99,7 @@ param_list(CUkernel kernel, const struct gp_bytes *params)
 	return NULL;
 }
 
-/* *node_p: one that is there, or NULL. */
+/* node_p: an existing node, or NULL to add one. */
 static CUresult
 put_kernel(const struct build *build, const CUDA_KERNEL_NODE_PARAMS *params, uint32_t count,
 	   CUgraphNode *node_p)
@@ -147,8 +148,8 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 	build->built->uses.print |= use.image->uses.print;
 	build->built->uses.malloc |= use.image->uses.malloc;
 	build->built->kernel = use.kernel->name;
-	/* The driver takes no attribute for cooperative launches where it got parameters as bytes.
-	 */
+	/* The driver rejects the attribute for cooperative launches if the parameters were given as
+	 * a buffer. */
 	if (config.numAttrs && params_size && (single = param_list(params.kern, &args->params))) {
 		params.kernelParams = single;
 		params.extra = NULL;
@@ -158,7 +159,7 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 	return result == CUDA_SUCCESS ? set_attributes(*node_p, &config) : result;
 }
 
-/* Nodes one behind another, of which node is the last one. */
+/* A chain of dependent nodes; node is the last one. */
 struct chain {
 	const struct build *build;
 	const CUgraphNode *dependencies;
@@ -280,7 +281,7 @@ add_condition(const struct build *build, const struct gp_graph_node *node, CUgra
 	return result;
 }
 
-/* Once each, and not in the body of a condition. */
+/* Each updatable node may be used once, and not in a condition's body. */
 static CUresult
 add_updatable(const struct build *build, const struct gp_graph_node *node, CUgraphNode *node_p)
 {
@@ -339,7 +340,7 @@ add_node(const struct build *build, const struct gp_graph_node *node, CUgraphNod
 	}
 }
 
-/* Gives a graph the nodes of a plan. */
+/* Adds the nodes of a plan to a graph. */
 static CUresult
 fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t size)
 {
@@ -364,8 +365,7 @@ fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t si
 	return result;
 }
 
-/* What has conditions, or nodes that kernels change, is made in the graph that these are of, which
- * stays. */
+/* A plan with conditions or updatable nodes is built in the root's graph, which stays. */
 static CUresult
 fill_driver_graph(struct build *build, const void *plan, size_t size, CUgraph *graph_p)
 {
@@ -397,7 +397,7 @@ graph_instantiate(struct build *build, const void *plan, size_t size, bool launc
 	CUgraph graph;
 	CUresult result = fill_driver_graph(build, plan, size, &graph);
 
-	/* They would run, too. */
+	/* Unused updatable nodes would run, too. */
 	if (result == CUDA_SUCCESS && build->root && !gpd_graph_root_all_used(build->root))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
@@ -517,7 +517,7 @@ CUresult
 gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 		 struct gpd_graph_built *built)
 {
-	/* As it may become: while the driver refuses, the old one is there. */
+	/* The new state; while the driver refuses the update, the old one stays. */
 	struct gpd_graph_built now = { .device = built->device,
 				       .partition = built->partition,
 				       .kernels_changed = session->modules->kernels_changed };
@@ -570,7 +570,7 @@ gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *bui
 	built_free(built, driver);
 }
 
-/* By the responder. */
+/* Runs in the responder. */
 static void
 built_unused(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -597,7 +597,8 @@ gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_buil
 	}
 	gpd_name_memory_defer(&session->handles.memory, built->charged);
 	result = gpd_wait_add_all(session, NULL, built_unused, built);
-	/* The driver itself ends what still runs when that has ended. */
+	/* Without a marker it is destroyed at once: the driver itself defers that until running
+	 * launches have ended. */
 	if (result != CUDA_SUCCESS)
 		built_unused(session, built, result);
 }

@@ -15,9 +15,9 @@
 
 #include <stdlib.h>
 
-/* What a handle is charged for. */
+/* Bytes charged per handle. */
 #define HANDLE_COST 1024
-/* How often, and between, a driver is asked that still counts the executable before. */
+/* Retries while the driver still counts the former executable, and their interval. */
 #define TRIES 100
 #define NAP_NS 1000000
 
@@ -125,7 +125,7 @@ gpd_gpGraphHandle(struct gpd_session *session, const struct gp_args_gpGraphHandl
 	return CUDA_SUCCESS;
 }
 
-/* What device code has of a node that kernels change from now on. */
+/* Makes the node updatable and returns the handle for device code. */
 static CUresult
 make_updatable(CUgraphNode node, uint64_t *name_p)
 {
@@ -268,7 +268,7 @@ gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from, 
 	return CUDA_SUCCESS;
 }
 
-/* All but those that kernels change; these are left without edges, and not used. */
+/* Removes all nodes except the updatable ones, which keep no edges and become unused. */
 static CUresult
 drop_nodes(struct gpd_graph_root *root)
 {
@@ -297,8 +297,8 @@ drop_nodes(struct gpd_graph_root *root)
 	return result;
 }
 
-/* The responder sees in memory that work has ended, and the driver counts an executable until it
- * has noticed the same: it does when it is asked. */
+/* The responder sees in memory that work has ended. The driver counts an executable until it has
+ * noticed that itself, which happens when it is queried. */
 static void
 streams_query(const struct gpd_session *session, const struct gpd_graph_root *root)
 {

@@ -26,7 +26,8 @@
 /* How long an allocation waits for images to be unloaded. */
 #define UNLOAD_NS UINT64_C(2000000000)
 
-/* Those that the client has unloaded and the driver has not: they still count for the session. */
+/* Images that the client has unloaded and the driver has not yet: they are still charged to the
+ * session. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t gone;
@@ -34,12 +35,12 @@ static struct {
 } leaving = { .lock = PTHREAD_MUTEX_INITIALIZER };
 GP_COND_CONSTRUCTOR(leaving.gone);
 
-/* A variable, on one device. */
+/* A variable on one device. */
 struct gpd_global {
 	struct gpd_global *next;
 	struct gpd_extent extent;
 	int device;
-	uint64_t charged; /* 0: with the image */
+	uint64_t charged; /* 0: charged with the image */
 };
 
 static void
@@ -82,7 +83,7 @@ image_stop_charging(struct gpd_image *image) GP_LOCKED(leaving.lock)
 	pthread_cond_broadcast(&leaving.gone);
 }
 
-/* The driver does not have it any more, or has it for others. */
+/* The driver has unloaded it, or keeps it for other images. */
 static void
 image_unloaded(void *arg)
 {
@@ -95,8 +96,8 @@ image_unloaded(void *arg)
 	image_free(image);
 }
 
-/* Its session has done with it.  What is shared stays loaded; for the rest it may be long until
- * there is a quiet moment. */
+/* Releases the image's libraries. A shared one stays loaded; another one may have to wait long for
+ * an idle context. */
 static void
 image_leave(struct gpd_image *image)
 {
@@ -158,7 +159,7 @@ gpd_image_wait_unloaded(struct gpd_session *session)
 	return any;
 }
 
-/* Its name goes with its image: whoever reads it for the log has the lock. */
+/* The name belongs to the image; a thread that logs it holds the lock. */
 static void
 session_clear_kernel(struct gpd_session *session)
 {
@@ -167,7 +168,7 @@ session_clear_kernel(struct gpd_session *session)
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
-/* No copy may touch them any more. */
+/* Later copies must not access the variables. */
 static void
 close_globals(struct gpd_session *session, struct gpd_image *image)
 {
@@ -183,7 +184,7 @@ image_unload_later(struct gpd_session *session, struct gpd_image *image)
 	session->modules->kernels_changed++;
 	close_globals(session, image);
 	gpd_handle_remove(&session->handles, &image->handle);
-	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
+	/* If this fails, the end of its use cannot be detected; but then the process ends soon. */
 	atomic_fetch_add(&session->modules->images_leaving, 1);
 	return gpd_wait_add_all(session, NULL, image_unused, image);
 }
@@ -196,8 +197,9 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 	return image ? image_unload_later(session, image) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* What stays charged, so that the next image that uses it does not fail.  A shared library stays
- * with the driver; of any other one that image gets a new one, while the driver may have both. */
+/* Returns the charge that moves to the preload, so that the next load of the image does not fail. A
+ * shared library stays in the driver; otherwise the next image gets a new library, while the driver
+ * may have both. */
 static uint64_t
 move_retired_code(struct gpd_session *session, struct gpd_image *image)
 {
@@ -206,7 +208,7 @@ move_retired_code(struct gpd_session *session, struct gpd_image *image)
 	uint64_t more = image->library ? image->library->driver_size : 0;
 
 	image->code -= size;
-	/* Of another device it may be more. */
+	/* The driver size may be larger on another device. */
 	more = more < image->code ? more : image->code;
 	if (image->library && image->library->shared) {
 		image->code -= more;
@@ -242,7 +244,7 @@ mark_stale(struct gpd_session *session, struct gpd_image *image)
 {
 	image->context = NULL;
 	session->modules->kernels_changed++;
-	/* Where there is no state, only what was set is forgotten. */
+	/* Without state, only the session's settings are reset. */
 	if (image->library && image->library->shared)
 		gpd_image_reset_dynamic(image);
 	else
@@ -294,7 +296,7 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 		image_global = image_global->next;
 	if (image_global)
 		return CUDA_SUCCESS;
-	/* What was read off the image may be less than what the driver made of it. */
+	/* The scan of the image may have found less than the driver allocated. */
 	image->seen += device == image->charged_device ? size : 0;
 	if (!image->charged || device != image->charged_device)
 		charged = size;
@@ -317,7 +319,7 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 	return CUDA_SUCCESS;
 }
 
-/* Who asks for a variable may write it: it has to be the image's own. */
+/* A client that looks up a variable may write it, so the image needs a library of its own. */
 static CUresult
 find_global(struct gpd_session *session, struct gpd_image *image, int device, struct gp_bytes text,
 	    bool managed, CUdeviceptr *address_p, size_t *size_p)
@@ -398,7 +400,7 @@ charge_variables(struct gpd_session *session, struct gpd_image *image)
 
 	if (!image->uses.variables)
 		return CUDA_SUCCESS;
-	/* Nobody knows how much it is, and nobody need. */
+	/* The size is unknown, and without a limit it does not matter. */
 	if (image->uses.variables >= GPD_VARIABLES_UNKNOWN &&
 	    gpd_ledger_headroom(session->account.ledger, session->account.line, device, 0).max ==
 		    GPD_NO_LIMIT)
@@ -411,7 +413,7 @@ charge_variables(struct gpd_session *session, struct gpd_image *image)
 	return result;
 }
 
-/* What the driver makes of its code, and its variables, take memory from now on. */
+/* Charges the driver's memory for the code and the variables. */
 static CUresult
 image_charge(struct gpd_session *session, struct gpd_image *image)
 {
@@ -441,7 +443,7 @@ image_create(struct gpd_blob *blob, struct gpd_context *context, uint64_t code)
 	return image;
 }
 
-/* The device is current, and all is charged.  Without success it has ended. */
+/* The device must be current and everything charged. On failure the image is destroyed. */
 static CUresult
 image_add(struct gpd_session *session, struct gpd_image *image, uint32_t id,
 	  struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
@@ -461,8 +463,7 @@ image_add(struct gpd_session *session, struct gpd_image *image, uint32_t id,
 	return result;
 }
 
-/* Takes over a reference to the blob, and the code-memory that is charged for it; what the load
- * would tell is for none, or for info_p and log_p. */
+/* Consumes a reference to the blob and its charged code-memory. info_p and log_p may be NULL. */
 static CUresult
 image_load(struct gpd_session *session, uint32_t context, uint32_t id, struct gpd_blob *blob,
 	   uint64_t code, struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device code that a session has loaded: a library of the driver, its kernels and its variables.
+ * Images: device code that a session has loaded, with its kernels and variables.
  *
- * An image belongs to the session's handle table and names its kernels by number.  Its library may
- * be other sessions', too (library.h), until it needs one of its own; it is given back when all
- * work given before is done.  Executor only.  One that the client has unloaded is no longer the
- * executor's: whoever unloads the library frees it, and the session reaches it by image.c's list of
- * those, under its lock, alone.
+ * An image belongs to the session's handle table and names its kernels by number. Its driver
+ * library may be shared with other sessions (library.h) until the image needs one of its own. The
+ * library is released when all work enqueued before the unload is done.
+ *
+ * Ownership: the session, through its handle table. After the client has unloaded an image, the
+ * thread that unloads its library frees it; the session can then reach it only through image.c's
+ * list of unloaded images, under its lock.
+ * Threads: executor only, except that list.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_IMAGE_H
 #define GPD_IMAGE_H
@@ -53,25 +57,25 @@ struct gpd_image {
 	struct gpd_handle handle;
 	struct gpd_context *context; /* in which it was loaded */
 	struct gpd_blob *blob;
-	struct gpd_library *library; /* NULL: while it is stale, if loading it anew failed */
-	struct gpd_library *left;    /* that it shared before; work may still use it */
-	int *dynamic; /* per kernel and device: gpd_image_get_dynamic() and 1; or NULL */
+	struct gpd_library *library; /* NULL: a stale image could not be reloaded */
+	struct gpd_library *left;    /* shared library that it used before; work may still use it */
+	int *dynamic; /* per kernel and device: gpd_image_get_dynamic() plus 1; or NULL */
 	struct gpd_global *globals;
 	struct gpd_image_uses uses;
-	uint64_t code;    /* charged to code-memory: its bytes, and what the driver makes of them */
-	uint64_t charged; /* for its variables, to the device of its context */
+	uint64_t code;    /* charged to code-memory: its bytes and the driver's memory for them */
+	uint64_t charged; /* charged for its variables to charged_device */
 	int charged_device;
-	uint64_t seen; /* of its variables there, those that the client has asked for */
-	bool stale;    /* its context was destroyed: to be loaded again before it is used */
+	uint64_t seen; /* bytes of its variables there that the client has looked up */
+	bool stale;    /* its context was destroyed: to be reloaded before use */
 
-	/* Unloaded by the client, but the driver still has its code and its variables' memory,
-	 * which count until it is unloaded or the session ends; image.c's lock. */
+	/* Set after the client's unload while the driver still has the code and variables, which
+	 * are charged until the driver's unload or the session's end; image.c's lock. */
 	struct gpd_image *next;
 	struct gpd_session *payer;
-	uint32_t leave; /* gpd_ledger_free_begin() */
+	uint32_t leave; /* from gpd_ledger_free_begin() */
 };
 
-/* A kernel of the wire, on a device. */
+/* A kernel, as named on the wire, on a device. */
 struct gpd_use {
 	struct gpd_image *image;
 	struct gpd_kernel *kernel;
@@ -80,34 +84,37 @@ struct gpd_use {
 	uint32_t index;
 };
 
-/* The device is current in this thread.  CUDA_ERROR_INVALID_HANDLE. */
+/* Looks up a kernel on the device, which must be current, and loads it if necessary.
+ * CUDA_ERROR_INVALID_HANDLE: no such kernel. */
 CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
 			  struct gpd_use *use);
 
-/* The same for the device of the current call's context, which becomes current. */
+/* The same on the device of the current call's context, which becomes current. */
 CUresult gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel,
 				     struct gpd_use *use);
 
-/* For calls that travel as they are. */
+/* Argument decoding for generated calls: the driver's function of a kernel. */
 CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p);
 
-/* The bytes of dynamic shared memory that the session's launches of it may have; of an image of
- * its own the driver knows, and this is INT_MAX. */
+/* Maximum dynamic shared memory, in bytes, of the session's launches of the kernel. INT_MAX if the
+ * image has its own library: the driver checks it then. */
 int gpd_image_get_dynamic(const struct gpd_use *use);
 CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
 
-/* Gives the image a library of its own before state is set that sessions cannot share; use->kernel
- * and function change. */
+/* Gives the image a library of its own, before state is set that sessions cannot share. Updates
+ * use->kernel and use->function. */
 CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
 
-/* Executor, out of memory: waits a while for the driver to unload images that the session has
- * unloaded; whether there are any. */
+/* To be called when out of memory: waits for the driver to unload images that the session has
+ * unloaded. Returns whether there were any. */
 bool gpd_image_wait_unloaded(struct gpd_session *session);
 
-/* The images that were loaded in the context stay, but their variables start anew. */
+/* Handles the destruction of a context: images loaded in it stay, but their variables are
+ * reinitialized before the next use. */
 void gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context);
 
-/* Unloads all.  Only when no work of the session is left and its wait queue is empty. */
+/* Unloads all images. To be called when the session has no work left and its wait queue is
+ * empty. */
 void gpd_image_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_IMAGE_H */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a session. */
+/* Per session. */
 #define IMAGES_MAX 16384
 #define RECEIVE_SIZE ((size_t)1 << 20)
 
@@ -72,7 +72,7 @@ gpd_image_driver_size(struct gpd_blob *blob, int device)
 	return gpd_blob_image(blob, &view) ? 0 : gp_image_driver_size(view, &target);
 }
 
-/* The hash is made as the bytes arrive. */
+/* Hashes the bytes as they arrive. */
 static CUresult
 image_recv(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sha256)
 {
@@ -115,7 +115,6 @@ image_upload(struct gpd_session *session, const struct gp_args_gpImageLoad *args
 	return result;
 }
 
-/* What the driver could not read is no image here. */
 static CUresult
 image_check(struct gpd_session *session, struct gpd_blob *blob)
 {
@@ -148,7 +147,6 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 				      args->size, bulk, args->sha256.size);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* Before it is looked for: what the session may not have it need not send. */
 	result = gpd_image_charge_bytes(session, args->size);
 	if (result != CUDA_SUCCESS) {
 		gpd_image_cache_abandon_upload(&session->modules->uploader);

@@ -27,7 +27,7 @@ flag_set(struct gpd_session *session, void *arg, CUresult result)
 	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
 }
 
-/* What the client was told when it loaded the image is true of another library of it. */
+/* The description that the client received at the load applies to the new library, too. */
 static CUresult
 load_again(struct gpd_session *session, struct gpd_image *image, int device)
 {
@@ -154,7 +154,7 @@ gpd_image_reset_dynamic(struct gpd_image *image)
 	image->dynamic = NULL;
 }
 
-/* To the image's own library, what it had of the one that it shared. */
+/* Applies the settings of the shared library to the image's own. */
 static CUresult
 dynamic_copy(struct gpd_session *session, struct gpd_image *image, int device)
 {
@@ -186,7 +186,7 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 
 	if (!before->shared)
 		return CUDA_SUCCESS;
-	/* The driver has both until the image is unloaded. */
+	/* The driver has both libraries until the image is unloaded. */
 	result = gpd_unpacking_charge(session, size);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* On the wire as in memory: u32 id, u32 0, the value. */
+/* Same format on the wire as in memory: u32 id, u32 0, the value. */
 _Static_assert(sizeof(CUlaunchAttribute) == 72, "the driver's attributes travel as they are");
 _Static_assert(offsetof(CUlaunchAttribute, value) == 8,
 	       "the driver's attributes travel as they are");
@@ -26,7 +26,8 @@ is_remoted(CUlaunchAttributeID id)
 	return gpd_is_launch_number(id) || id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
 }
 
-/* A window is a hint, and may be of memory that has been freed: it is none for memory of others. */
+/* An access policy window is a hint and may refer to freed memory; it is dropped if the memory does
+ * not belong to the session. */
 static bool
 attribute_applies(struct gpd_session *session, const CUlaunchAttribute *attribute)
 {
@@ -63,7 +64,7 @@ is_in_bounds(const struct gpd_use *use, const CUlaunchConfig *config, size_t par
 {
 	if (use->kernel->params_size != UINT32_MAX && params_size < use->kernel->params_size)
 		return false;
-	/* The driver may have been told to allow another session more. */
+	/* The driver's maximum may be higher because of another session. */
 	return !config->sharedMemBytes ||
 	       config->sharedMemBytes <= (unsigned int)gpd_image_get_dynamic(use);
 }
@@ -107,12 +108,12 @@ gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *kernel
 	gpd_session_defer(session, result, GP_CALL_gpLaunch);
 }
 
-/* false: it is launched here, and nothing is under way elsewhere. */
+/* false: the caller launches it; nothing is pending in threads then. */
 static bool
 launch_to_thread(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_use *use,
 		 const struct gpd_issue_launch *kernel_launch)
 {
-	/* Behind such a launch something follows at once. */
+	/* Such a launch is followed by other driver calls at once. */
 	if (use->image->uses.print || session->trace || gpd_copy_is_pending(session)) {
 		gpd_issue_settle(&session->issue);
 		return false;
@@ -120,7 +121,7 @@ launch_to_thread(struct gpd_session *session, struct gpd_stream *stream, const s
 	return gpd_issue_launch(&session->issue, &stream->launcher, kernel_launch);
 }
 
-/* waits: its result is waited for. */
+/* waits: the client waits for the result. */
 static CUresult
 kernel_launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id,
 	      CUlaunchConfig *config, struct gp_bytes attributes, struct gp_bytes params,

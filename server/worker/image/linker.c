@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The linker of device code (cuLink*): the driver's, with options that are numbers only, and logs
- * that are the daemon's.  No input is ever named to the driver as a file.
+ * The device code linker (cuLink*): the driver's, with numeric options only and log buffers of the
+ * daemon. Inputs are never passed to the driver by file name.
  */
 #include "gpd_calls.h"
 #include "image/code_check.h"
@@ -32,7 +32,7 @@ gpd_gpLinkCreate(struct gpd_session *session, const struct gp_args_gpLinkCreate 
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* In the object's memory: the driver writes there until it ends the linker. */
+	/* Stored with the object: the driver writes there until the linker is destroyed. */
 	linker = gp_scratch_alloc(&memory, 1, sizeof(*linker));
 	if (!linker)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -67,7 +67,7 @@ gpd_gpLinkDrop(struct gpd_session *session, const struct gp_args_gpLinkDrop *arg
 	return result;
 }
 
-/* A copy of a log; the dispatcher frees it. */
+/* Copies a log; the dispatcher frees it. */
 static struct gp_bytes
 log_copy(const char *text)
 {
@@ -76,7 +76,7 @@ log_copy(const char *text)
 	return copy ? (struct gp_bytes){ copy, strlen(copy) } : (struct gp_bytes){ 0 };
 }
 
-/* What the client has sent, until *data_p is freed. */
+/* Receives the client's input. The caller frees *data_p in any case. */
 static CUresult
 input_recv(struct gpd_session *session, struct gpd_object *object, void **data_p, size_t *size_p)
 {
@@ -94,7 +94,7 @@ input_recv(struct gpd_session *session, struct gpd_object *object, void **data_p
 	return *data_p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The driver follows what stands in a fatbin, in objects and libraries, too. */
+/* The driver follows offsets in fatbins, also inside objects and libraries, without checks. */
 static CUresult
 input_check(struct gpd_session *session, CUjitInputType type, const void *data, size_t size)
 {
@@ -116,7 +116,6 @@ input_check(struct gpd_session *session, CUjitInputType type, const void *data, 
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Bytes that the driver allocates for what it unpacks and compiles of it. */
 static uint64_t
 get_driver_size(const struct gpd_object *object, CUjitInputType type, const void *data, size_t size)
 {
@@ -155,8 +154,6 @@ input_add(struct gpd_session *session, struct gpd_object *object,
 	result = linker_charge(session, object, driver_size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* The driver finds the end of PTX by its NUL byte, which is there; it counts as part of it.
-	 */
 	if (args->type == CU_JIT_INPUT_PTX && ((char *)data)[size - 1])
 		size++;
 	name = strndup(args->name.size ? args->name.data : "", args->name.size);

@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of gpOccupancyCluster. */
+/* Values of gpOccupancyCluster.what. */
 enum {
 	MAX_POTENTIAL_SIZE = 0,
 	MAX_ACTIVE = 1,
 };
 
-/* One in the session's partition of its current device, whose multiprocessors count. */
+/* Returns a stream in the session's partition of its current device, so that only its
+ * multiprocessors count. */
 static CUstream
 confined_stream(const struct gpd_session *session)
 {
@@ -29,8 +30,8 @@ confined_stream(const struct gpd_session *session)
 	return stream && stream->partition ? stream->driver : NULL;
 }
 
-/* The kernel as the session set it up: where the driver was told to allow somebody more, which may
- * matter to the answer, the image gets a kernel of its own. */
+/* Returns the kernel with the session's own settings. If the driver's maximum is higher because of
+ * another session, which may change the result, the image gets a library of its own. */
 static CUresult
 enter_kernel(struct gpd_session *session, uint64_t kernel, uint64_t dynamic, CUfunction *function_p)
 {
@@ -77,7 +78,7 @@ gpd_cuOccupancyAvailableDynamicSMemPerBlock(
 	struct gp_reply_cuOccupancyAvailableDynamicSMemPerBlock *reply)
 {
 	CUfunction function;
-	/* All that it may have counts. */
+	/* The result depends on the whole maximum. */
 	CUresult result = enter_kernel(session, args->func, UINT64_MAX, &function);
 	size_t size = 0;
 
@@ -150,7 +151,7 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 	return result;
 }
 
-/* The one attribute with a cluster's dimensions.  NULL: there is none, or several. */
+/* Returns the single attribute with a cluster's dimensions. NULL: none, or several. */
 static CUlaunchAttribute *
 config_get_cluster(const CUlaunchConfig *config)
 {
@@ -166,7 +167,7 @@ config_get_cluster(const CUlaunchConfig *config)
 	return found;
 }
 
-/* A cluster of 1, 2 ... blocks.  What only some sizes are refused for is an answer, too. */
+/* Queries clusters of 1, 2, ... blocks. A size that the driver rejects is a result, too. */
 static CUresult
 cluster_sizes_query(CUfunction function, CUlaunchConfig *config,
 		    struct gp_occupancy_clusters *answers, uint32_t count)

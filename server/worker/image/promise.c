@@ -14,15 +14,15 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Of a program.  A Welcome with all of it is below GPD_CHANNEL_MAX. */
+/* Per program. A Welcome with all of it stays below GPD_CHANNEL_MAX. */
 #define IMAGES_MAX 256
 #define INFO_MAX ((size_t)64 << 10)
-/* Larger ones would leave no room for others: of these a digest is told. */
+/* Larger descriptions would leave no room for others; the client gets a digest instead. */
 #define INFO_OF_IMAGE_MAX ((size_t)4 << 10)
-/* Of a tenant, and of all: 12 MiB at most. */
+/* Per tenant and in total: at most 12 MiB. */
 #define PROGRAMS_OF_TENANT_MAX 16
 #define PROGRAMS_MAX 128
-/* Variables that are charged to a session before it uses them. */
+/* Maximum size of variables that are charged before the session uses them. */
 #define VARIABLES_MAX ((uint64_t)64 << 10)
 
 /* An image that a program has loaded. */
@@ -31,25 +31,26 @@ struct used {
 	struct gpd_image_name name;
 	int device;
 	uint8_t digest[GP_SHA256_SIZE];
-	size_t info_size; /* 0: the digest is told */
+	size_t info_size; /* 0: the client gets the digest */
 	uint8_t info[];
 };
 
 struct program {
 	struct program *prev, *next;
 	uint8_t key[GPD_PROGRAM_KEY_SIZE];
-	uint64_t tenant;     /* its identity in the ledger */
-	struct used *images; /* utlist, loaded last first */
+	uint64_t tenant;     /* identity in the ledger */
+	struct used *images; /* utlist, most recently loaded first */
 	unsigned int count;
 	size_t info_size;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct program *programs; /* utlist, used last first */
+	struct program *programs; /* utlist, most recently used first */
 } memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A line of the ledger may become another tenant's, which is told nothing of this one. */
+/* Uses the identity: a line of the ledger may be reused for another tenant, which must not learn
+ * about this one. */
 static uint64_t
 get_tenant(const struct gpd_session *session)
 {
@@ -76,7 +77,7 @@ drop_program(struct program *program)
 	free(program);
 }
 
-/* So that no tenant has more than its part, the one used longest ago goes. */
+/* Drops the least recently used program of the tenant, or of all, beyond the limits. */
 static void
 programs_make_room(uint64_t tenant)
 {
@@ -130,7 +131,7 @@ add_program(uint64_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
 	return program;
 }
 
-/* The image loaded longest ago of those that are told in full. */
+/* The least recently loaded image that still has its description. */
 static struct used *
 used_find_oldest_full(struct program *program)
 {
@@ -202,7 +203,7 @@ gpd_preload_learn(const struct gpd_session *session, struct gpd_blob *blob, int 
 	pthread_mutex_unlock(&memory.lock);
 }
 
-/* What a load would take: nobody waits for it here. */
+/* Charges what a load would; does not wait. */
 static bool
 preload_charge(struct gpd_session *session, struct gpd_preload *preload)
 {
@@ -268,7 +269,7 @@ known_images_pack(Gpupool__KnownImage **images, size_t count)
 	return room ? packed : (struct gp_bytes){ 0 };
 }
 
-/* Promises what the program used last first. */
+/* Preloads the images, most recently loaded first. */
 static struct gp_bytes
 preload_add_all(struct gpd_session *session, struct program *program)
 {
@@ -333,7 +334,7 @@ gpd_preload_pop(struct gpd_session *session, struct gp_bytes sha256, int device)
 	return found;
 }
 
-/* The one that was retired last is the first in the list.  Those behind the limits go. */
+/* The list begins with the image unloaded last; those beyond the limits are dropped. */
 static void
 retired_trim(struct gpd_session *session, unsigned int count_max, uint64_t bytes_max)
 {

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <utlist.h>
 
-/* What sessions have given back: the executors', the responders', and the quiet jobs'. */
+/* Destroyed arrays of all sessions, used by executors, responders and quiescence jobs. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gone;
 GP_COND_CONSTRUCTOR(gone);
@@ -48,8 +48,7 @@ gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 	return CUDA_SUCCESS;
 }
 
-/* One that nothing uses, of a session or (NULL) of anybody, and of a device or (-1) of any.  Under
- * the lock. */
+/* Returns an unused array of a session (NULL: of any) and of a device (-1: of any). */
 static struct gpd_array *
 find_idle(const struct gpd_session *session, int device) GP_LOCKED(lock)
 {
@@ -64,7 +63,7 @@ find_idle(const struct gpd_session *session, int device) GP_LOCKED(lock)
 	return NULL;
 }
 
-/* The session does not have it any more, nor what lies behind its tiles. */
+/* Ends the charge for the array and for the memory of its tiles. */
 static void
 array_discharge(struct gpd_session *session, struct gpd_array *array)
 {
@@ -72,7 +71,7 @@ array_discharge(struct gpd_session *session, struct gpd_array *array)
 	gpd_account_free(&session->account, array->device, array->charged);
 }
 
-/* Gives the driver such a one, at a quiet moment of the device, which is current. */
+/* Frees such an array in the driver. The device must be current and idle. */
 static bool
 idle_array_drop(const struct gpd_session *session, int device)
 {
@@ -88,7 +87,7 @@ idle_array_drop(const struct gpd_session *session, int device)
 	gpd_array_drop(array);
 	pthread_mutex_lock(&lock);
 	LL_DELETE(leaving, array);
-	/* Under the lock the session stays. */
+	/* The session cannot end while the lock is held. */
 	if (array->session)
 		array_discharge(array->session, array);
 	pthread_cond_broadcast(&gone);
@@ -97,7 +96,7 @@ idle_array_drop(const struct gpd_session *session, int device)
 	return true;
 }
 
-/* In no hurry; it may have been used again, or given back by who was. */
+/* Not urgent. The array may meanwhile be reused, or freed by another thread. */
 static void
 idle_array_drop_one(void *none)
 {
@@ -112,15 +111,14 @@ idle_array_drop_one(void *none)
 	if (device < 0 || gpd_device_enter(device) != CUDA_SUCCESS)
 		return;
 	gpd_quiesce_try(device);
-	/* There may be work that does not end for long: then nobody's launches are to wait for it.
-	 */
+	/* Some work may not end for long; launches must not wait for it in the driver. */
 	if (gpd_quiesce_is_idle(device))
 		(void)idle_array_drop(NULL, device);
 	else
 		gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
 }
 
-/* Somebody waits; others may be stopped for it.  false: there is no such moment any more. */
+/* Urgent: other sessions may be stopped for it. false: there is no idle context. */
 static bool
 idle_arrays_drop(struct gpd_session *waiting, const struct gpd_session *session, int device)
 {
@@ -169,13 +167,13 @@ gpd_array_release(struct gpd_session *session, struct gpd_array *array)
 	if (--array->users > 0)
 		return CUDA_SUCCESS;
 	array_leave(array, session, GPD_ARRAY_LEAVING);
-	/* If there can be no marker the context is lost, or close to it: it goes with the session.
-	 */
+	/* Without a marker the context is lost, or about to be: the array is freed with the
+	 * session. */
 	return gpd_wait_add_all(session, NULL, array_unused, array);
 }
 
-/* One that was given back and that the driver does not have yet, of this session or of one that has
- * ended: programs that make and destroy the same array again and again need no second one. */
+/* Returns a destroyed array that the driver still has, of this session or (NULL) of an ended one,
+ * so that programs that create and destroy the same array repeatedly need no second one. */
 static struct gpd_array *
 array_reuse(struct gpd_session *session, const struct gp_array_shape *shape, int device)
 {
@@ -222,14 +220,15 @@ array_fill(struct gpd_session *session, struct gpd_array *array, bool granted)
 		granted ? gpd_allowance_obtain(session, array->device, array_obtain, array)
 			: gpd_array_obtain(array);
 
-	/* What has been given back may still have been on its way out. */
+	/* Freed memory may still have been in use. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    (session->account.reclaim_memory(&session->account) ||
 	     arrays_wait_idle_freed(session, array->device)))
 		result = gpd_array_obtain(array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Another session may have had this memory; of a sparse one it comes later, zeroed. */
+	/* Another session may have had this memory. Tiles of a sparse array are mapped later,
+	 * zeroed. */
 	result = gpd_array_is_sparse(array) ? gpd_tiles_query_tiling(array) : gpd_array_zero(array);
 	if (result != CUDA_SUCCESS)
 		gpd_array_drop(array);
@@ -256,7 +255,7 @@ array_make_new(struct gpd_session *session, const struct gp_array_shape *shape, 
 	return result;
 }
 
-/* One of a session that has ended, zeroed, or a new one.  So much is counted for it. */
+/* Returns a zeroed array of an ended session, or a new one. size bytes are charged for it. */
 static CUresult
 array_make(struct gpd_session *session, const struct gp_array_shape *shape, int device,
 	   uint64_t size, bool granted, struct gpd_array **array_p)
@@ -274,8 +273,8 @@ array_make(struct gpd_session *session, const struct gp_array_shape *shape, int 
 	return result;
 }
 
-/* The session's own, which has been paid for and shows it nothing that it has not seen, or one that
- * counts from now on: granted says that it does already. */
+/* Returns a destroyed array of the session, which is still charged and contains only its own data,
+ * or another one that is charged now, unless granted: then it is charged already. */
 static CUresult
 array_find_or_make(struct gpd_session *session, const struct gp_array_shape *shape, int device,
 		   bool granted, struct gpd_array **array_p)
@@ -383,7 +382,7 @@ array_find_leaving(const struct gpd_session *session) GP_LOCKED(lock)
 	return array;
 }
 
-/* One that is never known to be out of use is left. */
+/* An array whose end of use cannot be detected is not waited for. */
 static bool
 arrays_wait_freed(struct gpd_session *session)
 {

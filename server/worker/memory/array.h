@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrays of a session, plain and mipmapped.  Destroying one gives its name back at once.  When the
- * work before is done and no texture or surface object is of it any more it may be used again for
- * an array of the same shape; its memory goes at a quiet moment of the device (quiet.h), for
- * the driver cannot destroy arrays without holding up everybody, and counts for the session until
- * then, or until the session ends.  Executor only, where nothing else is said.  One that has left
- * is in a list alone, under its lock; who has given its memory to the driver frees it.
+ * CUDA arrays of a session, plain and mipmapped.
+ *
+ * Destroying an array frees its name at once. When the preceding work is done and no texture or
+ * surface object uses the array any more, it may be reused for an array of the same shape. Its
+ * memory is freed when the device is idle (quiet.h), because the driver cannot destroy an array
+ * without blocking all sessions. The memory stays charged to the session until then, or until the
+ * session ends.
+ *
+ * Ownership: the session, through its handle table. A destroyed array is only in a list of the
+ * worker, and is freed by the thread that has returned its memory to the driver.
+ * Threads: executor only, unless noted. The list has a lock of its own.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_ARRAY_H
 #define GPD_ARRAY_H
@@ -35,23 +41,23 @@ void gpd_array_session_destroy(struct gpd_session *session);
 
 enum gpd_array_state {
 	GPD_ARRAY_USED,
-	GPD_ARRAY_LEAVING, /* work may still use it */
-	GPD_ARRAY_IDLE,    /* the driver may have it */
-	GPD_ARRAY_FREEING, /* the driver is being given it */
+	GPD_ARRAY_LEAVING, /* destroyed; work may still use it */
+	GPD_ARRAY_IDLE,    /* unused: may be reused, or freed by the driver */
+	GPD_ARRAY_FREEING, /* the driver is freeing it */
 };
 
 struct gpd_array {
 	struct gpd_handle name;
-	struct gpd_array *next;      /* of all that are leaving */
-	struct gpd_session *session; /* whose it is while it is leaving; NULL: that has ended */
+	struct gpd_array *next;      /* list of destroyed arrays */
+	struct gpd_session *session; /* charged while destroyed; NULL: ended */
 	enum gpd_array_state state;
 	struct gp_array_shape shape;
 	int device;
 	uint64_t charged;
-	unsigned int users; /* its name, and objects made of it */
+	unsigned int users; /* references: its name, and objects that use it */
 	CUmipmappedArray mipmap;
 	CUarray levels[GP_ARRAY_LEVELS_MAX];
-	/* Of a sparse one: tiles.h. */
+	/* Sparse arrays only; tiles.h. */
 	struct gp_array_tiling tiling;
 	struct gpd_tiles_use *tiles;
 };
@@ -62,21 +68,22 @@ gpd_array_is_sparse(const struct gpd_array *array)
 	return array->shape.flags & CUDA_ARRAY3D_SPARSE;
 }
 
-/* NULL: there is none of this name. */
+/* Returns NULL if there is no such array. */
 struct gpd_array *gpd_array_get(const struct gpd_session *session, uint32_t id);
-/* A level's box for a copy; CUDA_ERROR_INVALID_HANDLE, or CUDA_ERROR_INVALID_VALUE: the box does
- * not lie in it. */
+/* Returns the driver's array of a level for a copy of the box. CUDA_ERROR_INVALID_HANDLE: no such
+ * array; CUDA_ERROR_INVALID_VALUE: no such level, or the box exceeds it. */
 CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 			const struct gp_array_box *box, CUarray *array_p);
 
-/* Of the users one less; the last one gives it back. */
+/* Drops a reference; the last one destroys the array. */
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
 /* The same at the session's end, when no work is left. */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
 
-/* At the session's end, when nothing waits any more and its textures are gone: all of them, or, if
- * the names are gone with the context, what is left of them. */
+/* Destroys all arrays at the session's end, after its waits have ended and its textures are
+ * destroyed. May be called again: it then only detaches the destroyed arrays that are still listed
+ * from the session. */
 void gpd_arrays_destroy(struct gpd_session *session);
 
 #endif /* GPD_ARRAY_H */

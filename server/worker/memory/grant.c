@@ -11,9 +11,9 @@
 
 #include <stdlib.h>
 
-/* In how many pieces the memory is held. */
+/* Maximum number of allocations that back an allowance. */
 #define PIECES_MAX 16
-/* Of what is free a client gets this part beyond what it needs. */
+/* Beyond its need, a client gets at most this fraction of the free memory. */
 #define SHARE 8
 
 struct piece {
@@ -21,7 +21,8 @@ struct piece {
 	CUmemGenericAllocationHandle handle;
 };
 
-/* On one device: what the client may still use, and physical memory for at least as much. */
+/* Allowance on one device: bytes that the client may still use, and the size of the physical memory
+ * for them. */
 struct device_allowance {
 	uint64_t bytes, backed;
 	unsigned int count;
@@ -32,7 +33,7 @@ struct gpd_allowance {
 	struct device_allowance devices[GPD_DEVICES_MAX];
 };
 
-/* NULL: there never was any, or no memory for it. */
+/* NULL: there is none, or out of memory. */
 static struct device_allowance *
 allowance_get(struct gpd_session *session, int device, bool make)
 {
@@ -77,7 +78,7 @@ piece_remove(struct device_allowance *device_allowance, unsigned int i)
 	return piece;
 }
 
-/* As much is held as there is credit, and no piece more. */
+/* Makes the physical memory match the allowance, with as few pieces as possible. */
 static void
 allowance_settle(const struct gpd_session *session, struct device_allowance *device_allowance,
 		 int device)
@@ -93,7 +94,7 @@ allowance_settle(const struct gpd_session *session, struct device_allowance *dev
 	allowance_report(session, device, device_allowance);
 }
 
-/* What is needed is a piece of its own, which may become just that. */
+/* The needed part is a separate piece, so that an allocation of that size can use it as it is. */
 static bool
 allowance_back(struct device_allowance *device_allowance, int device, uint64_t least)
 {
@@ -105,7 +106,7 @@ allowance_back(struct device_allowance *device_allowance, int device, uint64_t l
 			 device_allowance->bytes - device_allowance->backed) == CUDA_SUCCESS;
 }
 
-/* Not gpd_account_allocate(), which waits for what others give back. */
+/* Does not use gpd_account_allocate(), which waits for memory of others. */
 static bool
 allowance_add(struct gpd_session *session, struct device_allowance *device_allowance, int device,
 	      uint64_t least, uint64_t more)
@@ -114,7 +115,7 @@ allowance_add(struct gpd_session *session, struct device_allowance *device_allow
 	const uint64_t size = least + more;
 	bool charged, covered;
 
-	/* First, so that it is at no time in use. */
+	/* Before the charge, so that the memory never counts as in use. */
 	device_allowance->bytes += size;
 	allowance_report(session, device, device_allowance);
 	charged = gpd_ledger_charge(account->ledger, account->line, device, size);
@@ -133,7 +134,7 @@ min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What is held and is no credit: it was one piece, of which the client has begun to use a part. */
+/* Memory beyond the allowance: the rest of a piece of which the client has used a part. */
 static uint64_t
 allowance_get_excess(const struct device_allowance *device_allowance)
 {
@@ -142,7 +143,7 @@ allowance_get_excess(const struct device_allowance *device_allowance)
 		       : 0;
 }
 
-/* What the session can still take of the quota and of the device. */
+/* Bytes that the quota and the device still allow. */
 static uint64_t
 device_get_room(struct gpd_session *session, int device,
 		const struct device_allowance *device_allowance)

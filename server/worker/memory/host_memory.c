@@ -17,19 +17,19 @@
 #include <utlist.h>
 
 #define PAGE UINT64_C(4096)
-/* An arena takes up to three of the mappings that the system lets a process have, 65530
- * (vm.max_map_count); where none are left nobody gets in.  A session has so many arenas in any
- * case, and all together have so many more. */
+/* An arena takes up to three of the mappings that the system allows a process, 65530
+ * (vm.max_map_count); without any left no session can start. Each session may have ARENAS_PART
+ * arenas, and all sessions together ARENAS_MORE beyond that. */
 #define ARENAS_PART 32
 #define ARENAS_MORE 4096
-/* The driver gives up some GiB in this time, if no kernel runs. */
+/* The driver unregisters some GiB in this time if no kernel runs. */
 #define LEFT_WAIT_NS UINT64_C(2000000000)
 #define LEFT_NAP_NS 1000000
 
 static atomic_uint extra_arenas; /* of all sessions of the worker */
 
-/* Bytes that sessions of a tenant have left to the driver at their end: the supervisor takes them
- * off the quota with the session, the driver gives them back at a quiet moment. */
+/* Bytes left registered by ended sessions of a tenant: the supervisor removes their charge with the
+ * session, but the driver frees them only when the device is idle. */
 static _Atomic uint64_t left_bytes[GPD_LEDGER_TENANTS];
 
 static bool
@@ -73,7 +73,7 @@ free_memory(struct gpd_host_memory *memory)
 	free(memory);
 }
 
-/* A quiet job: the driver waits for every kernel, and lets no launch through. */
+/* Quiescence job: the driver waits for every kernel and blocks launches. */
 static void
 drop_arena(void *arg)
 {
@@ -87,7 +87,7 @@ drop_arena(void *arg)
 	}
 	pthread_mutex_lock(&memory->lock);
 	LL_DELETE(memory->leaving, arena);
-	/* Under the lock the session stays. */
+	/* The session cannot end while the lock is held. */
 	if (memory->session)
 		gpd_account_uncharge_pinned(&memory->session->account,
 					    gpd_host_memory_counts(arena->size, arena->shared));
@@ -102,7 +102,7 @@ drop_arena(void *arg)
 		free_memory(memory);
 }
 
-/* The first arena that ends behind address. */
+/* Returns the index of the first arena that ends after address. */
 static size_t
 arena_find(const struct gpd_host_memory *memory, uint64_t address)
 {
@@ -179,7 +179,7 @@ gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p)
 	session->host_memory->range = *range_p;
 }
 
-/* In its range. */
+/* Whether it has arenas in its range. */
 static bool
 has_arenas(const struct gpd_host_memory *memory)
 {
@@ -212,7 +212,7 @@ gpd_gpHostReserve(struct gpd_session *session, const struct gp_args_gpHostReserv
 		return CUDA_ERROR_INVALID_VALUE;
 	if (gpd_window_acquire_host(args->size, &range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* Only now, so that it is another one. */
+	/* Released only now, so that the new range differs. */
 	gpd_window_release_host(&memory->range);
 	memory->range = range;
 	reply->address = range.address;
@@ -250,7 +250,7 @@ check_free(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
 	return arena ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
-/* In the list from now on; there is room. */
+/* Adds the arena to the list, which has room. */
 static void
 arena_enlist(struct gpd_host_memory *memory, struct gpd_host_arena *arena)
 {
@@ -316,7 +316,6 @@ arena_add(struct gpd_session *session, uint64_t address, uint64_t size, bool sha
 	return result;
 }
 
-/* Whether there is room for what earlier sessions of the tenant have left, too. */
 static bool
 fits_left(const struct gpd_account *account)
 {
@@ -341,7 +340,6 @@ pinned_charge(struct gpd_session *session, uint64_t counts)
 	return result;
 }
 
-/* Not while some is on its way back: the client asks again. */
 static void
 report_refused(struct gpd_session *session, uint64_t size)
 {
@@ -446,7 +444,6 @@ gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t addres
 	return memory && memory->publishes && gpd_host_memory_mapped(session, address, size);
 }
 
-/* No work uses it any more; on the responder. */
 static void
 arena_unused(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -473,7 +470,6 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 	result = gpd_wait_add_all(session, NULL, arena_unused, arena);
 	if (result == CUDA_SUCCESS)
 		return GPD_LATER;
-	/* The context is lost, or close to it: the arena goes with the process. */
 	return result;
 }
 
@@ -513,7 +509,6 @@ gpd_host_memory_destroy(struct gpd_session *session)
 			arenas[i] = NULL;
 		}
 	}
-	/* The last of them may take the memory along. */
 	for (size_t i = 0; i < count; i++) {
 		if (arenas[i])
 			gpd_quiesce_jobs_add(drop_arena, arenas[i]);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory of a session that its kernels reach at the client's addresses (docs/host-memory.md):
- * a range of this process's addresses, and arenas in it.  Arenas are registered with the driver by
- * pieces, as no launch goes through meanwhile; a copy may not go over two of them (copy/pieces.h).
+ * Host memory of a session that its kernels can access at the client's addresses
+ * (docs/host-memory.md): a range of this process's address space with arenas in it. Arenas are
+ * registered with the driver in pieces, because registering blocks launches; a copy must not cross
+ * from one piece to the next (copy/pieces.h).
  *
- * Executor only.  An arena that the client gives back, and what a session leaves, is unregistered
- * at a quiet moment, by the thread of quiet_jobs.h; the range goes with the last arena, which may
- * be after the session.
+ * An arena that the client unmaps, or that is left at the session's end, is unregistered by the
+ * thread of quiet_jobs.h when the device is idle. The range is freed with its last arena, which may
+ * outlive the session.
+ *
+ * Ownership: session->host_memory; after the session's end, its remaining arenas.
+ * Threads: executor only, unless noted.
  */
 #ifndef GPD_HOST_MEMORY_H
 #define GPD_HOST_MEMORY_H
@@ -20,22 +24,22 @@
 struct gpd_host_arena;
 struct gpd_session;
 
-/* What so many bytes count of pinned-memory: the client's copy of them lies elsewhere unless they
- * are shared, and then the worker keeps what both agreed on as well. */
+/* Bytes charged to pinned-memory: if the arena is not shared, the client has its own copy, and the
+ * worker also stores the content that both ends agreed on. */
 static inline uint64_t
 gpd_host_memory_counts(uint64_t size, bool shared)
 {
 	return shared ? size : 2 * size;
 }
 
-/* Before lane 0 is there, on the main thread: a range of addresses, which the client may use
- * without asking for one.  Size 0: there is none, and the client may ask. */
+/* Main thread, before lane 0 exists: reserves a range of addresses that the client may use without
+ * a request. Size 0: none is free; the client may request one later. */
 void gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p);
 
 /* Whether all of [address, address + size) is in one arena. */
 bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* How many bytes from address are in one piece; UINT64_MAX: it is no such memory. */
+/* Bytes from address to the end of its piece; UINT64_MAX: not host memory. */
 uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t address);
 
 /*
@@ -49,7 +53,7 @@ CUresult gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, 
 void gpd_host_memory_publish(struct gpd_session *session, struct gpd_host_arena *arena);
 void gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena *arena);
 
-/* What gpHostPlace has placed at the address, is the client's to read and write no more. */
+/* Ends the client's access to memory of gpHostPlace at this address. */
 void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);
 
 /* The client answers GP_NOTE_PUBLISH from now on. */
@@ -59,7 +63,7 @@ void gpd_host_memory_enable_publish(struct gpd_session *session);
 bool gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t address,
 				   uint64_t size);
 
-/* At the session's end, when no work of it is left. */
+/* Releases the host memory at the session's end, when it has no work left. */
 void gpd_host_memory_destroy(struct gpd_session *session);
 
 #endif /* GPD_HOST_MEMORY_H */

@@ -23,7 +23,7 @@
 void
 gpd_chunk_drop(const struct gpd_chunk *chunk)
 {
-	/* First, for the network card reaches the memory itself. */
+	/* First, because the network card accesses the memory directly. */
 	if (chunk->rdma_registered)
 		gp_memory_unregister((void *)(uintptr_t)chunk->address);
 	gpd_driver.cuMemUnmap(chunk->address, chunk->size);
@@ -94,7 +94,6 @@ chunk_place(const struct gpd_memory *memory, struct gpd_chunk *chunk)
 	return result;
 }
 
-/* The first chunk that ends behind address. */
 size_t
 gpd_memory_find(const struct gpd_memory *memory, uint64_t address)
 {
@@ -119,7 +118,7 @@ range_contains(uint64_t base, uint64_t chunk_room, uint64_t address, uint64_t si
 	       size <= chunk_room - (address - base);
 }
 
-/* Of the window, or of one of the ranges that were reserved besides. */
+/* Whether the range is in the window or in one of the other reserved ranges. */
 static bool
 memory_contains(const struct gpd_memory *memory, uint64_t address, uint64_t size)
 {
@@ -151,7 +150,7 @@ gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t 
 	return true;
 }
 
-/* The chunk that contains [address, address + size); NULL: none does. */
+/* Returns the chunk that contains [address, address + size), or NULL. */
 static struct gpd_chunk *
 chunk_find(const struct gpd_memory *memory, uint64_t address, uint64_t size)
 {
@@ -376,7 +375,7 @@ gpd_gpMemoryMap(struct gpd_session *session, const struct gp_args_gpMemoryMap *a
 	return gpd_memory_map(session, args->address, args->size, args->device);
 }
 
-/* With memory that is the session's and counted already. */
+/* Adds a chunk whose memory is already allocated and charged. */
 static CUresult
 chunk_add_charged(struct gpd_session *session, struct gpd_chunk *chunk)
 {
@@ -412,7 +411,8 @@ gpd_gpMemoryUse(struct gpd_session *session, const struct gp_args_gpMemoryUse *a
 	return result;
 }
 
-/* Not gpd_account_allocate() and what follows a refusal: it is no refusal to the program. */
+/* Without gpd_account_allocate() and its handling of refusals: a failure here is not a refusal to
+ * the program. */
 CUresult
 gpd_gpMemoryTry(struct gpd_session *session, const struct gp_args_gpMemoryTry *args)
 {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory of a session: what is mapped where in its window, and in the further ranges of
- * addresses that it has reserved.
+ * Device memory of a session: the mappings in its window and in the additional address ranges that
+ * it has reserved.
  *
- * The window's addresses belong to the worker, which reserves them before a session starts and
- * frees them after it.  Executor only.  Memory that the client gives back is unmapped when all work
- * given before is done; a later map of the same addresses waits for that.
+ * The worker reserves the window's addresses before a session starts and frees them after it.
+ * Memory that the client unmaps stays mapped until all work enqueued before is done; a later
+ * mapping of the same addresses waits for that.
+ *
+ * Ownership: session->memory owns all mappings.
+ * Threads: executor only.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_MEMORY_H
 #define GPD_MEMORY_H
@@ -18,10 +22,10 @@ struct gpd_physical;
 struct gpd_session;
 struct gpd_shared_physical;
 
-/* Memory outside of the window that the session's copies may touch, as a variable is; its owner's.
- */
+/* Memory outside of the window that the session's copies may access, such as a variable. The owner
+ * of the memory owns it. */
 struct gpd_extent {
-	struct gpd_extent *prev, *next; /* of the session's */
+	struct gpd_extent *prev, *next; /* list of the session */
 	uint64_t address, size;
 };
 
@@ -43,56 +47,59 @@ void gpd_memory_destroy(struct gpd_session *session);
 /* Before the session has a thread.  Without them the session has no arrays. */
 void gpd_memory_set_array_ops(struct gpd_session *session, const struct gpd_memory_array_ops *ops);
 
-/* Unmaps everything.  Only when no work of the session is left and its wait queue is empty. */
+/* Unmaps everything. To be called when the session has no work left and its wait queue is empty. */
 void gpd_memory_unmap_all(struct gpd_session *session);
 
-/* Maps zeroed memory of the device; whole granules of the window where nothing is mapped, else
- * CUDA_ERROR_INVALID_VALUE.  The caller has accounted for it. */
+/* Maps zeroed device memory. The range must be whole granules of the window without mappings, else
+ * CUDA_ERROR_INVALID_VALUE. The caller has charged it. */
 CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
 
-/* The same of the machine's memory, which kernels of all devices reach, and this process.
- * CUDA_ERROR_NOT_SUPPORTED: the driver makes none.  What undoes it is gpMemoryUnmap. */
+/* The same with memory of the machine that kernels of all devices and this process can access.
+ * CUDA_ERROR_NOT_SUPPORTED: the driver cannot allocate it. Undone by gpMemoryUnmap. */
 CUresult gpd_memory_map_host(struct gpd_session *session, uint64_t address, uint64_t size,
 			     int device);
 
-/* Whether mappings of the physical memory are still on their way out; then gpd_physical_finish() is
- * called with the last of them. */
+/* Whether mappings of the physical memory are still being unmapped; gpd_physical_finish() is then
+ * called after the last one. */
 bool gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical);
 
-/* Maps the beginning of physical memory at such an address. */
+/* Maps the start of physical memory at such an address. */
 CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 			   struct gpd_physical *physical);
 
-/* The memory of which the range is a part, in one mapping that gpMemoryMap or its like has made,
- * and where in it; the mapping is one of its users.  NULL: there is none, or no memory for it. */
+/* Returns the memory that contains the range, which must be in one mapping by gpMemoryMap or a
+ * similar call, and the range's offset in it. The mapping is one of its users. NULL: no such
+ * mapping, or out of memory. */
 struct gpd_shared_physical *gpd_memory_export(struct gpd_session *session, uint64_t address,
 					      uint64_t size, uint64_t *offset_p);
-/* Maps all of it.  The caller's use of it is the mapping's from then on, if that succeeds. */
+/* Maps all of the memory. On success the mapping takes over the caller's reference. */
 CUresult gpd_memory_open(struct gpd_session *session, uint64_t address,
 			 struct gpd_shared_physical *shared);
 
-/* Before an allocation is refused: waits for the memory and the arrays that the session has given
- * back; whether there were any. */
+/* To be called before an allocation is refused: waits for the memory and arrays that the session
+ * has freed. Returns whether there were any. */
 bool gpd_memory_wait_freed(struct gpd_session *session);
-/* The device has no memory: waits for what the session has given back, then for others' as
- * gpd_account_wait() does; *until is 0 at first.  false: there is none to wait for. */
+/* To be called when the device is out of memory: waits for memory freed by the session, then for
+ * that of others as gpd_account_wait() does. *until is 0 on the first call. Returns false if there
+ * is nothing to wait for. */
 bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
 
-/* The device whose memory all of the range is, in one mapping to and from which the session's lanes
- * move bulk by themselves: the mapping is registered when it is first asked for (peer_memory.h).
- * -1: there is none. */
+/* Returns the device that has the memory of the whole range, if it is in one mapping that the
+ * session's lanes can access by GPUDirect, else -1. The mapping is registered on its first query
+ * (peer_memory.h). */
 int gpd_memory_get_gpudirect_device(struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* What the session has of the owner's memory, and will have, kernels of the device reach, too. */
+/* Gives kernels of `device` access to the session's present and future memory on `owner`. */
 CUresult gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner);
-/* The device whose memory is at the address, where `device` does not reach it; -1: it does, or the
- * memory is the driver's own, which the driver copies from anywhere. */
+/* Returns the device that has the memory at the address if `device` has no access to it. -1: it has
+ * access, or the memory is the driver's own, which the driver can copy from anywhere. */
 int gpd_memory_get_remote_device(const struct gpd_session *session, uint64_t address, int device);
 
 /* Whether all of [address, address + size) is mapped. */
 bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* The same, or inside an extent that is open: what copies may touch. */
+/* Whether copies may access the whole range: it is mapped, in host memory, or inside an open
+ * extent. */
 bool gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size);
 /* Number of bytes from the first byte of the rows to their last.  false: pitch is smaller than
  * width, or the number overflows. */

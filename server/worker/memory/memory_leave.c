@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that the client gives back, and who waits for it. */
+/* Unmapping of device memory, and waits for it. */
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -66,7 +66,7 @@ gpd_memory_leave_now(struct gpd_leaving *leaving)
 	if (physical)
 		last = --physical->leaving == 0 && physical->released;
 	pthread_mutex_unlock(&memory->lock);
-	/* Only now is it the tenant's again. */
+	/* Only now can the tenant use it again. */
 	if (leaving->chunk.host)
 		gpd_account_uncharge_pinned(&memory->session->account,
 					    gpd_host_memory_counts(leaving->chunk.size, false));
@@ -117,14 +117,14 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	LL_PREPEND(memory->leaving, leaving);
 	pthread_mutex_unlock(&memory->lock);
 	result = gpd_wait_add_all(session, NULL, leaving_unused, leaving);
-	/* The context is lost, or close to it: the chunk goes with the session. */
+	/* The context is lost, or about to be: the chunk is freed with the session. */
 	if (result != CUDA_SUCCESS)
 		leaving->wedged = true;
 	return result;
 }
 
-/* What the driver gets with it.  Physical memory that was released goes with the last of its
- * mappings. */
+/* Bytes that the driver gets back with this chunk. Physical memory that was released is freed with
+ * its last mapping. */
 static uint64_t
 leaving_part(const struct gpd_chunk *chunk)
 {
@@ -138,7 +138,7 @@ leaving_part(const struct gpd_chunk *chunk)
 	return physical->size;
 }
 
-/* What the session has given back and the driver does not have yet. */
+/* Bytes that the session has unmapped and the driver has not yet freed. */
 static uint64_t
 leaving_size(struct gpd_memory *memory, int device)
 {
@@ -196,7 +196,7 @@ gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until)
 {
 	struct gpd_memory *memory = session->memory;
 
-	/* What the client has given back may still have been on its way out. */
+	/* Memory freed by the client may still have been in use. */
 	if (*until == 0 && is_leaving(memory) &&
 	    gpd_memory_wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
 		return true;
@@ -215,10 +215,10 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	uint64_t leaving;
 	CUresult result;
 
-	/* Programs size themselves by the answer, and start right after others. */
+	/* Programs choose their sizes by this reply, and often start right after others. */
 	gpd_account_wait_ended(&session->account);
-	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
-	 */
+	/* First the memory being freed: it may be freed between the two queries, and free memory
+	 * must not seem to shrink. */
 	leaving = leaving_size(session->memory, args->device) +
 		  arrays_get_leaving_size(session->memory, session, args->device);
 	result = gpd_account_may_use(&session->account, args->device)
@@ -251,7 +251,8 @@ gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep 
 	if (!atomic_compare_exchange_strong(&session->send.keep_request, &none,
 					    session->current.request))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Asked already, it has yet to say that it gave that back. */
+	/* If GPD_CACHE_EMPTY was not set, the client has been requested to return its cache and has
+	 * yet to report that. */
 	(void)atomic_compare_exchange_strong(&session->account.line->cache_state, &nothing,
 					     GPD_CACHE_FILLED);
 	return GPD_LATER;

@@ -19,7 +19,7 @@
 static struct {
 	pthread_mutex_t lock;
 	CUstream streams[GPD_DEVICES_MAX]; /* for zeroing */
-	bool plain;                        /* the driver makes no exportable memory */
+	bool plain;                        /* the driver cannot allocate exportable memory */
 } shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static CUmemAllocationProp
@@ -111,7 +111,8 @@ gpd_physical_obtain_host(uint64_t size, int device, CUmemGenericAllocationHandle
 		       : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* In a container that may not ask for nodes the driver has the attribute and makes none. */
+/* In a container without permission for NUMA nodes the driver reports the attribute but cannot
+ * allocate. */
 bool
 gpd_physical_has_host(int device)
 {
@@ -128,7 +129,7 @@ gpd_physical_has_host(int device)
 	return gpd_driver.cuMemRelease(handle) == CUDA_SUCCESS;
 }
 
-/* The system looks, and faults for us. */
+/* Lets the kernel read the byte, so that a fault becomes an error. */
 bool
 gpd_physical_is_accessible(uint64_t address)
 {
@@ -164,7 +165,7 @@ physical_obtain(struct gpd_session *session, struct gpd_physical *physical,
 	return result;
 }
 
-/* Arrays are users of it, too. */
+/* Tile memory is shared from the start, because arrays are users of it, too. */
 static CUresult
 prepare_tiles(struct gpd_session *session, struct gpd_physical *physical)
 {
@@ -269,7 +270,7 @@ gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRe
 {
 	struct gpd_physical *physical = gpd_physical_get(session, args->memory);
 
-	/* What is mapped counts. */
+	/* The memory must not be mapped. */
 	if (!physical || physical->mappings > 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	gpd_handle_remove(&session->handles, &physical->name);
@@ -278,7 +279,8 @@ gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRe
 	return CUDA_SUCCESS;
 }
 
-/* What nobody has mapped yet: somebody else will, and must not zero it under others. */
+/* Zeroes the part that was never mapped: another session will map it, and must not zero it while
+ * others use it. */
 static CUresult
 zero_rest(struct gpd_physical *physical)
 {
@@ -346,7 +348,7 @@ gpd_physical_destroy_all(struct gpd_session *session)
 	struct gpd_physical *physical;
 	uint32_t at = 0;
 
-	/* What they held of the quota goes back with the session, too. */
+	/* Their charges end with the session, too. */
 	while ((physical = gpd_handle_next(&session->handles, GPD_KIND_MEMORY, &at))) {
 		gpd_handle_remove(&session->handles, &physical->name);
 		gpd_physical_finish(session, physical);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Physical memory: from the driver, for whoever maps it, and that which a client holds by name and
- * maps where it likes (gpMemoryCreate).  It counts for the session until the driver has it back.
- * Executor only.
+ * Physical memory (cuMemCreate()): allocation from the driver for other modules, and the memory
+ * objects that a client names and maps where it likes (gpMemoryCreate). A memory object stays
+ * charged to the session until the driver has freed it.
+ *
+ * Threads: executor only, unless noted.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_PHYSICAL_H
 #define GPD_PHYSICAL_H
@@ -21,38 +24,39 @@ struct gpd_physical {
 	uint64_t size;
 	int device;
 	CUmemGenericAllocationHandle handle;
-	struct gpd_shared_physical
-		*shared; /* it is one of its users; NULL: the memory is its own */
-	bool tiles;      /* for sparse arrays (tiles.h), and mapped nowhere */
-	uint64_t zeroed; /* its beginning; the rest has never been mapped */
-	unsigned int
-		mappings; /* those on their way out not counted: the driver keeps memory for them */
-	unsigned int leaving; /* and those; under the lock of the session's memory, as is */
-	bool released;        /* the name is gone, and it ends with the last of them */
-	bool counted;         /* in the sum of what is leaving */
+	struct gpd_shared_physical *shared; /* it is one of its users; NULL: it owns the memory */
+	bool tiles;                         /* for sparse arrays (tiles.h); never mapped */
+	uint64_t zeroed;       /* zeroed bytes at its start; the rest was never mapped */
+	unsigned int mappings; /* without those being unmapped */
+	unsigned int leaving;  /* being unmapped; memory's lock */
+	bool released;         /* freed with the last mapping; memory's lock */
+	bool counted;          /* in the sum of memory being freed; memory's lock */
 };
 
-/* Memory for whole granules, the caller's to release; and zeroing, which is waited for. */
+/* Allocates whole granules, which the caller releases with cuMemRelease(). gpd_physical_zero()
+ * zeroes mapped memory and waits for it. */
 CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 
-/* The machine's memory, where the device would best have it; whether the driver makes any. */
+/* Memory of the machine: the best location for the device, its allocation, and whether the driver
+ * can allocate any. */
 CUmemLocation gpd_physical_host(int device);
 CUresult gpd_physical_obtain_host(uint64_t size, int device,
 				  CUmemGenericAllocationHandle *handle_p);
 bool gpd_physical_has_host(int device);
-/* Whether this process may read what is mapped there, as whoever keeps two copies alike does. */
+/* Whether this process can read what is mapped at the address, as needed to keep it in sync with
+ * the client's copy. */
 bool gpd_physical_is_accessible(uint64_t address);
 
-/* The memory, all of it zeroed, for others to use; the physical memory itself is one of its users.
- * NULL: there is none of that name, or no memory for it. */
+/* Returns the whole memory, zeroed, for use by other sessions; the memory object is one of its
+ * users. NULL: no such object, or out of memory. */
 struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t memory);
 /* NULL: no physical memory has this name. */
 struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_t memory);
-/* The memory of this name that is for sparse arrays; NULL: there is none. */
+/* Returns the memory object for sparse arrays of this name, or NULL. */
 struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
-/* Names what another session shares.  The caller's use of it goes with the name, if that succeeds.
- */
+/* Creates a memory object from memory that another session shares. On success it takes over the
+ * caller's reference. */
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
 			   struct gpd_shared_physical *shared);
 
@@ -65,13 +69,14 @@ typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
 CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
 				       int device, gpd_physical_obtain_fn *obtain);
 
-/* The stream that zeroes, of all sessions; the device is current. */
+/* Returns the stream of the device for zeroing, which all sessions share. The device must be
+ * current. */
 CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);
 
-/* Gives it back to the driver and the quota; it has no name and no mapping.  Any thread. */
+/* Any thread. Frees a memory object without name and mappings, and its charge. */
 void gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical);
 
-/* At the session's end, when nothing is mapped. */
+/* Frees all memory objects at the session's end, when nothing is mapped. */
 void gpd_physical_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_PHYSICAL_H */

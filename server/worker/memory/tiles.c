@@ -17,7 +17,7 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Tiles of an array through which memory is zeroed, across. */
+/* Width, in tiles, of the array through which memory is zeroed. */
 #define CLEARED_ACROSS 4
 #define PROBE_SIDE 1024
 #define CLEARED_FORMAT CU_AD_FORMAT_UNSIGNED_INT32
@@ -27,7 +27,7 @@ struct gpd_tiles_use {
 	struct gpd_shared_physical *memory;
 };
 
-/* Memory for tiles has no address, so what zeroes it is an array; one for each device. */
+/* Memory for tiles has no address, so it is zeroed through an array; one per device. */
 static struct {
 	pthread_mutex_t lock;
 	struct gpd_array arrays[GPD_DEVICES_MAX];
@@ -106,8 +106,9 @@ make_cleared(struct gpd_array *array, uint64_t width, uint64_t height, int devic
 	return result;
 }
 
-/* An array of just one granule of memory.  How large a tile is, another one says; it takes no
- * memory, and destroying it would wait for everybody's kernels. */
+/* Returns an array of exactly one granule of memory. A probe array shows the size of a tile. The
+ * probe takes no memory and is never destroyed, because that would wait for the kernels of all
+ * sessions. */
 static CUresult
 get_cleared(int device, struct gpd_array **array_p) GP_LOCKED(cleared.lock)
 {
@@ -253,7 +254,7 @@ fill_place(CUarrayMapInfo *info, const struct gpd_array *array, const struct gp_
 	info->subresource.sparseLevel.extentDepth = tiles->depth;
 }
 
-/* What the client asks for is looked at whole before the driver is asked for any of it. */
+/* All tiles of the request are checked before any of them is passed to the driver. */
 static CUresult
 tiles_check(struct gpd_session *session, const struct gp_array_tiles *tiles, int device,
 	    CUarrayMapInfo *info)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies behind the tiles of sparse arrays: physical memory made for that (gpTilePoolCreate),
- * which the client has put there (gpArrayTiles).  An array is a user of all memory that it ever had
- * parts of, so the memory counts for its session until its name and those arrays are gone. Executor
- * only, where nothing else is said.
+ * Memory of the tiles of sparse arrays: physical memory allocated for that (gpTilePoolCreate),
+ * which the client maps into arrays (gpArrayTiles). Sparse arrays let a program have textures
+ * larger than its quota, with only the parts in use mapped.
  *
- * So a program has textures larger than its quota, of which it keeps the parts that it looks at.
+ * Ownership: an array keeps a reference to all memory that was ever mapped into it, so the memory
+ * stays charged to its session until its name and those arrays are gone.
+ * Threads: executor only, unless noted.
+ * Errors: CUresult.
  */
 #ifndef GPD_TILES_H
 #define GPD_TILES_H
@@ -15,10 +17,10 @@
 struct gpd_account;
 struct gpd_array;
 
-/* Fills in how the driver cuts a new array. */
+/* Fills in array->tiling, the driver's tile sizes of a new array. */
 CUresult gpd_tiles_query_tiling(struct gpd_array *array);
-/* The array's session has no use of that memory by it any more.  Any thread that keeps the session;
- * nothing uses the array. */
+/* Drops the array's references to tile memory. Any thread that keeps the session alive; the array
+ * must be unused. */
 void gpd_tiles_unref(struct gpd_array *array, const struct gpd_account *account);
 
 #endif /* GPD_TILES_H */

@@ -12,7 +12,7 @@
 #include "server/worker/memory/physical.h"
 #include "server/worker/session/session.h"
 
-/* What the ranges besides the window may have in all: addresses are everybody's. */
+/* Maximum total size of the ranges besides the window: all sessions share the address space. */
 #define RESERVED_SIZE_MAX ((uint64_t)1 << 40)
 
 CUresult

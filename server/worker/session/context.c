@@ -50,7 +50,8 @@ gpd_green_partition(struct gpd_session *session, struct gpd_green *green, int de
 		gpd_partition_unref(base);
 		return gpd_partition_acquire(green->partition);
 	}
-	/* What was made once stays, as well as it can, when the share changes. */
+	/* Once created, the part must remain usable when the share changes, hence the lenient
+	 * split. */
 	fresh = gpd_partition_part(device, base, &green->split, green->partition != NULL);
 	if (fresh) {
 		gpd_partition_unref(green->partition);

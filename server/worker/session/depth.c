@@ -9,8 +9,9 @@
 
 #include <stdatomic.h>
 
-/* A stream alone may have so many, and each has room for so many at least.  The driver takes 1024,
- * and streams may share a queue of the GPU if there are more of them than queues. */
+/* Operations that a stream may have: DEPTH_MAX while there are few streams, at least DEPTH_MIN. The
+ * driver accepts 1024, and streams may share a hardware queue if there are more of them than
+ * queues. */
 #define DEPTH_MAX 768
 #define DEPTH_MIN 64
 #define STREAMS_ALONE 16
@@ -23,7 +24,7 @@
 
 uint64_t gpd_depth_timeout_ns = UINT64_C(1000000000);
 
-/* Of all sessions. */
+/* Number of streams of all sessions. */
 static _Atomic uint32_t streams;
 
 static uint32_t
@@ -82,7 +83,7 @@ gpd_depth_free(struct gpd_session *session)
 	session->streams->depths.page = NULL;
 }
 
-/* The queues are shared by all streams. */
+/* All streams share the queues. */
 static uint32_t
 depth_get_limit(void)
 {
@@ -98,14 +99,15 @@ wait_is_cancelled(const struct gpd_session *session)
 	return atomic_load(&session->closing) || atomic_load(&gpd_devices.lost);
 }
 
-/* The GPU writes it. */
+/* Written by the GPU. */
 static uint32_t
 read_done(const volatile uint32_t *done)
 {
 	return __atomic_load_n(done, __ATOMIC_ACQUIRE);
 }
 
-/* For a short while: whether fewer are not done then. */
+/* Waits briefly. Returns whether fewer than `most` operations are left, or the session is
+ * closing. */
 static bool
 wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 	      const volatile uint32_t *done, uint32_t most)
@@ -121,7 +123,7 @@ wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 	return true;
 }
 
-/* false: no mark was made. */
+/* false: no marker was written. */
 static bool
 write_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
@@ -137,7 +139,7 @@ write_mark(struct gpd_session *session, struct gpd_stream *stream)
 	return true;
 }
 
-/* Where its work takes long, as it did a moment ago, waiting only keeps other streams waiting. */
+/* If the stream has just been slow, waiting would only delay other streams. */
 static bool
 is_slow(const struct gpd_depth *depth, uint32_t most)
 {
@@ -152,7 +154,7 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 	const volatile uint32_t *done;
 	uint32_t most = depth_get_limit();
 
-	/* The operation that comes is not done with what was given before it. */
+	/* The marker covers the operations before the next one. */
 	depth->marked = depth->given;
 	if (!depth->slot || !write_mark(session, stream))
 		return;

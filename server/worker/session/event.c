@@ -15,7 +15,7 @@
 
 #define FLAGS_KNOWN (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS)
 
-/* Its device is current. */
+/* The device must be current. */
 static CUresult
 make_ref(int device, unsigned int flags, struct gpd_event_ref **ref_p)
 {
@@ -24,7 +24,7 @@ make_ref(int device, unsigned int flags, struct gpd_event_ref **ref_p)
 
 	if (!ref)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* Nobody blocks in the driver here, whatever the client would like. */
+	/* CU_EVENT_BLOCKING_SYNC is dropped: no thread blocks in the driver here. */
 	result = gpd_driver.cuEventCreate(&ref->driver, flags & CU_EVENT_DISABLE_TIMING);
 	if (result != CUDA_SUCCESS) {
 		free(ref);
@@ -60,12 +60,12 @@ gpd_event_get(const struct gpd_session *session, uint32_t id)
 
 struct gpd_event_common {
 	pthread_mutex_t lock;
-	struct gpd_event_ref *ref;     /* under lock */
-	unsigned int users;            /* events of sessions; under lock */
-	unsigned int deferred_records; /* the sum of theirs; under lock */
+	struct gpd_event_ref *ref;     /* protected by lock */
+	unsigned int users;            /* events of all sessions that use it; protected by lock */
+	unsigned int deferred_records; /* sum of theirs; protected by lock */
 	int device;
 	struct gpd_ipc_export
-		ipc_export; /* of the session that made it; under gpd_ipc_exports_lock */
+		ipc_export; /* made by the creating session; under gpd_ipc_exports_lock */
 };
 
 struct gpd_event_ref *
@@ -107,7 +107,7 @@ common_unref(const struct gpd_event *event)
 	struct gpd_event_common *common = event->common;
 	bool last;
 
-	/* Who has opened it goes on with it, and nobody else opens it. */
+	/* Sessions that have opened the event keep it; it can no longer be opened. */
 	if (event->flags & CU_EVENT_INTERPROCESS && !event->opened)
 		gpd_ipc_export_withdraw(&common->ipc_export);
 	pthread_mutex_lock(&common->lock);
@@ -121,7 +121,7 @@ common_unref(const struct gpd_event *event)
 	free(common);
 }
 
-/* Named so; what it has is gone if that fails. */
+/* Registers the event under a name. On failure its common part is released. */
 static CUresult
 event_add(struct gpd_session *session, uint32_t id, const struct gpd_event *made)
 {
@@ -164,7 +164,7 @@ gpd_cuEventCreate(struct gpd_session *session, const struct gp_args_cuEventCreat
 	return result == CUDA_SUCCESS ? event_add(session, args->phEvent, &event) : result;
 }
 
-/* Who still waits for what the event captured before keeps that. */
+/* Replaces the driver's event if a wait still uses the former capture. */
 static CUresult
 ref_renew(struct gpd_event_ref **ref_p, unsigned int flags)
 {
@@ -210,7 +210,7 @@ gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 	return result;
 }
 
-/* The first of the records that the session holds has been carried out. */
+/* The first deferred record of the session has been carried out. */
 static void
 deferred_record_done(struct gpd_event *event)
 {
@@ -326,7 +326,7 @@ gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare 
 	struct gp_ipc_handle *handle;
 
 	session->streams->has_ipc_events = true;
-	/* What another process has made is not passed on. */
+	/* An event opened from another session cannot be exported again. */
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS) || event->opened)
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle = calloc(1, sizeof(*handle));
@@ -391,7 +391,7 @@ gpd_gpEventOpen(struct gpd_session *session, const struct gp_args_gpEventOpen *a
 	return result == CUDA_SUCCESS ? event_add(session, args->event, &event) : result;
 }
 
-/* A stream of the context that its client does not know, to be given work. */
+/* Begins an operation on a stream of the context that the client does not know. */
 static CUresult
 own_stream_begin(struct gpd_session *session, struct gpd_context *context,
 		 struct gpd_stream **own_p)
@@ -406,7 +406,7 @@ own_stream_begin(struct gpd_session *session, struct gpd_context *context,
 	return result == CUDA_SUCCESS ? gpd_stream_begin_on(session, *own_p) : result;
 }
 
-/* Puts the context's own stream behind all others. */
+/* Orders the context's own stream after all others. */
 static CUresult
 streams_join(struct gpd_session *session, struct gpd_context *context)
 {

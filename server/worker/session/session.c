@@ -12,8 +12,8 @@
 #include <string.h>
 #include <utlist.h>
 
-/* In pieces, so that the tenant's limit of bandwidth is charged for what comes, not for what was
- * announced. */
+/* Receives in parts, so that the tenant's bandwidth limit is charged for bytes that arrive, not for
+ * bytes that were announced. */
 static int
 recv_throttled(struct gpd_session *session, uint8_t *dst, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session says to its client: replies, data, notes, and errors that are kept until then. */
+/* Messages from a session to its client: replies, data, notes, and deferred errors. */
 #include "base/lock.h"
 #include "gpd_calls.h"
 #include "protocol/frame.h"
@@ -11,7 +11,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* Output of kernels in one message. */
+/* Maximum kernel output in one message. */
 #define PRINT_MAX ((size_t)64 << 10)
 
 static int
@@ -44,7 +44,7 @@ send_error(struct gpd_session *session, CUresult result, bool sticky, uint16_t c
 	(void)send_records(session, &iov, 1, NULL, 0);
 }
 
-/* A note without bulk, or with. */
+/* Sends a note, with bulk unless it is empty. */
 static int
 send_note(struct gpd_session *session, const void *note, size_t size, struct iovec bulk)
 {
@@ -81,7 +81,7 @@ send_text_locked(struct gpd_session *session, enum gp_note note, const char *tex
 	return r;
 }
 
-/* What the driver said of the session's kernel goes in front of the error. */
+/* Sends the driver's message about the session's kernel, before the error. */
 static void
 complaint_send(struct gpd_session *session) GP_LOCKED(session->send.lock)
 {
@@ -92,7 +92,8 @@ complaint_send(struct gpd_session *session) GP_LOCKED(session->send.lock)
 	session->send.complaint = NULL;
 }
 
-/* Before a reply that may say the same, lest the client's next call goes well. */
+/* Sent before a reply that may report the same error, so that the client's next call cannot
+ * succeed. */
 static void
 errors_send(struct gpd_session *session) GP_LOCKED(session->send.lock)
 {
@@ -108,7 +109,7 @@ errors_send(struct gpd_session *session) GP_LOCKED(session->send.lock)
 	}
 }
 
-/* inside and bulk: of which one may be empty. */
+/* One of inside and bulk may be empty. */
 static int
 send_reply(struct gpd_session *session, struct gp_header header, struct iovec inside,
 	   struct iovec bulk)
@@ -201,7 +202,7 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 	return send_note(session, &note, sizeof(note), (struct iovec){ (void *)data, size });
 }
 
-/* A note of two numbers. */
+/* Sends a note of two numbers. */
 static int
 send_pair(struct gpd_session *session, enum gp_note kind, uint32_t first, uint32_t second)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose work is under way, and the end of a worker whose GPU contexts are lost. */
+/* Finds the sessions whose work is running, and ends a worker whose GPU contexts are lost. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -14,14 +14,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long the sessions have to tell their clients. */
+/* Maximum and minimum time for the sessions to notify their clients. */
 #define LOST_MS 900
 #define REPLIES_MS 100
 #define POLL_MS 10
-/* And then to copy what goes with the process.  The supervisor kills it after 1.5 s in all. */
+/* Then the time for clients to copy memory that is lost with the process. The supervisor kills the
+ * process after 1.5 s in total. */
 #define CLIENT_MS 400
 
-/* Who has launched has a lane; behind DRAINING nothing of it runs. */
+/* A session that has launched has a lane; after DRAINING none of its work is running. */
 static bool
 is_culprit(const struct gpd_session *s)
 {
@@ -45,7 +46,7 @@ gpd_running_work_find(int64_t tenant, char *text, size_t size)
 		if (!is_culprit(s) || (tenant >= 0 && s->account.line->tenant != tenant))
 			continue;
 		only = count++ ? NULL : s;
-		/* What has no room is cut. */
+		/* Text that does not fit is cut off. */
 		(void)snprintf(text + used, size - used, "%ssession %llu (%s)%s%s",
 			       count > 1 ? ", " : "", (unsigned long long)s->id, s->peer,
 			       kernel ? ", last kernel " : "", kernel ? kernel : "");
@@ -71,7 +72,7 @@ gpd_running_work_describe(char *text, size_t size)
 	return budget;
 }
 
-/* "CUDA_ERROR_ILLEGAL_ADDRESS (700), after work of ..." */
+/* Writes "CUDA_ERROR_ILLEGAL_ADDRESS (700), after work of ...". */
 static void
 result_describe(CUresult result, const char *whose, char *text, size_t size)
 {
@@ -91,7 +92,8 @@ is_described(const struct gpd_channel_lost *lost, uint32_t tenant)
 	return false;
 }
 
-/* What has happened, and after whose work; the only one that it can have been, or NULL. */
+/* Describes the error and the sessions whose work may have caused it. Returns the session if there
+ * is only one, else NULL. */
 static struct gpd_session *
 describe_culprits(CUresult result, struct gpd_channel_lost *lost) GP_LOCKED(gpd_sessions.lock)
 {
@@ -122,14 +124,14 @@ session_is_notified(const struct gpd_session *s)
 	return gpd_session_is(s, GPD_SESSION_OPENED) || atomic_load(&s->send.sticky_reported);
 }
 
-/* It has copied what it shares with the process. */
+/* Whether the client has copied the memory it shares with the process. */
 static bool
 has_left(const struct gpd_session *s)
 {
 	return gpd_session_is(s, GPD_SESSION_OPENED) || !gpd_session_client_has_shared_memory(s);
 }
 
-/* Waits until all sessions are so. */
+/* Waits until the predicate is true of all sessions. */
 static void
 sessions_wait_all(bool (*is_so)(const struct gpd_session *s), int least_ms, int most_ms)
 {
@@ -147,25 +149,27 @@ sessions_wait_all(bool (*is_so)(const struct gpd_session *s), int least_ms, int 
 	}
 }
 
-/* Ends the process when all clients know, or when they have had their time. */
+/* Ends the process when all clients have been notified, or when their time is over. */
 static void *
 fault_exit(void *arg)
 {
-	/* The replies to calls that were on their way go out, too. */
+	/* The minimum time lets replies to running calls be sent, too. */
 	sessions_wait_all(session_is_notified, REPLIES_MS, LOST_MS);
 	sessions_wait_all(has_left, 0, CLIENT_MS);
 	gpd_sessions_exit();
 }
 
-/* Of those who find it the first.  A session that is about to go finds it as well, and takes the
- * lock before it is gone: so it is still among those whose work it may have been. */
+/* Returns true for the first caller that detects the loss. A session that is about to end detects
+ * it as well and takes the lock before it is removed, so it is still among the sessions that may
+ * have caused it. */
 static bool
 loss_claim(CUresult result, struct gpd_channel_lost *lost, struct gpd_session **culprit_p)
 {
 	int none = 0;
 	bool first;
 
-	/* The same holds for what the driver has written about it. */
+	/* Attributed under the same rule: the text that the driver has written about it is logged
+	 * first. */
 	gpd_driver_stderr_flush();
 	pthread_mutex_lock(&gpd_sessions.lock);
 	first = atomic_compare_exchange_strong(&gpd_devices.lost, &none, (int)result);

@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Streams of the driver cost memory of the device. */
+/* Maximum per session: a driver's stream takes device memory. */
 #define STREAMS_MAX 4096
 
 CUresult
@@ -35,7 +35,7 @@ gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition)
 {
 	if (!partition && gpd_stream_pool_release(driver))
 		return;
-	/* In this order: a green context goes with its last stream. */
+	/* In this order: the green context is destroyed after its last stream. */
 	(void)gpd_driver.cuStreamDestroy_v2(driver);
 	gpd_partition_unref(partition);
 }
@@ -46,7 +46,7 @@ has_reached_its_end(const struct gpd_stream *stream)
 	return atomic_load_explicit(&stream->reached, memory_order_acquire) >= stream->work;
 }
 
-/* What the stream was given, without what was put behind it for other purposes. */
+/* Queries the stream's own work, without what was enqueued after it for other purposes. */
 CUresult
 gpd_stream_query_work(const struct gpd_stream *stream)
 {
@@ -58,7 +58,7 @@ gpd_stream_query_work(const struct gpd_stream *stream)
 	if (stream->blocking && legacy && stream->legacy_seen == stream->work &&
 	    legacy->work > stream->work && has_reached_its_end(legacy))
 		return CUDA_SUCCESS;
-	/* One that was moved and has got nothing since only waits for what it had. */
+	/* A stream that was moved and has had no new work only waits for its former work. */
 	if (stream->moved_work && stream->moved_work == stream->work)
 		return gpd_driver.cuEventQuery(stream->order);
 	return gpd_driver.cuStreamQuery(stream->driver);
@@ -116,7 +116,7 @@ pass_barrier(struct gpd_session *session, struct gpd_stream *stream)
 	return CUDA_SUCCESS;
 }
 
-/* Work on the legacy stream waits for what all blocking streams of its context were given. */
+/* Work on the legacy stream waits for all work of the context's blocking streams. */
 static CUresult
 order_legacy(struct gpd_session *session, struct gpd_stream *legacy)
 {
@@ -136,7 +136,7 @@ order_legacy(struct gpd_session *session, struct gpd_stream *legacy)
 	return CUDA_SUCCESS;
 }
 
-/* And the other way round. */
+/* Work on a blocking stream waits for that of the legacy stream. */
 static CUresult
 order_blocking(struct gpd_session *session, struct gpd_stream *stream)
 {
@@ -154,7 +154,7 @@ order_blocking(struct gpd_session *session, struct gpd_stream *stream)
 	return result;
 }
 
-/* One more operation, for which it waits until there is room. */
+/* Counts one more operation; waits until there is room for it. */
 static void
 stream_count_work(struct gpd_session *session, struct gpd_stream *stream)
 {
@@ -216,7 +216,8 @@ gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream)
 	session->streams->barrier++;
 	session->streams->barrier_stream = stream;
 	stream->seen_barrier = session->streams->barrier;
-	/* With one stream there is nobody to wait; gpd_stream_create() makes up for it. */
+	/* With a single stream no other one waits; gpd_stream_create() records the barrier
+	 * later. */
 	return session->streams->count > 1 ? record_barrier(session) : CUDA_SUCCESS;
 }
 
@@ -275,7 +276,7 @@ gpd_stream_destroy_peer_stream(struct gpd_stream *stream)
 	stream->peer_stream_begin = stream->peer_stream_end = NULL;
 }
 
-/* The stream is not in the list any more. */
+/* The stream must not be in the list any more. */
 static void
 stream_destroy(struct gpd_session *session, struct gpd_stream *stream)
 {
@@ -381,7 +382,7 @@ gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream)
 	gpd_schedule_mark(session->account.schedule);
 	gpd_handle_remove(&session->handles, &stream->handle);
 	stream->dropped = true;
-	/* Its end is noticed by a marker; without one it stays until the session goes. */
+	/* A marker detects its end; without one the stream stays until the session's end. */
 	if (!gpd_stream_is_idle(stream) && gpd_device_enter(stream->device) == CUDA_SUCCESS)
 		(void)gpd_wait_add(session, stream, NULL, NULL);
 	gpd_stream_reap(session);
@@ -451,7 +452,7 @@ gpd_cuStreamWaitEvent(struct gpd_session *session, const struct gp_args_cuStream
 	return result;
 }
 
-/* Whether the driver says that all that the stream waits for is done. */
+/* Whether the driver reports all work as done that the stream waits for. */
 static CUresult
 stream_query(const struct gpd_session *session, const struct gpd_stream *stream)
 {
@@ -499,7 +500,7 @@ gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, 
 
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* The legacy stream stands for all blocking streams of its context. */
+	/* Waiting for the legacy stream includes all blocking streams of its context. */
 	if (stream->legacy && blocking_idle(session, stream->context))
 		return CUDA_SUCCESS;
 	if (stream->legacy)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams of a session.  Every one is a private non-blocking stream of the shared context, in the
- * session's partition of the device if it has one; what the legacy default stream means is kept
- * inside the session: work on it waits for the session's blocking streams, and they wait for it (by
- * events, recorded only when they are needed).  For the executor, which frees a stream that is
- * dropped when no pending wait names it: the responder looks at no other.
+ * CUDA streams of a session. Each is a private non-blocking stream of the shared context, in the
+ * session's partition of the device if it has one. The semantics of the legacy default stream are
+ * implemented within the session: its work waits for the session's blocking streams, and theirs for
+ * it, by events that are recorded only when needed.
+ *
+ * Ownership: the session; the executor frees a dropped stream when no pending wait refers to it.
+ * Threads: executor only, except the atomic members, which the responder uses while a wait refers
+ * to the stream.
+ * Errors: CUresult, unless noted.
  */
 #ifndef GPD_STREAM_H
 #define GPD_STREAM_H
@@ -22,43 +26,43 @@ struct gpd_context;
 struct gpd_partition;
 struct gpd_session;
 
-/* trace.h: all zeros at first. */
+/* State of trace.h. Initialized to zeros. */
 struct gpd_trace_mark {
-	uint32_t track; /* and 1; 0: none yet */
+	uint32_t track; /* track number plus 1; 0: none yet */
 	uint32_t joined;
 };
 
 struct gpd_stream {
 	struct gpd_handle handle;
 	struct gpd_stream *next;
-	struct gpd_context *context; /* NULL once it is destroyed, or the stream was left */
+	struct gpd_context *context; /* NULL: destroyed, or the stream was replaced */
 	int device;
-	CUstream driver; /* another one after the session's share of the device has changed */
-	struct gpd_partition *partition; /* that it is of; NULL: the whole device */
+	CUstream driver; /* replaced when the session's share of the device changes */
+	struct gpd_partition *partition; /* partition of driver; NULL: the whole device */
 	int priority;
 	bool legacy;
 	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
-	bool dropped;         /* destroyed by the client, or left, but its work is not done */
+	bool dropped;         /* destroyed by the client, or replaced, with work not yet done */
 	uint64_t work;        /* session->progress.work of its last operation */
-	uint64_t seen_legacy; /* work of the legacy stream it is already ordered behind */
-	uint64_t legacy_seen; /* its work that the legacy stream is already ordered behind */
+	uint64_t seen_legacy; /* work of the legacy stream that it is already ordered after */
+	uint64_t legacy_seen; /* its work that the legacy stream is already ordered after */
 	uint64_t seen_barrier;
-	CUevent order;        /* made on first need */
-	uint64_t order_work;  /* what order stands for */
-	uint64_t moved_work;  /* work that it had when it was moved, all done elsewhere */
-	CUevent before;       /* copy_lanes.c; made on first need */
-	CUevent barrier;      /* behind its last barrier; made on first need */
-	CUstream peer_stream; /* copy/aside.h, on peer_stream_device; made on first need, as are */
+	CUevent order;        /* created on first use */
+	uint64_t order_work;  /* work at which order was recorded */
+	uint64_t moved_work;  /* work it had when it was moved, all of it on the former stream */
+	CUevent before;       /* for copies by GPUDirect (straight_in.c); created on first use */
+	CUevent barrier;      /* after its last barrier; created on first use */
+	CUstream peer_stream; /* copy/aside.h; created on first use */
 	int peer_stream_device;
 	CUevent peer_stream_begin, peer_stream_end;
-	uint64_t batch; /* schedule.h: of its last launch */
+	uint64_t batch; /* schedule.h: batch of its last launch */
 	struct gpd_depth depth;
-	uint8_t launcher; /* issue.h */
+	uint8_t launcher; /* issue.h: number of its launcher */
 	struct gpd_trace_mark trace;
-	/* Work that the GPU has done, and of which all have been told; the responder writes both.
-	 */
+	/* Work that the GPU has done, and work whose waiters have all been notified; the responder
+	 * writes both. */
 	_Atomic uint64_t reached, done;
-	_Atomic unsigned int waits; /* pending ones that name this stream */
+	_Atomic unsigned int waits; /* pending waits that refer to this stream */
 };
 
 /*
@@ -86,77 +90,83 @@ int gpd_stream_session_create(struct gpd_session *session);
 void gpd_stream_session_destroy(struct gpd_session *session);
 
 /*
- * Before an operation: the stream named id, ordered behind what it must wait for, its device
- * current, counted as work.  CUDA_ERROR_INVALID_HANDLE.
+ * To be called before an operation: returns the stream of this name, ordered after all that the
+ * operation must wait for. Makes its device current and counts the operation.
+ * CUDA_ERROR_INVALID_HANDLE: no such stream.
  */
 CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
-/* The same for one that is known. */
+/* The same for a stream that is already known. */
 CUresult gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *stream);
-/* Its next operation waits for the driver's event, and it for no other stream. */
+/* Makes the stream's next operation wait for the driver's event, without ordering it after other
+ * streams. */
 CUresult gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *stream,
 			       CUevent event);
 
-/* Before every launch (LAUNCHES): returns when it may be carried out. */
+/* To be called before every launch (LAUNCHES): waits until it may be carried out. */
 void gpd_stream_launch(struct gpd_session *session, uint32_t id);
-/* Of this the part that others' quiet moments of the device (quiet.h) are the reason for. */
+/* The part of it that waits while other sessions need an idle context of the device (quiet.h). */
 void gpd_stream_wait_quiesce(struct gpd_session *session, int device);
 
-/* The stream without ordering or counting (queries). NULL: no such stream. */
+/* Returns the stream without ordering or counting, for queries. NULL: no such stream. */
 struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
 
-/* Calls done() (wait.h) behind all that the stream was given: GPD_LATER.  CUDA_SUCCESS: that is
- * done already, and done() is not called, as after an error. */
+/* Calls done() (wait.h) after all work that the stream has now, and returns GPD_LATER.
+ * CUDA_SUCCESS: the work is done already. In that case and on error done() is not called. */
 CUresult gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, void *arg);
 
-/* After a copy with GP_COPY_BARRIER: all later operations of the session wait for this one. */
+/* Implements GP_COPY_BARRIER after a copy: all later operations of the session wait for this
+ * one. */
 CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);
-/* All later operations of the session wait for all that the context's streams were given. */
+/* Makes all later operations of the session wait for all work that the context's streams have
+ * now. */
 CUresult gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context *context);
 
-/* A stream of the context; flags as for cuStreamCreate, ignored for the legacy stream.  id 0: the
- * client does not know it. */
+/* Creates a stream of the context. flags: as for cuStreamCreate, ignored for the legacy stream. id
+ * 0: the client does not know it. */
 CUresult gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
 			   unsigned int flags, int priority, bool legacy);
 
-/* The client's name for it is gone at once, the driver's stream when its work is done. */
+/* Removes the client's name at once; the driver's stream is destroyed when its work is done. */
 void gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream);
 
-/* Whether all its work is known to be done and all that waited for it has been called. */
+/* Whether all its work is known to be done and all its waiters have been notified. */
 static inline bool
 gpd_stream_is_idle(const struct gpd_stream *stream)
 {
 	return atomic_load_explicit(&stream->done, memory_order_acquire) >= stream->work;
 }
 
-/* Whether that holds for all streams (of one context, if not NULL). */
+/* The same for all streams (of one context, if not NULL). */
 bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
 
-/* Whether the stream is the context's, or one of its green contexts'. */
+/* Whether the stream belongs to the context or one of its green contexts. */
 bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream);
 
 /*
- * Gives every stream of the device a stream of the driver in the session's present partition.  New
- * work goes there, behind the work that the old one has; that work stays where it is, so a change
- * is in effect when all that was queued before it is done: who wants that to be soon keeps the
- * queues short.  gpd_stream_begin() does it by itself once the session's share has changed; what
- * fails is tried again after a while, and until then the streams are where they were.
+ * Replaces the driver's stream of every stream of the device by one in the session's present
+ * partition. New work goes there, ordered after the work of the old one, which stays where it is. A
+ * change therefore takes effect when all work queued before it is done; with short queues that is
+ * soon. gpd_stream_begin() calls it when the session's share has changed. After a failure it is
+ * retried later, and the streams stay where they were.
  */
 CUresult gpd_stream_move_all(struct gpd_session *session, int device);
 
-/* At the session's end: drops its work, on the software device.  Then, when all work is done and
- * without responder: frees. */
+/* At the session's end. cancel: drops its work, on the software device only. destroy: frees all
+ * streams; to be called when all work is done and the responder has ended. */
 void gpd_stream_cancel_all(struct gpd_session *session);
 void gpd_stream_destroy_all(struct gpd_session *session);
 
-/* Puts the next operation of `stream` behind all that `before` was given. */
+/* Orders the next operation of `stream` after all work that `before` has now. */
 CUresult gpd_stream_order_after(struct gpd_stream *stream, struct gpd_stream *before);
 
-/* Gives back what was made for copy/aside.h. */
+/* Destroys the peer stream (copy/aside.h) and its events. */
 void gpd_stream_destroy_peer_stream(struct gpd_stream *stream);
 
-/* What stream.c, stream_launch.c and stream_move.c need of each other. */
+/* Internal to the stream modules: gpd_stream_record() records *event, creating it first if NULL;
+ * gpd_stream_destroy_driver() destroys a driver's stream or returns it to the pool, and drops the
+ * partition. */
 CUresult gpd_stream_record(struct gpd_stream *stream, CUevent *event);
-/* Whether what the stream was given is done: CUDA_ERROR_NOT_READY. */
+/* Whether the stream's work is done; CUDA_ERROR_NOT_READY if not. */
 CUresult gpd_stream_query_work(const struct gpd_stream *stream);
 void gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition);
 
@@ -168,9 +178,9 @@ gpd_stream_has_waits(const struct gpd_stream *stream)
 
 /* Notifies the client whenever the session's share of a device has changed. */
 void gpd_stream_watch_shares(struct gpd_session *session);
-/* Moves the streams of those devices of which the session's share has changed. */
+/* Moves the streams of devices on which the session's share has changed. */
 void gpd_stream_follow_shares(struct gpd_session *session);
-/* Frees those that the client has destroyed, or that were left, and that have finished since. */
+/* Frees dropped streams whose work has finished. */
 void gpd_stream_reap(struct gpd_session *session);
 
 #endif /* GPD_STREAM_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a launch may go to its stream: after quiet moments of others, and in the session's turn. */
+/* Delays launches while other sessions need an idle context, and until the session has its turn. */
 #include "base/clock.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"
@@ -11,9 +11,9 @@
 #define NAP_NS 20000
 #define NAP_LONG_NS 200000
 #define LONG_NS 1000000
-/* Other streams that are looked at. */
+/* Maximum number of other streams that are checked. */
 #define STREAMS_MAX 64
-/* So many go before the next look. */
+/* Launches between two checks. */
 #define LAUNCHES 16
 
 static bool
@@ -26,7 +26,7 @@ has_work(const struct gpd_session *session, int device)
 	return false;
 }
 
-/* Returns when the session may launch a few kernels. */
+/* Waits until the session may launch a few kernels. */
 static void
 quiesce_wait(struct gpd_session *session, int device)
 {
@@ -57,9 +57,9 @@ gpd_stream_wait_quiesce(struct gpd_session *session, int device)
 	session->streams->quiesce_pass--;
 }
 
-/* The last batch of the session's other streams of the device; the first, if one was made that has
- * not been used yet; GPD_SCHEDULE_BUSY if one is not known to be idle, or there are too many to
- * look. */
+/* Returns the latest batch of the session's other streams of the device; 1 if one of them was
+ * created but has not launched; GPD_SCHEDULE_BUSY if one is not known to be idle or there are too
+ * many to check. */
 static uint64_t
 last_of_others(const struct gpd_session *session, const struct gpd_stream *stream)
 {
@@ -83,7 +83,7 @@ gpd_stream_launch(struct gpd_session *session, uint32_t id)
 {
 	struct gpd_stream *stream = gpd_stream_get(session, id);
 
-	/* The hook has the answer. */
+	/* The hook reports the error. */
 	if (!stream)
 		return;
 	gpd_stream_wait_quiesce(session, stream->device);

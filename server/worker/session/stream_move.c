@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* When streams could not be moved to other multiprocessors. */
+/* Retry interval after streams could not be moved to other multiprocessors. */
 #define MOVE_AGAIN_NS 100000000u
-/* Where they go to is being made. */
+/* Retry interval while the target green context is being created. */
 #define MOVE_SOON_NS 2000000u
 
-/* Puts `fresh` behind the stream's work. */
+/* Orders `fresh` after the stream's work. */
 static CUresult
 fresh_stream_order(struct gpd_stream *stream, CUstream fresh)
 {
@@ -31,8 +31,8 @@ fresh_stream_order(struct gpd_stream *stream, CUstream fresh)
 	return gpd_driver.cuStreamWaitEvent(fresh, stream->order, 0);
 }
 
-/* Leaves the driver's stream that it has now to one that nobody names, and that goes when its work
- * is done: its marker there is the last one, so nobody asks for another. */
+/* Leaves the present driver's stream to a nameless, dropped stream that is freed when its work is
+ * done. Its marker there is the last operation, so no other one is needed. */
 static CUresult
 driver_stream_leave(struct gpd_session *session, const struct gpd_stream *stream)
 {
@@ -57,7 +57,7 @@ driver_stream_leave(struct gpd_session *session, const struct gpd_stream *stream
 	return CUDA_SUCCESS;
 }
 
-/* Takes over a reference to the partition. */
+/* Consumes a reference to the partition. */
 static CUresult
 stream_move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partition *partition)
 {
@@ -70,7 +70,8 @@ stream_move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_p
 		gpd_partition_unref(partition);
 		return result;
 	}
-	/* A stream that must wait first would not be seen as done by who asks it now. */
+	/* If the work is done, `fresh` must not wait for anything, or a query right after this
+	 * would report it as busy. */
 	done = gpd_stream_query_work(stream) == CUDA_SUCCESS;
 	if (!done)
 		result = fresh_stream_order(stream, fresh);
@@ -99,7 +100,7 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 	     s = s->next) {
 		struct gpd_partition *now;
 
-		/* What the client has destroyed gets no more work. */
+		/* A stream that the client has destroyed gets no more work. */
 		if (s->device != device || s->dropped)
 			continue;
 		now = gpd_green_partition(session, s->context->green, device);
@@ -121,7 +122,7 @@ gpd_stream_watch_shares(struct gpd_session *session)
 	session->streams->watches_shares = true;
 }
 
-/* The session's share of a device has changed. */
+/* Called when the session's share of a device has changed. */
 void
 gpd_stream_follow_shares(struct gpd_session *session)
 {

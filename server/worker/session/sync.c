@@ -7,7 +7,7 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 
-/* NULL: all contexts. */
+/* context NULL: all contexts. */
 static CUresult
 reply_when_idle(struct gpd_session *session, struct gpd_context *context)
 {

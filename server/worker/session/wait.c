@@ -22,41 +22,41 @@
 #include <utlist.h>
 
 #define ENTRIES GPD_MARKER_PAGE_SLOTS
-/* Of a session: streams that are all full (depth.h) have fewer entries. */
+/* Maximum per session: streams that are all full (depth.h) have fewer entries. */
 #define BLOCKS_MAX 64
-/* How long the responder looks without a pause after something was added or done, and how long
- * while something is pending.  From SPIN_ALONE_NS on it does so while nobody else wants the
+/* How long the responder polls without a pause after an entry was added or completed, and how long
+ * while entries are pending. After SPIN_ALONE_NS it continues only while no other thread wants the
  * processor. */
 #define SPIN_NS 60000
 #define SPIN_PENDING_NS 1000000
 #define SPIN_ALONE_NS 20000
-/* Between two looks at the queue. */
+/* Polls between two checks of the queue. */
 #define SPIN_ROUNDS 32
 #define ERROR_POLL_NS 250000
-/* What the executor waits for may come from elsewhere than the GPU. */
+/* The executor's condition may be met by something other than the GPU. */
 #define OLDEST_NS 1000000
 
 enum kind {
 	MARKER,   /* a value that the GPU writes */
-	EVENT,    /* asked of the driver */
-	GROUP,    /* its members, which are markers in front of it */
-	COMPLETE, /* nothing on the GPU */
+	EVENT,    /* queried from the driver */
+	GROUP,    /* complete when its members are, which are markers before it */
+	COMPLETE, /* complete at once */
 };
 
 struct entry {
 	struct entry *prev, *next;
-	volatile uint32_t *slot; /* of a page, as long as the queue is there; and ... */
-	CUdeviceptr device;      /* ... its address for the GPU */
+	volatile uint32_t *slot; /* in a page that lives as long as the queue ... */
+	CUdeviceptr device;      /* ... and its address for the GPU */
 	enum kind kind;
 	bool complete;
 	CUresult result;
-	gpd_wait_done *done; /* NULL: nobody is told */
+	gpd_wait_done *done; /* NULL: no notification */
 	void *arg;
 	uint32_t value;
 	uint32_t members_left;
 	struct entry *group;
 	struct gpd_stream *stream;
-	CUstream driver; /* the one with the marker: the stream may have left it since */
+	CUstream driver; /* driver's stream with the marker; the stream may have been moved since */
 	uint64_t work;
 	struct gpd_event_ref *event;
 };
@@ -65,25 +65,26 @@ struct entry {
 struct block {
 	struct block *next;
 	struct gpd_marker_page *page;
-	unsigned int used; /* entries that were ever used */
+	unsigned int used; /* number of entries that were ever used */
 	struct entry entries[ENTRIES];
 };
 
 /*
- * Pending entries, in the order of adding.  The executor appends, the responder alone removes, so
- * the responder may walk from the newest it has seen to the oldest without the lock.
+ * Pending entries, in the order of adding. The executor appends and only the responder removes
+ * entries, so the responder may walk from the newest entry it has seen to the oldest without the
+ * lock.
  */
 struct gpd_wait_queue {
 	pthread_mutex_t lock;
-	pthread_cond_t wake; /* of the responder */
-	pthread_cond_t room; /* of the executor */
+	pthread_cond_t wake; /* the responder waits */
+	pthread_cond_t room; /* the executor waits */
 	pthread_t responder;
 	struct entry *entries_pending; /* utlist */
 	struct entry *free;
-	struct block *blocks; /* the newest first; the executor's */
+	struct block *blocks; /* newest first; executor's own */
 	unsigned int block_count;
-	atomic_uint pending;        /* also those whose done() is running */
-	atomic_uint_fast64_t added; /* counts */
+	atomic_uint pending;        /* includes entries whose done() is running */
+	atomic_uint_fast64_t added; /* number of entries added */
 	uint32_t last_value;
 	bool sleeping;
 	bool stop;
@@ -122,7 +123,7 @@ free_blocks(struct gpd_wait_queue *queue)
 	}
 }
 
-/* NULL: all were used. */
+/* NULL: all entries have been used. */
 static struct entry *
 entry_pop_unused(struct gpd_wait_queue *queue)
 {
@@ -138,7 +139,7 @@ entry_pop_unused(struct gpd_wait_queue *queue)
 	return entry;
 }
 
-/* NULL: none is free. */
+/* NULL: no entry is free. */
 static struct entry *
 entry_pop_free(struct gpd_wait_queue *queue)
 {
@@ -152,7 +153,7 @@ entry_pop_free(struct gpd_wait_queue *queue)
 	return entry;
 }
 
-/* Only where there is no memory for more of them. */
+/* Used only if there is no memory for more entries. */
 static struct entry *
 entry_wait_free(struct gpd_wait_queue *queue)
 {
@@ -167,7 +168,7 @@ entry_wait_free(struct gpd_wait_queue *queue)
 	return entry;
 }
 
-/* Executor. */
+/* Executor only. */
 static struct entry *
 entry_acquire(struct gpd_session *session)
 {
@@ -191,7 +192,7 @@ entry_release(struct gpd_wait_queue *queue, struct entry *entry)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-/* done NULL: nobody is told. */
+/* done NULL: no notification. */
 static void
 entry_append(struct gpd_wait_queue *queue, struct entry *entry, gpd_wait_done *done, void *arg)
 {
@@ -210,7 +211,7 @@ entry_append(struct gpd_wait_queue *queue, struct entry *entry, gpd_wait_done *d
 		pthread_cond_signal(&queue->wake);
 }
 
-/* Lets the GPU write a value that the entry's place in the page has not held lately. */
+/* Makes the GPU write a value that the entry's slot has not had recently. */
 static CUresult
 entry_write_marker(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *stream)
 {
@@ -224,14 +225,14 @@ entry_write_marker(struct gpd_wait_queue *queue, struct entry *entry, struct gpd
 	entry->value = ++queue->last_value;
 	if (*entry->slot == entry->value)
 		entry->value = ++queue->last_value;
-	/* Who waits for all streams marks those of other devices, too. */
+	/* A wait for all streams marks streams of other devices, too. */
 	result = gpd_device_enter(stream->device);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuStreamWriteValue32_v2(
 			stream->driver, entry->device, entry->value, CU_STREAM_WRITE_VALUE_DEFAULT);
 	if (result != CUDA_SUCCESS)
 		atomic_fetch_sub_explicit(&stream->waits, 1, memory_order_relaxed);
-	/* The marker needs room in the stream's queue as well. */
+	/* The marker also takes room in the stream's queue. */
 	stream->depth.given++;
 	return result;
 }
@@ -242,7 +243,8 @@ gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_do
 	struct entry *entry = entry_acquire(session);
 	CUresult result;
 
-	/* Once it is told that the stream is done, it has nothing more to do. */
+	/* Measurements must be enqueued first: a client that learns that the stream is done must
+	 * find it idle. */
 	gpd_schedule_end_batches(session->account.schedule);
 	result = entry_write_marker(session->waits, entry, stream);
 
@@ -282,7 +284,7 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 		pthread_mutex_unlock(&queue->lock);
 		entry_append(queue, entry, NULL, NULL);
 	}
-	/* Of one that failed members are on their way: it goes with the last. */
+	/* On failure some members are pending; the group is freed with the last one. */
 	entry_append(queue, group, result == CUDA_SUCCESS ? done : NULL, arg);
 	return result;
 }
@@ -331,7 +333,7 @@ gpd_wait_reply(struct gpd_session *session, void *arg, CUresult result)
 				0);
 }
 
-/* The GPU is done, but the data of its copies may still be on its way to the client. */
+/* The GPU is done, but data of its copies may still be on its way to the client. */
 CUresult
 gpd_wait_reply_done(struct gpd_session *session)
 {
@@ -351,7 +353,7 @@ is_marked(const struct entry *entry)
 	return __atomic_load_n(entry->slot, __ATOMIC_ACQUIRE) == entry->value;
 }
 
-/* Whether the GPU got there, as far as the entry itself can tell. */
+/* Checks whether the GPU has reached the entry, as far as the entry itself can show it. */
 static void
 entry_poll(struct entry *entry)
 {
@@ -375,10 +377,10 @@ entry_poll(struct entry *entry)
 }
 
 /*
- * The complete entries, in the order of adding, taken off the queue.  The newest is looked at
- * first: the GPU goes on meanwhile, so whatever it did before an entry that was seen complete is
- * seen complete, too, when its own, older entry is looked at later.  The other way round the reply
- * of a synchronise could overtake the data of a copy that the GPU had finished before it.
+ * Removes the complete entries from the queue and returns them in the order of adding. The newest
+ * is checked first. The GPU continues meanwhile, so all that it did before an entry that was found
+ * complete is also found complete when its older entry is checked later. In the opposite order, the
+ * reply of a synchronization could overtake the data of a copy that the GPU had finished before it.
  */
 static struct entry *
 entries_collect(struct gpd_wait_queue *queue, CUresult all)
@@ -417,7 +419,7 @@ entries_collect(struct gpd_wait_queue *queue, CUresult all)
 	return first;
 }
 
-/* Of the responder alone. */
+/* Responder only. */
 static void
 work_raise(_Atomic uint64_t *known, uint64_t work)
 {
@@ -430,7 +432,7 @@ entry_finish(struct gpd_session *session, struct entry *entry)
 {
 	if (entry->kind == EVENT && gpd_driver_is_sticky(entry->result))
 		gpd_session_poison(session, entry->result);
-	/* Who is told may ask at once. */
+	/* Before done(): the notified client may query at once. */
 	if (entry->kind == MARKER && entry->complete)
 		work_raise(&entry->stream->reached, entry->work);
 	if (entry->done)
@@ -439,7 +441,7 @@ entry_finish(struct gpd_session *session, struct entry *entry)
 		gpd_event_unref(entry->event);
 	if (entry->kind != MARKER)
 		return;
-	/* Now that who waited has been told, the executor may answer from this alone. */
+	/* All waiters have been notified, so the executor may now reply from this value alone. */
 	if (entry->complete)
 		work_raise(&entry->stream->done, entry->work);
 	if (entry->complete && atomic_load(&session->progress.done_work) < entry->work)
@@ -448,7 +450,7 @@ entry_finish(struct gpd_session *session, struct entry *entry)
 	atomic_fetch_sub_explicit(&entry->stream->waits, 1, memory_order_release);
 }
 
-/* Calls what is complete; everything, with this result, if it is not CUDA_SUCCESS. */
+/* Completes the entries that are done; all entries, with this result, if it is not CUDA_SUCCESS. */
 static bool
 entries_complete(struct gpd_session *session, CUresult all)
 {
@@ -474,7 +476,8 @@ entries_complete(struct gpd_session *session, CUresult all)
 	return true;
 }
 
-/* A marker behind a failed kernel is never written: the driver must be asked now and then. */
+/* A marker after a failed kernel is never written, so the driver must be queried from time to
+ * time. */
 static void
 driver_poll_error(struct gpd_session *session, uint64_t now)
 {
@@ -488,13 +491,14 @@ driver_poll_error(struct gpd_session *session, uint64_t now)
 	pthread_mutex_unlock(&queue->lock);
 	if (!entry)
 		return;
-	/* Only this thread takes entries away, and the stream stays as long as one names it. */
+	/* Only this thread removes entries, and the stream exists while an entry refers to it. */
 	result = gpd_driver.cuStreamQuery(entry->driver);
 	if (gpd_driver_is_sticky(result))
 		gpd_session_poison(session, result);
 }
 
-/* Sleeps until woken, at most for so long (0: for ever), if nothing was added since `added`. */
+/* Sleeps until woken, at most ns nanoseconds (0: no limit), unless an entry was added since
+ * `added`. */
 static void
 responder_sleep(struct gpd_wait_queue *queue, uint64_t ns, uint64_t added)
 {
@@ -509,8 +513,8 @@ responder_sleep(struct gpd_wait_queue *queue, uint64_t ns, uint64_t added)
 	pthread_mutex_unlock(&queue->lock);
 }
 
-/* For a moment, without the lock, which the executor wants: until the GPU has written a value that
- * is pending from oldest to newest, or something was added. */
+/* Polls briefly without the lock, which the executor needs, until the GPU has written one of the
+ * values from oldest to newest, or an entry was added. */
 static void
 responder_spin(struct gpd_wait_queue *queue, struct entry *oldest, struct entry *newest,
 	       uint64_t added)
@@ -534,7 +538,7 @@ may_spin(uint64_t idle, bool pending)
 	       (idle < SPIN_ALONE_NS || !gp_cpu_yield());
 }
 
-/* Nothing was complete: how to pass the time until the next look. */
+/* Nothing was complete: waits until the next poll. */
 static void
 responder_pause(struct gpd_session *session)
 {
@@ -566,7 +570,7 @@ responder_run(void *arg)
 	struct gpd_session *session = arg;
 	struct gpd_wait_queue *queue = session->waits;
 
-	/* Naps are shorter than the 50 microseconds by which the kernel likes to be late. */
+	/* Sleeps are shorter than the kernel's default timer slack of 50 us. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	(void)gpd_device_enter(0);
 	for (;;) {

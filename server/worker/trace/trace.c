@@ -15,15 +15,15 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Pieces under way on a device, and streams that are told apart. */
+/* Maximum number of operations in flight per device, and of streams that are distinguished. */
 #define ENTRIES 4096
 #define TRACKS 4096
-/* What an event costs the executor, a microsecond or two, it may cost so often; so many may come at
- * once. */
+/* An event costs the executor one or two microseconds; EACH_NS is the minimum average interval, and
+ * BURST the number that may come at once. */
 #define EACH_NS 33000
 #define BURST 4096
-/* The GPU's clock is compared with ours this often, and for so long at most; the first time,
- * without which nothing can be told, for longer. */
+/* Interval and maximum duration of the comparison of the GPU's clock with the host's. The first
+ * comparison may take longer, because nothing can be reported without it. */
 #define CLOCK_NS 1000000000
 #define CLOCK_TRIES 3
 #define CLOCK_MAX_NS 1000000
@@ -31,22 +31,22 @@
 #define NS_PER_MS 1e6
 
 struct entry {
-	struct entry *prev, *next; /* utlist; of the free ones, next alone */
+	struct entry *prev, *next; /* utlist; free entries use next only */
 	struct gp_trace_event event;
 	char name[GP_TRACE_NAME_MAX +
-		  1]; /* of a launch, whose kernel may be gone when it is told */
+		  1]; /* of a launch, whose kernel may be gone when it is reported */
 	CUevent done;
 	uint32_t track;
 };
 
-/* A device's: what its events' times are told from. */
+/* Clock of a device, the reference for the times of its events. */
 struct clock {
-	CUstream stream; /* nothing else is ever in it */
+	CUstream stream; /* has no other work */
 	CUevent base, next;
-	uint64_t base_ns; /* when base was; 0: not known yet */
+	uint64_t base_ns; /* host time of base; 0: not known yet */
 	uint64_t set_ns, error_ns;
-	struct entry *free; /* their events are the device's */
-	uint32_t entries;   /* that were ever made; 0: the device is not used */
+	struct entry *free; /* their events belong to the device */
+	uint32_t entries;   /* number ever created; 0: the device is not used */
 };
 
 struct gpd_trace {
@@ -55,8 +55,8 @@ struct gpd_trace {
 	uint64_t missed;
 	uint64_t spare_ns, refilled_ns; /* time that events may cost */
 	struct {
-		uint64_t end_ns; /* of what was told */
-		uint64_t busy;   /* the take that found it so */
+		uint64_t end_ns; /* end of the last reported operation */
+		uint64_t busy;   /* poll_number of the last poll that found it busy */
 	} tracks[TRACKS];
 	uint64_t poll_number;
 	uint64_t reported[GP_TRACE_NAME_SLOTS]; /* kernels whose names the client has */
@@ -69,7 +69,7 @@ gpd_trace_begin(const struct gpd_session *session)
 	return session->trace ? gp_now_ns() : 0;
 }
 
-/* Whether so many more microseconds may be spent. */
+/* Whether another event is within the budget. */
 static bool
 budget_spend(struct gpd_trace *trace, uint64_t now)
 {
@@ -83,7 +83,7 @@ budget_spend(struct gpd_trace *trace, uint64_t now)
 	return true;
 }
 
-/* NULL: no memory, or not for this session. */
+/* NULL: out of memory, or over the session's limit. */
 static struct entry *
 entry_create(const struct gpd_account *account)
 {
@@ -99,7 +99,7 @@ entry_create(const struct gpd_account *account)
 	return NULL;
 }
 
-/* One with an event of the device, which is current.  NULL: there are enough. */
+/* Returns an entry with an event of the device, which must be current. NULL: there are too many. */
 static struct entry *
 entry_acquire(const struct gpd_session *session, int device)
 {
@@ -181,7 +181,7 @@ gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work)
 	session->trace->missed++;
 }
 
-/* When the event was, by the device's clock as last compared. */
+/* Converts the time of the event to the host's clock. */
 static bool
 clock_get_time(const struct clock *clock, CUevent event, uint64_t *ns_p, CUresult *result_p)
 {
@@ -192,7 +192,8 @@ clock_get_time(const struct clock *clock, CUevent event, uint64_t *ns_p, CUresul
 	return *result_p == CUDA_SUCCESS;
 }
 
-/* Lets the GPU pass clock->next at once: when that was, and half of how long it took. */
+/* Records clock->next, which the GPU reaches at once; returns its host time and half of the round
+ * trip as the error. */
 static bool
 clock_poll(struct clock *clock, uint64_t *at_p, uint64_t *error_p)
 {
@@ -211,7 +212,7 @@ clock_poll(struct clock *clock, uint64_t *at_p, uint64_t *error_p)
 	return result == CUDA_SUCCESS;
 }
 
-/* What the two clocks have drifted apart since the last time counts as an error, too. */
+/* The drift since the last comparison counts as an error, too. */
 static void
 set_clock(struct clock *clock, uint64_t at, uint64_t error)
 {
@@ -241,7 +242,7 @@ open_clock(struct clock *clock)
 	       gpd_driver.cuEventCreate(&clock->next, CU_EVENT_DEFAULT) == CUDA_SUCCESS;
 }
 
-/* The closest of a few looks. */
+/* Uses the most accurate of a few attempts. */
 static void
 compare_clock(struct clock *clock, int device)
 {
@@ -258,7 +259,8 @@ compare_clock(struct clock *clock, int device)
 	}
 }
 
-/* It has ended: the intervals of a stream lie behind one another, whatever the clocks say. */
+/* Sets the interval of a finished operation. The intervals of a stream do not overlap, even if the
+ * clocks differ. */
 static void
 entry_set_interval(struct gpd_trace *trace, struct entry *entry, uint64_t end)
 {
@@ -274,7 +276,7 @@ entry_set_interval(struct gpd_trace *trace, struct entry *entry, uint64_t end)
 	entry->event.end_ns = *last = end;
 }
 
-/* Whether the piece is known to be over, and then whether it is known when. */
+/* Whether the operation is known to be over, and whether its time is known. */
 static bool
 entry_is_over(struct gpd_trace *trace, struct entry *entry, bool *known_p)
 {
@@ -292,7 +294,7 @@ entry_is_over(struct gpd_trace *trace, struct entry *entry, bool *known_p)
 	return result != CUDA_ERROR_NOT_READY;
 }
 
-/* A name that the client does not have goes with the piece. */
+/* Adds the kernel's name if the client does not have it. */
 static void
 add_name(struct gpd_trace *trace, struct entry *entry)
 {
@@ -304,7 +306,8 @@ add_name(struct gpd_trace *trace, struct entry *entry)
 	entry->event.name = (struct gp_bytes){ entry->name, strlen(entry->name) };
 }
 
-/* Moves what is over, as far as one answer takes it, to the list; its size in the answer. */
+/* Moves finished operations to the list, as far as they fit into one reply; returns their size in
+ * it. */
 static size_t
 entries_collect(struct gpd_trace *trace, struct entry **over, unsigned int *count_p)
 {
@@ -333,7 +336,7 @@ entries_collect(struct gpd_trace *trace, struct entry **over, unsigned int *coun
 	return size;
 }
 
-/* What is told goes, also when there is no memory to tell it. */
+/* Operations are removed even if there is no memory to report them. */
 static CUresult
 reply_fill(struct gpd_trace *trace, struct gp_reply_gpTraceTake *reply)
 {

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a session's work ran on the GPU, for a client that asks (gpTraceTake): its user sees each
- * kernel and copy in the timeline beside the calls that made it (docs/tracing.md).
+ * GPU timeline of a session: records when its work ran, for a client that requests it
+ * (gpTraceTake). The user then sees each kernel and copy in the timeline next to the calls that
+ * caused it (docs/tracing.md).
  *
- * An event of the driver behind each piece of work tells when it ended.  It began when its stream
- * was through with the piece before, or when the executor took it up, whichever came later.  So
- * many pieces are under way at most, and so many a second: what goes without an event is part of
- * the next one of its stream that has one.  Executor only; the session owns what is here.
+ * A driver event after each operation gives its end. Its start is the end of the stream's preceding
+ * operation, or the time when the executor began to process it, whichever is later. The number of
+ * operations in flight and the event rate are limited; an operation without an event is counted
+ * with the next one of its stream that has one.
+ *
+ * Ownership: the session.
+ * Threads: executor only.
  */
 #ifndef GPD_TRACE_H
 #define GPD_TRACE_H
@@ -15,20 +19,20 @@
 
 struct gpd_session;
 
-/* A piece of work, which its stream has just been given. */
+/* An operation that was just given to its stream. */
 struct gpd_trace_work {
-	uint64_t begun_ns; /* when the executor took it up */
+	uint64_t begun_ns; /* when the executor began to process it */
 	uint64_t kernel;   /* gp_kernel of a launch: session->progress.kernel is its name */
 	uint32_t stream;
 	uint16_t call;
 };
 
-/* The time, if the session is traced, else 0. */
+/* Returns the time if the session is traced, else 0. */
 uint64_t gpd_trace_begin(const struct gpd_session *session);
-/* Behind it.  begun_ns 0: the session is not traced. */
+/* Records the operation; to be called after it was given to its stream. begun_ns 0: not traced. */
 void gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work);
 
-/* At the session's end, when nothing of it runs any more. */
+/* Frees the trace at the session's end, when it has no work left. */
 void gpd_trace_destroy(struct gpd_session *session);
 
 #endif /* GPD_TRACE_H */
