@@ -239,7 +239,7 @@ static struct gpd_deferred_entry *
 entry_create(struct gpd_session *session, const struct deps *deps, const struct gp_header *header,
 	     const void *fields, size_t size)
 {
-	size_t bulk_size = session->bulk_left;
+	size_t bulk_size = session->current.bulk_left;
 	struct gpd_deferred_entry *entry =
 		calloc(1, sizeof(*entry) + deps->count * sizeof(*entry->places) + size);
 	void *copy, *bulk;
@@ -305,7 +305,7 @@ entry_create_from_lanes(struct gpd_session *session, const struct deps *deps,
 	gp_enc_init(&enc, fields, sizeof(fields));
 	gp_args_gpCopyIn_encode(&enc, &copy);
 	gp_enc_pad(&enc);
-	session->bulk_left = 0;
+	session->current.bulk_left = 0;
 	entry = entry_create(session, deps, header, fields, gp_enc_size(&enc));
 	bulk = malloc(args->size);
 	if (!entry || !bulk || !lanes_copy_recv(session, args, bulk)) {
@@ -324,8 +324,8 @@ static int
 record_defer(struct gpd_session *session, const struct deps *deps, const struct gp_header *header,
 	     const void *fields, size_t size, struct gpd_deferred_entry **entry_p)
 {
-	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
-	uint64_t bulk_size = session->bulk_left;
+	struct gpd_deferred_queue *deferred_queue = session->stream_ops->queue;
+	uint64_t bulk_size = session->current.bulk_left;
 	uint64_t max = session->account.line->deferred_max;
 	struct gp_args_gpCopyInLanes copy;
 	struct gpd_deferred_entry *entry;
@@ -338,7 +338,7 @@ record_defer(struct gpd_session *session, const struct deps *deps, const struct 
 	}
 	if (deferred_queue->cost + GP_DEFERRED_QUEUE_COST(sizeof(*header) + size, bulk_size) >
 	    max) {
-		if (session->gates)
+		if (session->stream_ops->gates)
 			return -EAGAIN;
 		gpd_session_violation(session, "it sent more than %llu MiB after a host function",
 				      (unsigned long long)(max >> 20));
@@ -359,7 +359,6 @@ record_defer(struct gpd_session *session, const struct deps *deps, const struct 
 	return 0;
 }
 
-/* Inserts its places before all others. */
 static bool
 entry_enqueue_first(struct gpd_deferred_queue *deferred_queue, const struct deps *deps,
 		    struct gpd_deferred_entry *gate)
@@ -386,14 +385,14 @@ gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind k
 		.kind = kind == GPD_DEFERRED_GATE_EVENT ? GPD_KIND_EVENT : GPD_KIND_STREAM,
 		.id = name,
 	};
-	uint64_t bulk_left = session->bulk_left;
+	uint64_t bulk_left = session->current.bulk_left;
 	struct gpd_deferred_entry *gate;
 	struct deps deps = { 0 };
 	bool entered;
 
-	if (!session->deferred_queue)
-		session->deferred_queue = calloc(1, sizeof(*session->deferred_queue));
-	if (!session->deferred_queue)
+	if (!session->stream_ops->queue)
+		session->stream_ops->queue = calloc(1, sizeof(*session->stream_ops->queue));
+	if (!session->stream_ops->queue)
 		return NULL;
 	deps_add(&deps, KEY_ALL, false, false);
 	deps_add(&deps, queue_key_from_handle(&handle), true, true);
@@ -401,14 +400,14 @@ gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind k
 		deps_add_stream(session, name, &deps);
 	if (kind == GPD_DEFERRED_GATE_COPIES)
 		deps_add(&deps, KEY_COPIES, true, true);
-	session->bulk_left = 0;
+	session->current.bulk_left = 0;
 	gate = entry_create(session, &deps, &header, "", 0);
-	session->bulk_left = bulk_left;
+	session->current.bulk_left = bulk_left;
 	if (!gate)
 		return NULL;
 	entered = kind == GPD_DEFERRED_GATE_EVENT
-			  ? entry_enqueue(session->deferred_queue, &deps, gate)
-			  : entry_enqueue_first(session->deferred_queue, &deps, gate);
+			  ? entry_enqueue(session->stream_ops->queue, &deps, gate)
+			  : entry_enqueue_first(session->stream_ops->queue, &deps, gate);
 	if (!entered) {
 		entry_destroy(gate);
 		return NULL;
@@ -417,8 +416,6 @@ gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind k
 	return gate;
 }
 
-/* Other sessions now know of the deferred record, so its caller need not wait for it: the reply is
- * sent, and the record becomes one without a reply. */
 static void
 event_record_reply(struct gpd_session *session, struct gpd_deferred_entry *entry)
 {
@@ -432,12 +429,10 @@ event_record_reply(struct gpd_session *session, struct gpd_deferred_entry *entry
 		return;
 	(void)gpd_session_reply(session, record->header.call, record->header.request, CUDA_SUCCESS,
 				NULL, 0);
-	/* It has the same fields. */
 	record->header.call = GP_CALL_cuEventRecordWithFlags;
 	record->header.request = 0;
 }
 
-/* Returns the packed bytes of a deferred copy to the device. */
 static struct gp_bytes
 record_get_copy_bytes(const struct gpd_deferred_record *record)
 {
@@ -451,7 +446,6 @@ record_get_copy_bytes(const struct gpd_deferred_record *record)
 	return args.data;
 }
 
-/* Copies that are not deferred are replaced in staging memory (copy/listed.h). */
 static void
 deferred_copy_replace(struct gpd_deferred_queue *deferred_queue, const void *fields, size_t size)
 {
@@ -481,39 +475,33 @@ gpd_deferred_add(struct gpd_session *session, const struct gp_header *header, co
 	int r;
 
 	*entry_p = NULL;
-	if (!session->deferred_queue && !is_function)
+	if (!session->stream_ops->queue && !is_function)
 		return 0;
-	if (!session->deferred_queue) {
-		session->deferred_queue = calloc(1, sizeof(*session->deferred_queue));
-		if (!session->deferred_queue) {
+	if (!session->stream_ops->queue) {
+		session->stream_ops->queue = calloc(1, sizeof(*session->stream_ops->queue));
+		if (!session->stream_ops->queue) {
 			gpd_session_violation(
 				session,
 				"the daemon's machine is out of memory for its host functions");
 			return -EPROTO;
 		}
 	}
-	/* Nothing to wait for. */
 	if (gpd_deferred_is_empty(session) && !is_function)
 		return 0;
-	/* The dispatcher reports the malformed record. */
 	if (!deps_from_record(session, header, fields, size, &deps))
 		return 0;
-	/* Others wait for this record: it is an effect of the host, or a late copy, whose host
-	 * function the later records of its stream wait for. */
 	if (deps.names.is_unordered) {
 		if (header->call == GP_CALL_gpCopyReplace)
-			deferred_copy_replace(session->deferred_queue, fields, size);
+			deferred_copy_replace(session->stream_ops->queue, fields, size);
 		return 0;
 	}
-	/* Its bytes are on their way on lanes that other copies need, so the client must not send
-	 * it now. Gates are unknown to the client. */
-	if (header->call == GP_CALL_gpCopyInLanes && !session->gates) {
+	if (header->call == GP_CALL_gpCopyInLanes && !session->stream_ops->gates) {
 		gpd_session_violation(session,
 				      "it sent a copy on its data lanes while a host function is "
 				      "not done, or a wait for a value is pending");
 		return -EPROTO;
 	}
-	waits = deps_are_blocked(session->deferred_queue, &deps);
+	waits = deps_are_blocked(session->stream_ops->queue, &deps);
 	if (waits && deps.names.is_query) {
 		(void)gpd_session_reply(session, header->call, header->request,
 					CUDA_ERROR_NOT_READY, NULL, 0);
@@ -537,7 +525,7 @@ gpd_deferred_add(struct gpd_session *session, const struct gp_header *header, co
 struct gpd_deferred_entry *
 gpd_deferred_pop(struct gpd_session *session, const struct gpd_deferred_record **record_p)
 {
-	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
+	struct gpd_deferred_queue *deferred_queue = session->stream_ops->queue;
 	struct gpd_deferred_entry *entry = deferred_queue ? deferred_queue->ready : NULL;
 
 	if (!entry)
@@ -579,14 +567,14 @@ CUresult
 gpd_gpBacklogRoom(struct gpd_session *session, const struct gp_args_gpBacklogRoom *args,
 		  struct gp_reply_gpBacklogRoom *reply)
 {
-	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
+	struct gpd_deferred_queue *deferred_queue = session->stream_ops->queue;
 
 	reply->kept = deferred_queue ? deferred_queue->cost : 0;
 	if (reply->kept <= args->most)
 		return CUDA_SUCCESS;
 	if (deferred_queue->room.request)
 		return CUDA_ERROR_INVALID_VALUE;
-	deferred_queue->room.request = session->request;
+	deferred_queue->room.request = session->current.request;
 	deferred_queue->room.most = args->most;
 	return GPD_LATER;
 }
@@ -594,7 +582,7 @@ gpd_gpBacklogRoom(struct gpd_session *session, const struct gp_args_gpBacklogRoo
 static void
 room_reply(struct gpd_session *session)
 {
-	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
+	struct gpd_deferred_queue *deferred_queue = session->stream_ops->queue;
 	uint64_t kept = htole64(deferred_queue->cost);
 
 	if (!deferred_queue->room.request || deferred_queue->cost > deferred_queue->room.most)
@@ -607,25 +595,25 @@ room_reply(struct gpd_session *session)
 void
 gpd_deferred_remove(struct gpd_session *session, struct gpd_deferred_entry *entry)
 {
-	session->deferred_queue->cost -= entry_get_cost(entry);
+	session->stream_ops->queue->cost -= entry_get_cost(entry);
 	if (entry->listed)
-		DL_DELETE2(session->deferred_queue->listed, entry, prev_listed, next_listed);
+		DL_DELETE2(session->stream_ops->queue->listed, entry, prev_listed, next_listed);
 	room_reply(session);
 	for (unsigned int i = 0; i < entry->place_count; i++)
-		place_release(session->deferred_queue, &entry->places[i]);
+		place_release(session->stream_ops->queue, &entry->places[i]);
 	entry_destroy(entry);
 }
 
 bool
 gpd_deferred_is_empty(const struct gpd_session *session)
 {
-	return !session->deferred_queue || !session->deferred_queue->queues;
+	return !session->stream_ops->queue || !session->stream_ops->queue->queues;
 }
 
 void
 gpd_deferred_destroy(struct gpd_session *session)
 {
-	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
+	struct gpd_deferred_queue *deferred_queue = session->stream_ops->queue;
 	const struct queue *all = deferred_queue ? queue_find(deferred_queue, KEY_ALL) : NULL;
 	struct queue *queue, *next_queue;
 	struct place *place, *next;
@@ -642,5 +630,19 @@ gpd_deferred_destroy(struct gpd_session *session)
 		free(queue);
 	}
 	free(deferred_queue);
-	session->deferred_queue = NULL;
+	session->stream_ops->queue = NULL;
+}
+
+int
+gpd_stream_ops_session_create(struct gpd_session *session)
+{
+	session->stream_ops = calloc(1, sizeof(*session->stream_ops));
+	return session->stream_ops ? 0 : -ENOMEM;
+}
+
+void
+gpd_stream_ops_session_destroy(struct gpd_session *session)
+{
+	free(session->stream_ops);
+	session->stream_ops = NULL;
 }

@@ -27,7 +27,26 @@
 #include <stdint.h>
 
 struct gpd_deferred_entry;
+struct gpd_deferred_gate;
+struct gpd_deferred_queue;
 struct gpd_session;
+struct gpd_wait_values;
+
+/*
+ * The part of a session that its operations of streams outside the GPU have: deferred records, the
+ * gates that they wait for, and waits for values.
+ * Threads: the executor.
+ */
+struct gpd_stream_ops_session {
+	struct gpd_deferred_queue *queue;    /* NULL before the first host function or gate */
+	struct gpd_deferred_gate *gates;     /* backlog_gate.h; utlist */
+	struct gpd_wait_values *wait_values; /* word.h; NULL before the first wait */
+};
+
+/* -ENOMEM. */
+int gpd_stream_ops_session_create(struct gpd_session *session);
+/* The records, gates and waits are gone, or their process is about to end. */
+void gpd_stream_ops_session_destroy(struct gpd_session *session);
 
 /* See backlog_gate.h. */
 enum gpd_deferred_gate_kind {

@@ -32,7 +32,7 @@ gate_exists(const struct gpd_session *session, enum gpd_deferred_gate_kind kind,
 {
 	const struct gpd_deferred_gate *gate;
 
-	DL_FOREACH(session->gates, gate)
+	DL_FOREACH(session->stream_ops->gates, gate)
 	{
 		if (gate->kind == kind && gate->stream == stream && gate->event == event)
 			return true;
@@ -60,7 +60,7 @@ gate_add(struct gpd_session *session, enum gpd_deferred_gate_kind kind, struct g
 		free(gate);
 		return -ENOMEM;
 	}
-	DL_APPEND(session->gates, gate);
+	DL_APPEND(session->stream_ops->gates, gate);
 	return 0;
 }
 
@@ -142,7 +142,7 @@ gate_close_pending_events(struct gpd_session *session, const struct gpd_gated_re
 int
 gpd_deferred_gates_before_record(struct gpd_session *session, const struct gpd_gated_record *record)
 {
-	int r = session->has_ipc_events ? gate_close_pending_events(session, record) : 0;
+	int r = session->streams->has_ipc_events ? gate_close_pending_events(session, record) : 0;
 
 	return r ? r : gate_close_unstaged(session, record);
 }
@@ -163,8 +163,8 @@ gate_close_full_streams(struct gpd_session *session)
 {
 	int r = 0;
 
-	session->depths.filled = false;
-	for (struct gpd_stream *s = session->streams; s && r == 0; s = s->next) {
+	session->streams->depths.filled = false;
+	for (struct gpd_stream *s = session->streams->list; s && r == 0; s = s->next) {
 		/* The client gives no work to a stream without a name. */
 		if (!s->handle.id)
 			s->depth.full = false;
@@ -183,11 +183,11 @@ gate_close_copies(struct gpd_session *session, struct gpd_stream *stream)
 int
 gpd_deferred_gates_after_record(struct gpd_session *session)
 {
-	int r = session->copies_added ? gpd_copy_for_each_unfinished(session, gate_close_copies)
-				      : 0;
+	int r = session->copies->added ? gpd_copy_for_each_unfinished(session, gate_close_copies)
+				       : 0;
 
-	session->copies_added = false;
-	return r == 0 && session->depths.filled ? gate_close_full_streams(session) : r;
+	session->copies->added = false;
+	return r == 0 && session->streams->depths.filled ? gate_close_full_streams(session) : r;
 }
 
 static bool
@@ -211,13 +211,13 @@ gpd_deferred_gates_poll(struct gpd_session *session)
 	struct gpd_deferred_gate *gate, *next;
 	bool opened = false;
 
-	if (session->copies_out)
+	if (session->copies->out)
 		(void)gpd_copy_continue(session);
-	DL_FOREACH_SAFE(session->gates, gate, next)
+	DL_FOREACH_SAFE(session->stream_ops->gates, gate, next)
 	{
 		if (!gate_is_open(session, gate))
 			continue;
-		DL_DELETE(session->gates, gate);
+		DL_DELETE(session->stream_ops->gates, gate);
 		gpd_deferred_remove(session, gate->entry);
 		free(gate);
 		opened = true;
@@ -230,8 +230,8 @@ gpd_deferred_gates_destroy(struct gpd_session *session)
 {
 	struct gpd_deferred_gate *gate;
 
-	while ((gate = session->gates)) {
-		DL_DELETE(session->gates, gate);
+	while ((gate = session->stream_ops->gates)) {
+		DL_DELETE(session->stream_ops->gates, gate);
 		free(gate);
 	}
 }

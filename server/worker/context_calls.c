@@ -11,12 +11,8 @@
 #include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/session/wait.h"
 
 #include <stdlib.h>
-
-/* Maximum per session: each takes device memory that is not charged. */
-#define GREENS_MAX 64
 
 /* Clears the parent of its green contexts, which a client should have destroyed before. */
 static void
@@ -47,14 +43,14 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 	gpd_graph_destroy_context(session, context);
 	gpd_image_invalidate_context(session, context);
 	/* Dropping a stream may free others that were dropped before, so the walk starts again. */
-	for (struct gpd_stream *s = session->streams; s; s = next) {
+	for (struct gpd_stream *s = session->streams->list; s; s = next) {
 		next = s->next;
 		if (s->context != context)
 			continue;
 		s->context = NULL;
 		if (!s->dropped) {
 			gpd_stream_drop(session, s);
-			next = session->streams;
+			next = session->streams->list;
 		}
 	}
 	green_clear_parent(session, context);
@@ -115,41 +111,6 @@ gpd_gpContextDestroy(struct gpd_session *session, const struct gp_args_gpContext
 		return CUDA_ERROR_INVALID_CONTEXT;
 	context_destroy(session, context);
 	return CUDA_SUCCESS;
-}
-
-/* context NULL: all contexts. */
-static CUresult
-reply_when_idle(struct gpd_session *session, struct gpd_context *context)
-{
-	CUresult result;
-
-	if (gpd_stream_all_idle(session, context))
-		return CUDA_SUCCESS;
-	result = gpd_wait_add_all(session, context, gpd_wait_reply, gpd_wait_request(session));
-	return result == CUDA_SUCCESS ? GPD_LATER : result;
-}
-
-CUresult
-gpd_gpContextSynchronize(struct gpd_session *session,
-			 const struct gp_args_gpContextSynchronize *args)
-{
-	struct gpd_context *context = gpd_context_get(session, args->context);
-
-	return context ? reply_when_idle(session, context) : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-CUresult
-gpd_gpContextBarrier(struct gpd_session *session, const struct gp_args_gpContextBarrier *args)
-{
-	const struct gpd_context *context = gpd_context_get(session, args->context);
-
-	return context ? gpd_stream_barrier_context(session, context) : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-CUresult
-gpd_gpFence(struct gpd_session *session, const struct gp_args_gpFence *args)
-{
-	return reply_when_idle(session, NULL);
 }
 
 /* The driver allocates the stacks of all threads that fit on the device at once, so a client may
@@ -226,144 +187,4 @@ gpd_gpContextSetLimit(struct gpd_session *session, const struct gp_args_gpContex
 	default:
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
 	}
-}
-
-/* Green contexts are parts of the session's multiprocessors; source 0 is the session. */
-static CUresult
-resource_get(struct gpd_session *session, int device, uint32_t source, CUdevResource *resource)
-{
-	struct gpd_context *context = source ? gpd_context_get(session, source) : NULL;
-	struct gpd_partition *partition;
-	CUresult result;
-
-	if (!gpd_device_get(device) || !gpd_account_may_use(&session->account, device))
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (source && (!context || context->device != device))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	result = gpd_device_enter(device);
-	if (result != CUDA_SUCCESS)
-		return result;
-	partition = gpd_green_partition(session, context ? context->green : NULL, device);
-	result = gpd_partition_resource(partition, device, &session->closing, resource);
-	gpd_partition_unref(partition);
-	return result;
-}
-
-CUresult
-gpd_gpResource(struct gpd_session *session, const struct gp_args_gpResource *args,
-	       struct gp_reply_gpResource *reply)
-{
-	CUdevResource resource;
-	CUresult result = resource_get(session, args->device, args->source, &resource);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	reply->count = resource.sm.smCount;
-	reply->least = resource.sm.minSmPartitionSize;
-	reply->alignment = resource.sm.smCoscheduledAlignment;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpd_gpResourceSplit(struct gpd_session *session, const struct gp_args_gpResourceSplit *args,
-		    struct gp_reply_gpResourceSplit *reply)
-{
-	unsigned int groups = args->groups ? args->groups : GPD_SPLIT_MAX;
-	CUdevResource whole, rest = { 0 }, list[GPD_SPLIT_MAX];
-	CUresult result = resource_get(session, args->device, args->source, &whole);
-
-	if (result == CUDA_SUCCESS && groups > GPD_SPLIT_MAX)
-		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuDevSmResourceSplitByCount(list, &groups, &whole, &rest,
-								args->flags, args->wanted);
-	if (result != CUDA_SUCCESS)
-		return result;
-	reply->made = groups;
-	reply->count = groups ? list[0].sm.smCount : 0;
-	reply->least = groups ? list[0].sm.minSmPartitionSize : 0;
-	reply->alignment = groups ? list[0].sm.smCoscheduledAlignment : 0;
-	if (rest.type != CU_DEV_RESOURCE_TYPE_SM)
-		return CUDA_SUCCESS;
-	reply->rest_count = rest.sm.smCount;
-	reply->rest_least = rest.sm.minSmPartitionSize;
-	reply->rest_alignment = rest.sm.smCoscheduledAlignment;
-	return CUDA_SUCCESS;
-}
-
-static unsigned int
-green_count(const struct gpd_session *session)
-{
-	const struct gpd_context *context;
-	unsigned int count = 0;
-	uint32_t at = 0;
-
-	while ((context = gpd_handle_next(&session->handles, GPD_KIND_CONTEXT, &at)))
-		count += context->green != NULL;
-	return count;
-}
-
-/* NULL: out of memory. */
-static struct gpd_green *
-green_create(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
-{
-	struct gpd_green *green = calloc(1, sizeof(*green));
-
-	if (!green)
-		return NULL;
-	green->refs = 1;
-	green->source = source;
-	if (source)
-		source->refs++;
-	green->split = (struct gpd_split){
-		.flags = args->flags,
-		.least = args->wanted,
-		.groups = args->groups,
-		.picks = { args->picks, args->more_picks },
-		.rest = args->rest != 0,
-	};
-	return green;
-}
-
-/* The default stream is the first stream, with which the driver's green context is created. */
-static CUresult
-green_context_init(struct gpd_session *session, struct gpd_context *context,
-		   const struct gp_args_gpGreenMake *args)
-{
-	CUresult result =
-		gpd_session_add_handle(session, GPD_KIND_CONTEXT, args->context, &context->handle);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	return gpd_stream_create(session, context, args->legacy, 0, 0, true);
-}
-
-CUresult
-gpd_gpGreenMake(struct gpd_session *session, const struct gp_args_gpGreenMake *args)
-{
-	struct gpd_context *source = args->source ? gpd_context_get(session, args->source) : NULL;
-	struct gpd_context *parent = gpd_context_get(session, args->parent), *context;
-	CUresult result;
-
-	if (!parent || parent->parent || (args->source && !source) ||
-	    (source && source->device != parent->device))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (args->groups > GPD_SPLIT_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!gpd_driver_has(cuGreenCtxGetDevResource))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (green_count(session) >= GREENS_MAX)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	context = calloc(1, sizeof(*context));
-	if (!context)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	context->device = parent->device;
-	context->flags = parent->flags;
-	context->parent = parent;
-	context->green = green_create(source ? source->green : NULL, args);
-	result = context->green ? green_context_init(session, context, args)
-				: CUDA_ERROR_OUT_OF_MEMORY;
-	if (result != CUDA_SUCCESS)
-		gpd_context_free(session, context);
-	return result;
 }

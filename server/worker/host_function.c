@@ -46,12 +46,12 @@ host_function_enqueue(struct gpd_session *session, const struct gp_args_gpHostFu
 		free(function);
 		return result;
 	}
-	function->entry = session->entry;
+	function->entry = session->current.entry;
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS)
 		result = gpd_wait_add(session, stream, host_function_notify, function);
 	if (result == CUDA_SUCCESS) {
-		session->entry = NULL;
+		session->current.entry = NULL;
 	} else {
 		gpd_handle_remove(&session->handles, &function->handle);
 		free(function);

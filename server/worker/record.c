@@ -48,9 +48,9 @@ static int
 record_execute(struct gpd_session *session, const struct gp_header *header, const void *fields,
 	       size_t size)
 {
-	session->request = header->request;
-	session->call = header->call;
-	session->context = header->context;
+	session->current.request = header->request;
+	session->current.call = header->call;
+	session->current.context = header->context;
 	if (!gpd_call_is_async_launch(header->call))
 		gpd_issue_barrier(&session->issue);
 	gpd_copy_wait_before_call(session, header->call, fields, size);
@@ -58,12 +58,12 @@ record_execute(struct gpd_session *session, const struct gp_header *header, cons
 		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
 		return -EPROTO;
 	}
-	if (__builtin_expect(session->depths.filled || session->copies_added, 0) &&
+	if (__builtin_expect(session->streams->depths.filled || session->copies->added, 0) &&
 	    gpd_deferred_gates_after_record(session))
 		return session_fail_no_memory(session);
-	if (session->entry)
-		gpd_deferred_remove(session, session->entry);
-	session->entry = NULL;
+	if (session->current.entry)
+		gpd_deferred_remove(session, session->current.entry);
+	session->current.entry = NULL;
 	return 0;
 }
 
@@ -76,22 +76,22 @@ deferred_execute(struct gpd_session *session)
 
 	while (r == 0 && atomic_load(&session->sticky) == CUDA_SUCCESS &&
 	       !atomic_load_explicit(&session->closing, memory_order_relaxed) &&
-	       (session->entry = gpd_deferred_pop(session, &record))) {
+	       (session->current.entry = gpd_deferred_pop(session, &record))) {
 		const struct gpd_gated_record gated = { record->header.call, record->fields,
 							record->size, record->bulk_size };
 
 		r = gpd_deferred_gates_before_deferred(session, &gated);
 		if (r) {
-			gpd_deferred_postpone(session->entry);
-			session->entry = NULL;
+			gpd_deferred_postpone(session->current.entry);
+			session->current.entry = NULL;
 			r = r < 0 ? session_fail_no_memory(session) : 0;
 			continue;
 		}
-		session->bulk_read = record->bulk;
-		session->bulk_left = record->bulk_size;
+		session->current.bulk_read = record->bulk;
+		session->current.bulk_left = record->bulk_size;
 		r = record_execute(session, &record->header, record->fields, record->size);
-		session->bulk_read = NULL;
-		session->bulk_left = 0;
+		session->current.bulk_read = NULL;
+		session->current.bulk_left = 0;
 	}
 	return r;
 }
@@ -115,10 +115,10 @@ gpd_executor_poll_gates(struct gpd_session *session)
 static int
 gate_wait(struct gpd_session *session)
 {
-	uint64_t bulk_left = session->bulk_left;
+	uint64_t bulk_left = session->current.bulk_left;
 	int r = gpd_executor_poll_gates(session);
 
-	session->bulk_left = bulk_left;
+	session->current.bulk_left = bulk_left;
 	if (r == 0)
 		gp_sleep_ns(GATE_NAP_NS);
 	return r;
@@ -129,11 +129,12 @@ static int
 record_process(struct gpd_session *session, const struct gp_header *header, const void *fields,
 	       size_t size)
 {
-	const struct gpd_gated_record gated = { header->call, fields, size, session->bulk_left };
+	const struct gpd_gated_record gated = { header->call, fields, size,
+						session->current.bulk_left };
 	CUresult sticky = (CUresult)atomic_load(&session->sticky);
 	int r;
 
-	session->call = header->call;
+	session->current.call = header->call;
 	if (dump_is_enabled())
 		gp_dump_record(stderr, header, fields, size);
 	if (sticky != CUDA_SUCCESS) {
@@ -144,9 +145,10 @@ record_process(struct gpd_session *session, const struct gp_header *header, cons
 	}
 	if (gpd_deferred_gates_before_record(session, &gated))
 		return session_fail_no_memory(session);
-	if (!session->deferred_queue && !gp_call_awaits_host(header->call))
+	if (!session->stream_ops->queue && !gp_call_awaits_host(header->call))
 		return record_execute(session, header, fields, size);
-	while ((r = gpd_deferred_add(session, header, fields, size, &session->entry)) == -EAGAIN) {
+	while ((r = gpd_deferred_add(session, header, fields, size, &session->current.entry)) ==
+	       -EAGAIN) {
 		if (gate_wait(session) || atomic_load(&session->closing))
 			return -EPROTO;
 	}
@@ -176,7 +178,7 @@ gpd_executor_run_message(struct gpd_session *session, const struct gp_message *m
 			gpd_session_violation(session, "data belongs to a record's middle");
 			return -EPROTO;
 		}
-		session->bulk_left = bulk ? message->bulk_size : 0;
+		session->current.bulk_left = bulk ? message->bulk_size : 0;
 		bulk_used = bulk_used || bulk;
 		if (record_process(session, &header, at + sizeof(header),
 				   header.size - sizeof(header)))

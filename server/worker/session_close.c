@@ -31,6 +31,7 @@
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
 #include "server/worker/session_life.h"
+#include "server/worker/session_parts.h"
 #include "server/worker/trace/trace.h"
 #include "server/worker/word.h"
 #include "transport/transport.h"
@@ -51,7 +52,7 @@
 static void
 image_uploads_abandon(struct gpd_session *session)
 {
-	gpd_image_cache_abandon_upload(&session->uploader);
+	gpd_image_cache_abandon_upload(&session->modules->uploader);
 }
 
 static void
@@ -74,7 +75,7 @@ await_gpu(struct gpd_session *session)
 	unsigned int waited = 0;
 
 	gpd_stream_cancel_all(session);
-	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		unsigned int ms = 1;
 		CUresult result;
 
@@ -162,8 +163,8 @@ report_closed(struct gpd_session *session)
 	CUresult result = (CUresult)atomic_load(&session->sticky);
 	enum gpd_log_level level = GPD_LOG_INFO;
 	char what[GPD_LEDGER_SUMMARY_MAX];
-	uint64_t gpudirect_in = atomic_load(&session->gpudirect_in);
-	uint64_t gpudirect_out = atomic_load(&session->gpudirect_out);
+	uint64_t gpudirect_in = atomic_load(&session->copies->gpudirect_in);
+	uint64_t gpudirect_out = atomic_load(&session->copies->gpudirect_out);
 	char gpudirect[100] = "", handed[60] = "";
 
 	if (atomic_load(&session->violated)) {
@@ -213,7 +214,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	/* Textures use arrays, and arrays use memory that is mapped. */
 	{ GPD_CLOSING_OBJECTS, gpd_textures_destroy },
 	{ GPD_CLOSING_OBJECTS, gpd_arrays_destroy },
-	{ GPD_CLOSING_OBJECTS, gpd_memory_destroy },
+	{ GPD_CLOSING_OBJECTS, gpd_memory_unmap_all },
 
 	/* From here on the client uses no memory of the worker. */
 	{ GPD_CLOSING_MEMORY, gpd_host_memory_destroy },
@@ -236,15 +237,14 @@ static void
 free_session(struct gpd_session *session)
 {
 	gpd_partition_unassign(&session->shares);
-	gpd_lanes_destroy(session);
-	gpd_staging_destroy(session);
+	gpd_session_parts_destroy(session);
 	if (session->conn)
 		gp_conn_discard(session->conn);
 	gp_conn_destroy(session->conn);
-	pthread_mutex_destroy(&session->send_lock);
+	pthread_mutex_destroy(&session->send.lock);
 	pthread_mutex_destroy(&session->wakers_lock);
 	pthread_mutex_destroy(&session->reason_lock);
-	free(session->complaint);
+	free(session->send.complaint);
 	explicit_bzero(session->ticket, sizeof(session->ticket));
 	free(session);
 }

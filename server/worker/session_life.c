@@ -19,6 +19,7 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/session_parts.h"
 #include "server/worker/word.h"
 #include "transport/transport.h"
 
@@ -47,7 +48,7 @@ deferred_continue(struct gpd_session *session)
 		bool copies = gpd_copy_continue(session);
 		bool wait_values =
 			gpd_wait_values_are_pending(session) && !atomic_load(&session->sticky);
-		bool gates = session->gates && !atomic_load(&session->sticky);
+		bool gates = session->stream_ops->gates && !atomic_load(&session->sticky);
 		unsigned int wait_ms = gates ? GPD_DEFERRED_GATE_POLL_MS : GPD_COPY_CONTINUE_MS;
 
 		if (!copies && !wait_values && !gates)
@@ -74,7 +75,7 @@ session_is_idle(struct gpd_session *session)
 	if (!gpd_wait_is_empty(session) || !gpd_deferred_is_empty(session) ||
 	    !gpd_lanes_sent_all(session))
 		return false;
-	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (!gpd_stream_is_idle(s) &&
 		    gpd_driver.cuStreamQuery(s->driver) == CUDA_ERROR_NOT_READY)
 			return false;
@@ -178,7 +179,6 @@ gpd_session_follow_ledger(struct gpd_session *session)
 	}
 }
 
-/* Logs what an audit needs: the tenant and the credential. */
 static void
 report_open(const struct gpd_session *session)
 {
@@ -193,7 +193,6 @@ report_open(const struct gpd_session *session)
 	atomic_store(&account->line->logged, GPD_LOGGED_OPEN);
 }
 
-/* Called before an allocation is refused. */
 static bool
 reclaim_memory(struct gpd_account *account)
 {
@@ -221,8 +220,6 @@ executor_run(void *arg)
 	if (gpd_device_enter(0) != CUDA_SUCCESS)
 		r = -EIO;
 	if (r == 0)
-		r = gpd_memory_create(session, session->window_base, session->window_size);
-	if (r == 0)
 		r = gpd_wait_start(session);
 	if (r) {
 		gpd_session_violation(session, "it could not be set up: %s", strerror(-r));
@@ -245,17 +242,16 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 
 	if (!session)
 		return NULL;
-	pthread_mutex_init(&session->send_lock, NULL);
+	pthread_mutex_init(&session->send.lock, NULL);
 	pthread_mutex_init(&session->reason_lock, NULL);
 	pthread_mutex_init(&session->wakers_lock, NULL);
-	if (gpd_staging_create(session) || gpd_lanes_create(session)) {
-		gpd_staging_destroy(session);
-		free(session);
-		return NULL;
-	}
 	session->id = id;
 	session->window_base = window->address;
 	session->window_size = window->size;
+	if (gpd_session_parts_create(session)) {
+		free(session);
+		return NULL;
+	}
 	memcpy(session->ticket, open->ticket, sizeof(session->ticket));
 	session->lanes_max = open->lanes_max;
 	session->features = open->features;

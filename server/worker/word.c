@@ -10,7 +10,6 @@
 #include "server/worker/device/partition.h"
 #include "server/worker/device/wait_page.h"
 #include "server/worker/memory/host_memory.h"
-#include "server/worker/memory/host_state.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
@@ -26,7 +25,7 @@
 /* Maximum number of words per poll. The page begins with the marker that follows them. */
 #define POLL_VALUES 64
 _Static_assert((POLL_VALUES + 1) * sizeof(uint64_t) <= GPD_MARKER_PAGE_SLOTS * sizeof(uint32_t),
-	       "a page has room for a scan");
+	       "a page has room for a look");
 /* How long the executor polls without a pause. */
 #define SPIN_NS 60000
 #define COPY_NAP_NS 4000
@@ -76,7 +75,7 @@ poll_stream_get(int device, CUstream *stream_p)
 static struct gpd_wait_values *
 wait_values_get(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 
 	if (wait_values)
 		return wait_values;
@@ -90,7 +89,7 @@ wait_values_get(struct gpd_session *session)
 	}
 	/* The pauses are shorter than the kernel's default timer slack of 50 us. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-	session->wait_values = wait_values;
+	session->stream_ops->wait_values = wait_values;
 	return wait_values;
 }
 
@@ -152,7 +151,7 @@ wait_value_enqueue(struct gpd_session *session, const struct gp_args_gpStreamWai
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS) {
 		*wait_value = (struct wait_value){
-			.entry = session->entry,
+			.entry = session->current.entry,
 			.device = stream->device,
 			.size = args->size,
 			.condition = args->condition,
@@ -165,7 +164,7 @@ wait_value_enqueue(struct gpd_session *session, const struct gp_args_gpStreamWai
 		free(wait_value);
 		return result;
 	}
-	session->entry = NULL;
+	session->current.entry = NULL;
 	DL_INSERT_INORDER(wait_values->all, wait_value, wait_value_compare_device);
 	wait_values->changed_ns = gp_now_ns();
 	wait_values->poll_at_ns = 0;
@@ -190,19 +189,17 @@ gpd_gpStreamWait(struct gpd_session *session, const struct gp_args_gpStreamWait 
 CUresult
 gpd_gpHostPublish(struct gpd_session *session, const struct gp_args_gpHostPublish *args)
 {
-	struct gpd_host_memory *memory = session->host_memory;
-
-	if (args->number && session->wait_values)
-		session->wait_values->published = args->number;
-	else if (!args->number && memory)
-		memory->publishes = true;
+	if (args->number && session->stream_ops->wait_values)
+		session->stream_ops->wait_values->published = args->number;
+	else if (!args->number)
+		gpd_host_memory_enable_publish(session);
 	return CUDA_SUCCESS;
 }
 
 bool
 gpd_wait_values_are_pending(const struct gpd_session *session)
 {
-	return session->wait_values && session->wait_values->all;
+	return session->stream_ops->wait_values && session->stream_ops->wait_values->all;
 }
 
 static struct wait_value *
@@ -279,24 +276,13 @@ wait_value_is_met(const struct wait_value *wait_value, uint64_t now)
 static void
 wait_value_remove(struct gpd_session *session, struct wait_value *wait_value)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 
 	if (wait_values->next == wait_value)
 		wait_values->next = wait_value->next;
 	DL_DELETE(wait_values->all, wait_value);
 	gpd_deferred_remove(session, wait_value->entry);
 	free(wait_value);
-}
-
-/* Whether the word is in host memory that the client publishes: its program may have written the
- * word after data that has not arrived yet. */
-static bool
-is_published(const struct gpd_session *session, const struct wait_value *wait_value)
-{
-	const struct gpd_host_memory *memory = session->host_memory;
-
-	return memory && memory->publishes &&
-	       gpd_host_memory_mapped(session, wait_value->address, wait_value->size);
 }
 
 /* Returns the next number; 0 is not used. */
@@ -310,7 +296,7 @@ publish_next_number(uint32_t number)
 static unsigned int
 published_complete(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	struct wait_value *wait_value, *next;
 	unsigned int count = 0;
 
@@ -330,7 +316,7 @@ published_complete(struct gpd_session *session)
 static unsigned int
 poll_finish(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	uint32_t number = publish_next_number(wait_values->publish);
 	struct wait_value *wait_value, *next;
 	unsigned int count = 0;
@@ -342,7 +328,8 @@ poll_finish(struct gpd_session *session)
 		bool met = wait_value->poll_slot &&
 			   wait_value_is_met(wait_value, wait_value_read(wait_values, wait_value));
 
-		if (met && is_published(session, wait_value)) {
+		if (met &&
+		    gpd_host_memory_needs_publish(session, wait_value->address, wait_value->size)) {
 			wait_value->publish = number;
 			wait_value->poll_slot = 0;
 			publish = true;
@@ -373,7 +360,7 @@ get_pause_ns(const struct gpd_wait_values *wait_values, uint64_t now)
 unsigned int
 gpd_wait_values_poll(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	unsigned int count = 0;
 	uint64_t now = gp_now_ns();
 	CUresult result;
@@ -403,7 +390,7 @@ gpd_wait_values_poll(struct gpd_session *session)
 void
 gpd_wait_values_pause(struct gpd_session *session)
 {
-	const struct gpd_wait_values *wait_values = session->wait_values;
+	const struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	uint64_t now = gp_now_ns();
 
 	if (wait_values->polling && now - wait_values->changed_ns < SPIN_NS &&
@@ -418,7 +405,7 @@ gpd_wait_values_pause(struct gpd_session *session)
 void
 gpd_wait_values_destroy(struct gpd_session *session)
 {
-	struct gpd_wait_values *wait_values = session->wait_values;
+	struct gpd_wait_values *wait_values = session->stream_ops->wait_values;
 	struct wait_value *wait_value, *next;
 
 	if (!wait_values)
@@ -434,5 +421,5 @@ gpd_wait_values_destroy(struct gpd_session *session)
 		free(wait_value);
 	}
 	free(wait_values);
-	session->wait_values = NULL;
+	session->stream_ops->wait_values = NULL;
 }

@@ -30,8 +30,8 @@ gpd_gpArrayCopyIn(struct gpd_session *session, const struct gp_args_gpArrayCopyI
 {
 	if (!gpd_copy_in_is_sound(session, args->width, args->height, args->depth, args->flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_copy_in_finish(session,
-				  session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
+	return gpd_copy_in_finish(session, session->current.bulk_left ? copy_in(session, args)
+								      : CUDA_SUCCESS);
 }
 
 CUresult

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copies to and on the device, and fills. Bytes from the client go through staging in parts, so
- * that the network, the staging copy and the device's copy engines work at the same time.
- */
+/* Copies on the device: the hook of gpCopyDevice. */
 #include "server/worker/copy/copy.h"
 
 #include "gpd_calls.h"
-#include "protocol/frame.h"
-#include "server/worker/copy/aside.h"
 #include "server/worker/copy/copy_part.h"
+#include "server/worker/copy/lane.h"
 #include "server/worker/copy/pieces.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/device.h"
@@ -16,115 +12,9 @@
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
-#include "server/worker/session/wait.h"
 
-/* A failed receive needs no report here: the next record fails in the same way. */
-static CUresult
-receive_part(struct gpd_session *session, const struct gpd_part *part, struct gpd_stream *stream,
-	     uint32_t flags, uint64_t offset)
-{
-	struct gpd_piece piece;
-	CUresult result = gpd_staging_acquire_in(session, part->size, &piece);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (gpd_session_recv_bulk(session, piece.memory, part->size))
-		result = CUDA_ERROR_OPERATING_SYSTEM;
-	if (result == CUDA_SUCCESS && (flags & GP_COPY_LISTED))
-		result = gpd_staging_list(session, &piece, flags >> GP_COPY_NUMBER_SHIFT, offset,
-					  part->size);
-	if (result == CUDA_SUCCESS)
-		result = gpd_part_copy(session, stream, part, piece.memory, true);
-	if (result != CUDA_SUCCESS)
-		gpd_staging_release(session, &piece);
-	else if (piece.slot)
-		result = gpd_wait_add(session, stream, gpd_staging_done, piece.slot);
-	return result;
-}
-
-CUresult
-gpd_copy_in(struct gpd_session *session, uint32_t id, struct gpd_cut *cut, uint32_t flags)
-{
-	struct gpd_stream *stream;
-	struct gpd_part part;
-	uint64_t offset = 0;
-	CUresult result = gpd_stream_begin(session, id, &stream);
-
-	while (result == CUDA_SUCCESS && gpd_cut_next(cut, &part)) {
-		result = receive_part(session, &part, stream, flags, offset);
-		offset += part.size;
-	}
-	if (result == CUDA_SUCCESS && (flags & GP_COPY_BARRIER))
-		result = gpd_stream_barrier(session, stream);
-	return result;
-}
-
-bool
-gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t height, uint64_t depth,
-		     uint32_t flags)
-{
-	uint64_t bulk = session->bulk_left, total;
-
-	if (__builtin_mul_overflow(width, height, &total) ||
-	    __builtin_mul_overflow(total, depth, &total) || total != bulk ||
-	    !gp_copy_flags_are_valid(flags)) {
-		gpd_session_violation(
-			session, "copy of %lu slices of %lu rows of %lu bytes with a tail of %lu",
-			depth, height, width, bulk);
-		return false;
-	}
-	gpd_account_copy(&session->account, total, 0);
-	return true;
-}
-
-CUresult
-gpd_copy_in_finish(struct gpd_session *session, CUresult result)
-{
-	if (result != CUDA_SUCCESS)
-		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
-	return result;
-}
-
-static CUresult
-copy_in(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
-{
-	struct gpd_cut cut;
-	CUresult result = gpd_cut_check(session, args->dst, args->pitch, args->width, args->height);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	gpd_cut_init(&cut, args->dst, args->pitch, args->width, args->height);
-	return gpd_copy_in(session, args->stream, &cut, args->flags);
-}
-
-CUresult
-gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
-{
-	if (!gpd_copy_in_is_sound(session, args->width, args->height, 1, args->flags))
-		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_copy_in_finish(session,
-				  session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
-}
-
-/* The record's own bytes are treated as bulk that has already arrived. */
-CUresult
-gpd_gpCopyInShort(struct gpd_session *session, const struct gp_args_gpCopyInShort *args)
-{
-	const struct gp_args_gpCopyIn copy = { .stream = args->stream,
-					       .dst = args->dst,
-					       .pitch = args->pitch,
-					       .width = args->width,
-					       .height = args->height,
-					       .flags = args->flags };
-	CUresult result;
-
-	session->bulk_read = args->data.data;
-	session->bulk_left = args->data.size;
-	result = gpd_gpCopyIn(session, &copy);
-	session->bulk_read = NULL;
-	session->bulk_left = 0;
-	return result;
-}
+#include <errno.h>
+#include <stdlib.h>
 
 CUresult
 gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
@@ -255,74 +145,22 @@ gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice 
 	return gpd_copy_enqueue(session, stream, &copy);
 }
 
-static CUresult
-fill_row(const struct gp_args_gpFill *fill, uint64_t count, CUstream stream)
+int
+gpd_copy_session_create(struct gpd_session *session)
 {
-	switch (fill->element_size) {
-	case 1:
-		return gpd_driver.cuMemsetD8Async(fill->dst, (unsigned char)fill->value, count,
-						  stream);
-	case 2:
-		return gpd_driver.cuMemsetD16Async(fill->dst, (unsigned short)fill->value, count,
-						   stream);
-	default:
-		return gpd_driver.cuMemsetD32Async(fill->dst, fill->value, count, stream);
-	}
+	session->copies = calloc(1, sizeof(*session->copies));
+	if (!session->copies || gpd_staging_create(session) || gpd_lanes_create(session))
+		return -ENOMEM;
+	return 0;
 }
 
-static CUresult
-fill_rows(const struct gp_args_gpFill *fill, CUstream stream)
+void
+gpd_copy_session_destroy(struct gpd_session *session)
 {
-	switch (fill->element_size) {
-	case 1:
-		return gpd_driver.cuMemsetD2D8Async(fill->dst, fill->pitch,
-						    (unsigned char)fill->value, fill->width,
-						    fill->height, stream);
-	case 2:
-		return gpd_driver.cuMemsetD2D16Async(fill->dst, fill->pitch,
-						     (unsigned short)fill->value, fill->width,
-						     fill->height, stream);
-	default:
-		return gpd_driver.cuMemsetD2D32Async(fill->dst, fill->pitch, fill->value,
-						     fill->width, fill->height, stream);
-	}
-}
-
-static CUresult
-fill_piece(void *stream, const struct gp_args_gpFill *fill)
-{
-	if (fill->height == 1 || fill->pitch == fill->width * fill->element_size)
-		return fill_row(fill, fill->width * fill->height, stream);
-	return fill_rows(fill, stream);
-}
-
-CUresult
-gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
-{
-	uint32_t element = args->element_size;
-	struct gpd_stream *stream;
-	uint64_t bytes;
-	CUstream peer_stream;
-	CUresult result, end;
-	int remote_device;
-
-	if ((element != 1 && element != 2 && element != 4) || args->dst % element ||
-	    __builtin_mul_overflow(args->width, element, &bytes))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!args->width || !args->height)
-		return CUDA_SUCCESS;
-	result = gpd_cut_check(session, args->dst, args->pitch, bytes, args->height);
-	if (result == CUDA_SUCCESS)
-		result = gpd_stream_begin(session, args->stream, &stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	remote_device = gpd_memory_get_remote_device(session, args->dst, stream->device);
-	if (remote_device < 0)
-		return gpd_pieces_of_fill(session, args, fill_piece, stream->driver);
-	result = gpd_peer_stream_begin(stream, remote_device, &peer_stream);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = gpd_pieces_of_fill(session, args, fill_piece, peer_stream);
-	end = gpd_peer_stream_end(stream);
-	return result == CUDA_SUCCESS ? end : result;
+	if (!session->copies)
+		return;
+	gpd_lanes_destroy(session);
+	gpd_staging_destroy(session);
+	free(session->copies);
+	session->copies = NULL;
 }

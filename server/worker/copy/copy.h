@@ -13,15 +13,35 @@
 #define GPD_COPY_H
 
 #include <cuda.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct gp_args_gpCopyDevice;
 struct gp_args_gpCopyInLanes;
+struct gpd_copy_out;
 struct gpd_cut;
+struct gpd_lanes;
 struct gpd_session;
+struct gpd_staging;
 struct gpd_stream;
+
+/*
+ * The part of a session that its copies have.
+ * Threads: the executor, but for staging and lanes, which have locks of their own.
+ */
+struct gpd_copy_session {
+	struct gpd_staging *staging; /* staging.h: pinned memory */
+	struct gpd_lanes *lanes;     /* lane.h: data lanes */
+	struct gpd_copy_out *out;    /* copies to the client that have parts left; utlist */
+	bool added;                  /* to it, since backlog_gate.h looked */
+	_Atomic uint64_t gpudirect_in, gpudirect_out; /* bytes of copies without staging */
+};
+
+/* -ENOMEM. */
+int gpd_copy_session_create(struct gpd_session *session);
+void gpd_copy_session_destroy(struct gpd_session *session);
 
 /* Checks the current record: its bulk must have exactly the size of a box of these dimensions, and
  * the flags must be valid. Otherwise the session ends. Charges the bytes to the account. */
@@ -58,6 +78,8 @@ void gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const
 int gpd_copy_for_each_unfinished(struct gpd_session *session,
 				 int (*use)(struct gpd_session *session,
 					    struct gpd_stream *stream));
+/* Whether any copy to the client has parts left. */
+bool gpd_copy_is_pending(const struct gpd_session *session);
 /* Whether a copy of the stream has parts left. */
 bool gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream);
 

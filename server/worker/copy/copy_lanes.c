@@ -48,7 +48,7 @@ chunk_enqueue(struct gpd_session *session, struct gpd_stream *stream,
 bool
 gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 {
-	if (session->lanes && args->size && args->size < SIZE_LIMIT &&
+	if (session->copies->lanes && args->size && args->size < SIZE_LIMIT &&
 	    gp_copy_flags_are_valid(args->flags))
 		return true;
 	gpd_session_violation(session, "copy of %lu bytes with flags %#x on its data lanes",
@@ -83,7 +83,7 @@ gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLane
 	if (!gpd_copy_lanes_is_sound(session, args))
 		return CUDA_ERROR_INVALID_VALUE;
 	gpd_account_copy(&session->account, args->size, 0);
-	result = gpd_cut_check(session, args->dst, args->size, args->size, 1);
+	result = gpd_memory_check_rows(session, args->dst, args->size, args->size, 1);
 	if (result == CUDA_SUCCESS)
 		result = gpd_stream_begin(session, args->stream, &stream);
 	/* Bytes that may be replaced must stay in staging until the stream reaches them. */

@@ -134,14 +134,12 @@ gpd_copy_out_enqueue_part(struct gpd_session *session, struct gpd_copy_out *out)
 	out->users++;
 	result = gpd_wait_add(session, out->stream, part_done, part);
 	if (result != CUDA_SUCCESS) {
-		/* The device may still write to the piece, so it is never reused. */
 		free(part);
 		out->users--;
 	}
 	return result;
 }
 
-/* CUDA_ERROR_NOT_READY: parts are left, but there is no staging memory for them. */
 static CUresult
 copy_out_enqueue_parts(struct gpd_session *session, struct gpd_copy_out *out)
 {
@@ -156,7 +154,6 @@ copy_out_enqueue_parts(struct gpd_session *session, struct gpd_copy_out *out)
 		out->offset += out->part.size;
 		out->part.size = 0;
 	}
-	/* The stream gets more work later, so it must not count as done after its present work. */
 	if (result == CUDA_ERROR_NOT_READY)
 		out->stream->work = gpd_session_count_work(session);
 	return result;
@@ -165,17 +162,16 @@ copy_out_enqueue_parts(struct gpd_session *session, struct gpd_copy_out *out)
 CUresult
 gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out)
 {
-	struct gpd_copy_out *later = session->copies_out;
+	struct gpd_copy_out *later = session->copies->out;
 	CUresult result;
 
-	session->copies_out = NULL;
+	session->copies->out = NULL;
 	result = gpd_stream_begin(session, out->stream->handle.id, &out->stream);
-	session->copies_out = later;
+	session->copies->out = later;
 	out->begun = true;
 	return result;
 }
 
-/* Returns whether the copy has parts left. */
 static bool
 copy_out_continue(struct gpd_session *session, struct gpd_copy_out *out)
 {
@@ -199,8 +195,6 @@ copy_out_continue(struct gpd_session *session, struct gpd_copy_out *out)
 	return false;
 }
 
-/* Whether the copy precedes new work on the stream. Legacy and blocking streams of a context wait
- * for each other. */
 static bool
 comes_before(const struct gpd_copy_out *out, const struct gpd_stream *stream)
 {
@@ -210,13 +204,11 @@ comes_before(const struct gpd_copy_out *out, const struct gpd_stream *stream)
 		 (out->stream->blocking && stream->legacy)));
 }
 
-/* Whether a copy in the list up to `end` precedes new work on the stream. The stream of a copy that
- * is done may be gone already. */
 static bool
 is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
 	  const struct gpd_stream *stream)
 {
-	const struct gpd_copy_out *out = session->copies_out;
+	const struct gpd_copy_out *out = session->copies->out;
 
 	while (out != end && (gpd_gpudirect_out_is_done(out) || !comes_before(out, stream)))
 		out = out->next;
@@ -226,7 +218,7 @@ is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
 bool
 gpd_copy_continue(struct gpd_session *session)
 {
-	struct gpd_copy_out **link = &session->copies_out, *out;
+	struct gpd_copy_out **link = &session->copies->out, *out;
 	bool left = false;
 
 	while ((out = *link)) {
@@ -263,7 +255,7 @@ gpd_copy_for_each_unfinished(struct gpd_session *session,
 {
 	int r = 0;
 
-	for (struct gpd_copy_out *out = session->copies_out; out && r == 0; out = out->next) {
+	for (struct gpd_copy_out *out = session->copies->out; out && r == 0; out = out->next) {
 		if (has_parts_left(out))
 			r = use(session, out->stream);
 	}
@@ -271,23 +263,27 @@ gpd_copy_for_each_unfinished(struct gpd_session *session,
 }
 
 bool
+gpd_copy_is_pending(const struct gpd_session *session)
+{
+	return session->copies->out != NULL;
+}
+
+bool
 gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream)
 {
-	const struct gpd_copy_out *out = session->copies_out;
+	const struct gpd_copy_out *out = session->copies->out;
 
 	while (out && !(has_parts_left(out) && out->stream == stream))
 		out = out->next;
 	return out;
 }
 
-/* Redirects scheduled GPUDirect copies that precede work on the stream through the stream. Returns
- * whether some of them are being sent already. */
 static bool
 gpudirect_cancel_before(struct gpd_session *session, const struct gpd_stream *stream)
 {
 	bool under_way = false;
 
-	for (struct gpd_copy_out *out = session->copies_out; out; out = out->next) {
+	for (struct gpd_copy_out *out = session->copies->out; out; out = out->next) {
 		if (gpd_gpudirect_out_is_active(out) && comes_before(out, stream))
 			under_way = !gpd_gpudirect_out_cancel(out) || under_way;
 	}
@@ -299,7 +295,6 @@ gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream)
 {
 	bool under_way = gpudirect_cancel_before(session, stream);
 
-	/* The copies of a closing session are not awaited. */
 	while (!atomic_load_explicit(&session->closing, memory_order_relaxed) &&
 	       is_before(session, NULL, stream) && gpd_copy_continue(session)) {
 		under_way = under_way && gpudirect_cancel_before(session, stream);
@@ -316,10 +311,9 @@ gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const void
 {
 	struct gpd_names names;
 
-	if (!session->copies_out)
+	if (!session->copies->out)
 		return;
-	(void)gpd_call_get_names(call, fields, size,
-				 &names); /* a malformed call is rejected later */
+	(void)gpd_call_get_names(call, fields, size, &names);
 	if (names.no_dtoh_wait)
 		return;
 	if (names.use == GPD_STREAM_AWAITED && names.count == 1)
@@ -333,8 +327,8 @@ gpd_copy_destroy_all(struct gpd_session *session)
 {
 	struct gpd_copy_out *out;
 
-	while ((out = session->copies_out)) {
-		session->copies_out = out->next;
+	while ((out = session->copies->out)) {
+		session->copies->out = out->next;
 		free(out);
 	}
 }
@@ -342,7 +336,7 @@ gpd_copy_destroy_all(struct gpd_session *session)
 static void
 copy_out_append(struct gpd_session *session, struct gpd_copy_out *out)
 {
-	struct gpd_copy_out **end = &session->copies_out;
+	struct gpd_copy_out **end = &session->copies->out;
 	unsigned int count = 0;
 
 	while (*end) {
@@ -350,14 +344,12 @@ copy_out_append(struct gpd_session *session, struct gpd_copy_out *out)
 		count++;
 	}
 	*end = out;
-	session->copies_added = true;
-	session->before_work = gpd_copy_await;
-	/* A client that requests copies without end but does not read is not served further. */
+	session->copies->added = true;
+	session->streams->before_work = gpd_copy_await;
 	if (count >= WAITING_MAX)
 		gpd_copy_await(session, NULL);
 }
 
-/* lanes: the client's number of the copy on the data lanes; NULL: it uses lane 0. */
 static CUresult
 copy_out_start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total,
 	       const uint32_t *lanes)
@@ -371,13 +363,12 @@ copy_out_start(struct gpd_session *session, uint32_t id, const struct gpd_cut *c
 	out->cut = *cut;
 	out->total = total;
 	out->begun_ns = gpd_trace_begin(session);
-	out->request = session->request;
-	out->call = session->call;
+	out->request = session->current.request;
+	out->call = session->current.call;
 	out->lanes = lanes != NULL;
 	out->copy = lanes ? *lanes : 0;
 	out->users = 1;
 	gpd_account_copy(&session->account, 0, total);
-	/* It queues after other copies of its stream, without blocking the call stream. */
 	if (is_before(session, NULL, stream) || gpd_gpudirect_out_schedule(session, out) ||
 	    copy_out_continue(session, out))
 		copy_out_append(session, out);
@@ -403,12 +394,10 @@ start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args, co
 		return CUDA_SUCCESS;
 	if (__builtin_mul_overflow(args->width, args->height, &total))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_cut_check(session, args->src, args->pitch, args->width, args->height);
+	result = gpd_memory_check_rows(session, args->src, args->pitch, args->width, args->height);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_cut_init(&cut, args->src, args->pitch, args->width, args->height);
-	/* With an RDMA device the parts keep their default size, because GPUDirect sends chunks
-	 * of GP_CHUNK_MAX (straight_out.c). */
 	if (lanes && !gp_conn_get_device(session->conn))
 		cut.largest = gp_chunk_get_step(total, true);
 	return copy_out_start(session, args->stream, &cut, total, lanes);
@@ -433,8 +422,8 @@ gpd_gpCopyOutLanes(struct gpd_session *session, const struct gp_args_gpCopyOutLa
 	};
 
 	reply->sent = 0;
-	if (!session->lanes) {
-		gpd_session_violation(session, "a copy on data lanes, but the session has none");
+	if (!session->copies->lanes) {
+		gpd_session_violation(session, "a copy on data lanes, of which it has none");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	return start_rows(session, &rows, &args->copy);

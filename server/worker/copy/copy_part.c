@@ -17,41 +17,14 @@
 /* Largest element of an array; smaller sizes divide it. */
 #define ELEMENT_MAX 16
 
-/* Bytes from the first to the end of the last one; false: they exceed the address range, or the
- * pitch is too small. */
-static bool
-box_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p)
-{
-	uint64_t rest;
-
-	if (height == 1) {
-		*span_p = width;
-		return true;
-	}
-	return pitch >= width && !__builtin_mul_overflow(pitch, height - 1, &rest) &&
-	       !__builtin_add_overflow(rest, width, span_p);
-}
-
-CUresult
-gpd_cut_check(struct gpd_session *session, uint64_t address, uint64_t pitch, uint64_t width,
-	      uint64_t height)
-{
-	uint64_t size;
-
-	if (!box_get_span(pitch, width, height, &size) ||
-	    !gpd_memory_accessible(session, address, size))
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
-}
-
 CUresult
 gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint64_t slice, uint64_t width,
 	       uint64_t height, uint64_t depth)
 {
 	uint64_t plane, span;
 
-	if (!box_get_span(side->pitch, width, height, &plane) ||
-	    !box_get_span(slice, plane, depth, &span) ||
+	if (!gpd_memory_get_span(side->pitch, width, height, &plane) ||
+	    !gpd_memory_get_span(slice, plane, depth, &span) ||
 	    !gpd_memory_accessible(session, side->address, span))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The driver measures the distance of slices in rows. */

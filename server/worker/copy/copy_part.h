@@ -49,11 +49,8 @@ struct gpd_part {
 CUDA_MEMCPY3D gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src,
 			      uint64_t width, uint64_t height, uint64_t depth);
 
-/* CUDA_SUCCESS if the session may access the whole rectangle, else CUDA_ERROR_INVALID_VALUE. */
-CUresult gpd_cut_check(struct gpd_session *session, uint64_t address, uint64_t pitch,
-		       uint64_t width, uint64_t height);
-
-/* The same for a side in device memory whose slices are `slice` bytes apart; sets side->rows. */
+/* As gpd_memory_check_rows() for a side in device memory, whose slices are `slice` bytes apart;
+ * sets side->rows. */
 CUresult gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint64_t slice,
 			uint64_t width, uint64_t height, uint64_t depth);
 

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "protocol/control.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane_state.h"
 #include "server/worker/session/session.h"
 #include "transport/transport.h"
@@ -22,7 +23,7 @@
 static void
 lanes_wake(struct gpd_session *session)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 
 	/* A thread that has just seen that the session is not closing holds the lock until it
 	 * waits, so it does not miss this. */
@@ -45,7 +46,7 @@ gpd_lanes_create(struct gpd_session *session)
 	gp_cond_init(&lanes->copy_started);
 	gp_cond_init(&lanes->out);
 	lanes->stall_ms = gpd_sessions_timeout_ms();
-	session->lanes = lanes;
+	session->copies->lanes = lanes;
 	lanes->waker.wake = lanes_wake;
 	gpd_session_add_waker(session, &lanes->waker);
 	return 0;
@@ -68,7 +69,7 @@ gpd_lane_fail(struct gpd_lane *lane)
 static struct gpd_lane_outgoing *
 next_outgoing(struct gpd_session *session)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	struct gpd_lane_outgoing *outgoing = NULL;
 	bool closing;
 
@@ -140,7 +141,7 @@ lane_send_run(void *arg)
 		if (r)
 			gpd_lane_fail(lane);
 		free_outgoing(session, outgoing, r);
-		atomic_fetch_sub(&session->lanes->unsent, 1);
+		atomic_fetch_sub(&session->copies->lanes->unsent, 1);
 	}
 	return NULL;
 }
@@ -151,7 +152,7 @@ static int
 outgoing_enqueue(struct gpd_session *session, const struct gpd_lane_outgoing *template)
 {
 	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	bool closing;
 
 	if (!outgoing)
@@ -202,13 +203,13 @@ gpd_lanes_send_registered(struct gpd_session *session, const struct gp_chunk *ch
 bool
 gpd_lanes_sent_all(struct gpd_session *session)
 {
-	return atomic_load(&session->lanes->unsent) == 0;
+	return atomic_load(&session->copies->lanes->unsent) == 0;
 }
 
 bool
 gpd_lanes_are_uniform(struct gpd_session *session)
 {
-	return gp_conn_get_device(session->conn) && !atomic_load(&session->lanes->mixed);
+	return gp_conn_get_device(session->conn) && !atomic_load(&session->copies->lanes->mixed);
 }
 
 static int
@@ -230,7 +231,7 @@ start_threads(struct gpd_lane *lane)
 const char *
 gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *conn)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	struct gpd_lane *lane;
 
 	if (number == 0 || number >= GP_LANES_MAX)
@@ -246,7 +247,6 @@ gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *
 	lane->pack.mode = GP_PACK_OFF;
 	if (session->features & GP_FEATURE_LZ4 && !gp_conn_get_device(conn))
 		lane->pack.mode = session->compression;
-	/* Before the lane has a thread that sends. */
 	if (gp_conn_get_device(conn) != gp_conn_get_device(session->conn))
 		atomic_store(&lanes->mixed, true);
 	if (start_threads(lane)) {
@@ -260,7 +260,7 @@ gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *
 void
 gpd_lanes_stop(struct gpd_session *session)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 
 	if (!lanes)
 		return;
@@ -281,7 +281,7 @@ gpd_lanes_stop(struct gpd_session *session)
 void
 gpd_lanes_destroy(struct gpd_session *session)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	struct gpd_lane_outgoing *outgoing, *next;
 
 	if (!lanes)
@@ -298,5 +298,5 @@ gpd_lanes_destroy(struct gpd_session *session)
 	pthread_cond_destroy(&lanes->out);
 	pthread_mutex_destroy(&lanes->lock);
 	free(lanes);
-	session->lanes = NULL;
+	session->copies->lanes = NULL;
 }

@@ -27,8 +27,7 @@ struct gp_chunk;
 struct gp_conn;
 struct gpd_session;
 
-/* Creates session->lanes without any lane; the session must have its staging already. Returns 0 or
- * -ENOMEM. */
+/* Sets session->copies->lanes, without a lane, of a session that has staging.  0 or -ENOMEM. */
 GP_MUST_CHECK int gpd_lanes_create(struct gpd_session *session);
 
 /*

@@ -58,8 +58,6 @@ chunk_log_violation(struct gpd_session *session, unsigned int lane, const struct
 			      (unsigned long long)chunk->offset, (unsigned long long)chunk->size);
 }
 
-/* For a lane's thread: the executor does not see its return value, so the session is stopped
- * here. */
 static int
 chunk_violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 {
@@ -68,20 +66,16 @@ chunk_violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char 
 	return -EPROTO;
 }
 
-/* Chunks received ahead go through staging. While copies are written directly by GPUDirect, lanes
- * therefore wait for the record instead, which arrives soon. */
 static unsigned int
 ahead_max(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
 	return lanes->gpudirect ? 0 : GPD_LANES_AHEAD;
 }
 
-/* Waits until the chunk may be received: it belongs to the executor's copy, or there is room ahead.
- * place_p: its destination in device memory, or NULL. */
 static int
 chunk_admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void **place_p)
 {
-	struct gpd_lanes *lanes = lane->session->lanes;
+	struct gpd_lanes *lanes = lane->session->copies->lanes;
 	const char *wrong = NULL;
 	int64_t apart = 0;
 	bool over;
@@ -103,7 +97,6 @@ chunk_admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, 
 	return over ? -ESHUTDOWN : 0;
 }
 
-/* Whether the executor has not yet reached the copy. */
 static bool
 is_ahead(struct gpd_lanes *lanes, uint32_t copy)
 {
@@ -122,15 +115,15 @@ staging_acquire(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
 	struct gpd_session *session = lane->session;
 	CUresult result;
 
-	while ((result = gpd_staging_acquire_lane(session, ahead,
-						  ahead && is_ahead(session->lanes, chunk->copy),
-						  piece)) == CUDA_ERROR_NOT_READY &&
+	while ((result = gpd_staging_acquire_lane(
+			session, ahead, ahead && is_ahead(session->copies->lanes, chunk->copy),
+			piece)) == CUDA_ERROR_NOT_READY &&
 	       !atomic_load(&session->closing))
 		gpd_staging_nap();
 	if (result == CUDA_SUCCESS) {
-		pthread_mutex_lock(&session->lanes->lock);
-		session->lanes->coming[lane->number].any = true;
-		pthread_mutex_unlock(&session->lanes->lock);
+		pthread_mutex_lock(&session->copies->lanes->lock);
+		session->copies->lanes->coming[lane->number].any = true;
+		pthread_mutex_unlock(&session->copies->lanes->lock);
 		return 0;
 	}
 	if (result != CUDA_ERROR_NOT_READY)
@@ -138,13 +131,12 @@ staging_acquire(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
 	return -ESHUTDOWN;
 }
 
-/* Hands the received bytes to the executor. */
 static int
 chunk_deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk,
 	      struct gpd_piece *piece)
 {
 	struct gpd_lane_arrived *arrived = malloc(sizeof(*arrived));
-	struct gpd_lanes *lanes = lane->session->lanes;
+	struct gpd_lanes *lanes = lane->session->copies->lanes;
 
 	if (!arrived) {
 		gpd_session_stop(lane->session,
@@ -164,7 +156,6 @@ chunk_deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk,
 	return 0;
 }
 
-/* Bytes that go directly to the device are received in one call. */
 static int
 receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool gpudirect)
 {
@@ -183,7 +174,6 @@ receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool gpudirec
 	return r;
 }
 
-/* Receives into a slot, whose GP_PACK_SLACK extra bytes allow unpacking in place. */
 static int
 receive_packed(struct gpd_lane *lane, const struct gp_chunk *chunk, void *memory)
 {
@@ -203,8 +193,6 @@ may_be_packed(const struct gpd_lane *lane)
 	return lane->session->features & GP_FEATURE_LZ4 && !gp_conn_get_device(lane->conn);
 }
 
-/* 0, GP_E_EOF between two chunks, or a negative errno. Failures have been reported to the
- * session. */
 static int
 receive_chunk(struct gpd_lane *lane)
 {
@@ -247,13 +235,12 @@ void *
 gpd_lane_receive(void *arg)
 {
 	struct gpd_lane *lane = arg;
-	struct gpd_lanes *lanes = lane->session->lanes;
+	struct gpd_lanes *lanes = lane->session->copies->lanes;
 	int r;
 
 	do
 		r = receive_chunk(lane);
 	while (r == 0);
-	/* The client may be leaving: the end of the lane matters only if a chunk is missing. */
 	pthread_mutex_lock(&lanes->lock);
 	if (!lanes->ended)
 		lanes->ended = lane->number;
@@ -263,7 +250,6 @@ gpd_lane_receive(void *arg)
 	return NULL;
 }
 
-/* The first chunk that belongs to the executor's copy or to an earlier one. NULL: none. */
 static struct gpd_lane_arrived *
 find_arrived(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
@@ -280,7 +266,7 @@ find_arrived(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 int
 gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint64_t gpudirect)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	uint64_t step = gp_chunk_get_step(size, session->features & GP_FEATURE_SPREAD);
 	uint64_t chunks = size / step + 1;
 	uint8_t *seen = calloc(chunks / 8 + 1, 1);
@@ -291,9 +277,9 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 			(unsigned long long)size);
 		return -EPROTO;
 	}
-	pthread_mutex_lock(&session->lanes->lock);
+	pthread_mutex_lock(&session->copies->lanes->lock);
 	if (copy != (uint32_t)(lanes->copy + 1)) {
-		pthread_mutex_unlock(&session->lanes->lock);
+		pthread_mutex_unlock(&session->copies->lanes->lock);
 		free(seen);
 		gpd_session_violation(session, "a copy over data lanes is number %u, not %u",
 				      (unsigned int)copy, (unsigned int)(lanes->copy + 1));
@@ -307,14 +293,11 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	lanes->gpudirect = gpudirect;
 	lanes->expecting = true;
 	lanes->heard_ms = gp_now_ms();
-	pthread_mutex_unlock(&session->lanes->lock);
+	pthread_mutex_unlock(&session->copies->lanes->lock);
 	pthread_cond_broadcast(&lanes->copy_started);
 	return 0;
 }
 
-/* Whether a lane is receiving a chunk of the executor's copy, perhaps since before the executor
- * reached it. The lane itself limits that time: it waits for its turn under the tenant's bandwidth
- * limit, or for bytes from the client. */
 static bool
 is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
@@ -325,25 +308,22 @@ is_coming(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 	return false;
 }
 
-/* Whether the remaining chunks will not arrive. The executor does not read lane 0 while it waits.
- * Over RDMA that hides the client's end, but the data lanes end with the client. */
 static bool
-is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
+is_missing(const struct gpd_session *session) GP_LOCKED(session->copies->lanes->lock)
 {
-	const struct gpd_lanes *lanes = session->lanes;
+	const struct gpd_lanes *lanes = session->copies->lanes;
 	int64_t silent_ms = gp_now_ms() - lanes->heard_ms;
 
-	if (silent_ms < ENDED_MS || is_coming(session->lanes))
+	if (silent_ms < ENDED_MS || is_coming(session->copies->lanes))
 		return false;
 	return lanes->ended || (lanes->stall_ms && silent_ms >= lanes->stall_ms) ||
 	       gp_conn_peer_closed(session->conn);
 }
 
-/* ended: number of a lane that has ended; 0: none. */
 static void
 copy_abandon(struct gpd_session *session, unsigned int ended)
 {
-	const struct gpd_lanes *lanes = session->lanes;
+	const struct gpd_lanes *lanes = session->copies->lanes;
 	char reason[100];
 
 	if (ended)
@@ -359,27 +339,25 @@ copy_abandon(struct gpd_session *session, unsigned int ended)
 }
 
 static void
-wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
+wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->copies->lanes->lock)
 {
-	struct gpd_lanes *lanes = session->lanes;
-	uint64_t ms = session->copies_out ? GPD_COPY_CONTINUE_MS : POLL_MS;
+	struct gpd_lanes *lanes = session->copies->lanes;
+	uint64_t ms = session->copies->out ? GPD_COPY_CONTINUE_MS : POLL_MS;
 
-	(void)gp_cond_wait_until(&lanes->chunk_arrived, &session->lanes->lock,
+	(void)gp_cond_wait_until(&lanes->chunk_arrived, &session->copies->lanes->lock,
 				 gp_now_ns() + ms * 1000000);
-	/* Copies to the client are independent of this one, or it would have waited for them. */
-	if (session->copies_out && !find_arrived(session->lanes)) {
-		pthread_mutex_unlock(&session->lanes->lock);
+	if (session->copies->out && !find_arrived(session->copies->lanes)) {
+		pthread_mutex_unlock(&session->copies->lanes->lock);
 		(void)gpd_copy_continue(session);
-		pthread_mutex_lock(&session->lanes->lock);
+		pthread_mutex_lock(&session->copies->lanes->lock);
 	}
 }
 
-/* Removes it from the list. Returns NULL, or the reason why a chunk received ahead is invalid. */
 static const char *
 arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
-	GP_LOCKED(session->lanes->lock)
+	GP_LOCKED(session->copies->lanes->lock)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	const char *wrong = NULL;
 
 	DL_DELETE(lanes->arrived, arrived);
@@ -387,9 +365,9 @@ arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
 		lanes->ahead--;
 		gpd_staging_end_ahead(session);
 		pthread_cond_signal(&lanes->copy_started);
-		wrong = copy_distance(session->lanes, arrived->chunk.copy) < 0
+		wrong = copy_distance(session->copies->lanes, arrived->chunk.copy) < 0
 				? "of a copy that is over"
-				: chunk_enter(session->lanes, &arrived->chunk);
+				: chunk_enter(session->copies->lanes, &arrived->chunk);
 	}
 	if (!wrong)
 		lanes->left -= arrived->chunk.size;
@@ -398,7 +376,6 @@ arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
 	return wrong;
 }
 
-/* The caller owns the bytes; those of an invalid chunk are released here. */
 static int
 arrived_to_arrival(struct gpd_session *session, struct gpd_lane_arrived *arrived, const char *wrong,
 		   struct gpd_arrival *arrival)
@@ -419,15 +396,15 @@ arrived_to_arrival(struct gpd_session *session, struct gpd_lane_arrived *arrived
 int
 gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	struct gpd_lane_arrived *arrived = NULL;
 	const char *wrong = NULL;
 	unsigned int ended;
 	bool missing = false;
 	int r = 0;
 
-	pthread_mutex_lock(&session->lanes->lock);
-	while (r == 0 && lanes->left > 0 && !(arrived = find_arrived(session->lanes))) {
+	pthread_mutex_lock(&session->copies->lanes->lock);
+	while (r == 0 && lanes->left > 0 && !(arrived = find_arrived(session->copies->lanes))) {
 		missing = is_missing(session);
 		if (missing || atomic_load(&session->closing) || atomic_load(&session->sticky))
 			r = -ESHUTDOWN;
@@ -437,7 +414,7 @@ gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival)
 	if (arrived)
 		wrong = arrived_remove(session, arrived);
 	ended = lanes->ended;
-	pthread_mutex_unlock(&session->lanes->lock);
+	pthread_mutex_unlock(&session->copies->lanes->lock);
 	if (missing)
 		copy_abandon(session, ended);
 	return arrived ? arrived_to_arrival(session, arrived, wrong, arrival) : r;
@@ -446,7 +423,7 @@ gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival)
 void
 gpd_lane_destroy_arrivals(struct gpd_session *session)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 	struct gpd_lane_arrived *arrived, *next;
 
 	DL_FOREACH_SAFE(lanes->arrived, arrived, next)

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "protocol/frame.h"
 #include "protocol/pack.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/copy/listed.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -116,17 +117,17 @@ gpd_staging_start(size_t limit)
 int
 gpd_staging_create(struct gpd_session *session)
 {
-	session->staging = calloc(1, sizeof(*session->staging));
-	if (!session->staging)
+	session->copies->staging = calloc(1, sizeof(*session->copies->staging));
+	if (!session->copies->staging)
 		return -ENOMEM;
-	gpd_listed_init(&session->staging->listed);
+	gpd_listed_init(&session->copies->staging->listed);
 	return 0;
 }
 
 void
 gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece)
 {
-	struct gpd_staging *staging = session->staging;
+	struct gpd_staging *staging = session->copies->staging;
 	struct gpd_slot *slot = piece->slot;
 	bool beside;
 
@@ -149,7 +150,7 @@ gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece)
 void
 gpd_staging_destroy(struct gpd_session *session)
 {
-	struct gpd_staging *staging = session->staging;
+	struct gpd_staging *staging = session->copies->staging;
 
 	if (!staging)
 		return;
@@ -157,7 +158,7 @@ gpd_staging_destroy(struct gpd_session *session)
 	gpd_staging_release(session, &(struct gpd_piece){ .slot = staging->out.slot });
 	gpd_listed_fini(&staging->listed);
 	free(staging);
-	session->staging = NULL;
+	session->copies->staging = NULL;
 }
 
 /* CUDA_ERROR_NOT_READY: a slot must be released first. A session with fewer than `guaranteed` slots
@@ -166,7 +167,7 @@ static CUresult
 slot_acquire(struct gpd_session *session, unsigned int share, unsigned int guaranteed,
 	     struct gpd_slot **slot_p)
 {
-	struct gpd_staging *staging = session->staging;
+	struct gpd_staging *staging = session->copies->staging;
 	unsigned int held = atomic_fetch_add(&staging->slots_used, 1);
 	bool beyond = held < guaranteed + atomic_load(&staging->ahead);
 	CUresult result = CUDA_SUCCESS;
@@ -218,7 +219,7 @@ gpd_staging_wait(struct gpd_session *session)
 bool
 gpd_staging_has_room(const struct gpd_session *session, uint64_t size)
 {
-	const struct gpd_staging *staging = session->staging;
+	const struct gpd_staging *staging = session->copies->staging;
 	const unsigned int most = GPD_STAGING_SHARE - GPD_STAGING_RESERVE;
 	/* Chunks received ahead belong to this record or to later ones. */
 	int64_t held = (int64_t)atomic_load(&staging->slots_used) - atomic_load(&staging->ahead);
@@ -271,7 +272,7 @@ gpd_staging_done(struct gpd_session *session, void *slot, CUresult result)
 static CUresult
 small_acquire_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
-	struct block *block = &session->staging->in;
+	struct block *block = &session->copies->staging->in;
 	CUresult result = CUDA_SUCCESS;
 
 	if (block_is_full(block, size)) {
@@ -306,7 +307,7 @@ CUresult
 gpd_staging_list(struct gpd_session *session, const struct gpd_piece *piece, uint32_t number,
 		 uint64_t offset, size_t size)
 {
-	struct gpd_staging *staging = session->staging;
+	struct gpd_staging *staging = session->copies->staging;
 	struct gpd_slot *slot = piece->slot ? piece->slot : staging->in.slot;
 	const struct gpd_listed_part part = {
 		.slot = slot,
@@ -331,13 +332,13 @@ void
 gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t offset,
 		    const void *bytes, size_t size)
 {
-	gpd_listed_replace(&session->staging->listed, number, offset, bytes, size);
+	gpd_listed_replace(&session->copies->staging->listed, number, offset, bytes, size);
 }
 
 static CUresult
 small_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
-	struct block *block = &session->staging->out;
+	struct block *block = &session->copies->staging->out;
 	CUresult result = CUDA_SUCCESS;
 
 	if (block->slot && block->slot->users == 1)
@@ -388,7 +389,7 @@ gpd_staging_acquire_lane(struct gpd_session *session, bool ahead, bool early,
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (ahead)
-		session->staging->ahead++;
+		session->copies->staging->ahead++;
 	*piece = (struct gpd_piece){ slot->memory, slot };
 	return CUDA_SUCCESS;
 }
@@ -396,7 +397,7 @@ gpd_staging_acquire_lane(struct gpd_session *session, bool ahead, bool early,
 void
 gpd_staging_end_ahead(struct gpd_session *session)
 {
-	session->staging->ahead--;
+	session->copies->staging->ahead--;
 }
 
 void

@@ -46,7 +46,7 @@ struct gpd_piece {
 /* Allocates the worker's first slots and sets the pool's limit in bytes (0: the default). */
 CUresult gpd_staging_start(size_t limit);
 
-/* Creates session->staging. Returns 0 or -ENOMEM. */
+/* Sets session->copies->staging.  0 or -ENOMEM. */
 int gpd_staging_create(struct gpd_session *session);
 /* To be called when the session has no work left and its wait queue is empty. */
 void gpd_staging_destroy(struct gpd_session *session);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/frame.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane_state.h"
 #include "server/worker/copy/straight.h"
 #include "server/worker/device/device.h"
@@ -32,7 +33,7 @@ void
 gpd_gpudirect_in_poll(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
 		      struct gpd_gpudirect_in *gpudirect)
 {
-	struct gpd_lanes *lanes = session->lanes;
+	struct gpd_lanes *lanes = session->copies->lanes;
 
 	if (!gpudirect->waits || gpd_device_enter(stream->device) != CUDA_SUCCESS ||
 	    gpd_driver.cuEventQuery(stream->before) != CUDA_SUCCESS)
@@ -49,14 +50,14 @@ gpd_gpudirect_in_finish(struct gpd_session *session, const struct gpd_gpudirect_
 {
 	if (!gpudirect->went)
 		return CUDA_SUCCESS;
-	atomic_fetch_add(&session->gpudirect_in, gpudirect->went);
+	atomic_fetch_add(&session->copies->gpudirect_in, gpudirect->went);
 	return gpd_gpudirect_memory_flush(gpudirect->device);
 }
 
 void *
 gpd_gpudirect_in_get_address(const struct gpd_lane *lane, const struct gp_chunk *chunk)
 {
-	uint64_t gpudirect = lane->session->lanes->gpudirect;
+	uint64_t gpudirect = lane->session->copies->lanes->gpudirect;
 	void *place = (void *)(uintptr_t)(gpudirect + chunk->offset);
 
 	return gpudirect && gp_conn_has_registered(lane->conn, place, chunk->size) ? place : NULL;

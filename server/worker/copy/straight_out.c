@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/frame.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_out_state.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/staging.h"
@@ -76,7 +77,7 @@ gpudirect_send(struct gpd_session *session, struct gpd_copy_out *out)
 		}
 		chunk.offset += chunk.size;
 	}
-	atomic_fetch_add(&session->gpudirect_out, chunk.offset);
+	atomic_fetch_add(&session->copies->gpudirect_out, chunk.offset);
 	chunk_sent(session, out, r);
 }
 

@@ -2,7 +2,6 @@
 #include "server/worker/copy/texture.h"
 
 #include "gpd_calls.h"
-#include "server/worker/copy/copy_part.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/array.h"
@@ -110,7 +109,8 @@ find_memory(struct gpd_session *session, const struct gp_args_gpTextureCreate *a
 		return CUDA_SUCCESS;
 	}
 	if (!args->height || __builtin_mul_overflow(args->width, element, &row) || !row ||
-	    gpd_cut_check(session, args->address, args->pitch, row, args->height) != CUDA_SUCCESS)
+	    gpd_memory_check_rows(session, args->address, args->pitch, row, args->height) !=
+		    CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
 	resource->res.pitch2D.devPtr = args->address;
 	resource->res.pitch2D.format = (CUarray_format)args->format;
@@ -220,7 +220,7 @@ texture_add(struct gpd_session *session, uint32_t id, const struct texture *want
 	struct texture *texture = malloc(sizeof(*texture));
 	CUresult result = gpd_device_enter(wanted->desc.device);
 
-	if (!texture || session->texture_count == GPD_TEXTURES_MAX)
+	if (!texture || session->arrays->texture_count == GPD_TEXTURES_MAX)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		*texture = *wanted;
@@ -238,7 +238,7 @@ texture_add(struct gpd_session *session, uint32_t id, const struct texture *want
 		texture_destroy(texture);
 		return result;
 	}
-	session->texture_count++;
+	session->arrays->texture_count++;
 	if (texture->array)
 		texture->array->users++;
 	return CUDA_SUCCESS;
@@ -301,7 +301,7 @@ gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTexture
 		return CUDA_ERROR_INVALID_HANDLE;
 	array = texture->array;
 	gpd_handle_remove(&session->handles, &texture->name);
-	session->texture_count--;
+	session->arrays->texture_count--;
 	/* From here on the responder owns it; its array is released after it. */
 	result = gpd_wait_add_all(session, NULL, texture_unused, texture);
 	if (result != CUDA_SUCCESS)

@@ -12,6 +12,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 struct gpd_graph {
@@ -36,7 +37,7 @@ graph_get(const struct gpd_session *session, uint32_t id)
 static void
 note_uses(struct gpd_session *session, const struct gpd_image_uses *uses)
 {
-	session->launched_print |= uses->print;
+	session->graphs->launched_print |= uses->print;
 	if (uses->malloc)
 		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
 }
@@ -282,7 +283,7 @@ gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunc
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	print = graph->built->uses.print || session->launched_print;
+	print = graph->built->uses.print || session->graphs->launched_print;
 	if (print) {
 		result = gpd_print_begin(session, stream);
 		if (result != CUDA_SUCCESS)
@@ -291,7 +292,7 @@ gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunc
 	if (graph->built->uses.malloc)
 		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
 	if (graph->built->kernel)
-		__atomic_store_n(&session->kernel, graph->built->kernel, __ATOMIC_RELEASE);
+		__atomic_store_n(&session->progress.kernel, graph->built->kernel, __ATOMIC_RELEASE);
 	result = gpd_driver.cuGraphLaunch(graph->built->driver, stream->driver);
 	if (print)
 		gpd_print_end(session, stream);
@@ -347,4 +348,18 @@ gpd_graph_destroy_all(struct gpd_session *session)
 		graph_destroy(session, graph);
 	}
 	gpd_graph_root_destroy_context(session, NULL);
+}
+
+int
+gpd_graph_session_create(struct gpd_session *session)
+{
+	session->graphs = calloc(1, sizeof(*session->graphs));
+	return session->graphs ? 0 : -ENOMEM;
+}
+
+void
+gpd_graph_session_destroy(struct gpd_session *session)
+{
+	free(session->graphs);
+	session->graphs = NULL;
 }

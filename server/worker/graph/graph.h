@@ -11,8 +11,24 @@
 #ifndef GPD_GRAPH_H
 #define GPD_GRAPH_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 struct gpd_context;
 struct gpd_session;
+
+/*
+ * The part of a session that its graphs have.
+ * Threads: the executor; rooted_leaving is also written by the responder.
+ */
+struct gpd_graph_session {
+	_Atomic unsigned int rooted_leaving; /* graphs of roots: dropped, and they may still run */
+	bool launched_print;                 /* kernels may launch graphs whose kernels print */
+};
+
+/* -ENOMEM. */
+int gpd_graph_session_create(struct gpd_session *session);
+void gpd_graph_session_destroy(struct gpd_session *session);
 
 /* Destroys the graphs and graph roots of a context that is being destroyed. */
 void gpd_graph_destroy_context(struct gpd_session *session, const struct gpd_context *context);

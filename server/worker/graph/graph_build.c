@@ -10,10 +10,13 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_root.h"
 #include "server/worker/graph/graph_survey.h"
+#include "server/worker/image/image.h"
 #include "server/worker/image/launch.h"
 #include "server/worker/image/library.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
@@ -96,7 +99,7 @@ param_list(CUkernel kernel, const struct gp_bytes *params)
 	return NULL;
 }
 
-/* *node_p: an existing node, or NULL to add one. */
+/* node_p: an existing node, or NULL to add one. */
 static CUresult
 put_kernel(const struct build *build, const CUDA_KERNEL_NODE_PARAMS *params, uint32_t count,
 	   CUgraphNode *node_p)
@@ -228,7 +231,7 @@ add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t 
 	    args->dst % args->element_size || !args->width || !args->height ||
 	    __builtin_mul_overflow(args->width, (uint64_t)args->element_size, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_cut_check(build->session, args->dst, args->pitch, bytes, args->height);
+	result = gpd_memory_check_rows(build->session, args->dst, args->pitch, bytes, args->height);
 	if (result == CUDA_SUCCESS)
 		result = gpd_pieces_of_fill(build->session, args, add_fill_piece, &chain);
 	*node_p = chain.node;
@@ -408,7 +411,7 @@ graph_instantiate(struct build *build, const void *plan, size_t size, bool launc
 CUresult
 gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p)
 {
-	size_t size = session->bulk_left;
+	size_t size = session->current.bulk_left;
 
 	*plan_p = size > 0 && size <= GP_GRAPH_PLAN_MAX ? malloc(size) : NULL;
 	*size_p = size;
@@ -477,7 +480,7 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	built->device = device;
-	built->kernels_changed = session->kernels_changed;
+	built->kernels_changed = session->modules->kernels_changed;
 	built->stays = build.root || launchable;
 	built->charged = bytes;
 	built->partition = gpd_partition_acquire(partition);
@@ -517,7 +520,7 @@ gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 	/* The new state; while the driver refuses the update, the old one stays. */
 	struct gpd_graph_built now = { .device = built->device,
 				       .partition = built->partition,
-				       .kernels_changed = session->kernels_changed };
+				       .kernels_changed = session->modules->kernels_changed };
 	struct build build = { .session = session, .built = &now };
 	CUgraphExecUpdateResultInfo info;
 	struct gpd_graph_survey survey;
@@ -543,7 +546,7 @@ bool
 gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,
 	       const struct gpd_partition *partition)
 {
-	return built->kernels_changed == session->kernels_changed &&
+	return built->kernels_changed == session->modules->kernels_changed &&
 	       (built->stays || built->partition == partition);
 }
 
@@ -577,7 +580,7 @@ built_unused(struct gpd_session *session, void *arg, CUresult result)
 
 	built_free(built, !gpd_driver_is_sticky(result));
 	if (rooted)
-		atomic_fetch_sub(&session->rooted_leaving, 1);
+		atomic_fetch_sub(&session->graphs->rooted_leaving, 1);
 	gpd_name_memory_complete(&session->handles.memory, charged);
 }
 
@@ -590,7 +593,7 @@ gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_buil
 		return;
 	if (built->root) {
 		gpd_graph_root_vacate(session, built->root);
-		atomic_fetch_add(&session->rooted_leaving, 1);
+		atomic_fetch_add(&session->graphs->rooted_leaving, 1);
 	}
 	gpd_name_memory_defer(&session->handles.memory, built->charged);
 	result = gpd_wait_add_all(session, NULL, built_unused, built);

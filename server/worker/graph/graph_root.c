@@ -6,6 +6,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_build.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
@@ -23,7 +24,7 @@
 struct gpd_partition *
 gpd_graph_partition(const struct gpd_session *session, const struct gpd_context *context)
 {
-	const struct gpd_stream *stream = session->streams;
+	const struct gpd_stream *stream = session->streams->list;
 
 	while (stream && (stream->context != context || stream->dropped))
 		stream = stream->next;
@@ -301,7 +302,7 @@ drop_nodes(struct gpd_graph_root *root)
 static void
 streams_query(const struct gpd_session *session, const struct gpd_graph_root *root)
 {
-	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (s->device == root->context->device)
 			(void)gpd_driver.cuStreamQuery(s->driver);
 	}
@@ -315,7 +316,7 @@ gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root, 
 	*graph_p = root->driver;
 	if (root->occupied)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	while (atomic_load(&session->rooted_leaving) && !gpd_wait_is_empty(session))
+	while (atomic_load(&session->graphs->rooted_leaving) && !gpd_wait_is_empty(session))
 		gpd_wait_oldest(session);
 	if (root->made)
 		streams_query(session, root);

@@ -18,6 +18,7 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/wait.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -128,7 +129,7 @@ image_unused(struct gpd_session *session, void *arg, CUresult result)
 	image->payer = session;
 	LL_PREPEND(leaving.images, image);
 	pthread_mutex_unlock(&leaving.lock);
-	atomic_fetch_sub(&session->images_leaving, 1);
+	atomic_fetch_sub(&session->modules->images_leaving, 1);
 	image_leave(image);
 }
 
@@ -145,9 +146,9 @@ bool
 gpd_image_wait_unloaded(struct gpd_session *session)
 {
 	uint64_t until;
-	bool any = atomic_load(&session->images_leaving) != 0;
+	bool any = atomic_load(&session->modules->images_leaving) != 0;
 
-	while (atomic_load(&session->images_leaving) && !gpd_wait_is_empty(session))
+	while (atomic_load(&session->modules->images_leaving) && !gpd_wait_is_empty(session))
 		gpd_wait_oldest(session);
 	until = gp_now_ns() + UNLOAD_NS;
 	pthread_mutex_lock(&leaving.lock);
@@ -163,7 +164,7 @@ static void
 session_clear_kernel(struct gpd_session *session)
 {
 	pthread_mutex_lock(&gpd_sessions.lock);
-	__atomic_store_n(&session->kernel, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->progress.kernel, NULL, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
@@ -180,11 +181,11 @@ static CUresult
 image_unload_later(struct gpd_session *session, struct gpd_image *image)
 {
 	session_clear_kernel(session);
-	session->kernels_changed++;
+	session->modules->kernels_changed++;
 	close_globals(session, image);
 	gpd_handle_remove(&session->handles, &image->handle);
 	/* If this fails, the end of its use cannot be detected; but then the process ends soon. */
-	atomic_fetch_add(&session->images_leaving, 1);
+	atomic_fetch_add(&session->modules->images_leaving, 1);
 	return gpd_wait_add_all(session, NULL, image_unused, image);
 }
 
@@ -242,7 +243,7 @@ static void
 mark_stale(struct gpd_session *session, struct gpd_image *image)
 {
 	image->context = NULL;
-	session->kernels_changed++;
+	session->modules->kernels_changed++;
 	/* Without state, only the session's settings are reset. */
 	if (image->library && image->library->shared)
 		gpd_image_reset_dynamic(image);
@@ -498,8 +499,8 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 	if (result == CUDA_SUCCESS)
 		return image_load(session, args->context, args->image, blob, args->size,
 				  args->options, &reply->info, &reply->log);
-	if (session->bulk_left)
-		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+	if (session->current.bulk_left)
+		(void)gpd_session_recv_bulk(session, NULL, session->current.bulk_left);
 	return result;
 }
 
@@ -553,4 +554,18 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 	image->charged_device = preload->device;
 	free(preload);
 	return image_add(session, image, args->image, (struct gp_bytes){ 0 }, NULL, NULL);
+}
+
+int
+gpd_module_session_create(struct gpd_session *session)
+{
+	session->modules = calloc(1, sizeof(*session->modules));
+	return session->modules ? 0 : -ENOMEM;
+}
+
+void
+gpd_module_session_destroy(struct gpd_session *session)
+{
+	free(session->modules);
+	session->modules = NULL;
 }

@@ -15,10 +15,12 @@
 #ifndef GPD_IMAGE_H
 #define GPD_IMAGE_H
 
+#include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_scan.h"
 #include "server/worker/session/handle.h"
 
 #include <cuda.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,7 +30,28 @@ struct gpd_function;
 struct gpd_global;
 struct gpd_kernel;
 struct gpd_library;
+struct gpd_preload;
 struct gpd_session;
+
+/*
+ * The part of a session that its modules and images have.
+ * Threads: the executor.  The main thread fills in the program and the first preloads before there
+ * is one; images_leaving is also written by threads that unload images, uploader as image_cache.h
+ * says.
+ */
+struct gpd_module_session {
+	_Atomic unsigned int
+		images_leaving;   /* unloaded by the client, and work may still use them */
+	uint64_t kernels_changed; /* counts how often what an image's kernels are has changed */
+	struct gpd_image_uploader uploader;
+	bool has_program;             /* its client says which program it is */
+	uint8_t program[32];          /* Hello.program_key */
+	struct gpd_preload *preloads; /* promise.h: images that it is promised; utlist */
+};
+
+/* -ENOMEM. */
+int gpd_module_session_create(struct gpd_session *session);
+void gpd_module_session_destroy(struct gpd_session *session);
 
 struct gpd_image {
 	struct gpd_handle handle;

@@ -6,6 +6,7 @@
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/image/image.h"
 #include "server/worker/image/unpacking.h"
 #include "server/worker/session/session.h"
 
@@ -81,7 +82,7 @@ image_recv(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sh
 	for (size_t at = 0; good && at < size; at += RECEIVE_SIZE) {
 		size_t part = size - at < RECEIVE_SIZE ? size - at : RECEIVE_SIZE;
 
-		gpd_image_cache_upload_progress(&session->uploader);
+		gpd_image_cache_upload_progress(&session->modules->uploader);
 		good = !gpd_session_recv_bulk(session, bytes + at, part) &&
 		       EVP_DigestUpdate(digest, bytes + at, part) == 1;
 	}
@@ -104,16 +105,16 @@ image_upload(struct gpd_session *session, const struct gp_args_gpImageLoad *args
 		result = CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (result == CUDA_SUCCESS) {
-		*blob_p = gpd_image_cache_add(&session->uploader, sha256, bytes, args->size);
+		*blob_p =
+			gpd_image_cache_add(&session->modules->uploader, sha256, bytes, args->size);
 		result = *blob_p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
 		free(bytes);
 	}
-	gpd_image_cache_abandon_upload(&session->uploader);
+	gpd_image_cache_abandon_upload(&session->modules->uploader);
 	return result;
 }
 
-/* An image that the driver could not read is rejected. */
 static CUresult
 image_check(struct gpd_session *session, struct gpd_blob *blob)
 {
@@ -131,14 +132,14 @@ CUresult
 gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 		struct gpd_blob **blob_p)
 {
-	uint64_t bulk = session->bulk_left;
+	uint64_t bulk = session->current.bulk_left;
 	struct gpd_image_name name = { .size = args->size };
 	struct gpd_unpacking unpacking;
 	CUresult result;
 
 	*blob_p = NULL;
-	if (!session->uploader.tenant)
-		session->uploader.tenant =
+	if (!session->modules->uploader.tenant)
+		session->modules->uploader.tenant =
 			session->account.ledger->tenants[session->account.line->tenant].name;
 	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
 		gpd_session_violation(session,
@@ -146,20 +147,20 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 				      args->size, bulk, args->sha256.size);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	/* Charged before the lookup: the client need not send an image that exceeds the limits. */
 	result = gpd_image_charge_bytes(session, args->size);
 	if (result != CUDA_SUCCESS) {
-		gpd_image_cache_abandon_upload(&session->uploader);
+		gpd_image_cache_abandon_upload(&session->modules->uploader);
 		return result;
 	}
 	memcpy(name.sha256, args->sha256.data, sizeof(name.sha256));
 	gpd_unpacking_init(&unpacking, session);
-	session->uploader.limiter = &unpacking.limiter;
+	session->modules->uploader.limiter = &unpacking.limiter;
 	if (bulk)
 		result = image_upload(session, args, blob_p);
 	else
-		*blob_p = gpd_image_cache_get(&name, &session->uploader, &session->closing);
-	session->uploader.limiter = NULL;
+		*blob_p =
+			gpd_image_cache_get(&name, &session->modules->uploader, &session->closing);
+	session->modules->uploader.limiter = NULL;
 	if (*blob_p)
 		result = image_check(session, *blob_p);
 	if (result != CUDA_SUCCESS) {

@@ -89,11 +89,12 @@ gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device, struc
 CUresult
 gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel, struct gpd_use *use)
 {
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_kernel(session, kernel,
-					  gpd_context_device(session, session->context), use);
+					  gpd_context_device(session, session->current.context),
+					  use);
 	return result;
 }
 
@@ -101,8 +102,8 @@ CUresult
 gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel(session, kernel,
-					   gpd_context_device(session, session->context), &use);
+	CUresult result = gpd_image_kernel(
+		session, kernel, gpd_context_device(session, session->current.context), &use);
 
 	if (result == CUDA_SUCCESS)
 		*function_p = atomic_load(&use.function->driver);
@@ -206,7 +207,7 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 	}
 	image->left = before;
 	image->code += size;
-	session->kernels_changed++;
+	session->modules->kernels_changed++;
 	gpd_image_reset_dynamic(image);
 	return CUDA_SUCCESS;
 }

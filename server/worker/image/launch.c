@@ -2,6 +2,7 @@
 #include "server/worker/image/launch.h"
 
 #include "gpd_calls.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
@@ -113,7 +114,7 @@ launch_to_thread(struct gpd_session *session, struct gpd_stream *stream, const s
 		 const struct gpd_issue_launch *kernel_launch)
 {
 	/* Such a launch is followed by other driver calls at once. */
-	if (use->image->uses.print || session->trace || session->copies_out) {
+	if (use->image->uses.print || session->trace || gpd_copy_is_pending(session)) {
 		gpd_issue_settle(&session->issue);
 		return false;
 	}
@@ -158,7 +159,7 @@ kernel_launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id,
 	}
 	if (__builtin_expect(use.image->uses.malloc, 0))
 		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
-	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
+	__atomic_store_n(&session->progress.kernel, use.kernel->name, __ATOMIC_RELEASE);
 	config->hStream = stream->driver;
 	if (!waits && gpd_issue_wants(&session->issue, stream)) {
 		described = launch_describe(&use, config, params);

@@ -24,7 +24,7 @@
 CUresult
 gpd_gpLinkCreate(struct gpd_session *session, const struct gp_args_gpLinkCreate *args)
 {
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 	struct gp_scratch memory = { 0 };
 	struct gpd_object *object;
 	struct gpd_jit *linker;
@@ -58,7 +58,7 @@ CUresult
 gpd_gpLinkDrop(struct gpd_session *session, const struct gp_args_gpLinkDrop *args)
 {
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 
 	if (!object || result != CUDA_SUCCESS)
 		return object ? result : CUDA_ERROR_INVALID_HANDLE;
@@ -80,7 +80,7 @@ log_copy(const char *text)
 static CUresult
 input_recv(struct gpd_session *session, struct gpd_object *object, void **data_p, size_t *size_p)
 {
-	uint64_t size = session->bulk_left;
+	uint64_t size = session->current.bulk_left;
 
 	*data_p = NULL;
 	*size_p = size;
@@ -114,7 +114,6 @@ input_check(struct gpd_session *session, CUjitInputType type, const void *data, 
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Bytes that the driver allocates to extract and compile the input. */
 static uint64_t
 get_driver_size(const struct gpd_object *object, CUjitInputType type, const void *data, size_t size)
 {
@@ -153,8 +152,6 @@ input_add(struct gpd_session *session, struct gpd_object *object,
 	result = linker_charge(session, object, driver_size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* The driver finds the end of PTX by its NUL byte, which the buffer has; it counts as part
-	 * of the text. */
 	if (args->type == CU_JIT_INPUT_PTX && ((char *)data)[size - 1])
 		size++;
 	name = strndup(args->name.size ? args->name.data : "", args->name.size);
@@ -174,13 +171,13 @@ gpd_gpLinkAdd(struct gpd_session *session, const struct gp_args_gpLinkAdd *args,
 	      struct gp_reply_gpLinkAdd *reply)
 {
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 	const struct gpd_jit *linker;
 	void *data = NULL;
 	size_t size;
 
 	if (!object || result != CUDA_SUCCESS) {
-		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
+		(void)gpd_session_recv_bulk(session, NULL, session->current.bulk_left);
 		return object ? result : CUDA_ERROR_INVALID_HANDLE;
 	}
 	linker = object->extra;
@@ -198,7 +195,7 @@ gpd_gpLinkComplete(struct gpd_session *session, const struct gp_args_gpLinkCompl
 		   struct gp_reply_gpLinkComplete *reply)
 {
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
-	CUresult result = gpd_context_enter(session, session->context);
+	CUresult result = gpd_context_enter(session, session->current.context);
 	const struct gpd_jit *linker = object ? object->extra : NULL;
 	struct gpd_unpacking unpacking;
 	void *image, *copy;

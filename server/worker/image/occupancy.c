@@ -24,7 +24,7 @@ enum {
 static CUstream
 confined_stream(const struct gpd_session *session)
 {
-	const struct gpd_context *context = gpd_context_get(session, session->context);
+	const struct gpd_context *context = gpd_context_get(session, session->current.context);
 	const struct gpd_stream *stream = context ? context->legacy : NULL;
 
 	return stream && stream->partition ? stream->driver : NULL;
@@ -123,7 +123,7 @@ gpd_gpOccupancyBlocks(struct gpd_session *session, const struct gp_args_gpOccupa
 CUresult
 gpd_gpShareWatch(struct gpd_session *session, const struct gp_args_gpShareWatch *args)
 {
-	session->watches_shares = true;
+	gpd_stream_watch_shares(session);
 	return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include "protocol/image_info.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/code/image_cache.h"
+#include "server/worker/image/image.h"
 #include "server/worker/image/image_bytes.h"
 #include "server/worker/session/session.h"
 
@@ -180,7 +181,7 @@ gpd_preload_learn(const struct gpd_session *session, struct gpd_blob *blob, int 
 	struct program *program;
 	struct used *used;
 
-	if (!session->has_program)
+	if (!session->modules->has_program)
 		return;
 	used = calloc(1, sizeof(*used) + info_size);
 	if (!used || gp_image_info_digest(info, used->digest)) {
@@ -192,9 +193,9 @@ gpd_preload_learn(const struct gpd_session *session, struct gpd_blob *blob, int 
 	used->info_size = info_size;
 	memcpy(used->info, info.data, info_size);
 	pthread_mutex_lock(&memory.lock);
-	program = find_program(tenant, session->program);
+	program = find_program(tenant, session->modules->program);
 	if (!program)
-		program = add_program(tenant, session->program);
+		program = add_program(tenant, session->modules->program);
 	if (program)
 		program_add_image(program, used);
 	else
@@ -247,7 +248,7 @@ preload(struct gpd_session *session, const struct used *used)
 		gpd_preload_release(session, preload);
 		return false;
 	}
-	LL_PREPEND(session->preloads, preload);
+	LL_PREPEND(session->modules->preloads, preload);
 	return true;
 }
 
@@ -305,10 +306,10 @@ gpd_preload_create_all(struct gpd_session *session, const uint8_t key[GPD_PROGRA
 	struct gp_bytes packed = { 0 };
 	struct program *program;
 
-	session->has_program = memcmp(key, none, sizeof(none)) != 0;
-	if (!session->has_program)
+	session->modules->has_program = memcmp(key, none, sizeof(none)) != 0;
+	if (!session->modules->has_program)
 		return packed;
-	memcpy(session->program, key, sizeof(session->program));
+	memcpy(session->modules->program, key, sizeof(session->modules->program));
 	pthread_mutex_lock(&memory.lock);
 	program = find_program(get_tenant(session), key);
 	if (program)
@@ -322,14 +323,14 @@ gpd_preload_pop(struct gpd_session *session, struct gp_bytes sha256, int device)
 {
 	struct gpd_preload *found;
 
-	LL_FOREACH(session->preloads, found)
+	LL_FOREACH(session->modules->preloads, found)
 	{
 		if (found->device == device && sha256.size == GPD_SHA256_SIZE &&
 		    memcmp(gpd_blob_name(found->blob)->sha256, sha256.data, GPD_SHA256_SIZE) == 0)
 			break;
 	}
 	if (found)
-		LL_DELETE(session->preloads, found);
+		LL_DELETE(session->modules->preloads, found);
 	return found;
 }
 
@@ -341,7 +342,7 @@ retired_trim(struct gpd_session *session, unsigned int count_max, uint64_t bytes
 	uint64_t bytes = 0;
 	unsigned int count = 0;
 
-	LL_FOREACH_SAFE(session->preloads, preload, next)
+	LL_FOREACH_SAFE(session->modules->preloads, preload, next)
 	{
 		if (!preload->retired)
 			continue;
@@ -349,7 +350,7 @@ retired_trim(struct gpd_session *session, unsigned int count_max, uint64_t bytes
 		bytes += gpd_blob_name(preload->blob)->size;
 		if (count <= count_max && bytes <= bytes_max)
 			continue;
-		LL_DELETE(session->preloads, preload);
+		LL_DELETE(session->modules->preloads, preload);
 		gpd_preload_release(session, preload);
 	}
 }
@@ -367,7 +368,7 @@ gpd_preload_retire(struct gpd_session *session, struct gpd_blob *blob, int devic
 	*preload = (struct gpd_preload){
 		.blob = blob, .device = device, .code = code, .retired = true
 	};
-	LL_PREPEND(session->preloads, preload);
+	LL_PREPEND(session->modules->preloads, preload);
 	retired_trim(session, GP_RETIRED_MAX, GP_RETIRED_BYTES);
 }
 
@@ -382,8 +383,8 @@ gpd_preload_drop_all(struct gpd_session *session)
 {
 	struct gpd_preload *preload;
 
-	while ((preload = session->preloads)) {
-		LL_DELETE(session->preloads, preload);
+	while ((preload = session->modules->preloads)) {
+		LL_DELETE(session->modules->preloads, preload);
 		gpd_preload_release(session, preload);
 	}
 }

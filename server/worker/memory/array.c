@@ -9,10 +9,12 @@
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/memory/array_memory.h"
 #include "server/worker/memory/grant.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/memory/tiles.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,6 +196,17 @@ array_reuse(struct gpd_session *session, const struct gp_array_shape *shape, int
 	return array;
 }
 
+static bool
+arrays_wait_idle_freed(struct gpd_session *session, int device)
+{
+	bool any;
+
+	pthread_mutex_lock(&lock);
+	any = find_idle(NULL, device) != NULL;
+	pthread_mutex_unlock(&lock);
+	return any && idle_arrays_drop(session, NULL, device);
+}
+
 static CUresult
 array_obtain(void *array)
 {
@@ -210,7 +223,7 @@ array_fill(struct gpd_session *session, struct gpd_array *array, bool granted)
 	/* Freed memory may still have been in use. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    (session->account.reclaim_memory(&session->account) ||
-	     gpd_array_wait_idle_freed(session, array->device)))
+	     arrays_wait_idle_freed(session, array->device)))
 		result = gpd_array_obtain(array);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -294,7 +307,7 @@ array_create(struct gpd_session *session, uint32_t name, int device,
 	if (!gpd_device_get(device) || !gpd_account_may_use(&session->account, device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	result = gp_array_check(shape);
-	if (result == CUDA_SUCCESS && session->array_count == GP_ARRAYS_MAX)
+	if (result == CUDA_SUCCESS && session->arrays->count == GP_ARRAYS_MAX)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = gpd_device_enter(device);
@@ -308,7 +321,7 @@ array_create(struct gpd_session *session, uint32_t name, int device,
 	array->users = 1;
 	result = gpd_session_add_handle(session, GPD_KIND_ARRAY, name, &array->name);
 	if (result == CUDA_SUCCESS) {
-		session->array_count++;
+		session->arrays->count++;
 	} else {
 		gpd_account_free(&session->account, array->device, array->charged);
 		array_drop_later(array);
@@ -340,12 +353,12 @@ gpd_gpArrayDestroy(struct gpd_session *session, const struct gp_args_gpArrayDest
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
 	gpd_handle_remove(&session->handles, &array->name);
-	session->array_count--;
+	session->arrays->count--;
 	return gpd_array_release(session, array);
 }
 
-uint64_t
-gpd_array_leaving_size(const struct gpd_session *session, int device)
+static uint64_t
+arrays_get_leaving_size(const struct gpd_session *session, int device)
 {
 	const struct gpd_array *array;
 	uint64_t size = 0;
@@ -370,8 +383,8 @@ array_find_leaving(const struct gpd_session *session) GP_LOCKED(lock)
 }
 
 /* An array whose end of use cannot be detected is not waited for. */
-bool
-gpd_array_wait_freed(struct gpd_session *session)
+static bool
+arrays_wait_freed(struct gpd_session *session)
 {
 	const struct gpd_array *array;
 	bool any = false;
@@ -395,17 +408,6 @@ gpd_array_wait_freed(struct gpd_session *session)
 	}
 	pthread_mutex_unlock(&lock);
 	return any;
-}
-
-bool
-gpd_array_wait_idle_freed(struct gpd_session *session, int device)
-{
-	bool any;
-
-	pthread_mutex_lock(&lock);
-	any = find_idle(NULL, device) != NULL;
-	pthread_mutex_unlock(&lock);
-	return any && idle_arrays_drop(session, NULL, device);
 }
 
 void
@@ -442,4 +444,27 @@ gpd_arrays_destroy(struct gpd_session *session)
 	pthread_mutex_unlock(&lock);
 	while (count-- > 0)
 		gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
+}
+
+static const struct gpd_memory_array_ops memory_ops = {
+	.leaving_size = arrays_get_leaving_size,
+	.wait_freed = arrays_wait_freed,
+	.wait_idle_freed = arrays_wait_idle_freed,
+};
+
+int
+gpd_array_session_create(struct gpd_session *session)
+{
+	session->arrays = calloc(1, sizeof(*session->arrays));
+	if (!session->arrays)
+		return -ENOMEM;
+	gpd_memory_set_array_ops(session, &memory_ops);
+	return 0;
+}
+
+void
+gpd_array_session_destroy(struct gpd_session *session)
+{
+	free(session->arrays);
+	session->arrays = NULL;
 }

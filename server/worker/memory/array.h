@@ -26,6 +26,19 @@
 struct gpd_session;
 struct gpd_tiles_use;
 
+/*
+ * The part of a session that its arrays have.
+ * Threads: the executor.
+ */
+struct gpd_array_session {
+	uint32_t count;         /* arrays that have a name */
+	uint32_t texture_count; /* objects made of arrays and of memory; texture.h */
+};
+
+/* The session has memory.  -ENOMEM. */
+int gpd_array_session_create(struct gpd_session *session);
+void gpd_array_session_destroy(struct gpd_session *session);
+
 enum gpd_array_state {
 	GPD_ARRAY_USED,
 	GPD_ARRAY_LEAVING, /* destroyed; work may still use it */
@@ -67,15 +80,6 @@ CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array)
 
 /* The same at the session's end, when no work is left. */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
-
-/* Any thread. Bytes charged for arrays that the session has destroyed (NULL: those of ended
- * sessions) and the driver has not yet freed. */
-uint64_t gpd_array_leaving_size(const struct gpd_session *session, int device);
-/* Waits until the driver has freed the session's destroyed arrays. Returns whether there were
- * any. */
-bool gpd_array_wait_freed(struct gpd_session *session);
-/* The same for unused arrays of all sessions; called when the device is out of memory. */
-bool gpd_array_wait_idle_freed(struct gpd_session *session, int device);
 
 /* Destroys all arrays at the session's end, after its waits have ended and its textures are
  * destroyed. May be called again: it then only detaches the destroyed arrays that are still listed

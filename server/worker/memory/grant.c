@@ -5,6 +5,7 @@
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/memory/memory_state.h"
 #include "server/worker/memory/physical.h"
 #include "server/worker/session/session.h"
 
@@ -36,10 +37,11 @@ struct gpd_allowance {
 static struct device_allowance *
 allowance_get(struct gpd_session *session, int device, bool make)
 {
-	if (!session->allowance && make)
-		session->allowance = calloc(1, sizeof(*session->allowance));
-	return session->allowance && gpd_device_get(device) ? &session->allowance->devices[device]
-							    : NULL;
+	if (!session->memory->allowance && make)
+		session->memory->allowance = calloc(1, sizeof(*session->memory->allowance));
+	return session->memory->allowance && gpd_device_get(device)
+		       ? &session->memory->allowance->devices[device]
+		       : NULL;
 }
 
 static void
@@ -298,8 +300,8 @@ gpd_allowance_get_excess(struct gpd_session *session, int device)
 void
 gpd_allowance_destroy(struct gpd_session *session)
 {
-	for (int i = 0; session->allowance && i < gpd_devices.count; i++) {
-		struct device_allowance *device_allowance = &session->allowance->devices[i];
+	for (int i = 0; session->memory->allowance && i < gpd_devices.count; i++) {
+		struct device_allowance *device_allowance = &session->memory->allowance->devices[i];
 
 		while (device_allowance->count > 0)
 			gpd_driver.cuMemRelease(piece_remove(device_allowance, 0).handle);
@@ -307,6 +309,6 @@ gpd_allowance_destroy(struct gpd_session *session)
 		device_allowance->bytes = 0;
 		allowance_report(session, i, device_allowance);
 	}
-	free(session->allowance);
-	session->allowance = NULL;
+	free(session->memory->allowance);
+	session->memory->allowance = NULL;
 }

@@ -8,7 +8,6 @@
 #include "server/worker/device/window.h"
 #include "server/worker/memory/host_arena.h"
 #include "server/worker/memory/host_state.h"
-#include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
@@ -317,7 +316,6 @@ arena_add(struct gpd_session *session, uint64_t address, uint64_t size, bool sha
 	return result;
 }
 
-/* Whether there is also room for what ended sessions of the tenant have left. */
 static bool
 fits_left(const struct gpd_account *account)
 {
@@ -342,7 +340,6 @@ pinned_charge(struct gpd_session *session, uint64_t counts)
 	return result;
 }
 
-/* Not logged while some memory is being freed: the client tries again. */
 static void
 report_refused(struct gpd_session *session, uint64_t size)
 {
@@ -382,13 +379,19 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 	return result;
 }
 
-static CUresult
-arena_place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
+CUresult
+gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, uint64_t size,
+			struct gpd_host_arena **arena_p)
 {
-	struct gpd_host_arena *arena = new_arena(session, args->address, args->size);
-	uint64_t counts = gpd_host_memory_counts(args->size, false);
-	CUresult result;
+	uint64_t counts = gpd_host_memory_counts(size, false);
+	struct gpd_host_arena *arena;
+	CUresult result = CUDA_SUCCESS;
 
+	if (!session->host_memory)
+		result = host_memory_create(session);
+	if (result != CUDA_SUCCESS)
+		return result;
+	arena = new_arena(session, address, size);
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = pinned_charge(session, counts);
@@ -397,27 +400,22 @@ arena_place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 		free_arena(arena);
 		return result;
 	}
-	result = gpd_memory_map_host(session, args->address, args->size, args->device);
-	if (result == CUDA_SUCCESS) {
-		arena->placed = true;
-		arena_enlist(session->host_memory, arena);
-		return CUDA_SUCCESS;
-	}
-	gpd_account_uncharge_pinned(&session->account, counts);
-	free_arena(arena);
-	return result;
+	*arena_p = arena;
+	return CUDA_SUCCESS;
 }
 
-CUresult
-gpd_gpHostPlace(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
+void
+gpd_host_memory_publish(struct gpd_session *session, struct gpd_host_arena *arena)
 {
-	CUresult result = CUDA_SUCCESS;
+	arena->placed = true;
+	arena_enlist(session->host_memory, arena);
+}
 
-	if (!gpd_account_may_use(&session->account, args->device))
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!session->host_memory)
-		result = host_memory_create(session);
-	return result == CUDA_SUCCESS ? arena_place(session, args) : result;
+void
+gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena *arena)
+{
+	gpd_account_uncharge_pinned(&session->account, gpd_host_memory_counts(arena->size, false));
+	free_arena(arena);
 }
 
 void
@@ -431,7 +429,21 @@ gpd_host_memory_displace(struct gpd_session *session, uint64_t address)
 	free_arena(arena);
 }
 
-/* Runs in the responder when no work uses the arena any more. */
+void
+gpd_host_memory_enable_publish(struct gpd_session *session)
+{
+	if (session->host_memory)
+		session->host_memory->publishes = true;
+}
+
+bool
+gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t address, uint64_t size)
+{
+	const struct gpd_host_memory *memory = session->host_memory;
+
+	return memory && memory->publishes && gpd_host_memory_mapped(session, address, size);
+}
+
 static void
 arena_unused(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -458,7 +470,6 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 	result = gpd_wait_add_all(session, NULL, arena_unused, arena);
 	if (result == CUDA_SUCCESS)
 		return GPD_LATER;
-	/* The context is lost, or about to be: the arena is freed with the process. */
 	return result;
 }
 
@@ -498,7 +509,6 @@ gpd_host_memory_destroy(struct gpd_session *session)
 			arenas[i] = NULL;
 		}
 	}
-	/* The job of the last one may free the memory. */
 	for (size_t i = 0; i < count; i++) {
 		if (arenas[i])
 			gpd_quiesce_jobs_add(drop_arena, arenas[i]);

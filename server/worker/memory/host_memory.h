@@ -17,9 +17,11 @@
 
 #include "server/common/ledger/channel.h"
 
+#include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+struct gpd_host_arena;
 struct gpd_session;
 
 /* Bytes charged to pinned-memory: if the arena is not shared, the client has its own copy, and the
@@ -40,8 +42,26 @@ bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address,
 /* Bytes from address to the end of its piece; UINT64_MAX: not host memory. */
 uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t address);
 
+/*
+ * Host memory at an address outside the session's range, which the caller maps.  prepare() charges
+ * the session and creates an arena, publish() makes it one of the session's, abandon() frees it and
+ * returns the charge.
+ * Errors: CUDA_ERROR_OUT_OF_MEMORY, also if the quota of pinned memory is used up.
+ */
+CUresult gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, uint64_t size,
+				 struct gpd_host_arena **arena_p);
+void gpd_host_memory_publish(struct gpd_session *session, struct gpd_host_arena *arena);
+void gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena *arena);
+
 /* Ends the client's access to memory of gpHostPlace at this address. */
 void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);
+
+/* The client answers GP_NOTE_PUBLISH from now on. */
+void gpd_host_memory_enable_publish(struct gpd_session *session);
+/* Whether the client's program may have written the bytes after data that has not arrived yet:
+ * they count once the client has answered GP_NOTE_PUBLISH. */
+bool gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t address,
+				   uint64_t size);
 
 /* Releases the host memory at the session's end, when it has no work left. */
 void gpd_host_memory_destroy(struct gpd_session *session);

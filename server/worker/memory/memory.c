@@ -20,9 +20,6 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Maximum total size of the ranges besides the window: all sessions share the address space. */
-#define RESERVED_SIZE_MAX ((uint64_t)1 << 40)
-
 void
 gpd_chunk_drop(const struct gpd_chunk *chunk)
 {
@@ -200,23 +197,48 @@ gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t si
 		return gpd_memory_mapped(session, address, size);
 	if (gpd_host_memory_mapped(session, address, size))
 		return true;
-	for (const struct gpd_extent *e = session->extents; e; e = e->next) {
+	for (const struct gpd_extent *e = session->memory->extents; e; e = e->next) {
 		if (range_contains(e->address, e->size, address, size))
 			return true;
 	}
 	return false;
 }
 
+bool
+gpd_memory_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p)
+{
+	uint64_t rest;
+
+	if (height == 1) {
+		*span_p = width;
+		return true;
+	}
+	return pitch >= width && !__builtin_mul_overflow(pitch, height - 1, &rest) &&
+	       !__builtin_add_overflow(rest, width, span_p);
+}
+
+CUresult
+gpd_memory_check_rows(struct gpd_session *session, uint64_t address, uint64_t pitch, uint64_t width,
+		      uint64_t height)
+{
+	uint64_t size;
+
+	if (!gpd_memory_get_span(pitch, width, height, &size) ||
+	    !gpd_memory_accessible(session, address, size))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
 void
 gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent)
 {
-	DL_PREPEND(session->extents, extent);
+	DL_PREPEND(session->memory->extents, extent);
 }
 
 void
 gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent)
 {
-	DL_DELETE(session->extents, extent);
+	DL_DELETE(session->memory->extents, extent);
 }
 
 static bool
@@ -432,64 +454,45 @@ gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner
 	return result;
 }
 
-CUresult
-gpd_gpAddressReserve(struct gpd_session *session, const struct gp_args_gpAddressReserve *args,
-		     struct gp_reply_gpAddressReserve *reply)
-{
-	struct gpd_range *chunk_place = NULL, *ranges = session->memory->reserved;
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < RESERVED_MAX; i++) {
-		sum += ranges[i].size;
-		if (ranges[i].size == 0)
-			chunk_place = &ranges[i];
-	}
-	if (args->size == 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!chunk_place || args->size > RESERVED_SIZE_MAX - sum ||
-	    gpd_window_acquire(args->size, 0, NULL, 0, chunk_place))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	reply->address = chunk_place->address;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpd_gpAddressFree(struct gpd_session *session, const struct gp_args_gpAddressFree *args)
-{
-	struct gpd_memory *memory = session->memory;
-	CUresult result;
-	size_t i = 0, at;
-
-	while (i < RESERVED_MAX &&
-	       (memory->reserved[i].size == 0 || memory->reserved[i].address != args->address))
-		i++;
-	if (i == RESERVED_MAX)
-		return CUDA_ERROR_INVALID_VALUE;
-	at = gpd_memory_find(memory, args->address);
-	if (at < memory->count &&
-	    memory->chunks[at].address < args->address + memory->reserved[i].size)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = gpd_memory_wait_unmapped(memory, args->address, memory->reserved[i].size);
-	if (result != CUDA_SUCCESS)
-		return result;
-	gpd_window_release(&memory->reserved[i]);
-	memory->reserved[i].size = 0;
-	return CUDA_SUCCESS;
-}
-
 int
-gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size)
+gpd_memory_create(struct gpd_session *session)
 {
 	struct gpd_memory *memory = calloc(1, sizeof(*memory));
 
 	if (!memory)
 		return -ENOMEM;
 	memory->session = session;
-	memory->base = base;
-	memory->size = size;
+	memory->base = session->window_base;
+	memory->size = session->window_size;
 	pthread_mutex_init(&memory->lock, NULL);
 	session->memory = memory;
 	return 0;
+}
+
+void
+gpd_memory_set_array_ops(struct gpd_session *session, const struct gpd_memory_array_ops *ops)
+{
+	session->memory->array_ops = ops;
+}
+
+void
+gpd_memory_unmap_all(struct gpd_session *session)
+{
+	struct gpd_memory *memory = session->memory;
+
+	while (memory->leaving)
+		gpd_memory_leave_now(memory->leaving);
+	for (size_t i = 0; i < memory->count; i++) {
+		gpd_chunk_drop(&memory->chunks[i]);
+		if (memory->chunks[i].shared)
+			gpd_shared_physical_unref(memory->chunks[i].shared, &session->account);
+	}
+	memory->count = 0;
+	gpd_physical_destroy_all(session);
+	for (size_t i = 0; i < RESERVED_MAX; i++) {
+		gpd_window_release(&memory->reserved[i]);
+		memory->reserved[i].size = 0;
+	}
 }
 
 void
@@ -499,16 +502,6 @@ gpd_memory_destroy(struct gpd_session *session)
 
 	if (!memory)
 		return;
-	while (memory->leaving)
-		gpd_memory_leave_now(memory->leaving);
-	for (size_t i = 0; i < memory->count; i++) {
-		gpd_chunk_drop(&memory->chunks[i]);
-		if (memory->chunks[i].shared)
-			gpd_shared_physical_unref(memory->chunks[i].shared, &session->account);
-	}
-	gpd_physical_destroy_all(session);
-	for (size_t i = 0; i < RESERVED_MAX; i++)
-		gpd_window_release(&memory->reserved[i]);
 	pthread_mutex_destroy(&memory->lock);
 	free(memory->chunks);
 	free(memory);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory of a session: the mappings in its window and in the additional address ranges
- * that it has reserved.
+ * Device memory of a session: the mappings in its window and in the additional address ranges that
+ * it has reserved.
  *
  * The worker reserves the window's addresses before a session starts and frees them after it.
  * Memory that the client unmaps stays mapped until all work enqueued before is done; a later
@@ -29,11 +29,26 @@ struct gpd_extent {
 	uint64_t address, size;
 };
 
-/* Sets session->memory. Returns 0 or -ENOMEM. */
-int gpd_memory_create(struct gpd_session *session, uint64_t base, uint64_t size);
+/* What memory needs of the arrays of a session, which are above it (array.h). */
+struct gpd_memory_array_ops {
+	/* Bytes of arrays that the session or (NULL) sessions that have ended have released, and
+	 * that the driver does not have back yet.  Any thread. */
+	uint64_t (*leaving_size)(const struct gpd_session *session, int device);
+	/* Waits until the driver has those of the session back; whether there were any. */
+	bool (*wait_freed)(struct gpd_session *session);
+	/* The same for idle arrays of all sessions, when the device is out of memory. */
+	bool (*wait_idle_freed)(struct gpd_session *session, int device);
+};
+
+/* The part of a session that its memory has, session->memory (memory_state.h).  -ENOMEM. */
+int gpd_memory_create(struct gpd_session *session);
+/* Nothing is mapped, or the process is about to end. */
+void gpd_memory_destroy(struct gpd_session *session);
+/* Before the session has a thread.  Without them the session has no arrays. */
+void gpd_memory_set_array_ops(struct gpd_session *session, const struct gpd_memory_array_ops *ops);
 
 /* Unmaps everything. To be called when the session has no work left and its wait queue is empty. */
-void gpd_memory_destroy(struct gpd_session *session);
+void gpd_memory_unmap_all(struct gpd_session *session);
 
 /* Maps zeroed device memory. The range must be whole granules of the window without mappings, else
  * CUDA_ERROR_INVALID_VALUE. The caller has charged it. */
@@ -86,7 +101,12 @@ bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint
 /* Whether copies may access the whole range: it is mapped, in host memory, or inside an open
  * extent. */
 bool gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size);
-/* Adds an extent to what copies may access; gpd_memory_close_extent() removes it. */
+/* Number of bytes from the first byte of the rows to their last.  false: pitch is smaller than
+ * width, or the number overflows. */
+bool gpd_memory_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p);
+/* CUDA_ERROR_INVALID_VALUE unless the session may access all bytes that the rows span. */
+CUresult gpd_memory_check_rows(struct gpd_session *session, uint64_t address, uint64_t pitch,
+			       uint64_t width, uint64_t height);
 void gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent);
 void gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent);
 

@@ -3,7 +3,6 @@
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/memory/array.h"
 #include "server/worker/memory/grant.h"
 #include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/memory_state.h"
@@ -159,6 +158,14 @@ leaving_size(struct gpd_memory *memory, int device)
 	return size;
 }
 
+/* The same of arrays: of the session, or (NULL) of sessions that have ended. */
+static uint64_t
+arrays_get_leaving_size(const struct gpd_memory *memory, const struct gpd_session *session,
+			int device)
+{
+	return memory->array_ops ? memory->array_ops->leaving_size(session, device) : 0;
+}
+
 bool
 gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical)
 {
@@ -177,7 +184,8 @@ gpd_memory_wait_freed(struct gpd_session *session)
 {
 	bool waited = is_leaving(session->memory);
 
-	waited = gpd_array_wait_freed(session) || waited;
+	if (session->memory->array_ops)
+		waited = session->memory->array_ops->wait_freed(session) || waited;
 	if (is_leaving(session->memory))
 		(void)gpd_memory_wait_unmapped(session->memory, 0, UINT64_MAX);
 	return waited;
@@ -192,7 +200,7 @@ gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until)
 	if (*until == 0 && is_leaving(memory) &&
 	    gpd_memory_wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
 		return true;
-	if (*until == 0 && gpd_array_wait_idle_freed(session, device))
+	if (*until == 0 && memory->array_ops && memory->array_ops->wait_idle_freed(session, device))
 		return true;
 	return gpd_account_wait(&session->account, false, until);
 }
@@ -212,7 +220,7 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 	/* First the memory being freed: it may be freed between the two queries, and free memory
 	 * must not seem to shrink. */
 	leaving = leaving_size(session->memory, args->device) +
-		  gpd_array_leaving_size(session, args->device);
+		  arrays_get_leaving_size(session->memory, session, args->device);
 	result = gpd_account_may_use(&session->account, args->device)
 			 ? gpd_device_enter(args->device)
 			 : CUDA_ERROR_INVALID_DEVICE;
@@ -222,7 +230,7 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 		return result;
 	cached = gpd_ledger_reclaimable(session->account.ledger, session->account.line,
 					args->device);
-	available += leaving + gpd_array_leaving_size(NULL, args->device) +
+	available += leaving + arrays_get_leaving_size(session->memory, NULL, args->device) +
 		     gpd_allowance_get_excess(session, args->device) + cached.of_device;
 	if (available > total)
 		available = total;
@@ -240,7 +248,8 @@ gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep 
 {
 	uint32_t none = 0, nothing = GPD_CACHE_EMPTY;
 
-	if (!atomic_compare_exchange_strong(&session->keep_request, &none, session->request))
+	if (!atomic_compare_exchange_strong(&session->send.keep_request, &none,
+					    session->current.request))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* If GPD_CACHE_EMPTY was not set, the client has been requested to return its cache and has
 	 * yet to report that. */
@@ -262,6 +271,6 @@ CUresult
 gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
 {
 	gpd_ledger_set_cached(session->account.ledger, session->account.line,
-			      atomic_load(&session->keep_request) != 0);
+			      atomic_load(&session->send.keep_request) != 0);
 	return CUDA_SUCCESS;
 }

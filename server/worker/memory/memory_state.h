@@ -41,6 +41,8 @@ struct gpd_leaving {
 	bool wedged;    /* the end of its use cannot be detected */
 };
 
+struct gpd_allowance;
+
 struct gpd_memory {
 	struct gpd_session *session;
 	uint64_t base;
@@ -48,8 +50,11 @@ struct gpd_memory {
 	struct gpd_chunk *chunks; /* sorted by address */
 	size_t count;
 	size_t room;
-	struct gpd_range reserved[RESERVED_MAX]; /* size 0: a free entry */
-	uint32_t peer_access[GPD_DEVICES_MAX];   /* by owner: bit n, device n has access */
+	struct gpd_range reserved[RESERVED_MAX];      /* size 0: a free entry */
+	struct gpd_extent *extents;                   /* memory.h; utlist */
+	const struct gpd_memory_array_ops *array_ops; /* NULL: it has no arrays */
+	struct gpd_allowance *allowance;              /* grant.h; NULL before the first one */
+	uint32_t peer_access[GPD_DEVICES_MAX];        /* by owner: bit n, device n has access */
 
 	pthread_mutex_t lock;
 	struct gpd_leaving *leaving;

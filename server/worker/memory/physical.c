@@ -6,10 +6,8 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/device/window.h"
-#include "server/worker/memory/array.h"
 #include "server/worker/memory/grant.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/memory/tiles.h"
 #include "server/worker/session/session.h"
 #include "server/worker/share/shared.h"
 
@@ -146,31 +144,24 @@ gpd_physical_is_accessible(uint64_t address)
 	return ours;
 }
 
-static struct gpd_physical *
-physical_get(const struct gpd_session *session, uint32_t id)
+struct gpd_physical *
+gpd_physical_get(const struct gpd_session *session, uint32_t id)
 {
 	return gpd_handle_get(&session->handles, GPD_KIND_MEMORY, id);
 }
 
 static CUresult
-physical_obtain_once(struct gpd_physical *physical)
-{
-	return physical->tiles
-		       ? gpd_tiles_obtain(physical->size, physical->device, &physical->handle)
-		       : gpd_physical_obtain(physical->size, physical->device, &physical->handle);
-}
-
-static CUresult
-physical_obtain(struct gpd_session *session, struct gpd_physical *physical, bool granted)
+physical_obtain(struct gpd_session *session, struct gpd_physical *physical,
+		gpd_physical_obtain_fn *obtain, bool granted)
 {
 	CUresult result = granted ? gpd_allowance_obtain_memory(session, physical->device,
 								physical->size, &physical->handle)
-				  : physical_obtain_once(physical);
+				  : obtain(physical->size, physical->device, &physical->handle);
 	uint64_t until = 0;
 
 	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	       gpd_memory_wait(session, physical->device, &until))
-		result = physical_obtain_once(physical);
+		result = obtain(physical->size, physical->device, &physical->handle);
 	return result;
 }
 
@@ -198,9 +189,10 @@ physical_add_handle(struct gpd_session *session, struct gpd_physical *physical, 
 	return result;
 }
 
+/* obtain: NULL for memory that is mapped, or makes the memory of a tile pool. */
 static CUresult
-physical_create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bool tiles,
-		bool granted)
+physical_create(struct gpd_session *session, uint32_t name, uint64_t size, int device,
+		gpd_physical_obtain_fn *obtain, bool granted)
 {
 	const struct gpd_device *on = gpd_device_get(device);
 	struct gpd_physical *physical;
@@ -215,8 +207,8 @@ physical_create(struct gpd_session *session, uint32_t name, uint64_t size, int d
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	physical->size = size;
 	physical->device = device;
-	physical->tiles = tiles;
-	result = physical_obtain(session, physical, granted);
+	physical->tiles = obtain != NULL;
+	result = physical_obtain(session, physical, obtain ? obtain : gpd_physical_obtain, granted);
 	if (result == CUDA_SUCCESS) {
 		result = physical_add_handle(session, physical, name);
 		if (result != CUDA_SUCCESS)
@@ -230,7 +222,7 @@ physical_create(struct gpd_session *session, uint32_t name, uint64_t size, int d
 CUresult
 gpd_gpMemoryCreate(struct gpd_session *session, const struct gp_args_gpMemoryCreate *args)
 {
-	return physical_create(session, args->memory, args->size, args->device, false, false);
+	return physical_create(session, args->memory, args->size, args->device, NULL, false);
 }
 
 CUresult
@@ -240,22 +232,23 @@ gpd_gpMemoryMake(struct gpd_session *session, const struct gp_args_gpMemoryMake 
 
 	if (!gpd_allowance_consume(session, args->device, args->size))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = physical_create(session, args->memory, args->size, args->device, false, true);
+	result = physical_create(session, args->memory, args->size, args->device, NULL, true);
 	if (result != CUDA_SUCCESS)
 		gpd_account_free(&session->account, args->device, args->size);
 	return result;
 }
 
 CUresult
-gpd_gpTilePoolCreate(struct gpd_session *session, const struct gp_args_gpTilePoolCreate *args)
+gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
+			      int device, gpd_physical_obtain_fn *obtain)
 {
-	return physical_create(session, args->memory, args->size, args->device, true, false);
+	return physical_create(session, memory, size, device, obtain, false);
 }
 
 struct gpd_physical *
 gpd_physical_tiles(const struct gpd_session *session, uint32_t memory)
 {
-	struct gpd_physical *physical = physical_get(session, memory);
+	struct gpd_physical *physical = gpd_physical_get(session, memory);
 
 	return physical && physical->tiles ? physical : NULL;
 }
@@ -275,7 +268,7 @@ gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical)
 CUresult
 gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRelease *args)
 {
-	struct gpd_physical *physical = physical_get(session, args->memory);
+	struct gpd_physical *physical = gpd_physical_get(session, args->memory);
 
 	/* The memory must not be mapped. */
 	if (!physical || physical->mappings > 0)
@@ -284,28 +277,6 @@ gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRe
 	if (!gpd_memory_release_later(session, physical))
 		gpd_physical_finish(session, physical);
 	return CUDA_SUCCESS;
-}
-
-static CUresult
-physical_attach(struct gpd_session *session, uint32_t memory, uint64_t address, uint64_t size)
-{
-	struct gpd_physical *physical = physical_get(session, memory);
-
-	if (!physical || physical->tiles || size > physical->size)
-		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_memory_attach(session, address, size, physical);
-}
-
-CUresult
-gpd_gpMemoryAttach(struct gpd_session *session, const struct gp_args_gpMemoryAttach *args)
-{
-	return physical_attach(session, args->memory, args->address, args->size);
-}
-
-CUresult
-gpd_gpMemoryPlace(struct gpd_session *session, const struct gp_args_gpMemoryPlace *args)
-{
-	return physical_attach(session, args->memory, args->address, args->size);
 }
 
 /* Zeroes the part that was never mapped: another session will map it, and must not zero it while
@@ -342,7 +313,7 @@ zero_rest(struct gpd_physical *physical)
 struct gpd_shared_physical *
 gpd_physical_export(struct gpd_session *session, uint32_t memory)
 {
-	struct gpd_physical *physical = physical_get(session, memory);
+	struct gpd_physical *physical = gpd_physical_get(session, memory);
 
 	if (!physical || physical->tiles || zero_rest(physical) != CUDA_SUCCESS)
 		return NULL;

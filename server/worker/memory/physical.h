@@ -52,12 +52,23 @@ bool gpd_physical_is_accessible(uint64_t address);
 /* Returns the whole memory, zeroed, for use by other sessions; the memory object is one of its
  * users. NULL: no such object, or out of memory. */
 struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t memory);
+/* NULL: no physical memory has this name. */
+struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_t memory);
 /* Returns the memory object for sparse arrays of this name, or NULL. */
 struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
 /* Creates a memory object from memory that another session shares. On success it takes over the
  * caller's reference. */
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
 			   struct gpd_shared_physical *shared);
+
+/*
+ * Names memory for the tiles of sparse arrays (gpTilePoolCreate).  obtain() creates and zeroes it;
+ * it is called again while it returns CUDA_ERROR_OUT_OF_MEMORY and memory is on its way back.
+ */
+typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
+					CUmemGenericAllocationHandle *handle_p);
+CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
+				       int device, gpd_physical_obtain_fn *obtain);
 
 /* Returns the stream of the device for zeroing, which all sessions share. The device must be
  * current. */

@@ -167,8 +167,8 @@ pool_memory_clear(CUmemGenericAllocationHandle memory, uint64_t size, int device
 	return result;
 }
 
-CUresult
-gpd_tiles_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p)
+static CUresult
+pool_memory_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p)
 {
 	const CUmemAllocationProp property = {
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -185,6 +185,13 @@ gpd_tiles_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle
 	if (result != CUDA_SUCCESS)
 		(void)gpd_driver.cuMemRelease(*handle_p);
 	return result;
+}
+
+CUresult
+gpd_gpTilePoolCreate(struct gpd_session *session, const struct gp_args_gpTilePoolCreate *args)
+{
+	return gpd_physical_create_tile_pool(session, args->memory, args->size, args->device,
+					     pool_memory_obtain);
 }
 
 /* Mapping. */

@@ -13,13 +13,10 @@
 #define GPD_TILES_H
 
 #include <cuda.h>
-#include <stdint.h>
 
 struct gpd_account;
 struct gpd_array;
 
-/* Allocates zeroed memory for tiles, which the caller releases. Makes the device current. */
-CUresult gpd_tiles_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
 /* Fills in array->tiling, the driver's tile sizes of a new array. */
 CUresult gpd_tiles_query_tiling(struct gpd_array *array);
 /* Drops the array's references to tile memory. Any thread that keeps the session alive; the array

@@ -47,9 +47,6 @@ void gpd_green_unref(struct gpd_green *green);
 struct gpd_partition *gpd_green_partition(struct gpd_session *session, struct gpd_green *green,
 					  int device);
 
-/* Whether the stream belongs to the context or one of its green contexts. */
-bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream);
-
 /* Returns NULL if there is no such context. */
 struct gpd_context *gpd_context_get(const struct gpd_session *session, uint32_t id);
 
@@ -58,9 +55,6 @@ int gpd_context_device(const struct gpd_session *session, uint32_t id);
 
 /* Makes the context's device current in this thread; device 0 if there is no such context. */
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
-
-/* Orders a new stream of the context after the events that the context waits for. */
-void gpd_context_order_stream(struct gpd_stream *stream);
 
 /* Removes its name and frees it; it must have no streams left. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);

@@ -48,7 +48,7 @@ depth_reset(struct gpd_depth *depth)
 void
 gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream)
 {
-	struct gpd_depths *depths = &session->depths;
+	struct gpd_depths *depths = &session->streams->depths;
 	struct gpd_depth *depth = &stream->depth;
 
 	depth_reset(depth);
@@ -71,7 +71,7 @@ gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream)
 
 	if (!depth->slot)
 		return;
-	session->depths.used[depth->slot - 1] = false;
+	session->streams->depths.used[depth->slot - 1] = false;
 	depth->slot = 0;
 	atomic_fetch_sub_explicit(&streams, 1, memory_order_relaxed);
 }
@@ -79,8 +79,8 @@ gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream)
 void
 gpd_depth_free(struct gpd_session *session)
 {
-	gpd_marker_page_release(session->depths.page);
-	session->depths.page = NULL;
+	gpd_marker_page_release(session->streams->depths.page);
+	session->streams->depths.page = NULL;
 }
 
 /* All streams share the queues. */
@@ -127,7 +127,7 @@ wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 static bool
 write_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
-	const struct gpd_marker_page *page = session->depths.page;
+	const struct gpd_marker_page *page = session->streams->depths.page;
 	uint32_t slot = stream->depth.slot - 1, value = stream->depth.given - 1;
 	CUdeviceptr to = page->device + 4 * slot;
 
@@ -150,7 +150,7 @@ void
 gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
-	const struct gpd_marker_page *page = session->depths.page;
+	const struct gpd_marker_page *page = session->streams->depths.page;
 	const volatile uint32_t *done;
 	uint32_t most = depth_get_limit();
 
@@ -164,7 +164,7 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 		return;
 	if (!is_slow(depth, most) && wait_for_room(session, depth, done, most))
 		return;
-	depth->full = session->depths.filled = true;
+	depth->full = session->streams->depths.filled = true;
 	depth->seen = read_done(done);
 	depth->seen_ns = gp_now_ns();
 }
@@ -174,7 +174,7 @@ gpd_depth_poll(const struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
 	uint32_t most = depth_get_limit(),
-		 done = read_done(&session->depths.page->host[depth->slot - 1]);
+		 done = read_done(&session->streams->depths.page->host[depth->slot - 1]);
 	uint32_t limit = most - most / 4;
 	uint64_t now = gp_now_ns();
 

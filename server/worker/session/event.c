@@ -150,7 +150,7 @@ gpd_event_destroy(struct gpd_session *session, struct gpd_event *event)
 CUresult
 gpd_cuEventCreate(struct gpd_session *session, const struct gp_args_cuEventCreate *args)
 {
-	struct gpd_event event = { .context = gpd_context_get(session, session->context),
+	struct gpd_event event = { .context = gpd_context_get(session, session->current.context),
 				   .flags = args->Flags };
 	CUresult result;
 
@@ -325,7 +325,7 @@ gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare 
 	struct gpd_event *event = gpd_event_get(session, args->event);
 	struct gp_ipc_handle *handle;
 
-	session->has_ipc_events = true;
+	session->streams->has_ipc_events = true;
 	/* An event opened from another session cannot be exported again. */
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS) || event->opened)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -379,14 +379,82 @@ open_common(struct gpd_session *session, const struct gp_bytes *handle, int devi
 CUresult
 gpd_gpEventOpen(struct gpd_session *session, const struct gp_args_gpEventOpen *args)
 {
-	struct gpd_event event = { .context = gpd_context_get(session, session->context),
+	struct gpd_event event = { .context = gpd_context_get(session, session->current.context),
 				   .flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS,
 				   .opened = true };
 	CUresult result;
 
 	if (!event.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	session->has_ipc_events = true;
+	session->streams->has_ipc_events = true;
 	result = open_common(session, &args->handle, event.context->device, &event.common);
 	return result == CUDA_SUCCESS ? event_add(session, args->event, &event) : result;
+}
+
+/* Begins an operation on a stream of the context that the client does not know. */
+static CUresult
+own_stream_begin(struct gpd_session *session, struct gpd_context *context,
+		 struct gpd_stream **own_p)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!*own_p) {
+		result = gpd_stream_create(session, context, 0, CU_STREAM_NON_BLOCKING, 0, false);
+		if (result == CUDA_SUCCESS)
+			*own_p = session->streams->list;
+	}
+	return result == CUDA_SUCCESS ? gpd_stream_begin_on(session, *own_p) : result;
+}
+
+/* Orders the context's own stream after all others. */
+static CUresult
+streams_join(struct gpd_session *session, struct gpd_context *context)
+{
+	CUresult result = own_stream_begin(session, context, &context->joins);
+
+	for (struct gpd_stream *s = session->streams->list; s && result == CUDA_SUCCESS;
+	     s = s->next) {
+		if (s != context->joins && gpd_context_has(context, s) && !gpd_stream_is_idle(s))
+			result = gpd_stream_order_after(context->joins, s);
+	}
+	return result;
+}
+
+CUresult
+gpd_cuCtxRecordEvent(struct gpd_session *session, const struct gp_args_cuCtxRecordEvent *args)
+{
+	struct gpd_context *context = gpd_context_get(session, args->hCtx);
+	struct gpd_event *event = gpd_event_get(session, args->hEvent);
+	CUresult result;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = streams_join(session, context);
+	return result == CUDA_SUCCESS ? gpd_event_capture(session, event, context->joins, 0)
+				      : result;
+}
+
+CUresult
+gpd_cuCtxWaitEvent(struct gpd_session *session, const struct gp_args_cuCtxWaitEvent *args)
+{
+	struct gpd_context *context = gpd_context_get(session, args->hCtx);
+	struct gpd_event *event = gpd_event_get(session, args->hEvent);
+	struct gpd_event_ref *ref;
+	CUresult result;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	ref = gpd_event_get_ref(event);
+	result = own_stream_begin(session, context, &context->gate);
+	for (struct gpd_stream *s = session->streams->list; s && result == CUDA_SUCCESS;
+	     s = s->next) {
+		if (gpd_context_has(context, s))
+			result = gpd_stream_wait_event(session, s, ref->driver);
+	}
+	gpd_event_unref(ref);
+	return result;
 }

@@ -10,7 +10,7 @@
 CUresult
 gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver)
 {
-	struct gpd_context *context = gpd_context_get(session, session->context);
+	struct gpd_context *context = gpd_context_get(session, session->current.context);
 	struct gpd_object *object = calloc(1, sizeof(*object));
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 

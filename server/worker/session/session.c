@@ -34,23 +34,23 @@ gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 {
 	int r;
 
-	if (size > session->bulk_left) {
+	if (size > session->current.bulk_left) {
 		gpd_session_violation(session, "call 0x%04x came with too little data",
-				      session->call);
+				      session->current.call);
 		return -EPROTO;
 	}
-	if (session->bulk_read) {
+	if (session->current.bulk_read) {
 		if (dst)
-			memcpy(dst, session->bulk_read, size);
-		session->bulk_read += size;
-		session->bulk_left -= size;
+			memcpy(dst, session->current.bulk_read, size);
+		session->current.bulk_read += size;
+		session->current.bulk_left -= size;
 		return 0;
 	}
 	r = recv_throttled(session, dst, size);
 	if (r > 0)
 		r = -EPROTO;
 	if (r == 0)
-		session->bulk_left -= size;
+		session->current.bulk_left -= size;
 	return r;
 }
 

@@ -19,12 +19,11 @@
 #include "base/status.h"
 #include "protocol/enc.h"
 #include "server/common/base/log.h"
-#include "server/worker/code/image_cache.h"
 #include "server/worker/device/partition.h"
 #include "server/worker/issue/issue.h"
 #include "server/worker/schedule/account.h"
-#include "server/worker/session/depth.h"
 #include "server/worker/session/handle.h"
+#include "server/worker/session/session_send.h"
 #include "server/worker/session/session_state.h"
 
 #include <cuda.h>
@@ -39,20 +38,35 @@
 struct gp_conn;
 struct gpd_memory;      /* memory.h: the window and what is mapped in it */
 struct gpd_host_memory; /* host_memory.h: the machine's memory that its kernels reach */
-struct gpd_extent;
-struct gpd_allowance; /* grant.h: memory that it has and has not mapped */
-struct gpd_staging;   /* staging.h: pinned memory for copies */
-struct gpd_preload;   /* promise.h: images that it is promised */
-struct gpd_print;     /* print.h: what its kernels have printed */
+struct gpd_print;       /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
-struct gpd_deferred_queue;
 struct gpd_deferred_entry;
-struct gpd_deferred_gate;
-struct gpd_wait_values;
-struct gpd_lanes; /* lane.h: data lanes */
+struct gpd_stream_session;     /* stream.h */
+struct gpd_array_session;      /* array.h */
+struct gpd_copy_session;       /* copy.h */
+struct gpd_module_session;     /* image.h */
+struct gpd_graph_session;      /* graph.h */
+struct gpd_stream_ops_session; /* backlog.h */
 struct gpd_stream;
 struct gpd_trace; /* trace.h: when its work ran */
 struct gpd_waker;
+
+/* How far the work of a session is, for the log of a fault. */
+struct gpd_progress {
+	uint64_t work; /* operations given to streams; written by the executor, read by any */
+	_Atomic uint64_t done_work; /* the highest of them that is known to be done */
+	const char *kernel; /* of the last launch; image.c clears it under the worker's lock */
+};
+
+/* The record that the executor is carrying out. */
+struct gpd_call_state {
+	uint32_t request; /* 0: posted */
+	uint16_t call;
+	uint32_t context;
+	uint64_t bulk_left;
+	const uint8_t *bulk_read; /* bytes of a deferred record; NULL: they are to be received */
+	struct gpd_deferred_entry *entry; /* that record; a hook that keeps it sets this to NULL */
+};
 
 struct gpd_session {
 	uint64_t id;
@@ -60,84 +74,42 @@ struct gpd_session {
 	struct gp_conn *conn;     /* NULL while OPENED */
 	struct gpd_handle_table handles;
 	struct gpd_account account;
-	struct gpd_memory *memory;
 	struct gpd_host_memory *host_memory; /* NULL: the client has asked for none */
-	struct gpd_allowance *allowance;
-	struct gpd_extent *extents; /* memory.h */
-	_Atomic unsigned int
-		images_leaving; /* unloaded by the client, and work may still use them */
-	_Atomic unsigned int rooted_leaving; /* graphs of roots: dropped, and they may still run */
-	uint64_t kernels_changed; /* counts how often what an image's kernels are has changed */
-	bool launched_print;      /* kernels may launch graphs whose kernels print */
-	struct gpd_image_uploader uploader;
-	uint32_t array_count, texture_count;
-	struct gpd_staging *staging;
 	struct gpd_print *print;
-	struct gpd_trace *trace;         /* NULL: its client does not ask */
-	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
-	bool copies_added;               /* since the gates were looked at last; backlog_gate.h */
-	/* Before a stream is given work; NULL: nothing has to be before it. */
-	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
+	struct gpd_trace *trace; /* NULL: its client does not ask */
 	struct gpd_wait_queue *waits;
-	struct gpd_lanes *lanes;
-	struct gpd_deferred_queue
-		*deferred_queue;             /* backlog.h; NULL before the first host function */
-	struct gpd_deferred_gate *gates;     /* backlog_gate.h; utlist */
-	bool has_ipc_events;                 /* it has or had events of several sessions */
-	struct gpd_wait_values *wait_values; /* word.h; NULL before the first wait for one */
+
+	/* Parts, which their folders own (session_parts.h). */
+	struct gpd_stream_session *streams;
+	struct gpd_memory *memory;
+	struct gpd_array_session *arrays;
+	struct gpd_copy_session *copies;
+	struct gpd_module_session *modules;
+	struct gpd_graph_session *graphs;
+	struct gpd_stream_ops_session *stream_ops;
+
 	uint64_t window_base, window_size;
-	char peer[128];         /* "host pid program", for the log */
-	char let_in_by[200];    /* "token abcdefghij", for the log */
-	uint8_t ticket[32];     /* of lanes that come over RDMA */
-	unsigned int lanes_max; /* numbers below it */
-	bool has_program;       /* its client says which program it is */
-	uint8_t program[32];    /* Hello.program_key */
-	struct gpd_preload *preloads;
+	char peer[128];          /* "host pid program", for the log */
+	char let_in_by[200];     /* "token abcdefghij", for the log */
+	uint8_t ticket[32];      /* of lanes that come over RDMA */
+	unsigned int lanes_max;  /* numbers below it */
 	uint64_t features;       /* enum gp_feature: that both ends have */
 	uint32_t compression;    /* enum gp_pack_mode: of what is sent on data lanes */
 	uint32_t lanes_accepted; /* bit for each that was let in; under the worker's lock */
 
-	/* Order of the streams' work; stream.h. */
-	struct gpd_stream *streams;        /* list of all */
-	uint64_t work;                     /* counts operations given to streams; the log looks */
-	uint64_t barrier;                  /* counts barriers */
-	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
-	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
-	uint32_t stream_count;
-	struct gpd_depths depths;
-	struct gpd_issue issue; /* launches by threads of their own; account.issue, too */
+	struct gpd_issue issue;   /* launches by threads of their own; account.issue, too */
+	struct gpd_shares shares; /* where its streams run */
 
-	/* Where they run; stream.h. */
-	struct gpd_shares shares;
-	bool watches_shares;    /* its client is to be told when they change; executor */
-	uint64_t move_again_ns; /* not before then, as moving them has failed */
-
-	/* The call that is being carried out. */
-	uint32_t request; /* 0: posted */
-	uint16_t call;
-	uint32_t context;
-	uint64_t bulk_left;
-	const uint8_t *bulk_read; /* where it is, of a record that had to wait; NULL: on the way */
-	struct gpd_deferred_entry *entry; /* that record; who wants it to be kept takes it */
-	const char *kernel; /* of the last launch, for the log; image.c forgets it, under the
-			     * worker's lock */
-
-	pthread_mutex_t send_lock;
-	CUresult deferred; /* error of a posted call, not yet told; under send_lock */
-	uint16_t deferred_call;
+	struct gpd_call_state current;
+	struct gpd_progress progress;
+	struct gpd_session_send send;
 	_Atomic int state;                /* enum gpd_session_state */
 	_Atomic int sticky;               /* CUresult that ended the session */
-	_Atomic bool sticky_reported;     /* the client knows of it */
-	_Atomic uint32_t keep_request;    /* gpMemoryKeep; 0: the client keeps nothing */
-	char *complaint;                  /* what the driver said of it; set before sticky */
 	_Atomic bool violated;            /* the client is at fault */
 	_Atomic bool client_is_gone;      /* the supervisor knows that it is */
 	_Atomic bool closing;             /* ENDING or later, for who waits */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
-	uint32_t quiesce_pass;            /* quiet.h; launches that may go; executor */
 	bool busy_reported;               /* retire.h */
-	_Atomic uint64_t gpudirect_in, gpudirect_out; /* bytes of copies without staging */
-	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t wakers_lock;
 	struct gpd_waker *wakers;
 	pthread_mutex_t reason_lock;
@@ -154,36 +126,6 @@ gpd_session_is(const struct gpd_session *session, enum gpd_session_state state)
 /* Bulk tail of the current call (BULK_IN), bulk_left bytes: reading it in pieces (dst NULL:
  * discard). */
 int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
-
-/* Sending; any thread.  fields: the reply's encoded fields.  A deferred error goes out first. */
-int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
-		      const void *fields, size_t size);
-/* The same without waiting for the limit of bandwidth: the caller charges it. */
-int gpd_session_reply_unthrottled(struct gpd_session *session, uint16_t call, uint32_t request,
-				  CUresult result, const void *fields, size_t size);
-/* Success, with all the data that the call was for (BULK_OUT). */
-int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
-			   const void *data, size_t size);
-int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
-			  const void *data, size_t size);
-/* Responder: asks the client for what it keeps, if the ledger says so. */
-void gpd_session_recall(struct gpd_session *session);
-/* A host function's turn has come; result is what the client tells it of its stream. */
-int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
-/* The client sends what its program has changed, then gpHostPublish of this number. */
-int gpd_session_send_publish(struct gpd_session *session, uint32_t number);
-/* So many waits for words are over. */
-int gpd_session_send_waits(struct gpd_session *session, uint32_t count);
-/* An IPC handle opens nothing for it: tells the log and the client why. */
-void gpd_session_refuse_handle(struct gpd_session *session, const char *why);
-/* Its streams on this device have other multiprocessors now. */
-int gpd_session_send_share(struct gpd_session *session, int device);
-int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
-/* For the program's standard error: whole lines. */
-int gpd_session_send_complaint(struct gpd_session *session, const char *text);
-
-/* A posted call failed: told to the client before the next reply.  Any thread. */
-void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);
 
 /* The driver answered with a sticky error: tells all sessions and ends the process.  Any thread. */
 void gpd_session_poison(struct gpd_session *session, CUresult result);
@@ -208,8 +150,9 @@ gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t
 		return CUDA_SUCCESS;
 	if (r == -ENOMEM)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	gpd_session_violation(session, "call 0x%04x gives the name %#x, which is %s", session->call,
-			      (unsigned int)id, r == -EEXIST ? "in use" : "none");
+	gpd_session_violation(session, "call 0x%04x gives the name %#x, which is %s",
+			      session->current.call, (unsigned int)id,
+			      r == -EEXIST ? "in use" : "none");
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -217,9 +160,9 @@ gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t
 static inline uint64_t
 gpd_session_count_work(struct gpd_session *session)
 {
-	uint64_t work = session->work + 1;
+	uint64_t work = session->progress.work + 1;
 
-	__atomic_store_n(&session->work, work, __ATOMIC_RELAXED);
+	__atomic_store_n(&session->progress.work, work, __ATOMIC_RELAXED);
 	return work;
 }
 
@@ -249,8 +192,5 @@ void gpd_session_wake(struct gpd_session *session);
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
 void gpd_session_quiesce_end(struct gpd_session *session, int device);
-
-/* For the responder: tells the client of the sticky error, once. */
-void gpd_session_report_sticky(struct gpd_session *session);
 
 #endif /* GPD_SESSION_H */

@@ -16,7 +16,7 @@
 
 static int
 send_records(struct gpd_session *session, const struct iovec *data, int data_count,
-	     const struct iovec *bulk, int bulk_count) GP_LOCKED(session->send_lock)
+	     const struct iovec *bulk, int bulk_count) GP_LOCKED(session->send.lock)
 {
 	int r = gp_conn_send(session->conn, data, data_count, bulk, bulk_count);
 
@@ -29,7 +29,7 @@ send_records(struct gpd_session *session, const struct iovec *data, int data_cou
 
 static void
 send_error(struct gpd_session *session, CUresult result, bool sticky, uint16_t call)
-	GP_LOCKED(session->send_lock)
+	GP_LOCKED(session->send.lock)
 {
 	struct {
 		struct gp_header header;
@@ -51,15 +51,15 @@ send_note(struct gpd_session *session, const void *note, size_t size, struct iov
 	const struct iovec data = { (void *)note, size };
 	int r;
 
-	pthread_mutex_lock(&session->send_lock);
+	pthread_mutex_lock(&session->send.lock);
 	r = send_records(session, &data, 1, &bulk, bulk.iov_len != 0);
-	pthread_mutex_unlock(&session->send_lock);
+	pthread_mutex_unlock(&session->send.lock);
 	return r;
 }
 
 static int
 send_text_locked(struct gpd_session *session, enum gp_note note, const char *text, size_t size)
-	GP_LOCKED(session->send_lock)
+	GP_LOCKED(session->send.lock)
 {
 	size_t room = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
 	struct gp_header header = { .call = note };
@@ -83,29 +83,29 @@ send_text_locked(struct gpd_session *session, enum gp_note note, const char *tex
 
 /* Sends the driver's message about the session's kernel, before the error. */
 static void
-complaint_send(struct gpd_session *session) GP_LOCKED(session->send_lock)
+complaint_send(struct gpd_session *session) GP_LOCKED(session->send.lock)
 {
-	if (session->complaint)
-		(void)send_text_locked(session, GP_NOTE_COMPLAIN, session->complaint,
-				       strlen(session->complaint));
-	free(session->complaint);
-	session->complaint = NULL;
+	if (session->send.complaint)
+		(void)send_text_locked(session, GP_NOTE_COMPLAIN, session->send.complaint,
+				       strlen(session->send.complaint));
+	free(session->send.complaint);
+	session->send.complaint = NULL;
 }
 
 /* Sent before a reply that may report the same error, so that the client's next call cannot
  * succeed. */
 static void
-errors_send(struct gpd_session *session) GP_LOCKED(session->send_lock)
+errors_send(struct gpd_session *session) GP_LOCKED(session->send.lock)
 {
 	CUresult sticky = (CUresult)atomic_load(&session->sticky);
 
-	if (sticky != CUDA_SUCCESS && !atomic_load(&session->sticky_reported)) {
+	if (sticky != CUDA_SUCCESS && !atomic_load(&session->send.sticky_reported)) {
 		complaint_send(session);
 		send_error(session, sticky, true, 0);
-		atomic_store(&session->sticky_reported, true);
-	} else if (session->deferred != CUDA_SUCCESS) {
-		send_error(session, session->deferred, false, session->deferred_call);
-		session->deferred = CUDA_SUCCESS;
+		atomic_store(&session->send.sticky_reported, true);
+	} else if (session->send.deferred != CUDA_SUCCESS) {
+		send_error(session, session->send.deferred, false, session->send.deferred_call);
+		session->send.deferred = CUDA_SUCCESS;
 	}
 }
 
@@ -127,10 +127,10 @@ send_reply(struct gpd_session *session, struct gp_header header, struct iovec in
 	header.size = (uint32_t)(sizeof(header) + padded);
 	header.flags = GP_FRAME_REPLY | (bulk.iov_len ? GP_FRAME_BULK : 0);
 	gp_header_encode(&header, &wire);
-	pthread_mutex_lock(&session->send_lock);
+	pthread_mutex_lock(&session->send.lock);
 	errors_send(session);
 	r = send_records(session, iov, 3, &bulk, bulk.iov_len != 0);
-	pthread_mutex_unlock(&session->send_lock);
+	pthread_mutex_unlock(&session->send.lock);
 	return r;
 }
 
@@ -174,10 +174,10 @@ gpd_session_recall(struct gpd_session *session)
 {
 	uint32_t request;
 
-	if (atomic_load(&session->keep_request) == 0 ||
+	if (atomic_load(&session->send.keep_request) == 0 ||
 	    atomic_load(&session->account.line->cache_state) != GPD_CACHE_RECALLED)
 		return;
-	request = atomic_exchange(&session->keep_request, 0);
+	request = atomic_exchange(&session->send.keep_request, 0);
 	if (request)
 		(void)gpd_session_reply(session, GP_CALL_gpMemoryKeep, request, CUDA_SUCCESS, NULL,
 					0);
@@ -244,9 +244,9 @@ send_text(struct gpd_session *session, enum gp_note note, const char *text, size
 {
 	int r;
 
-	pthread_mutex_lock(&session->send_lock);
+	pthread_mutex_lock(&session->send.lock);
 	r = send_text_locked(session, note, text, size);
-	pthread_mutex_unlock(&session->send_lock);
+	pthread_mutex_unlock(&session->send.lock);
 	return r;
 }
 
@@ -284,9 +284,9 @@ gpd_session_refuse_handle(struct gpd_session *session, const char *why)
 void
 gpd_session_report_sticky(struct gpd_session *session)
 {
-	pthread_mutex_lock(&session->send_lock);
+	pthread_mutex_lock(&session->send.lock);
 	errors_send(session);
-	pthread_mutex_unlock(&session->send_lock);
+	pthread_mutex_unlock(&session->send.lock);
 }
 
 void
@@ -296,12 +296,12 @@ gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call)
 		gpd_session_poison(session, result);
 		return;
 	}
-	pthread_mutex_lock(&session->send_lock);
-	if (session->deferred == CUDA_SUCCESS) {
-		session->deferred = result;
-		session->deferred_call = call;
+	pthread_mutex_lock(&session->send.lock);
+	if (session->send.deferred == CUDA_SUCCESS) {
+		session->send.deferred = result;
+		session->send.deferred_call = call;
 	}
-	pthread_mutex_unlock(&session->send_lock);
+	pthread_mutex_unlock(&session->send.lock);
 	gpd_debug("session %llu (%s): call 0x%04x failed with %d", (unsigned long long)session->id,
 		  session->peer, call, (int)result);
 }

@@ -28,7 +28,8 @@ is_culprit(const struct gpd_session *s)
 {
 	return atomic_load(&s->state) <= GPD_SESSION_DRAINING &&
 	       atomic_load(&s->account.line->counts.launches) > 0 &&
-	       __atomic_load_n(&s->work, __ATOMIC_RELAXED) > atomic_load(&s->done_work);
+	       __atomic_load_n(&s->progress.work, __ATOMIC_RELAXED) >
+		       atomic_load(&s->progress.done_work);
 }
 
 struct gpd_session *
@@ -40,7 +41,7 @@ gpd_running_work_find(int64_t tenant, char *text, size_t size)
 
 	text[0] = 0;
 	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
-		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
+		const char *kernel = __atomic_load_n(&s->progress.kernel, __ATOMIC_ACQUIRE);
 
 		if (!is_culprit(s) || (tenant >= 0 && s->account.line->tenant != tenant))
 			continue;
@@ -120,7 +121,7 @@ describe_culprits(CUresult result, struct gpd_channel_lost *lost) GP_LOCKED(gpd_
 static bool
 session_is_notified(const struct gpd_session *s)
 {
-	return gpd_session_is(s, GPD_SESSION_OPENED) || atomic_load(&s->sticky_reported);
+	return gpd_session_is(s, GPD_SESSION_OPENED) || atomic_load(&s->send.sticky_reported);
 }
 
 /* Whether the client has copied the memory it shares with the process. */
@@ -197,7 +198,7 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 	     s = gpd_sessions_next_locked(s)) {
 		if (s == culprit && *complaint)
-			s->complaint = strdup(complaint);
+			s->send.complaint = strdup(complaint);
 		atomic_store(&s->sticky, (int)result);
 		(void)gpd_session_set_state(s, GPD_SESSION_LOST);
 		gpd_session_wake(s);

@@ -12,6 +12,7 @@
 #include "server/worker/session/wait.h"
 #include "server/worker/share/front.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 /* Maximum per session: a driver's stream takes device memory. */
@@ -81,14 +82,15 @@ record_barrier(struct gpd_session *session)
 {
 	CUresult result;
 
-	if (!session->barrier_stream || session->barrier_recorded == session->barrier)
+	if (!session->streams->barrier_stream ||
+	    session->streams->barrier_recorded == session->streams->barrier)
 		return CUDA_SUCCESS;
-	result = gpd_device_enter(session->barrier_stream->device);
+	result = gpd_device_enter(session->streams->barrier_stream->device);
 	if (result == CUDA_SUCCESS)
-		result = gpd_stream_record(session->barrier_stream,
-					   &session->barrier_stream->barrier);
+		result = gpd_stream_record(session->streams->barrier_stream,
+					   &session->streams->barrier_stream->barrier);
 	if (result == CUDA_SUCCESS)
-		session->barrier_recorded = session->barrier;
+		session->streams->barrier_recorded = session->streams->barrier;
 	return result;
 }
 
@@ -97,20 +99,20 @@ pass_barrier(struct gpd_session *session, struct gpd_stream *stream)
 {
 	CUresult result;
 
-	if (stream->seen_barrier == session->barrier)
+	if (stream->seen_barrier == session->streams->barrier)
 		return CUDA_SUCCESS;
-	if (session->barrier_stream && session->barrier_stream != stream) {
+	if (session->streams->barrier_stream && session->streams->barrier_stream != stream) {
 		gpd_issue_settle(&session->issue);
 		result = record_barrier(session);
 		if (result == CUDA_SUCCESS)
 			result = gpd_device_enter(stream->device);
 		if (result == CUDA_SUCCESS)
-			result = gpd_driver.cuStreamWaitEvent(stream->driver,
-							      session->barrier_stream->barrier, 0);
+			result = gpd_driver.cuStreamWaitEvent(
+				stream->driver, session->streams->barrier_stream->barrier, 0);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	stream->seen_barrier = session->barrier;
+	stream->seen_barrier = session->streams->barrier;
 	return CUDA_SUCCESS;
 }
 
@@ -118,7 +120,7 @@ pass_barrier(struct gpd_session *session, struct gpd_stream *stream)
 static CUresult
 order_legacy(struct gpd_session *session, struct gpd_stream *legacy)
 {
-	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		CUresult result = CUDA_SUCCESS;
 
 		if (!s->blocking || s->context != legacy->context || s->work <= s->legacy_seen)
@@ -176,8 +178,8 @@ gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *stream)
 	if (__builtin_expect(
 		    atomic_load_explicit(&session->shares.changed, memory_order_relaxed) != 0, 0))
 		gpd_stream_follow_shares(session);
-	if (session->before_work)
-		session->before_work(session, stream);
+	if (session->streams->before_work)
+		session->streams->before_work(session, stream);
 	result = gpd_device_enter(stream->device);
 	if (result == CUDA_SUCCESS)
 		result = pass_barrier(session, stream);
@@ -211,12 +213,19 @@ gpd_stream_get(const struct gpd_session *session, uint32_t id)
 CUresult
 gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream)
 {
-	session->barrier++;
-	session->barrier_stream = stream;
-	stream->seen_barrier = session->barrier;
+	session->streams->barrier++;
+	session->streams->barrier_stream = stream;
+	stream->seen_barrier = session->streams->barrier;
 	/* With a single stream no other one waits; gpd_stream_create() records the barrier
 	 * later. */
-	return session->stream_count > 1 ? record_barrier(session) : CUDA_SUCCESS;
+	return session->streams->count > 1 ? record_barrier(session) : CUDA_SUCCESS;
+}
+
+bool
+gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream)
+{
+	return stream->context == context ||
+	       (stream->context && stream->context->parent == context);
 }
 
 CUresult
@@ -224,7 +233,7 @@ gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context
 {
 	struct gpd_stream *last = NULL;
 
-	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		CUresult result;
 
 		if (!gpd_context_has(context, s) || gpd_stream_is_idle(s))
@@ -244,7 +253,7 @@ gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context
 bool
 gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context)
 {
-	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if ((!context || gpd_context_has(context, s)) && !gpd_stream_is_idle(s))
 			return false;
 	}
@@ -271,8 +280,8 @@ gpd_stream_destroy_peer_stream(struct gpd_stream *stream)
 static void
 stream_destroy(struct gpd_session *session, struct gpd_stream *stream)
 {
-	if (session->barrier_stream == stream)
-		session->barrier_stream = NULL;
+	if (session->streams->barrier_stream == stream)
+		session->streams->barrier_stream = NULL;
 	gpd_stream_destroy_peer_stream(stream);
 	(void)gpd_device_enter(stream->device);
 	if (stream->order)
@@ -286,7 +295,7 @@ stream_destroy(struct gpd_session *session, struct gpd_stream *stream)
 	else
 		gpd_partition_unref(stream->partition);
 	gpd_depth_close(session, stream);
-	session->stream_count--;
+	session->streams->count--;
 	gpd_stream_pool_stream_removed();
 	free(stream);
 }
@@ -294,7 +303,7 @@ stream_destroy(struct gpd_session *session, struct gpd_stream *stream)
 void
 gpd_stream_reap(struct gpd_session *session)
 {
-	struct gpd_stream **link = &session->streams;
+	struct gpd_stream **link = &session->streams->list;
 
 	while (*link) {
 		struct gpd_stream *stream = *link;
@@ -309,6 +318,16 @@ gpd_stream_reap(struct gpd_session *session)
 	}
 }
 
+/* Orders a new stream after the events that its contexts wait for. */
+static void
+order_after_contexts(struct gpd_stream *stream)
+{
+	for (struct gpd_context *context = stream->context; context; context = context->parent) {
+		if (context->gate && !gpd_stream_is_idle(context->gate))
+			(void)gpd_stream_order_after(stream, context->gate);
+	}
+}
+
 CUresult
 gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
 		  unsigned int flags, int priority, bool legacy)
@@ -319,7 +338,7 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	if (flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	gpd_stream_reap(session);
-	if (session->stream_count >= STREAMS_MAX)
+	if (session->streams->count >= STREAMS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = record_barrier(session);
 	if (result == CUDA_SUCCESS)
@@ -329,7 +348,7 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	session->stream_count++;
+	session->streams->count++;
 	gpd_stream_pool_stream_added();
 	stream->context = context;
 	stream->device = context->device;
@@ -349,9 +368,9 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 		return result;
 	}
 	gpd_depth_open(session, stream);
-	gpd_context_order_stream(stream);
-	stream->next = session->streams;
-	session->streams = stream;
+	order_after_contexts(stream);
+	stream->next = session->streams->list;
+	session->streams->list = stream;
 	if (legacy)
 		context->legacy = stream;
 	return CUDA_SUCCESS;
@@ -374,7 +393,7 @@ gpd_stream_cancel_all(struct gpd_session *session)
 {
 	if (!gpd_driver.gpSoftStreamCancel)
 		return;
-	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (!gpd_stream_is_idle(s))
 			(void)gpd_driver.gpSoftStreamCancel(s->driver);
 	}
@@ -383,10 +402,10 @@ gpd_stream_cancel_all(struct gpd_session *session)
 void
 gpd_stream_destroy_all(struct gpd_session *session)
 {
-	while (session->streams) {
-		struct gpd_stream *stream = session->streams;
+	while (session->streams->list) {
+		struct gpd_stream *stream = session->streams->list;
 
-		session->streams = stream->next;
+		session->streams->list = stream->next;
 		stream_destroy(session, stream);
 	}
 }
@@ -395,7 +414,7 @@ CUresult
 gpd_cuStreamCreateWithPriority(struct gpd_session *session,
 			       const struct gp_args_cuStreamCreateWithPriority *args)
 {
-	struct gpd_context *context = gpd_context_get(session, session->context);
+	struct gpd_context *context = gpd_context_get(session, session->current.context);
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -441,7 +460,7 @@ stream_query(const struct gpd_session *session, const struct gpd_stream *stream)
 
 	if (!stream->legacy)
 		return result;
-	for (const struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS;
+	for (const struct gpd_stream *s = session->streams->list; s && result == CUDA_SUCCESS;
 	     s = s->next) {
 		if (s->blocking && s->context == stream->context)
 			result = gpd_stream_query_work(s);
@@ -466,7 +485,7 @@ gpd_cuStreamQuery(struct gpd_session *session, const struct gp_args_cuStreamQuer
 static bool
 blocking_idle(const struct gpd_session *session, const struct gpd_context *context)
 {
-	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (s->context == context && (s->legacy || s->blocking) && !gpd_stream_is_idle(s))
 			return false;
 	}
@@ -498,4 +517,18 @@ CUresult
 gpd_cuStreamSynchronize(struct gpd_session *session, const struct gp_args_cuStreamSynchronize *args)
 {
 	return gpd_stream_await(session, args->hStream, gpd_wait_reply, gpd_wait_request(session));
+}
+
+int
+gpd_stream_session_create(struct gpd_session *session)
+{
+	session->streams = calloc(1, sizeof(*session->streams));
+	return session->streams ? 0 : -ENOMEM;
+}
+
+void
+gpd_stream_session_destroy(struct gpd_session *session)
+{
+	free(session->streams);
+	session->streams = NULL;
 }

@@ -43,7 +43,7 @@ struct gpd_stream {
 	bool legacy;
 	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
 	bool dropped;         /* destroyed by the client, or replaced, with work not yet done */
-	uint64_t work;        /* session->work of its last operation */
+	uint64_t work;        /* session->progress.work of its last operation */
 	uint64_t seen_legacy; /* work of the legacy stream that it is already ordered after */
 	uint64_t legacy_seen; /* its work that the legacy stream is already ordered after */
 	uint64_t seen_barrier;
@@ -64,6 +64,30 @@ struct gpd_stream {
 	_Atomic uint64_t reached, done;
 	_Atomic unsigned int waits; /* pending waits that refer to this stream */
 };
+
+/*
+ * The part of a session that its streams have: the streams themselves, and the order of their work.
+ * Threads: the executor; the responder reads `work` of streams alone.
+ */
+struct gpd_stream_session {
+	struct gpd_stream *list; /* of all */
+	uint32_t count;
+	uint64_t barrier;                  /* counts barriers */
+	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
+	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
+	/* Called before a stream is given work; NULL: nothing has to be before it. */
+	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
+	bool has_ipc_events; /* it has or had events of several sessions; event.c */
+	struct gpd_depths depths;
+	bool watches_shares;    /* the client is notified when its shares change; stream_move.c */
+	uint64_t move_again_ns; /* no earlier than this, as moving streams has failed */
+	uint32_t quiesce_pass;  /* launches that may go before the next look; stream_launch.c */
+};
+
+/* -ENOMEM. */
+int gpd_stream_session_create(struct gpd_session *session);
+/* The streams are gone, or their process is about to end. */
+void gpd_stream_session_destroy(struct gpd_session *session);
 
 /*
  * To be called before an operation: returns the stream of this name, ordered after all that the
@@ -115,6 +139,9 @@ gpd_stream_is_idle(const struct gpd_stream *stream)
 /* The same for all streams (of one context, if not NULL). */
 bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
 
+/* Whether the stream belongs to the context or one of its green contexts. */
+bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream);
+
 /*
  * Replaces the driver's stream of every stream of the device by one in the session's present
  * partition. New work goes there, ordered after the work of the old one, which stays where it is. A
@@ -150,6 +177,8 @@ gpd_stream_has_waits(const struct gpd_stream *stream)
 	return atomic_load_explicit(&stream->waits, memory_order_acquire) != 0;
 }
 
+/* Notifies the client whenever the session's share of a device has changed. */
+void gpd_stream_watch_shares(struct gpd_session *session);
 /* Moves the streams of devices on which the session's share has changed. */
 void gpd_stream_follow_shares(struct gpd_session *session);
 /* Frees dropped streams whose work has finished. */

@@ -19,7 +19,7 @@
 static bool
 has_work(const struct gpd_session *session, int device)
 {
-	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (s->device == device && gpd_stream_query_work(s) == CUDA_ERROR_NOT_READY)
 			return true;
 	}
@@ -50,11 +50,11 @@ gpd_stream_wait_quiesce(struct gpd_session *session, int device)
 {
 	if (__builtin_expect(!gpd_quiesce_is_stopped(device), 1))
 		return;
-	if (session->quiesce_pass == 0) {
+	if (session->streams->quiesce_pass == 0) {
 		quiesce_wait(session, device);
-		session->quiesce_pass = LAUNCHES;
+		session->streams->quiesce_pass = LAUNCHES;
 	}
-	session->quiesce_pass--;
+	session->streams->quiesce_pass--;
 }
 
 /* Returns the latest batch of the session's other streams of the device; 1 if one of them was
@@ -66,7 +66,7 @@ last_of_others(const struct gpd_session *session, const struct gpd_stream *strea
 	unsigned int seen = 0;
 	uint64_t last = 0;
 
-	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (s == stream || s->device != stream->device)
 			continue;
 		if (++seen > STREAMS_MAX || !gpd_stream_is_idle(s))

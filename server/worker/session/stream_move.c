@@ -51,8 +51,8 @@ driver_stream_leave(struct gpd_session *session, const struct gpd_stream *stream
 		free(left);
 		return result;
 	}
-	LL_PREPEND(session->streams, left);
-	session->stream_count++;
+	LL_PREPEND(session->streams->list, left);
+	session->streams->count++;
 	gpd_stream_pool_stream_added();
 	return CUDA_SUCCESS;
 }
@@ -96,7 +96,8 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 	gpd_issue_settle(&session->issue);
 	gpd_schedule_mark(session->account.schedule);
 	gpd_stream_reap(session);
-	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s && result == CUDA_SUCCESS;
+	     s = s->next) {
 		struct gpd_partition *now;
 
 		/* A stream that the client has destroyed gets no more work. */
@@ -115,29 +116,35 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 	return result;
 }
 
+void
+gpd_stream_watch_shares(struct gpd_session *session)
+{
+	session->streams->watches_shares = true;
+}
+
 /* Called when the session's share of a device has changed. */
 void
 gpd_stream_follow_shares(struct gpd_session *session)
 {
-	bool again = session->move_again_ns != 0;
+	bool again = session->streams->move_again_ns != 0;
 	uint32_t changed;
 
-	if (again && gp_now_ns() < session->move_again_ns)
+	if (again && gp_now_ns() < session->streams->move_again_ns)
 		return;
-	session->move_again_ns = 0;
+	session->streams->move_again_ns = 0;
 	changed = atomic_exchange(&session->shares.changed, 0);
 	for (int i = 0; changed; i++, changed >>= 1) {
 		CUresult result = CUDA_SUCCESS;
 
 		if (changed & 1)
 			result = gpd_stream_move_all(session, i);
-		if (changed & 1 && result == CUDA_SUCCESS && session->watches_shares)
+		if (changed & 1 && result == CUDA_SUCCESS && session->streams->watches_shares)
 			(void)gpd_session_send_share(session, i);
 		if (result == CUDA_SUCCESS)
 			continue;
 		atomic_fetch_or(&session->shares.changed, 1u << i);
 		if (result == CUDA_ERROR_NOT_READY) {
-			session->move_again_ns = gp_now_ns() + MOVE_SOON_NS;
+			session->streams->move_again_ns = gp_now_ns() + MOVE_SOON_NS;
 			continue;
 		}
 		if (!again)
@@ -145,6 +152,6 @@ gpd_stream_follow_shares(struct gpd_session *session)
 					"its streams keep their multiprocessors of device %d until "
 					"others are available: %d",
 					i, (int)result);
-		session->move_again_ns = gp_now_ns() + MOVE_AGAIN_NS;
+		session->streams->move_again_ns = gp_now_ns() + MOVE_AGAIN_NS;
 	}
 }

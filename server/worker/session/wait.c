@@ -266,7 +266,8 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 
 	gpd_schedule_end_batches(session->account.schedule);
 	group->kind = GROUP;
-	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
+	for (struct gpd_stream *s = session->streams->list; s && result == CUDA_SUCCESS;
+	     s = s->next) {
 		struct entry *entry;
 
 		if ((context && !gpd_context_has(context, s)) || gpd_stream_is_idle(s))
@@ -319,7 +320,7 @@ gpd_wait_is_empty(struct gpd_session *session)
 void *
 gpd_wait_request(const struct gpd_session *session)
 {
-	return (void *)((uintptr_t)session->call << 32 | session->request);
+	return (void *)((uintptr_t)session->current.call << 32 | session->current.request);
 }
 
 void
@@ -443,8 +444,8 @@ entry_finish(struct gpd_session *session, struct entry *entry)
 	/* All waiters have been notified, so the executor may now reply from this value alone. */
 	if (entry->complete)
 		work_raise(&entry->stream->done, entry->work);
-	if (entry->complete && atomic_load(&session->done_work) < entry->work)
-		atomic_store(&session->done_work, entry->work);
+	if (entry->complete && atomic_load(&session->progress.done_work) < entry->work)
+		atomic_store(&session->progress.done_work, entry->work);
 	/* The last use of the stream: the executor may destroy it now. */
 	atomic_fetch_sub_explicit(&entry->stream->waits, 1, memory_order_release);
 }

@@ -161,7 +161,7 @@ work_measure(struct gpd_session *session, struct gpd_stream *stream,
 	stream->depth.given++;
 	entry->track = track_get(trace, stream);
 	snprintf(entry->name, sizeof(entry->name), "%s",
-		 work->kernel && session->kernel ? session->kernel : "");
+		 work->kernel && session->progress.kernel ? session->progress.kernel : "");
 	DL_APPEND(trace->pending, entry);
 	return true;
 }

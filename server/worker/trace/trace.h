@@ -22,7 +22,7 @@ struct gpd_session;
 /* An operation that was just given to its stream. */
 struct gpd_trace_work {
 	uint64_t begun_ns; /* when the executor began to process it */
-	uint64_t kernel;   /* gp_kernel of a launch; session->kernel is its name */
+	uint64_t kernel;   /* gp_kernel of a launch: session->progress.kernel is its name */
 	uint32_t stream;
 	uint16_t call;
 };

@@ -32,12 +32,12 @@ static inline int
 setup(void **state)
 {
 	fake_create(&fake);
-	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
 	fake_forget_calls();
-	fake.session.request = 9;
-	fake.session.call = 0x302;
+	fake.session.current.request = 9;
+	fake.session.current.call = 0x302;
 	return 0;
 }
 
@@ -46,6 +46,7 @@ teardown(void **state)
 {
 	fake_run_markers(&fake, -1);
 	gpd_copy_destroy_all(&fake.session);
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
 	fake_destroy(&fake);

@@ -37,7 +37,7 @@ setup(void **state)
 	fake.session.handles.memory.ledger = fake.ledger;
 	fake.session.handles.memory.line = fake.session.account.line;
 	fake.ledger->host_max = UINT64_MAX;
-	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE, 0);
 	fake_forget_calls();
 	return 0;
@@ -50,6 +50,7 @@ teardown(void **state)
 	gpd_graph_destroy_all(&fake.session);
 	gpd_image_destroy_all(&fake.session);
 	gpd_quiesce_jobs_wait();
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	free(writer.memory);
 	writer = (struct gp_graph_writer){ 0 };
@@ -132,7 +133,7 @@ static inline void
 bring_bulk(const void *bulk, size_t size)
 {
 	fake.bulk = bulk;
-	fake.session.bulk_left = size;
+	fake.session.current.bulk_left = size;
 }
 
 static inline CUresult

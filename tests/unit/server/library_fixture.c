@@ -207,7 +207,7 @@ try_load(struct fake *fake, uint32_t name, const char *text, struct gp_bytes opt
 	EVP_Digest(flat, size, sha256, NULL, EVP_sha256(), NULL);
 	args.size = size;
 	fake->bulk = flat;
-	fake->session.bulk_left = size;
+	fake->session.current.bulk_left = size;
 	result = gpd_gpImageLoad(&fake->session, &args, &reply);
 	free(flat);
 	free((void *)reply.info.data);

@@ -18,13 +18,14 @@ static inline int
 setup(void **state)
 {
 	fake_create(&fake);
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+	return gpd_memory_create(&fake.session);
 }
 
 static inline int
 teardown(void **state)
 {
 	gpd_allowance_destroy(&fake.session);
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	return fake_chunks;

@@ -172,6 +172,8 @@ move_setup(void **state)
 	memset(words, 0, 4096);
 	if (f)
 		f->session.account.ledger = f->ledger = gpd_ledger_create(&fd);
+	if (f)
+		f->session.streams = &f->streams;
 	if (!f || !f->ledger)
 		return -1;
 	(void)close(fd);
@@ -297,7 +299,7 @@ move_none_is_leaving(struct move_fixture *f)
 	const struct gpd_stream *stream;
 
 	gpd_stream_reap(&f->session);
-	LL_SEARCH_SCALAR(f->session.streams, stream, context, NULL);
+	LL_SEARCH_SCALAR(f->session.streams->list, stream, context, NULL);
 	return !stream;
 }
 

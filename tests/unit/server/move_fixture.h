@@ -26,6 +26,7 @@
 
 struct move_fixture {
 	struct gpd_session session;
+	struct gpd_stream_session streams;
 	struct gpd_ledger *ledger;
 	struct gpd_context context;
 	_Atomic int told;

@@ -79,7 +79,15 @@ fake_create(struct fake *fake)
 	fake->session.account.ledger = fake->ledger;
 	fake->session.account.line = gpd_ledger_open(fake->ledger, 1, 0, 0);
 	fake->session.waits = calloc(1, sizeof(struct gpd_wait_queue));
-	fake->session.context = FAKE_CONTEXT;
+	fake->session.graphs = &fake->graphs;
+	fake->session.modules = &fake->modules;
+	fake->session.copies = &fake->copies;
+	fake->session.window_base = FAKE_WINDOW;
+	fake->session.window_size = FAKE_WINDOW_SIZE;
+	fake->session.streams = &fake->streams;
+	fake->session.arrays = &fake->arrays;
+	fake->session.stream_ops = &fake->stream_ops;
+	fake->session.current.context = FAKE_CONTEXT;
 	fake->context.legacy = &fake->stream;
 	fake->stream.driver = (CUstream)0x55;
 	fake->other.driver = (CUstream)0x66;
@@ -202,7 +210,7 @@ gpd_wait_reply(struct gpd_session *session, void *arg, CUresult result)
 void *
 gpd_wait_request(const struct gpd_session *session)
 {
-	return (void *)((uintptr_t)session->call << 32 | session->request);
+	return (void *)((uintptr_t)session->current.call << 32 | session->current.request);
 }
 
 bool
@@ -231,7 +239,7 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	gpd_copy_await(session, stream);
-	stream->work = ++session->work;
+	stream->work = ++session->progress.work;
 	*stream_p = stream;
 	return CUDA_SUCCESS;
 }
@@ -323,13 +331,14 @@ gpd_driver_is_sticky(CUresult result)
 int
 gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size)
 {
-	const uint8_t **from = session->bulk_read ? &session->bulk_read : &of(session)->bulk;
+	const uint8_t **from =
+		session->current.bulk_read ? &session->current.bulk_read : &of(session)->bulk;
 
-	assert(size <= session->bulk_left);
+	assert(size <= session->current.bulk_left);
 	if (dst)
 		memcpy(dst, *from, size);
 	*from += size;
-	session->bulk_left -= size;
+	session->current.bulk_left -= size;
 	return 0;
 }
 
@@ -427,8 +436,8 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 void
 gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call)
 {
-	session->deferred = result;
-	session->deferred_call = call;
+	session->send.deferred = result;
+	session->send.deferred_call = call;
 }
 
 void

@@ -8,7 +8,11 @@
 #ifndef SERVER_FAKE_H
 #define SERVER_FAKE_H
 
+#include "server/worker/backlog.h"
+#include "server/worker/copy/copy.h"
+#include "server/worker/graph/graph.h"
 #include "server/worker/image/image.h"
+#include "server/worker/memory/array.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
@@ -40,6 +44,12 @@ struct fake_reply {
 
 struct fake {
 	struct gpd_session session;
+	struct gpd_stream_ops_session stream_ops; /* parts of the session */
+	struct gpd_array_session arrays;
+	struct gpd_stream_session streams;
+	struct gpd_copy_session copies;
+	struct gpd_module_session modules;
+	struct gpd_graph_session graphs;
 	struct gpd_ledger *ledger;
 	struct gpd_context context;
 	struct gpd_stream stream, other;

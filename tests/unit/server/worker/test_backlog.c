@@ -258,7 +258,7 @@ without_functions_nothing_is_kept(void **state)
 	assert_true(work(A)->ended);
 	assert_true(work(LEGACY)->ended);
 	assert_true(call(GP_CALL_gpFence)->ended);
-	assert_null(fake.session.deferred_queue);
+	assert_null(fake.session.stream_ops->queue);
 	finish(function(A));
 	assert_true(work(A)->ended);
 }
@@ -393,7 +393,7 @@ room_is_reported_when_little_enough_is_kept(void **state)
 	struct gp_reply_gpBacklogRoom reply = { 1 };
 	struct seen *gate;
 
-	fake.session.request = 5;
+	fake.session.current.request = 5;
 	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &none, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.kept, 0);
 	gate = function(FREE);
@@ -522,9 +522,9 @@ a_kept_record_has_its_bulk(void **state)
 	for (size_t i = 0; i < sizeof(bulk); i++)
 		bulk[i] = (uint8_t)(i * 7);
 	fake.bulk = bulk;
-	fake.session.bulk_left = sizeof(bulk);
+	fake.session.current.bulk_left = sizeof(bulk);
 	assert_int_equal(gpd_deferred_add(&fake.session, &header, fields, size, &entry), 1);
-	assert_int_equal(fake.session.bulk_left, 0);
+	assert_int_equal(fake.session.current.bulk_left, 0);
 	gate->ended = ++step;
 	gpd_deferred_remove(&fake.session, gate->entry);
 	entry = gpd_deferred_pop(&fake.session, &record);
@@ -571,7 +571,7 @@ kept_bytes_of_a_listed_copy_are_replaced(void **state)
 	gp_enc_pad(&enc);
 	memset(bulk, 0, sizeof(bulk));
 	fake.bulk = bulk;
-	fake.session.bulk_left = sizeof(bulk);
+	fake.session.current.bulk_left = sizeof(bulk);
 	assert_int_equal(
 		gpd_deferred_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry), 1);
 	/* The hook of each is to be called, too. */
@@ -640,7 +640,7 @@ who_sends_too_much_is_shown_out(void **state)
 	struct gpd_deferred_entry *entry;
 
 	(void)function(FREE);
-	fake.session.bulk_left = GP_DEFERRED_QUEUE_MAX;
+	fake.session.current.bulk_left = GP_DEFERRED_QUEUE_MAX;
 	assert_true(gpd_deferred_add(&fake.session, &header, fields, size, &entry) < 0);
 	assert_string_equal(fake.violation, "it sent more than 64 MiB after a host function");
 }

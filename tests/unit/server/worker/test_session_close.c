@@ -50,8 +50,8 @@ what_others_use_is_closed_after_them(void **state)
 		{ gpd_wait_stop, gpd_image_destroy_all },
 		/* Objects made of arrays, and what lies in the session's memory. */
 		{ gpd_textures_destroy, gpd_arrays_destroy },
-		{ gpd_arrays_destroy, gpd_memory_destroy },
-		{ gpd_image_destroy_all, gpd_memory_destroy },
+		{ gpd_arrays_destroy, gpd_memory_unmap_all },
+		{ gpd_image_destroy_all, gpd_memory_unmap_all },
 		/* Streams of the driver, and their places among the depths. */
 		{ gpd_host_functions_destroy, gpd_stream_destroy_all },
 		{ gpd_wait_stop, gpd_stream_destroy_all },

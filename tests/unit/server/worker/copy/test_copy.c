@@ -6,7 +6,7 @@ static CUresult
 copy_in(const struct gp_args_gpCopyIn *args, const uint8_t *bytes, size_t size)
 {
 	fake.bulk = bytes;
-	fake.session.bulk_left = size;
+	fake.session.current.bulk_left = size;
 	return gpd_gpCopyIn(&fake.session, args);
 }
 
@@ -28,7 +28,7 @@ bytes_arrive_whole(void **state)
 		assert_memory_equal(device + 3, bytes, sizes[i]);
 		assert_int_equal(device[2], 0);
 		assert_int_equal(device[3 + sizes[i]], 0);
-		assert_int_equal(fake.session.bulk_left, 0);
+		assert_int_equal(fake.session.current.bulk_left, 0);
 		free(bytes);
 	}
 }
@@ -67,8 +67,8 @@ bytes_of_the_record_arrive(void **state)
 	for (size_t y = 0; y < 3; y++)
 		assert_memory_equal(device + 3 + y * 200, bytes + y * 100, 100);
 	assert_int_equal(device[103], 0);
-	assert_int_equal(fake.session.bulk_left, 0);
-	assert_null(fake.session.bulk_read);
+	assert_int_equal(fake.session.current.bulk_left, 0);
+	assert_null(fake.session.current.bulk_read);
 	assert_int_equal(fake.session.account.line->counts.copied_in, 300);
 	free(bytes);
 }
@@ -86,7 +86,7 @@ a_record_with_other_bytes_than_it_says_ends_the_session(void **state)
 	(void)gpd_gpCopyInShort(&fake.session, &args);
 	assert_string_equal(fake.violation,
 			    "copy of 1 slices of 1 rows of 65 bytes with a tail of 64");
-	assert_null(fake.session.bulk_read);
+	assert_null(fake.session.current.bulk_read);
 }
 
 static void
@@ -187,7 +187,7 @@ every_part_of_a_copy_counts_as_work(void **state)
 	gpd_gpCopyOut(&fake.session, &args);
 
 	assert_true(fake.stream.work >= 8);
-	assert_int_equal(fake.stream.work, fake.session.work);
+	assert_int_equal(fake.stream.work, fake.session.progress.work);
 }
 
 static void
@@ -255,19 +255,19 @@ what_follows_a_large_copy_out_comes_behind_its_last_part(void **state)
 	start_large_copy_out();
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), MAPPED / GPD_STAGING_SLOT);
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 
 	fake_run_markers(&fake, -1);
 	start_large_copy_out();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamSynchronize, &stream,
 				  sizeof(stream));
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 
 	fake_run_markers(&fake, -1);
 	fake.reply_count = 0;
 	start_large_copy_out();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpFence, NULL, 0);
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 }
 
 static void
@@ -301,10 +301,10 @@ a_client_that_only_asks_is_made_to_read(void **state)
 	start_large_copy_out();
 	for (int i = 0; i < 5000; i++) {
 		fake_forget_calls();
-		if (!fake.session.copies_out)
+		if (!fake.session.copies->out)
 			fake_run_markers(&fake, -1);
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-		waiting = fake.session.copies_out ? waiting + 1 : 0;
+		waiting = fake.session.copies->out ? waiting + 1 : 0;
 		assert_true(waiting < 2000);
 	}
 }
@@ -317,10 +317,10 @@ blocking_streams_and_the_default_stream_wait_for_each_other(void **state)
 	fake.stream.legacy = true;
 	start_large_copy_out();
 	gpd_copy_await(&fake.session, &fake.other);
-	assert_non_null(fake.session.copies_out);
+	assert_non_null(fake.session.copies->out);
 	fake.other.blocking = true;
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamQuery, &other, sizeof(other));
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 }
 
 static void
@@ -331,7 +331,7 @@ a_session_may_end_in_the_middle_of_a_copy_out(void **state)
 	fake_run_markers(&fake, -1);
 	gpd_copy_destroy_all(&fake.session);
 
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 	assert_int_equal(fake.reply_count, 0);
 }
 
@@ -371,10 +371,10 @@ an_error_in_a_copy_in_takes_the_rest_of_the_tail(void **state)
 
 	fake_fail("cuMemcpyHtoDAsync", CUDA_ERROR_UNKNOWN, 1);
 	assert_int_equal(copy_in(&args, bytes, 4 << 20), CUDA_ERROR_UNKNOWN);
-	assert_int_equal(fake.session.bulk_left, 0);
+	assert_int_equal(fake.session.current.bulk_left, 0);
 	args.stream = 77;
 	assert_int_equal(copy_in(&args, bytes, 4 << 20), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake.session.bulk_left, 0);
+	assert_int_equal(fake.session.current.bulk_left, 0);
 	free(bytes);
 }
 
@@ -405,7 +405,7 @@ only_mapped_memory_is_touched(void **state)
 
 		assert_int_equal(copy_in(&in, bytes, bad[i].width * bad[i].height),
 				 CUDA_ERROR_INVALID_VALUE);
-		assert_int_equal(fake.session.bulk_left, 0);
+		assert_int_equal(fake.session.current.bulk_left, 0);
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &out), CUDA_ERROR_INVALID_VALUE);
 		assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_ERROR_INVALID_VALUE);
 	}

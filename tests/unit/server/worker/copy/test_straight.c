@@ -181,14 +181,14 @@ setup(void **state)
 	first_conn.ops = lane_conn.ops = &wire_ops;
 	fake.session.conn = &first_conn;
 	gpd_gpudirect_memory_start(true);
-	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
 	assert_int_equal(gpd_lanes_create(&fake.session), 0);
 	assert_null(gpd_lanes_add(&fake.session, 1, &lane_conn));
 	fake_forget_calls();
-	fake.session.request = 9;
-	fake.session.call = 0x302;
+	fake.session.current.request = 9;
+	fake.session.current.call = 0x302;
 	return 0;
 }
 
@@ -200,6 +200,7 @@ teardown(void **state)
 	fake_run_markers(&fake, -1);
 	gpd_lanes_destroy(&fake.session);
 	gpd_copy_destroy_all(&fake.session);
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
 	fake.session.conn = NULL;
@@ -269,7 +270,7 @@ a_copy_out_goes_straight_when_its_stream_is_done(void **state)
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 0);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
-	assert_int_equal(fake.session.gpudirect_out, 4 * MIB + 50000);
+	assert_int_equal(fake.session.copies->gpudirect_out, 4 * MIB + 50000);
 }
 
 static void
@@ -281,12 +282,12 @@ work_behind_it_sends_it_through_the_stream(void **state)
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 0);
 
 	gpd_copy_await(&fake.session, &fake.stream);
-	assert_null(fake.session.copies_out);
+	assert_null(fake.session.copies->out);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 4);
 	fake_run_markers(&fake, -1);
 	wait_sent(4);
 	assert_int_equal(fake.reply_count, 1);
-	assert_int_equal(fake.session.gpudirect_out, 0);
+	assert_int_equal(fake.session.copies->gpudirect_out, 0);
 	for (unsigned int i = 0; i < 4; i++)
 		assert_false(wire.sent[i].from >= FAKE_WINDOW &&
 			     wire.sent[i].from < FAKE_WINDOW + FAKE_WINDOW_SIZE);
@@ -334,7 +335,7 @@ a_short_last_chunk_goes_through_the_stream(void **state)
 	fake_run_markers(&fake, -1);
 	wait_sent(5);
 	wait_answered();
-	assert_int_equal(fake.session.gpudirect_out, 4 * MIB);
+	assert_int_equal(fake.session.copies->gpudirect_out, 4 * MIB);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 1);
 	assert_int_equal(fake.reply_count, 1);
 }
@@ -350,7 +351,7 @@ a_short_last_chunk_is_not_sent_twice(void **state)
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 5);
 	assert_int_equal(wire.sent_count, 5);
 	assert_int_equal(fake.reply_count, 1);
-	assert_int_equal(fake.session.gpudirect_out, 0);
+	assert_int_equal(fake.session.copies->gpudirect_out, 0);
 }
 
 static void
@@ -369,7 +370,7 @@ copies_of_two_streams_do_not_wait_for_one_another(void **state)
 	fake_run_markers(&fake, -1);
 	wait_sent(12);
 	assert_int_equal(fake.reply_count, 3);
-	assert_int_equal(fake.session.gpudirect_out, 8 * MIB);
+	assert_int_equal(fake.session.copies->gpudirect_out, 8 * MIB);
 }
 
 /* Brings the chunks of a copy, one as soon as the last has been taken. */
@@ -401,9 +402,9 @@ copy_in(uint64_t offset, uint64_t size)
 	pthread_t thread;
 
 	/* A lane that is ahead of the record would go through staging. */
-	pthread_mutex_lock(&fake.session.lanes->lock);
-	fake.session.lanes->gpudirect = 1;
-	pthread_mutex_unlock(&fake.session.lanes->lock);
+	pthread_mutex_lock(&fake.session.copies->lanes->lock);
+	fake.session.copies->lanes->gpudirect = 1;
+	pthread_mutex_unlock(&fake.session.copies->lanes->lock);
 	assert_int_equal(pthread_create(&thread, NULL, bring, &size), 0);
 	assert_int_equal(gpd_gpCopyInLanes(&fake.session, &args), CUDA_SUCCESS);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -417,7 +418,7 @@ a_copy_in_goes_straight_if_its_stream_is_idle(void **state)
 {
 	copy_in(5, 5 * MIB + 100);
 	/* But for its short end. */
-	assert_int_equal(fake.session.gpudirect_in, 5 * MIB);
+	assert_int_equal(fake.session.copies->gpudirect_in, 5 * MIB);
 	assert_int_equal(fake_count_calls("cuMemcpyHtoD"), 1);
 	for (uint64_t i = 0; i < 5; i++)
 		assert_int_equal(wire.to[i], FAKE_WINDOW + 5 + i * MIB);
@@ -430,7 +431,7 @@ a_copy_in_behind_work_goes_through_the_stream(void **state)
 	fake_events_pending = true;
 	copy_in(0, 4 * MIB);
 	fake_events_pending = false;
-	assert_int_equal(fake.session.gpudirect_in, 0);
+	assert_int_equal(fake.session.copies->gpudirect_in, 0);
 	assert_int_equal(fake_count_calls("cuMemcpyHtoD"), 4);
 }
 
@@ -440,8 +441,8 @@ the_rest_goes_straight_when_the_work_before_is_done(void **state)
 	stream_state = CUDA_ERROR_NOT_READY;
 	wire.slow = true;
 	copy_in(0, 6 * MIB);
-	assert_true(fake.session.gpudirect_in > 0);
-	assert_int_equal(fake.session.gpudirect_in + fake_count_calls("cuMemcpyHtoD") * MIB,
+	assert_true(fake.session.copies->gpudirect_in > 0);
+	assert_int_equal(fake.session.copies->gpudirect_in + fake_count_calls("cuMemcpyHtoD") * MIB,
 			 6 * MIB);
 	assert_true(fake_count_calls("cuMemcpyHtoD") > 0);
 }
@@ -454,7 +455,7 @@ memory_that_lanes_do_not_reach_is_staged(void **state)
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
 	assert_int_equal(fake_count_calls("cuMemcpyHtoD"), 4);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 4);
-	assert_int_equal(fake.session.gpudirect_in + fake.session.gpudirect_out, 0);
+	assert_int_equal(fake.session.copies->gpudirect_in + fake.session.copies->gpudirect_out, 0);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

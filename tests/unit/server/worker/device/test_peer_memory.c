@@ -158,12 +158,13 @@ setup(void **state)
 	gpd_driver.cuMemGetHandleForAddressRange = export_range;
 	gpd_driver.cuFlushGPUDirectRDMAWrites = flush;
 	fake.session.conn = &card_conn;
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+	return gpd_memory_create(&fake.session);
 }
 
 static int
 teardown(void **state)
 {
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake.session.conn = NULL;
 	fake_destroy(&fake);

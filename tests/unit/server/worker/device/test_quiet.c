@@ -21,6 +21,7 @@
 
 struct client {
 	struct gpd_session session;
+	struct gpd_stream_session streams;
 	struct gpd_stream stream;
 	_Atomic uint64_t end_ns; /* of what its stream was given */
 	uint64_t kernel_ns;
@@ -119,7 +120,8 @@ setup(void **state)
 
 		client->stream.driver = (CUstream)client;
 		client->stream.work = 1;
-		client->session.streams = &client->stream;
+		client->session.streams = &client->streams;
+		client->session.streams->list = &client->stream;
 		client->session.account.line = gpd_ledger_open(ledger, i + 1, 1, 0);
 	}
 	stopped = fails = false;

@@ -24,7 +24,7 @@ a_graph_is_built_as_it_was_sent(void **state)
 					"cuGraphInstantiate\n"
 					"cuGraphLaunch\n"
 					"cuGraphLaunch\n");
-	assert_string_equal(fake.session.kernel, "zebra");
+	assert_string_equal(fake.session.progress.kernel, "zebra");
 }
 
 static void
@@ -99,7 +99,7 @@ a_graph_that_is_built_anew_is_charged_with_the_old_one(void **state)
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	one = charged();
 	/* The image has another library from now on. */
-	fake.session.kernels_changed++;
+	fake.session.modules->kernels_changed++;
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(fake_execs, 2);
 	assert_in_range(charged(), one + GPD_GRAPH_NODE_COST, one + 2 * GPD_GRAPH_NODE_COST);
@@ -202,7 +202,7 @@ what_kernels_may_launch_stays_one_executable(void **state)
 	one = charged();
 	assert_int_equal(upload(PLAN), CUDA_SUCCESS);
 	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
-	fake.session.kernels_changed++;
+	fake.session.modules->kernels_changed++;
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_string_equal(fake_calls, "cuGraphCreate\n"

@@ -82,7 +82,7 @@ a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session(void **stat
 		gpd_gpGraphMake(&fake.session, &(struct gp_args_gpGraphMake){ FAKE_CONTEXT, PLAN }),
 		CUDA_ERROR_INVALID_VALUE);
 	assert_string_not_equal(fake.violation, "");
-	assert_int_equal(fake.session.bulk_left, 0);
+	assert_int_equal(fake.session.current.bulk_left, 0);
 	test_free(large);
 }
 

@@ -89,7 +89,7 @@ setup(void **state)
 	gpd_driver.cuGraphInstantiateWithFlags = instantiate;
 	gpd_driver.cuGraphExecDestroy = exec_destroy;
 	gpd_driver.cuStreamQuery = stream_query;
-	fake.session.streams = &fake.stream;
+	fake.session.streams->list = &fake.stream;
 	fake.stream.next = &fake.other;
 	fake.session.handles.memory.ledger = fake.ledger;
 	fake.session.handles.memory.line = fake.session.account.line;
@@ -138,7 +138,7 @@ make(uint32_t name, uint32_t root, uint64_t handle)
 
 	assert_true(gp_graph_write_condition(&writer, NULL, 0, &condition, &body));
 	fake.bulk = writer.memory;
-	fake.session.bulk_left = writer.size;
+	fake.session.current.bulk_left = writer.size;
 	result =
 		gpd_gpGraphMake(&fake.session, &(struct gp_args_gpGraphMake){ FAKE_CONTEXT, name });
 	free(writer.memory);

@@ -53,7 +53,7 @@ setup(void **state)
 {
 	fake_create(&fake);
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+	return gpd_memory_create(&fake.session);
 }
 
 static int
@@ -62,6 +62,7 @@ teardown(void **state)
 	fake_run_markers(&fake, -1);
 	gpd_image_destroy_all(&fake.session);
 	gpd_quiesce_jobs_wait();
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	gpd_image_cache_stop();
@@ -81,7 +82,7 @@ load_with(bool tail, uint32_t name, struct gp_bytes options, struct gp_reply_gpI
 
 	memset(reply, 0, sizeof(*reply));
 	fake.bulk = flat;
-	fake.session.bulk_left = tail ? flat_size : 0;
+	fake.session.current.bulk_left = tail ? flat_size : 0;
 	return gpd_gpImageLoad(&fake.session, &args, reply);
 }
 
@@ -352,7 +353,7 @@ a_launch_reaches_the_driver_as_it_was_asked_for(void **state)
 	assert_string_equal(fake_calls,
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n"
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n");
-	assert_string_equal(fake.session.kernel, "ant");
+	assert_string_equal(fake.session.progress.kernel, "ant");
 }
 
 /* On the second stream, as one of many calls that have come. */
@@ -404,8 +405,8 @@ what_fails_there_is_told_as_of_any_posted_call(void **state)
 		launch_on(FAKE_OTHER_STREAM, GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }),
 		CUDA_SUCCESS);
 	gpd_issue_stop(&fake.session.issue);
-	assert_int_equal(fake.session.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-	assert_int_equal(fake.session.deferred_call, GP_CALL_gpLaunch);
+	assert_int_equal(fake.session.send.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	assert_int_equal(fake.session.send.deferred_call, GP_CALL_gpLaunch);
 }
 
 /* Its client waits for the answer, or something of the session's own follows. */

@@ -20,7 +20,7 @@ what_one_session_loaded_is_there_for_the_next(void **state)
 	assert_int_equal(loads, 1);
 	assert_int_equal(functions, KERNELS);
 	assert_ptr_equal(ant_of(&ours), ant_of(&theirs));
-	assert_string_equal(ours.session.kernel, "ant");
+	assert_string_equal(ours.session.progress.kernel, "ant");
 	assert_int_equal(gpd_library_counts.loaded, 1);
 	assert_int_equal(gpd_library_counts.shared, 1);
 	assert_int_equal(gpd_library_counts.own, 0);

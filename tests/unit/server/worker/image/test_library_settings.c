@@ -141,7 +141,7 @@ what_else_is_set_is_set_on_code_of_ones_own(void **state)
 	assert_int_equal(ant_of(&ours)->dynamic, 70000);
 	assert_int_equal(dynamic_of(&ours), 70000);
 	assert_int_equal(launch(&ours, 70000), CUDA_SUCCESS);
-	assert_string_equal(ours.session.kernel, "ant");
+	assert_string_equal(ours.session.progress.kernel, "ant");
 	assert_int_equal(set(&ours, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 60),
 			 CUDA_SUCCESS);
 	assert_int_equal(loads, 2);

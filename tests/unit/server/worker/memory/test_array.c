@@ -50,7 +50,8 @@ setup(void **state)
 {
 	fake_create(&fake);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+	assert_int_equal(gpd_memory_create(&fake.session), 0);
+	return gpd_array_session_create(&fake.session);
 }
 
 static int
@@ -63,6 +64,8 @@ teardown(void **state)
 	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 	gpd_copy_destroy_all(&fake.session);
+	gpd_array_session_destroy(&fake.session);
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
 	fake_destroy(&fake);
@@ -111,7 +114,7 @@ copy_in(uint32_t name, const struct gp_array_box *box, const uint8_t *bytes)
 	};
 
 	fake.bulk = bytes;
-	fake.session.bulk_left = box->width * box->height * box->depth;
+	fake.session.current.bulk_left = box->width * box->height * box->depth;
 	return gpd_gpArrayCopyIn(&fake.session, &args);
 }
 
@@ -132,7 +135,7 @@ copy_out(uint32_t name, const struct gp_array_box *box)
 
 	fake.data_size = 0;
 	fake.data_before = 0;
-	fake.session.request = 12;
+	fake.session.current.request = 12;
 	result = gpd_gpArrayCopyOut(&fake.session, &args);
 	fake_run_markers(&fake, -1);
 	return result;
@@ -282,16 +285,16 @@ mipmapped_arrays_have_levels_of_their_own(void **state)
 	args.levels = 3;
 	assert_int_equal(gpd_gpArrayCreate(&fake.session, &args), CUDA_SUCCESS);
 	fake.bulk = bytes;
-	fake.session.bulk_left = 256;
+	fake.session.current.bulk_left = 256;
 	assert_int_equal(gpd_gpArrayCopyIn(&fake.session, &copy), CUDA_SUCCESS);
 	copy.height = 5;
-	fake.session.bulk_left = 320;
+	fake.session.current.bulk_left = 320;
 	fake.bulk = bytes;
 	assert_int_equal(gpd_gpArrayCopyIn(&fake.session, &copy), CUDA_ERROR_INVALID_VALUE);
 	copy.level = 3;
 	copy.height = 1;
 	fake.bulk = bytes;
-	fake.session.bulk_left = 64;
+	fake.session.current.bulk_left = 64;
 	assert_int_equal(gpd_gpArrayCopyIn(&fake.session, &copy), CUDA_ERROR_INVALID_VALUE);
 	assert_string_equal(fake.violation, "");
 }

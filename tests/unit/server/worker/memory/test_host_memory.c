@@ -32,7 +32,7 @@ static int
 setup(void **state)
 {
 	fake_create(&fake);
-	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	/* Twice: with what both ends agreed on. */
 	atomic_store(&fake.session.account.ledger->tenants[0].devices[GPD_LEDGER_PINNED].memory_max,
 		     128 * MIB);
@@ -44,6 +44,7 @@ teardown(void **state)
 {
 	gpd_host_memory_destroy(&fake.session);
 	gpd_quiesce_jobs_wait();
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	return 0;

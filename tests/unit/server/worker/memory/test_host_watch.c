@@ -25,7 +25,7 @@ setup(void **state)
 
 	asked = 0;
 	fake_create(&fake);
-	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	atomic_store(&fake.session.account.ledger->tenants[0].devices[GPD_LEDGER_PINNED].memory_max,
 		     128 * MIB);
 	assert_int_equal(gpd_gpHostReserve(&fake.session,
@@ -41,6 +41,7 @@ teardown(void **state)
 	gpd_host_watch_stop(&fake.session);
 	gpd_host_memory_destroy(&fake.session);
 	gpd_quiesce_jobs_wait();
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	return 0;

@@ -31,7 +31,7 @@ mapped(uint64_t from, uint64_t size)
 static CUresult
 keep(uint32_t request)
 {
-	fake.session.request = request;
+	fake.session.current.request = request;
 	return gpd_gpMemoryKeep(&fake.session, &(struct gp_args_gpMemoryKeep){ 0 });
 }
 
@@ -52,13 +52,13 @@ the_ledger_knows_who_keeps_memory(void **state)
 	assert_int_equal(line->cache_state, GPD_CACHE_FILLED);
 	assert_int_equal(keep(8), CUDA_ERROR_INVALID_VALUE);
 	line->cache_state = GPD_CACHE_RECALLED;
-	assert_int_equal(fake.session.keep_request, 7);
-	fake.session.keep_request = 0;
+	assert_int_equal(fake.session.send.keep_request, 7);
+	fake.session.send.keep_request = 0;
 	/* More is kept before the first is given back: that is what is waited for. */
 	assert_int_equal(keep(9), GPD_LATER);
 	assert_int_equal(line->cache_state, GPD_CACHE_RECALLED);
 	assert_int_equal(given_back(), GPD_CACHE_FILLED);
-	fake.session.keep_request = 0;
+	fake.session.send.keep_request = 0;
 	assert_int_equal(given_back(), GPD_CACHE_EMPTY);
 }
 

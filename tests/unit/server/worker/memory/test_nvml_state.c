@@ -20,12 +20,13 @@ setup(void **state)
 	fake_create(&fake);
 	fake.session.account.line->machine = HERE;
 	fake.session.account.line->pid = 100;
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+	return gpd_memory_create(&fake.session);
 }
 
 static int
 teardown(void **state)
 {
+	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	return fake_chunks;

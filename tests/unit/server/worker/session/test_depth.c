@@ -22,7 +22,8 @@ static struct queue {
 	uint32_t value[MARKS];
 	_Atomic unsigned int given, done;
 } queues[STREAMS];
-static struct gpd_session session;
+static struct gpd_stream_session streams;
+static struct gpd_session session = { .streams = &streams };
 
 static CUresult
 host_alloc(void **memory, size_t size, unsigned int flags)
@@ -179,9 +180,9 @@ a_full_stream_waits_for_the_gpu(void **state)
 		assert_true(reach(&queues[0]));
 	assert_in_range(settle() - added, 1, 320);
 	while (adder.added < 3000) {
-		uint32_t done =
-			__atomic_load_n(&session.depths.page->host[queues[0].stream.depth.slot - 1],
-					__ATOMIC_ACQUIRE);
+		uint32_t done = __atomic_load_n(
+			&session.streams->depths.page->host[queues[0].stream.depth.slot - 1],
+			__ATOMIC_ACQUIRE);
 
 		assert_true(adder.added - done < 900);
 		if (!reach(&queues[0]))
@@ -200,7 +201,7 @@ the_executor_waits_for_a_full_stream_only_briefly(void **state)
 	for (int i = 0; i < 900 && !stream->depth.full; i++)
 		add(stream);
 	assert_true(stream->depth.full);
-	assert_true(session.depths.filled);
+	assert_true(session.streams->depths.filled);
 	assert_false(gpd_depth_poll(&session, stream));
 	for (int i = 0; i < 500; i++)
 		add(&queues[1].stream);
@@ -271,7 +272,7 @@ numbers_wrap_around(void **state)
 
 	open_streams(1);
 	depth->given = depth->marked = UINT32_MAX - 100;
-	session.depths.page->host[depth->slot - 1] = depth->given;
+	session.streams->depths.page->host[depth->slot - 1] = depth->given;
 	for (int i = 0; i < 500; i++)
 		add(&queues[0].stream);
 	while (reach(&queues[0]))

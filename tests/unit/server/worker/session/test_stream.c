@@ -84,6 +84,7 @@ set_current(CUcontext context)
 
 struct fixture {
 	struct gpd_session session;
+	struct gpd_stream_session streams;
 	struct gpd_ledger_session line;
 	struct gpd_context context;
 };
@@ -105,6 +106,8 @@ setup(void **state)
 	streams_made = events_made = 0;
 	if (f)
 		f->session.account.line = &f->line;
+	if (f)
+		f->session.streams = &f->streams;
 	if (!f || gpd_handle_add(&f->session.handles, GPD_KIND_CONTEXT, 1, &f->context.handle))
 		return -1;
 	*state = f;
@@ -290,7 +293,7 @@ a_name_in_use_or_a_strange_flag_makes_no_stream(void **state)
 			 CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(gpd_stream_create(&f->session, &f->context, A, 2, 0, false),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(f->session.stream_count, 1);
+	assert_int_equal(f->session.streams->count, 1);
 }
 
 int

@@ -116,6 +116,7 @@ is_told(const char *names)
 
 struct fixture {
 	struct gpd_session session;
+	struct gpd_stream_session streams;
 	struct gpd_stream a, b;
 };
 
@@ -138,11 +139,12 @@ setup(void **state)
 	if (!f)
 		return -1;
 	f->a.next = &f->b;
-	f->session.streams = &f->a;
+	f->session.streams = &f->streams;
+	f->session.streams->list = &f->a;
 	f->a.work = 1;
 	f->b.work = 2;
-	f->session.work = 2;
-	pthread_mutex_init(&f->session.send_lock, NULL);
+	f->session.progress.work = 2;
+	pthread_mutex_init(&f->session.send.lock, NULL);
 	*state = f;
 	return gpd_wait_start(&f->session);
 }
@@ -313,7 +315,7 @@ a_sticky_error_is_told_to_all(void **state)
 
 	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
 	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "b"), CUDA_SUCCESS);
-	atomic_store(&f->session.sticky_reported, true);
+	atomic_store(&f->session.send.sticky_reported, true);
 	atomic_store(&f->session.sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpd_session_wake(&f->session);
 	assert_true(is_told("ab"));

@@ -184,7 +184,7 @@ take(struct fixture *f)
 static void
 work(struct fixture *f, uint32_t stream, uint16_t call, uint64_t kernel, const char *name)
 {
-	f->session.kernel = name;
+	f->session.progress.kernel = name;
 	gpd_trace_work(&f->session,
 		       &(struct gpd_trace_work){ .begun_ns = gpd_trace_begin(&f->session),
 						 .kernel = kernel,
