@@ -166,9 +166,9 @@ def emit_call_driver(call):
     drop = next((p for p in call.params if "DROP" in p.quals), None)
     out = [f"\n/* {call.where} */\nstatic CUresult\ncall_driver_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args"
            f"{reply}{scratch})\n{{\n"]
-    out += [local(call, p) or "" for p in call.params]
+    out += [emit_local(call, p) or "" for p in call.params]
     out.append("\tCUresult result = gpd_context_enter(session, session->current.context);\n\n" + CHECK)
-    out += [find(call, p) for p in call.params if "NEW" not in p.quals]
+    out += [emit_arg(call, p) for p in call.params if "NEW" not in p.quals]
     if not (new or drop or reply):
         return "".join(out) + f"\treturn {emit_driver_call(call)};\n}}\n"
     out.append(f"\tresult = {emit_driver_call(call)};\n")

@@ -83,7 +83,7 @@ gpd_device_to_wire(CUdevice device)
 CUresult
 gpd_arg_decode_malformed(struct gpd_session *session)
 {
-	gpd_session_violation(session, "call 0x%04x came with lengths that do not fit together",
+	gpd_session_violation(session, "call 0x%04x has inconsistent lengths",
 			      session->current.call);
 	return CUDA_ERROR_INVALID_VALUE;
 }

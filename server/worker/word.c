@@ -25,7 +25,7 @@
 /* Maximum number of words per poll. The page begins with the marker that follows them. */
 #define POLL_VALUES 64
 _Static_assert((POLL_VALUES + 1) * sizeof(uint64_t) <= GPD_MARKER_PAGE_SLOTS * sizeof(uint32_t),
-	       "a page has room for a look");
+	       "a page has room for a scan");
 /* How long the executor polls without a pause. */
 #define SPIN_NS 60000
 #define COPY_NAP_NS 4000

@@ -423,7 +423,7 @@ gpd_gpCopyOutLanes(struct gpd_session *session, const struct gp_args_gpCopyOutLa
 
 	reply->sent = 0;
 	if (!session->copies->lanes) {
-		gpd_session_violation(session, "a copy on data lanes, of which it has none");
+		gpd_session_violation(session, "a copy on data lanes, but the session has none");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	return start_rows(session, &rows, &args->copy);
