@@ -355,18 +355,6 @@ gpc_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARA
 	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_kernel(&any, nodeParams));
 }
 
-CUresult
-gpc_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-	CUDA_KERNEL_NODE_PARAMS now;
-	CUresult result = nodeParams ? gpc_cuGraphKernelNodeGetParams_v2(hNode, &now)
-				     : CUDA_ERROR_INVALID_VALUE;
-
-	if (result == CUDA_SUCCESS)
-		memcpy(nodeParams, &now, sizeof(*nodeParams));
-	return result;
-}
-
 /* Makes the node device-updatable: the daemon creates a node in a graph of its own, whose handle
  * kernels use, and creates each executable graph from that graph (docs/graphs.md). */
 static CUresult

@@ -409,6 +409,16 @@ gpc_node_get_kernel_params(const struct gpc_node *node)
 	};
 }
 
+CUDA_KERNEL_NODE_PARAMS_v1
+gpc_node_get_kernel_params_v1(const struct gpc_node *node)
+{
+	const CUDA_KERNEL_NODE_PARAMS now = gpc_node_get_kernel_params(node);
+	CUDA_KERNEL_NODE_PARAMS_v1 params;
+
+	memcpy(&params, &now, sizeof(params));
+	return params;
+}
+
 _Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == sizeof(CUDA_KERNEL_NODE_PARAMS_v3) &&
 		       sizeof(CUDA_HOST_NODE_PARAMS) == sizeof(CUDA_HOST_NODE_PARAMS_v2) &&
 		       sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS) ==

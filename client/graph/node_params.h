@@ -116,5 +116,7 @@ void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_no
 /* Returns the parameters for the application; the pointers are valid as long as the node's
  * parameters. */
 CUDA_KERNEL_NODE_PARAMS gpc_node_get_kernel_params(const struct gpc_node *node);
+/* Returns the members that the first version of the structure has. */
+CUDA_KERNEL_NODE_PARAMS_v1 gpc_node_get_kernel_params_v1(const struct gpc_node *node);
 
 #endif /* GPC_NODE_PARAMS_H */

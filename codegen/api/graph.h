@@ -321,10 +321,10 @@ CUresult cuGraphAddKernelNode_v2(
         size_t numDependencies,
         IN const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_KERNEL))
 CUresult cuGraphKernelNodeGetParams(
         CUgraphNode hNode,
-        OUT CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+        OUT COMPUTE(gpc_node_get_kernel_params_v1) CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_KERNEL))
 CUresult cuGraphKernelNodeGetParams_v2(
