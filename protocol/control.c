@@ -187,8 +187,8 @@ gp_control_recv(struct gp_conn *conn, Gpupool__ControlMessage **message_p)
 		/* Nor does the connection keep them, which may live for days. */
 		explicit_bzero((void *)raw.data, raw.size);
 		if (!message)
-			return gp_conn_fail(conn, -EPROTO, "%zu bytes that are not a control message",
-					    raw.size);
+			return gp_conn_fail(conn, -EPROTO,
+					    "%zu bytes that are not a control message", raw.size);
 		if (message->body_case != GPUPOOL__CONTROL_MESSAGE__BODY__NOT_SET) {
 			*message_p = message;
 			return 0;
