@@ -33,24 +33,24 @@ static const struct entry {
 	  "  bandwidth=1G or unlimited   bytes per second of the network\n"
 	  "  sessions=8 or unlimited     at a time\n"
 	  "The change takes effect at once, and lasts until the daemon exits or reloads.\n"
-	  "--save also writes it into the configuration, and keeps other lines and comments." },
+	  "--save writes it into the configuration, too; other lines and comments stay." },
 	{ "worker list", "", "worker processes and their sessions",
-	  "A serving worker gets new sessions, a retiring one exits after its last session." },
+	  "A serving worker gets new sessions, a retiring one exits after its last." },
 	{ "worker replace", "PID [--terminate]", "replace the worker that gets new sessions",
 	  "Another worker starts. The sessions of the replaced one continue, and it exits\n"
 	  "after the last of them. --terminate ends them, and returns when their work on\n"
 	  "the GPU has ended. Workers in reserve are replaced together with the worker of\n"
 	  "new sessions." },
-	{ "drain", "[--wait | --undo]", "admit no new sessions; wait until the last has ended",
+	{ "drain", "[--wait | --undo]", "admit no new sessions; wait for the last one",
 	  "--wait prints the sessions that are left, --undo admits sessions again." },
 	{ "reload", "", "read the configuration file again", NULL },
 	{ "top", "[-n COUNT] [-d SECONDS]", "live view; q ends it", NULL },
 	{ "doctor", "[--directory DIR]", "check the pool's files and daemon",
-	  "Exit status 1: there are problems, each printed with a remedy; 0: there are none." },
+	  "Exit status 1: problems, each printed with a remedy; 0: none." },
 	{ "usage", "[--since 30d|DATE] [--by tenant|session] [--file FILE]",
 	  "use of GPUs, from the usage records",
-	  "The records outlive the daemon: usage = FILE in gpupoold.conf(5) names them. Those\n"
-	  "of a running session are a few minutes old." },
+	  "The records outlive the daemon: usage = FILE in gpupoold.conf(5) names them.\n"
+	  "Those of a running session are a few minutes old." },
 	{ "cert init", "HOST... [--expires 2y] [--force]",
 	  "create an authority and a daemon's certificate", NULL },
 	{ "cert client", "NAME [--expires 2y] [-o FOLDER]", "create a certificate for a client",

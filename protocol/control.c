@@ -139,8 +139,8 @@ gp_control_recv(struct gp_conn *conn, Gpupool__ControlMessage **message_p)
 		/* The connection, which may exist for days, must not retain them either. */
 		explicit_bzero((void *)raw.data, raw.size);
 		if (!message)
-			return gp_conn_fail(conn, -EPROTO, "%zu bytes that are not a control message",
-					    raw.size);
+			return gp_conn_fail(conn, -EPROTO,
+					    "%zu bytes that are not a control message", raw.size);
 		if (message->body_case != GPUPOOL__CONTROL_MESSAGE__BODY__NOT_SET) {
 			*message_p = message;
 			return 0;

@@ -842,7 +842,7 @@ def _():
         expect_line(check(daemon.address, GPUPOOL_TOKEN_FILE=bad, **ca), "wrong", "token", "others can read it; chmod 600")
         first = daemon.start("memhog", "1", stdin=True)
         first.wait_for_output("free after")
-        expect_line(check(daemon.address, **ca), "wrong", "places",
+        expect_line(check(daemon.address, **ca), "wrong", "slots",
                     r'no free session slot \(--max-sessions\); "gpupool run --wait 10m" waits for a session slot')
         first.finish().expect()
 

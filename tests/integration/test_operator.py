@@ -227,7 +227,7 @@ def _():
             require("[tenant alice] " not in daemon.log(), daemon.log())
             has(folder.ctl("reload")[1], doubt)
             folder.write("[tenant default]\nsessions = 0\n[tenant alice]\nmemory = 64M\n")
-            has(folder.ctl("reload")[1], "which is no session")
+            has(folder.ctl("reload")[1], "get the limits of [tenant default]: no session")
             result = daemon.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": path})
             require(result.status == 1, str(result))
             has(result.err, 'the configuration has no tenant "alicia", so [tenant default] applies: tenant "alicia" may have no sessions')
@@ -398,7 +398,7 @@ def _():
             for client in clients[:2]:
                 result = client.finish()
                 require(result.err.count("terminated by the administrator") == 1, str(result))
-            while not re.match(r"draining: 1 client left: ", drain.stdout.readline()):
+            while not re.match(r"draining: 1 session left: ", drain.stdout.readline()):
                 require(drain.poll() is None, "it did not wait for the last one")
             clients[2].finish().expect()
             require(drain.wait(PATIENCE) == 0, "it did not end well")
@@ -516,8 +516,8 @@ def _():
         port = taken.getsockname()[1]
         options = ("--admin-socket", "off", *driver_options())
         err = folder.run("GP_DAEMON", "--listen", str(port), *options, status=1)[1]
-        require(re.fullmatch(rf"gpupoold: cannot listen on tcp://127\.0\.0\.1:{port}: Address already in use \(process {os.getpid()}, \S+, "
-                             r"has it\)\n", err), err)
+        require(re.fullmatch(rf"gpupoold: cannot listen on tcp://127\.0\.0\.1:{port}: Address already in use "
+                             rf"\(in use by process {os.getpid()}, \S+\)\n", err), err)
         err = folder.run("GP_DAEMON", "--listen", "tls://0", *options, status=1)[1]
         require(err == "gpupoold: cannot listen on tls://127.0.0.1:0: the daemon has no certificate: create one with gpupoolctl cert init "
                 "HOST, or use --certificate and --key\n", err)
