@@ -10,8 +10,8 @@
 #include "tests/test.h"
 #include "tests/unit/client/fake_daemon.h"
 
-typedef int fake_answer_function(struct fake_daemon *daemon, const struct gp_header *header,
-				 const void *fields, size_t size);
+typedef int fake_daemon_answer_function(struct fake_daemon *daemon, const struct gp_header *header,
+					const void *fields, size_t size);
 
 struct fixture {
 	const char *scheme;
@@ -20,8 +20,8 @@ struct fixture {
 };
 
 struct fixture *begin_limited(void **state, unsigned int max_outstanding,
-			      fake_answer_function *answer);
-struct fixture *begin(void **state, fake_answer_function *answer);
+			      fake_daemon_answer_function *answer);
+struct fixture *begin(void **state, fake_daemon_answer_function *answer);
 void end(struct fixture *fixture);
 
 CUresult post(uint64_t dst);
@@ -32,11 +32,11 @@ CUresult copy_in(const void *data, size_t size);
 void *fence_in_thread(void *arg);
 
 /* Of calls that fail, or whose replies come when the test says so. */
-fake_answer_function refuse_memory_info, answer_when_told;
+fake_daemon_answer_function refuse_memory_info, answer_when_told;
 
 /* gpCopyOut is answered with so many bytes, of which byte i is 7 * i. */
 #define DATA_SIZE 100000
-fake_answer_function answer_with_data;
+fake_daemon_answer_function answer_with_data;
 /* Takes them to where the request's arg points. */
 int take_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size);
 

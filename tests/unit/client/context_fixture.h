@@ -71,7 +71,7 @@ tear_down(void **state)
 static inline size_t
 received(uint16_t call)
 {
-	return fake_received(&fixture.daemon, call);
+	return fake_daemon_received(&fixture.daemon, call);
 }
 
 static inline CUcontext

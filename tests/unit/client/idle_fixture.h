@@ -52,9 +52,10 @@ answer_copy(struct fake_daemon *daemon, const struct gp_header *header)
 	for (int i = 0; i < PATIENCE_MS && !is_waited_for(); i++)
 		(void)usleep(1000);
 	if (!atomic_load(&copies_fail))
-		fake_note_data(daemon, header->request, 0, &bytes, sizeof(bytes));
-	fake_reply(daemon, header,
-		   atomic_load(&copies_fail) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS, NULL, 0);
+		fake_daemon_note_data(daemon, header->request, 0, &bytes, sizeof(bytes));
+	fake_daemon_reply(daemon, header,
+			  atomic_load(&copies_fail) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS, NULL,
+			  0);
 	return 0;
 }
 
@@ -71,15 +72,15 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	if (header->call == GP_CALL_gpCopyOut)
 		return answer_copy(daemon, header);
 	if (header->call == GP_CALL_cuEventElapsedTime_v2) {
-		fake_reply(daemon, header, CUDA_SUCCESS, &time, sizeof(time));
+		fake_daemon_reply(daemon, header, CUDA_SUCCESS, &time, sizeof(time));
 		return 0;
 	}
 	if (atomic_load(&done) || !(asks || waits))
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	if (asks) {
 		if (atomic_load(&held))
 			(void)sem_wait(&daemon->proceed);
-		fake_reply(daemon, header, CUDA_ERROR_NOT_READY, NULL, 0);
+		fake_daemon_reply(daemon, header, CUDA_ERROR_NOT_READY, NULL, 0);
 		return 0;
 	}
 	assert_in_range(open_count, 0, 2 * GPC_WATCHES_MAX - 1);
@@ -137,7 +138,7 @@ finish_work(struct fixture *fixture)
 	assert_int_equal(fence(), CUDA_SUCCESS);
 	atomic_store(&done, true);
 	for (unsigned int i = 0; i < atomic_load(&open_count); i++)
-		fake_reply(&fixture->daemon, &open_waits[i], CUDA_SUCCESS, NULL, 0);
+		fake_daemon_reply(&fixture->daemon, &open_waits[i], CUDA_SUCCESS, NULL, 0);
 }
 
 static inline void
@@ -152,7 +153,7 @@ give_work(const struct gpc_stream *stream)
 static inline size_t
 received(struct fixture *fixture, uint16_t call)
 {
-	return fake_received(&fixture->daemon, call);
+	return fake_daemon_received(&fixture->daemon, call);
 }
 
 static inline CUresult

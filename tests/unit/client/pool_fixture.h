@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools of the device of client_fake.h: calls that are to succeed, and the end of a test. */
+/* Pools of the device of fake_wire.h: calls that are to succeed, and the end of a test. */
 #ifndef POOL_FIXTURE_H
 #define POOL_FIXTURE_H
 
@@ -7,7 +7,7 @@
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #define ORDINAL 3 /* of the fake's device */
 
@@ -19,16 +19,16 @@ pool_teardown(void **state)
 
 	fake.enter = CUDA_SUCCESS;
 	fake.done = fake.posted;
-	fake_deliver();
+	fake_wire_deliver();
 	assert_int_equal(gpc_cuDeviceGetDefaultMemPool(&pool, ORDINAL), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
 						   &(cuuint64_t){ 0 }),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
-	return fake_teardown(state);
+	return fake_wire_teardown(state);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, pool_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_wire_setup, pool_teardown)
 
 static inline CUdeviceptr
 alloc(size_t size, CUstream stream)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of server_fake.h with memory that is mapped and staging, for copies of it. */
+/* A session of fake_session.h with memory that is mapped and staging, for copies of it. */
 #ifndef COPY_FIXTURE_H
 #define COPY_FIXTURE_H
 
@@ -9,7 +9,7 @@
 #include "server/worker/copy/staging.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,17 +25,17 @@
 /* More than a session may hold of the staging memory for copies to the host. */
 #define MAPPED ((uint64_t)64 << 20)
 
-static struct fake fake;
+static struct fake_session fake;
 static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
 
 static inline int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	fake.session.request = 9;
 	fake.session.call = 0x302;
 	return 0;
@@ -44,11 +44,11 @@ setup(void **state)
 static inline int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_copy_destroy_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 

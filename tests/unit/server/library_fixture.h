@@ -11,7 +11,7 @@
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <semaphore.h>
 
@@ -33,7 +33,7 @@ struct library {
 	struct kernel kernels[KERNELS];
 };
 
-extern struct fake ours, theirs;
+extern struct fake_session ours, theirs;
 /* While it is set, loading waits for it. */
 extern sem_t *gate;
 extern _Atomic int loads, unloads, functions;
@@ -46,11 +46,12 @@ int library_teardown(void **state);
 /* Of a kernel: it has none. */
 CUresult library_get_param(CUkernel kernel, size_t index, size_t *offset, size_t *size);
 
-CUresult try_load(struct fake *fake, uint32_t name, const char *text, struct gp_bytes options);
+CUresult try_load(struct fake_session *fake, uint32_t name, const char *text,
+		  struct gp_bytes options);
 /* As IMAGE, or fails the test. */
-void load(struct fake *fake, const char *text);
+void load(struct fake_session *fake, const char *text);
 /* Its first kernel, and a launch of it. */
-struct kernel *ant_of(struct fake *fake);
-CUresult launch(struct fake *fake, uint32_t dynamic);
+struct kernel *ant_of(struct fake_session *fake);
+CUresult launch(struct fake_session *fake, uint32_t dynamic);
 
 #endif /* LIBRARY_FIXTURE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of server_fake.h with device memory, physical memory of one name, and its counts. */
+/* A session of fake_session.h with device memory, physical memory of one name, and its counts. */
 #ifndef MEMORY_FIXTURE_H
 #define MEMORY_FIXTURE_H
 
@@ -7,17 +7,17 @@
 #include "server/worker/memory/grant.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #define NAME ((1u << 20) | 7)
 #define UNIT FAKE_GRANULE
 
-static struct fake fake;
+static struct fake_session fake;
 
 static inline int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
 }
 
@@ -26,8 +26,8 @@ teardown(void **state)
 {
 	gpd_allowance_destroy(&fake.session);
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static inline CUresult

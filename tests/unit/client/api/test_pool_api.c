@@ -16,7 +16,7 @@
 static void
 pointers_know_their_pool(void **state)
 {
-	CUdeviceptr block = alloc(1000, NULL), plain = fake_alloc(10);
+	CUdeviceptr block = alloc(1000, NULL), plain = fake_wire_alloc(10);
 	CUmemoryPool pool;
 	CUcontext context = (CUcontext)state;
 	int ordinal;
@@ -51,13 +51,13 @@ a_pool_keeps_count_of_itself(void **state)
 
 	set(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0);
 	set(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0);
-	block = alloc(20 * FAKE_MIB - 100, NULL);
-	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 20 * FAKE_MIB);
-	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), fake_mapped());
+	block = alloc(20 * FAKE_WIRE_MIB - 100, NULL);
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 20 * FAKE_WIRE_MIB);
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), fake_wire_mapped());
 	release(block, NULL);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 20 * FAKE_MIB);
-	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), fake_mapped());
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 20 * FAKE_WIRE_MIB);
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), fake_wire_mapped());
 	set(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0);
 }
@@ -93,17 +93,18 @@ trimming_keeps_what_it_is_told_to(void **state)
 	CUdeviceptr blocks[3];
 
 	for (int i = 0; i < 3; i++)
-		blocks[i] = alloc(40 * FAKE_MIB, NULL);
+		blocks[i] = alloc(40 * FAKE_WIRE_MIB, NULL);
 	for (int i = 0; i < 3; i++)
 		release(blocks[i], NULL);
 	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 120 * FAKE_MIB);
+	assert_int_equal(fake_wire_mapped(), 120 * FAKE_WIRE_MIB);
 	fake.done = fake.posted;
-	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 50 * FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 50 * FAKE_WIRE_MIB), CUDA_SUCCESS);
 	/* The daemon would get back what the pool has beyond its threshold. */
-	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 80 * FAKE_MIB);
+	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+			 80 * FAKE_WIRE_MIB);
 	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 	assert_int_equal(gpc_cuMemPoolTrimTo(NULL, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -111,7 +112,8 @@ trimming_keeps_what_it_is_told_to(void **state)
 static void
 trimming_takes_what_was_freed_in_no_streams_order(void **state)
 {
-	CUdeviceptr block = alloc(40 * FAKE_MIB, NULL), other = alloc(40 * FAKE_MIB, NULL);
+	CUdeviceptr block = alloc(40 * FAKE_WIRE_MIB, NULL),
+		    other = alloc(40 * FAKE_WIRE_MIB, NULL);
 
 	fake.lazy = true;
 	fake.busy = true;
@@ -119,15 +121,16 @@ trimming_takes_what_was_freed_in_no_streams_order(void **state)
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
 	release(other, NULL);
 	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 80 * FAKE_MIB), CUDA_SUCCESS);
-	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 80 * FAKE_MIB);
+	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 80 * FAKE_WIRE_MIB), CUDA_SUCCESS);
+	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+			 80 * FAKE_WIRE_MIB);
 	/* The other one waits for its stream. */
 	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 40 * FAKE_MIB);
+	assert_int_equal(fake_wire_mapped(), 40 * FAKE_WIRE_MIB);
 	fake.done = fake.posted;
 	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
 	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
 static void
@@ -136,17 +139,19 @@ a_destroyed_pool_lives_as_long_as_its_blocks(void **state)
 	CUmemoryPool pool = create(0);
 	CUdeviceptr first, second;
 
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, FAKE_MIB, pool, NULL), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, FAKE_MIB, pool, NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, FAKE_WIRE_MIB, pool, NULL),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, FAKE_WIRE_MIB, pool, NULL),
+			 CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(gpc_cuMemsetD8_v2(second, 1, FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemsetD8_v2(second, 1, FAKE_WIRE_MIB), CUDA_SUCCESS);
 	release(first, NULL);
-	assert_int_not_equal(fake_mapped(), 0);
+	assert_int_not_equal(fake_wire_mapped(), 0);
 	release(second, NULL);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 
 	pool = create(0);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
@@ -156,14 +161,14 @@ a_destroyed_pool_lives_as_long_as_its_blocks(void **state)
 static void
 a_pool_does_not_grow_beyond_its_size(void **state)
 {
-	CUmemoryPool pool = create(10 * FAKE_MIB);
+	CUmemoryPool pool = create(10 * FAKE_WIRE_MIB);
 	CUdeviceptr first, second;
 
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, 6 * FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, 6 * FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_SUCCESS);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, 6 * FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, 6 * FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, 4 * FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, 4 * FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
 	release(first, NULL);
@@ -306,7 +311,7 @@ finish(CUmemoryPool pool)
 	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
-	assert_int_equal(fake_host_mapped(), 0);
+	assert_int_equal(fake_wire_host_mapped(), 0);
 }
 
 static void
@@ -316,7 +321,7 @@ a_hosts_pool_has_memory_that_kernels_reach(void **state)
 	uint8_t *block, *other;
 	CUmemoryPool pool;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
 	block = alloc_from(pool, 1000, NULL);
 	memset(block, 7, 1000);
@@ -325,11 +330,11 @@ a_hosts_pool_has_memory_that_kernels_reach(void **state)
 	assert_ptr_equal(found.pool, pool);
 	assert_int_equal(found.size, 1000);
 	assert_false(found.device_mapped);
-	assert_int_equal(fake_host_mapped(), 0);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_host_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 	/* A kernel is told of it. */
 	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
-	assert_int_equal(*fake_host_at((uintptr_t)block + 999), 7);
+	assert_int_equal(*fake_wire_host_at((uintptr_t)block + 999), 7);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1024);
 	assert_int_equal(gpc_cuMemFreeHost(block), CUDA_ERROR_INVALID_VALUE);
 	other = alloc_from(pool, 5000, NULL);
@@ -339,7 +344,7 @@ a_hosts_pool_has_memory_that_kernels_reach(void **state)
 	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
 	assert_int_equal(gpc_cuMemFreeAsync((uintptr_t)block, NULL), CUDA_ERROR_INVALID_VALUE);
 	finish(pool);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
 static void
@@ -348,16 +353,16 @@ what_a_hosts_pool_got_back_stays_until_the_work_is_done(void **state)
 	CUmemoryPool pool;
 	uint8_t *block, *next;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA);
-	block = alloc_from(pool, 4096, FAKE_STREAM);
+	block = alloc_from(pool, 4096, FAKE_WIRE_STREAM);
 	memset(block, 3, 4096);
 	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
-	release_at(block, FAKE_STREAM);
+	release_at(block, FAKE_WIRE_STREAM);
 	/* Not even its own stream has it, and a kernel's words still come here. */
-	next = alloc_from(pool, 4096, FAKE_STREAM);
+	next = alloc_from(pool, 4096, FAKE_WIRE_STREAM);
 	assert_ptr_not_equal(next, block);
-	*fake_host_at((uintptr_t)block) = 9;
+	*fake_wire_host_at((uintptr_t)block) = 9;
 	assert_int_equal(gpc_coherence_fetch(fake.context->scope.session), CUDA_SUCCESS);
 	assert_int_equal(*block, 9);
 	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
@@ -371,8 +376,8 @@ what_a_hosts_pool_got_back_stays_until_the_work_is_done(void **state)
 	assert_int_equal(*next, 0);
 	fake.done = fake.posted;
 	gpc_pool_event_done(fake.context);
-	assert_int_equal(fake_host_mapped(), 0);
-	fake_forbid_host();
+	assert_int_equal(fake_wire_host_mapped(), 0);
+	fake_wire_forbid_host();
 }
 
 static void
@@ -382,18 +387,18 @@ a_hosts_pool_is_out_of_memory_where_the_daemon_is(void **state)
 	CUdeviceptr block;
 	uint8_t *small;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&block, 4096 * FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&block, 4096 * FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	/* Cold memory is this machine's; what kernels are to reach counts. */
-	fake.host_quota = FAKE_MIB;
+	fake.host_quota = FAKE_WIRE_MIB;
 	small = alloc_from(pool, 100, NULL);
 	assert_int_equal(gpc_host_memory_scan(fake.context, &small, sizeof(small)),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	release_at(small, NULL);
 	finish(pool);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
 static void
@@ -407,7 +412,7 @@ the_host_has_access_to_its_pools_and_gives_it(void **state)
 	CUmemAccess_flags flags;
 	CUmemoryPool pool;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
 	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, pool, &host), CUDA_SUCCESS);
 	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -425,7 +430,7 @@ the_host_has_access_to_its_pools_and_gives_it(void **state)
 	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, default_pool(), &host),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
 static void
@@ -436,7 +441,7 @@ every_place_has_a_pool_and_a_current_one(void **state)
 	CUmemLocation node = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 1 };
 	CUmemoryPool standard, found, pool;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	assert_int_equal(gpc_cuMemGetDefaultMemPool(&standard, &host, pinned), CUDA_SUCCESS);
 	host.id = 77;
 	assert_int_equal(gpc_cuMemGetMemPool(&found, &host, pinned), CUDA_SUCCESS);
@@ -457,7 +462,7 @@ every_place_has_a_pool_and_a_current_one(void **state)
 	assert_ptr_equal(found, standard);
 	node.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	assert_int_equal(gpc_cuMemGetMemPool(&found, &node, pinned), CUDA_ERROR_INVALID_VALUE);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
 static void
@@ -488,7 +493,7 @@ a_pool_of_managed_memory_is_here_and_there(void **state)
 	assert_int_equal(block[99999], 5);
 	fake.done = fake.posted;
 	gpc_pool_context_done(fake.context, gpc_pool_frees());
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
 static CUmemoryPool
@@ -570,7 +575,7 @@ a_hosts_pool_is_a_file_for_other_processes(void **state)
 	uint64_t offset;
 	int fd;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	export_block(&fd, &bytes);
 	/* Its process has no pool of that file any more. */
 	assert_int_equal(import_from(&pool, fd), CUDA_SUCCESS);
@@ -586,8 +591,8 @@ a_hosts_pool_is_a_file_for_other_processes(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 	/* Kernels reach it, and what they write comes to the others, freed or not. */
 	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
-	assert_int_equal(*fake_host_at((uintptr_t)block), 9);
-	*fake_host_at((uintptr_t)block) = 10;
+	assert_int_equal(*fake_wire_host_at((uintptr_t)block), 9);
+	*fake_wire_host_at((uintptr_t)block) = 10;
 	release_at(block, NULL);
 	assert_int_equal(gpc_cuMemFreeAsync((uintptr_t)block, NULL), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
@@ -597,9 +602,9 @@ a_hosts_pool_is_a_file_for_other_processes(void **state)
 	assert_int_equal(pread(fd, &byte, 1, (off_t)(offset + bytes.offset)), 1);
 	assert_int_equal(byte, 10);
 	assert_int_equal(atomic_load(&gpc_replica_count), 0);
-	assert_int_equal(fake_host_mapped(), 0);
+	assert_int_equal(fake_wire_host_mapped(), 0);
 	assert_int_equal(close(fd), 0);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
 static int
@@ -608,7 +613,7 @@ memory_file(const char *name, int seals)
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, 8 * FAKE_MIB), 0);
+	assert_int_equal(ftruncate(fd, 8 * FAKE_WIRE_MIB), 0);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
 	return fd;
 }
@@ -630,7 +635,7 @@ files_and_bytes_of_others_are_checked(void **state)
 	uint8_t *block;
 	int fd;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		fd = memory_file(files[i].name, files[i].seals);
 		assert_int_equal(import_from(&pool, fd), CUDA_ERROR_INVALID_VALUE);
@@ -666,7 +671,7 @@ files_and_bytes_of_others_are_checked(void **state)
 	fake.done = fake.posted;
 	gpc_pool_event_done(fake.context);
 	gpc_pool_event_done(fake.context);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
 int

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <unistd.h>
 
@@ -52,8 +52,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKE_TEST(a_notification_is_known_until_it_is_unregistered),
-		FAKE_TEST(a_process_runs_and_knows_of_no_other),
+		FAKE_WIRE_TEST(a_notification_is_known_until_it_is_unregistered),
+		FAKE_WIRE_TEST(a_process_runs_and_knows_of_no_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

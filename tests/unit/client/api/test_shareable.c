@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/pointer.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ create(unsigned int types)
 	};
 	CUmemGenericAllocationHandle handle;
 
-	CU(gpc_cuMemCreate(&handle, FAKE_GRANULE, &prop, 0));
+	CU(gpc_cuMemCreate(&handle, FAKE_WIRE_GRANULE, &prop, 0));
 	return handle;
 }
 
@@ -48,7 +48,7 @@ a_descriptor_brings_the_memory(void **state)
 	assert_int_equal(close(fd), 0);
 	/* Nothing of it is kept for others. */
 	CU(gpc_cuMemRelease(other));
-	assert_int_equal(fake.mapped, FAKE_GRANULE);
+	assert_int_equal(fake.mapped, FAKE_WIRE_GRANULE);
 	CU(gpc_cuMemRelease(handle));
 	assert_int_equal(fake.mapped, 0);
 	assert_int_equal(fake.shares, 0);
@@ -102,7 +102,7 @@ what_is_no_such_descriptor_is_refused(void **state)
 	(void)close(ends[1]);
 	CU(gpc_cuMemRelease(handle));
 	CU(gpc_cuMemRelease(plain));
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
 static void
@@ -117,9 +117,9 @@ copies_of_shared_memory_are_waited_for(void **state)
 	CUdeviceptr base;
 	int fd;
 
-	CU(gpc_cuMemAddressReserve(&base, FAKE_GRANULE, 0, 0, 0));
-	CU(gpc_cuMemMap(base, FAKE_GRANULE, 0, handle, 0));
-	CU(gpc_cuMemSetAccess(base, FAKE_GRANULE, &access, 1));
+	CU(gpc_cuMemAddressReserve(&base, FAKE_WIRE_GRANULE, 0, 0, 0));
+	CU(gpc_cuMemMap(base, FAKE_WIRE_GRANULE, 0, handle, 0));
+	CU(gpc_cuMemSetAccess(base, FAKE_WIRE_GRANULE, &access, 1));
 	assert_false(gpc_pointer_is_synchronous(base));
 	CU(gpc_cuMemExportToShareableHandle(&fd, handle, FD, 0));
 	assert_true(gpc_pointer_is_synchronous(base));
@@ -127,8 +127,8 @@ copies_of_shared_memory_are_waited_for(void **state)
 	assert_int_equal(types, FD);
 	(void)close(fd);
 	CU(gpc_cuMemRelease(handle));
-	CU(gpc_cuMemUnmap(base, FAKE_GRANULE));
-	CU(gpc_cuMemAddressFree(base, FAKE_GRANULE));
+	CU(gpc_cuMemUnmap(base, FAKE_WIRE_GRANULE));
+	CU(gpc_cuMemAddressFree(base, FAKE_WIRE_GRANULE));
 }
 
 static CUmemoryPool
@@ -258,12 +258,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKE_TEST(a_descriptor_brings_the_memory),
-		FAKE_TEST(each_export_is_a_descriptor_of_one_share),
-		FAKE_TEST(what_is_no_such_descriptor_is_refused),
-		FAKE_TEST(copies_of_shared_memory_are_waited_for),
-		FAKE_TEST(pointers_of_one_mapping_are_mapped_once),
-		FAKE_TEST(a_pool_is_for_others_only_if_it_was_made_so),
+		FAKE_WIRE_TEST(a_descriptor_brings_the_memory),
+		FAKE_WIRE_TEST(each_export_is_a_descriptor_of_one_share),
+		FAKE_WIRE_TEST(what_is_no_such_descriptor_is_refused),
+		FAKE_WIRE_TEST(copies_of_shared_memory_are_waited_for),
+		FAKE_WIRE_TEST(pointers_of_one_mapping_are_mapped_once),
+		FAKE_WIRE_TEST(a_pool_is_for_others_only_if_it_was_made_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ attributes_are_asked_together(void **state)
 static void
 older_daemon_is_asked(void **state)
 {
-	fake_session_lacks(fixture.session, GP_CALL_gpFunctionAttribute);
+	fake_daemon_lacks(fixture.session, GP_CALL_gpFunctionAttribute);
 	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 1);
 }

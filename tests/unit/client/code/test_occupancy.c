@@ -166,7 +166,7 @@ older_daemon_is_asked_about_each_cluster(void **state)
 {
 	int clusters;
 
-	fake_session_lacks(fixture.session, GP_CALL_gpOccupancyClusterSizes);
+	fake_daemon_lacks(fixture.session, GP_CALL_gpOccupancyClusterSizes);
 	for (int i = 0; i < 2; i++) {
 		for (unsigned int size = 1; size <= 4; size++) {
 			assert_int_equal(ask_cluster(size, size, &clusters), CUDA_SUCCESS);
@@ -192,7 +192,7 @@ daemon_that_tells_of_no_shares_is_asked_each_time(void **state)
 	const CUlaunchConfig config = { .blockDimX = 64, .blockDimY = 1, .blockDimZ = 1 };
 	int clusters;
 
-	fake_session_lacks(fixture.session, GP_CALL_gpShareWatch);
+	fake_daemon_lacks(fixture.session, GP_CALL_gpShareWatch);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(
 			gpc_cuOccupancyMaxActiveClusters(&clusters, fixture.kernel, &config),

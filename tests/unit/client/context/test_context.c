@@ -77,8 +77,8 @@ refuse_contexts(struct fake_daemon *daemon, const struct gp_header *header, cons
 		size_t size)
 {
 	if (header->call == GP_CALL_gpContextMake)
-		fake_note_error_of(daemon, CUDA_ERROR_OUT_OF_MEMORY, false, header->call);
-	return fake_answer(daemon, header, fields, size);
+		fake_daemon_note_error_of(daemon, CUDA_ERROR_OUT_OF_MEMORY, false, header->call);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void
@@ -101,8 +101,8 @@ refuse_creations(struct fake_daemon *daemon, const struct gp_header *header, con
 		 size_t size)
 {
 	if (header->call != GP_CALL_gpContextCreate)
-		return fake_answer(daemon, header, fields, size);
-	fake_reply(daemon, header, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
+		return fake_daemon_answer(daemon, header, fields, size);
+	fake_daemon_reply(daemon, header, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
 	return 0;
 }
 
@@ -111,14 +111,14 @@ context_that_an_old_daemon_has_no_room_for_works_once_there_is_some(void **state
 {
 	CUcontext primary = gpc_device_get(0)->primary->handle.token;
 
-	fake_session_lacks(fixture.session, GP_CALL_gpContextMake);
+	fake_daemon_lacks(fixture.session, GP_CALL_gpContextMake);
 	fixture.daemon.answer = refuse_creations;
 	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_null(gpc_device_get(0)->primary->legacy);
 
-	fixture.daemon.answer = fake_answer;
+	fixture.daemon.answer = fake_daemon_answer;
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_gpContextCreate), 3);
 	assert_int_equal(received(GP_CALL_gpContextMake), 0);
@@ -434,7 +434,7 @@ keep_places(struct fake_daemon *daemon, const struct gp_header *header, const vo
 	} else if (header->call == GP_CALL_cuStreamDestroy_v2) {
 		places->taken[id % PLACES]--;
 	}
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void *

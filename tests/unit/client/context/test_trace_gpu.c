@@ -147,7 +147,7 @@ tell_work(struct fake_daemon *daemon, const struct gp_header *header, const void
 	reply.events = (struct gp_bytes){ work, gp_enc_size(&enc) };
 	gp_enc_init(&enc, bytes, sizeof(bytes));
 	gp_reply_gpTraceTake_encode(&enc, &reply);
-	fake_reply(daemon, header, CUDA_SUCCESS, bytes, gp_enc_size(&enc));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, bytes, gp_enc_size(&enc));
 	return 0;
 }
 
@@ -161,7 +161,7 @@ tell_nonsense(struct fake_daemon *daemon, const struct gp_header *header, const 
 
 	gp_enc_init(&enc, bytes, sizeof(bytes));
 	gp_reply_gpTraceTake_encode(&enc, &reply);
-	fake_reply(daemon, header, CUDA_SUCCESS, bytes, gp_enc_size(&enc));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, bytes, gp_enc_size(&enc));
 	return 0;
 }
 
@@ -169,7 +169,7 @@ static int
 know_nothing(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 	     size_t size)
 {
-	fake_reply(daemon, header, CUDA_ERROR_NOT_SUPPORTED, NULL, 0);
+	fake_daemon_reply(daemon, header, CUDA_ERROR_NOT_SUPPORTED, NULL, 0);
 	return 0;
 }
 

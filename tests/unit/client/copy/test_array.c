@@ -2,7 +2,7 @@
 #include "client/copy/array.h"
 #include "client/copy/texture.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ an_array_says_what_it_is_until_it_is_destroyed(void **state)
 	assert_int_equal(short_seen.Height, 30);
 	assert_int_equal(short_seen.Format, CU_AD_FORMAT_FLOAT);
 	CU(gpc_cuArrayDestroy(array));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	NO_HANDLE(gpc_cuArrayDestroy(array));
 	NO_HANDLE(gpc_array_enter(array, &found));
 	NO_HANDLE(gpc_cuArrayDestroy(NULL));
@@ -71,7 +71,7 @@ arrays_come_out_of_credit(void **state)
 {
 	CUarray arrays[6];
 
-	fake_allow_credit();
+	fake_wire_allow_credit();
 	for (size_t i = 0; i < 4; i++)
 		arrays[i] = make_pairs(20 + i, 30);
 	assert_int_equal(fake.arrays_made, 4);
@@ -81,7 +81,7 @@ arrays_come_out_of_credit(void **state)
 	assert_int_equal(fake.arrays_made, 5);
 	for (size_t i = 0; i < 6; i++)
 		CU(gpc_cuArrayDestroy(arrays[i]));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	assert_int_equal(fake.allowance, 0);
 }
 
@@ -98,7 +98,7 @@ what_cannot_be_an_array_does_not_travel(void **state)
 	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_OUT_OF_MEMORY);
 	described.Flags = CUDA_ARRAY3D_SPARSE;
 	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 }
 
 static void
@@ -123,7 +123,7 @@ levels_go_with_their_mipmapped_array(void **state)
 	CU(gpc_cuMipmappedArrayDestroy(mipmap));
 	NO_HANDLE(gpc_array_enter(level, &found));
 	NO_HANDLE(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 0));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 }
 
 /* A box of a packed volume of the host's. */
@@ -150,7 +150,7 @@ static void
 volumes_go_in_and_come_back(void **state)
 {
 	const size_t size = 400 * 50 * 6;
-	uint8_t *out = fake_pattern(size, 3), *back = calloc(1, size);
+	uint8_t *out = fake_wire_pattern(size, 3), *back = calloc(1, size);
 	CUarray array = make(100, 50, 6);
 	CUDA_MEMCPY3D copy = between(array, out, 400, 50, 6, true);
 
@@ -181,14 +181,14 @@ volumes_go_in_and_come_back(void **state)
 static void
 rows_move_between_arrays_and_memory(void **state)
 {
-	uint8_t *out = fake_pattern(400, 5), back[400] = { 0 };
+	uint8_t *out = fake_wire_pattern(400, 5), back[400] = { 0 };
 	CUarray a = make(100, 0, 0), b = make(100, 0, 0);
-	CUdeviceptr device = fake_alloc(400);
+	CUdeviceptr device = fake_wire_alloc(400);
 
 	CU(gpc_cuMemcpyHtoA_v2(a, 0, out, 400));
 	CU(gpc_cuMemcpyAtoA_v2(b, 100, a, 200, 200));
 	CU(gpc_cuMemcpyAtoD_v2(device, b, 100, 200));
-	assert_memory_equal(fake_at(device), out + 200, 200);
+	assert_memory_equal(fake_wire_at(device), out + 200, 200);
 	CU(gpc_cuMemcpyDtoA_v2(b, 0, device, 200));
 	CU(gpc_cuMemcpyAtoH_v2(back, b, 0, 200));
 	assert_memory_equal(back, out + 200, 200);
@@ -223,7 +223,7 @@ an_array_of_the_same_shape_is_had_again(void **state)
 	assert_ptr_equal(again, mipmap);
 	CU(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 1));
 	gpc_array_drop_context(fake.context);
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 }
 
 static void
@@ -267,7 +267,7 @@ what_is_kept_of_an_array_goes_with_it(void **state)
 	CU(gpc_cuSurfObjectDestroy(surface));
 	CU(gpc_cuArrayDestroy(array));
 	assert_int_equal(fake.objects, 1);
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	assert_int_equal(fake.objects, 0);
 }
 
@@ -292,7 +292,7 @@ nothing_of_an_array_is_kept_from_when_it_goes(void **state)
 	CU(gpc_cuSurfObjectCreate(&late, &of));
 	fake.array_destroyed = destroy_late;
 	CU(gpc_cuArrayDestroy(array));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	assert_null(fake.array_destroyed);
 	assert_int_equal(fake.objects, 0);
 }
@@ -319,7 +319,7 @@ a_context_takes_its_arrays_along(void **state)
 	CUarray array = make(10, 10, 0);
 
 	gpc_array_drop_context(fake.context);
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	NO_HANDLE(gpc_cuArrayDestroy(array));
 }
 
@@ -327,18 +327,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKE_TEST(an_array_says_what_it_is_until_it_is_destroyed),
-		FAKE_TEST(arrays_come_out_of_credit),
-		FAKE_TEST(what_cannot_be_an_array_does_not_travel),
-		FAKE_TEST(levels_go_with_their_mipmapped_array),
-		FAKE_TEST(volumes_go_in_and_come_back),
-		FAKE_TEST(rows_move_between_arrays_and_memory),
-		FAKE_TEST(an_object_that_is_just_the_same_is_had_again),
-		FAKE_TEST(what_is_kept_of_an_array_goes_with_it),
-		FAKE_TEST(nothing_of_an_array_is_kept_from_when_it_goes),
-		FAKE_TEST(what_work_still_uses_is_not_had_again),
-		FAKE_TEST(an_array_of_the_same_shape_is_had_again),
-		FAKE_TEST(a_context_takes_its_arrays_along),
+		FAKE_WIRE_TEST(an_array_says_what_it_is_until_it_is_destroyed),
+		FAKE_WIRE_TEST(arrays_come_out_of_credit),
+		FAKE_WIRE_TEST(what_cannot_be_an_array_does_not_travel),
+		FAKE_WIRE_TEST(levels_go_with_their_mipmapped_array),
+		FAKE_WIRE_TEST(volumes_go_in_and_come_back),
+		FAKE_WIRE_TEST(rows_move_between_arrays_and_memory),
+		FAKE_WIRE_TEST(an_object_that_is_just_the_same_is_had_again),
+		FAKE_WIRE_TEST(what_is_kept_of_an_array_goes_with_it),
+		FAKE_WIRE_TEST(nothing_of_an_array_is_kept_from_when_it_goes),
+		FAKE_WIRE_TEST(what_work_still_uses_is_not_had_again),
+		FAKE_WIRE_TEST(an_array_of_the_same_shape_is_had_again),
+		FAKE_WIRE_TEST(a_context_takes_its_arrays_along),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,8 +33,8 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	static const uint64_t object = 4711;
 
 	if (header->call != GP_CALL_gpTextureCreate && header->call != GP_CALL_gpSurfaceCreate)
-		return fake_answer(daemon, header, fields, size);
-	fake_reply(daemon, header, CUDA_SUCCESS, &object, sizeof(object));
+		return fake_daemon_answer(daemon, header, fields, size);
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, &object, sizeof(object));
 	return 0;
 }
 

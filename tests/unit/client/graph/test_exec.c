@@ -55,18 +55,18 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	if (header->call == GP_CALL_gpGraphMakeLaunchable) {
 		const uint64_t name = htole64(exec_name);
 
-		fake_reply(daemon, header, CUDA_SUCCESS, &name, sizeof(name));
+		fake_daemon_reply(daemon, header, CUDA_SUCCESS, &name, sizeof(name));
 		return 0;
 	}
 	if (header->call == GP_CALL_gpGraphPut && make_result != CUDA_SUCCESS)
-		fake_note_error_of(daemon, make_result, false, GP_CALL_gpGraphPut);
+		fake_daemon_note_error_of(daemon, make_result, false, GP_CALL_gpGraphPut);
 	if (header->call != GP_CALL_gpGraphMake)
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	if (atomic_load(&hold_makes)) {
 		atomic_store(&held, true);
 		(void)sem_wait(&daemon->proceed);
 	}
-	fake_reply(daemon, header, make_result, NULL, 0);
+	fake_daemon_reply(daemon, header, make_result, NULL, 0);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ setup(void **state)
 static void
 make_daemon_old(void)
 {
-	fake_session_lacks(session, GP_CALL_gpGraphPut);
+	fake_daemon_lacks(session, GP_CALL_gpGraphPut);
 }
 
 static int
@@ -432,7 +432,7 @@ test_user_objects_end_behind_the_launches(void **state)
 	assert_true(becomes(&fence_held));
 	assert_int_equal(ended, 0);
 	atomic_store(&hold_fence, false);
-	fake_reply(&fake, &fence, CUDA_SUCCESS, NULL, 0);
+	fake_daemon_reply(&fake, &fence, CUDA_SUCCESS, NULL, 0);
 	for (int i = 0; i < PATIENCE_MS && atomic_load(&ended) == 0; i++)
 		(void)usleep(1000);
 	assert_int_equal(ended, 1);

@@ -21,7 +21,7 @@ static struct gpc_session *session;
 static int
 setup(void **state)
 {
-	fake.answer = fake_answer;
+	fake.answer = fake_daemon_answer;
 	fake_daemon_start(&fake, "loop", 16, &session);
 	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 	return 0;

@@ -5,7 +5,7 @@
 #include "client/host/late_copy.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,13 +22,13 @@ begin(void **state)
 {
 	void *memory = NULL;
 
-	if (fake_setup(state) != 0)
+	if (fake_wire_setup(state) != 0)
 		return -1;
-	fake_allow_late();
+	fake_wire_allow_late();
 	CU(gpc_cuMemHostAlloc(&memory, SIZE, 0));
 	source = memory;
-	device = fake_alloc(SIZE);
-	memset(fake_at(device), 0, SIZE);
+	device = fake_wire_alloc(SIZE);
+	memset(fake_wire_at(device), 0, SIZE);
 	fake.has_functions = true;
 	return 0;
 }
@@ -38,7 +38,7 @@ end(void **state)
 {
 	fake.has_functions = false;
 	CU(gpc_cuMemFreeHost(source));
-	return fake_teardown(state);
+	return fake_wire_teardown(state);
 }
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
@@ -46,7 +46,7 @@ static bool
 device_is(uint8_t value, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
-		if (fake_at(device)[i] != value)
+		if (fake_wire_at(device)[i] != value)
 			return false;
 	}
 	return true;
@@ -56,11 +56,11 @@ static void
 pinned_memory_is_read_when_the_stream_reaches_the_copy(void **state)
 {
 	memset(source, 1, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs + fake.waits, 0);
 	assert_true(device_is(0, SIZE));
 	memset(source, 2, SIZE);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_true(device_is(2, SIZE));
 	assert_false(gpc_call_passes);
 }
@@ -69,9 +69,9 @@ static void
 short_copies_from_pinned_memory_are_late_as_well(void **state)
 {
 	memset(source, 1, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, 4, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, 4, FAKE_WIRE_STREAM));
 	memset(source, 2, SIZE);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_true(device_is(2, 4));
 }
 
@@ -82,11 +82,11 @@ pageable_memory_is_read_when_the_copy_is_called(void **state)
 
 	assert_non_null(pageable);
 	memset(pageable, 3, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, pageable, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, pageable, SIZE, FAKE_WIRE_STREAM));
 	memset(pageable, 4, SIZE);
 	free(pageable);
 	assert_int_equal(fake.syncs + fake.waits, 0);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_true(device_is(3, SIZE));
 }
 
@@ -104,13 +104,13 @@ rows_keep_their_places(void **state)
 		.Height = 100,
 	};
 
-	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_STREAM));
+	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_WIRE_STREAM));
 	for (size_t i = 0; i < SIZE; i++)
 		source[i] = (uint8_t)(i / 1000 + i % 1000);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	for (size_t row = 0; row < 100; row++) {
 		for (size_t column = 0; column < 300; column++)
-			assert_int_equal(fake_at(device)[row * 500 + column],
+			assert_int_equal(fake_wire_at(device)[row * 500 + column],
 					 (uint8_t)(row + column));
 	}
 }
@@ -120,7 +120,7 @@ without_anything_to_wait_for_a_copy_is_not_late(void **state)
 {
 	fake.has_functions = false;
 	memset(source, 5, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.late_count, 0);
 	assert_true(device_is(5, SIZE));
 }
@@ -132,17 +132,17 @@ a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody(void **state)
 
 	fake.has_functions = false;
 	fake.lazy = true;
-	memset(fake_at(device), 6, SIZE / 2);
-	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, SIZE / 2, FAKE_STREAM));
-	CU(gpc_cuMemcpyHtoDAsync_v2(device + SIZE / 2, source, SIZE / 2, FAKE_STREAM));
+	memset(fake_wire_at(device), 6, SIZE / 2);
+	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, SIZE / 2, FAKE_WIRE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device + SIZE / 2, source, SIZE / 2, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.late_count, 1);
-	assert_true(fake_at(device)[SIZE / 2] == 0);
+	assert_true(fake_wire_at(device)[SIZE / 2] == 0);
 	/* Another part of the memory is not being written to. */
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, read, 100, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, read, 100, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.late_count, 1);
-	fake_deliver();
-	fake_run_late(CUDA_SUCCESS);
-	assert_true(fake_at(device)[SIZE / 2] == 6);
+	fake_wire_deliver();
+	fake_wire_run_late(CUDA_SUCCESS);
+	assert_true(fake_wire_at(device)[SIZE / 2] == 6);
 }
 
 static void
@@ -151,9 +151,9 @@ a_copy_after_a_wait_for_another_process_is_late(void **state)
 	fake.has_functions = false;
 	fake.foreign_wait = true;
 	memset(source, 1, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
 	memset(source, 2, SIZE);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_true(device_is(2, SIZE));
 }
 
@@ -171,8 +171,8 @@ static void
 copies_of_a_session_that_ends_are_dropped(void **state)
 {
 	memset(source, 8, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
-	fake_run_late(CUDA_ERROR_DEINITIALIZED);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
+	fake_wire_run_late(CUDA_ERROR_DEINITIALIZED);
 	assert_true(device_is(0, SIZE));
 	gpc_late_copy_settle(source, SIZE);
 }
@@ -180,7 +180,7 @@ copies_of_a_session_that_ends_are_dropped(void **state)
 static void *
 run_late(void *arg)
 {
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	return NULL;
 }
 
@@ -190,7 +190,7 @@ memory_stays_until_late_copies_have_read_it(void **state)
 	pthread_t thread;
 
 	memset(source, 9, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE / 2, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE / 2, FAKE_WIRE_STREAM));
 	/* This part is not read. */
 	gpc_late_copy_settle(source + SIZE / 2, SIZE / 2);
 	assert_int_equal(pthread_create(&thread, NULL, run_late, NULL), 0);
@@ -204,7 +204,7 @@ static void
 copy_within(size_t size)
 {
 	CU(gpc_copy_linear_ordered((uintptr_t)(source + SIZE / 2), (uintptr_t)source, size,
-				   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, FAKE_STREAM));
+				   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, FAKE_WIRE_STREAM));
 }
 
 static void
@@ -213,13 +213,13 @@ a_copy_of_a_batch_within_the_host_waits_for_nobody(void **state)
 	memset(source, 1, SIZE);
 	(void)gpc_session_work_mark(gpc_session_get());
 	copy_within(100);
-	CU(gpc_cuMemsetD8Async((uintptr_t)source, 3, 1, FAKE_STREAM));
+	CU(gpc_cuMemsetD8Async((uintptr_t)source, 3, 1, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs + fake.waits, 0);
 	assert_int_equal(fake.late_count, 2);
 	memset(source, 2, 100);
 	assert_int_equal(source[SIZE / 2], 1);
-	fake_run_late(CUDA_SUCCESS);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_int_equal(source[SIZE / 2], 2);
 	assert_int_equal(source[SIZE / 2 + 99], 2);
 	assert_int_equal(source[SIZE / 2 + 100], 1);
@@ -234,11 +234,12 @@ a_copy_within_the_host_is_done_when_the_call_returns(void **state)
 	memset(pageable, 4, sizeof(pageable));
 	(void)gpc_session_work_mark(gpc_session_get());
 	CU(gpc_cuMemcpyAsync((uintptr_t)source, (uintptr_t)pageable, sizeof(pageable),
-			     FAKE_STREAM));
+			     FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs, 1);
 	assert_int_equal(source[99], 4);
 	(void)gpc_session_work_mark(gpc_session_get());
-	CU(gpc_cuMemcpyAsync((uintptr_t)(source + SIZE / 2), (uintptr_t)source, 100, FAKE_STREAM));
+	CU(gpc_cuMemcpyAsync((uintptr_t)(source + SIZE / 2), (uintptr_t)source, 100,
+			     FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs, 2);
 	assert_int_equal(source[SIZE / 2 + 99], 4);
 	assert_int_equal(fake.late_count, 0);
@@ -264,9 +265,9 @@ static void
 a_late_copy_is_work(void **state)
 {
 	assert_true(gpc_fence_is_redundant(gpc_session_get()));
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
 	assert_false(gpc_fence_is_redundant(gpc_session_get()));
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 }
 
 int

@@ -16,13 +16,13 @@ begin(void **state)
 {
 	if (setup(state) != 0)
 		return -1;
-	fake_allow_late();
+	fake_wire_allow_late();
 	source = pinned(SIZE);
 	flag = pinned(64);
 	memset(flag, 0, 64);
 	(void)reach(flag);
 	CU(gpc_coherence_before_work(session()));
-	device = fake_alloc(SIZE);
+	device = fake_wire_alloc(SIZE);
 	/* The mirror of the test before it is the same one. */
 	gpc_coherence_find(session())->listed.polled = false;
 	fake.posted++;
@@ -35,11 +35,11 @@ end(void **state)
 {
 	fake.done = fake.posted;
 	while (fake.late_count > 0)
-		fake_run_late(CUDA_ERROR_DEINITIALIZED);
+		fake_wire_run_late(CUDA_ERROR_DEINITIALIZED);
 	if (source)
 		CU(gpc_cuMemFreeHost(source));
 	CU(gpc_cuMemFreeHost(flag));
-	return fake_teardown(state);
+	return fake_wire_teardown(state);
 }
 #undef TEST
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -47,7 +47,7 @@ end(void **state)
 static void
 copy(size_t size)
 {
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, size, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, size, FAKE_WIRE_STREAM));
 }
 
 static void
@@ -117,7 +117,7 @@ copies_are_late_once_words_were_polled(void **state)
 	publish(1);
 	copy(200);
 	assert_int_equal(fake.copies_in, 1);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_int_equal(fake.copies_in, 2);
 }
 
@@ -131,7 +131,7 @@ more_copies_than_the_worker_may_hold_are_late(void **state)
 		late += fake.copies_in == early;
 	}
 	assert_in_range(early, 100, 1000);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	/* When they are done, copies are listed again. */
 	fake.done = fake.posted;
 	fake.posted++;
@@ -161,7 +161,7 @@ rows_are_sent_again_as_they_were_packed(void **state)
 				     .WidthInBytes = 300,
 				     .Height = 50 };
 
-	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_STREAM));
+	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_WIRE_STREAM));
 	assert_int_not_equal(fake.last_listed, 0);
 	source[49 * 1000 + 299] = 7;
 	publish(1);
@@ -175,7 +175,7 @@ a_daemon_without_replacements_gets_late_copies(void **state)
 	fake.facts->unknown_calls[GP_CALL_gpCopyReplace / 8] |= 1 << GP_CALL_gpCopyReplace % 8;
 	copy(SIZE);
 	assert_int_equal(fake.copies_in, 0);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_int_equal(fake.copies_in, 1);
 	fake.facts->unknown_calls[GP_CALL_gpCopyReplace / 8] &= ~(1 << GP_CALL_gpCopyReplace % 8);
 }

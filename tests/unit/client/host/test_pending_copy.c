@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/pending_copy.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ add(int at)
 static void
 start(struct copy *copy, CUresult result)
 {
-	fake_start(&copy->request, NULL, 0, result);
+	fake_wire_start(&copy->request, NULL, 0, result);
 	gpc_pending_copy_started(&copy->pending, true);
 }
 
@@ -63,12 +63,12 @@ static int
 begin(void **state)
 {
 	done = done_waited = 0;
-	if (fake_setup(state) != 0)
+	if (fake_wire_setup(state) != 0)
 		return -1;
 	fake.lazy = true;
 	return 0;
 }
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, fake_teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, fake_wire_teardown)
 
 static void
 memory_that_a_copy_writes_to_is_waited_for(void **state)
@@ -96,9 +96,9 @@ nobody_waits_for_what_has_been_answered(void **state)
 {
 	struct copy *copy = add(1);
 
-	fake_start(&copy->request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_start(&copy->request, NULL, 0, CUDA_SUCCESS);
 	/* The answer overtakes who starts it. */
-	fake_deliver();
+	fake_wire_deliver();
 	assert_int_equal(done, 1);
 	assert_int_equal(done_waited, 0);
 	gpc_pending_copy_started(&copy->pending, true);
@@ -163,7 +163,7 @@ copies_to_the_same_memory_are_found_by_stream_and_lane(void **state)
 	assert_int_equal(overlap(1, 0, 7), GPC_OVERLAP_STREAM);
 	assert_int_equal(overlap(1, 1, 7), GPC_OVERLAP_LANE_0);
 	assert_int_equal(overlap(1, 1, 8), GPC_OVERLAP_OTHER);
-	fake_deliver();
+	fake_wire_deliver();
 	assert_int_equal(overlap(1, 1, 8), GPC_OVERLAP_NONE);
 	assert_false(gpc_pending_copy_over_lanes());
 }

@@ -82,7 +82,7 @@ the_copy_may_come_behind_the_kernel(void **state)
 
 	name_in_structure(host);
 	assert_int_equal(atomic_load(&gpc_replica_count), 1);
-	fake_host_at((uintptr_t)host)[7] = 3;
+	fake_wire_host_at((uintptr_t)host)[7] = 3;
 	fake.posted++;
 	gpc_host_block_note_copied((uintptr_t)host + 99);
 	assert_int_equal(atomic_load(&gpc_replica_count), 0);
@@ -223,19 +223,19 @@ nor_of_registered_memory(void **state)
 static void
 mapped_memory_is_reached_from_the_start(void **state)
 {
-	uint64_t before = fake_host_mapped();
+	uint64_t before = fake_wire_host_mapped();
 	uint8_t *host;
 	void *more = &more;
 
-	CU(gpc_cuMemHostAlloc((void **)&host, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP));
+	CU(gpc_cuMemHostAlloc((void **)&host, 9 * FAKE_WIRE_MIB, CU_MEMHOSTALLOC_DEVICEMAP));
 	assert_int_equal(atomic_load(&gpc_replica_count), 1);
-	assert_int_equal(fake_host_at((uintptr_t)host)[9 * FAKE_MIB - 1], 0);
-	fake.host_quota = fake_host_mapped();
-	assert_int_equal(gpc_cuMemHostAlloc(&more, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP),
+	assert_int_equal(fake_wire_host_at((uintptr_t)host)[9 * FAKE_WIRE_MIB - 1], 0);
+	fake.host_quota = fake_wire_host_mapped();
+	assert_int_equal(gpc_cuMemHostAlloc(&more, 9 * FAKE_WIRE_MIB, CU_MEMHOSTALLOC_DEVICEMAP),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	assert_null(more);
 	CU(gpc_cuMemFreeHost(host));
-	assert_int_equal(fake_host_mapped(), before);
+	assert_int_equal(fake_wire_host_mapped(), before);
 }
 
 static void
@@ -250,9 +250,9 @@ registered_memory_has_another_address(void **state)
 	CU(gpc_cuMemHostRegister_v2(host, 9001, 0));
 	device = reach(host + 1) - 1;
 	assert_int_equal(device % 4096, 24);
-	assert_int_equal(fake_host_at(device)[9000], 1);
-	fake_host_at(device)[0] = 2;
-	fake_host_at(device)[9000] = 3;
+	assert_int_equal(fake_wire_host_at(device)[9000], 1);
+	fake_wire_host_at(device)[0] = 2;
+	fake_wire_host_at(device)[9000] = 3;
 	synchronize();
 	assert_int_equal(host[0], 2);
 	assert_int_equal(host[9000], 3);
@@ -308,10 +308,10 @@ registered_memory_may_be_gone_before_it_is_unregistered(void **state)
 	assert_int_equal(munmap(gone, 4096), 0);
 	other[1] = 5;
 	CU(gpc_coherence_before_work(session()));
-	assert_int_equal(fake_host_at((uintptr_t)other)[1], 5);
+	assert_int_equal(fake_wire_host_at((uintptr_t)other)[1], 5);
 	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	/* What a kernel writes there goes nowhere. */
-	*fake_host_at(device) = 1;
+	*fake_wire_host_at(device) = 1;
 	synchronize();
 	CU(gpc_cuMemHostUnregister(gone + 100));
 	/* Before kernels know of it. */
@@ -329,13 +329,13 @@ past_the_quota_kernels_reach_no_more(void **state)
 	uint8_t *large;
 	CUdeviceptr address;
 
-	fake.host_quota = fake_host_mapped() + 4 * FAKE_MIB;
-	large = pinned(9 * FAKE_MIB);
+	fake.host_quota = fake_wire_host_mapped() + 4 * FAKE_WIRE_MIB;
+	large = pinned(9 * FAKE_WIRE_MIB);
 	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, large, 0),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(address, 0);
 	/* It is the program's memory nevertheless. */
-	large[9 * FAKE_MIB - 1] = 1;
+	large[9 * FAKE_WIRE_MIB - 1] = 1;
 	CU(gpc_cuMemFreeHost(large));
 }
 
@@ -367,10 +367,10 @@ addresses_are_reused_last_when_they_have_been_unmapped(void **state)
 	struct gpc_heap_range first, next;
 	int count = 0;
 
-	CU(gpc_host_space_map(fake.context, 100 * FAKE_MIB, &first));
+	CU(gpc_host_space_map(fake.context, 100 * FAKE_WIRE_MIB, &first));
 	gpc_host_space_unmap(fake.context, &first);
 	do {
-		CU(gpc_host_space_map(fake.context, 100 * FAKE_MIB, &next));
+		CU(gpc_host_space_map(fake.context, 100 * FAKE_WIRE_MIB, &next));
 		gpc_host_space_unmap(fake.context, &next);
 		count++;
 	} while (!overlap(&first, &next) && count < 10);

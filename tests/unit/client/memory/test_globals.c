@@ -4,7 +4,7 @@
 #include "client/memory/address.h"
 #include "client/memory/globals.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <errno.h>
 #include <string.h>
@@ -188,11 +188,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKE_TEST(variables_are_found_until_their_image_goes),
-		FAKE_TEST(a_variable_stays_as_long_as_anybody_has_asked_for_it),
-		FAKE_TEST(where_a_variable_lies_the_program_gets_no_memory),
-		FAKE_TEST(a_variable_that_is_refused_leaves_no_page_reserved),
-		FAKE_TEST(a_variable_lies_where_nothing_else_does),
+		FAKE_WIRE_TEST(variables_are_found_until_their_image_goes),
+		FAKE_WIRE_TEST(a_variable_stays_as_long_as_anybody_has_asked_for_it),
+		FAKE_WIRE_TEST(where_a_variable_lies_the_program_gets_no_memory),
+		FAKE_WIRE_TEST(a_variable_that_is_refused_leaves_no_page_reserved),
+		FAKE_WIRE_TEST(a_variable_lies_where_nothing_else_does),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "client/memory/host_memory.h"
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ memory_is_registered_once(void **state)
 static void
 only_memory_can_be_registered(void **state)
 {
-	CUdeviceptr device = fake_alloc(4096);
+	CUdeviceptr device = fake_wire_alloc(4096);
 	static uint8_t buffer[64];
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *hole =
@@ -278,16 +278,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKE_TEST(pinned_memory_is_page_aligned_zeroed_and_writable),
-		FAKE_TEST(write_combining_is_reported_and_all_is_mapped),
-		FAKE_TEST(senseless_sizes_are_refused),
-		FAKE_TEST(only_what_was_allocated_can_be_freed),
-		FAKE_TEST(memory_is_registered_once),
-		FAKE_TEST(only_memory_can_be_registered),
-		FAKE_TEST(memory_without_access_cannot_be_registered),
-		FAKE_TEST(shared_memory_can_be_registered),
-		FAKE_TEST(a_file_on_a_disk_can_be_registered_as_a_copy_only),
-		FAKE_TEST(a_context_takes_its_host_memory_along),
+		FAKE_WIRE_TEST(pinned_memory_is_page_aligned_zeroed_and_writable),
+		FAKE_WIRE_TEST(write_combining_is_reported_and_all_is_mapped),
+		FAKE_WIRE_TEST(senseless_sizes_are_refused),
+		FAKE_WIRE_TEST(only_what_was_allocated_can_be_freed),
+		FAKE_WIRE_TEST(memory_is_registered_once),
+		FAKE_WIRE_TEST(only_memory_can_be_registered),
+		FAKE_WIRE_TEST(memory_without_access_cannot_be_registered),
+		FAKE_WIRE_TEST(shared_memory_can_be_registered),
+		FAKE_WIRE_TEST(a_file_on_a_disk_can_be_registered_as_a_copy_only),
+		FAKE_WIRE_TEST(a_context_takes_its_host_memory_along),
 		cmocka_unit_test(ranges_find_what_overlaps),
 	};
 

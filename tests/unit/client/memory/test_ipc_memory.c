@@ -5,7 +5,7 @@
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
 #include "protocol/ipc_handle.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <string.h>
 
@@ -37,7 +37,7 @@ foreign(uint64_t offset, uint64_t size)
 		.magic = GP_IPC_MAGIC,
 		.kind = GP_IPC_MEMORY,
 		.secret = { 1 },
-		.mapping = FAKE_GRANULE,
+		.mapping = FAKE_WIRE_GRANULE,
 		.offset = offset,
 		.size = size,
 	};
@@ -50,7 +50,7 @@ foreign(uint64_t offset, uint64_t size)
 static void
 one_allocation_has_one_handle(void **state)
 {
-	CUdeviceptr large = fake_alloc(2 * FAKE_GRANULE), small = fake_alloc(1000);
+	CUdeviceptr large = fake_wire_alloc(2 * FAKE_WIRE_GRANULE), small = fake_wire_alloc(1000);
 	CUipcMemHandle first = share(large), inside = share(large + 100), other = share(small);
 
 	assert_memory_equal(&first, &inside, sizeof(first));
@@ -67,7 +67,8 @@ one_allocation_has_one_handle(void **state)
 static void
 what_was_shared_is_not_kept(void **state)
 {
-	CUdeviceptr plain = fake_alloc(2 * FAKE_GRANULE), shared = fake_alloc(2 * FAKE_GRANULE);
+	CUdeviceptr plain = fake_wire_alloc(2 * FAKE_WIRE_GRANULE),
+		    shared = fake_wire_alloc(2 * FAKE_WIRE_GRANULE);
 	int unmaps;
 
 	(void)share(shared);
@@ -77,7 +78,7 @@ what_was_shared_is_not_kept(void **state)
 	assert_int_equal(gpc_cuMemFree_v2(shared), CUDA_SUCCESS);
 	assert_int_equal(fake.unmaps, unmaps + 1);
 	/* Another one there is kept again. */
-	plain = fake_alloc(3 * FAKE_GRANULE);
+	plain = fake_wire_alloc(3 * FAKE_WIRE_GRANULE);
 	assert_int_equal(gpc_cuMemFree_v2(plain), CUDA_SUCCESS);
 	assert_int_equal(fake.unmaps, unmaps + 1);
 }
@@ -85,7 +86,7 @@ what_was_shared_is_not_kept(void **state)
 static void
 copies_of_shared_memory_are_waited_for(void **state)
 {
-	CUdeviceptr plain = fake_alloc(1000), shared = fake_alloc(1000), opened;
+	CUdeviceptr plain = fake_wire_alloc(1000), shared = fake_wire_alloc(1000), opened;
 
 	(void)share(shared);
 	opened = open_memory(foreign(0, 1000));
@@ -98,11 +99,11 @@ copies_of_shared_memory_are_waited_for(void **state)
 static void
 only_plain_memory_is_shared(void **state)
 {
-	CUdeviceptr opened = open_memory(foreign(0, 1000)), pooled, plain = fake_alloc(1000);
+	CUdeviceptr opened = open_memory(foreign(0, 1000)), pooled, plain = fake_wire_alloc(1000);
 	CUipcMemHandle handle;
 	int local, can;
 
-	assert_int_equal(gpc_cuMemAllocAsync(&pooled, 1000, FAKE_STREAM), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAllocAsync(&pooled, 1000, FAKE_WIRE_STREAM), CUDA_SUCCESS);
 	INVALID(gpc_cuIpcGetMemHandle(&handle, opened));
 	INVALID(gpc_cuIpcGetMemHandle(&handle, pooled));
 	INVALID(gpc_cuIpcGetMemHandle(&handle, (uintptr_t)&local));
@@ -159,8 +160,8 @@ what_makes_no_sense_is_not_asked_for(void **state)
 	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, good, LAZY | 2));
 	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, nothing, LAZY));
 	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(0, 0), LAZY));
-	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(FAKE_GRANULE, 1), LAZY));
-	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(1, FAKE_GRANULE), LAZY));
+	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(FAKE_WIRE_GRANULE, 1), LAZY));
+	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(1, FAKE_WIRE_GRANULE), LAZY));
 	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(1, UINT64_MAX), LAZY));
 	assert_int_equal(fake.opens, 0);
 	fake.quota = 0;
@@ -172,7 +173,7 @@ a_context_takes_along_what_it_has(void **state)
 {
 	CUdeviceptr opened = open_memory(foreign(0, 1000));
 
-	(void)share(fake_alloc(1000));
+	(void)share(fake_wire_alloc(1000));
 	gpc_ipc_memory_drop_context(fake.context);
 	assert_int_equal(fake.shares, 0);
 	INVALID(gpc_cuIpcCloseMemHandle(opened));
@@ -182,13 +183,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKE_TEST(one_allocation_has_one_handle),
-		FAKE_TEST(what_was_shared_is_not_kept),
-		FAKE_TEST(copies_of_shared_memory_are_waited_for),
-		FAKE_TEST(only_plain_memory_is_shared),
-		FAKE_TEST(memory_opened_twice_is_at_one_place),
-		FAKE_TEST(what_makes_no_sense_is_not_asked_for),
-		FAKE_TEST(a_context_takes_along_what_it_has),
+		FAKE_WIRE_TEST(one_allocation_has_one_handle),
+		FAKE_WIRE_TEST(what_was_shared_is_not_kept),
+		FAKE_WIRE_TEST(copies_of_shared_memory_are_waited_for),
+		FAKE_WIRE_TEST(only_plain_memory_is_shared),
+		FAKE_WIRE_TEST(memory_opened_twice_is_at_one_place),
+		FAKE_WIRE_TEST(what_makes_no_sense_is_not_asked_for),
+		FAKE_WIRE_TEST(a_context_takes_along_what_it_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

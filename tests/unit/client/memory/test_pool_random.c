@@ -109,7 +109,7 @@ memory_is_one_streams_until_its_work_is_done(void **state)
 	fake.busy = true;
 	for (int i = 0; i < 20000; i++) {
 		struct piece *piece = &model.live[(seed = seed * 1664525u + 1013904223u) >> 26];
-		CUstream stream = seed >> 20 & 1 ? FAKE_STREAM : NULL;
+		CUstream stream = seed >> 20 & 1 ? FAKE_WIRE_STREAM : NULL;
 
 		if (piece->size > 0)
 			model_release(&model, piece, stream);
@@ -121,7 +121,7 @@ memory_is_one_streams_until_its_work_is_done(void **state)
 		}
 		/* Multiples of what is given out, which the model knows nothing of. */
 		piece->size = (seed >> 3) % 8 ? 512 * (1 + (seed >> 6) % 200)
-					      : 2 * FAKE_MIB * (1 + (seed >> 6) % 10);
+					      : 2 * FAKE_WIRE_MIB * (1 + (seed >> 6) % 10);
 		piece->stream = stream;
 		piece->address = alloc(piece->size, stream);
 		land(&model, NULL, false);
@@ -138,7 +138,7 @@ memory_is_one_streams_until_its_work_is_done(void **state)
 
 #define LARGE_THREADS 8
 #define LARGE_EACH 3
-#define LARGE (10 * FAKE_MIB)
+#define LARGE (10 * FAKE_WIRE_MIB)
 
 static int thread_failures;
 
@@ -154,7 +154,7 @@ use_pool(void *arg)
 {
 	CUdeviceptr blocks[16] = { 0 };
 	unsigned int seed = (unsigned int)(uintptr_t)arg;
-	CUstream stream = (uintptr_t)arg % 2 ? FAKE_STREAM : NULL;
+	CUstream stream = (uintptr_t)arg % 2 ? FAKE_WIRE_STREAM : NULL;
 
 	for (int i = 0; i < 2000; i++) {
 		unsigned int at = (seed = seed * 1664525u + 1013904223u) >> 28;

@@ -28,7 +28,7 @@ static _Atomic CUresult status_told;
 static int order[MANY];
 
 static struct fixture *
-begin_with_stream(void **state, unsigned int max_outstanding, fake_answer_function *answer)
+begin_with_stream(void **state, unsigned int max_outstanding, fake_daemon_answer_function *answer)
 {
 	struct fixture *fixture = begin_limited(state, max_outstanding, answer);
 
@@ -51,7 +51,7 @@ note(struct fake_daemon *daemon, enum gp_note call, uint32_t first, uint32_t sec
 	struct gp_header header = { .size = sizeof(header) + sizeof(fields),
 				    .call = (uint16_t)call };
 
-	fake_send(daemon, &header, fields, sizeof(fields), NULL, 0);
+	fake_daemon_send(daemon, &header, fields, sizeof(fields), NULL, 0);
 }
 
 static void
@@ -76,7 +76,7 @@ take_turns(struct fake_daemon *daemon, const struct gp_header *header, const voi
 {
 	if (header->call == GP_CALL_gpHostFunction)
 		note_turn(daemon, function_of(fields), CUDA_SUCCESS);
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static size_t
@@ -186,7 +186,7 @@ cuda_is_not_to_be_called_inside(void **state)
 static void
 a_function_is_work_until_it_has_returned(void **state)
 {
-	struct fixture *fixture = begin_with_stream(state, 64, fake_answer);
+	struct fixture *fixture = begin_with_stream(state, 64, fake_daemon_answer);
 	struct gpc_session *session = fixture->session;
 
 	assert_true(gpc_fence_is_redundant(session));
@@ -204,7 +204,7 @@ refuse(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 {
 	if (header->call == GP_CALL_gpHostFunction)
 		note_turn(daemon, function_of(fields), CUDA_ERROR_OUT_OF_MEMORY);
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void
@@ -230,7 +230,7 @@ fault_on_fence(struct fake_daemon *daemon, const struct gp_header *header, const
 	       size_t size)
 {
 	if (header->call == GP_CALL_gpFence)
-		fake_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
+		fake_daemon_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
 	return 0;
 }
 
@@ -255,7 +255,7 @@ at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not(void **state)
 static void
 at_the_programs_end_nothing_is_called(void **state)
 {
-	struct fixture *fixture = begin_with_stream(state, 64, fake_answer);
+	struct fixture *fixture = begin_with_stream(state, 64, fake_daemon_answer);
 
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
@@ -273,7 +273,8 @@ turn_of_another(struct fake_daemon *daemon, const struct gp_header *header, cons
 {
 	if (header->call == GP_CALL_gpHostFunction)
 		note_turn(daemon, function_of(fields) + 1, CUDA_SUCCESS);
-	return header->call == GP_CALL_gpFence ? 0 : fake_answer(daemon, header, fields, size);
+	return header->call == GP_CALL_gpFence ? 0
+					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void
@@ -306,7 +307,7 @@ end_waits(struct fake_daemon *daemon, const struct gp_header *header, const void
 		note(daemon, GP_NOTE_WAITS, 1, 0);
 	if (header->call == GP_CALL_gpFence)
 		note(daemon, GP_NOTE_WAITS, 1, 0);
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void
@@ -335,7 +336,8 @@ end_too_many(struct fake_daemon *daemon, const struct gp_header *header, const v
 {
 	if (header->call == GP_CALL_gpStreamWait)
 		note(daemon, GP_NOTE_WAITS, 2, 0);
-	return header->call == GP_CALL_gpFence ? 0 : fake_answer(daemon, header, fields, size);
+	return header->call == GP_CALL_gpFence ? 0
+					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void
@@ -362,8 +364,8 @@ reply_to(struct fake_daemon *daemon, const struct gp_header *header)
 {
 	static const uint64_t kept = 0;
 
-	fake_reply(daemon, header, CUDA_SUCCESS, &kept,
-		   header->call == GP_CALL_gpBacklogRoom ? sizeof(kept) : 0);
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, &kept,
+			  header->call == GP_CALL_gpBacklogRoom ? sizeof(kept) : 0);
 }
 
 /* What waits is answered behind the functions alone. */
@@ -403,7 +405,7 @@ an_answer_needs_no_room_among_the_requests(void **state)
 	assert_int_equal(gpc_cuLaunchHostFunc(NULL, stay_inside, NULL), CUDA_SUCCESS);
 	assert_true(wait_for(&inside, 1));
 	assert_int_equal(pthread_create(&thread, NULL, fence_in_thread, &result), 0);
-	assert_true(fake_wait_records(&fixture->daemon, 2));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 2));
 	atomic_store(&inside, 2);
 	(void)pthread_join(thread, NULL);
 	assert_int_equal(result, CUDA_SUCCESS);
@@ -528,7 +530,7 @@ answer_together(struct fake_daemon *daemon, const struct gp_header *header, cons
 	if (header->call == GP_CALL_gpHostFunction)
 		function = function_of(fields);
 	if (header->call != GP_CALL_gpFence)
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	gp_header_encode(&reply, wire + 2);
 	wire[6] = htole32(note.size);
 	gp_header_encode(&note, wire + 8);

@@ -87,7 +87,7 @@ daemon_without_barriers_is_waited_for(void **state)
 {
 	struct fixture *fixture = begin_idle(state);
 
-	fake_session_lacks(session, GP_CALL_gpContextBarrier);
+	fake_daemon_lacks(session, GP_CALL_gpContextBarrier);
 	give_work(&streams[0]);
 	gpc_sync_implicitly(&context);
 	expect_waits(fixture, 1, 0);

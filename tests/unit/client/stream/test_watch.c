@@ -127,7 +127,7 @@ destroy_while_asked(struct fixture *fixture, CUevent event, CUevent *next_p)
 
 	assert_int_equal(gpc_event_lookup(event, &was), CUDA_SUCCESS);
 	assert_int_equal(pthread_create(&asks, NULL, query_in_thread, event), 0);
-	assert_true(fake_wait_records(&fixture->daemon, before + 1));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, before + 1));
 	assert_int_equal(gpc_cuEventDestroy_v2(event), CUDA_SUCCESS);
 	while (next_p && is != was) {
 		*next_p = make_event();

@@ -28,11 +28,11 @@ answer_numbers(struct fake_daemon *daemon, const struct gp_header *header, const
 	uint32_t device;
 
 	if (header->call != GP_CALL_gpMemoryInfo)
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	memcpy(&device, fields, sizeof(device));
 	numbers[0] = device;
 	numbers[1] = 2 * device;
-	fake_reply(daemon, header, CUDA_SUCCESS, numbers, sizeof(numbers));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, numbers, sizeof(numbers));
 	return 0;
 }
 
@@ -49,7 +49,7 @@ check_order(struct fake_daemon *daemon, const struct gp_header *header, const vo
 
 	if (header->call == GP_CALL_gpFill && address_of_fill(fields, size) != order->next++)
 		order->broken = true;
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void
@@ -75,10 +75,10 @@ posted_call_arrives_without_anybody_waiting(void **state)
 	struct fixture *fixture = begin(state, NULL);
 
 	assert_int_equal(post(1), CUDA_SUCCESS);
-	assert_true(fake_wait_records(&fixture->daemon, 1));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 1));
 	(void)usleep(2000); /* the sender sleeps by now */
 	assert_int_equal(post(2), CUDA_SUCCESS);
-	assert_true(fake_wait_records(&fixture->daemon, 2));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 2));
 	assert_int_equal(fixture->daemon.records[0].header.request, 0);
 	end(fixture);
 }
@@ -120,8 +120,8 @@ answer_backwards(struct fake_daemon *daemon, const struct gp_header *header, con
 		*kept = *header;
 		return 0;
 	}
-	fake_reply(daemon, header, CUDA_SUCCESS, second, sizeof(second));
-	fake_reply(daemon, kept, CUDA_SUCCESS, first, sizeof(first));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, second, sizeof(second));
+	fake_daemon_reply(daemon, kept, CUDA_SUCCESS, first, sizeof(first));
 	return 0;
 }
 
@@ -146,7 +146,7 @@ replies_out_of_order_reach_their_waiters(void **state)
 
 	fixture->daemon.arg = &kept;
 	assert_int_equal(pthread_create(&threads[0], NULL, ask_in_thread, &first), 0);
-	assert_true(fake_wait_records(&fixture->daemon, 1));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 1));
 	assert_int_equal(pthread_create(&threads[1], NULL, ask_in_thread, &second), 0);
 	(void)pthread_join(threads[0], NULL);
 	(void)pthread_join(threads[1], NULL);
@@ -235,7 +235,7 @@ bulk_travels_behind_what_was_posted_before(void **state)
 	assert_int_equal(fence(), CUDA_SUCCESS);
 
 	for (int i = 0; i < 10; i++) {
-		const struct fake_record *record = &fixture->daemon.records[i];
+		const struct fake_daemon_record *record = &fixture->daemon.records[i];
 
 		assert_int_equal(record->header.call, i % 2 ? GP_CALL_gpCopyIn : GP_CALL_gpFill);
 		assert_int_equal(record->header.flags, i % 2 ? GP_FRAME_BULK : 0);
@@ -278,7 +278,7 @@ bulk_of_one_thread_and_posts_of_another_do_not_mix(void **state)
 	assert_true(good[0] && good[1]);
 	assert_false(order.broken);
 	for (size_t i = 0; i < atomic_load(&fixture->daemon.count); i++) {
-		const struct fake_record *record = &fixture->daemon.records[i];
+		const struct fake_daemon_record *record = &fixture->daemon.records[i];
 
 		assert_int_equal(record->bulk_size,
 				 record->header.call == GP_CALL_gpCopyIn ? 100000 : 0);
@@ -375,9 +375,9 @@ static int
 print_and_answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 		 size_t size)
 {
-	fake_note_print(daemon, "hello ");
-	fake_note_print(daemon, "from the kernel\n");
-	return fake_answer(daemon, header, fields, size);
+	fake_daemon_note_print(daemon, "hello ");
+	fake_daemon_note_print(daemon, "from the kernel\n");
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void
@@ -443,9 +443,9 @@ send_much(struct fake_daemon *daemon, const struct gp_header *header, const void
 		*request = header->request;
 	else if (header->call == GP_CALL_gpCopyIn)
 		for (int i = 0; i < 20; i++)
-			fake_note_data(daemon, *request, 0, bytes, sizeof(bytes));
+			fake_daemon_note_data(daemon, *request, 0, bytes, sizeof(bytes));
 	else
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	return 0;
 }
 

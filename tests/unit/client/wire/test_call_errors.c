@@ -16,7 +16,7 @@ fail_fills(struct fake_daemon *daemon, const struct gp_header *header, const voi
 	   size_t size)
 {
 	if (header->call == GP_CALL_gpFill)
-		fake_note_error(daemon, CUDA_ERROR_INVALID_VALUE, false);
+		fake_daemon_note_error(daemon, CUDA_ERROR_INVALID_VALUE, false);
 	return refuse_memory_info(daemon, header, fields, size);
 }
 
@@ -49,7 +49,7 @@ fault_on_fill(struct fake_daemon *daemon, const struct gp_header *header, const 
 	      size_t size)
 {
 	if (header->call == GP_CALL_gpFill)
-		fake_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
+		fake_daemon_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
 	return 0;
 }
 
@@ -76,7 +76,7 @@ sticky_error_wakes_everybody_who_waits(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, fence_in_thread, &results[i]),
 				 0);
-	assert_true(fake_wait_records(&fixture->daemon, 4));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 4));
 	assert_int_equal(post(1), CUDA_SUCCESS);
 	for (int i = 0; i < 4; i++) {
 		(void)pthread_join(threads[i], NULL);
@@ -88,7 +88,8 @@ sticky_error_wakes_everybody_who_waits(void **state)
 static int
 hang_up(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
 {
-	return header->call == GP_CALL_gpFence ? 1 : fake_answer(daemon, header, fields, size);
+	return header->call == GP_CALL_gpFence ? 1
+					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void
@@ -228,7 +229,7 @@ lost_connection_wakes_everybody_who_waits(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, fence_in_thread, &results[i]),
 				 0);
-	assert_true(fake_wait_records(&fixture->daemon, 1));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 1));
 	gp_conn_shutdown(fixture->daemon.conn);
 	for (int i = 0; i < 4; i++) {
 		(void)pthread_join(threads[i], NULL);
@@ -387,7 +388,7 @@ reply_too_short(struct fake_daemon *daemon, const struct gp_header *header, cons
 {
 	uint64_t number = 1;
 
-	fake_reply(daemon, header, CUDA_SUCCESS, &number, sizeof(number));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, &number, sizeof(number));
 	return 0;
 }
 
@@ -459,7 +460,7 @@ close_sends_what_was_posted(void **state)
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(post(1), CUDA_SUCCESS);
 	gpc_session_close(fixture->session, 2000);
-	assert_true(fake_wait_records(&fixture->daemon, 1000));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 1000));
 	assert_int_equal(post(1), CUDA_ERROR_DEINITIALIZED);
 	end(fixture);
 }

@@ -184,7 +184,7 @@ bytes_of_a_copy_go_out_once_behind_its_record(void **state)
 		take_chunks(fixture, copy, to, size);
 		assert_int_equal(gpc_lanes_wait_sent(fixture->session, &wait), CUDA_SUCCESS);
 		assert_memory_equal(from, to, size);
-		assert_true(fake_wait_records(&fixture->daemon, copy));
+		assert_true(fake_daemon_wait_records(&fixture->daemon, copy));
 		assert_int_equal(fixture->daemon.records[copy - 1].header.call,
 				 GP_CALL_gpCopyInLanes);
 		memset(to, 0, size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Openings of a session that do not succeed, or take long. */
-#include "tests/unit/client/supervisor_fixture.h"
+#include "tests/unit/client/fake_supervisor.h"
 
 /* How far the clock of this process is ahead, so that nobody has to wait for it. */
 static atomic_int seconds_ahead;

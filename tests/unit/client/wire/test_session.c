@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that are opened, with their windows, and closed. */
-#include "tests/unit/client/supervisor_fixture.h"
+#include "tests/unit/client/fake_supervisor.h"
 
 static void
 session_is_opened_with_the_facts_of_the_welcome(void **state)

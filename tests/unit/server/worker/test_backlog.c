@@ -4,7 +4,7 @@
 #include "server/worker/backlog.h"
 #include "server/worker/session/event.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ struct seen {
 	struct gpd_deferred_entry *entry;
 };
 
-static struct fake fake;
+static struct fake_session fake;
 static struct gpd_stream legacy, a, b, loose;
 static struct seen seen[RECORDS];
 static unsigned int seen_count, step;
@@ -230,7 +230,7 @@ setup(void **state)
 	struct gpd_stream *streams[] = { &legacy, &a, &b, &loose };
 	static const uint32_t names[] = { LEGACY, A, B, LOOSE };
 
-	fake_create(&fake);
+	fake_session_create(&fake);
 	memset(seen, 0, sizeof(seen));
 	seen_count = step = 0;
 	for (int i = 0; i < 4; i++) {
@@ -248,7 +248,7 @@ static int
 teardown(void **state)
 {
 	gpd_deferred_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 

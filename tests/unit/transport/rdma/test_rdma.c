@@ -2,7 +2,7 @@
 /* A connection over RDMA on a device that is the test's: what it does when, which in a virtual
  * machine would need a peer that falls silent at the right moment. */
 #include "base/clock.h"
-#include "tests/rdma_fake.h"
+#include "tests/fake_rdma.h"
 #include "tests/test.h"
 #include "transport/transport.h"
 
@@ -43,7 +43,7 @@ complete(const struct ibv_wc *wc)
 	assert_true(side.count < COMPLETIONS_MAX);
 	side.completions[(side.first + side.count++) % COMPLETIONS_MAX] = *wc;
 	if (side.armed)
-		assert_int_equal(write(rdma_fake.channel.fd, &one, sizeof(one)), sizeof(one));
+		assert_int_equal(write(fake_rdma.channel.fd, &one, sizeof(one)), sizeof(one));
 	side.armed = false;
 }
 
@@ -102,7 +102,7 @@ get_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p
 {
 	uint64_t count;
 
-	if (read(rdma_fake.channel.fd, &count, sizeof(count)) != sizeof(count))
+	if (read(fake_rdma.channel.fd, &count, sizeof(count)) != sizeof(count))
 		return -1;
 	pthread_mutex_lock(&side.lock);
 	side.events++;
@@ -125,9 +125,9 @@ dereg_mr(struct ibv_mr *mr)
 static int
 set_up(void **state)
 {
-	struct ibv_context_ops *ops = &rdma_fake.verbs.ops;
+	struct ibv_context_ops *ops = &fake_rdma.verbs.ops;
 
-	rdma_fake_set_up();
+	fake_rdma_set_up();
 	ops->post_send = post_send;
 	ops->post_recv = post_recv;
 	ops->poll_cq = poll_cq;
@@ -146,8 +146,8 @@ create(void)
 	side.first = side.count = side.receive_first = side.receive_count = 0;
 	side.posts = side.writes = side.events = 0;
 	side.silent = side.armed = false;
-	rdma_fake.device.posts_by_kernel = false;
-	conn = rdma_fake_create(false);
+	fake_rdma.device.posts_by_kernel = false;
+	conn = fake_rdma_create(false);
 	assert_non_null(conn);
 	return conn;
 }
@@ -479,18 +479,18 @@ a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs(void **state)
 {
 	struct gp_rdma_conn *conn = create();
 	struct iovec data = { (uint8_t[20]){ 0 }, 20 };
-	int fd = dup(rdma_fake.verbs.cmd_fd);
+	int fd = dup(fake_rdma.verbs.cmd_fd);
 
-	rdma_fake.device.posts_by_kernel = true;
+	fake_rdma.device.posts_by_kernel = true;
 	send_bytes(conn, 20);
 	assert_int_equal(side.posts, 1);
-	replace(rdma_fake.verbs.cmd_fd);
+	replace(fake_rdma.verbs.cmd_fd);
 	/* What it has taken so far it has not sent. */
 	send_bytes(conn, 20);
 	assert_int_equal(gp_conn_send(&conn->stream.conn, &data, 1, NULL, 0), -EBADF);
 	assert_int_equal(side.posts, 1);
-	expect_untouched(rdma_fake.verbs.cmd_fd);
-	assert_int_equal(dup2(fd, rdma_fake.verbs.cmd_fd), rdma_fake.verbs.cmd_fd);
+	expect_untouched(fake_rdma.verbs.cmd_fd);
+	assert_int_equal(dup2(fd, fake_rdma.verbs.cmd_fd), fake_rdma.verbs.cmd_fd);
 	assert_int_equal(close(fd), 0);
 	gp_conn_destroy(&conn->stream.conn);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process keeps of an RDMA device: who shares it, and who may not. */
-#include "tests/rdma_fake.h"
+#include "tests/fake_rdma.h"
 #include "tests/test.h"
 #include "transport/transport.h"
 
@@ -58,7 +58,7 @@ dereg_mr(struct ibv_mr *mr)
 static int
 set_up(void **state)
 {
-	rdma_fake_set_up();
+	fake_rdma_set_up();
 	gp_rdma_lib.ibv_alloc_pd = alloc_pd;
 	gp_rdma_lib.ibv_dealloc_pd = dealloc_pd;
 	gp_rdma_lib.ibv_query_device = query_device;
@@ -92,7 +92,7 @@ device_of(const char *host, uint16_t port)
 	char detail[160];
 
 	assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
-	assert_int_equal(gp_rdma_device_get(&rdma_fake.verbs, (struct sockaddr *)&address, &found,
+	assert_int_equal(gp_rdma_device_get(&fake_rdma.verbs, (struct sockaddr *)&address, &found,
 					    detail, sizeof(detail)),
 			 0);
 	return found;
@@ -129,18 +129,18 @@ the_child_of_a_fork_does_not_use_its_parents_device(void **state)
 	pid_t child;
 	int status;
 
-	assert_int_equal(gp_rdma_device_get(&rdma_fake.verbs, NULL, &found, detail, sizeof(detail)),
+	assert_int_equal(gp_rdma_device_get(&fake_rdma.verbs, NULL, &found, detail, sizeof(detail)),
 			 0);
-	assert_int_equal(gp_rdma_device_get(&rdma_fake.verbs, NULL, &again, detail, sizeof(detail)),
+	assert_int_equal(gp_rdma_device_get(&fake_rdma.verbs, NULL, &again, detail, sizeof(detail)),
 			 0);
 	assert_ptr_equal(again, found);
 	child = fork();
 	if (child == 0)
-		_exit(gp_rdma_device_get(&rdma_fake.verbs, NULL, &again, detail, sizeof(detail)) ==
+		_exit(gp_rdma_device_get(&fake_rdma.verbs, NULL, &again, detail, sizeof(detail)) ==
 					      -EOPNOTSUPP &&
 				      strstr(detail, "forked") &&
 				      /* Nor for a daemon that its parent does not know. */
-				      gp_rdma_device_get(&rdma_fake.verbs, &new.address, &again,
+				      gp_rdma_device_get(&fake_rdma.verbs, &new.address, &again,
 							 detail, sizeof(detail)) == -EOPNOTSUPP
 			      ? 0
 			      : 1);

@@ -43,11 +43,11 @@ a_small_copy_costs_the_driver_one_call(void **state)
 
 	copy_in(&args, bytes, 64);
 
-	assert_string_equal(fake_calls, "cuMemHostAlloc 8454144\n"
-					"cuMemcpyHtoDAsync " WINDOW " 64\n");
-	fake_forget_calls();
+	assert_string_equal(fake_driver_calls, "cuMemHostAlloc 8454144\n"
+					       "cuMemcpyHtoDAsync " WINDOW " 64\n");
+	fake_driver_clear_calls();
 	copy_in(&args, bytes, 64);
-	assert_string_equal(fake_calls, "cuMemcpyHtoDAsync " WINDOW " 64\n");
+	assert_string_equal(fake_driver_calls, "cuMemcpyHtoDAsync " WINDOW " 64\n");
 	free(bytes);
 }
 
@@ -115,7 +115,7 @@ rows_arrive_at_their_pitch(void **state)
 	rows_in(100, 7, 5);
 	rows_in(8192, 8000, 700);
 	rows_in(64, 64, 100);
-	assert_int_equal(fake_count_calls("cuMemcpyHtoDAsync " WINDOW " 6400"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyHtoDAsync " WINDOW " 6400"), 1);
 	rows_in(3 << 20, (2 << 20) + 5, 3);
 }
 
@@ -131,7 +131,7 @@ rows_go_out_packed(void **state)
 
 	memcpy(device, bytes, 8192 * 700);
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.data_size, 8000 * 700);
 	for (size_t y = 0; y < 700; y++)
@@ -151,11 +151,11 @@ a_copy_out_is_answered_once_when_all_is_sent(void **state)
 	};
 
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	assert_int_equal(fake_markers(&fake), 8);
-	fake_run_markers(&fake, 7);
+	assert_int_equal(fake_session_markers(&fake), 8);
+	fake_session_run_markers(&fake, 7);
 	assert_int_equal(fake.reply_count, 0);
 	assert_int_equal(fake.data_notes, 7);
-	fake_run_markers(&fake, 1);
+	fake_session_run_markers(&fake, 1);
 
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.data_size, 8 << 20);
@@ -170,7 +170,7 @@ a_short_copy_out_comes_in_its_answer(void **state)
 
 	memcpy(device, "yes", 4);
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.data_notes, 0);
 	assert_int_equal(fake.reply_count, 1);
@@ -206,17 +206,17 @@ a_large_copy_out_goes_on_as_its_parts_are_sent(void **state)
 	for (size_t i = 0; i < MAPPED; i += 4096)
 		device[i] = (uint8_t)(i >> 12);
 	start_large_copy_out();
-	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
+	assert_int_equal(fake_session_markers(&fake), GPD_STAGING_SHARE_OUT);
 	assert_true(gpd_copy_continue(&fake.session));
-	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
+	assert_int_equal(fake_session_markers(&fake), GPD_STAGING_SHARE_OUT);
 
-	fake_run_markers(&fake, 10);
+	fake_session_run_markers(&fake, 10);
 	assert_true(gpd_copy_continue(&fake.session));
-	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_session_markers(&fake), GPD_STAGING_SHARE_OUT);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(fake.reply_count, 0);
 	assert_false(gpd_copy_continue(&fake.session));
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.data_size, MAPPED);
@@ -234,7 +234,7 @@ other_streams_go_on_during_a_large_copy_out(void **state)
 	uint32_t other = FAKE_OTHER_STREAM;
 
 	start_large_copy_out();
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpFill, NULL, 0);
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpCopyIn, NULL, 0);
@@ -243,7 +243,7 @@ other_streams_go_on_during_a_large_copy_out(void **state)
 				  sizeof(other));
 
 	assert_int_equal(fake.data_notes, 0);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoHAsync"), 0);
 }
 
 static void
@@ -254,16 +254,16 @@ what_follows_a_large_copy_out_comes_behind_its_last_part(void **state)
 
 	start_large_copy_out();
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), MAPPED / GPD_STAGING_SLOT);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoHAsync"), MAPPED / GPD_STAGING_SLOT);
 	assert_null(fake.session.copies_out);
 
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	start_large_copy_out();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamSynchronize, &stream,
 				  sizeof(stream));
 	assert_null(fake.session.copies_out);
 
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	fake.reply_count = 0;
 	start_large_copy_out();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpFence, NULL, 0);
@@ -281,8 +281,8 @@ copies_out_of_one_stream_queue_up(void **state)
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
 	assert_int_equal(fake.data_notes, 0);
 	while (gpd_copy_continue(&fake.session))
-		fake_run_markers(&fake, 7);
-	fake_run_markers(&fake, -1);
+		fake_session_run_markers(&fake, 7);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.reply_count, 2);
 	assert_int_equal(fake.data_size, MAPPED + 4);
@@ -300,9 +300,9 @@ a_client_that_only_asks_is_made_to_read(void **state)
 	fake.keeps_no_replies = true;
 	start_large_copy_out();
 	for (int i = 0; i < 5000; i++) {
-		fake_forget_calls();
+		fake_driver_clear_calls();
 		if (!fake.session.copies_out)
-			fake_run_markers(&fake, -1);
+			fake_session_run_markers(&fake, -1);
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
 		waiting = fake.session.copies_out ? waiting + 1 : 0;
 		assert_true(waiting < 2000);
@@ -327,8 +327,8 @@ static void
 a_session_may_end_in_the_middle_of_a_copy_out(void **state)
 {
 	start_large_copy_out();
-	fake_run_markers(&fake, 3);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, 3);
+	fake_session_run_markers(&fake, -1);
 	gpd_copy_destroy_all(&fake.session);
 
 	assert_null(fake.session.copies_out);
@@ -352,9 +352,9 @@ an_error_in_the_middle_of_a_copy_out_is_its_answer(void **state)
 		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = 4 << 20, .height = 1
 	};
 
-	fake_fail("cuMemcpyDtoHAsync", CUDA_ERROR_ILLEGAL_ADDRESS, 2);
+	fake_driver_fail("cuMemcpyDtoHAsync", CUDA_ERROR_ILLEGAL_ADDRESS, 2);
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -369,7 +369,7 @@ an_error_in_a_copy_in_takes_the_rest_of_the_tail(void **state)
 		.stream = FAKE_STREAM, .dst = FAKE_WINDOW, .width = 4 << 20, .height = 1
 	};
 
-	fake_fail("cuMemcpyHtoDAsync", CUDA_ERROR_UNKNOWN, 1);
+	fake_driver_fail("cuMemcpyHtoDAsync", CUDA_ERROR_UNKNOWN, 1);
 	assert_int_equal(copy_in(&args, bytes, 4 << 20), CUDA_ERROR_UNKNOWN);
 	assert_int_equal(fake.session.bulk_left, 0);
 	args.stream = 77;
@@ -409,7 +409,7 @@ only_mapped_memory_is_touched(void **state)
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &out), CUDA_ERROR_INVALID_VALUE);
 		assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_ERROR_INVALID_VALUE);
 	}
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 	assert_string_equal(fake.violation, "");
 }
 
@@ -429,7 +429,7 @@ a_tail_of_another_size_breaks_the_protocol(void **state)
 	args.height = 2;
 	copy_in(&args, bytes, 0);
 	assert_string_not_equal(fake.violation, "");
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
 static void
@@ -444,7 +444,7 @@ nothing_to_do_succeeds_at_once(void **state)
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &out), CUDA_SUCCESS);
 	assert_int_equal(gpd_gpCopyDevice(&fake.session, &device_copy), CUDA_SUCCESS);
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
 static void

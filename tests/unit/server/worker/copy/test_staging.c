@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/copy/staging.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <string.h>
 
-static struct fake fake;
+static struct fake_session fake;
 
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	return gpd_staging_create(&fake.session);
 }
 
 static int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_staging_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -36,7 +36,7 @@ small_pieces_share_a_slot_without_overlap(void **state)
 
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(((uint8_t *)pieces[i].memory)[99], i);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 }
 
 static void
@@ -46,10 +46,10 @@ a_full_slot_takes_one_marker(void **state)
 
 	for (size_t i = 0; i < GPD_STAGING_SLOT / GPD_STAGING_SMALL; i++)
 		gpd_staging_acquire_in(&fake.session, GPD_STAGING_SMALL, &piece);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 
 	assert_int_equal(gpd_staging_acquire_in(&fake.session, 1, &piece), CUDA_SUCCESS);
-	assert_int_equal(fake_markers(&fake), 1);
+	assert_int_equal(fake_session_markers(&fake), 1);
 }
 
 static void
@@ -62,8 +62,8 @@ a_session_at_its_share_waits_for_its_copies(void **state)
 		assert_int_equal(gpd_staging_acquire_in(&fake.session, GPD_STAGING_SMALL, &piece),
 				 CUDA_SUCCESS);
 
-	assert_true(fake_markers(&fake) < GPD_STAGING_SHARE);
-	assert_true(fake_count_calls("cuMemHostAlloc") <= GPD_STAGING_SHARE / 8);
+	assert_true(fake_session_markers(&fake) < GPD_STAGING_SHARE);
+	assert_true(fake_driver_count_calls("cuMemHostAlloc") <= GPD_STAGING_SHARE / 8);
 }
 
 static void
@@ -81,7 +81,7 @@ an_answered_piece_is_used_again(void **state)
 		gpd_staging_acquire_out(&fake.session, GPD_STAGING_SMALL, &first);
 		gpd_staging_release(&fake.session, &first);
 	}
-	assert_true(fake_count_calls("cuMemHostAlloc") <= 1);
+	assert_true(fake_driver_count_calls("cuMemHostAlloc") <= 1);
 }
 
 static void
@@ -106,7 +106,7 @@ without_pinned_memory_there_is_an_error(void **state)
 {
 	struct gpd_piece piece;
 
-	fake_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(gpd_staging_acquire_in(&fake.session, GPD_STAGING_SLOT, &piece),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 }
@@ -134,7 +134,7 @@ copies_out_leave_room_for_copies_in(void **state)
 static void
 an_exhausted_pool_still_gives_every_session_a_little(void **state)
 {
-	static struct fake other;
+	static struct fake_session other;
 	struct gpd_piece pieces[2 * GPD_STAGING_SHARE], more[GPD_STAGING_SHARE];
 	size_t count = 0, others = 0;
 
@@ -142,7 +142,7 @@ an_exhausted_pool_still_gives_every_session_a_little(void **state)
 	while (gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &pieces[count]) ==
 	       CUDA_SUCCESS)
 		count++;
-	fake_create(&other);
+	fake_session_create(&other);
 	assert_int_equal(gpd_staging_create(&other.session), 0);
 	while (gpd_staging_acquire_out(&other.session, GPD_STAGING_SLOT, &more[others]) ==
 	       CUDA_SUCCESS)
@@ -154,7 +154,7 @@ an_exhausted_pool_still_gives_every_session_a_little(void **state)
 	while (count)
 		gpd_staging_release(&fake.session, &pieces[--count]);
 	gpd_staging_destroy(&other.session);
-	fake_destroy(&other);
+	fake_session_destroy(&other);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

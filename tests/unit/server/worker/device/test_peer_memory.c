@@ -3,7 +3,7 @@
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 #include "transport/backend.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static struct {
 	unsigned int flushes;
 } card;
 
-static struct fake fake;
+static struct fake_session fake;
 
 static int
 card_keep(struct gp_conn *conn, void *base, size_t size, int dma_buf)
@@ -152,7 +152,7 @@ static int
 setup(void **state)
 {
 	memset(&card, 0, sizeof(card));
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_driver.cuDeviceGetAttribute = attribute;
 	gpd_driver.cuGetErrorName = error_name;
 	gpd_driver.cuMemGetHandleForAddressRange = export_range;
@@ -166,8 +166,8 @@ teardown(void **state)
 {
 	gpd_memory_destroy(&fake.session);
 	fake.session.conn = NULL;
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static int

@@ -16,14 +16,14 @@ a_graph_is_built_as_it_was_sent(void **state)
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_string_equal(fake_calls, "cuGraphCreate\n"
-					"cuGraphAddMemsetNode behind 0: 16 x 1\n"
-					"cuGraphAddMemcpyNode behind 0: 64 x 1\n"
-					"cuGraphAddEmptyNode behind 2\n"
-					"cuGraphAddKernelNode behind 0: zebra\n"
-					"cuGraphInstantiate\n"
-					"cuGraphLaunch\n"
-					"cuGraphLaunch\n");
+	assert_string_equal(fake_driver_calls, "cuGraphCreate\n"
+					       "cuGraphAddMemsetNode behind 0: 16 x 1\n"
+					       "cuGraphAddMemcpyNode behind 0: 64 x 1\n"
+					       "cuGraphAddEmptyNode behind 2\n"
+					       "cuGraphAddKernelNode behind 0: zebra\n"
+					       "cuGraphInstantiate\n"
+					       "cuGraphLaunch\n"
+					       "cuGraphLaunch\n");
 	assert_string_equal(fake.session.kernel, "zebra");
 }
 
@@ -35,16 +35,16 @@ a_dropped_graph_is_charged_until_the_driver_has_ended_it(void **state)
 	add_empty(NULL, 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	before = charged();
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
 	assert_int_equal(drop(PLAN), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_execs, 1);
+	assert_int_equal(fake_driver_execs, 1);
 	assert_in_range(charged(), before + GPD_GRAPH_NODE_COST, before + 2 * GPD_GRAPH_NODE_COST);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 0);
 	assert_int_equal(charged(), before);
 }
 
@@ -82,10 +82,10 @@ a_remade_graph_is_charged_twice_until_the_old_one_has_ended(void **state)
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	one = charged();
 	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_execs, 2);
+	assert_int_equal(fake_driver_execs, 2);
 	assert_in_range(charged(), one + GPD_GRAPH_NODE_COST, one + 2 * GPD_GRAPH_NODE_COST);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 1);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 1);
 	assert_int_equal(charged(), one);
 }
 
@@ -101,13 +101,13 @@ a_graph_that_is_built_anew_is_charged_with_the_old_one(void **state)
 	/* The image has another library from now on. */
 	fake.session.kernels_changed++;
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_execs, 2);
+	assert_int_equal(fake_driver_execs, 2);
 	assert_in_range(charged(), one + GPD_GRAPH_NODE_COST, one + 2 * GPD_GRAPH_NODE_COST);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 1);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 1);
 	assert_int_equal(charged(), one);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuGraphInstantiate"), 2);
+	assert_int_equal(fake_driver_count_calls("cuGraphInstantiate"), 2);
 }
 
 static void
@@ -119,14 +119,14 @@ what_leaves_makes_room_for_what_comes(void **state)
 	for (uint32_t i = 0; i < nodes; i++)
 		add_empty(NULL, 0);
 	for (int i = 0; i < 3; i++) {
-		fake_forget_calls();
+		fake_driver_clear_calls();
 		assert_int_equal(make(PLAN), CUDA_SUCCESS);
-		fake_forget_calls();
+		fake_driver_clear_calls();
 		assert_int_equal(make(PLAN + 1), CUDA_ERROR_OUT_OF_MEMORY);
-		assert_string_equal(fake_calls, "");
+		assert_string_equal(fake_driver_calls, "");
 		assert_int_equal(remake(PLAN), CUDA_SUCCESS);
 		assert_int_equal(drop(PLAN), CUDA_SUCCESS);
-		assert_in_range(fake_execs, 1, 2);
+		assert_in_range(fake_driver_execs, 1, 2);
 	}
 }
 
@@ -135,10 +135,10 @@ a_graph_that_cannot_be_awaited_is_the_drivers_to_end(void **state)
 {
 	add_empty(NULL, 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
-	fake_fail("marker", CUDA_ERROR_INVALID_VALUE, 0);
+	fake_driver_fail("marker", CUDA_ERROR_INVALID_VALUE, 0);
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_execs, 0);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_driver_execs, 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 }
 
 static void
@@ -149,18 +149,18 @@ a_refused_change_is_told_by_every_launch(void **state)
 	begin_plan();
 	add_fill(FAKE_WINDOW + FAKE_GRANULE, NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_INVALID_VALUE);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(launch(PLAN), CUDA_ERROR_INVALID_VALUE);
-	assert_string_equal(fake_calls, "");
-	fake_fail("cuGraphInstantiate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_string_equal(fake_driver_calls, "");
+	fake_driver_fail("cuGraphInstantiate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	begin_plan();
 	add_fill(FAKE_WINDOW, NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(launch(PLAN), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuGraphLaunch"), 1);
+	assert_int_equal(fake_driver_count_calls("cuGraphLaunch"), 1);
 }
 
 /* Until it is given something. */
@@ -181,7 +181,7 @@ a_refused_graph_that_nobody_waits_for_is_told_by_every_launch(void **state)
 	}
 	assert_int_equal(put(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuGraphLaunch"), 3);
+	assert_int_equal(fake_driver_count_calls("cuGraphLaunch"), 3);
 }
 
 static void
@@ -191,12 +191,12 @@ what_kernels_may_launch_stays_one_executable(void **state)
 
 	load_image();
 	add_kernel(GP_KERNEL(IMAGE, ZEBRA), 0);
-	fake_fail("cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(make_launchable(PLAN, &exec), CUDA_ERROR_OUT_OF_MEMORY);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 0);
 	none = charged();
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	assert_int_equal(make_launchable(PLAN, &exec), CUDA_SUCCESS);
 	assert_int_not_equal(exec, 0);
 	one = charged();
@@ -205,25 +205,25 @@ what_kernels_may_launch_stays_one_executable(void **state)
 	fake.session.kernels_changed++;
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_string_equal(fake_calls, "cuGraphCreate\n"
-					"cuGraphAddKernelNode behind 0: zebra\n"
-					"cuGraphInstantiate with 4\n"
-					"cuGraphUpload\n"
-					"cuGraphUpload\n"
-					"cuGraphCreate\n"
-					"cuGraphAddKernelNode behind 0: zebra\n"
-					"cuGraphExecUpdate\n"
-					"cuGraphCreate\n"
-					"cuGraphAddKernelNode behind 0: zebra\n"
-					"cuGraphExecUpdate\n"
-					"cuGraphLaunch\n"
-					"cuGraphLaunch\n");
-	assert_int_equal(fake_execs, 1);
-	assert_int_equal(fake_graphs, 0);
+	assert_string_equal(fake_driver_calls, "cuGraphCreate\n"
+					       "cuGraphAddKernelNode behind 0: zebra\n"
+					       "cuGraphInstantiate with 4\n"
+					       "cuGraphUpload\n"
+					       "cuGraphUpload\n"
+					       "cuGraphCreate\n"
+					       "cuGraphAddKernelNode behind 0: zebra\n"
+					       "cuGraphExecUpdate\n"
+					       "cuGraphCreate\n"
+					       "cuGraphAddKernelNode behind 0: zebra\n"
+					       "cuGraphExecUpdate\n"
+					       "cuGraphLaunch\n"
+					       "cuGraphLaunch\n");
+	assert_int_equal(fake_driver_execs, 1);
+	assert_int_equal(fake_driver_graphs, 0);
 	assert_int_equal(charged(), one);
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 0);
 	assert_int_equal(charged(), none);
 }
 
@@ -241,14 +241,14 @@ what_kernels_may_launch_becomes_nothing_else(void **state)
 	begin_plan();
 	add_fill(FAKE_WINDOW + FAKE_WINDOW_SIZE, NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_INVALID_VALUE);
-	fake_fail("cuGraphExecUpdate", CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 0);
+	fake_driver_fail("cuGraphExecUpdate", CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 0);
 	begin_plan();
 	add_fill(FAKE_WINDOW, NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	assert_int_equal(launch(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	assert_int_equal(upload(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	assert_int_equal(charged(), one);
-	assert_int_equal(fake_graphs, 0);
+	assert_int_equal(fake_driver_graphs, 0);
 	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
 	assert_int_equal(upload(PLAN), CUDA_SUCCESS);
 	assert_int_equal(upload(PLAN + 1), CUDA_ERROR_INVALID_HANDLE);
@@ -265,9 +265,9 @@ graphs_end_with_their_context(void **state)
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	gpd_graph_destroy_context(&fake.session, &fake.context);
 	assert_int_equal(launch(PLAN), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_execs, 1);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 0);
+	assert_int_equal(fake_driver_execs, 1);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 0);
 }
 
 int

@@ -9,11 +9,11 @@ is_refused(CUresult wanted)
 {
 	const uint64_t before = charged();
 
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	assert_int_equal(make(PLAN), wanted);
 	assert_null(gpd_handle_get(&fake.session.handles, GPD_KIND_GRAPH_PLAN, PLAN));
-	assert_int_equal(fake_execs, 0);
-	assert_int_equal(fake_graphs, 0);
+	assert_int_equal(fake_driver_execs, 0);
+	assert_int_equal(fake_driver_graphs, 0);
 	assert_in_range(charged(), before, before + GPD_HANDLE_CHUNK * sizeof(void *));
 	begin_plan();
 }
@@ -93,7 +93,7 @@ a_million_nodes_are_charged_before_the_driver_hears_of_them(void **state)
 		add_empty(NULL, 0);
 	limit_to(MANY / 2);
 	is_refused(CUDA_ERROR_OUT_OF_MEMORY);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
 static void
@@ -112,7 +112,7 @@ names_are_those_of_graphs(void **state)
 	bring_bulk(writer.memory, writer.size);
 	assert_int_equal(gpd_gpGraphMake(&fake.session, &(struct gp_args_gpGraphMake){ 77, PLAN }),
 			 CUDA_ERROR_INVALID_CONTEXT);
-	assert_int_equal(fake_execs, 1);
+	assert_int_equal(fake_driver_execs, 1);
 }
 
 int

@@ -7,7 +7,7 @@
 #include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_root.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define ROOT 8
 #define STREAMS 2 /* of the session */
 
-static struct fake fake;
+static struct fake_session fake;
 static CUgraph made_in, added_to; /* the last ones */
 static uint64_t last_handle;
 static int refusals; /* of executables; each question takes one */
@@ -82,7 +82,7 @@ stream_query(CUstream stream)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_driver.cuGraphConditionalHandleCreate = handle_create;
 	gpd_driver.cuGraphAddNode_v2 = add_node;
 	gpd_driver.cuGraphGetNodes = get_nodes;
@@ -102,11 +102,11 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_graph_destroy_all(&fake.session);
 	gpd_graph_root_destroy_context(&fake.session, NULL);
-	assert_int_equal(fake_graphs, 0);
-	fake_destroy(&fake);
+	assert_int_equal(fake_driver_graphs, 0);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -150,7 +150,7 @@ drop(uint32_t name)
 {
 	assert_int_equal(gpd_gpGraphDrop(&fake.session, &(struct gp_args_gpGraphDrop){ name }),
 			 CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 }
 
 static CUgraph

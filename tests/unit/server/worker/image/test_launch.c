@@ -10,7 +10,7 @@
 #include "server/worker/issue/issue.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <openssl/evp.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@
 #define ANT 0
 #define ZEBRA 1
 
-static struct fake fake;
+static struct fake_session fake;
 static void *flat;
 static size_t flat_size;
 static uint8_t flat_sha256[GPD_SHA256_SIZE];
@@ -51,7 +51,7 @@ free_image(void **state)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
 	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
 }
@@ -59,13 +59,13 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_image_destroy_all(&fake.session);
 	gpd_quiesce_jobs_wait();
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	gpd_image_cache_stop();
-	return fake_libraries;
+	return fake_driver_libraries;
 }
 
 static CUresult
@@ -99,7 +99,7 @@ load(void)
 
 	assert_int_equal(load_with(true, IMAGE, (struct gp_bytes){ 0 }, &reply), CUDA_SUCCESS);
 	drop(&reply);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 }
 
 static void
@@ -109,12 +109,12 @@ an_image_is_asked_for_until_it_is_there(void **state)
 
 	assert_int_equal(load_with(false, IMAGE, (struct gp_bytes){ 0 }, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.missing, 1);
-	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_driver_libraries, 0);
 
 	load();
 	assert_int_equal(load_with(false, IMAGE + 1, (struct gp_bytes){ 0 }, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.missing, 0);
-	assert_int_equal(fake_libraries, 2);
+	assert_int_equal(fake_driver_libraries, 2);
 	drop(&reply);
 }
 
@@ -145,7 +145,7 @@ a_compilers_complaint_comes_back(void **state)
 {
 	struct gp_reply_gpImageLoad reply;
 
-	fake_fail("cuLibraryLoadData", CUDA_ERROR_INVALID_PTX, 0);
+	fake_driver_fail("cuLibraryLoadData", CUDA_ERROR_INVALID_PTX, 0);
 	assert_int_equal(load_with(true, IMAGE, (struct gp_bytes){ 0 }, &reply),
 			 CUDA_ERROR_INVALID_PTX);
 	assert_memory_equal(reply.log.data, "line 1: it makes no sense", reply.log.size);
@@ -172,7 +172,7 @@ options_with_addresses_do_not_reach_the_driver(void **state)
 	assert_int_equal(
 		load_with(true, IMAGE, (struct gp_bytes){ options, sizeof(options) }, &reply),
 		CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuLibraryLoadData options 5"), 1);
+	assert_int_equal(fake_driver_count_calls("cuLibraryLoadData options 5"), 1);
 	drop(&reply);
 	assert_int_equal(load_with(true, IMAGE + 1, (struct gp_bytes){ options, 7 }, &reply),
 			 CUDA_ERROR_INVALID_VALUE);
@@ -180,7 +180,7 @@ options_with_addresses_do_not_reach_the_driver(void **state)
 		assert_int_equal(
 			load_with(true, IMAGE + 1, (struct gp_bytes){ &others[i], 16 }, &reply),
 			CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_count_calls("cuLibraryLoadData options 5"), 1);
+	assert_int_equal(fake_driver_count_calls("cuLibraryLoadData options 5"), 1);
 }
 
 static void
@@ -193,7 +193,7 @@ an_image_that_is_not_what_its_hash_says_ends_the_session(void **state)
 			 CUDA_ERROR_INVALID_IMAGE);
 	flat_sha256[5] ^= 1;
 	assert_string_not_equal(fake.violation, "");
-	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_driver_libraries, 0);
 }
 
 static void
@@ -204,11 +204,11 @@ an_image_leaves_when_earlier_work_is_done(void **state)
 	load();
 	assert_int_equal(gpd_gpImageUnload(&fake.session, &args), CUDA_SUCCESS);
 	assert_int_equal(gpd_gpImageUnload(&fake.session, &args), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_libraries, 1);
+	assert_int_equal(fake_driver_libraries, 1);
 
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_driver_libraries, 0);
 }
 
 static void
@@ -222,12 +222,12 @@ a_contexts_images_stay_and_their_variables_start_anew(void **state)
 	gpd_image_invalidate_context(&fake.session, &fake.context);
 	assert_non_null(gpd_handle_get(&fake.session.handles, GPD_KIND_IMAGE, IMAGE));
 	assert_false(gpd_memory_accessible(&fake.session, 0x700000, 4));
-	assert_int_equal(fake_allocated(&fake, 0), 0);
-	assert_int_equal(fake_count_calls("cuLibraryUnload"), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_count_calls("cuLibraryUnload"), 0);
 
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuLibraryUnload"), 1);
-	assert_int_equal(fake_libraries, 1);
+	assert_int_equal(fake_driver_count_calls("cuLibraryUnload"), 1);
+	assert_int_equal(fake_driver_libraries, 1);
 	assert_true(gpd_memory_accessible(&fake.session, 0x700000, 4));
 }
 
@@ -247,17 +247,17 @@ a_variable_may_be_touched_once_it_was_asked_for(void **state)
 	assert_true(gpd_memory_accessible(&fake.session, 0x700000, 256));
 	assert_false(gpd_memory_accessible(&fake.session, 0x700001, 256));
 	assert_false(gpd_memory_accessible(&fake.session, 0x6fffff, 1));
-	assert_int_equal(fake_allocated(&fake, 0), 256);
+	assert_int_equal(fake_session_allocated(&fake, 0), 256);
 
 	args.name = (struct gp_bytes){ "tables", 6 };
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_ERROR_NOT_FOUND);
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	assert_false(gpd_memory_accessible(&fake.session, 0x700000, 4));
 	/* Work may still use it. */
-	assert_int_equal(fake_allocated(&fake, 0), 256);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 256);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
 static _Atomic bool held;
@@ -286,13 +286,13 @@ variables_are_charged_until_the_driver_has_unloaded_them(void **state)
 	gpd_quiesce_jobs_add(stand_still, NULL);
 	ask_for_table();
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_allocated(&fake, 0), 256);
-	assert_int_equal(fake_libraries, 1);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 256);
+	assert_int_equal(fake_driver_libraries, 1);
 	held = false;
 	assert_true(gpd_image_wait_unloaded(&fake.session));
-	assert_int_equal(fake_libraries, 0);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_libraries, 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 	assert_int_equal(fake.session.account.line->pending_frees[0], 0);
 	gpd_quiesce_jobs_wait();
 	assert_false(gpd_image_wait_unloaded(&fake.session));
@@ -306,13 +306,13 @@ a_session_that_ends_pays_for_no_unloaded_variables(void **state)
 	gpd_quiesce_jobs_add(stand_still, NULL);
 	ask_for_table();
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_image_destroy_all(&fake.session);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
-	assert_int_equal(fake_libraries, 1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_libraries, 1);
 	held = false;
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_driver_libraries, 0);
 }
 
 static CUresult
@@ -349,7 +349,7 @@ a_launch_reaches_the_driver_as_it_was_asked_for(void **state)
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 
-	assert_string_equal(fake_calls,
+	assert_string_equal(fake_driver_calls,
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n"
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n");
 	assert_string_equal(fake.session.kernel, "ant");
@@ -388,7 +388,7 @@ launches_on_two_streams_are_left_to_threads(void **state)
 	gpd_issue_settle(&fake.session.issue);
 	assert_int_equal(fake.session.issue.handed, 19);
 	assert_int_equal(
-		fake_count_calls(
+		fake_driver_count_calls(
 			"cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12"),
 		20);
 	gpd_issue_stop(&fake.session.issue);
@@ -399,7 +399,7 @@ what_fails_there_is_told_as_of_any_posted_call(void **state)
 {
 	with_threads();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
-	fake_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
+	fake_driver_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
 	assert_int_equal(
 		launch_on(FAKE_OTHER_STREAM, GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }),
 		CUDA_SUCCESS);
@@ -418,9 +418,9 @@ what_is_waited_for_is_launched_by_the_executor(void **state)
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 	fake.session.trace = NULL;
 	assert_false(fake.session.issue.pending);
-	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 3);
+	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 3);
 
-	fake_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
+	fake_driver_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
 	assert_int_equal(gpd_gpLaunchChecked(&fake.session,
 					     &(struct gp_args_gpLaunchChecked){
 						     .kernel = GP_KERNEL(IMAGE, ZEBRA),
@@ -444,7 +444,7 @@ a_launch_brings_all_parameters_that_the_kernel_reads(void **state)
 		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 16, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ZEBRA), 0, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 2);
+	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 2);
 }
 
 static void
@@ -457,7 +457,7 @@ a_kernel_that_is_not_there_is_an_invalid_handle(void **state)
 			 CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(launch(0, 16, (struct gp_bytes){ 0 }), CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(launch(UINT64_MAX, 16, (struct gp_bytes){ 0 }), CUDA_ERROR_INVALID_HANDLE);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
 static CUresult
@@ -476,7 +476,8 @@ only_attributes_without_handles_are_passed_on(void **state)
 	load();
 	assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
 	assert_int_equal(
-		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"), 1);
+		fake_driver_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"),
+		1);
 	attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
 	assert_int_equal(launch_attribute(&attribute), CUDA_ERROR_NOT_SUPPORTED);
 	attribute.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
@@ -485,7 +486,7 @@ only_attributes_without_handles_are_passed_on(void **state)
 	assert_int_equal(launch_attribute(&attribute), CUDA_ERROR_NOT_SUPPORTED);
 	attribute.id = (CUlaunchAttributeID)4711;
 	assert_int_equal(launch_attribute(&attribute), CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 1);
+	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 1);
 }
 
 static void
@@ -499,13 +500,16 @@ an_access_window_lies_in_the_sessions_memory(void **state)
 	attribute.value.accessPolicyWindow.num_bytes = FAKE_GRANULE;
 	assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
 	assert_int_equal(
-		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"), 1);
+		fake_driver_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"),
+		1);
 	attribute.value.accessPolicyWindow.num_bytes++;
 	assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
 	assert_int_equal(
-		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"), 1);
+		fake_driver_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"),
+		1);
 	assert_int_equal(
-		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 0"), 1);
+		fake_driver_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 0"),
+		1);
 }
 
 static void

@@ -181,12 +181,12 @@ beside_work_that_does_not_end_nothing_is_unloaded(void **state)
 	gpd_driver.cuCtxRecordEvent = record;
 	gpd_quiesce_limit_ns = gpd_quiesce_short_ns = 1000000;
 	load(&theirs, COUNTER);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	gpd_image_destroy_all(&theirs.session);
 	usleep(100000);
 	assert_int_equal(unloads, 0);
 
-	fake_events_pending = false;
+	fake_driver_events_pending = false;
 	gpd_quiesce_jobs_wait();
 	assert_int_equal(unloads, 1);
 	gpd_quiesce_limit_ns = limit_ns;
@@ -194,7 +194,7 @@ beside_work_that_does_not_end_nothing_is_unloaded(void **state)
 }
 
 static struct gpd_ledger_line *
-code_of(struct fake *fake)
+code_of(struct fake_session *fake)
 {
 	return &fake->session.account.line->devices[GPD_LEDGER_CODE];
 }
@@ -211,14 +211,14 @@ what_waits_to_be_unloaded_counts_and_goes_at_the_next_load(void **state)
 	load(&theirs, COUNTER);
 	bytes = code_of(&theirs)->memory;
 	assert_int_not_equal(bytes, 0);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	gpd_gpImageUnload(&theirs.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	fake_run_markers(&theirs, -1);
+	fake_session_run_markers(&theirs, -1);
 	usleep(20000);
 	assert_int_equal(unloads, 0);
 	assert_int_equal(code_of(&theirs)->memory, bytes);
 
-	fake_events_pending = false;
+	fake_driver_events_pending = false;
 	load(&ours, OTHER);
 	gpd_quiesce_jobs_wait();
 	assert_int_equal(unloads, 1);
@@ -245,7 +245,7 @@ code_counts_for_each_session_that_has_loaded_it(void **state)
 	assert_int_equal(code_of(&ours)->memory, bytes);
 	/* What has been unloaded goes for what is loaded next. */
 	gpd_gpImageUnload(&ours.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	fake_run_markers(&ours, -1);
+	fake_session_run_markers(&ours, -1);
 	load(&ours, PLAIN);
 	assert_int_equal(tenant->memory, bytes);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static CUresult
-set(struct fake *fake, CUfunction_attribute attribute, int value)
+set(struct fake_session *fake, CUfunction_attribute attribute, int value)
 {
 	const struct gp_args_cuFuncSetAttribute args = {
 		.hfunc = GP_KERNEL(IMAGE, 0),
@@ -21,13 +21,13 @@ set(struct fake *fake, CUfunction_attribute attribute, int value)
 }
 
 static CUresult
-set_dynamic(struct fake *fake, int bytes)
+set_dynamic(struct fake_session *fake, int bytes)
 {
 	return set(fake, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
 }
 
 static int
-attribute_of(struct fake *fake, CUfunction_attribute attribute)
+attribute_of(struct fake_session *fake, CUfunction_attribute attribute)
 {
 	const struct gp_args_cuFuncGetAttribute args = {
 		.hfunc = GP_KERNEL(IMAGE, 0),
@@ -41,7 +41,7 @@ attribute_of(struct fake *fake, CUfunction_attribute attribute)
 
 /* All at once. */
 static void
-attributes_are(struct fake *fake, int dynamic)
+attributes_are(struct fake_session *fake, int dynamic)
 {
 	const struct gp_args_gpFunctionAttributes args = { .kernel = GP_KERNEL(IMAGE, 0) };
 	struct gp_reply_gpFunctionAttributes reply = { 0 };
@@ -61,13 +61,13 @@ attributes_are(struct fake *fake, int dynamic)
 }
 
 static int
-dynamic_of(struct fake *fake)
+dynamic_of(struct fake_session *fake)
 {
 	return attribute_of(fake, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 }
 
 static int
-blocks_of(struct fake *fake, size_t dynamic)
+blocks_of(struct fake_session *fake, size_t dynamic)
 {
 	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags args = {
 		.func = GP_KERNEL(IMAGE, 0),
@@ -109,7 +109,7 @@ a_launch_beyond_what_the_session_allowed_is_refused(void **state)
 	load(&theirs, PLAIN);
 	load(&ours, PLAIN);
 	set_dynamic(&theirs, 90000);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 
 	assert_int_equal(launch(&theirs, 90000), CUDA_SUCCESS);
 	assert_int_equal(launch(&ours, DYNAMIC), CUDA_SUCCESS);
@@ -118,7 +118,7 @@ a_launch_beyond_what_the_session_allowed_is_refused(void **state)
 	assert_int_equal(launch(&ours, 101), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(launch(&ours, 100), CUDA_SUCCESS);
 	assert_int_equal(launch(&theirs, 90000), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 4);
+	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 4);
 }
 
 static void
@@ -173,11 +173,11 @@ code_of_ones_own_leaves_with_its_image(void **state)
 	set(&ours, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50);
 	gpd_gpImageUnload(&ours.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	assert_int_equal(unloads, 0);
-	fake_run_markers(&ours, -1);
+	fake_session_run_markers(&ours, -1);
 	gpd_quiesce_jobs_wait();
 
 	assert_int_equal(unloads, 1);
-	assert_int_equal(fake_libraries, 1);
+	assert_int_equal(fake_driver_libraries, 1);
 }
 
 static void

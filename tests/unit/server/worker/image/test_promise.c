@@ -8,14 +8,14 @@
 #include "server/worker/code/image_cache.h"
 #include "server/worker/image/promise.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct fake fake;
+static struct fake_session fake;
 static size_t size; /* of an image */
 static size_t text_size;
 static uint8_t program[GPD_PROGRAM_KEY_SIZE];
@@ -23,7 +23,7 @@ static uint8_t program[GPD_PROGRAM_KEY_SIZE];
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ (uint64_t)1 << 20, 0 });
 	/* Each case has a program of its own: nothing is forgotten between them. */
 	program[0]++;
@@ -35,7 +35,7 @@ teardown(void **state)
 {
 	gpd_preload_drop_all(&fake.session);
 	gpd_image_cache_stop();
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ told_of(size_t whole, size_t digests, size_t name_size)
 static uint64_t
 code(void)
 {
-	return fake_allocated(&fake, GPD_LEDGER_CODE);
+	return fake_session_allocated(&fake, GPD_LEDGER_CODE);
 }
 
 static void
@@ -145,7 +145,7 @@ test_kept_once(void **state)
 {
 	struct gpd_blob *blob = blob_of(1);
 	struct gp_bytes sha256 = { gpd_blob_name(blob)->sha256, GPD_SHA256_SIZE };
-	uint64_t before = fake_allocated(&fake, 0);
+	uint64_t before = fake_session_allocated(&fake, 0);
 	struct gpd_preload *promise;
 
 	assert_int_equal(promised(), 0);
@@ -153,7 +153,7 @@ test_kept_once(void **state)
 	assert_null(gpd_preload_pop(&fake.session, sha256, 0));
 	assert_int_equal(promised(), 1);
 	assert_int_equal(code(), size + text_size);
-	assert_int_equal(fake_allocated(&fake, 0), before + 4 * 1001);
+	assert_int_equal(fake_session_allocated(&fake, 0), before + 4 * 1001);
 	assert_null(gpd_preload_pop(&fake.session, sha256, 1));
 	assert_null(gpd_preload_pop(&fake.session, (struct gp_bytes){ sha256.data, 3 }, 0));
 	promise = gpd_preload_pop(&fake.session, sha256, 0);
@@ -162,7 +162,7 @@ test_kept_once(void **state)
 	assert_null(gpd_preload_pop(&fake.session, sha256, 0));
 	gpd_preload_release(&fake.session, promise);
 	assert_int_equal(code(), 0);
-	assert_int_equal(fake_allocated(&fake, 0), before);
+	assert_int_equal(fake_session_allocated(&fake, 0), before);
 	gpd_blob_unref(blob);
 }
 
@@ -278,7 +278,7 @@ static void
 test_retired(void **state)
 {
 	struct gpd_blob *blob = retire(1, 0), *elsewhere = retire(2, 1);
-	uint64_t before = fake_allocated(&fake, 0);
+	uint64_t before = fake_session_allocated(&fake, 0);
 	struct gpd_preload *promise;
 
 	assert_int_equal(code(), 2 * size);
@@ -288,7 +288,7 @@ test_retired(void **state)
 	assert_true(promise->retired);
 	assert_int_equal(promise->code, size);
 	assert_int_equal(promise->variables, 0);
-	assert_int_equal(fake_allocated(&fake, 0), before);
+	assert_int_equal(fake_session_allocated(&fake, 0), before);
 	assert_null(keep(blob));
 	gpd_preload_release(&fake.session, promise);
 	assert_int_equal(code(), size);

@@ -7,7 +7,7 @@
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #define TEXTURE ((1u << 20) | 9)
 #define MIB ((uint64_t)1 << 20)
 
-static struct fake fake;
+static struct fake_session fake;
 static atomic_bool held;
 
 /* As if there were no moment at which the GPU is idle. */
@@ -48,7 +48,7 @@ let_quiet_jobs_go(void)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
 }
@@ -57,16 +57,16 @@ static int
 teardown(void **state)
 {
 	let_quiet_jobs_go();
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_textures_destroy(&fake.session);
 	gpd_arrays_destroy(&fake.session);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 	gpd_copy_destroy_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_arrays || fake_textures;
+	fake_session_destroy(&fake);
+	return fake_driver_arrays || fake_driver_textures;
 }
 
 /* So many rows of 1024 floats: 512 are 2 MiB. */
@@ -134,7 +134,7 @@ copy_out(uint32_t name, const struct gp_array_box *box)
 	fake.data_before = 0;
 	fake.session.request = 12;
 	result = gpd_gpArrayCopyOut(&fake.session, &args);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	return result;
 }
 
@@ -145,7 +145,7 @@ an_array_is_charged_as_the_driver_takes_it_and_is_empty(void **state)
 
 	assert_int_equal(create(NAME, 1000), CUDA_SUCCESS);
 	/* 1000 rows are 1024 on the device. */
-	assert_int_equal(fake_allocated(&fake, 0), 4 * MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), 4 * MIB);
 	assert_int_equal(copy_out(NAME, &all), GPD_LATER);
 	assert_int_equal(fake.data_size, 4096 * 1000);
 	for (size_t i = 0; i < fake.data_size; i++)
@@ -164,7 +164,7 @@ small_arrays_share_a_page(void **state)
 		args.array = (1u << 20) | (i + 1);
 		assert_int_equal(gpd_gpArrayCreate(&fake.session, &args), CUDA_SUCCESS);
 	}
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 }
 
 /* As a driver takes it: 32 of this shape cost 32 MiB, for two fit into a page. */
@@ -175,7 +175,7 @@ what_is_left_of_a_page_is_charged_to_those_in_it(void **state)
 
 	args.width = 800;
 	assert_int_equal(gpd_gpArrayCreate(&fake.session, &args), CUDA_SUCCESS);
-	assert_int_equal(fake_allocated(&fake, 0), MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), MIB);
 }
 
 static void
@@ -186,16 +186,16 @@ memory_counts_until_the_driver_has_it_back(void **state)
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(create(OTHER, 1024), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 	assert_int_equal(gpd_array_leaving_size(&fake.session, 0), 2 * MIB);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	/* Nothing of this session uses it, but the driver would hold up others. */
-	assert_int_equal(fake_count_calls("cuArrayDestroy"), 0);
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_driver_count_calls("cuArrayDestroy"), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 	let_quiet_jobs_go();
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_allocated(&fake, 0), 0);
-	assert_int_equal(fake_count_calls("cuArrayDestroy"), 1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_count_calls("cuArrayDestroy"), 1);
 }
 
 static void
@@ -205,7 +205,7 @@ an_allocation_waits_for_what_is_on_its_way_back(void **state)
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
 	assert_int_equal(create(OTHER, 1024), CUDA_SUCCESS);
-	assert_int_equal(fake_allocated(&fake, 0), 4 * MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), 4 * MIB);
 }
 
 static void
@@ -220,10 +220,10 @@ the_same_array_again_is_the_old_one(void **state)
 		assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 		assert_int_equal(copy_in(NAME, &corner, bytes), CUDA_SUCCESS);
 		assert_int_equal(destroy(NAME), CUDA_SUCCESS);
-		fake_run_markers(&fake, -1);
+		fake_session_run_markers(&fake, -1);
 	}
-	assert_int_equal(fake_count_calls("cuArray3DCreate"), 1);
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_driver_count_calls("cuArray3DCreate"), 1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 }
 
 static void
@@ -239,9 +239,9 @@ what_another_session_left_is_zeroed(void **state)
 	assert_memory_equal(fake.data, bytes, 4);
 	/* The end of that session, and the next one. */
 	gpd_arrays_destroy(&fake.session);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuArray3DCreate"), 1);
+	assert_int_equal(fake_driver_count_calls("cuArray3DCreate"), 1);
 	assert_int_equal(copy_out(NAME, &corner), GPD_LATER);
 	assert_memory_equal(fake.data, zeros, 4);
 }
@@ -259,7 +259,7 @@ boxes_go_in_and_come_back_in_parts(void **state)
 		bytes[i] = (uint8_t)(i * 7 + i / 4000);
 	assert_int_equal(gpd_gpArrayCreate(&fake.session, &args), CUDA_SUCCESS);
 	assert_int_equal(copy_in(NAME, &box, bytes), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(copy_out(NAME, &box), GPD_LATER);
 	assert_int_equal(fake.data_size, size);
 	assert_memory_equal(fake.data, bytes, size);
@@ -321,8 +321,8 @@ hostile_descriptions_do_not_reach_the_driver(void **state)
 	bad[9].depth = 3;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(gpd_gpArrayCreate(&fake.session, &bad[i]), want[i]);
-	assert_int_equal(fake_count_calls("cuArray3DCreate"), 0);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_count_calls("cuArray3DCreate"), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
 static void
@@ -342,7 +342,7 @@ boxes_outside_an_array_do_not_reach_the_driver(void **state)
 	};
 
 	assert_int_equal(create(NAME, 16), CUDA_SUCCESS);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gp_args_gpArrayCopy copy = {
 			.stream = FAKE_STREAM,
@@ -363,7 +363,7 @@ boxes_outside_an_array_do_not_reach_the_driver(void **state)
 	}
 	assert_int_equal(copy_out(OTHER, &(struct gp_array_box){ 0, 0, 0, 4, 1, 1 }),
 			 CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_count_calls("cuMemcpy3D"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemcpy3D"), 0);
 }
 
 static void
@@ -410,20 +410,20 @@ an_array_stays_as_long_as_a_texture_is_of_it(void **state)
 	assert_int_equal(gpd_gpTextureCreate(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.object, 0x1001);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_arrays, 1);
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_driver_arrays, 1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 	assert_int_equal(
 		gpd_gpTextureDestroy(&fake.session,
 				     &(struct gp_args_gpTextureDestroy){ .texture = TEXTURE }),
 		CUDA_SUCCESS);
-	assert_int_equal(fake_textures, 1);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_textures, 1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_textures, 0);
-	assert_int_equal(fake_arrays, 0);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_textures, 0);
+	assert_int_equal(fake_driver_arrays, 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
 static void
@@ -442,9 +442,9 @@ a_session_that_ends_leaves_nothing(void **state)
 	gpd_textures_destroy(&fake.session);
 	gpd_arrays_destroy(&fake.session);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_arrays, 0);
-	assert_int_equal(fake_textures, 0);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_arrays, 0);
+	assert_int_equal(fake_driver_textures, 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
 static void
@@ -486,7 +486,7 @@ textures_of_what_is_not_the_sessions_are_refused(void **state)
 										.array = OTHER },
 					     &surface),
 			 CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_textures, 0);
+	assert_int_equal(fake_driver_textures, 0);
 	/* Whatever flags the array was made with. */
 	assert_int_equal(gpd_gpSurfaceCreate(&fake.session,
 					     &(struct gp_args_gpSurfaceCreate){ .surface = TEXTURE,

@@ -35,7 +35,7 @@ use(uint64_t at, uint64_t size)
 static uint64_t
 counted(void)
 {
-	return fake_allocated(&fake, 0) / UNIT;
+	return fake_session_allocated(&fake, 0) / UNIT;
 }
 
 static uint64_t
@@ -83,7 +83,7 @@ what_is_not_used_is_given_back(void **state)
 	assert_int_equal(ask(4, 0, 0, &granted), CUDA_SUCCESS);
 	assert_int_equal(granted, 0);
 	assert_int_equal(counted(), 4);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_driver_chunks, 1);
 }
 
 static void
@@ -94,7 +94,7 @@ quota_and_device_bound_it(void **state)
 	assert_int_equal(grant(4, 100), 6);
 	assert_int_equal(grant(15, 15), 0);
 	assert_int_equal(counted(), 6);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(grant(4, 4), 0);
 	assert_int_equal(counted(), 6);
 	fake.session.account.line->devices[0].memory_max = GPD_NO_LIMIT;
@@ -105,12 +105,12 @@ static void
 a_device_that_has_no_more_takes_what_is_held(void **state)
 {
 	assert_int_equal(grant(2, 10), 10);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(use(0, 5), CUDA_SUCCESS);
 	assert_int_equal(left(), 5);
 	assert_int_equal(use(5, 5), CUDA_SUCCESS);
 	assert_int_equal(counted(), 10);
-	assert_int_equal(fake_chunks, 2);
+	assert_int_equal(fake_driver_chunks, 2);
 }
 
 /* Of one piece of 8 only 4 are credit any more. */
@@ -157,7 +157,7 @@ all_of_it_goes_with_the_session(void **state)
 	gpd_allowance_destroy(&fake.session);
 	assert_int_equal(counted(), 0);
 	assert_int_equal(left(), 0);
-	assert_int_equal(fake_chunks, 0);
+	assert_int_equal(fake_driver_chunks, 0);
 }
 
 int

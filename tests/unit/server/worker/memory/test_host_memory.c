@@ -6,14 +6,14 @@
 #include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
 
-static struct fake fake;
+static struct fake_session fake;
 static uint64_t base, room;
 
 static CUresult
@@ -31,7 +31,7 @@ reserve(uint64_t size)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
 	/* Twice: with what both ends agreed on. */
 	atomic_store(&fake.session.account.ledger->tenants[0].devices[GPD_LEDGER_PINNED].memory_max,
@@ -45,7 +45,7 @@ teardown(void **state)
 	gpd_host_memory_destroy(&fake.session);
 	gpd_quiesce_jobs_wait();
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -70,7 +70,7 @@ at(uint64_t offset)
 static uint64_t
 used(void)
 {
-	uint64_t counts = fake_allocated(&fake, GPD_LEDGER_PINNED);
+	uint64_t counts = fake_session_allocated(&fake, GPD_LEDGER_PINNED);
 
 	assert_int_equal(counts % 2, 0);
 	return counts / 2;
@@ -82,7 +82,7 @@ mapped_memory_is_zeros_that_copies_reach(void **state)
 	assert_int_equal(room, 256 * MIB);
 	assert_false(gpd_memory_accessible(&fake.session, base, 1));
 	assert_int_equal(map(4 * MIB, 2 * MIB), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemHostRegister"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemHostRegister"), 1);
 	assert_int_equal(at(4 * MIB)[2 * MIB - 1], 0);
 	assert_true(gpd_memory_accessible(&fake.session, base + 4 * MIB, 2 * MIB));
 	assert_false(gpd_memory_accessible(&fake.session, base + 4 * MIB, 2 * MIB + 1));
@@ -115,13 +115,13 @@ pieces_are_registered_and_given_up_one_by_one(void **state)
 	uint64_t first = gpd_host_memory_room(&fake.session, base) % (8 * MIB);
 
 	assert_int_equal(map(first, 20 * MIB), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemHostRegister"), 3);
+	assert_int_equal(fake_driver_count_calls("cuMemHostRegister"), 3);
 	assert_int_equal(gpd_host_memory_room(&fake.session, base + first + 5), 8 * MIB - 5);
 	memset(at(first), 7, 20 * MIB);
 	assert_int_equal(unmap(first, 20 * MIB), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 3);
+	assert_int_equal(fake_driver_count_calls("cuMemHostUnregister"), 3);
 	assert_int_equal(map(first, 20 * MIB), CUDA_SUCCESS);
 	assert_int_equal(at(first)[0] | at(first + 20 * MIB - 1)[0], 0);
 }
@@ -152,7 +152,7 @@ the_range_is_the_sessions_world(void **state)
 	fake.violation[0] = 0;
 	assert_int_equal(map((uint64_t)-4096, 4096), CUDA_ERROR_INVALID_VALUE);
 	assert_string_not_equal(fake.violation, "");
-	assert_int_equal(fake_count_calls("cuMemHostRegister"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemHostRegister"), 0);
 	assert_int_equal(used(), 0);
 }
 
@@ -164,7 +164,7 @@ the_quota_holds(void **state)
 	assert_int_equal(used(), 64 * MIB);
 	assert_int_equal(unmap(0, 64 * MIB), GPD_LATER);
 	assert_int_equal(used(), 64 * MIB);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
 	assert_int_equal(used(), 0);
 	assert_int_equal(fake.reply_count, 1);
@@ -180,9 +180,9 @@ addresses_are_used_again_when_the_driver_is_done_with_them(void **state)
 	assert_int_equal(unmap(0, 2 * MIB), GPD_LATER);
 	assert_false(gpd_memory_accessible(&fake.session, base, 1));
 	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_NOT_READY);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemHostUnregister"), 1);
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(at(0)[5], 0);
 }
@@ -190,11 +190,11 @@ addresses_are_used_again_when_the_driver_is_done_with_them(void **state)
 static void
 a_driver_that_cannot_leaves_nothing_behind(void **state)
 {
-	fake_fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
-	fake_fail("cuMemHostGetDevicePointer", CUDA_ERROR_NOT_SUPPORTED, 0);
+	fake_driver_fail("cuMemHostGetDevicePointer", CUDA_ERROR_NOT_SUPPORTED, 0);
 	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemHostUnregister"), 1);
 	assert_int_equal(used(), 0);
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 }
@@ -392,7 +392,7 @@ what_is_behind_work_is_told_when_that_is_done(void **state)
 	assert_int_equal(fake.reply_count, 0);
 	at(0)[8] = 5;
 	assert_int_equal(write(base + 100, 4, 2), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
 	read_answer(&reply);
@@ -408,7 +408,7 @@ what_is_behind_work_is_told_when_that_is_done(void **state)
 	assert_int_equal(reply.changes.size, 0);
 	assert_int_equal(take_behind(GP_HOST_AFTER_CONTEXT, FAKE_CONTEXT, base, 4096), GPD_LATER);
 	at(0)[8] = 6;
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	read_answer(&reply);
 	assert_int_equal(reply.changes.size, 24);
 }
@@ -422,12 +422,12 @@ memory_that_is_gone_when_work_is_done_is_passed_over(void **state)
 	assert_int_equal(take_behind(GP_HOST_AFTER_STREAM, FAKE_STREAM, base, 4096), GPD_LATER);
 	at(0)[8] = 5;
 	assert_int_equal(unmap(0, 2 * MIB), GPD_LATER);
-	fake_run_markers(&fake, 1);
+	fake_session_run_markers(&fake, 1);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
 	read_answer(&reply);
 	assert_int_equal(reply.changes.size, 0);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 }
 
 static void
@@ -455,7 +455,7 @@ odd_questions_behind_work_are_refused(void **state)
 		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpd_gpHostTakeBehind(&fake.session, &half, &reply),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 	assert_string_equal(fake.violation, "");
 }
 
@@ -467,9 +467,9 @@ what_a_session_leaves_goes_behind_it(void **state)
 	assert_int_equal(unmap(8 * MIB, 2 * MIB), GPD_LATER);
 	gpd_host_memory_destroy(&fake.session);
 	assert_null(fake.session.host_memory);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemHostUnregister"), 2);
 }
 
 static CUresult
@@ -490,11 +490,11 @@ static void
 memory_is_placed_in_the_window_and_counts_as_pinned(void **state)
 {
 	uint8_t *placed = (uint8_t *)(uintptr_t)(FAKE_WINDOW + 4 * MIB);
-	uint64_t device = fake_allocated(&fake, 0);
+	uint64_t device = fake_session_allocated(&fake, 0);
 
 	assert_int_equal(place(4 * MIB, 4 * MIB), CUDA_SUCCESS);
 	assert_int_equal(used(), 4 * MIB);
-	assert_int_equal(fake_allocated(&fake, 0), device);
+	assert_int_equal(fake_session_allocated(&fake, 0), device);
 	assert_true(gpd_memory_accessible(&fake.session, FAKE_WINDOW + 4 * MIB, 4 * MIB));
 	assert_int_equal(placed[0], 0);
 	assert_int_equal(placed[4095], 0);
@@ -506,7 +506,7 @@ memory_is_placed_in_the_window_and_counts_as_pinned(void **state)
 	assert_int_equal(reserve(256 * MIB), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(displace(4 * MIB, 4 * MIB), CUDA_SUCCESS);
 	assert_false(gpd_host_memory_mapped(&fake.session, FAKE_WINDOW + 5 * MIB, 1));
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(used(), 2 * MIB);
 	assert_int_equal(place(4 * MIB, 2 * MIB), CUDA_SUCCESS);
 }

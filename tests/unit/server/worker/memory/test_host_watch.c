@@ -8,13 +8,13 @@
 #include "server/worker/memory/host_watch.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
 
-static struct fake fake;
+static struct fake_session fake;
 static uint64_t base;
 static unsigned int asked;
 
@@ -24,7 +24,7 @@ setup(void **state)
 	struct gp_reply_gpHostReserve reserved = { 0 };
 
 	asked = 0;
-	fake_create(&fake);
+	fake_session_create(&fake);
 	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
 	atomic_store(&fake.session.account.ledger->tenants[0].devices[GPD_LEDGER_PINNED].memory_max,
 		     128 * MIB);
@@ -42,7 +42,7 @@ teardown(void **state)
 	gpd_host_memory_destroy(&fake.session);
 	gpd_quiesce_jobs_wait();
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -227,7 +227,7 @@ memory_may_go_while_a_question_is_held(void **state)
 	assert_int_equal(gpd_gpHostUnmap(&fake.session, &unmap), GPD_LATER);
 	await_answers();
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 }
 
 static void

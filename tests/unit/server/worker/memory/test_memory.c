@@ -71,8 +71,8 @@ fresh_memory_is_zero_and_exportable(void **state)
 
 	for (uint64_t i = 0; i < 2 * FAKE_GRANULE; i += 4093)
 		assert_int_equal(memory[i], 0);
-	assert_int_equal(fake_count_calls("cuMemCreate 4194304 device 0 handles 1"), 1);
-	assert_int_equal(fake_count_calls("cuStreamSynchronize"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemCreate 4194304 device 0 handles 1"), 1);
+	assert_int_equal(fake_driver_count_calls("cuStreamSynchronize"), 1);
 }
 
 static void
@@ -99,7 +99,7 @@ a_map_outside_the_window_or_over_another_is_invalid(void **state)
 	uint64_t granules = FAKE_WINDOW_SIZE / FAKE_GRANULE;
 
 	map(3, 2);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 
 	assert_int_equal(map(4, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(map(2, 2), CUDA_ERROR_INVALID_VALUE);
@@ -115,7 +115,7 @@ a_map_outside_the_window_or_over_another_is_invalid(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE, 7),
 			 CUDA_ERROR_INVALID_DEVICE);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
 static void
@@ -125,9 +125,9 @@ a_failed_map_leaves_nothing_behind(void **state)
 					     "cuMemsetD32Async", "cuStreamSynchronize" };
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
-		fake_fail(steps[i], CUDA_ERROR_OUT_OF_MEMORY, 0);
+		fake_driver_fail(steps[i], CUDA_ERROR_OUT_OF_MEMORY, 0);
 		assert_int_equal(map(0, 1), CUDA_ERROR_OUT_OF_MEMORY);
-		assert_int_equal(fake_chunks, 0);
+		assert_int_equal(fake_driver_chunks, 0);
 		assert_false(mapped(0, 1));
 	}
 	assert_int_equal(map(0, 1), CUDA_SUCCESS);
@@ -140,10 +140,10 @@ memory_leaves_when_earlier_work_is_done(void **state)
 
 	assert_int_equal(unmap(0, 1), CUDA_SUCCESS);
 	assert_false(mapped(0, 1));
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_driver_chunks, 1);
 
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_chunks, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_chunks, 0);
 }
 
 static void
@@ -167,8 +167,8 @@ a_map_where_memory_is_leaving_waits_for_it(void **state)
 
 	assert_int_equal(map(0, 2), CUDA_SUCCESS);
 
-	assert_int_equal(fake_markers(&fake), 0);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_session_markers(&fake), 0);
+	assert_int_equal(fake_driver_chunks, 1);
 	assert_true(mapped(0, 2 * FAKE_GRANULE));
 }
 
@@ -177,13 +177,13 @@ a_map_that_needs_what_is_leaving_waits_for_it(void **state)
 {
 	map(0, 1);
 	unmap(0, 1);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 
 	assert_int_equal(map(8, 1), CUDA_SUCCESS);
 
-	assert_int_equal(fake_markers(&fake), 0);
-	assert_int_equal(fake_chunks, 1);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
+	assert_int_equal(fake_driver_chunks, 1);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(map(9, 1), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -195,7 +195,7 @@ many_chunks_stay_in_order(void **state)
 	assert_true(mapped(0, 200 * FAKE_GRANULE));
 	for (uint64_t i = 0; i < 200; i += 2)
 		assert_int_equal(unmap(i * 37 % 200, 1), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	for (uint64_t i = 0; i < 200; i++)
 		assert_int_equal(mapped(i * 37 % 200 * FAKE_GRANULE, 1), i % 2);
 }
@@ -314,7 +314,7 @@ two_devices(void)
 	gpd_devices.all[1].peers = 1;
 	assert_int_equal(map_on(0, 0), CUDA_SUCCESS);
 	assert_int_equal(map_on(1, 1), CUDA_SUCCESS);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 }
 
 static void
@@ -327,18 +327,18 @@ a_peer_reaches_the_memory_that_is_there_and_that_comes(void **state)
 	assert_int_equal(apart(2, 0), -1);
 
 	assert_int_equal(let_reach(0, 1), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuCtxEnablePeerAccess 101"), 1);
-	assert_int_equal(fake_count_calls("cuMemSetAccess"), 1);
-	assert_non_null(strstr(fake_calls, "2097152 devices 0\n"));
+	assert_int_equal(fake_driver_count_calls("cuCtxEnablePeerAccess 101"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemSetAccess"), 1);
+	assert_non_null(strstr(fake_driver_calls, "2097152 devices 0\n"));
 	assert_int_equal(apart(1, 0), -1);
 	assert_int_equal(apart(0, 1), 0);
 
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	assert_int_equal(map_on(1, 2), CUDA_SUCCESS);
-	assert_non_null(strstr(fake_calls, "2097152 devices 0 1\n"));
-	fake_forget_calls();
+	assert_non_null(strstr(fake_driver_calls, "2097152 devices 0 1\n"));
+	fake_driver_clear_calls();
 	assert_int_equal(map_on(0, 3), CUDA_SUCCESS);
-	assert_non_null(strstr(fake_calls, "2097152 devices 0\n"));
+	assert_non_null(strstr(fake_driver_calls, "2097152 devices 0\n"));
 }
 
 static void
@@ -359,21 +359,21 @@ only_ones_own_devices_with_a_link_are_peers(void **state)
 	atomic_store(&fake.session.account.line->devices[1].allowed, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(let_reach(1, 0), CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(fake_count_calls("cuMemSetAccess"), 0);
-	assert_int_equal(fake_count_calls("cuCtxEnablePeerAccess"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemSetAccess"), 0);
+	assert_int_equal(fake_driver_count_calls("cuCtxEnablePeerAccess"), 0);
 }
 
 static void
 what_the_driver_refuses_is_not_given(void **state)
 {
 	two_devices();
-	fake_fail("cuMemSetAccess", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemSetAccess", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(apart(1, 0), 1);
-	fake_fail("cuCtxEnablePeerAccess", CUDA_ERROR_TOO_MANY_PEERS, 0);
+	fake_driver_fail("cuCtxEnablePeerAccess", CUDA_ERROR_TOO_MANY_PEERS, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_ERROR_TOO_MANY_PEERS);
 	assert_int_equal(apart(1, 0), 1);
-	fake_fail("cuCtxEnablePeerAccess", CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 0);
+	fake_driver_fail("cuCtxEnablePeerAccess", CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_SUCCESS);
 	assert_int_equal(apart(1, 0), -1);
 }
@@ -382,13 +382,13 @@ what_the_driver_refuses_is_not_given(void **state)
 static void
 a_driver_without_exportable_memory_still_makes_memory(void **state)
 {
-	fake_fail("cuMemCreate", CUDA_ERROR_NOT_SUPPORTED, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_NOT_SUPPORTED, 0);
 
 	assert_int_equal(map(0, 1), CUDA_SUCCESS);
 	assert_int_equal(map(1, 1), CUDA_SUCCESS);
 
-	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 1"), 1);
-	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 0"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemCreate 2097152 device 0 handles 1"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemCreate 2097152 device 0 handles 0"), 2);
 }
 
 int

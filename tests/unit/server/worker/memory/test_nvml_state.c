@@ -4,7 +4,7 @@
 #include "protocol/device_state.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdlib.h>
 
@@ -12,12 +12,12 @@
 #define HERE 77
 #define ELSEWHERE 78
 
-static struct fake fake;
+static struct fake_session fake;
 
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	fake.session.account.line->machine = HERE;
 	fake.session.account.line->pid = 100;
 	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
@@ -27,8 +27,8 @@ static int
 teardown(void **state)
 {
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static CUresult

@@ -72,11 +72,11 @@ memory_counts_until_the_driver_has_it_back(void **state)
 	/* Work may still use it; the session could have it again. */
 	assert_int_equal(left(), UNIT);
 	assert_int_equal(available(), 4);
-	fake_run_markers(&fake, 1);
+	fake_session_run_markers(&fake, 1);
 	assert_int_equal(left(), UNIT);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(left(), 4 * UNIT);
-	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemRelease"), 1);
 	assert_int_equal(create(5), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -89,23 +89,23 @@ an_allocation_waits_for_what_is_on_its_way_back(void **state)
 	assert_int_equal(detach(0, 3), CUDA_SUCCESS);
 	assert_int_equal(release(), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, 4 * UNIT), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemRelease"), 1);
 }
 
 static void
 every_byte_is_zeroed_once_before_it_is_seen(void **state)
 {
 	assert_int_equal(create(4), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemset"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemset"), 0);
 	assert_int_equal(attach(0, 1), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemset"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemset"), 1);
 	assert_int_equal(attach(4, 4), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemset"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemset"), 2);
 	assert_int_equal(*(const uint8_t *)(FAKE_WINDOW + 5 * UNIT), 0);
 	/* What is there is the session's own from now on. */
 	assert_int_equal(*(const uint8_t *)(FAKE_WINDOW + 4 * UNIT), 0xee);
 	assert_int_equal(attach(16, 4), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemset"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemset"), 2);
 }
 
 static void
@@ -117,10 +117,10 @@ memory_outlives_the_mappings_on_their_way_out(void **state)
 	assert_int_equal(attach(1, 1), CUDA_SUCCESS);
 	assert_int_equal(detach(1, 1), CUDA_SUCCESS);
 	assert_int_equal(release(), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_count_calls("cuMemUnmap"), 2);
-	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
-	assert_int_equal(fake_chunks, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_count_calls("cuMemUnmap"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemRelease"), 1);
+	assert_int_equal(fake_driver_chunks, 0);
 }
 
 static void
@@ -141,7 +141,7 @@ what_does_not_fit_is_refused(void **state)
 					    &(struct gp_args_gpMemoryCreate){ .memory = NAME + 1,
 									      .size = 4096 }),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_driver_chunks, 1);
 }
 
 static void
@@ -150,11 +150,11 @@ memory_that_needs_what_is_leaving_waits_for_it(void **state)
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, UNIT), CUDA_SUCCESS);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, UNIT, 0), CUDA_SUCCESS);
 	assert_int_equal(detach(0, 1), CUDA_SUCCESS);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 
 	assert_int_equal(create(1), CUDA_SUCCESS);
-	assert_int_equal(fake_markers(&fake), 0);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_session_markers(&fake), 0);
+	assert_int_equal(fake_driver_chunks, 1);
 }
 
 static void
@@ -185,9 +185,9 @@ addresses_besides_the_window_can_be_had_and_given_back(void **state)
 					   }),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpd_gpAddressFree(&fake.session, &free), CUDA_SUCCESS);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 	assert_int_equal(gpd_gpAddressFree(&fake.session, &free), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(fake_count_calls("cuMemAddressFree"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemAddressFree"), 1);
 }
 
 int

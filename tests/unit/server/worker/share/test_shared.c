@@ -2,17 +2,17 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/share/shared.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #define SIZE FAKE_GRANULE
 
-static struct fake fake;
+static struct fake_session fake;
 static struct gpd_account other;
 
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	other = fake.session.account;
 	other.line = gpd_ledger_open(fake.ledger, 2, 0, 0);
 	return 0;
@@ -21,8 +21,8 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static struct gpd_shared_physical *
@@ -55,10 +55,10 @@ it_goes_with_the_last_use(void **state)
 	assert_true(gpd_shared_physical_ref(shared, &fake.session.account));
 	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(SIZE, 0);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_driver_chunks, 1);
 	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(0, 0);
-	assert_int_equal(fake_chunks, 0);
+	assert_int_equal(fake_driver_chunks, 0);
 }
 
 static void

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's host memory of client_fake.h: what kernels reach, and what both ends agreed on. */
+/* The daemon's host memory of fake_wire.h: what kernels reach, and what both ends agreed on. */
 #include "client/memory/host_memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "protocol/host_merge.h"
 #include "protocol/host_picture.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define ARENAS 64
-#define RANGE (512 * FAKE_MIB)
+#define RANGE (512 * FAKE_WIRE_MIB)
 
 struct arena {
 	uint64_t base, size;
@@ -34,14 +34,14 @@ static struct {
 } behind;
 
 void
-fake_allow_host(void)
+fake_wire_allow_host(void)
 {
 	fake.facts->unknown_calls[GP_CALL_gpHostReserve / 8] &=
 		(uint8_t) ~(1u << GP_CALL_gpHostReserve % 8);
 }
 
 void
-fake_forbid_host(void)
+fake_wire_forbid_host(void)
 {
 	fake.facts->unknown_calls[GP_CALL_gpHostReserve / 8] |=
 		(uint8_t)(1u << GP_CALL_gpHostReserve % 8);
@@ -59,13 +59,13 @@ find(uint64_t address, uint64_t size)
 }
 
 bool
-fake_host_has(uint64_t address, uint64_t size)
+fake_wire_host_has(uint64_t address, uint64_t size)
 {
 	return find(address, size) != NULL;
 }
 
 uint8_t *
-fake_host_at(uint64_t address)
+fake_wire_host_at(uint64_t address)
 {
 	struct arena *arena = find(address, 1);
 
@@ -74,7 +74,7 @@ fake_host_at(uint64_t address)
 }
 
 uint64_t
-fake_host_mapped(void)
+fake_wire_host_mapped(void)
 {
 	uint64_t sum = 0;
 
@@ -109,7 +109,7 @@ gpc_start_gpHostReserve(struct gpc_context *c, const struct gp_args_gpHostReserv
 			struct gpc_request *request)
 {
 	const struct gp_reply_gpHostReserve reply = {
-		.address = FAKE_HOST + (uint64_t)fake.host_reserves * RANGE, .room = RANGE
+		.address = FAKE_WIRE_HOST + (uint64_t)fake.host_reserves * RANGE, .room = RANGE
 	};
 	size_t size = gp_reply_gpHostReserve_size(&reply);
 	struct gp_enc enc;
@@ -170,16 +170,16 @@ CUresult
 gpc_start_gpHostPlace(struct gpc_context *c, const struct gp_args_gpHostPlace *args,
 		      struct gpc_request *request)
 {
-	if (fake_host_mapped() + args->size > fake.host_quota)
+	if (fake_wire_host_mapped() + args->size > fake.host_quota)
 		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
 	assert_true(args->address >= fake.window &&
-		    args->address + args->size <= fake.window + FAKE_WINDOW);
+		    args->address + args->size <= fake.window + FAKE_WIRE_WINDOW);
 	make_arena(args->address, args->size, false);
 	return complete(request, CUDA_SUCCESS);
 }
 
 bool
-fake_host_displace(uint64_t address, uint64_t size)
+fake_wire_host_displace(uint64_t address, uint64_t size)
 {
 	struct arena *arena = find(address, size);
 
@@ -195,7 +195,7 @@ gpc_start_gpHostMap(struct gpc_context *c, const struct gp_args_gpHostMap *args,
 	fake.host_maps++;
 	if (fake.host_busy > 0 && fake.host_busy--)
 		return complete(request, CUDA_ERROR_NOT_READY);
-	if (fake_host_mapped() + args->size > fake.host_quota)
+	if (fake_wire_host_mapped() + args->size > fake.host_quota)
 		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
 	make_arena(args->address, args->size, args->shared);
 	assert_int_equal(args->shared, fake.shares_memory);
@@ -276,7 +276,7 @@ find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
 
 /* Only now: the work is done. */
 void
-fake_host_look(struct gpc_request *request)
+fake_wire_host_look(struct gpc_request *request)
 {
 	struct gp_consistent_copy picture = { .merges = merges };
 	struct gp_reply_gpHostTakeBehind reply = { .writes = writes };
@@ -309,7 +309,7 @@ gpc_start_gpHostTakeBehind(struct gpc_context *c, const struct gp_args_gpHostTak
 	behind.count = find_ranges(args->ranges, behind.ranges);
 	behind.request = request;
 	fake.lazy = true;
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	fake.lazy = lazy;
 	return CUDA_SUCCESS;
 }
@@ -345,7 +345,7 @@ gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *arg
 	gp_consistent_copy_fini(&picture);
 	/* It comes when somebody waits for it. */
 	fake.lazy = true;
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	fake.lazy = lazy;
 	return CUDA_SUCCESS;
 }

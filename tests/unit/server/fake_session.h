@@ -5,8 +5,8 @@
  * is asked for.  Device memory is memory of this process, mapped where the driver is told to, and
  * every operation of a stream is carried out at once.
  */
-#ifndef SERVER_FAKE_H
-#define SERVER_FAKE_H
+#ifndef FAKE_SESSION_H
+#define FAKE_SESSION_H
 
 #include "server/worker/image/image.h"
 #include "server/worker/session/context.h"
@@ -32,13 +32,13 @@
 
 #define FAKE_REPLIES 16
 
-struct fake_reply {
+struct fake_session_reply {
 	uint16_t call;
 	uint32_t request;
 	CUresult result;
 };
 
-struct fake {
+struct fake_session {
 	struct gpd_session session;
 	struct gpd_ledger *ledger;
 	struct gpd_context context;
@@ -53,7 +53,7 @@ struct fake {
 	size_t data_room;
 	size_t data_before; /* of calls that have been answered */
 	unsigned int data_notes;
-	struct fake_reply replies[FAKE_REPLIES];
+	struct fake_session_reply replies[FAKE_REPLIES];
 	unsigned int reply_count;
 	uint8_t *fields; /* of the last of them */
 	size_t fields_size;
@@ -64,33 +64,34 @@ struct fake {
 	unsigned int barriers;
 };
 
-/* What the driver did, one line per call, since fake_create() or fake_forget_calls(). */
-extern char fake_calls[FAKE_TEXT];
+/* What the driver did, one line per call, since fake_session_create() or fake_driver_clear_calls().
+ */
+extern char fake_driver_calls[FAKE_TEXT];
 /* The driver's next answers to this function: fails once, after `skip` successes. */
-void fake_fail(const char *function, CUresult result, unsigned int skip);
-void fake_forget_calls(void);
-unsigned int fake_count_calls(const char *start);
+void fake_driver_fail(const char *function, CUresult result, unsigned int skip);
+void fake_driver_clear_calls(void);
+unsigned int fake_driver_count_calls(const char *start);
 
 /* Device memory that the driver has made and not released. */
-extern _Atomic int fake_chunks;
-extern _Atomic int fake_libraries;
+extern _Atomic int fake_driver_chunks;
+extern _Atomic int fake_driver_libraries;
 /* Arrays, and texture and surface objects, that it has made and not destroyed. */
-extern _Atomic int fake_arrays;
-extern _Atomic int fake_textures;
+extern _Atomic int fake_driver_arrays;
+extern _Atomic int fake_driver_textures;
 /* Graphs and executables, likewise. */
-extern _Atomic int fake_graphs, fake_execs;
+extern _Atomic int fake_driver_graphs, fake_driver_execs;
 /* What the driver prints when it is asked to wait for a stream. */
-extern const char *fake_kernel_text;
+extern const char *fake_driver_kernel_text;
 /* Whether events are complete. */
-extern _Atomic bool fake_events_pending;
+extern _Atomic bool fake_driver_events_pending;
 
-void fake_create(struct fake *fake);
-void fake_destroy(struct fake *fake);
+void fake_session_create(struct fake_session *fake);
+void fake_session_destroy(struct fake_session *fake);
 /* What the session is charged for. */
-uint64_t fake_allocated(const struct fake *fake, int device);
+uint64_t fake_session_allocated(const struct fake_session *fake, int device);
 
 /* Carries out the markers that are set; -1: all. */
-void fake_run_markers(struct fake *fake, int count);
-unsigned int fake_markers(const struct fake *fake);
+void fake_session_run_markers(struct fake_session *fake, int count);
+unsigned int fake_session_markers(const struct fake_session *fake);
 
-#endif /* SERVER_FAKE_H */
+#endif /* FAKE_SESSION_H */

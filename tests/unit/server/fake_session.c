@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session of server_fake.h, its markers, and what the rest of a worker is to it. */
+/* The session of fake_session.h, its markers, and what the rest of a worker is to it. */
 
 /* What is asserted here is part of the tests, in every build. */
 #undef NDEBUG
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include "server/worker/copy/copy.h"
 #include "server/worker/device/device.h"
@@ -13,7 +13,7 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "tests/unit/server/server_fake_driver.h"
+#include "tests/unit/server/fake_driver.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -55,7 +55,7 @@ reclaim_memory(struct gpd_account *account)
 }
 
 void
-fake_create(struct fake *fake)
+fake_session_create(struct fake_session *fake)
 {
 	int fd;
 
@@ -93,7 +93,7 @@ fake_create(struct fake *fake)
 }
 
 void
-fake_destroy(struct fake *fake)
+fake_session_destroy(struct fake_session *fake)
 {
 	gpd_handle_remove(&fake->session.handles, &fake->context.handle);
 	gpd_handle_remove(&fake->session.handles, &fake->stream.handle);
@@ -106,25 +106,25 @@ fake_destroy(struct fake *fake)
 }
 
 uint64_t
-fake_allocated(const struct fake *fake, int device)
+fake_session_allocated(const struct fake_session *fake, int device)
 {
 	return fake->session.account.line->devices[device].memory;
 }
 
-static struct fake *
+static struct fake_session *
 of(struct gpd_session *session)
 {
-	return (struct fake *)session;
+	return (struct fake_session *)session;
 }
 
 unsigned int
-fake_markers(const struct fake *fake)
+fake_session_markers(const struct fake_session *fake)
 {
 	return fake->session.waits->last - fake->session.waits->first;
 }
 
 void
-fake_run_markers(struct fake *fake, int count)
+fake_session_run_markers(struct fake_session *fake, int count)
 {
 	struct gpd_wait_queue *queue = fake->session.waits;
 
@@ -139,7 +139,7 @@ CUresult
 gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done, void *arg)
 {
 	struct gpd_wait_queue *queue = session->waits;
-	CUresult result = fake_called("marker");
+	CUresult result = fake_driver_called("marker");
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -214,7 +214,7 @@ gpd_wait_is_empty(struct gpd_session *session)
 void
 gpd_wait_oldest(struct gpd_session *session)
 {
-	fake_run_markers(of(session), 1);
+	fake_session_run_markers(of(session), 1);
 }
 
 struct gpd_stream *
@@ -247,7 +247,7 @@ gpd_stream_destroy_peer_stream(struct gpd_stream *stream)
 CUresult
 gpd_stream_record(struct gpd_stream *stream, CUevent *event)
 {
-	return fake_called("record");
+	return fake_driver_called("record");
 }
 
 CUresult
@@ -337,13 +337,13 @@ int
 gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		  const void *fields, size_t size)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 
 	fake->data_before = fake->data_size;
 	if (fake->keeps_no_replies)
 		return 0;
 	fake->replies[fake->reply_count++ % FAKE_REPLIES] =
-		(struct fake_reply){ call, request, result };
+		(struct fake_session_reply){ call, request, result };
 	free(fake->fields);
 	fake->fields = malloc(size + 1);
 	assert(fake->fields);
@@ -364,7 +364,7 @@ int
 gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 		      const void *data, size_t size)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 
 	assert(offset == fake->data_size - fake->data_before);
 	if (fake->data_size + size > fake->data_room) {
@@ -390,7 +390,7 @@ gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t requ
 int
 gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 
 	size_t used = strlen(fake->printed);
 
@@ -405,7 +405,7 @@ gpd_session_send_print(struct gpd_session *session, const char *text, size_t siz
 int
 gpd_session_send_complaint(struct gpd_session *session, const char *text)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 	size_t used = strlen(fake->complained);
 
 	snprintf(fake->complained + used, sizeof(fake->complained) - used, "%s", text);
@@ -446,7 +446,7 @@ gpd_session_stop(struct gpd_session *session, const char *reason)
 void
 gpd_session_violation(struct gpd_session *session, const char *format, ...)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 	va_list args;
 
 	va_start(args, format);

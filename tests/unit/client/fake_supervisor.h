@@ -3,8 +3,8 @@
  * The supervisor's end of one control connection, by a thread that does as the case says, and the
  * client's opening of a session to it.
  */
-#ifndef SUPERVISOR_FIXTURE_H
-#define SUPERVISOR_FIXTURE_H
+#ifndef FAKE_SUPERVISOR_H
+#define FAKE_SUPERVISOR_H
 
 #include "client/connect/connect.h"
 #include "client/connect/window.h"
@@ -221,4 +221,4 @@ close_link(struct gpc_link *link)
 	gpc_link_fini(link);
 }
 
-#endif /* SUPERVISOR_FIXTURE_H */
+#endif /* FAKE_SUPERVISOR_H */

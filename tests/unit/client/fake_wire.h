@@ -3,8 +3,8 @@
  * A session for tests of the client's memory and copies: what stands below them, on a device that
  * is a piece of this process's memory.  The window itself cannot be touched, like a real one.
  */
-#ifndef CLIENT_FAKE_H
-#define CLIENT_FAKE_H
+#ifndef FAKE_WIRE_H
+#define FAKE_WIRE_H
 
 #include "client/context/context.h"
 #include "client/stream/stream.h"
@@ -17,18 +17,18 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-#define FAKE_MIB ((size_t)1 << 20)
-#define FAKE_WINDOW (512 * FAKE_MIB)
+#define FAKE_WIRE_MIB ((size_t)1 << 20)
+#define FAKE_WIRE_WINDOW (512 * FAKE_WIRE_MIB)
 /* Where addresses besides the window are: see server/worker/device/window.h. */
 #ifdef __SANITIZE_THREAD__
-#define FAKE_BESIDES ((uint64_t)0x551000000000)
+#define FAKE_WIRE_BESIDES ((uint64_t)0x551000000000)
 #else
-#define FAKE_BESIDES ((uint64_t)0x310000000000)
+#define FAKE_WIRE_BESIDES ((uint64_t)0x310000000000)
 #endif
 /* And those for host memory that kernels reach. */
-#define FAKE_HOST (FAKE_BESIDES + ((uint64_t)1 << 38))
-#define FAKE_GRANULE (2 * FAKE_MIB)
-#define FAKE_STREAM ((CUstream)(uintptr_t)0x5757)
+#define FAKE_WIRE_HOST (FAKE_WIRE_BESIDES + ((uint64_t)1 << 38))
+#define FAKE_WIRE_GRANULE (2 * FAKE_WIRE_MIB)
+#define FAKE_WIRE_STREAM ((CUstream)(uintptr_t)0x5757)
 
 /* A call that succeeds, and one whose arguments make no sense. */
 #define CU(call) assert_int_equal(call, CUDA_SUCCESS)
@@ -36,7 +36,7 @@
 
 struct gpc_session_hooks;
 
-struct fake {
+struct fake_wire {
 	uint64_t window;
 	uint8_t *device; /* what is behind the window */
 	uint64_t quota;
@@ -70,7 +70,7 @@ struct fake {
 	/* Addresses besides the window: how many times they were asked for, and are held. */
 	int reserves, reserved;
 	CUresult reserve_result;
-	/* Host memory that kernels reach: fake_allow_host(). */
+	/* Host memory that kernels reach: fake_wire_allow_host(). */
 	bool shares_memory;
 	uint64_t host_quota, host_written;
 	/* Listed copies: the number of the last one; of the last replacement its number, its last
@@ -91,70 +91,70 @@ struct fake {
 	struct gpc_stream *legacy;
 };
 
-extern struct fake fake;
+extern struct fake_wire fake;
 
-int fake_setup(void **state);
-int fake_teardown(void **state);
-#define FAKE_TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+int fake_wire_setup(void **state);
+int fake_wire_teardown(void **state);
+#define FAKE_WIRE_TEST(f) cmocka_unit_test_setup_teardown(f, fake_wire_setup, fake_wire_teardown)
 
 /* A request that will be answered with these bytes, which are malloc'ed. */
-void fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result);
+void fake_wire_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result);
 
 /* From now on the daemon knows late copies. */
-void fake_allow_late(void);
+void fake_wire_allow_late(void);
 /* The stream reaches the oldest of the library's functions; or, with an error, the session is over.
  */
-void fake_run_late(CUresult result);
+void fake_wire_run_late(CUresult result);
 
 /* Arrays that the daemon has when what is kept has been given back. */
-int fake_arrays(void);
+int fake_wire_arrays(void);
 
 /* Answers everything that is under way: the reader of the connection. */
-void fake_deliver(void);
+void fake_wire_deliver(void);
 /* Whether nothing is under way. */
-bool fake_is_idle(void);
+bool fake_wire_is_idle(void);
 
 /* The daemon wants back what is kept. */
-void fake_recall(void);
+void fake_wire_recall(void);
 /* From now on the daemon may be asked for credit (gpMemoryGrant), of which fake.credit is left.
  * What nobody waits for is answered before the next question is. */
-void fake_allow_credit(void);
+void fake_wire_allow_credit(void);
 /* Bytes that are mapped when that has been given back. */
-uint64_t fake_mapped(void);
+uint64_t fake_wire_mapped(void);
 
 /* From now on the daemon has host memory that kernels reach, or it has none. */
-void fake_allow_host(void);
-void fake_forbid_host(void);
+void fake_wire_allow_host(void);
+void fake_wire_forbid_host(void);
 /* As a kernel would see it; and how much there is. */
-bool fake_host_has(uint64_t address, uint64_t size);
-uint8_t *fake_host_at(uint64_t address);
-uint64_t fake_host_mapped(void);
+bool fake_wire_host_has(uint64_t address, uint64_t size);
+uint8_t *fake_wire_host_at(uint64_t address);
+uint64_t fake_wire_host_mapped(void);
 /* Whether gpHostPlace has placed it: it is unmapped then. */
-bool fake_host_displace(uint64_t address, uint64_t size);
+bool fake_wire_host_displace(uint64_t address, uint64_t size);
 /* Before the answer to a request: what a gpHostTakeBehind asks for. */
-void fake_host_look(struct gpc_request *request);
+void fake_wire_host_look(struct gpc_request *request);
 
 /* Of counts that several threads change. */
 static inline void
-fake_count(int *counter)
+fake_wire_count(int *counter)
 {
 	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
 }
 
 /* The test fails unless all of it is mapped. */
-void fake_expect_mapped(uint64_t address, uint64_t size);
+void fake_wire_expect_mapped(uint64_t address, uint64_t size);
 /* Nothing is mapped any more but credit. */
-void fake_memory_end(void);
+void fake_wire_memory_end(void);
 
 /* What came behind a call, which must be so many bytes; the caller frees it. */
-uint8_t *fake_gather(const struct iovec *bulk, int bulk_count, uint64_t size);
+uint8_t *fake_wire_gather(const struct iovec *bulk, int bulk_count, uint64_t size);
 
 /* Device memory, as a kernel would see it. */
-uint8_t *fake_at(CUdeviceptr address);
+uint8_t *fake_wire_at(CUdeviceptr address);
 
 /* Allocates or fails the test. */
-CUdeviceptr fake_alloc(size_t size);
+CUdeviceptr fake_wire_alloc(size_t size);
 /* A buffer with a pattern in it; the caller frees it. */
-uint8_t *fake_pattern(size_t size, unsigned int seed);
+uint8_t *fake_wire_pattern(size_t size, unsigned int seed);
 
-#endif /* CLIENT_FAKE_H */
+#endif /* FAKE_WIRE_H */
