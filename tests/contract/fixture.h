@@ -37,7 +37,7 @@ extern struct gp_url fixture_url;
 void fixture_init(int argc, char **argv);
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
-#define CONTRACT_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+#define CONTRACT_TEST(test) UNIT_TEST_WITH(test, fixture_setup, fixture_teardown)
 
 /* A further pair on the same listener. */
 void fixture_connect(struct pair *pair, struct gp_conn **client_p, struct gp_conn **server_p);

@@ -199,8 +199,7 @@ names_survive_a_fault(void)
 	return 0;
 }
 
-static void
-wild_store_is_sticky_and_explained(void **state)
+UNIT_TEST(wild_store_is_sticky_and_explained)
 {
 	char text[4096];
 
@@ -211,66 +210,46 @@ wild_store_is_sticky_and_explained(void **state)
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
-static void
-page_without_memory_inside_a_window_faults(void **state)
+UNIT_TEST(page_without_memory_inside_a_window_faults)
 {
 	char text[4096];
 
 	assert_int_equal(in_child(store_to_a_page_without_memory, text, sizeof(text)), 0);
 }
 
-static void
-freed_memory_faults(void **state)
+UNIT_TEST(freed_memory_faults)
 {
 	char text[4096];
 
 	assert_int_equal(in_child(store_to_freed_memory, text, sizeof(text)), 0);
 }
 
-static void
-misaligned_store_faults(void **state)
+UNIT_TEST(misaligned_store_faults)
 {
 	char text[4096];
 
 	assert_int_equal(in_child(store_misaligned, text, sizeof(text)), 0);
 }
 
-static void
-unmapping_under_a_queued_copy_is_no_crash(void **state)
+UNIT_TEST(unmapping_under_a_queued_copy_is_no_crash)
 {
 	char text[4096];
 
 	assert_int_equal(in_child(copy_to_memory_unmapped_meanwhile, text, sizeof(text)), 0);
 }
 
-static void
-fault_frees_all_waiters(void **state)
+UNIT_TEST(fault_frees_all_waiters)
 {
 	char text[4096];
 
 	assert_int_equal(in_child(fault_ends_waiting_of_other_streams, text, sizeof(text)), 0);
 }
 
-static void
-calls_without_a_context_still_work(void **state)
+UNIT_TEST(calls_without_a_context_still_work)
 {
 	char text[4096];
 
 	assert_int_equal(in_child(names_survive_a_fault, text, sizeof(text)), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wild_store_is_sticky_and_explained),
-		cmocka_unit_test(page_without_memory_inside_a_window_faults),
-		cmocka_unit_test(freed_memory_faults),
-		cmocka_unit_test(misaligned_store_faults),
-		cmocka_unit_test(unmapping_under_a_queued_copy_is_no_crash),
-		cmocka_unit_test(fault_frees_all_waiters),
-		cmocka_unit_test(calls_without_a_context_still_work),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -84,8 +84,7 @@ stream_of(CUgreenCtx ctx)
 	return stream;
 }
 
-static void
-device_is_a_resource(void **state)
+UNIT_TEST_WITH(device_is_a_resource, clear, NULL)
 {
 	CUdevResource resource;
 	CUcontext ctx;
@@ -107,8 +106,7 @@ device_is_a_resource(void **state)
 		 CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void
-split_makes_equal_groups_and_a_rest(void **state)
+UNIT_TEST_WITH(split_makes_equal_groups_and_a_rest, clear, NULL)
 {
 	CUdevResource groups[66], rest;
 	unsigned int count = 0;
@@ -133,8 +131,7 @@ split_makes_equal_groups_and_a_rest(void **state)
 	assert_int_equal(rest.type, CU_DEV_RESOURCE_TYPE_INVALID);
 }
 
-static void
-split_refuses_what_cannot_be(void **state)
+UNIT_TEST_WITH(split_refuses_what_cannot_be, clear, NULL)
 {
 	CUdevResource groups[66], other = whole;
 	unsigned int count = 66, none = 0;
@@ -164,8 +161,7 @@ split_refuses_what_cannot_be(void **state)
 		 CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 }
 
-static void
-descriptor_combines_groups_of_one_split(void **state)
+UNIT_TEST_WITH(descriptor_combines_groups_of_one_split, clear, NULL)
 {
 	CUdevResource groups[4], others[4], resource;
 	unsigned int count = 4;
@@ -224,8 +220,7 @@ spread(CUstream stream, int low, int high)
 	return distinct;
 }
 
-static void
-kernels_run_on_the_multiprocessors_of_their_stream(void **state)
+UNIT_TEST_WITH(kernels_run_on_the_multiprocessors_of_their_stream, clear, NULL)
 {
 	CUgreenCtx first = green(0, 8), second = green(8, 16);
 	CUstream a = stream_of(first), b = stream_of(second), plain = gs_test_stream();
@@ -240,8 +235,7 @@ kernels_run_on_the_multiprocessors_of_their_stream(void **state)
 	check(cuGreenCtxDestroy(second));
 }
 
-static void
-no_more_blocks_are_begun_than_fit(void **state)
+UNIT_TEST_WITH(no_more_blocks_are_begun_than_fit, clear, NULL)
 {
 	CUfunction gather = gs_test_kernel("gather");
 	CUgreenCtx ctx = green(3, 1);
@@ -266,8 +260,7 @@ no_more_blocks_are_begun_than_fit(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-cooperative_launches_follow_the_green_context(void **state)
+UNIT_TEST_WITH(cooperative_launches_follow_the_green_context, clear, NULL)
 {
 	CUfunction where = gs_test_kernel("where");
 	CUgreenCtx ctx = green(0, 2);
@@ -309,8 +302,7 @@ cooperative_launches_follow_the_green_context(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-streams_know_their_green_context(void **state)
+UNIT_TEST_WITH(streams_know_their_green_context, clear, NULL)
 {
 	CUgreenCtx ctx = green(0, 1), found = NULL;
 	CUstream stream, plain = gs_test_stream();
@@ -339,8 +331,7 @@ streams_know_their_green_context(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-destroyed_green_context_ends_its_streams(void **state)
+UNIT_TEST_WITH(destroyed_green_context_ends_its_streams, clear, NULL)
 {
 	CUgreenCtx ctx = green(0, 1), found;
 	CUstream stream = stream_of(ctx), fresh;
@@ -370,8 +361,7 @@ destroyed_green_context_ends_its_streams(void **state)
 	check_is(cuCtxSetCurrent(converted), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void
-green_context_can_be_current(void **state)
+UNIT_TEST_WITH(green_context_can_be_current, clear, NULL)
 {
 	CUgreenCtx ctx = green(10, 4), found;
 	CUcontext converted, before, now;
@@ -417,8 +407,7 @@ green_context_can_be_current(void **state)
 	check(cuCtxSynchronize());
 }
 
-static void
-primary_context_waits_for_its_green_contexts(void **state)
+UNIT_TEST_WITH(primary_context_waits_for_its_green_contexts, clear, NULL)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream stream = stream_of(ctx);
@@ -432,8 +421,7 @@ primary_context_waits_for_its_green_contexts(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-event_stands_for_all_work_of_a_green_context(void **state)
+UNIT_TEST_WITH(event_stands_for_all_work_of_a_green_context, clear, NULL)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream a = stream_of(ctx), b = stream_of(ctx);
@@ -460,8 +448,7 @@ event_stands_for_all_work_of_a_green_context(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-event_stands_for_all_work_of_the_primary_context(void **state)
+UNIT_TEST_WITH(event_stands_for_all_work_of_the_primary_context, clear, NULL)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream a = stream_of(ctx), b = gs_test_stream();
@@ -493,8 +480,7 @@ event_stands_for_all_work_of_the_primary_context(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-green_context_waits_for_an_event(void **state)
+UNIT_TEST_WITH(green_context_waits_for_an_event, clear, NULL)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream before = stream_of(ctx), other = gs_test_stream(), after;
@@ -523,25 +509,4 @@ green_context_waits_for_an_event(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(device_is_a_resource, clear),
-		cmocka_unit_test_setup(split_makes_equal_groups_and_a_rest, clear),
-		cmocka_unit_test_setup(split_refuses_what_cannot_be, clear),
-		cmocka_unit_test_setup(descriptor_combines_groups_of_one_split, clear),
-		cmocka_unit_test_setup(kernels_run_on_the_multiprocessors_of_their_stream, clear),
-		cmocka_unit_test_setup(no_more_blocks_are_begun_than_fit, clear),
-		cmocka_unit_test_setup(cooperative_launches_follow_the_green_context, clear),
-		cmocka_unit_test_setup(streams_know_their_green_context, clear),
-		cmocka_unit_test_setup(destroyed_green_context_ends_its_streams, clear),
-		cmocka_unit_test_setup(green_context_can_be_current, clear),
-		cmocka_unit_test_setup(primary_context_waits_for_its_green_contexts, clear),
-		cmocka_unit_test_setup(event_stands_for_all_work_of_a_green_context, clear),
-		cmocka_unit_test_setup(event_stands_for_all_work_of_the_primary_context, clear),
-		cmocka_unit_test_setup(green_context_waits_for_an_event, clear),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+UNIT_TEST_MAIN(setup, teardown)

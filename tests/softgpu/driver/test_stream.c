@@ -49,8 +49,7 @@ clear(void **state)
 	return 0;
 }
 
-static void
-stream_is_first_in_first_out(void **state)
+UNIT_TEST_WITH(stream_is_first_in_first_out, clear, NULL)
 {
 	CUstream stream = gs_test_stream();
 
@@ -67,8 +66,7 @@ stream_is_first_in_first_out(void **state)
 	check_is(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-streams_run_side_by_side(void **state)
+UNIT_TEST_WITH(streams_run_side_by_side, clear, NULL)
 {
 	CUstream first = gs_test_stream(), second = gs_test_stream();
 
@@ -81,8 +79,7 @@ streams_run_side_by_side(void **state)
 	check(cuStreamDestroy_v2(second));
 }
 
-static void
-default_stream_waits_for_blocking_streams(void **state)
+UNIT_TEST_WITH(default_stream_waits_for_blocking_streams, clear, NULL)
 {
 	CUstream blocking;
 
@@ -98,8 +95,7 @@ default_stream_waits_for_blocking_streams(void **state)
 	check(cuStreamDestroy_v2(blocking));
 }
 
-static void
-blocking_streams_wait_for_the_default_stream(void **state)
+UNIT_TEST_WITH(blocking_streams_wait_for_the_default_stream, clear, NULL)
 {
 	CUstream blocking;
 
@@ -114,8 +110,7 @@ blocking_streams_wait_for_the_default_stream(void **state)
 	check(cuStreamDestroy_v2(blocking));
 }
 
-static void
-non_blocking_stream_ignores_the_default_stream(void **state)
+UNIT_TEST_WITH(non_blocking_stream_ignores_the_default_stream, clear, NULL)
 {
 	CUstream stream = gs_test_stream();
 
@@ -130,8 +125,7 @@ non_blocking_stream_ignores_the_default_stream(void **state)
 	check(cuStreamDestroy_v2(stream));
 }
 
-static void
-per_thread_stream_is_another_one(void **state)
+UNIT_TEST_WITH(per_thread_stream_is_another_one, clear, NULL)
 {
 	wait_at_gate(CU_STREAM_PER_THREAD, 0);
 	check(cuStreamWriteValue32_v2(CU_STREAM_PER_THREAD, address(1), 1, 0));
@@ -141,8 +135,7 @@ per_thread_stream_is_another_one(void **state)
 	assert_int_equal(load(1), 1);
 }
 
-static void
-waiting_understands_all_conditions(void **state)
+UNIT_TEST_WITH(waiting_understands_all_conditions, clear, NULL)
 {
 	CUstream stream = gs_test_stream();
 
@@ -159,8 +152,7 @@ waiting_understands_all_conditions(void **state)
 	check(cuStreamDestroy_v2(stream));
 }
 
-static void
-event_orders_two_streams(void **state)
+UNIT_TEST_WITH(event_orders_two_streams, clear, NULL)
 {
 	CUstream first = gs_test_stream(), second = gs_test_stream();
 	CUevent event;
@@ -186,8 +178,7 @@ event_orders_two_streams(void **state)
 	check(cuStreamDestroy_v2(second));
 }
 
-static void
-waiting_means_the_record_at_that_time(void **state)
+UNIT_TEST_WITH(waiting_means_the_record_at_that_time, clear, NULL)
 {
 	CUstream first = gs_test_stream(), second = gs_test_stream();
 	CUevent event;
@@ -206,8 +197,7 @@ waiting_means_the_record_at_that_time(void **state)
 	check(cuStreamDestroy_v2(second));
 }
 
-static void
-events_measure_time(void **state)
+UNIT_TEST_WITH(events_measure_time, clear, NULL)
 {
 	CUstream stream = gs_test_stream();
 	CUevent start, end, untimed;
@@ -243,8 +233,7 @@ bump(void *arg)
 	__atomic_add_fetch((unsigned int *)arg, 1, __ATOMIC_SEQ_CST);
 }
 
-static void
-host_function_runs_in_its_place(void **state)
+UNIT_TEST_WITH(host_function_runs_in_its_place, clear, NULL)
 {
 	CUstream stream = gs_test_stream();
 
@@ -260,8 +249,7 @@ host_function_runs_in_its_place(void **state)
 	check(cuStreamDestroy_v2(stream));
 }
 
-static void
-destroyed_stream_still_finishes(void **state)
+UNIT_TEST_WITH(destroyed_stream_still_finishes, clear, NULL)
 {
 	CUstream stream = gs_test_stream();
 
@@ -273,8 +261,7 @@ destroyed_stream_still_finishes(void **state)
 	assert_int_equal(load(1), 1);
 }
 
-static void
-flags_and_priority_are_kept(void **state)
+UNIT_TEST_WITH(flags_and_priority_are_kept, clear, NULL)
 {
 	CUstream stream;
 	unsigned int flags;
@@ -302,8 +289,7 @@ seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void
-cancelled_stream_drops_its_work_and_others_go_on(void **state)
+UNIT_TEST_WITH(cancelled_stream_drops_its_work_and_others_go_on, clear, NULL)
 {
 	CUstream stream = gs_test_stream(), other = gs_test_stream();
 	CUevent event;
@@ -331,8 +317,7 @@ cancelled_stream_drops_its_work_and_others_go_on(void **state)
 	check(cuStreamDestroy_v2(other));
 }
 
-static void
-running_kernel_is_cancelled(void **state)
+UNIT_TEST_WITH(running_kernel_is_cancelled, clear, NULL)
 {
 	CUstream stream = gs_test_stream();
 	CUfunction spin = gs_test_kernel("spin");
@@ -376,8 +361,7 @@ use_a_stream(void *arg)
 	return NULL;
 }
 
-static void
-threads_use_streams_at_the_same_time(void **state)
+UNIT_TEST_WITH(threads_use_streams_at_the_same_time, clear, NULL)
 {
 	pthread_t threads[4];
 	CUcontext ctx;
@@ -393,27 +377,4 @@ threads_use_streams_at_the_same_time(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(stream_is_first_in_first_out, clear),
-		cmocka_unit_test_setup(streams_run_side_by_side, clear),
-		cmocka_unit_test_setup(default_stream_waits_for_blocking_streams, clear),
-		cmocka_unit_test_setup(blocking_streams_wait_for_the_default_stream, clear),
-		cmocka_unit_test_setup(non_blocking_stream_ignores_the_default_stream, clear),
-		cmocka_unit_test_setup(per_thread_stream_is_another_one, clear),
-		cmocka_unit_test_setup(waiting_understands_all_conditions, clear),
-		cmocka_unit_test_setup(event_orders_two_streams, clear),
-		cmocka_unit_test_setup(waiting_means_the_record_at_that_time, clear),
-		cmocka_unit_test_setup(events_measure_time, clear),
-		cmocka_unit_test_setup(host_function_runs_in_its_place, clear),
-		cmocka_unit_test_setup(destroyed_stream_still_finishes, clear),
-		cmocka_unit_test_setup(flags_and_priority_are_kept, clear),
-		cmocka_unit_test_setup(cancelled_stream_drops_its_work_and_others_go_on, clear),
-		cmocka_unit_test_setup(running_kernel_is_cancelled, clear),
-		cmocka_unit_test_setup(threads_use_streams_at_the_same_time, clear),
-	};
-
-	return cmocka_run_group_tests(tests, setup, gs_test_teardown);
-}
+UNIT_TEST_MAIN(setup, gs_test_teardown)

@@ -83,6 +83,6 @@ current(void)
 	return context;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
 
 #endif /* CONTEXT_FIXTURE_H */

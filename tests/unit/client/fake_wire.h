@@ -95,7 +95,7 @@ extern struct fake_wire fake;
 
 int fake_wire_setup(void **state);
 int fake_wire_teardown(void **state);
-#define FAKE_WIRE_TEST(f) cmocka_unit_test_setup_teardown(f, fake_wire_setup, fake_wire_teardown)
+#define FAKE_WIRE_TEST(test) UNIT_TEST_WITH(test, fake_wire_setup, fake_wire_teardown)
 
 /* A request that will be answered with these bytes, which are malloc'ed. */
 void fake_wire_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result);

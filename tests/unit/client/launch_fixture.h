@@ -38,7 +38,7 @@ extern struct fixture fixture;
 
 int set_up_launches(void **state);
 int tear_down_launches(void **state);
-#define LAUNCH_TEST(f) cmocka_unit_test_setup_teardown(f, set_up_launches, tear_down_launches)
+#define LAUNCH_TEST(test) UNIT_TEST_WITH(test, set_up_launches, tear_down_launches)
 
 /* How many of these the daemon has got, once it has got all that was posted before. */
 size_t received(uint16_t call);

@@ -58,6 +58,6 @@ synchronize(void)
 	CU(gpc_coherence_fetch(session()));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fake_wire_teardown)
+#define TEST(test) UNIT_TEST_WITH(test, setup, fake_wire_teardown)
 
 #endif /* MIRROR_FIXTURE_H */

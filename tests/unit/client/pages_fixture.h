@@ -203,7 +203,7 @@ is_userfault(void)
 	return gpc_page_faults_mechanism() == GPC_PAGE_FAULTS_USERFAULT;
 }
 
-#define KNOWN(f) cmocka_unit_test_setup_teardown(f, known, tear_down)
-#define UNUSED(f) cmocka_unit_test_setup_teardown(f, unused, tear_down)
+#define KNOWN(test) UNIT_TEST_WITH(test, known, tear_down)
+#define UNUSED(test) UNIT_TEST_WITH(test, unused, tear_down)
 
 #endif /* PAGES_FIXTURE_H */

@@ -28,7 +28,7 @@ pool_teardown(void **state)
 	return fake_wire_teardown(state);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_wire_setup, pool_teardown)
+#define TEST(test) UNIT_TEST_WITH(test, fake_wire_setup, pool_teardown)
 
 static inline CUdeviceptr
 alloc(size_t size, CUstream stream)

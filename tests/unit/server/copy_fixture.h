@@ -52,7 +52,7 @@ teardown(void **state)
 	return 0;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
 static inline uint8_t *
 pattern(size_t size)

@@ -60,7 +60,7 @@ teardown(void **state)
 	return 0;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
 static inline void
 add_empty(const uint32_t *dependencies, uint32_t count)

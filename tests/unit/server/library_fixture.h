@@ -41,7 +41,7 @@ extern _Atomic CUresult load_result;
 
 int library_setup(void **state);
 int library_teardown(void **state);
-#define LIBRARY_TEST(f) cmocka_unit_test_setup_teardown(f, library_setup, library_teardown)
+#define LIBRARY_TEST(test) UNIT_TEST_WITH(test, library_setup, library_teardown)
 
 /* Of a kernel: it has none. */
 CUresult library_get_param(CUkernel kernel, size_t index, size_t *offset, size_t *size);

@@ -49,6 +49,6 @@ available(void)
 	return reply.free / UNIT;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
 #endif /* MEMORY_FIXTURE_H */

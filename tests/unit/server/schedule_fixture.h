@@ -61,7 +61,7 @@ extern unsigned int client_count;
 
 int schedule_setup(void **state);
 int schedule_teardown(void **state);
-#define CASE(name) cmocka_unit_test_setup_teardown(name, schedule_setup, schedule_teardown)
+#define CASE(test) UNIT_TEST_WITH(test, schedule_setup, schedule_teardown)
 
 #define now_ns virtual_now_ns
 #define sleep_until virtual_sleep_until

@@ -58,8 +58,9 @@ put_and_close(struct raw *raw, const void *bytes, size_t size)
 	raw->peer = -1;
 }
 
-static void
-the_wire_form_is_two_sizes_then_data_then_bulk(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(the_wire_form_is_two_sizes_then_data_then_bulk)
 {
 	struct raw *raw = *state;
 	struct iovec data = { (void *)"data!", 5 }, bulk = { (void *)"bulk", 4 };
@@ -71,8 +72,7 @@ the_wire_form_is_two_sizes_then_data_then_bulk(void **state)
 	assert_memory_equal(bytes, "\5\0\0\0\4\0\0\0data!bulk", 17);
 }
 
-static void
-a_close_anywhere_inside_a_message_is_a_reset(void **state)
+UNIT_TEST(a_close_anywhere_inside_a_message_is_a_reset)
 {
 	static const char whole[] = "\4\0\0\0\4\0\0\0databulk";
 
@@ -97,8 +97,7 @@ a_close_anywhere_inside_a_message_is_a_reset(void **state)
 	}
 }
 
-static void
-a_size_over_the_limit_ends_the_connection(void **state)
+TEST(a_size_over_the_limit_ends_the_connection)
 {
 	struct raw *raw = *state;
 	struct gp_message message;
@@ -127,8 +126,7 @@ trickle(void *argument)
 	return NULL;
 }
 
-static void
-bytes_that_trickle_in_make_the_same_messages(void **state)
+TEST(bytes_that_trickle_in_make_the_same_messages)
 {
 	struct raw *raw = *state;
 	struct gp_message message;
@@ -147,8 +145,7 @@ bytes_that_trickle_in_make_the_same_messages(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void
-one_read_takes_many_messages(void **state)
+TEST(one_read_takes_many_messages)
 {
 	struct raw *raw = *state;
 	struct gp_message message;
@@ -165,8 +162,7 @@ one_read_takes_many_messages(void **state)
 	assert_int_equal(gp_conn_recv(raw->conn, &message), GP_E_EOF);
 }
 
-static void
-a_preamble_is_read_to_the_byte_and_in_pieces(void **state)
+TEST(a_preamble_is_read_to_the_byte_and_in_pieces)
 {
 	struct raw *raw = *state;
 	char preamble[10], rest[8];
@@ -186,8 +182,7 @@ a_preamble_is_read_to_the_byte_and_in_pieces(void **state)
 	close(fd);
 }
 
-static void
-a_close_inside_the_preamble_is_the_end(void **state)
+TEST(a_close_inside_the_preamble_is_the_end)
 {
 	struct raw *raw = *state;
 	char preamble[10];
@@ -198,8 +193,7 @@ a_close_inside_the_preamble_is_the_end(void **state)
 	assert_int_equal(gp_conn_recv_preamble(raw->conn, preamble, 10, 1000), GP_E_EOF);
 }
 
-static void
-what_is_no_connected_stream_is_not_adopted(void **state)
+UNIT_TEST(what_is_no_connected_stream_is_not_adopted)
 {
 	int file = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int unconnected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -224,8 +218,7 @@ write_later(void *argument)
 	return NULL;
 }
 
-static void
-a_descriptor_made_non_blocking_behind_our_back_still_blocks(void **state)
+TEST(a_descriptor_made_non_blocking_behind_our_back_still_blocks)
 {
 	struct raw *raw = *state;
 	int fd = gp_conn_fd(raw->conn);
@@ -240,8 +233,7 @@ a_descriptor_made_non_blocking_behind_our_back_still_blocks(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void
-a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor(void **state)
+TEST(a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor)
 {
 	struct raw *raw = *state;
 	int fd = gp_conn_fd(raw->conn);
@@ -273,8 +265,7 @@ go_on_slowly(void *argument)
 	return NULL;
 }
 
-static void
-each_byte_of_a_message_buys_it_time(void **state)
+TEST(each_byte_of_a_message_buys_it_time)
 {
 	struct raw *raw = *state;
 	struct gp_message message;
@@ -291,8 +282,7 @@ each_byte_of_a_message_buys_it_time(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void
-a_stall_of_zero_is_no_limit(void **state)
+TEST(a_stall_of_zero_is_no_limit)
 {
 	struct raw *raw = *state;
 	struct gp_message message;
@@ -323,8 +313,7 @@ count_stall(void *arg, unsigned int silent_ms)
 	return stalls->count < stalls->most;
 }
 
-static void
-a_stalled_message_is_waited_for_as_long_as_the_receiver_wants(void **state)
+TEST(a_stalled_message_is_waited_for_as_long_as_the_receiver_wants)
 {
 	struct stalls stalls = { .most = UINT_MAX };
 	struct raw *raw = *state;
@@ -349,26 +338,4 @@ a_stalled_message_is_waited_for_as_long_as_the_receiver_wants(void **state)
 	assert_int_equal(stalls.last_ms, 12);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_wire_form_is_two_sizes_then_data_then_bulk),
-		cmocka_unit_test(a_close_anywhere_inside_a_message_is_a_reset),
-		TEST(a_size_over_the_limit_ends_the_connection),
-		TEST(bytes_that_trickle_in_make_the_same_messages),
-		TEST(one_read_takes_many_messages),
-		TEST(a_preamble_is_read_to_the_byte_and_in_pieces),
-		TEST(a_close_inside_the_preamble_is_the_end),
-		cmocka_unit_test(what_is_no_connected_stream_is_not_adopted),
-		TEST(a_descriptor_made_non_blocking_behind_our_back_still_blocks),
-		TEST(a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor),
-		TEST(each_byte_of_a_message_buys_it_time),
-		TEST(a_stall_of_zero_is_no_limit),
-		TEST(a_stalled_message_is_waited_for_as_long_as_the_receiver_wants),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -13,8 +13,7 @@
 
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-static void
-pointers_know_their_pool(void **state)
+TEST(pointers_know_their_pool)
 {
 	CUdeviceptr block = alloc(1000, NULL), plain = fake_wire_alloc(10);
 	CUmemoryPool pool;
@@ -43,8 +42,7 @@ pointers_know_their_pool(void **state)
 		CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_pool_keeps_count_of_itself(void **state)
+TEST(a_pool_keeps_count_of_itself)
 {
 	CUmemoryPool pool = default_pool();
 	CUdeviceptr block;
@@ -62,8 +60,7 @@ a_pool_keeps_count_of_itself(void **state)
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0);
 }
 
-static void
-attributes_are_checked(void **state)
+TEST(attributes_are_checked)
 {
 	CUmemoryPool pool = default_pool();
 	cuuint64_t one = 1;
@@ -87,8 +84,7 @@ attributes_are_checked(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-trimming_keeps_what_it_is_told_to(void **state)
+TEST(trimming_keeps_what_it_is_told_to)
 {
 	CUdeviceptr blocks[3];
 
@@ -109,8 +105,7 @@ trimming_keeps_what_it_is_told_to(void **state)
 }
 
 /* As CUDA has it, the caller of cuMemFree has waited for all accesses to a pool's memory. */
-static void
-trimming_takes_what_was_freed_in_no_streams_order(void **state)
+TEST(trimming_takes_what_was_freed_in_no_streams_order)
 {
 	CUdeviceptr block = alloc(40 * FAKE_WIRE_MIB, NULL),
 		    other = alloc(40 * FAKE_WIRE_MIB, NULL);
@@ -133,8 +128,7 @@ trimming_takes_what_was_freed_in_no_streams_order(void **state)
 	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-a_destroyed_pool_lives_as_long_as_its_blocks(void **state)
+TEST(a_destroyed_pool_lives_as_long_as_its_blocks)
 {
 	CUmemoryPool pool = create(0);
 	CUdeviceptr first, second;
@@ -158,8 +152,7 @@ a_destroyed_pool_lives_as_long_as_its_blocks(void **state)
 	assert_int_equal(gpc_cuMemPoolDestroy(default_pool()), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_pool_does_not_grow_beyond_its_size(void **state)
+TEST(a_pool_does_not_grow_beyond_its_size)
 {
 	CUmemoryPool pool = create(10 * FAKE_WIRE_MIB);
 	CUdeviceptr first, second;
@@ -175,8 +168,7 @@ a_pool_does_not_grow_beyond_its_size(void **state)
 	release(second, NULL);
 }
 
-static void
-a_device_has_a_current_pool(void **state)
+TEST(a_device_has_a_current_pool)
 {
 	CUmemLocation location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL };
 	CUmemoryPool pool = create(0), found;
@@ -211,8 +203,7 @@ a_device_has_a_current_pool(void **state)
 		CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static void
-pools_are_made_only_where_there_can_be_one(void **state)
+TEST(pools_are_made_only_where_there_can_be_one)
 {
 	const CUmemPoolProps good = {
 		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -256,8 +247,7 @@ pools_are_made_only_where_there_can_be_one(void **state)
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_pools_own_device_has_access_and_no_other(void **state)
+TEST(a_pools_own_device_has_access_and_no_other)
 {
 	CUmemAccessDesc access = {
 		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
@@ -314,8 +304,7 @@ finish(CUmemoryPool pool)
 	assert_int_equal(fake_wire_host_mapped(), 0);
 }
 
-static void
-a_hosts_pool_has_memory_that_kernels_reach(void **state)
+TEST(a_hosts_pool_has_memory_that_kernels_reach)
 {
 	struct gpc_address found;
 	uint8_t *block, *other;
@@ -347,8 +336,7 @@ a_hosts_pool_has_memory_that_kernels_reach(void **state)
 	fake_wire_forbid_host();
 }
 
-static void
-what_a_hosts_pool_got_back_stays_until_the_work_is_done(void **state)
+TEST(what_a_hosts_pool_got_back_stays_until_the_work_is_done)
 {
 	CUmemoryPool pool;
 	uint8_t *block, *next;
@@ -380,8 +368,7 @@ what_a_hosts_pool_got_back_stays_until_the_work_is_done(void **state)
 	fake_wire_forbid_host();
 }
 
-static void
-a_hosts_pool_is_out_of_memory_where_the_daemon_is(void **state)
+TEST(a_hosts_pool_is_out_of_memory_where_the_daemon_is)
 {
 	CUmemoryPool pool;
 	CUdeviceptr block;
@@ -401,8 +388,7 @@ a_hosts_pool_is_out_of_memory_where_the_daemon_is(void **state)
 	fake_wire_forbid_host();
 }
 
-static void
-the_host_has_access_to_its_pools_and_gives_it(void **state)
+TEST(the_host_has_access_to_its_pools_and_gives_it)
 {
 	CUmemLocation host = { .type = CU_MEM_LOCATION_TYPE_HOST };
 	CUmemAccessDesc access = {
@@ -433,8 +419,7 @@ the_host_has_access_to_its_pools_and_gives_it(void **state)
 	fake_wire_forbid_host();
 }
 
-static void
-every_place_has_a_pool_and_a_current_one(void **state)
+TEST(every_place_has_a_pool_and_a_current_one)
 {
 	const CUmemAllocationType pinned = CU_MEM_ALLOCATION_TYPE_PINNED;
 	CUmemLocation host = { .type = CU_MEM_LOCATION_TYPE_HOST };
@@ -465,8 +450,7 @@ every_place_has_a_pool_and_a_current_one(void **state)
 	fake_wire_forbid_host();
 }
 
-static void
-a_pool_of_managed_memory_is_here_and_there(void **state)
+TEST(a_pool_of_managed_memory_is_here_and_there)
 {
 	CUmemLocation device = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL };
 	CUmemoryPool pool = create_at(CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_LOCATION_TYPE_HOST);
@@ -564,8 +548,7 @@ export_block(int *fd, struct gp_ipc_handle *bytes)
 	assert_int_equal(byte, 0);
 }
 
-static void
-a_hosts_pool_is_a_file_for_other_processes(void **state)
+TEST(a_hosts_pool_is_a_file_for_other_processes)
 {
 	struct gp_ipc_handle bytes;
 	struct gpc_address found;
@@ -618,8 +601,7 @@ memory_file(const char *name, int seals)
 	return fd;
 }
 
-static void
-files_and_bytes_of_others_are_checked(void **state)
+TEST(files_and_bytes_of_others_are_checked)
 {
 	static const struct {
 		const char *name;
@@ -674,29 +656,4 @@ files_and_bytes_of_others_are_checked(void **state)
 	fake_wire_forbid_host();
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(pointers_know_their_pool),
-		TEST(a_pool_keeps_count_of_itself),
-		TEST(attributes_are_checked),
-		TEST(trimming_keeps_what_it_is_told_to),
-		TEST(trimming_takes_what_was_freed_in_no_streams_order),
-		TEST(a_destroyed_pool_lives_as_long_as_its_blocks),
-		TEST(a_pool_does_not_grow_beyond_its_size),
-		TEST(a_device_has_a_current_pool),
-		TEST(pools_are_made_only_where_there_can_be_one),
-		TEST(a_pools_own_device_has_access_and_no_other),
-		TEST(a_hosts_pool_has_memory_that_kernels_reach),
-		TEST(what_a_hosts_pool_got_back_stays_until_the_work_is_done),
-		TEST(a_hosts_pool_is_out_of_memory_where_the_daemon_is),
-		TEST(the_host_has_access_to_its_pools_and_gives_it),
-		TEST(every_place_has_a_pool_and_a_current_one),
-		TEST(a_pool_of_managed_memory_is_here_and_there),
-		TEST(a_hosts_pool_is_a_file_for_other_processes),
-		TEST(files_and_bytes_of_others_are_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -31,8 +31,7 @@ import_from(CUmemGenericAllocationHandle *handle, int fd)
 	return gpc_cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, FD);
 }
 
-static void
-a_descriptor_brings_the_memory(void **state)
+FAKE_WIRE_TEST(a_descriptor_brings_the_memory)
 {
 	CUmemGenericAllocationHandle handle = create(FD), other;
 	CUmemAllocationProp prop;
@@ -54,8 +53,7 @@ a_descriptor_brings_the_memory(void **state)
 	assert_int_equal(fake.shares, 0);
 }
 
-static void
-each_export_is_a_descriptor_of_one_share(void **state)
+FAKE_WIRE_TEST(each_export_is_a_descriptor_of_one_share)
 {
 	CUmemGenericAllocationHandle handle = create(FD);
 	int first, second;
@@ -71,8 +69,7 @@ each_export_is_a_descriptor_of_one_share(void **state)
 	CU(gpc_cuMemRelease(handle));
 }
 
-static void
-what_is_no_such_descriptor_is_refused(void **state)
+FAKE_WIRE_TEST(what_is_no_such_descriptor_is_refused)
 {
 	CUmemGenericAllocationHandle handle = create(FD), plain = create(0), other;
 	uint8_t zeros[64] = { 0 };
@@ -105,8 +102,7 @@ what_is_no_such_descriptor_is_refused(void **state)
 	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-copies_of_shared_memory_are_waited_for(void **state)
+FAKE_WIRE_TEST(copies_of_shared_memory_are_waited_for)
 {
 	const CUmemAccessDesc access = {
 		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
@@ -168,8 +164,7 @@ alloc_from(CUmemoryPool pool, size_t size)
 	return block;
 }
 
-static void
-pointers_of_one_mapping_are_mapped_once(void **state)
+FAKE_WIRE_TEST(pointers_of_one_mapping_are_mapped_once)
 {
 	CUmemoryPool pool = create_pool(FD), other = imported(pool), found;
 	CUdeviceptr first = alloc_from(pool, 1000), second = alloc_from(pool, 2000), a, b, again;
@@ -207,8 +202,7 @@ pointers_of_one_mapping_are_mapped_once(void **state)
 	assert_int_equal(fake.mapped, 0);
 }
 
-static void
-a_pool_is_for_others_only_if_it_was_made_so(void **state)
+FAKE_WIRE_TEST(a_pool_is_for_others_only_if_it_was_made_so)
 {
 	CUmemoryPool pool = create_pool(FD), plain = create_pool(0), none, other;
 	CUdeviceptr block = alloc_from(plain, 1000), shared = alloc_from(pool, 1000), at;
@@ -254,17 +248,4 @@ a_pool_is_for_others_only_if_it_was_made_so(void **state)
 	assert_int_equal(fake.shares, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(a_descriptor_brings_the_memory),
-		FAKE_WIRE_TEST(each_export_is_a_descriptor_of_one_share),
-		FAKE_WIRE_TEST(what_is_no_such_descriptor_is_refused),
-		FAKE_WIRE_TEST(copies_of_shared_memory_are_waited_for),
-		FAKE_WIRE_TEST(pointers_of_one_mapping_are_mapped_once),
-		FAKE_WIRE_TEST(a_pool_is_for_others_only_if_it_was_made_so),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -31,8 +31,7 @@ make(size_t width, size_t height, size_t depth)
 	return array;
 }
 
-static void
-an_array_says_what_it_is_until_it_is_destroyed(void **state)
+FAKE_WIRE_TEST(an_array_says_what_it_is_until_it_is_destroyed)
 {
 	CUarray array = make(20, 30, 0);
 	CUDA_ARRAY3D_DESCRIPTOR seen;
@@ -66,8 +65,7 @@ make_pairs(size_t width, size_t height)
 }
 
 /* Sizes that not all GPUs have are asked for. */
-static void
-arrays_come_out_of_credit(void **state)
+FAKE_WIRE_TEST(arrays_come_out_of_credit)
 {
 	CUarray arrays[6];
 
@@ -85,8 +83,7 @@ arrays_come_out_of_credit(void **state)
 	assert_int_equal(fake.allowance, 0);
 }
 
-static void
-what_cannot_be_an_array_does_not_travel(void **state)
+FAKE_WIRE_TEST(what_cannot_be_an_array_does_not_travel)
 {
 	CUDA_ARRAY3D_DESCRIPTOR described = floats(0, 1, 0);
 	CUarray array;
@@ -101,8 +98,7 @@ what_cannot_be_an_array_does_not_travel(void **state)
 	assert_int_equal(fake_wire_arrays(), 0);
 }
 
-static void
-levels_go_with_their_mipmapped_array(void **state)
+FAKE_WIRE_TEST(levels_go_with_their_mipmapped_array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0), seen;
 	CUmipmappedArray mipmap;
@@ -146,8 +142,7 @@ between(CUarray array, uint8_t *host, size_t width, size_t height, size_t depth,
 	return copy;
 }
 
-static void
-volumes_go_in_and_come_back(void **state)
+FAKE_WIRE_TEST(volumes_go_in_and_come_back)
 {
 	const size_t size = 400 * 50 * 6;
 	uint8_t *out = fake_wire_pattern(size, 3), *back = calloc(1, size);
@@ -178,8 +173,7 @@ volumes_go_in_and_come_back(void **state)
 	free(back);
 }
 
-static void
-rows_move_between_arrays_and_memory(void **state)
+FAKE_WIRE_TEST(rows_move_between_arrays_and_memory)
 {
 	uint8_t *out = fake_wire_pattern(400, 5), back[400] = { 0 };
 	CUarray a = make(100, 0, 0), b = make(100, 0, 0);
@@ -203,8 +197,7 @@ rows_move_between_arrays_and_memory(void **state)
 	free(out);
 }
 
-static void
-an_array_of_the_same_shape_is_had_again(void **state)
+FAKE_WIRE_TEST(an_array_of_the_same_shape_is_had_again)
 {
 	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0);
 	CUmipmappedArray mipmap, again;
@@ -226,8 +219,7 @@ an_array_of_the_same_shape_is_had_again(void **state)
 	assert_int_equal(fake_wire_arrays(), 0);
 }
 
-static void
-an_object_that_is_just_the_same_is_had_again(void **state)
+FAKE_WIRE_TEST(an_object_that_is_just_the_same_is_had_again)
 {
 	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
 	CUDA_TEXTURE_DESC sampled = { .filterMode = CU_TR_FILTER_MODE_LINEAR };
@@ -255,8 +247,7 @@ an_object_that_is_just_the_same_is_had_again(void **state)
 	gpc_array_drop_context(fake.context);
 }
 
-static void
-what_is_kept_of_an_array_goes_with_it(void **state)
+FAKE_WIRE_TEST(what_is_kept_of_an_array_goes_with_it)
 {
 	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
 	CUarray array = make(20, 30, 0);
@@ -282,8 +273,7 @@ destroy_late(void)
 }
 
 /* A later array can have its name, and would have an object of another one. */
-static void
-nothing_of_an_array_is_kept_from_when_it_goes(void **state)
+FAKE_WIRE_TEST(nothing_of_an_array_is_kept_from_when_it_goes)
 {
 	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
 	CUarray array = make(20, 30, 0);
@@ -297,8 +287,7 @@ nothing_of_an_array_is_kept_from_when_it_goes(void **state)
 	assert_int_equal(fake.objects, 0);
 }
 
-static void
-what_work_still_uses_is_not_had_again(void **state)
+FAKE_WIRE_TEST(what_work_still_uses_is_not_had_again)
 {
 	CUarray array = make(20, 30, 0);
 
@@ -313,8 +302,7 @@ what_work_still_uses_is_not_had_again(void **state)
 	gpc_array_drop_context(fake.context);
 }
 
-static void
-a_context_takes_its_arrays_along(void **state)
+FAKE_WIRE_TEST(a_context_takes_its_arrays_along)
 {
 	CUarray array = make(10, 10, 0);
 
@@ -323,23 +311,4 @@ a_context_takes_its_arrays_along(void **state)
 	NO_HANDLE(gpc_cuArrayDestroy(array));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(an_array_says_what_it_is_until_it_is_destroyed),
-		FAKE_WIRE_TEST(arrays_come_out_of_credit),
-		FAKE_WIRE_TEST(what_cannot_be_an_array_does_not_travel),
-		FAKE_WIRE_TEST(levels_go_with_their_mipmapped_array),
-		FAKE_WIRE_TEST(volumes_go_in_and_come_back),
-		FAKE_WIRE_TEST(rows_move_between_arrays_and_memory),
-		FAKE_WIRE_TEST(an_object_that_is_just_the_same_is_had_again),
-		FAKE_WIRE_TEST(what_is_kept_of_an_array_goes_with_it),
-		FAKE_WIRE_TEST(nothing_of_an_array_is_kept_from_when_it_goes),
-		FAKE_WIRE_TEST(what_work_still_uses_is_not_had_again),
-		FAKE_WIRE_TEST(an_array_of_the_same_shape_is_had_again),
-		FAKE_WIRE_TEST(a_context_takes_its_arrays_along),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

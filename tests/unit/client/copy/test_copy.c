@@ -16,8 +16,7 @@ pinned(size_t size)
 	return memory;
 }
 
-static void
-bytes_go_to_the_device_and_come_back(void **state)
+FAKE_WIRE_TEST(bytes_go_to_the_device_and_come_back)
 {
 	uint8_t *out = fake_wire_pattern(100000, 1), *back = calloc(1, 100000);
 	CUdeviceptr device = fake_wire_alloc(100000);
@@ -32,8 +31,7 @@ bytes_go_to_the_device_and_come_back(void **state)
 	free(back);
 }
 
-static void
-long_copies_are_cut_and_the_last_part_is_the_barrier(void **state)
+FAKE_WIRE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier)
 {
 	size_t size = 20 * FAKE_WIRE_MIB + 5;
 	uint8_t *out = fake_wire_pattern(size, 2);
@@ -48,8 +46,7 @@ long_copies_are_cut_and_the_last_part_is_the_barrier(void **state)
 	free(out);
 }
 
-static void
-asynchronous_copies_to_the_device_hold_nobody_up(void **state)
+FAKE_WIRE_TEST(asynchronous_copies_to_the_device_hold_nobody_up)
 {
 	uint8_t *out = fake_wire_pattern(1000, 3);
 	CUdeviceptr device = fake_wire_alloc(1000);
@@ -62,8 +59,7 @@ asynchronous_copies_to_the_device_hold_nobody_up(void **state)
 	free(out);
 }
 
-static void
-copies_into_pinned_memory_arrive_later(void **state)
+FAKE_WIRE_TEST(copies_into_pinned_memory_arrive_later)
 {
 	uint8_t *host = pinned(5000), *out = fake_wire_pattern(5000, 4);
 	CUdeviceptr device = fake_wire_alloc(5000);
@@ -79,8 +75,7 @@ copies_into_pinned_memory_arrive_later(void **state)
 }
 
 /* Over data lanes, where chunks of one stream's copies are in order, or over lane 0. */
-static void
-copies_into_the_same_memory_keep_their_order(void **state)
+FAKE_WIRE_TEST(copies_into_the_same_memory_keep_their_order)
 {
 	const size_t size = FAKE_WIRE_MIB;
 	uint8_t *host = pinned(8 * size);
@@ -114,8 +109,7 @@ copies_into_the_same_memory_keep_their_order(void **state)
 
 /* The daemon may carry out the earlier copy later than one of another stream, whose later work must
  * find the bytes here. */
-static void
-a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work(void **state)
+FAKE_WIRE_TEST(a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work)
 {
 	uint8_t *host = pinned(FAKE_WIRE_MIB);
 	CUdeviceptr device = fake_wire_alloc(FAKE_WIRE_MIB);
@@ -132,8 +126,7 @@ a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work
 	assert_int_equal(fake.late_count, 0);
 }
 
-static void
-copies_into_pageable_memory_are_waited_for(void **state)
+FAKE_WIRE_TEST(copies_into_pageable_memory_are_waited_for)
 {
 	uint8_t *out = fake_wire_pattern(5000, 5), *host = calloc(1, 5000);
 	CUdeviceptr device = fake_wire_alloc(5000);
@@ -147,8 +140,7 @@ copies_into_pageable_memory_are_waited_for(void **state)
 	free(host);
 }
 
-static void
-a_source_that_is_still_being_written_is_waited_for(void **state)
+FAKE_WIRE_TEST(a_source_that_is_still_being_written_is_waited_for)
 {
 	uint8_t *host = pinned(5000), *out = fake_wire_pattern(5000, 6);
 	CUdeviceptr device = fake_wire_alloc(5000), other = fake_wire_alloc(5000);
@@ -162,8 +154,7 @@ a_source_that_is_still_being_written_is_waited_for(void **state)
 	free(out);
 }
 
-static void
-host_functions_before_a_copy_may_write_its_source(void **state)
+FAKE_WIRE_TEST(host_functions_before_a_copy_may_write_its_source)
 {
 	uint8_t *host = pinned(100), *out = fake_wire_pattern(100, 7);
 	CUdeviceptr device = fake_wire_alloc(100);
@@ -183,8 +174,7 @@ host_functions_before_a_copy_may_write_its_source(void **state)
 	free(out);
 }
 
-static void
-freed_pinned_memory_is_not_written_to(void **state)
+FAKE_WIRE_TEST(freed_pinned_memory_is_not_written_to)
 {
 	uint8_t *host = pinned(5000);
 	CUdeviceptr device = fake_wire_alloc(5000);
@@ -196,8 +186,7 @@ freed_pinned_memory_is_not_written_to(void **state)
 	assert_true(fake_wire_is_idle());
 }
 
-static void
-a_failed_copy_that_nobody_waits_for_is_reported_later(void **state)
+FAKE_WIRE_TEST(a_failed_copy_that_nobody_waits_for_is_reported_later)
 {
 	uint8_t *host = pinned(100);
 	CUdeviceptr device = fake_wire_alloc(100);
@@ -209,8 +198,7 @@ a_failed_copy_that_nobody_waits_for_is_reported_later(void **state)
 	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void
-an_answer_without_the_bytes_ends_the_session(void **state)
+FAKE_WIRE_TEST(an_answer_without_the_bytes_ends_the_session)
 {
 	uint8_t host[100];
 	CUdeviceptr device = fake_wire_alloc(100);
@@ -220,8 +208,7 @@ an_answer_without_the_bytes_ends_the_session(void **state)
 	assert_int_equal(fake.failed, CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-static void
-the_device_copies_within_itself(void **state)
+FAKE_WIRE_TEST(the_device_copies_within_itself)
 {
 	uint8_t *out = fake_wire_pattern(4096, 7);
 	CUdeviceptr device = fake_wire_alloc(4096);
@@ -235,8 +222,7 @@ the_device_copies_within_itself(void **state)
 	free(out);
 }
 
-static void
-copies_without_direction_find_it_out(void **state)
+FAKE_WIRE_TEST(copies_without_direction_find_it_out)
 {
 	uint8_t *out = fake_wire_pattern(512, 8), *host = calloc(1, 512), *other = pinned(512);
 	CUdeviceptr device = fake_wire_alloc(512), second = fake_wire_alloc(512);
@@ -255,8 +241,7 @@ copies_without_direction_find_it_out(void **state)
 	free(host);
 }
 
-static void
-what_cuda_refuses_at_once_never_leaves(void **state)
+FAKE_WIRE_TEST(what_cuda_refuses_at_once_never_leaves)
 {
 	CUdeviceptr device = fake_wire_alloc(1000), freed = fake_wire_alloc(FAKE_WIRE_MIB);
 	uint8_t host[2000];
@@ -280,8 +265,7 @@ what_cuda_refuses_at_once_never_leaves(void **state)
 	assert_int_equal(fake.copies_in + fake.copies_out + fake.copies_device, 0);
 }
 
-static void
-a_copy_of_nothing_succeeds(void **state)
+FAKE_WIRE_TEST(a_copy_of_nothing_succeeds)
 {
 	CUDA_MEMCPY2D flat = { .WidthInBytes = 10, .Height = 0 };
 	CUDA_MEMCPY3D deep = { .WidthInBytes = 10, .Height = 1, .Depth = 0 };
@@ -341,8 +325,7 @@ copy_much(void *arg)
 	return NULL;
 }
 
-static void
-threads_copy_while_another_reads_the_connection(void **state)
+FAKE_WIRE_TEST(threads_copy_while_another_reads_the_connection)
 {
 	pthread_t threads[WORKERS];
 
@@ -357,29 +340,4 @@ threads_copy_while_another_reads_the_connection(void **state)
 	assert_int_equal(failures, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(bytes_go_to_the_device_and_come_back),
-		FAKE_WIRE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier),
-		FAKE_WIRE_TEST(asynchronous_copies_to_the_device_hold_nobody_up),
-		FAKE_WIRE_TEST(copies_into_pinned_memory_arrive_later),
-		FAKE_WIRE_TEST(copies_into_the_same_memory_keep_their_order),
-		FAKE_WIRE_TEST(
-			a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work),
-		FAKE_WIRE_TEST(copies_into_pageable_memory_are_waited_for),
-		FAKE_WIRE_TEST(a_source_that_is_still_being_written_is_waited_for),
-		FAKE_WIRE_TEST(host_functions_before_a_copy_may_write_its_source),
-		FAKE_WIRE_TEST(freed_pinned_memory_is_not_written_to),
-		FAKE_WIRE_TEST(a_failed_copy_that_nobody_waits_for_is_reported_later),
-		FAKE_WIRE_TEST(an_answer_without_the_bytes_ends_the_session),
-		FAKE_WIRE_TEST(the_device_copies_within_itself),
-		FAKE_WIRE_TEST(copies_without_direction_find_it_out),
-		FAKE_WIRE_TEST(what_cuda_refuses_at_once_never_leaves),
-		FAKE_WIRE_TEST(a_copy_of_nothing_succeeds),
-		FAKE_WIRE_TEST(threads_copy_while_another_reads_the_connection),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

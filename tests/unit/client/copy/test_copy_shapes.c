@@ -23,8 +23,7 @@ to_device_2d(const void *host, size_t host_pitch, CUdeviceptr device, size_t pit
 	};
 }
 
-static void
-no_record_is_larger_than_the_daemon_allows(void **state)
+FAKE_WIRE_TEST(no_record_is_larger_than_the_daemon_allows)
 {
 	uint8_t *out = fake_wire_pattern(100 * 3000, 16);
 	CUdeviceptr device = fake_wire_alloc(100 * 4096);
@@ -44,8 +43,7 @@ no_record_is_larger_than_the_daemon_allows(void **state)
 	free(out);
 }
 
-static void
-few_bytes_travel_in_the_record(void **state)
+FAKE_WIRE_TEST(few_bytes_travel_in_the_record)
 {
 	uint8_t *out = fake_wire_pattern(16385, 3);
 	CUdeviceptr device = fake_wire_alloc(65536);
@@ -124,8 +122,7 @@ check_rectangle(size_t width, size_t height, size_t host_pitch, size_t pitch)
 	free(back);
 }
 
-static void
-rectangles_keep_their_shape(void **state)
+FAKE_WIRE_TEST(rectangles_keep_their_shape)
 {
 	check_rectangle(1, 1, 16, 32);
 	check_rectangle(100, 37, 111, 512);
@@ -135,8 +132,7 @@ rectangles_keep_their_shape(void **state)
 	check_rectangle(9 * FAKE_WIRE_MIB, 2, 9 * FAKE_WIRE_MIB + 8, 9 * FAKE_WIRE_MIB + 512);
 }
 
-static void
-packed_rows_travel_as_one(void **state)
+FAKE_WIRE_TEST(packed_rows_travel_as_one)
 {
 	uint8_t *out = fake_wire_pattern(64 * 1000, 10);
 	CUdeviceptr device = fake_wire_alloc(64 * 1000);
@@ -148,8 +144,7 @@ packed_rows_travel_as_one(void **state)
 	free(out);
 }
 
-static void
-rectangles_are_checked(void **state)
+FAKE_WIRE_TEST(rectangles_are_checked)
 {
 	uint8_t *host = fake_wire_pattern(10000, 11);
 	CUdeviceptr device = fake_wire_alloc(10240);
@@ -187,8 +182,7 @@ box(size_t width, size_t height, size_t depth)
 }
 
 /* A box inside a larger one, there, across the device, and back. */
-static void
-boxes_keep_their_shape(void **state)
+FAKE_WIRE_TEST(boxes_keep_their_shape)
 {
 	enum {
 		WIDTH = 30,
@@ -245,8 +239,7 @@ boxes_keep_their_shape(void **state)
 	free(back);
 }
 
-static void
-boxes_without_gaps_travel_as_one(void **state)
+FAKE_WIRE_TEST(boxes_without_gaps_travel_as_one)
 {
 	uint8_t *host = fake_wire_pattern(8000, 15), *back = calloc(1, 8000);
 	CUdeviceptr device = fake_wire_alloc(8000);
@@ -265,8 +258,7 @@ boxes_without_gaps_travel_as_one(void **state)
 	free(back);
 }
 
-static void
-boxes_in_pinned_memory_settle_slice_by_slice(void **state)
+FAKE_WIRE_TEST(boxes_in_pinned_memory_settle_slice_by_slice)
 {
 	const size_t slice = 16 * 8;
 	uint8_t *host, *out = fake_wire_pattern(40 * 512, 13);
@@ -294,8 +286,7 @@ boxes_in_pinned_memory_settle_slice_by_slice(void **state)
 	free(out);
 }
 
-static void
-boxes_are_checked(void **state)
+FAKE_WIRE_TEST(boxes_are_checked)
 {
 	uint8_t *host = fake_wire_pattern(10000, 14);
 	CUdeviceptr device = fake_wire_alloc(10240);
@@ -327,20 +318,4 @@ boxes_are_checked(void **state)
 	free(host);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(no_record_is_larger_than_the_daemon_allows),
-		FAKE_WIRE_TEST(few_bytes_travel_in_the_record),
-		FAKE_WIRE_TEST(rectangles_keep_their_shape),
-		FAKE_WIRE_TEST(packed_rows_travel_as_one),
-		FAKE_WIRE_TEST(rectangles_are_checked),
-		FAKE_WIRE_TEST(boxes_keep_their_shape),
-		FAKE_WIRE_TEST(boxes_without_gaps_travel_as_one),
-		FAKE_WIRE_TEST(boxes_in_pinned_memory_settle_slice_by_slice),
-		FAKE_WIRE_TEST(boxes_are_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

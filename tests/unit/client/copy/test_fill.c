@@ -2,8 +2,7 @@
 #include "gpc_calls.h"
 #include "tests/unit/client/fake_wire.h"
 
-static void
-fills_write_elements(void **state)
+FAKE_WIRE_TEST(fills_write_elements)
 {
 	CUdeviceptr device = fake_wire_alloc(4096);
 	const uint16_t *words = (const uint16_t *)(const void *)fake_wire_at(device);
@@ -24,8 +23,7 @@ fills_write_elements(void **state)
 	assert_int_equal(fake.posted, 4);
 }
 
-static void
-fills_are_checked(void **state)
+FAKE_WIRE_TEST(fills_are_checked)
 {
 	CUdeviceptr device = fake_wire_alloc(4096);
 	uint8_t host[16];
@@ -48,8 +46,7 @@ fills_are_checked(void **state)
 	assert_int_equal(fake.fills, 1);
 }
 
-static void
-pinned_memory_is_filled_behind_the_streams_work(void **state)
+FAKE_WIRE_TEST(pinned_memory_is_filled_behind_the_streams_work)
 {
 	uint8_t *host;
 
@@ -62,14 +59,4 @@ pinned_memory_is_filled_behind_the_streams_work(void **state)
 	assert_int_equal(fake.fills, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(fills_write_elements),
-		FAKE_WIRE_TEST(fills_are_checked),
-		FAKE_WIRE_TEST(pinned_memory_is_filled_behind_the_streams_work),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -29,8 +29,7 @@ refused(CUpointer_attribute attribute, uint64_t address)
 	return gpc_cuPointerGetAttribute(data, attribute, address);
 }
 
-static void
-device_memory_says_what_it_is(void **state)
+FAKE_WIRE_TEST(device_memory_says_what_it_is)
 {
 	CUdeviceptr device = fake_wire_alloc(1000), other = fake_wire_alloc(1);
 	uint64_t at = device + 10;
@@ -58,8 +57,7 @@ device_memory_says_what_it_is(void **state)
 	INVALID(refused((CUpointer_attribute)-1, at));
 }
 
-static void
-a_buffers_id_is_not_used_again(void **state)
+FAKE_WIRE_TEST(a_buffers_id_is_not_used_again)
 {
 	CUdeviceptr device = fake_wire_alloc(1000);
 	uint64_t id = ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, device, 8);
@@ -69,8 +67,7 @@ a_buffers_id_is_not_used_again(void **state)
 	assert_int_not_equal(ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, device, 8), id);
 }
 
-static void
-pinned_memory_says_what_it_is(void **state)
+FAKE_WIRE_TEST(pinned_memory_says_what_it_is)
 {
 	uint8_t *host;
 	uint64_t at;
@@ -85,8 +82,7 @@ pinned_memory_says_what_it_is(void **state)
 	INVALID(refused(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at));
 }
 
-static void
-other_memory_is_unknown(void **state)
+FAKE_WIRE_TEST(other_memory_is_unknown)
 {
 	CUdeviceptr device = fake_wire_alloc(1000);
 	int local;
@@ -98,8 +94,7 @@ other_memory_is_unknown(void **state)
 	INVALID(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device));
 }
 
-static void
-asking_for_many_attributes_of_unknown_memory_gets_defaults(void **state)
+FAKE_WIRE_TEST(asking_for_many_attributes_of_unknown_memory_gets_defaults)
 {
 	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_CONTEXT,
 					     CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -121,8 +116,7 @@ asking_for_many_attributes_of_unknown_memory_gets_defaults(void **state)
 	assert_ptr_equal(context, &ordinal);
 }
 
-static void
-asking_for_many_attributes_answers_each(void **state)
+FAKE_WIRE_TEST(asking_for_many_attributes_answers_each)
 {
 	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
 					     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
@@ -142,8 +136,7 @@ asking_for_many_attributes_answers_each(void **state)
 	INVALID(gpc_cuPointerGetAttributes(1, attributes, NULL, device));
 }
 
-static void
-a_thread_without_a_context_gets_the_same_answers(void **state)
+FAKE_WIRE_TEST(a_thread_without_a_context_gets_the_same_answers)
 {
 	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE };
 	CUdeviceptr device = fake_wire_alloc(1000);
@@ -172,8 +165,7 @@ a_thread_without_a_context_gets_the_same_answers(void **state)
 	CU(gpc_cuMemFree_v2(device));
 }
 
-static void
-synchronous_memory_makes_its_copies_wait(void **state)
+FAKE_WIRE_TEST(synchronous_memory_makes_its_copies_wait)
 {
 	CUdeviceptr device = fake_wire_alloc(100), other = fake_wire_alloc(100);
 	const unsigned int on = 1, off = 0;
@@ -196,8 +188,7 @@ synchronous_memory_makes_its_copies_wait(void **state)
 	INVALID(gpc_cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device));
 }
 
-static void
-ranges_of_allocations_are_told(void **state)
+FAKE_WIRE_TEST(ranges_of_allocations_are_told)
 {
 	CUdeviceptr device = fake_wire_alloc(1000), base = 0;
 	size_t size = 0;
@@ -212,20 +203,4 @@ ranges_of_allocations_are_told(void **state)
 			 CUDA_ERROR_NOT_FOUND);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(device_memory_says_what_it_is),
-		FAKE_WIRE_TEST(a_buffers_id_is_not_used_again),
-		FAKE_WIRE_TEST(pinned_memory_says_what_it_is),
-		FAKE_WIRE_TEST(other_memory_is_unknown),
-		FAKE_WIRE_TEST(asking_for_many_attributes_of_unknown_memory_gets_defaults),
-		FAKE_WIRE_TEST(asking_for_many_attributes_answers_each),
-		FAKE_WIRE_TEST(a_thread_without_a_context_gets_the_same_answers),
-		FAKE_WIRE_TEST(synchronous_memory_makes_its_copies_wait),
-		FAKE_WIRE_TEST(ranges_of_allocations_are_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

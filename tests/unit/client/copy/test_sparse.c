@@ -56,8 +56,7 @@ whole(CUarray array, CUmemGenericAllocationHandle memory)
 	};
 }
 
-static void
-a_device_without_has_none(void **state)
+FAKE_WIRE_TEST(a_device_without_has_none)
 {
 	const CUDA_ARRAY3D_DESCRIPTOR described = floats(CUDA_ARRAY3D_SPARSE);
 	CUmemGenericAllocationHandle memory;
@@ -69,8 +68,7 @@ a_device_without_has_none(void **state)
 	assert_int_equal(fake_wire_mapped() + (uint64_t)fake_wire_arrays(), 0);
 }
 
-static void
-parts_go_in_few_messages(void **state)
+FAKE_WIRE_TEST(parts_go_in_few_messages)
 {
 	CUmemGenericAllocationHandle memory;
 	CUDA_ARRAY_SPARSE_PROPERTIES tiles;
@@ -102,8 +100,7 @@ parts_go_in_few_messages(void **state)
 	free(infos);
 }
 
-static void
-what_the_array_does_not_have_does_not_travel(void **state)
+FAKE_WIRE_TEST(what_the_array_does_not_have_does_not_travel)
 {
 	CUmemGenericAllocationHandle memory, plain;
 	CUarrayMapInfo good, bad[9];
@@ -146,8 +143,7 @@ what_the_array_does_not_have_does_not_travel(void **state)
 	CU(gpc_cuArrayDestroy(dense));
 }
 
-static void
-small_levels_are_the_mip_tail(void **state)
+FAKE_WIRE_TEST(small_levels_are_the_mip_tail)
 {
 	const CUDA_ARRAY3D_DESCRIPTOR described = floats(CUDA_ARRAY3D_SPARSE);
 	CUmemGenericAllocationHandle memory;
@@ -181,15 +177,4 @@ small_levels_are_the_mip_tail(void **state)
 	CU(gpc_cuMemRelease(memory));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(a_device_without_has_none),
-		FAKE_WIRE_TEST(parts_go_in_few_messages),
-		FAKE_WIRE_TEST(what_the_array_does_not_have_does_not_travel),
-		FAKE_WIRE_TEST(small_levels_are_the_mip_tail),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

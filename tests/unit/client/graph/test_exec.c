@@ -162,8 +162,9 @@ settle(void)
 	assert_int_equal(gpc_wait_gpFence(&context, &args), CUDA_SUCCESS);
 }
 
-static void
-test_a_set_is_made_once_and_launched_often(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(test_a_set_is_made_once_and_launched_often)
 {
 	CUgraphExec exec;
 	CUgraphNode node;
@@ -182,8 +183,7 @@ test_a_set_is_made_once_and_launched_often(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-static void
-test_a_change_is_sent_with_the_next_launch(void **state)
+TEST(test_a_change_is_sent_with_the_next_launch)
 {
 	const CUDA_MEMSET_NODE_PARAMS other = fill_with(2);
 	CUgraphExec exec;
@@ -204,8 +204,7 @@ test_a_change_is_sent_with_the_next_launch(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-static void
-test_what_the_daemon_refuses_late_is_told_once(void **state)
+TEST(test_what_the_daemon_refuses_late_is_told_once)
 {
 	const struct gp_args_gpFence fence_args = { 0 };
 	CUgraphExec exec;
@@ -223,8 +222,7 @@ test_what_the_daemon_refuses_late_is_told_once(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-static void
-test_what_an_old_daemon_refuses_leaves_nothing(void **state)
+TEST(test_what_an_old_daemon_refuses_leaves_nothing)
 {
 	CUgraphExec exec = NULL;
 	CUgraphNode node;
@@ -243,8 +241,7 @@ test_what_an_old_daemon_refuses_leaves_nothing(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-static void
-test_what_cannot_be_run_is_refused(void **state)
+TEST(test_what_cannot_be_run_is_refused)
 {
 	CUgraphExec exec = NULL;
 	CUgraphNode nodes[2], child, error = NULL;
@@ -276,8 +273,7 @@ test_what_cannot_be_run_is_refused(void **state)
 	assert_int_equal(made, 0);
 }
 
-static void
-test_what_kernels_may_launch_has_the_daemons_name(void **state)
+TEST(test_what_kernels_may_launch_has_the_daemons_name)
 {
 	const unsigned long long flag = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
 	const CUDA_MEMSET_NODE_PARAMS other = fill_with(2);
@@ -366,8 +362,7 @@ use_graphs(void *arg)
 	return NULL;
 }
 
-static void
-test_others_go_on_while_the_daemon_makes_a_graph(void **state)
+TEST(test_others_go_on_while_the_daemon_makes_a_graph)
 {
 	struct other maker = { 0 }, user = { 0 };
 	pthread_t threads[2];
@@ -421,8 +416,7 @@ exec_with_object(void)
 	return exec;
 }
 
-static void
-test_user_objects_end_behind_the_launches(void **state)
+TEST(test_user_objects_end_behind_the_launches)
 {
 	CUgraphExec exec = exec_with_object();
 
@@ -438,8 +432,7 @@ test_user_objects_end_behind_the_launches(void **state)
 	assert_int_equal(ended, 1);
 }
 
-static void
-test_user_objects_of_what_was_never_launched_end_at_once(void **state)
+TEST(test_user_objects_of_what_was_never_launched_end_at_once)
 {
 	CUgraphExec exec = exec_with_object();
 
@@ -447,8 +440,7 @@ test_user_objects_of_what_was_never_launched_end_at_once(void **state)
 	assert_int_equal(ended, 1);
 }
 
-static void
-test_a_step_that_records_an_event_takes_it_out_of_a_capture(void **state)
+TEST(test_a_step_that_records_an_event_takes_it_out_of_a_capture)
 {
 	struct gpc_event *event = gpc_handle_new(GPC_KIND_EVENT, sizeof(*event));
 	struct gpc_stream *other = gpc_handle_new(GPC_KIND_STREAM, sizeof(*other));
@@ -478,8 +470,7 @@ test_a_step_that_records_an_event_takes_it_out_of_a_capture(void **state)
 	gpc_handle_remove(&event->handle);
 }
 
-static void
-test_captures_end_with_their_context(void **state)
+TEST(test_captures_end_with_their_context)
 {
 	struct gpc_context far_context = { .device = &device, .scope = { session, 2 } };
 	struct gpc_stream far = { .context = &far_context, .number = 4 };
@@ -522,8 +513,7 @@ dot_read(CUgraph graph, unsigned int flags, char *text, size_t size)
 	(void)unlink(path);
 }
 
-static void
-test_dot_has_the_parameters_that_flags_ask_for(void **state)
+TEST(test_dot_has_the_parameters_that_flags_ask_for)
 {
 	char seen[2048], host[16];
 	const CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -552,24 +542,4 @@ test_dot_has_the_parameters_that_flags_ask_for(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_set_is_made_once_and_launched_often),
-		TEST(test_a_change_is_sent_with_the_next_launch),
-		TEST(test_what_the_daemon_refuses_late_is_told_once),
-		TEST(test_what_an_old_daemon_refuses_leaves_nothing),
-		TEST(test_what_cannot_be_run_is_refused),
-		TEST(test_what_kernels_may_launch_has_the_daemons_name),
-		TEST(test_others_go_on_while_the_daemon_makes_a_graph),
-		TEST(test_user_objects_end_behind_the_launches),
-		TEST(test_user_objects_of_what_was_never_launched_end_at_once),
-		TEST(test_a_step_that_records_an_event_takes_it_out_of_a_capture),
-		TEST(test_captures_end_with_their_context),
-		TEST(test_dot_has_the_parameters_that_flags_ask_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -28,8 +28,9 @@ pinned(size_t size)
 	return host;
 }
 
-static void
-kernels_and_the_program_have_one_memory(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, fake_wire_teardown)
+
+TEST(kernels_and_the_program_have_one_memory)
 {
 	uint8_t *host = pinned(1000), *second = pinned(1000);
 	uint64_t address = (uintptr_t)host;
@@ -50,8 +51,7 @@ kernels_and_the_program_have_one_memory(void **state)
 }
 
 /* Where memory is shared the GPU writes into some of it, and the bytes are copied from there. */
-static void
-short_copies_to_plain_memory_go_through_shared_memory(void **state)
+TEST(short_copies_to_plain_memory_go_through_shared_memory)
 {
 	static const size_t sizes[] = { 32768, 65537, 262144, 262271, 262272, 1048576, 1572864 };
 	uint8_t *in = fake_wire_pattern(1572866, 3), *out = calloc(1, 1572866);
@@ -86,8 +86,7 @@ short_copies_to_plain_memory_go_through_shared_memory(void **state)
 	free(out);
 }
 
-static void
-freed_memory_waits_for_work(void **state)
+TEST(freed_memory_waits_for_work)
 {
 	uint8_t *host = pinned(4096), *next;
 
@@ -99,8 +98,7 @@ freed_memory_waits_for_work(void **state)
 	fake.done = fake.posted;
 }
 
-static void
-a_large_arena_is_had_again(void **state)
+TEST(a_large_arena_is_had_again)
 {
 	uint8_t *large = pinned(9 * FAKE_WIRE_MIB), *again;
 	int maps = fake.host_maps;
@@ -113,8 +111,7 @@ a_large_arena_is_had_again(void **state)
 	CU(gpc_cuMemFreeHost(again));
 }
 
-static void
-past_the_quota_there_is_no_memory(void **state)
+TEST(past_the_quota_there_is_no_memory)
 {
 	void *host;
 
@@ -126,18 +123,4 @@ past_the_quota_there_is_no_memory(void **state)
 	assert_int_equal(gpc_cuMemHostAlloc(&host, 7 * FAKE_WIRE_MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fake_wire_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(kernels_and_the_program_have_one_memory),
-		TEST(short_copies_to_plain_memory_go_through_shared_memory),
-		TEST(freed_memory_waits_for_work),
-		TEST(a_large_arena_is_had_again),
-		TEST(past_the_quota_there_is_no_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -40,8 +40,6 @@ end(void **state)
 	CU(gpc_cuMemFreeHost(source));
 	return fake_wire_teardown(state);
 }
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-
 static bool
 device_is(uint8_t value, size_t size)
 {
@@ -52,8 +50,9 @@ device_is(uint8_t value, size_t size)
 	return true;
 }
 
-static void
-pinned_memory_is_read_when_the_stream_reaches_the_copy(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, begin, end)
+
+TEST(pinned_memory_is_read_when_the_stream_reaches_the_copy)
 {
 	memset(source, 1, SIZE);
 	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
@@ -65,8 +64,7 @@ pinned_memory_is_read_when_the_stream_reaches_the_copy(void **state)
 	assert_false(gpc_call_passes);
 }
 
-static void
-short_copies_from_pinned_memory_are_late_as_well(void **state)
+TEST(short_copies_from_pinned_memory_are_late_as_well)
 {
 	memset(source, 1, SIZE);
 	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, 4, FAKE_WIRE_STREAM));
@@ -75,8 +73,7 @@ short_copies_from_pinned_memory_are_late_as_well(void **state)
 	assert_true(device_is(2, 4));
 }
 
-static void
-pageable_memory_is_read_when_the_copy_is_called(void **state)
+TEST(pageable_memory_is_read_when_the_copy_is_called)
 {
 	uint8_t *pageable = malloc(SIZE);
 
@@ -90,8 +87,7 @@ pageable_memory_is_read_when_the_copy_is_called(void **state)
 	assert_true(device_is(3, SIZE));
 }
 
-static void
-rows_keep_their_places(void **state)
+TEST(rows_keep_their_places)
 {
 	const CUDA_MEMCPY2D rows = {
 		.srcMemoryType = CU_MEMORYTYPE_HOST,
@@ -115,8 +111,7 @@ rows_keep_their_places(void **state)
 	}
 }
 
-static void
-without_anything_to_wait_for_a_copy_is_not_late(void **state)
+TEST(without_anything_to_wait_for_a_copy_is_not_late)
 {
 	fake.has_functions = false;
 	memset(source, 5, SIZE);
@@ -125,8 +120,7 @@ without_anything_to_wait_for_a_copy_is_not_late(void **state)
 	assert_true(device_is(5, SIZE));
 }
 
-static void
-a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody(void **state)
+TEST(a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody)
 {
 	uint8_t *read = source + SIZE / 2;
 
@@ -145,8 +139,7 @@ a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody(void **state)
 	assert_true(fake_wire_at(device)[SIZE / 2] == 6);
 }
 
-static void
-a_copy_after_a_wait_for_another_process_is_late(void **state)
+TEST(a_copy_after_a_wait_for_another_process_is_late)
 {
 	fake.has_functions = false;
 	fake.foreign_wait = true;
@@ -157,8 +150,7 @@ a_copy_after_a_wait_for_another_process_is_late(void **state)
 	assert_true(device_is(2, SIZE));
 }
 
-static void
-a_synchronous_copy_waits_instead(void **state)
+TEST(a_synchronous_copy_waits_instead)
 {
 	memset(source, 7, SIZE);
 	CU(gpc_cuMemcpyHtoD_v2(device, source, SIZE));
@@ -167,8 +159,7 @@ a_synchronous_copy_waits_instead(void **state)
 	assert_true(device_is(7, SIZE));
 }
 
-static void
-copies_of_a_session_that_ends_are_dropped(void **state)
+TEST(copies_of_a_session_that_ends_are_dropped)
 {
 	memset(source, 8, SIZE);
 	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
@@ -184,8 +175,7 @@ run_late(void *arg)
 	return NULL;
 }
 
-static void
-memory_stays_until_late_copies_have_read_it(void **state)
+TEST(memory_stays_until_late_copies_have_read_it)
 {
 	pthread_t thread;
 
@@ -207,8 +197,7 @@ copy_within(size_t size)
 				   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, FAKE_WIRE_STREAM));
 }
 
-static void
-a_copy_of_a_batch_within_the_host_waits_for_nobody(void **state)
+TEST(a_copy_of_a_batch_within_the_host_waits_for_nobody)
 {
 	memset(source, 1, SIZE);
 	(void)gpc_session_work_mark(gpc_session_get());
@@ -226,8 +215,7 @@ a_copy_of_a_batch_within_the_host_waits_for_nobody(void **state)
 	assert_int_equal(source[0], 3);
 }
 
-static void
-a_copy_within_the_host_is_done_when_the_call_returns(void **state)
+TEST(a_copy_within_the_host_is_done_when_the_call_returns)
 {
 	uint8_t pageable[100];
 
@@ -245,8 +233,7 @@ a_copy_within_the_host_is_done_when_the_call_returns(void **state)
 	assert_int_equal(fake.late_count, 0);
 }
 
-static void
-the_destination_stays_until_late_copies_have_written_it(void **state)
+TEST(the_destination_stays_until_late_copies_have_written_it)
 {
 	pthread_t thread;
 
@@ -261,8 +248,7 @@ the_destination_stays_until_late_copies_have_written_it(void **state)
 }
 
 /* A late copy is a host function. */
-static void
-a_late_copy_is_work(void **state)
+TEST(a_late_copy_is_work)
 {
 	assert_true(gpc_fence_is_redundant(gpc_session_get()));
 	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
@@ -270,25 +256,4 @@ a_late_copy_is_work(void **state)
 	fake_wire_run_late(CUDA_SUCCESS);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(pinned_memory_is_read_when_the_stream_reaches_the_copy),
-		TEST(short_copies_from_pinned_memory_are_late_as_well),
-		TEST(pageable_memory_is_read_when_the_copy_is_called),
-		TEST(rows_keep_their_places),
-		TEST(without_anything_to_wait_for_a_copy_is_not_late),
-		TEST(a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody),
-		TEST(a_copy_after_a_wait_for_another_process_is_late),
-		TEST(a_synchronous_copy_waits_instead),
-		TEST(copies_of_a_session_that_ends_are_dropped),
-		TEST(memory_stays_until_late_copies_have_read_it),
-		TEST(a_copy_of_a_batch_within_the_host_waits_for_nobody),
-		TEST(a_copy_within_the_host_is_done_when_the_call_returns),
-		TEST(the_destination_stays_until_late_copies_have_written_it),
-		TEST(a_late_copy_is_work),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

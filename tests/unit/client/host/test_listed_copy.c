@@ -42,8 +42,6 @@ end(void **state)
 	return fake_wire_teardown(state);
 }
 #undef TEST
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-
 static void
 copy(size_t size)
 {
@@ -57,8 +55,9 @@ publish(uint8_t value)
 	CU(gpc_coherence_before_work(session()));
 }
 
-static void
-a_filled_source_is_sent_again_before_the_word(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, begin, end)
+
+TEST(a_filled_source_is_sent_again_before_the_word)
 {
 	uint32_t number;
 
@@ -75,8 +74,7 @@ a_filled_source_is_sent_again_before_the_word(void **state)
 	assert_true(fake.host_written > 0);
 }
 
-static void
-later_words_send_what_has_changed_since(void **state)
+TEST(later_words_send_what_has_changed_since)
 {
 	copy(SIZE);
 	publish(1);
@@ -89,16 +87,14 @@ later_words_send_what_has_changed_since(void **state)
 	assert_int_equal(fake.last_replaced_byte, 3);
 }
 
-static void
-without_a_changed_word_nothing_is_sent_again(void **state)
+TEST(without_a_changed_word_nothing_is_sent_again)
 {
 	copy(SIZE);
 	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake.replacements, 0);
 }
 
-static void
-what_is_done_is_not_sent_again(void **state)
+TEST(what_is_done_is_not_sent_again)
 {
 	copy(SIZE);
 	fake.done = fake.posted;
@@ -110,8 +106,7 @@ what_is_done_is_not_sent_again(void **state)
 	assert_int_equal(fake.last_listed, 0);
 }
 
-static void
-copies_are_late_once_words_were_polled(void **state)
+TEST(copies_are_late_once_words_were_polled)
 {
 	copy(100);
 	publish(1);
@@ -121,8 +116,7 @@ copies_are_late_once_words_were_polled(void **state)
 	assert_int_equal(fake.copies_in, 2);
 }
 
-static void
-more_copies_than_the_worker_may_hold_are_late(void **state)
+TEST(more_copies_than_the_worker_may_hold_are_late)
 {
 	int early = 0, late = 0;
 
@@ -139,8 +133,7 @@ more_copies_than_the_worker_may_hold_are_late(void **state)
 	assert_int_equal(fake.copies_in, early + 2);
 }
 
-static void
-memory_that_is_freed_is_not_read(void **state)
+TEST(memory_that_is_freed_is_not_read)
 {
 	copy(SIZE);
 	CU(gpc_cuMemFreeHost(source));
@@ -149,8 +142,7 @@ memory_that_is_freed_is_not_read(void **state)
 	assert_int_equal(fake.replacements, 0);
 }
 
-static void
-rows_are_sent_again_as_they_were_packed(void **state)
+TEST(rows_are_sent_again_as_they_were_packed)
 {
 	const CUDA_MEMCPY2D rows = { .srcMemoryType = CU_MEMORYTYPE_HOST,
 				     .srcHost = source,
@@ -169,8 +161,7 @@ rows_are_sent_again_as_they_were_packed(void **state)
 	assert_int_equal(fake.last_replaced_byte, 7);
 }
 
-static void
-a_daemon_without_replacements_gets_late_copies(void **state)
+TEST(a_daemon_without_replacements_gets_late_copies)
 {
 	fake.facts->unknown_calls[GP_CALL_gpCopyReplace / 8] |= 1 << GP_CALL_gpCopyReplace % 8;
 	copy(SIZE);
@@ -180,20 +171,4 @@ a_daemon_without_replacements_gets_late_copies(void **state)
 	fake.facts->unknown_calls[GP_CALL_gpCopyReplace / 8] &= ~(1 << GP_CALL_gpCopyReplace % 8);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_filled_source_is_sent_again_before_the_word),
-		TEST(later_words_send_what_has_changed_since),
-		TEST(without_a_changed_word_nothing_is_sent_again),
-		TEST(what_is_done_is_not_sent_again),
-		TEST(copies_are_late_once_words_were_polled),
-		TEST(more_copies_than_the_worker_may_hold_are_late),
-		TEST(memory_that_is_freed_is_not_read),
-		TEST(rows_are_sent_again_as_they_were_packed),
-		TEST(a_daemon_without_replacements_gets_late_copies),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

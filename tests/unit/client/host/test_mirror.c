@@ -6,8 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-static void
-cold_memory_costs_nothing(void **state)
+TEST(cold_memory_costs_nothing)
 {
 	uint8_t *host = pinned(100), *large = pinned(5 * FAKE_WIRE_MIB);
 
@@ -20,8 +19,7 @@ cold_memory_costs_nothing(void **state)
 	CU(gpc_cuMemFreeHost(large));
 }
 
-static void
-a_block_has_the_same_address_for_kernels(void **state)
+TEST(a_block_has_the_same_address_for_kernels)
 {
 	uint8_t *host = pinned(3000);
 	struct gpc_address found;
@@ -40,8 +38,7 @@ a_block_has_the_same_address_for_kernels(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
-static void
-changes_go_both_ways(void **state)
+TEST(changes_go_both_ways)
 {
 	uint8_t *host = pinned(100000), *there;
 
@@ -69,8 +66,7 @@ changes_go_both_ways(void **state)
 }
 
 /* A kernel that is given one block finds the addresses of others in it. */
-static void
-what_a_block_names_is_reached(void **state)
+TEST(what_a_block_names_is_reached)
 {
 	uint64_t *first = (uint64_t *)(void *)pinned(64), *second, *third, *fourth;
 	uint32_t *halves;
@@ -132,8 +128,7 @@ name_new_ones(void *arg)
 }
 
 /* At any moment of a look at what kernels reach. */
-static void
-what_is_made_during_a_look_is_reached(void **state)
+TEST(what_is_made_during_a_look_is_reached)
 {
 	uint64_t *block = (uint64_t *)(void *)pinned(FAKE_WIRE_MIB);
 	/* It is looked at last. */
@@ -163,8 +158,7 @@ what_is_made_during_a_look_is_reached(void **state)
 	CU(gpc_cuMemFreeHost(block));
 }
 
-static void
-much_goes_in_parts(void **state)
+TEST(much_goes_in_parts)
 {
 	const size_t size = 3 * GP_CHANGES_MAX + 12345;
 	uint8_t *host = pinned(size), *pattern = fake_wire_pattern(size, 1), *there;
@@ -191,8 +185,7 @@ much_goes_in_parts(void **state)
 }
 
 /* Long runs in parts, and then the rest at once. */
-static void
-more_than_a_picture_goes_in_parts(void **state)
+TEST(more_than_a_picture_goes_in_parts)
 {
 	const size_t size = GP_DIFF_SCAN_MAX + GP_DIFF_SCAN_MAX / 2;
 	uint8_t *flag = pinned(64), *host = pinned(size), *there;
@@ -234,8 +227,7 @@ send_meanwhile(void)
 }
 
 /* The answer to a fetch does not know what was sent behind it. */
-static void
-a_word_that_both_change_is_the_same_at_both_ends(void **state)
+TEST(a_word_that_both_change_is_the_same_at_both_ends)
 {
 	uint8_t *host = pinned(64);
 	uint32_t there;
@@ -266,8 +258,7 @@ bytes_write_meanwhile(void)
 	bytes[2] = 13;
 }
 
-static void
-bytes_of_one_word_have_two_writers(void **state)
+TEST(bytes_of_one_word_have_two_writers)
 {
 	uint8_t *host = pinned(128), *there;
 
@@ -314,8 +305,7 @@ free_meanwhile(void)
 }
 
 /* What a fetch tells of one block is not taken for another one at the same place. */
-static void
-an_answer_of_a_block_that_is_gone_is_forgotten(void **state)
+TEST(an_answer_of_a_block_that_is_gone_is_forgotten)
 {
 	leaving = pinned(64);
 	(void)reach(leaving);
@@ -327,8 +317,7 @@ an_answer_of_a_block_that_is_gone_is_forgotten(void **state)
 }
 
 /* What the program wrote before is sent before, and not later over it. */
-static void
-a_fill_comes_after_what_the_program_has_written(void **state)
+TEST(a_fill_comes_after_what_the_program_has_written)
 {
 	uint8_t *host = pinned(256);
 
@@ -366,8 +355,7 @@ synchronize_at_once(void)
 	assert_int_equal(fake.host_fetches - fetches, 0);
 }
 
-static void
-a_wait_brings_what_has_changed(void **state)
+TEST(a_wait_brings_what_has_changed)
 {
 	uint8_t *host = pinned(1000);
 
@@ -388,8 +376,7 @@ send_and_be_answered(void)
 }
 
 /* What was sent while work was under way is older than what that work has made of it. */
-static void
-an_answer_behind_work_knows_what_was_sent_meanwhile(void **state)
+TEST(an_answer_behind_work_knows_what_was_sent_meanwhile)
 {
 	uint8_t *host = pinned(64);
 
@@ -416,8 +403,7 @@ change_blocks(void)
 }
 
 /* A block that came while work was under way is one that its answer means. */
-static void
-an_answer_behind_work_means_the_blocks_that_are_there_then(void **state)
+TEST(an_answer_behind_work_means_the_blocks_that_are_there_then)
 {
 	leaving = pinned(64);
 	(void)reach(leaving);
@@ -431,8 +417,7 @@ an_answer_behind_work_means_the_blocks_that_are_there_then(void **state)
 }
 
 /* More than the daemon looks at while others wait is fetched behind the wait. */
-static void
-much_is_asked_behind_the_wait(void **state)
+TEST(much_is_asked_behind_the_wait)
 {
 	uint8_t *host = pinned(GP_HOST_AFTER_MAX + 1);
 	struct gpc_coherence_fetch *fetch;
@@ -447,8 +432,7 @@ much_is_asked_behind_the_wait(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
-static void
-a_large_block_that_is_freed_is_given_back(void **state)
+TEST(a_large_block_that_is_freed_is_given_back)
 {
 	uint64_t before = fake_wire_host_mapped();
 	uint8_t *large = pinned(9 * FAKE_WIRE_MIB);
@@ -461,8 +445,7 @@ a_large_block_that_is_freed_is_given_back(void **state)
 }
 
 /* What was there before goes when no kernel runs. */
-static void
-addresses_that_are_not_free_yet_are_awaited(void **state)
+TEST(addresses_that_are_not_free_yet_are_awaited)
 {
 	uint8_t *host = pinned(9 * FAKE_WIRE_MIB), *memory = aligned_alloc(4096, 4096);
 
@@ -478,28 +461,4 @@ addresses_that_are_not_free_yet_are_awaited(void **state)
 	free(memory);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(cold_memory_costs_nothing),
-		TEST(a_block_has_the_same_address_for_kernels),
-		TEST(changes_go_both_ways),
-		TEST(what_a_block_names_is_reached),
-		TEST(what_is_made_during_a_look_is_reached),
-		TEST(much_goes_in_parts),
-		TEST(more_than_a_picture_goes_in_parts),
-		TEST(a_word_that_both_change_is_the_same_at_both_ends),
-		TEST(bytes_of_one_word_have_two_writers),
-		TEST(an_answer_of_a_block_that_is_gone_is_forgotten),
-		TEST(a_fill_comes_after_what_the_program_has_written),
-		TEST(a_wait_brings_what_has_changed),
-		TEST(an_answer_behind_work_knows_what_was_sent_meanwhile),
-		TEST(an_answer_behind_work_means_the_blocks_that_are_there_then),
-		TEST(much_is_asked_behind_the_wait),
-		TEST(a_large_block_that_is_freed_is_given_back),
-		TEST(addresses_that_are_not_free_yet_are_awaited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

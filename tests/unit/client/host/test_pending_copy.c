@@ -68,10 +68,9 @@ begin(void **state)
 	fake.lazy = true;
 	return 0;
 }
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, fake_wire_teardown)
+#define TEST(test) UNIT_TEST_WITH(test, begin, fake_wire_teardown)
 
-static void
-memory_that_a_copy_writes_to_is_waited_for(void **state)
+TEST(memory_that_a_copy_writes_to_is_waited_for)
 {
 	start(add(1), CUDA_SUCCESS);
 	assert_int_equal(settle(0, 0, SIZE), CUDA_SUCCESS);
@@ -83,16 +82,14 @@ memory_that_a_copy_writes_to_is_waited_for(void **state)
 	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
 }
 
-static void
-an_error_is_told_to_who_waits(void **state)
+TEST(an_error_is_told_to_who_waits)
 {
 	start(add(1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(settle(1, 0, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(done_waited, 1);
 }
 
-static void
-nobody_waits_for_what_has_been_answered(void **state)
+TEST(nobody_waits_for_what_has_been_answered)
 {
 	struct copy *copy = add(1);
 
@@ -105,8 +102,7 @@ nobody_waits_for_what_has_been_answered(void **state)
 	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
 }
 
-static void
-last_work_of_a_stream_is_waited_for(void **state)
+TEST(last_work_of_a_stream_is_waited_for)
 {
 	struct copy *copies[2] = { add(1), add(2) };
 	CUresult result = CUDA_ERROR_UNKNOWN;
@@ -131,8 +127,7 @@ last_work_of_a_stream_is_waited_for(void **state)
 	assert_false(gpc_pending_copy_await(gpc_session_get(), 7, 10, &result));
 }
 
-static void
-a_copy_that_could_not_be_started_is_in_nobodys_way(void **state)
+TEST(a_copy_that_could_not_be_started_is_in_nobodys_way)
 {
 	gpc_pending_copy_started(&add(1)->pending, false);
 	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
@@ -146,8 +141,7 @@ overlap(int at, size_t offset, uint64_t stream)
 					stream);
 }
 
-static void
-copies_to_the_same_memory_are_found_by_stream_and_lane(void **state)
+TEST(copies_to_the_same_memory_are_found_by_stream_and_lane)
 {
 	struct copy *unstarted = add_over(1, 5);
 
@@ -168,17 +162,4 @@ copies_to_the_same_memory_are_found_by_stream_and_lane(void **state)
 	assert_false(gpc_pending_copy_over_lanes());
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_that_a_copy_writes_to_is_waited_for),
-		TEST(an_error_is_told_to_who_waits),
-		TEST(nobody_waits_for_what_has_been_answered),
-		TEST(last_work_of_a_stream_is_waited_for),
-		TEST(a_copy_that_could_not_be_started_is_in_nobodys_way),
-		TEST(copies_to_the_same_memory_are_found_by_stream_and_lane),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -47,8 +47,7 @@ foreign(uint64_t offset, uint64_t size)
 	return bytes;
 }
 
-static void
-one_allocation_has_one_handle(void **state)
+FAKE_WIRE_TEST(one_allocation_has_one_handle)
 {
 	CUdeviceptr large = fake_wire_alloc(2 * FAKE_WIRE_GRANULE), small = fake_wire_alloc(1000);
 	CUipcMemHandle first = share(large), inside = share(large + 100), other = share(small);
@@ -64,8 +63,7 @@ one_allocation_has_one_handle(void **state)
 	assert_int_equal(fake.shares, 0);
 }
 
-static void
-what_was_shared_is_not_kept(void **state)
+FAKE_WIRE_TEST(what_was_shared_is_not_kept)
 {
 	CUdeviceptr plain = fake_wire_alloc(2 * FAKE_WIRE_GRANULE),
 		    shared = fake_wire_alloc(2 * FAKE_WIRE_GRANULE);
@@ -83,8 +81,7 @@ what_was_shared_is_not_kept(void **state)
 	assert_int_equal(fake.unmaps, unmaps + 1);
 }
 
-static void
-copies_of_shared_memory_are_waited_for(void **state)
+FAKE_WIRE_TEST(copies_of_shared_memory_are_waited_for)
 {
 	CUdeviceptr plain = fake_wire_alloc(1000), shared = fake_wire_alloc(1000), opened;
 
@@ -96,8 +93,7 @@ copies_of_shared_memory_are_waited_for(void **state)
 	assert_int_equal(gpc_cuIpcCloseMemHandle(opened), CUDA_SUCCESS);
 }
 
-static void
-only_plain_memory_is_shared(void **state)
+FAKE_WIRE_TEST(only_plain_memory_is_shared)
 {
 	CUdeviceptr opened = open_memory(foreign(0, 1000)), pooled, plain = fake_wire_alloc(1000);
 	CUipcMemHandle handle;
@@ -123,8 +119,7 @@ only_plain_memory_is_shared(void **state)
 	assert_int_equal(gpc_cuIpcCloseMemHandle(opened), CUDA_SUCCESS);
 }
 
-static void
-memory_opened_twice_is_at_one_place(void **state)
+FAKE_WIRE_TEST(memory_opened_twice_is_at_one_place)
 {
 	CUipcMemHandle handle = foreign(4096, 1000);
 	CUdeviceptr address = open_memory(handle), base;
@@ -149,8 +144,7 @@ memory_opened_twice_is_at_one_place(void **state)
 	INVALID(gpc_cuIpcCloseMemHandle(address));
 }
 
-static void
-what_makes_no_sense_is_not_asked_for(void **state)
+FAKE_WIRE_TEST(what_makes_no_sense_is_not_asked_for)
 {
 	CUdeviceptr address;
 	CUipcMemHandle nothing = { { 0 } }, good = foreign(0, 1000);
@@ -168,8 +162,7 @@ what_makes_no_sense_is_not_asked_for(void **state)
 	assert_int_equal(gpc_cuIpcOpenMemHandle_v2(&address, good, LAZY), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void
-a_context_takes_along_what_it_has(void **state)
+FAKE_WIRE_TEST(a_context_takes_along_what_it_has)
 {
 	CUdeviceptr opened = open_memory(foreign(0, 1000));
 
@@ -179,18 +172,4 @@ a_context_takes_along_what_it_has(void **state)
 	INVALID(gpc_cuIpcCloseMemHandle(opened));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(one_allocation_has_one_handle),
-		FAKE_WIRE_TEST(what_was_shared_is_not_kept),
-		FAKE_WIRE_TEST(copies_of_shared_memory_are_waited_for),
-		FAKE_WIRE_TEST(only_plain_memory_is_shared),
-		FAKE_WIRE_TEST(memory_opened_twice_is_at_one_place),
-		FAKE_WIRE_TEST(what_makes_no_sense_is_not_asked_for),
-		FAKE_WIRE_TEST(a_context_takes_along_what_it_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

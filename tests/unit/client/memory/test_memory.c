@@ -12,8 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static void
-small_blocks_need_one_round_trip_for_many(void **state)
+FAKE_WIRE_TEST(small_blocks_need_one_round_trip_for_many)
 {
 	CUdeviceptr blocks[1000];
 
@@ -28,8 +27,7 @@ small_blocks_need_one_round_trip_for_many(void **state)
 	assert_int_equal(fake.unmaps, 0);
 }
 
-static void
-the_heap_that_comes_with_the_context_needs_none(void **state)
+FAKE_WIRE_TEST(the_heap_that_comes_with_the_context_needs_none)
 {
 	struct gp_args_gpContextCreate args = { 0 }, again = { 0 };
 
@@ -52,8 +50,7 @@ the_heap_that_comes_with_the_context_needs_none(void **state)
 			 CUDA_SUCCESS);
 }
 
-static void
-large_blocks_are_mapped_and_unmapped_by_themselves(void **state)
+FAKE_WIRE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves)
 {
 	CUdeviceptr block = fake_wire_alloc(5 * FAKE_WIRE_MIB);
 
@@ -63,8 +60,7 @@ large_blocks_are_mapped_and_unmapped_by_themselves(void **state)
 	assert_int_equal(fake.unmaps, 1);
 }
 
-static void
-what_was_freed_is_had_again_without_a_round_trip(void **state)
+FAKE_WIRE_TEST(what_was_freed_is_had_again_without_a_round_trip)
 {
 	CUdeviceptr block = fake_wire_alloc(5 * FAKE_WIRE_MIB);
 
@@ -81,8 +77,7 @@ what_was_freed_is_had_again_without_a_round_trip(void **state)
 #define MANY 40
 
 /* Of whatever size they are, the first is waited for; what is not used the daemon has back. */
-static void
-large_blocks_come_out_of_credit(void **state)
+FAKE_WIRE_TEST(large_blocks_come_out_of_credit)
 {
 	CUdeviceptr blocks[MANY];
 
@@ -99,8 +94,7 @@ large_blocks_come_out_of_credit(void **state)
 	assert_int_equal(fake.allowance, 0);
 }
 
-static void
-credit_is_recalled_with_the_rest(void **state)
+FAKE_WIRE_TEST(credit_is_recalled_with_the_rest)
 {
 	CUdeviceptr blocks[4];
 
@@ -120,8 +114,7 @@ credit_is_recalled_with_the_rest(void **state)
 }
 
 /* The last bytes are the program's, whatever was granted. */
-static void
-nothing_is_refused_for_credit(void **state)
+FAKE_WIRE_TEST(nothing_is_refused_for_credit)
 {
 	CUdeviceptr blocks[10], more;
 
@@ -137,8 +130,7 @@ nothing_is_refused_for_credit(void **state)
 	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-credit_is_free_memory(void **state)
+FAKE_WIRE_TEST(credit_is_free_memory)
 {
 	size_t available, total;
 
@@ -150,8 +142,7 @@ credit_is_free_memory(void **state)
 	assert_int_equal(available, 1020 * FAKE_WIRE_MIB);
 }
 
-static void
-what_is_kept_is_given_back_when_the_daemon_wants_it(void **state)
+FAKE_WIRE_TEST(what_is_kept_is_given_back_when_the_daemon_wants_it)
 {
 	CUdeviceptr block = fake_wire_alloc(5 * FAKE_WIRE_MIB),
 		    other = fake_wire_alloc(7 * FAKE_WIRE_MIB);
@@ -167,8 +158,7 @@ what_is_kept_is_given_back_when_the_daemon_wants_it(void **state)
 	assert_int_equal(fake.kept, 2);
 }
 
-static void
-the_daemon_knows_about_how_much_is_kept(void **state)
+FAKE_WIRE_TEST(the_daemon_knows_about_how_much_is_kept)
 {
 	CUdeviceptr small = fake_wire_alloc(20 * FAKE_WIRE_MIB),
 		    large = fake_wire_alloc(100 * FAKE_WIRE_MIB);
@@ -188,8 +178,7 @@ the_daemon_knows_about_how_much_is_kept(void **state)
 	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-what_work_still_uses_is_had_again_behind_it(void **state)
+FAKE_WIRE_TEST(what_work_still_uses_is_had_again_behind_it)
 {
 	CUdeviceptr block = fake_wire_alloc(5 * FAKE_WIRE_MIB);
 
@@ -201,8 +190,7 @@ what_work_still_uses_is_had_again_behind_it(void **state)
 	assert_int_equal(fake.maps, 1);
 }
 
-static void
-no_more_is_kept_than_there_is_place_for(void **state)
+FAKE_WIRE_TEST(no_more_is_kept_than_there_is_place_for)
 {
 	CUdeviceptr blocks[70];
 
@@ -214,8 +202,7 @@ no_more_is_kept_than_there_is_place_for(void **state)
 	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-an_error_of_earlier_work_does_not_lose_what_was_mapped(void **state)
+FAKE_WIRE_TEST(an_error_of_earlier_work_does_not_lose_what_was_mapped)
 {
 	CUdeviceptr block;
 
@@ -228,8 +215,7 @@ an_error_of_earlier_work_does_not_lose_what_was_mapped(void **state)
 	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-senseless_sizes_are_refused_at_once(void **state)
+FAKE_WIRE_TEST(senseless_sizes_are_refused_at_once)
 {
 	CUdeviceptr block;
 
@@ -241,8 +227,7 @@ senseless_sizes_are_refused_at_once(void **state)
 	assert_int_equal(fake.maps, 0);
 }
 
-static void
-only_what_cumemalloc_returned_can_be_freed(void **state)
+FAKE_WIRE_TEST(only_what_cumemalloc_returned_can_be_freed)
 {
 	CUdeviceptr block = fake_wire_alloc(4096), large = fake_wire_alloc(3 * FAKE_WIRE_MIB);
 	int local;
@@ -257,8 +242,7 @@ only_what_cumemalloc_returned_can_be_freed(void **state)
 	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-freed_memory_is_used_again_at_once_when_nothing_is_under_way(void **state)
+FAKE_WIRE_TEST(freed_memory_is_used_again_at_once_when_nothing_is_under_way)
 {
 	CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_MIB);
 
@@ -267,8 +251,7 @@ freed_memory_is_used_again_at_once_when_nothing_is_under_way(void **state)
 	assert_int_equal(fake.fences, 0);
 }
 
-static void
-freed_memory_waits_for_the_work_posted_before(void **state)
+FAKE_WIRE_TEST(freed_memory_waits_for_the_work_posted_before)
 {
 	CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_MIB);
 
@@ -285,8 +268,7 @@ freed_memory_waits_for_the_work_posted_before(void **state)
 	assert_int_equal(fake.maps, 1);
 }
 
-static void
-much_waiting_memory_asks_how_far_the_work_is_once(void **state)
+FAKE_WIRE_TEST(much_waiting_memory_asks_how_far_the_work_is_once)
 {
 	CUdeviceptr blocks[4];
 
@@ -304,8 +286,7 @@ much_waiting_memory_asks_how_far_the_work_is_once(void **state)
 	assert_int_equal(fake.maps, 1);
 }
 
-static void
-a_loop_that_never_waits_lives_on_few_chunks(void **state)
+FAKE_WIRE_TEST(a_loop_that_never_waits_lives_on_few_chunks)
 {
 	for (int i = 0; i < 2000; i++) {
 		CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_MIB / 2);
@@ -316,8 +297,7 @@ a_loop_that_never_waits_lives_on_few_chunks(void **state)
 	assert_true(fake.maps <= 2);
 }
 
-static void
-work_is_waited_for_rather_than_mapping_more_and_more(void **state)
+FAKE_WIRE_TEST(work_is_waited_for_rather_than_mapping_more_and_more)
 {
 	fake.lazy = true;
 	fake.busy = true;
@@ -331,8 +311,7 @@ work_is_waited_for_rather_than_mapping_more_and_more(void **state)
 	assert_in_range(fake.waits, 1, 200 / 8);
 }
 
-static void
-wholly_free_chunks_go_back_when_the_daemon_wants_them(void **state)
+FAKE_WIRE_TEST(wholly_free_chunks_go_back_when_the_daemon_wants_them)
 {
 	CUdeviceptr blocks[60];
 
@@ -346,8 +325,7 @@ wholly_free_chunks_go_back_when_the_daemon_wants_them(void **state)
 	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-memory_that_is_free_or_waits_is_given_back_before_out_of_memory(void **state)
+FAKE_WIRE_TEST(memory_that_is_free_or_waits_is_given_back_before_out_of_memory)
 {
 	CUdeviceptr small[8], large, block;
 
@@ -368,8 +346,7 @@ memory_that_is_free_or_waits_is_given_back_before_out_of_memory(void **state)
 	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_WIRE_MIB), CUDA_SUCCESS);
 }
 
-static void
-the_windows_addresses_are_used_again(void **state)
+FAKE_WIRE_TEST(the_windows_addresses_are_used_again)
 {
 	for (int i = 0; i < 20; i++) {
 		CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_WINDOW - 16 * FAKE_WIRE_MIB);
@@ -378,8 +355,7 @@ the_windows_addresses_are_used_again(void **state)
 	}
 }
 
-static void
-pitched_memory_has_rows_of_512(void **state)
+FAKE_WIRE_TEST(pitched_memory_has_rows_of_512)
 {
 	CUdeviceptr block;
 	size_t pitch;
@@ -399,8 +375,7 @@ pitched_memory_has_rows_of_512(void **state)
 		CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void
-free_memory_counts_what_the_chunks_have_left(void **state)
+FAKE_WIRE_TEST(free_memory_counts_what_the_chunks_have_left)
 {
 	size_t before, after, total;
 
@@ -414,8 +389,7 @@ free_memory_counts_what_the_chunks_have_left(void **state)
 	assert_int_equal(gpc_cuMemGetInfo_v2(&after, NULL), CUDA_SUCCESS);
 }
 
-static void
-addresses_are_what_they_were_made_as(void **state)
+FAKE_WIRE_TEST(addresses_are_what_they_were_made_as)
 {
 	CUdeviceptr block = fake_wire_alloc(1000);
 	struct gpc_address found;
@@ -435,8 +409,7 @@ addresses_are_what_they_were_made_as(void **state)
 	assert_false(gpc_address_is_device(block + 1000, SIZE_MAX));
 }
 
-static void
-nothing_is_done_without_a_context(void **state)
+FAKE_WIRE_TEST(nothing_is_done_without_a_context)
 {
 	CUdeviceptr block;
 	size_t size;
@@ -474,8 +447,7 @@ use_memory(void *arg)
 	return NULL;
 }
 
-static void
-threads_allocate_and_free_at_once(void **state)
+FAKE_WIRE_TEST(threads_allocate_and_free_at_once)
 {
 	pthread_t threads[4];
 
@@ -486,39 +458,4 @@ threads_allocate_and_free_at_once(void **state)
 	assert_int_equal(thread_failures, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(small_blocks_need_one_round_trip_for_many),
-		FAKE_WIRE_TEST(the_heap_that_comes_with_the_context_needs_none),
-		FAKE_WIRE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves),
-		FAKE_WIRE_TEST(what_was_freed_is_had_again_without_a_round_trip),
-		FAKE_WIRE_TEST(large_blocks_come_out_of_credit),
-		FAKE_WIRE_TEST(credit_is_recalled_with_the_rest),
-		FAKE_WIRE_TEST(nothing_is_refused_for_credit),
-		FAKE_WIRE_TEST(credit_is_free_memory),
-		FAKE_WIRE_TEST(what_is_kept_is_given_back_when_the_daemon_wants_it),
-		FAKE_WIRE_TEST(what_work_still_uses_is_had_again_behind_it),
-		FAKE_WIRE_TEST(the_daemon_knows_about_how_much_is_kept),
-		FAKE_WIRE_TEST(no_more_is_kept_than_there_is_place_for),
-		FAKE_WIRE_TEST(an_error_of_earlier_work_does_not_lose_what_was_mapped),
-		FAKE_WIRE_TEST(senseless_sizes_are_refused_at_once),
-		FAKE_WIRE_TEST(only_what_cumemalloc_returned_can_be_freed),
-		FAKE_WIRE_TEST(freed_memory_is_used_again_at_once_when_nothing_is_under_way),
-		FAKE_WIRE_TEST(freed_memory_waits_for_the_work_posted_before),
-		FAKE_WIRE_TEST(much_waiting_memory_asks_how_far_the_work_is_once),
-		FAKE_WIRE_TEST(a_loop_that_never_waits_lives_on_few_chunks),
-		FAKE_WIRE_TEST(work_is_waited_for_rather_than_mapping_more_and_more),
-		FAKE_WIRE_TEST(wholly_free_chunks_go_back_when_the_daemon_wants_them),
-		FAKE_WIRE_TEST(memory_that_is_free_or_waits_is_given_back_before_out_of_memory),
-		FAKE_WIRE_TEST(the_windows_addresses_are_used_again),
-		FAKE_WIRE_TEST(pitched_memory_has_rows_of_512),
-		FAKE_WIRE_TEST(free_memory_counts_what_the_chunks_have_left),
-		FAKE_WIRE_TEST(addresses_are_what_they_were_made_as),
-		FAKE_WIRE_TEST(nothing_is_done_without_a_context),
-		FAKE_WIRE_TEST(threads_allocate_and_free_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

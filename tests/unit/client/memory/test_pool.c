@@ -2,8 +2,7 @@
 /* Blocks of a pool: which memory they get, and in whose order it is used again. */
 #include "tests/unit/client/pool_fixture.h"
 
-static void
-blocks_need_one_round_trip_for_many(void **state)
+TEST(blocks_need_one_round_trip_for_many)
 {
 	CUdeviceptr blocks[100];
 
@@ -22,8 +21,7 @@ blocks_need_one_round_trip_for_many(void **state)
 	assert_int_equal(fake.unmaps, 0);
 }
 
-static void
-large_blocks_are_cut_from_one_mapping(void **state)
+TEST(large_blocks_are_cut_from_one_mapping)
 {
 	CUdeviceptr first = alloc(40 * FAKE_WIRE_MIB, NULL), second;
 
@@ -36,8 +34,7 @@ large_blocks_are_cut_from_one_mapping(void **state)
 	assert_int_equal(gpc_cuMemFreeAsync(first + 18 * FAKE_WIRE_MIB, NULL), CUDA_SUCCESS);
 }
 
-static void
-the_stream_that_freed_has_the_memory_again_at_once(void **state)
+TEST(the_stream_that_freed_has_the_memory_again_at_once)
 {
 	CUdeviceptr block = alloc(FAKE_WIRE_MIB, FAKE_WIRE_STREAM);
 
@@ -51,8 +48,7 @@ the_stream_that_freed_has_the_memory_again_at_once(void **state)
 	release(block, FAKE_WIRE_STREAM);
 }
 
-static void
-the_rest_of_a_freed_block_stays_the_streams(void **state)
+TEST(the_rest_of_a_freed_block_stays_the_streams)
 {
 	CUdeviceptr block = alloc(3 * FAKE_WIRE_MIB, FAKE_WIRE_STREAM), other;
 
@@ -68,8 +64,7 @@ the_rest_of_a_freed_block_stays_the_streams(void **state)
 	release(other, NULL);
 }
 
-static void
-another_stream_has_it_when_the_work_is_known_to_be_done(void **state)
+TEST(another_stream_has_it_when_the_work_is_known_to_be_done)
 {
 	CUdeviceptr block = alloc(FAKE_WIRE_MIB, FAKE_WIRE_STREAM), others[8];
 	bool found = false;
@@ -89,8 +84,7 @@ another_stream_has_it_when_the_work_is_known_to_be_done(void **state)
 		release(others[i], NULL);
 }
 
-static void
-synchronising_its_stream_makes_memory_anybodys(void **state)
+TEST(synchronising_its_stream_makes_memory_anybodys)
 {
 	CUdeviceptr block = alloc(48 * FAKE_WIRE_MIB, FAKE_WIRE_STREAM), other;
 
@@ -107,8 +101,7 @@ synchronising_its_stream_makes_memory_anybodys(void **state)
 	release(block, NULL);
 }
 
-static void
-a_synchronisation_says_nothing_of_later_frees(void **state)
+TEST(a_synchronisation_says_nothing_of_later_frees)
 {
 	CUdeviceptr block = alloc(48 * FAKE_WIRE_MIB, FAKE_WIRE_STREAM), other;
 	uint64_t before = gpc_pool_frees();
@@ -126,8 +119,7 @@ a_synchronisation_says_nothing_of_later_frees(void **state)
 	release(other, NULL);
 }
 
-static void
-without_opportunism_memory_waits_for_a_synchronisation(void **state)
+TEST(without_opportunism_memory_waits_for_a_synchronisation)
 {
 	CUdeviceptr block = alloc(48 * FAKE_WIRE_MIB, FAKE_WIRE_STREAM), other;
 
@@ -144,8 +136,7 @@ without_opportunism_memory_waits_for_a_synchronisation(void **state)
 	release(other, NULL);
 }
 
-static void
-beyond_the_threshold_memory_goes_back_at_a_synchronisation(void **state)
+TEST(beyond_the_threshold_memory_goes_back_at_a_synchronisation)
 {
 	CUdeviceptr blocks[4];
 
@@ -164,8 +155,7 @@ beyond_the_threshold_memory_goes_back_at_a_synchronisation(void **state)
 	release(blocks[3], FAKE_WIRE_STREAM);
 }
 
-static void
-one_mapping_is_kept_for_the_next_block_but_is_to_be_had(void **state)
+TEST(one_mapping_is_kept_for_the_next_block_but_is_to_be_had)
 {
 	size_t free, total;
 
@@ -185,8 +175,7 @@ one_mapping_is_kept_for_the_next_block_but_is_to_be_had(void **state)
 	assert_int_equal(gpc_cuMemFree_v2(fake_wire_alloc(16 * FAKE_WIRE_MIB)), CUDA_SUCCESS);
 }
 
-static void
-memory_in_a_pool_counts_as_used(void **state)
+TEST(memory_in_a_pool_counts_as_used)
 {
 	CUdeviceptr block = alloc(8 * FAKE_WIRE_MIB, NULL);
 	size_t free, total;
@@ -196,8 +185,7 @@ memory_in_a_pool_counts_as_used(void **state)
 	assert_int_equal(total - free, 8 * FAKE_WIRE_MIB);
 }
 
-static void
-the_quota_is_reached_to_the_last_granule(void **state)
+TEST(the_quota_is_reached_to_the_last_granule)
 {
 	CUdeviceptr blocks[512], block;
 	int count = 0;
@@ -218,8 +206,7 @@ the_quota_is_reached_to_the_last_granule(void **state)
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
 }
 
-static void
-work_is_waited_for_rather_than_mapping_more_and_more(void **state)
+TEST(work_is_waited_for_rather_than_mapping_more_and_more)
 {
 	fake.lazy = true;
 	fake.busy = true;
@@ -229,8 +216,7 @@ work_is_waited_for_rather_than_mapping_more_and_more(void **state)
 	assert_in_range(fake.waits, 1, 8);
 }
 
-static void
-only_live_blocks_can_be_freed(void **state)
+TEST(only_live_blocks_can_be_freed)
 {
 	CUdeviceptr block = alloc(4096, NULL), large = alloc(30 * FAKE_WIRE_MIB, NULL);
 	int local;
@@ -249,8 +235,7 @@ only_live_blocks_can_be_freed(void **state)
 	assert_int_equal(gpc_cuMemsetD8_v2(block, 0, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-both_ways_of_allocating_go_with_both_of_freeing(void **state)
+TEST(both_ways_of_allocating_go_with_both_of_freeing)
 {
 	CUdeviceptr block = alloc(20 * FAKE_WIRE_MIB, NULL), small = fake_wire_alloc(4096),
 		    large = fake_wire_alloc(3 * FAKE_WIRE_MIB);
@@ -262,8 +247,7 @@ both_ways_of_allocating_go_with_both_of_freeing(void **state)
 	assert_int_equal(gpc_cuMemFreeAsync(large, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-what_is_freed_in_no_streams_order_waits_for_all_work(void **state)
+TEST(what_is_freed_in_no_streams_order_waits_for_all_work)
 {
 	CUdeviceptr block = alloc(48 * FAKE_WIRE_MIB, NULL), other;
 
@@ -279,8 +263,7 @@ what_is_freed_in_no_streams_order_waits_for_all_work(void **state)
 	release(other, NULL);
 }
 
-static void
-senseless_sizes_are_refused_at_once(void **state)
+TEST(senseless_sizes_are_refused_at_once)
 {
 	CUdeviceptr block = 7;
 
@@ -295,28 +278,4 @@ senseless_sizes_are_refused_at_once(void **state)
 	assert_int_equal(fake.maps, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(blocks_need_one_round_trip_for_many),
-		TEST(large_blocks_are_cut_from_one_mapping),
-		TEST(the_stream_that_freed_has_the_memory_again_at_once),
-		TEST(the_rest_of_a_freed_block_stays_the_streams),
-		TEST(another_stream_has_it_when_the_work_is_known_to_be_done),
-		TEST(synchronising_its_stream_makes_memory_anybodys),
-		TEST(a_synchronisation_says_nothing_of_later_frees),
-		TEST(without_opportunism_memory_waits_for_a_synchronisation),
-		TEST(beyond_the_threshold_memory_goes_back_at_a_synchronisation),
-		TEST(one_mapping_is_kept_for_the_next_block_but_is_to_be_had),
-		TEST(memory_in_a_pool_counts_as_used),
-		TEST(the_quota_is_reached_to_the_last_granule),
-		TEST(work_is_waited_for_rather_than_mapping_more_and_more),
-		TEST(only_live_blocks_can_be_freed),
-		TEST(both_ways_of_allocating_go_with_both_of_freeing),
-		TEST(what_is_freed_in_no_streams_order_waits_for_all_work),
-		TEST(senseless_sizes_are_refused_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -98,8 +98,7 @@ model_release(struct model *model, struct piece *piece, CUstream stream)
 	piece->size = 0;
 }
 
-static void
-memory_is_one_streams_until_its_work_is_done(void **state)
+TEST(memory_is_one_streams_until_its_work_is_done)
 {
 	static struct model model;
 	unsigned int seed = 7;
@@ -177,8 +176,7 @@ use_pool(void *arg)
 	return NULL;
 }
 
-static void
-threads_allocate_and_free_at_once(void **state)
+TEST(threads_allocate_and_free_at_once)
 {
 	pthread_t threads[4];
 
@@ -207,8 +205,7 @@ keep_large_blocks(void *arg)
 	return NULL;
 }
 
-static void
-what_others_take_is_mapped_again(void **state)
+TEST(what_others_take_is_mapped_again)
 {
 	CUdeviceptr blocks[LARGE_THREADS][LARGE_EACH];
 	pthread_t threads[LARGE_THREADS];
@@ -223,14 +220,4 @@ what_others_take_is_mapped_again(void **state)
 	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_is_one_streams_until_its_work_is_done),
-		TEST(threads_allocate_and_free_at_once),
-		TEST(what_others_take_is_mapped_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

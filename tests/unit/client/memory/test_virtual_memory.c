@@ -61,8 +61,7 @@ give_back(CUdeviceptr base, size_t mapped, size_t size)
 	assert_int_equal(gpc_cuMemAddressFree(base, size), CUDA_SUCCESS);
 }
 
-static void
-memory_counts_from_its_making_until_its_last_use(void **state)
+FAKE_WIRE_TEST(memory_counts_from_its_making_until_its_last_use)
 {
 	CUmemGenericAllocationHandle handle = create(2 * FAKE_WIRE_GRANULE);
 	CUdeviceptr base = reserve(RESERVED);
@@ -79,8 +78,7 @@ memory_counts_from_its_making_until_its_last_use(void **state)
 	give_back(base, 0, RESERVED);
 }
 
-static void
-what_was_released_is_had_again(void **state)
+FAKE_WIRE_TEST(what_was_released_is_had_again)
 {
 	CUmemGenericAllocationHandle first = create(2 * FAKE_WIRE_GRANULE);
 	CUdeviceptr base = reserve(RESERVED);
@@ -101,8 +99,7 @@ what_was_released_is_had_again(void **state)
 	give_back(base, 0, RESERVED);
 }
 
-static void
-a_released_handle_is_none_until_it_is_retained(void **state)
+FAKE_WIRE_TEST(a_released_handle_is_none_until_it_is_retained)
 {
 	CUmemGenericAllocationHandle handle = create(FAKE_WIRE_GRANULE), same;
 	CUmemAllocationProp found;
@@ -127,8 +124,7 @@ a_released_handle_is_none_until_it_is_retained(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-memory_is_accessible_when_access_was_given(void **state)
+FAKE_WIRE_TEST(memory_is_accessible_when_access_was_given)
 {
 	CUmemGenericAllocationHandle handle = create(FAKE_WIRE_GRANULE);
 	CUdeviceptr base = reserve(RESERVED);
@@ -153,8 +149,7 @@ memory_is_accessible_when_access_was_given(void **state)
 	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
 }
 
-static void
-access_is_given_to_the_device_itself_and_to_all_that_is_named(void **state)
+FAKE_WIRE_TEST(access_is_given_to_the_device_itself_and_to_all_that_is_named)
 {
 	CUmemGenericAllocationHandle handle = create(FAKE_WIRE_GRANULE);
 	CUmemAccessDesc access = both_ways;
@@ -179,8 +174,7 @@ access_is_given_to_the_device_itself_and_to_all_that_is_named(void **state)
 	give_back(base, FAKE_WIRE_GRANULE, RESERVED);
 }
 
-static void
-neighbouring_mappings_are_one_piece_of_memory(void **state)
+FAKE_WIRE_TEST(neighbouring_mappings_are_one_piece_of_memory)
 {
 	CUdeviceptr base = reserve(RESERVED);
 	struct gpc_address found;
@@ -207,8 +201,7 @@ neighbouring_mappings_are_one_piece_of_memory(void **state)
 	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-what_does_not_fit_is_refused(void **state)
+FAKE_WIRE_TEST(what_does_not_fit_is_refused)
 {
 	CUmemGenericAllocationHandle handle = create(2 * FAKE_WIRE_GRANULE), other;
 	CUdeviceptr base = reserve(RESERVED), plain = fake_wire_alloc(4 * FAKE_WIRE_MIB);
@@ -272,8 +265,7 @@ what_does_not_fit_is_refused(void **state)
 	assert_int_equal(gpc_cuMemAddressReserve(&base, 4096, 3, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-reservations_are_aligned_as_wished(void **state)
+FAKE_WIRE_TEST(reservations_are_aligned_as_wished)
 {
 	CUdeviceptr base;
 
@@ -285,8 +277,7 @@ reservations_are_aligned_as_wished(void **state)
 	}
 }
 
-static void
-large_reservations_lie_besides_the_window(void **state)
+FAKE_WIRE_TEST(large_reservations_lie_besides_the_window)
 {
 	const size_t size = 8 * FAKE_WIRE_WINDOW;
 	CUmemGenericAllocationHandle handle = create(FAKE_WIRE_GRANULE);
@@ -313,8 +304,7 @@ large_reservations_lie_besides_the_window(void **state)
 	(void)munmap(taken, 4096);
 }
 
-static void
-what_pools_keep_is_given_back_for_it(void **state)
+FAKE_WIRE_TEST(what_pools_keep_is_given_back_for_it)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr block;
@@ -328,8 +318,7 @@ what_pools_keep_is_given_back_for_it(void **state)
 	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
 }
 
-static void
-the_granularity_is_the_daemons(void **state)
+FAKE_WIRE_TEST(the_granularity_is_the_daemons)
 {
 	size_t granularity;
 
@@ -372,8 +361,7 @@ bytes(CUdeviceptr at)
 	return (uint8_t *)(uintptr_t)at;
 }
 
-static void
-host_memory_is_at_one_address_for_both_sides(void **state)
+FAKE_WIRE_TEST(host_memory_is_at_one_address_for_both_sides)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr base = reserve(RESERVED);
@@ -427,8 +415,7 @@ host_memory_is_at_one_address_for_both_sides(void **state)
 	fake_wire_forbid_host();
 }
 
-static void
-host_memory_that_cannot_be_is_refused(void **state)
+FAKE_WIRE_TEST(host_memory_that_cannot_be_is_refused)
 {
 	CUmemGenericAllocationHandle handle, other, device = create(FAKE_WIRE_GRANULE);
 	CUmemAccessDesc access = both_ways;
@@ -475,24 +462,4 @@ host_memory_that_cannot_be_is_refused(void **state)
 	fake_wire_forbid_host();
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_WIRE_TEST(memory_counts_from_its_making_until_its_last_use),
-		FAKE_WIRE_TEST(what_was_released_is_had_again),
-		FAKE_WIRE_TEST(a_released_handle_is_none_until_it_is_retained),
-		FAKE_WIRE_TEST(memory_is_accessible_when_access_was_given),
-		FAKE_WIRE_TEST(access_is_given_to_the_device_itself_and_to_all_that_is_named),
-		FAKE_WIRE_TEST(neighbouring_mappings_are_one_piece_of_memory),
-		FAKE_WIRE_TEST(what_does_not_fit_is_refused),
-		FAKE_WIRE_TEST(reservations_are_aligned_as_wished),
-		FAKE_WIRE_TEST(large_reservations_lie_besides_the_window),
-		FAKE_WIRE_TEST(what_pools_keep_is_given_back_for_it),
-		FAKE_WIRE_TEST(the_granularity_is_the_daemons),
-		FAKE_WIRE_TEST(host_memory_is_at_one_address_for_both_sides),
-		FAKE_WIRE_TEST(host_memory_that_cannot_be_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

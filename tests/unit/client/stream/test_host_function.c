@@ -125,8 +125,7 @@ count_callback(CUstream handle, CUresult status, void *data)
 	atomic_fetch_add(&callbacks, 1);
 }
 
-static void
-every_function_is_called_and_answered_in_order(void **state)
+UNIT_TEST(every_function_is_called_and_answered_in_order)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
 
@@ -143,8 +142,7 @@ every_function_is_called_and_answered_in_order(void **state)
 	end(fixture);
 }
 
-static void
-what_cuda_refuses_is_not_posted(void **state)
+UNIT_TEST(what_cuda_refuses_is_not_posted)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
 
@@ -170,8 +168,7 @@ call_cuda(void *data)
 	atomic_fetch_add(&calls, 1);
 }
 
-static void
-cuda_is_not_to_be_called_inside(void **state)
+UNIT_TEST(cuda_is_not_to_be_called_inside)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
 	CUresult results[2] = { CUDA_SUCCESS, CUDA_SUCCESS };
@@ -183,8 +180,7 @@ cuda_is_not_to_be_called_inside(void **state)
 	end(fixture);
 }
 
-static void
-a_function_is_work_until_it_has_returned(void **state)
+UNIT_TEST(a_function_is_work_until_it_has_returned)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, fake_daemon_answer);
 	struct gpc_session *session = fixture->session;
@@ -207,8 +203,7 @@ refuse(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-what_the_daemon_does_not_take_is_not_answered(void **state)
+UNIT_TEST(what_the_daemon_does_not_take_is_not_answered)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, refuse);
 
@@ -234,8 +229,7 @@ fault_on_fence(struct fake_daemon *daemon, const struct gp_header *header, const
 	return 0;
 }
 
-static void
-at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not(void **state)
+UNIT_TEST(at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, fault_on_fence);
 
@@ -252,8 +246,7 @@ at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not(void **state)
 	assert_int_equal(calls, 0);
 }
 
-static void
-at_the_programs_end_nothing_is_called(void **state)
+UNIT_TEST(at_the_programs_end_nothing_is_called)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, fake_daemon_answer);
 
@@ -277,8 +270,7 @@ turn_of_another(struct fake_daemon *daemon, const struct gp_header *header, cons
 					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-a_turn_of_no_function_ends_the_session(void **state)
+UNIT_TEST(a_turn_of_no_function_ends_the_session)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, turn_of_another);
 
@@ -310,8 +302,7 @@ end_waits(struct fake_daemon *daemon, const struct gp_header *header, const void
 	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over(void **state)
+UNIT_TEST(waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, end_waits);
 
@@ -340,8 +331,7 @@ end_too_many(struct fake_daemon *daemon, const struct gp_header *header, const v
 					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-more_waits_that_are_over_than_there_are_end_the_session(void **state)
+UNIT_TEST(more_waits_that_are_over_than_there_are_end_the_session)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, end_too_many);
 
@@ -395,8 +385,7 @@ answer_behind(struct fake_daemon *daemon, const struct gp_header *header, const 
 	return take_turns(daemon, header, fields, size);
 }
 
-static void
-an_answer_needs_no_room_among_the_requests(void **state)
+UNIT_TEST(an_answer_needs_no_room_among_the_requests)
 {
 	struct fixture *fixture = begin_with_stream(state, 1, answer_behind);
 	CUresult result = CUDA_ERROR_UNKNOWN;
@@ -454,26 +443,22 @@ expect_kept(void **state, uint64_t max_held, int records, uint16_t query)
 	end(fixture);
 }
 
-static void
-no_more_is_sent_behind_a_function_than_the_daemon_keeps(void **state)
+UNIT_TEST(no_more_is_sent_behind_a_function_than_the_daemon_keeps)
 {
 	expect_kept(state, 0, 7, GP_CALL_gpBacklogRoom);
 }
 
-static void
-a_daemon_may_keep_less(void **state)
+UNIT_TEST(a_daemon_may_keep_less)
 {
 	expect_kept(state, 20 << 20, 2, GP_CALL_gpBacklogRoom);
 }
 
-static void
-a_daemon_that_keeps_nothing_is_not_believed(void **state)
+UNIT_TEST(a_daemon_that_keeps_nothing_is_not_believed)
 {
 	expect_kept(state, 1, 0, GP_CALL_gpBacklogRoom);
 }
 
-static void
-a_daemon_that_does_not_report_its_room_is_asked_by_a_fence(void **state)
+UNIT_TEST(a_daemon_that_does_not_report_its_room_is_asked_by_a_fence)
 {
 	expect_kept(state, 0, 7, GP_CALL_gpFence);
 }
@@ -500,8 +485,7 @@ keep_names(struct fake_daemon *daemon, const struct gp_header *header, const voi
 	return take_turns(daemon, header, fields, size);
 }
 
-static void
-a_name_is_given_again_only_behind_the_answer(void **state)
+UNIT_TEST(a_name_is_given_again_only_behind_the_answer)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, keep_names);
 	const int many = 20000;
@@ -540,8 +524,7 @@ answer_together(struct fake_daemon *daemon, const struct gp_header *header, cons
 }
 
 /* Both are read by who waits for the reply, while the receiver looks at the descriptor. */
-static void
-a_turn_that_comes_with_a_reply_is_taken_at_once(void **state)
+UNIT_TEST(a_turn_that_comes_with_a_reply_is_taken_at_once)
 {
 	struct fixture *fixture = *state;
 	struct timespec begin, now;
@@ -565,26 +548,5 @@ a_turn_that_comes_with_a_reply_is_taken_at_once(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_function_is_work_until_it_has_returned),
-		cmocka_unit_test(every_function_is_called_and_answered_in_order),
-		cmocka_unit_test(a_turn_that_comes_with_a_reply_is_taken_at_once),
-		cmocka_unit_test(what_cuda_refuses_is_not_posted),
-		cmocka_unit_test(cuda_is_not_to_be_called_inside),
-		cmocka_unit_test(what_the_daemon_does_not_take_is_not_answered),
-		cmocka_unit_test(at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not),
-		cmocka_unit_test(at_the_programs_end_nothing_is_called),
-		cmocka_unit_test(a_turn_of_no_function_ends_the_session),
-		cmocka_unit_test(
-			waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over),
-		cmocka_unit_test(more_waits_that_are_over_than_there_are_end_the_session),
-		cmocka_unit_test(an_answer_needs_no_room_among_the_requests),
-		cmocka_unit_test(a_name_is_given_again_only_behind_the_answer),
-		cmocka_unit_test(no_more_is_sent_behind_a_function_than_the_daemon_keeps),
-		cmocka_unit_test(a_daemon_may_keep_less),
-		cmocka_unit_test(a_daemon_that_keeps_nothing_is_not_believed),
-		cmocka_unit_test(a_daemon_that_does_not_report_its_room_is_asked_by_a_fence),
-	};
-
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	return run_over_both(unit_tests.tests, unit_tests.count);
 }

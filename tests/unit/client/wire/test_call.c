@@ -52,8 +52,7 @@ check_order(struct fake_daemon *daemon, const struct gp_header *header, const vo
 	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-posted_calls_arrive_in_order_and_in_fewer_messages(void **state)
+UNIT_TEST(posted_calls_arrive_in_order_and_in_fewer_messages)
 {
 	struct fixture *fixture = begin(state, check_order);
 	struct order order = { 0 };
@@ -69,8 +68,7 @@ posted_calls_arrive_in_order_and_in_fewer_messages(void **state)
 	end(fixture);
 }
 
-static void
-posted_call_arrives_without_anybody_waiting(void **state)
+UNIT_TEST(posted_call_arrives_without_anybody_waiting)
 {
 	struct fixture *fixture = begin(state, NULL);
 
@@ -83,8 +81,7 @@ posted_call_arrives_without_anybody_waiting(void **state)
 	end(fixture);
 }
 
-static void
-wait_yields_what_the_daemon_answered(void **state)
+UNIT_TEST(wait_yields_what_the_daemon_answered)
 {
 	struct fixture *fixture = begin(state, answer_numbers);
 	struct gp_reply_gpMemoryInfo reply;
@@ -96,8 +93,7 @@ wait_yields_what_the_daemon_answered(void **state)
 	end(fixture);
 }
 
-static void
-error_of_a_call_is_its_result_and_nothing_more(void **state)
+UNIT_TEST(error_of_a_call_is_its_result_and_nothing_more)
 {
 	struct fixture *fixture = begin(state, refuse_memory_info);
 	struct gp_reply_gpMemoryInfo reply;
@@ -136,8 +132,7 @@ ask_in_thread(void *arg)
 	return NULL;
 }
 
-static void
-replies_out_of_order_reach_their_waiters(void **state)
+UNIT_TEST(replies_out_of_order_reach_their_waiters)
 {
 	struct fixture *fixture = begin(state, answer_backwards);
 	struct gp_header kept = { 0 };
@@ -201,8 +196,7 @@ post_and_ask(void *arg)
 	return NULL;
 }
 
-static void
-many_threads_post_and_wait(void **state)
+UNIT_TEST(many_threads_post_and_wait)
 {
 	struct fixture *fixture = begin(state, check_orders_of_threads);
 	struct order orders[THREADS] = { { 0 } };
@@ -222,8 +216,7 @@ many_threads_post_and_wait(void **state)
 	end(fixture);
 }
 
-static void
-bulk_travels_behind_what_was_posted_before(void **state)
+UNIT_TEST(bulk_travels_behind_what_was_posted_before)
 {
 	struct fixture *fixture = begin(state, NULL);
 	static uint8_t data[3 << 20];
@@ -258,8 +251,7 @@ copy_often(void *arg)
 	return NULL;
 }
 
-static void
-bulk_of_one_thread_and_posts_of_another_do_not_mix(void **state)
+UNIT_TEST(bulk_of_one_thread_and_posts_of_another_do_not_mix)
 {
 	struct fixture *fixture = begin(state, check_order);
 	struct order order = { 0 };
@@ -293,8 +285,7 @@ assert_is_data(const uint8_t *bytes)
 		assert_int_equal(bytes[i], (uint8_t)(i * 7));
 }
 
-static void
-data_notes_are_taken_by_the_request(void **state)
+UNIT_TEST(data_notes_are_taken_by_the_request)
 {
 	struct fixture *fixture = begin(state, answer_with_data);
 	struct gp_args_gpCopyOut args = { .stream = 1, .width = DATA_SIZE, .height = 1 };
@@ -309,8 +300,7 @@ data_notes_are_taken_by_the_request(void **state)
 	end(fixture);
 }
 
-static void
-request_with_done_is_answered_though_nobody_waits(void **state)
+UNIT_TEST(request_with_done_is_answered_though_nobody_waits)
 {
 	struct fixture *fixture = begin(state, NULL);
 	struct gp_args_gpFence args = { 0 };
@@ -335,8 +325,7 @@ free_request(struct gpc_request *request)
 	free(request);
 }
 
-static void
-requests_beyond_the_limit_wait_for_their_place(void **state)
+UNIT_TEST(requests_beyond_the_limit_wait_for_their_place)
 {
 	struct fixture *fixture = begin_limited(state, 4, NULL);
 	struct gp_args_gpFence args = { 0 };
@@ -354,8 +343,7 @@ requests_beyond_the_limit_wait_for_their_place(void **state)
 	end(fixture);
 }
 
-static void
-poll_does_not_wait(void **state)
+UNIT_TEST(poll_does_not_wait)
 {
 	struct fixture *fixture = begin(state, answer_when_told);
 	struct gpc_request request = { 0 };
@@ -380,8 +368,7 @@ print_and_answer(struct fake_daemon *daemon, const struct gp_header *header, con
 	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-output_of_kernels_is_on_stdout_when_the_wait_returns(void **state)
+UNIT_TEST(output_of_kernels_is_on_stdout_when_the_wait_returns)
 {
 	struct fixture *fixture = begin(state, print_and_answer);
 	char text[64] = "";
@@ -412,8 +399,7 @@ release_later(void *arg)
 	return NULL;
 }
 
-static void
-daemon_that_does_not_read_holds_posts_up_and_loses_none(void **state)
+UNIT_TEST(daemon_that_does_not_read_holds_posts_up_and_loses_none)
 {
 	struct fixture *fixture = begin(state, check_order);
 	struct order order = { 0 };
@@ -449,8 +435,7 @@ send_much(struct fake_daemon *daemon, const struct gp_header *header, const void
 	return 0;
 }
 
-static void
-both_ends_sending_at_once_is_no_deadlock(void **state)
+UNIT_TEST(both_ends_sending_at_once_is_no_deadlock)
 {
 	struct fixture *fixture = begin(state, send_much);
 	struct gp_args_gpCopyOut args = { .stream = 1, .width = DATA_SIZE, .height = 1 };
@@ -468,8 +453,7 @@ both_ends_sending_at_once_is_no_deadlock(void **state)
 	free(source);
 }
 
-static void
-work_counts_go_up_only(void **state)
+UNIT_TEST(work_counts_go_up_only)
 {
 	struct fixture *fixture = begin(state, NULL);
 
@@ -487,7 +471,6 @@ work_counts_go_up_only(void **state)
 static int
 with_pages(void **state)
 {
-	(void)state;
 	atomic_store(&gpc_pages_count, 1);
 	return 0;
 }
@@ -495,35 +478,19 @@ with_pages(void **state)
 static int
 without_pages(void **state)
 {
-	(void)state;
 	atomic_store(&gpc_pages_count, 0);
 	return 0;
 }
 
-#define TEST(name)                                                                                 \
-	cmocka_unit_test(name), cmocka_unit_test_setup_teardown(name, with_pages, without_pages)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(posted_calls_arrive_in_order_and_in_fewer_messages),
-		TEST(posted_call_arrives_without_anybody_waiting),
-		TEST(wait_yields_what_the_daemon_answered),
-		TEST(error_of_a_call_is_its_result_and_nothing_more),
-		TEST(replies_out_of_order_reach_their_waiters),
-		TEST(many_threads_post_and_wait),
-		TEST(bulk_travels_behind_what_was_posted_before),
-		TEST(bulk_of_one_thread_and_posts_of_another_do_not_mix),
-		TEST(data_notes_are_taken_by_the_request),
-		TEST(request_with_done_is_answered_though_nobody_waits),
-		TEST(requests_beyond_the_limit_wait_for_their_place),
-		TEST(poll_does_not_wait),
-		TEST(output_of_kernels_is_on_stdout_when_the_wait_returns),
-		TEST(daemon_that_does_not_read_holds_posts_up_and_loses_none),
-		TEST(both_ends_sending_at_once_is_no_deadlock),
-		TEST(work_counts_go_up_only),
-	};
+	struct CMUnitTest tests[2 * UNIT_TESTS_MAX];
 
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	for (size_t i = 0; i < unit_tests.count; i++) {
+		tests[2 * i] = tests[2 * i + 1] = unit_tests.tests[i];
+		tests[2 * i + 1].setup_func = with_pages;
+		tests[2 * i + 1].teardown_func = without_pages;
+	}
+	return run_over_both(tests, 2 * unit_tests.count);
 }

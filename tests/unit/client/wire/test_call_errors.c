@@ -20,8 +20,7 @@ fail_fills(struct fake_daemon *daemon, const struct gp_header *header, const voi
 	return refuse_memory_info(daemon, header, fields, size);
 }
 
-static void
-error_of_a_posted_call_is_told_once_by_the_next_wait(void **state)
+UNIT_TEST(error_of_a_posted_call_is_told_once_by_the_next_wait)
 {
 	struct fixture *fixture = begin(state, fail_fills);
 
@@ -32,8 +31,7 @@ error_of_a_posted_call_is_told_once_by_the_next_wait(void **state)
 	end(fixture);
 }
 
-static void
-own_error_of_a_wait_comes_before_a_deferred_one(void **state)
+UNIT_TEST(own_error_of_a_wait_comes_before_a_deferred_one)
 {
 	struct fixture *fixture = begin(state, fail_fills);
 	struct gp_reply_gpMemoryInfo reply;
@@ -53,8 +51,7 @@ fault_on_fill(struct fake_daemon *daemon, const struct gp_header *header, const 
 	return 0;
 }
 
-static void
-sticky_error_ends_the_session_with_its_code(void **state)
+UNIT_TEST(sticky_error_ends_the_session_with_its_code)
 {
 	struct fixture *fixture = begin(state, fault_on_fill);
 
@@ -66,8 +63,7 @@ sticky_error_ends_the_session_with_its_code(void **state)
 	end(fixture);
 }
 
-static void
-sticky_error_wakes_everybody_who_waits(void **state)
+UNIT_TEST(sticky_error_wakes_everybody_who_waits)
 {
 	struct fixture *fixture = begin(state, fault_on_fill);
 	CUresult results[4];
@@ -92,8 +88,7 @@ hang_up(struct fake_daemon *daemon, const struct gp_header *header, const void *
 					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-lost_connection_is_an_error_of_the_wait_and_of_all_that_follows(void **state)
+UNIT_TEST(lost_connection_is_an_error_of_the_wait_and_of_all_that_follows)
 {
 	struct fixture *fixture = begin(state, hang_up);
 
@@ -138,8 +133,7 @@ talk_on(void *arg)
 	return NULL;
 }
 
-static void
-who_loses_a_session_does_not_wait_for_all_that_the_daemon_says(void **state)
+UNIT_TEST(who_loses_a_session_does_not_wait_for_all_that_the_daemon_says)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	struct gp_conn *control;
@@ -155,8 +149,7 @@ who_loses_a_session_does_not_wait_for_all_that_the_daemon_says(void **state)
 	gp_conn_destroy(control);
 }
 
-static void
-who_loses_a_session_does_not_wait_for_the_rest_of_a_message(void **state)
+UNIT_TEST(who_loses_a_session_does_not_wait_for_the_rest_of_a_message)
 {
 	static const char half[] = { 100, 0, 0, 0, 0, 0, 0, 0, 'h', 'a', 'l', 'f' };
 	struct fixture *fixture = begin(state, hang_up);
@@ -187,8 +180,7 @@ talk_slowly(void *arg)
 	return NULL;
 }
 
-static void
-who_loses_a_session_does_not_wait_for_a_message_byte_by_byte(void **state)
+UNIT_TEST(who_loses_a_session_does_not_wait_for_a_message_byte_by_byte)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	int control = add_control(fixture);
@@ -203,8 +195,7 @@ who_loses_a_session_does_not_wait_for_a_message_byte_by_byte(void **state)
 	close(control);
 }
 
-static void
-reason_that_the_daemon_gives_is_the_error(void **state)
+UNIT_TEST(reason_that_the_daemon_gives_is_the_error)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	struct gp_conn *control;
@@ -219,8 +210,7 @@ reason_that_the_daemon_gives_is_the_error(void **state)
 	gp_conn_destroy(control);
 }
 
-static void
-lost_connection_wakes_everybody_who_waits(void **state)
+UNIT_TEST(lost_connection_wakes_everybody_who_waits)
 {
 	struct fixture *fixture = begin(state, answer_when_told);
 	CUresult results[4];
@@ -238,8 +228,7 @@ lost_connection_wakes_everybody_who_waits(void **state)
 	end(fixture);
 }
 
-static void
-lost_connection_completes_requests_nobody_waits_for(void **state)
+UNIT_TEST(lost_connection_completes_requests_nobody_waits_for)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	struct gp_args_gpFence args = { 0 };
@@ -254,8 +243,7 @@ lost_connection_completes_requests_nobody_waits_for(void **state)
 	(void)sem_destroy(&done);
 }
 
-static void
-lost_connection_ends_posts_that_are_held_up(void **state)
+UNIT_TEST(lost_connection_ends_posts_that_are_held_up)
 {
 	struct fixture *fixture = begin(state, NULL);
 	CUresult result = CUDA_SUCCESS;
@@ -270,8 +258,7 @@ lost_connection_ends_posts_that_are_held_up(void **state)
 	end(fixture);
 }
 
-static void
-lost_connection_ends_a_large_copy(void **state)
+UNIT_TEST(lost_connection_ends_a_large_copy)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	const size_t size = 64 << 20;
@@ -362,8 +349,7 @@ send_nonsense(struct fake_daemon *daemon, const struct gp_header *header, const 
 	return 0;
 }
 
-static void
-nonsense_ends_the_session_and_nothing_else(void **state)
+UNIT_TEST(nonsense_ends_the_session_and_nothing_else)
 {
 	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
 		struct fixture *fixture = begin(state, send_nonsense);
@@ -392,8 +378,7 @@ reply_too_short(struct fake_daemon *daemon, const struct gp_header *header, cons
 	return 0;
 }
 
-static void
-reply_that_lacks_a_field_ends_the_session(void **state)
+UNIT_TEST(reply_that_lacks_a_field_ends_the_session)
 {
 	struct fixture *fixture = begin(state, reply_too_short);
 	struct gp_reply_gpMemoryInfo reply;
@@ -422,8 +407,7 @@ reply_in_bulk(struct fake_daemon *daemon, const struct gp_header *header, const 
 	return 0;
 }
 
-static void
-fields_of_a_reply_may_be_its_bulk(void **state)
+UNIT_TEST(fields_of_a_reply_may_be_its_bulk)
 {
 	struct fixture *fixture = begin(state, reply_in_bulk);
 	struct gp_reply_gpMemoryInfo reply;
@@ -440,8 +424,7 @@ refuse_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, 
 	return -1;
 }
 
-static void
-data_that_the_request_refuses_ends_the_session(void **state)
+UNIT_TEST(data_that_the_request_refuses_ends_the_session)
 {
 	struct fixture *fixture = begin(state, answer_with_data);
 	struct gp_args_gpCopyOut args = { .stream = 1, .width = 1, .height = 1 };
@@ -452,8 +435,7 @@ data_that_the_request_refuses_ends_the_session(void **state)
 	end(fixture);
 }
 
-static void
-close_sends_what_was_posted(void **state)
+UNIT_TEST(close_sends_what_was_posted)
 {
 	struct fixture *fixture = begin(state, NULL);
 
@@ -465,8 +447,7 @@ close_sends_what_was_posted(void **state)
 	end(fixture);
 }
 
-static void
-close_does_not_wait_for_a_daemon_that_hangs(void **state)
+UNIT_TEST(close_does_not_wait_for_a_daemon_that_hangs)
 {
 	struct fixture *fixture = begin(state, NULL);
 	static const uint8_t data[1 << 16];
@@ -483,32 +464,8 @@ close_does_not_wait_for_a_daemon_that_hangs(void **state)
 	end(fixture);
 }
 
-#define TEST(name) cmocka_unit_test(name)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(error_of_a_posted_call_is_told_once_by_the_next_wait),
-		TEST(own_error_of_a_wait_comes_before_a_deferred_one),
-		TEST(sticky_error_ends_the_session_with_its_code),
-		TEST(sticky_error_wakes_everybody_who_waits),
-		TEST(lost_connection_is_an_error_of_the_wait_and_of_all_that_follows),
-		TEST(who_loses_a_session_does_not_wait_for_all_that_the_daemon_says),
-		TEST(who_loses_a_session_does_not_wait_for_the_rest_of_a_message),
-		TEST(who_loses_a_session_does_not_wait_for_a_message_byte_by_byte),
-		TEST(reason_that_the_daemon_gives_is_the_error),
-		TEST(lost_connection_wakes_everybody_who_waits),
-		TEST(lost_connection_completes_requests_nobody_waits_for),
-		TEST(lost_connection_ends_posts_that_are_held_up),
-		TEST(lost_connection_ends_a_large_copy),
-		TEST(nonsense_ends_the_session_and_nothing_else),
-		TEST(fields_of_a_reply_may_be_its_bulk),
-		TEST(reply_that_lacks_a_field_ends_the_session),
-		TEST(data_that_the_request_refuses_ends_the_session),
-		TEST(close_sends_what_was_posted),
-		TEST(close_does_not_wait_for_a_daemon_that_hangs),
-	};
-
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	return run_over_both(unit_tests.tests, unit_tests.count);
 }

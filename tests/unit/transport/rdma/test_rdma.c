@@ -215,8 +215,7 @@ let_time_pass(struct gp_rdma_conn *conn)
 	assert_int_equal(gp_conn_wait(&conn->stream.conn, 0), 0);
 }
 
-static void
-a_silent_peer_is_asked_behind_short_messages(void **state)
+UNIT_TEST(a_silent_peer_is_asked_behind_short_messages)
 {
 	struct gp_rdma_conn *conn = create();
 
@@ -232,8 +231,7 @@ a_silent_peer_is_asked_behind_short_messages(void **state)
 	destroy(conn);
 }
 
-static void
-an_event_is_left_to_who_sleeps_for_it(void **state)
+UNIT_TEST(an_event_is_left_to_who_sleeps_for_it)
 {
 	struct gp_rdma_conn *conn = create();
 
@@ -274,8 +272,7 @@ wait_until_someone_sleeps(struct gp_rdma_conn *conn)
 	}
 }
 
-static void
-who_watches_is_told_of_what_comes_when_another_reader_has_left(void **state)
+UNIT_TEST(who_watches_is_told_of_what_comes_when_another_reader_has_left)
 {
 	struct gp_rdma_conn *conn = create();
 	struct pollfd poller = { .events = POLLIN };
@@ -323,8 +320,7 @@ wait_until_asleep(struct gp_rdma_conn *conn)
 	}
 }
 
-static void
-who_watches_the_descriptor_is_told_of_what_a_sender_has_taken(void **state)
+UNIT_TEST(who_watches_the_descriptor_is_told_of_what_a_sender_has_taken)
 {
 	struct gp_rdma_conn *conn = create();
 	struct pollfd poller = { .events = POLLIN };
@@ -349,8 +345,7 @@ who_watches_the_descriptor_is_told_of_what_a_sender_has_taken(void **state)
 	destroy(conn);
 }
 
-static void
-a_peer_that_sends_without_end_holds_nobody_up(void **state)
+UNIT_TEST(a_peer_that_sends_without_end_holds_nobody_up)
 {
 	struct gp_rdma_conn *conn = create();
 	int64_t begin = gp_now_ms();
@@ -374,8 +369,7 @@ a_peer_that_sends_without_end_holds_nobody_up(void **state)
 	destroy(conn);
 }
 
-static void
-who_polls_outside_is_told_of_completions_that_were_left(void **state)
+UNIT_TEST(who_polls_outside_is_told_of_completions_that_were_left)
 {
 	struct gp_rdma_conn *conn = create();
 	struct pollfd poller = { .events = POLLIN };
@@ -446,8 +440,7 @@ descriptor(struct gp_rdma_conn *conn, unsigned int which)
 	return which < sizeof(all) / sizeof(all[0]) ? all[which] : -1;
 }
 
-static void
-a_descriptor_that_is_the_programs_now_ends_the_connection(void **state)
+UNIT_TEST(a_descriptor_that_is_the_programs_now_ends_the_connection)
 {
 	struct gp_rdma_conn *conn = create();
 	unsigned int which = 0;
@@ -474,8 +467,7 @@ a_descriptor_that_is_the_programs_now_ends_the_connection(void **state)
 	destroy(conn);
 }
 
-static void
-a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs(void **state)
+UNIT_TEST(a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs)
 {
 	struct gp_rdma_conn *conn = create();
 	struct iovec data = { (uint8_t[20]){ 0 }, 20 };
@@ -495,19 +487,4 @@ a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs(void **state)
 	gp_conn_destroy(&conn->stream.conn);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_that_sends_without_end_holds_nobody_up),
-		cmocka_unit_test(who_polls_outside_is_told_of_completions_that_were_left),
-		cmocka_unit_test(a_descriptor_that_is_the_programs_now_ends_the_connection),
-		cmocka_unit_test(a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs),
-		cmocka_unit_test(a_silent_peer_is_asked_behind_short_messages),
-		cmocka_unit_test(an_event_is_left_to_who_sleeps_for_it),
-		cmocka_unit_test(who_watches_is_told_of_what_comes_when_another_reader_has_left),
-		cmocka_unit_test(who_watches_the_descriptor_is_told_of_what_a_sender_has_taken),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+UNIT_TEST_MAIN(set_up, NULL)

@@ -67,8 +67,7 @@ set_up(void **state)
 	return 0;
 }
 
-static void
-nothing_is_kept_of_a_device_that_cannot_be_used(void **state)
+UNIT_TEST(nothing_is_kept_of_a_device_that_cannot_be_used)
 {
 	struct ibv_context broken = { .device = NULL };
 	struct gp_rdma_device *found;
@@ -99,8 +98,7 @@ device_of(const char *host, uint16_t port)
 }
 
 /* What a program shows to one daemon no other one can reach, even if it knows the key. */
-static void
-each_daemon_has_a_protection_domain_of_its_own(void **state)
+UNIT_TEST(each_daemon_has_a_protection_domain_of_its_own)
 {
 	struct gp_rdma_device *a = device_of("10.0.0.1", 4833), *b = device_of("10.0.0.2", 4833);
 	static uint8_t memory[65536];
@@ -117,8 +115,7 @@ each_daemon_has_a_protection_domain_of_its_own(void **state)
 	gp_memory_unregister(memory);
 }
 
-static void
-the_child_of_a_fork_does_not_use_its_parents_device(void **state)
+UNIT_TEST(the_child_of_a_fork_does_not_use_its_parents_device)
 {
 	union {
 		struct sockaddr_in in;
@@ -148,14 +145,4 @@ the_child_of_a_fork_does_not_use_its_parents_device(void **state)
 	assert_int_equal(status, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_kept_of_a_device_that_cannot_be_used),
-		cmocka_unit_test(each_daemon_has_a_protection_domain_of_its_own),
-		cmocka_unit_test(the_child_of_a_fork_does_not_use_its_parents_device),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+UNIT_TEST_MAIN(set_up, NULL)

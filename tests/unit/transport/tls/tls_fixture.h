@@ -44,7 +44,7 @@ void tls_expect_text(const char *said, const char *expected);
 /* It has ended so. */
 void tls_expect_server(struct tls_ends *ends, int r, const char *error);
 
-/* For cmocka_run_group_tests(). */
+/* For UNIT_TEST_MAIN(). */
 int tls_make_folder(void **state);
 int tls_remove_folder(void **state);
 

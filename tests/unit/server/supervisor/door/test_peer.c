@@ -100,8 +100,7 @@ expect_gone(struct gpd_connection *peer, const char *text)
 	gpd_connection_destroy(peer);
 }
 
-static void
-requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
+UNIT_TEST(requests_that_do_not_wait_for_answers_are_refused_and_not_kept)
 {
 	static const char text[] = "it asks for windows and does not wait for the answers";
 	struct gpd_connection *peer, *neighbour;
@@ -128,8 +127,7 @@ requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
 	expect_gone(neighbour, "the client is gone");
 }
 
-static void
-requests_that_wait_are_passed_on_however_many_there_are(void **state)
+UNIT_TEST(requests_that_wait_are_passed_on_however_many_there_are)
 {
 	struct gpd_connection *peer;
 	struct gp_conn *client = come(&peer);
@@ -173,8 +171,7 @@ static const char *const follows[GPD_CONNECTION_STATES] = {
 	[GPD_CONNECTION_CLOSING] = ".........",
 };
 
-static void
-only_the_states_that_may_follow_follow(void **state)
+UNIT_TEST(only_the_states_that_may_follow_follow)
 {
 	for (int from = 0; from < GPD_CONNECTION_STATES; from++) {
 		assert_int_equal(strlen(follows[from]), GPD_CONNECTION_STATES);
@@ -192,14 +189,4 @@ only_the_states_that_may_follow_follow(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_that_do_not_wait_for_answers_are_refused_and_not_kept),
-		cmocka_unit_test(requests_that_wait_are_passed_on_however_many_there_are),
-		cmocka_unit_test(only_the_states_that_may_follow_follow),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+UNIT_TEST_MAIN(set_up, tear_down)

@@ -3,8 +3,7 @@
 #include "server/supervisor/tenancy/queue.h"
 #include "tests/test.h"
 
-static void
-who_came_first_is_first(void **state)
+UNIT_TEST(who_came_first_is_first)
 {
 	static struct gpd_queue queue;
 
@@ -24,8 +23,7 @@ who_came_first_is_first(void **state)
 	assert_int_equal(gpd_queue_add(&queue, 13, 1, true, 1), 2);
 }
 
-static void
-who_waits_for_its_tenant_is_in_nobody_elses_way(void **state)
+UNIT_TEST(who_waits_for_its_tenant_is_in_nobody_elses_way)
 {
 	static struct gpd_queue queue;
 
@@ -39,8 +37,7 @@ who_waits_for_its_tenant_is_in_nobody_elses_way(void **state)
 	assert_int_equal(gpd_queue_ahead_of_tenant(&queue, 0, 3, 0), 0);
 }
 
-static void
-who_does_not_ask_again_is_forgotten(void **state)
+UNIT_TEST(who_does_not_ask_again_is_forgotten)
 {
 	static struct gpd_queue queue;
 
@@ -51,8 +48,7 @@ who_does_not_ask_again_is_forgotten(void **state)
 	assert_int_equal(gpd_queue_add(&queue, 12, 1, true, GPD_QUEUE_EXPIRE_MS + 1), 1);
 }
 
-static void
-a_tenant_has_so_many_lines_and_no_more(void **state)
+UNIT_TEST(a_tenant_has_so_many_lines_and_no_more)
 {
 	static struct gpd_queue queue;
 	unsigned int place = 0;
@@ -69,8 +65,7 @@ a_tenant_has_so_many_lines_and_no_more(void **state)
 	assert_int_equal(queue.count, GPD_QUEUE_MAX);
 }
 
-static void
-the_length_is_of_those_who_are_there(void **state)
+UNIT_TEST(the_length_is_of_those_who_are_there)
 {
 	static struct gpd_queue queue;
 
@@ -90,16 +85,4 @@ the_length_is_of_those_who_are_there(void **state)
 	assert_int_equal(gpd_queue_length(&queue, 1, 9000), 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_came_first_is_first),
-		cmocka_unit_test(who_waits_for_its_tenant_is_in_nobody_elses_way),
-		cmocka_unit_test(who_does_not_ask_again_is_forgotten),
-		cmocka_unit_test(a_tenant_has_so_many_lines_and_no_more),
-		cmocka_unit_test(the_length_is_of_those_who_are_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

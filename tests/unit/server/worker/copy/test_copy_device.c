@@ -2,8 +2,7 @@
 /* Copies and fills within devices. */
 #include "tests/unit/server/copy_fixture.h"
 
-static void
-a_box_on_the_device_is_copied_by_the_smallest_means(void **state)
+TEST(a_box_on_the_device_is_copied_by_the_smallest_means)
 {
 	static const struct {
 		uint64_t pitch, slice, width, height, depth;
@@ -41,8 +40,7 @@ a_box_on_the_device_is_copied_by_the_smallest_means(void **state)
 	free(bytes);
 }
 
-static void
-a_box_outside_mapped_memory_is_invalid(void **state)
+TEST(a_box_outside_mapped_memory_is_invalid)
 {
 	struct gp_args_gpCopyDevice good = {
 		FAKE_STREAM, FAKE_WINDOW + 0x100000, 64, 4096, FAKE_WINDOW, 64, 4096, 64, 64, 4
@@ -67,8 +65,7 @@ a_box_outside_mapped_memory_is_invalid(void **state)
 	assert_int_equal(gpd_gpCopyDevice(&fake.session, &bad), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_fill_writes_elements_of_its_size(void **state)
+TEST(a_fill_writes_elements_of_its_size)
 {
 	static const struct {
 		uint64_t pitch;
@@ -103,8 +100,7 @@ a_fill_writes_elements_of_its_size(void **state)
 	}
 }
 
-static void
-a_fill_must_be_aligned_to_its_elements(void **state)
+TEST(a_fill_must_be_aligned_to_its_elements)
 {
 	struct gp_args_gpFill args = { FAKE_STREAM, FAKE_WINDOW + 2, 0, 4, 0, 1, 1 };
 
@@ -127,8 +123,7 @@ map_apart(void)
 	fake_driver_clear_calls();
 }
 
-static void
-a_copy_between_devices_names_both(void **state)
+TEST(a_copy_between_devices_names_both)
 {
 	struct gp_args_gpCopyDevice args = { .stream = FAKE_STREAM,
 					     .dst = FAKE_WINDOW,
@@ -148,8 +143,7 @@ a_copy_between_devices_names_both(void **state)
 	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoDAsync"), 1);
 }
 
-static void
-what_a_stream_does_not_reach_is_worked_on_aside(void **state)
+TEST(what_a_stream_does_not_reach_is_worked_on_aside)
 {
 	const struct gp_args_gpFill fill = { .stream = FAKE_STREAM,
 					     .dst = FAKE_WINDOW + MAPPED,
@@ -174,17 +168,4 @@ what_a_stream_does_not_reach_is_worked_on_aside(void **state)
 	gpd_stream_destroy_peer_stream(&fake.stream);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_box_on_the_device_is_copied_by_the_smallest_means),
-		TEST(a_box_outside_mapped_memory_is_invalid),
-		TEST(a_fill_writes_elements_of_its_size),
-		TEST(a_fill_must_be_aligned_to_its_elements),
-		TEST(a_copy_between_devices_names_both),
-		TEST(what_a_stream_does_not_reach_is_worked_on_aside),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -253,8 +253,9 @@ assert_sent_from(uint64_t address, uint64_t size)
 	assert_int_equal(seen, size);
 }
 
-static void
-a_copy_out_goes_straight_when_its_stream_is_done(void **state)
+#define CASE(test) UNIT_TEST_WITH(test, setup, teardown)
+
+CASE(a_copy_out_goes_straight_when_its_stream_is_done)
 {
 	assert_int_equal(copy_out(3, 4 * MIB + 50000, FAKE_STREAM, 1), GPD_LATER);
 	assert_true(gpd_copy_continue(&fake.session));
@@ -272,8 +273,7 @@ a_copy_out_goes_straight_when_its_stream_is_done(void **state)
 	assert_int_equal(fake.session.gpudirect_out, 4 * MIB + 50000);
 }
 
-static void
-work_behind_it_sends_it_through_the_stream(void **state)
+CASE(work_behind_it_sends_it_through_the_stream)
 {
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
 	/* Another stream has nothing to do with it. */
@@ -302,8 +302,7 @@ settle(void *arg)
 	return NULL;
 }
 
-static void
-work_behind_it_waits_while_it_is_sent(void **state)
+CASE(work_behind_it_waits_while_it_is_sent)
 {
 	pthread_t thread;
 
@@ -326,8 +325,7 @@ work_behind_it_waits_while_it_is_sent(void **state)
 	assert_int_equal(fake.reply_count, 1);
 }
 
-static void
-a_short_last_chunk_goes_through_the_stream(void **state)
+CASE(a_short_last_chunk_goes_through_the_stream)
 {
 	assert_int_equal(copy_out(7, 4 * MIB + SHORT - 1, FAKE_STREAM, 1), GPD_LATER);
 	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoHAsync " WINDOW_4M_7 " 32767"), 1);
@@ -340,8 +338,7 @@ a_short_last_chunk_goes_through_the_stream(void **state)
 }
 
 /* And only once if the rest does, too. */
-static void
-a_short_last_chunk_is_not_sent_twice(void **state)
+CASE(a_short_last_chunk_is_not_sent_twice)
 {
 	assert_int_equal(copy_out(7, 4 * MIB + 100, FAKE_STREAM, 1), GPD_LATER);
 	gpd_copy_await(&fake.session, NULL);
@@ -353,8 +350,7 @@ a_short_last_chunk_is_not_sent_twice(void **state)
 	assert_int_equal(fake.session.gpudirect_out, 0);
 }
 
-static void
-copies_of_two_streams_do_not_wait_for_one_another(void **state)
+CASE(copies_of_two_streams_do_not_wait_for_one_another)
 {
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
 	assert_int_equal(copy_out(8 * MIB, 4 * MIB, FAKE_OTHER_STREAM, 2), GPD_LATER);
@@ -412,8 +408,7 @@ copy_in(uint64_t offset, uint64_t size)
 	assert_int_equal(device[offset + size], 0);
 }
 
-static void
-a_copy_in_goes_straight_if_its_stream_is_idle(void **state)
+CASE(a_copy_in_goes_straight_if_its_stream_is_idle)
 {
 	copy_in(5, 5 * MIB + 100);
 	/* But for its short end. */
@@ -423,8 +418,7 @@ a_copy_in_goes_straight_if_its_stream_is_idle(void **state)
 		assert_int_equal(wire.to[i], FAKE_WINDOW + 5 + i * MIB);
 }
 
-static void
-a_copy_in_behind_work_goes_through_the_stream(void **state)
+CASE(a_copy_in_behind_work_goes_through_the_stream)
 {
 	stream_state = CUDA_ERROR_NOT_READY;
 	fake_driver_events_pending = true;
@@ -434,8 +428,7 @@ a_copy_in_behind_work_goes_through_the_stream(void **state)
 	assert_int_equal(fake_driver_count_calls("cuMemcpyHtoD"), 4);
 }
 
-static void
-the_rest_goes_straight_when_the_work_before_is_done(void **state)
+CASE(the_rest_goes_straight_when_the_work_before_is_done)
 {
 	stream_state = CUDA_ERROR_NOT_READY;
 	wire.slow = true;
@@ -446,8 +439,7 @@ the_rest_goes_straight_when_the_work_before_is_done(void **state)
 	assert_true(fake_driver_count_calls("cuMemcpyHtoD") > 0);
 }
 
-static void
-memory_that_lanes_do_not_reach_is_staged(void **state)
+CASE(memory_that_lanes_do_not_reach_is_staged)
 {
 	wire.reaches = false;
 	copy_in(0, 4 * MIB);
@@ -457,23 +449,4 @@ memory_that_lanes_do_not_reach_is_staged(void **state)
 	assert_int_equal(fake.session.gpudirect_in + fake.session.gpudirect_out, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_copy_out_goes_straight_when_its_stream_is_done),
-		CASE(work_behind_it_sends_it_through_the_stream),
-		CASE(work_behind_it_waits_while_it_is_sent),
-		CASE(a_short_last_chunk_goes_through_the_stream),
-		CASE(a_short_last_chunk_is_not_sent_twice),
-		CASE(copies_of_two_streams_do_not_wait_for_one_another),
-		CASE(a_copy_in_goes_straight_if_its_stream_is_idle),
-		CASE(a_copy_in_behind_work_goes_through_the_stream),
-		CASE(the_rest_goes_straight_when_the_work_before_is_done),
-		CASE(memory_that_lanes_do_not_reach_is_staged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

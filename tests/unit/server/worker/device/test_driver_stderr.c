@@ -120,8 +120,7 @@ run(int (*function)(void))
 	return WEXITSTATUS(status);
 }
 
-static void
-nothing_is_lost(void **state)
+UNIT_TEST(nothing_is_lost)
 {
 	assert_int_equal(run(take_at_once), 0);
 }
@@ -150,8 +149,7 @@ check_lines(void)
 	return count;
 }
 
-static void
-lines_cannot_be_forged(void **state)
+UNIT_TEST(lines_cannot_be_forged)
 {
 	assert_int_equal(run(forge), 0);
 	assert_null(strstr(logged, "\ngpupoold[1]"));
@@ -162,22 +160,11 @@ lines_cannot_be_forged(void **state)
 	assert_int_equal(check_lines(), 4);
 }
 
-static void
-a_flood_is_some_lines_and_a_number(void **state)
+UNIT_TEST(a_flood_is_some_lines_and_a_number)
 {
 	assert_int_equal(run(flood), 0);
 	assert_non_null(strstr(logged, "more lines about them are left out"));
 	assert_in_range(check_lines(), GPD_LOG_BUDGET_WARNINGS + 1, GPD_LOG_BUDGET_WARNINGS + 11);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_lost),
-		cmocka_unit_test(lines_cannot_be_forged),
-		cmocka_unit_test(a_flood_is_some_lines_and_a_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -19,8 +19,7 @@ static const struct gpd_gpudirect_facts all = {
 	.alone = true,
 };
 
-static void
-both_ways_are_tried_where_the_driver_has_them(void **state)
+UNIT_TEST(both_ways_are_tried_where_the_driver_has_them)
 {
 	struct gpd_gpudirect_facts facts = all;
 	struct gpd_gpudirect_methods ways = gpd_gpudirect_memory_choose(&facts);
@@ -44,8 +43,7 @@ assert_none(const struct gpd_gpudirect_facts *facts, const char *word)
 	assert_non_null(strstr(ways.why, word));
 }
 
-static void
-without_gpudirect_there_is_no_way(void **state)
+UNIT_TEST(without_gpudirect_there_is_no_way)
 {
 	struct gpd_gpudirect_facts facts = all;
 
@@ -61,8 +59,7 @@ without_gpudirect_there_is_no_way(void **state)
 	assert_none(&facts, "see");
 }
 
-static void
-writes_are_flushed_where_the_gpu_needs_it(void **state)
+UNIT_TEST(writes_are_flushed_where_the_gpu_needs_it)
 {
 	struct gpd_gpudirect_facts facts = all;
 
@@ -185,8 +182,9 @@ map(uint64_t granule, uint64_t granules, int device)
 			 CUDA_SUCCESS);
 }
 
-static void
-a_mapping_is_registered_once_when_it_is_first_used(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(a_mapping_is_registered_once_when_it_is_first_used)
 {
 	gpd_gpudirect_memory_start(true);
 	map(0, 2, 0);
@@ -208,8 +206,7 @@ a_mapping_is_registered_once_when_it_is_first_used(void **state)
 	assert_int_equal(card.flushes, 1);
 }
 
-static void
-what_makes_no_dma_buf_is_registered_by_its_address(void **state)
+TEST(what_makes_no_dma_buf_is_registered_by_its_address)
 {
 	gpd_gpudirect_memory_start(true);
 	card.export_result = CUDA_ERROR_NOT_SUPPORTED;
@@ -236,8 +233,7 @@ what_makes_no_dma_buf_is_registered_by_its_address(void **state)
 }
 
 /* On the other device, of which nothing is known yet. */
-static void
-a_first_failure_is_remembered_of_the_device(void **state)
+TEST(a_first_failure_is_remembered_of_the_device)
 {
 	gpd_gpudirect_memory_start(true);
 	card.dma_buf_result = -EFAULT;
@@ -251,8 +247,7 @@ a_first_failure_is_remembered_of_the_device(void **state)
 	assert_int_equal(card.exports, 1);
 }
 
-static void
-switched_off_nothing_is_tried(void **state)
+TEST(switched_off_nothing_is_tried)
 {
 	gpd_gpudirect_memory_start(false);
 	map(0, 1, 0);
@@ -261,20 +256,4 @@ switched_off_nothing_is_tried(void **state)
 	assert_int_equal(card.exports, 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_ways_are_tried_where_the_driver_has_them),
-		cmocka_unit_test(without_gpudirect_there_is_no_way),
-		cmocka_unit_test(writes_are_flushed_where_the_gpu_needs_it),
-		TEST(switched_off_nothing_is_tried),
-		TEST(a_mapping_is_registered_once_when_it_is_first_used),
-		TEST(what_makes_no_dma_buf_is_registered_by_its_address),
-		TEST(a_first_failure_is_remembered_of_the_device),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

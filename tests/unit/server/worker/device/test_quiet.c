@@ -174,8 +174,9 @@ stop(unsigned int count)
 		assert_int_equal(pthread_join(clients[i].thread, NULL), 0);
 }
 
-static void
-it_is_quiet_when_nothing_runs(void **state)
+#define CASE(test) UNIT_TEST_WITH(test, setup, teardown)
+
+CASE(it_is_quiet_when_nothing_runs)
 {
 	uint64_t begun = now_ns();
 
@@ -186,8 +187,7 @@ it_is_quiet_when_nothing_runs(void **state)
 	assert_in_range(now_ns() - begun, 0, SECOND / 2);
 }
 
-static void
-it_is_quiet_beside_short_work(void **state)
+CASE(it_is_quiet_beside_short_work)
 {
 	start(0, MS);
 	assert_true(gpd_quiesce_is_idle(0));
@@ -197,8 +197,7 @@ it_is_quiet_beside_short_work(void **state)
 	stop(1);
 }
 
-static void
-long_work_is_waited_for_and_held_and_short_work_goes_on(void **state)
+CASE(long_work_is_waited_for_and_held_and_short_work_goes_on)
 {
 	int before;
 
@@ -221,8 +220,7 @@ long_work_is_waited_for_and_held_and_short_work_goes_on(void **state)
 }
 
 /* Who has some work only is held when the one with much is done, and then not for long. */
-static void
-work_of_middle_length_goes_on_until_the_long_work_is_done(void **state)
+CASE(work_of_middle_length_goes_on_until_the_long_work_is_done)
 {
 	uint64_t begun = now_ns();
 	int launches;
@@ -240,8 +238,7 @@ work_of_middle_length_goes_on_until_the_long_work_is_done(void **state)
 	stop(2);
 }
 
-static void
-seeking_holds_nobody(void **state)
+CASE(seeking_holds_nobody)
 {
 	gpd_quiesce_limit_ns = SECOND;
 	start(0, 200 * MS);
@@ -258,8 +255,7 @@ end_soon(void *flag)
 	return NULL;
 }
 
-static void
-waiting_ends_when_it_is_given_up(void **state)
+CASE(waiting_ends_when_it_is_given_up)
 {
 	_Atomic bool given_up = false;
 	uint64_t begun = now_ns();
@@ -274,8 +270,7 @@ waiting_ends_when_it_is_given_up(void **state)
 }
 
 /* What runs may wait for what would be launched. */
-static void
-nobody_is_held_forever(void **state)
+CASE(nobody_is_held_forever)
 {
 	_Atomic bool given_up = false;
 	uint64_t begun = now_ns();
@@ -294,8 +289,7 @@ nobody_is_held_forever(void **state)
 	stop(1);
 }
 
-static void
-a_session_that_closes_is_not_held(void **state)
+CASE(a_session_that_closes_is_not_held)
 {
 	uint64_t begun = now_ns();
 
@@ -307,8 +301,7 @@ a_session_that_closes_is_not_held(void **state)
 	assert_in_range(now_ns() - begun, 0, SECOND);
 }
 
-static void
-a_driver_that_cannot_tell_is_left_to_wait(void **state)
+CASE(a_driver_that_cannot_tell_is_left_to_wait)
 {
 	clients[0].end_ns = now_ns() + 1000 * SECOND;
 	fails = true;
@@ -323,22 +316,4 @@ a_driver_that_cannot_tell_is_left_to_wait(void **state)
 	assert_int_equal(records, 2);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(it_is_quiet_when_nothing_runs),
-		CASE(it_is_quiet_beside_short_work),
-		CASE(long_work_is_waited_for_and_held_and_short_work_goes_on),
-		CASE(work_of_middle_length_goes_on_until_the_long_work_is_done),
-		CASE(seeking_holds_nobody),
-		CASE(waiting_ends_when_it_is_given_up),
-		CASE(nobody_is_held_forever),
-		CASE(a_session_that_closes_is_not_held),
-		CASE(a_driver_that_cannot_tell_is_left_to_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

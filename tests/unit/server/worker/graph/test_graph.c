@@ -3,8 +3,7 @@
  * them. */
 #include "tests/unit/server/graph_fixture.h"
 
-static void
-a_graph_is_built_as_it_was_sent(void **state)
+TEST(a_graph_is_built_as_it_was_sent)
 {
 	const uint32_t both[] = { 0, 1 };
 
@@ -27,8 +26,7 @@ a_graph_is_built_as_it_was_sent(void **state)
 	assert_string_equal(fake.session.kernel, "zebra");
 }
 
-static void
-a_dropped_graph_is_charged_until_the_driver_has_ended_it(void **state)
+TEST(a_dropped_graph_is_charged_until_the_driver_has_ended_it)
 {
 	uint64_t before;
 
@@ -49,8 +47,7 @@ a_dropped_graph_is_charged_until_the_driver_has_ended_it(void **state)
 }
 
 /* The third graph has all edges that there may be. */
-static void
-edges_are_charged(void **state)
+TEST(edges_are_charged)
 {
 	enum {
 		ALL = 300,
@@ -73,8 +70,7 @@ edges_are_charged(void **state)
 			EDGES * (GPD_GRAPH_EDGE_COST + 2 * sizeof(uint32_t)));
 }
 
-static void
-a_remade_graph_is_charged_twice_until_the_old_one_has_ended(void **state)
+TEST(a_remade_graph_is_charged_twice_until_the_old_one_has_ended)
 {
 	uint64_t one;
 
@@ -89,8 +85,7 @@ a_remade_graph_is_charged_twice_until_the_old_one_has_ended(void **state)
 	assert_int_equal(charged(), one);
 }
 
-static void
-a_graph_that_is_built_anew_is_charged_with_the_old_one(void **state)
+TEST(a_graph_that_is_built_anew_is_charged_with_the_old_one)
 {
 	uint64_t one;
 
@@ -110,8 +105,7 @@ a_graph_that_is_built_anew_is_charged_with_the_old_one(void **state)
 	assert_int_equal(fake_driver_count_calls("cuGraphInstantiate"), 2);
 }
 
-static void
-what_leaves_makes_room_for_what_comes(void **state)
+TEST(what_leaves_makes_room_for_what_comes)
 {
 	const uint32_t nodes = 3 * GPD_HOST_MIN / GPD_GRAPH_NODE_COST / 4;
 
@@ -130,8 +124,7 @@ what_leaves_makes_room_for_what_comes(void **state)
 	}
 }
 
-static void
-a_graph_that_cannot_be_awaited_is_the_drivers_to_end(void **state)
+TEST(a_graph_that_cannot_be_awaited_is_the_drivers_to_end)
 {
 	add_empty(NULL, 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
@@ -141,8 +134,7 @@ a_graph_that_cannot_be_awaited_is_the_drivers_to_end(void **state)
 	assert_int_equal(fake_session_markers(&fake), 0);
 }
 
-static void
-a_refused_change_is_told_by_every_launch(void **state)
+TEST(a_refused_change_is_told_by_every_launch)
 {
 	add_fill(FAKE_WINDOW, NULL, 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
@@ -164,8 +156,7 @@ a_refused_change_is_told_by_every_launch(void **state)
 }
 
 /* Until it is given something. */
-static void
-a_refused_graph_that_nobody_waits_for_is_told_by_every_launch(void **state)
+TEST(a_refused_graph_that_nobody_waits_for_is_told_by_every_launch)
 {
 	assert_int_equal(put(PLAN), CUDA_ERROR_INVALID_VALUE);
 	add_fill(FAKE_WINDOW + FAKE_GRANULE, NULL, 0);
@@ -184,8 +175,7 @@ a_refused_graph_that_nobody_waits_for_is_told_by_every_launch(void **state)
 	assert_int_equal(fake_driver_count_calls("cuGraphLaunch"), 3);
 }
 
-static void
-what_kernels_may_launch_stays_one_executable(void **state)
+TEST(what_kernels_may_launch_stays_one_executable)
 {
 	uint64_t exec, one, none;
 
@@ -228,8 +218,7 @@ what_kernels_may_launch_stays_one_executable(void **state)
 }
 
 /* It cannot become another one, but what it was before it is no more, either. */
-static void
-what_kernels_may_launch_becomes_nothing_else(void **state)
+TEST(what_kernels_may_launch_becomes_nothing_else)
 {
 	uint64_t exec, one;
 
@@ -254,8 +243,7 @@ what_kernels_may_launch_becomes_nothing_else(void **state)
 	assert_int_equal(upload(PLAN + 1), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-graphs_end_with_their_context(void **state)
+TEST(graphs_end_with_their_context)
 {
 	struct gpd_context other = { 0 };
 
@@ -270,23 +258,4 @@ graphs_end_with_their_context(void **state)
 	assert_int_equal(fake_driver_execs, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_graph_is_built_as_it_was_sent),
-		TEST(a_dropped_graph_is_charged_until_the_driver_has_ended_it),
-		TEST(edges_are_charged),
-		TEST(a_remade_graph_is_charged_twice_until_the_old_one_has_ended),
-		TEST(a_graph_that_is_built_anew_is_charged_with_the_old_one),
-		TEST(what_leaves_makes_room_for_what_comes),
-		TEST(a_graph_that_cannot_be_awaited_is_the_drivers_to_end),
-		TEST(a_refused_change_is_told_by_every_launch),
-		TEST(a_refused_graph_that_nobody_waits_for_is_told_by_every_launch),
-		TEST(what_kernels_may_launch_stays_one_executable),
-		TEST(what_kernels_may_launch_becomes_nothing_else),
-		TEST(graphs_end_with_their_context),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

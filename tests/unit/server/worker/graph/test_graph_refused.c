@@ -18,8 +18,7 @@ is_refused(CUresult wanted)
 	begin_plan();
 }
 
-static void
-memory_of_others_is_refused(void **state)
+TEST(memory_of_others_is_refused)
 {
 	add_fill(FAKE_WINDOW + FAKE_GRANULE - 32, NULL, 0);
 	is_refused(CUDA_ERROR_INVALID_VALUE);
@@ -33,8 +32,7 @@ memory_of_others_is_refused(void **state)
 	is_refused(CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-kernels_of_no_image_are_refused(void **state)
+TEST(kernels_of_no_image_are_refused)
 {
 	load_image();
 	add_kernel(GP_KERNEL(IMAGE, 2), 0);
@@ -48,8 +46,7 @@ kernels_of_no_image_are_refused(void **state)
 	is_refused(CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-what_is_no_plan_is_refused(void **state)
+TEST(what_is_no_plan_is_refused)
 {
 	const uint32_t itself[] = { 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 };
 	uint8_t byte = 0;
@@ -69,8 +66,7 @@ what_is_no_plan_is_refused(void **state)
 	is_refused(CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session(void **state)
+TEST(a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session)
 {
 	uint8_t *large = test_calloc(1, GP_GRAPH_PLAN_MAX + 8);
 
@@ -86,8 +82,7 @@ a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session(void **stat
 	test_free(large);
 }
 
-static void
-a_million_nodes_are_charged_before_the_driver_hears_of_them(void **state)
+TEST(a_million_nodes_are_charged_before_the_driver_hears_of_them)
 {
 	for (uint32_t i = 0; i < MANY; i++)
 		add_empty(NULL, 0);
@@ -96,8 +91,7 @@ a_million_nodes_are_charged_before_the_driver_hears_of_them(void **state)
 	assert_string_equal(fake_driver_calls, "");
 }
 
-static void
-names_are_those_of_graphs(void **state)
+TEST(names_are_those_of_graphs)
 {
 	add_empty(NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_INVALID_HANDLE);
@@ -115,17 +109,4 @@ names_are_those_of_graphs(void **state)
 	assert_int_equal(fake_driver_execs, 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_of_others_is_refused),
-		TEST(kernels_of_no_image_are_refused),
-		TEST(what_is_no_plan_is_refused),
-		TEST(a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session),
-		TEST(a_million_nodes_are_charged_before_the_driver_hears_of_them),
-		TEST(names_are_those_of_graphs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -159,8 +159,9 @@ graph_of(uint32_t root)
 	return gpd_graph_root_get(&fake.session, root)->driver;
 }
 
-static void
-roots_with_the_same_handle_are_not_mixed_up(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(roots_with_the_same_handle_are_not_mixed_up)
 {
 	uint64_t first = make_root(ROOT), second = make_root(ROOT + 1);
 
@@ -175,8 +176,7 @@ roots_with_the_same_handle_are_not_mixed_up(void **state)
 	assert_int_equal(make(PLAN + 2, ROOT + 2, first), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_driver_that_still_counts_the_one_before_is_asked_again(void **state)
+TEST(a_driver_that_still_counts_the_one_before_is_asked_again)
 {
 	uint64_t handle = make_root(ROOT);
 
@@ -196,8 +196,7 @@ a_driver_that_still_counts_the_one_before_is_asked_again(void **state)
 	assert_int_equal(instantiated, 1);
 }
 
-static void
-a_driver_that_refuses_for_good_is_believed(void **state)
+TEST(a_driver_that_refuses_for_good_is_believed)
 {
 	uint64_t handle = make_root(ROOT);
 
@@ -213,15 +212,4 @@ a_driver_that_refuses_for_good_is_believed(void **state)
 	assert_int_equal(make(PLAN, ROOT, handle), CUDA_SUCCESS);
 }
 
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(roots_with_the_same_handle_are_not_mixed_up),
-		TEST(a_driver_that_still_counts_the_one_before_is_asked_again),
-		TEST(a_driver_that_refuses_for_good_is_believed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -102,8 +102,9 @@ load(void)
 	fake_driver_clear_calls();
 }
 
-static void
-an_image_is_asked_for_until_it_is_there(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(an_image_is_asked_for_until_it_is_there)
 {
 	struct gp_reply_gpImageLoad reply;
 
@@ -118,8 +119,7 @@ an_image_is_asked_for_until_it_is_there(void **state)
 	drop(&reply);
 }
 
-static void
-the_client_learns_all_kernels_by_name(void **state)
+TEST(the_client_learns_all_kernels_by_name)
 {
 	struct gp_reply_gpImageLoad reply;
 	struct gp_image_info *info;
@@ -140,8 +140,7 @@ the_client_learns_all_kernels_by_name(void **state)
 	drop(&reply);
 }
 
-static void
-a_compilers_complaint_comes_back(void **state)
+TEST(a_compilers_complaint_comes_back)
 {
 	struct gp_reply_gpImageLoad reply;
 
@@ -153,8 +152,7 @@ a_compilers_complaint_comes_back(void **state)
 	drop(&reply);
 }
 
-static void
-options_with_addresses_do_not_reach_the_driver(void **state)
+TEST(options_with_addresses_do_not_reach_the_driver)
 {
 	const struct {
 		uint32_t option, zero;
@@ -183,8 +181,7 @@ options_with_addresses_do_not_reach_the_driver(void **state)
 	assert_int_equal(fake_driver_count_calls("cuLibraryLoadData options 5"), 1);
 }
 
-static void
-an_image_that_is_not_what_its_hash_says_ends_the_session(void **state)
+TEST(an_image_that_is_not_what_its_hash_says_ends_the_session)
 {
 	struct gp_reply_gpImageLoad reply;
 
@@ -196,8 +193,7 @@ an_image_that_is_not_what_its_hash_says_ends_the_session(void **state)
 	assert_int_equal(fake_driver_libraries, 0);
 }
 
-static void
-an_image_leaves_when_earlier_work_is_done(void **state)
+TEST(an_image_leaves_when_earlier_work_is_done)
 {
 	const struct gp_args_gpImageUnload args = { .image = IMAGE };
 
@@ -211,8 +207,7 @@ an_image_leaves_when_earlier_work_is_done(void **state)
 	assert_int_equal(fake_driver_libraries, 0);
 }
 
-static void
-a_contexts_images_stay_and_their_variables_start_anew(void **state)
+TEST(a_contexts_images_stay_and_their_variables_start_anew)
 {
 	struct gp_args_gpImageGlobal args = { FAKE_CONTEXT, IMAGE, { "table", 5 } };
 	struct gp_reply_gpImageGlobal reply;
@@ -231,8 +226,7 @@ a_contexts_images_stay_and_their_variables_start_anew(void **state)
 	assert_true(gpd_memory_accessible(&fake.session, 0x700000, 4));
 }
 
-static void
-a_variable_may_be_touched_once_it_was_asked_for(void **state)
+TEST(a_variable_may_be_touched_once_it_was_asked_for)
 {
 	struct gp_args_gpImageGlobal args = { FAKE_CONTEXT, IMAGE, { "table", 5 } };
 	struct gp_reply_gpImageGlobal reply;
@@ -279,8 +273,7 @@ ask_for_table(void)
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
 }
 
-static void
-variables_are_charged_until_the_driver_has_unloaded_them(void **state)
+TEST(variables_are_charged_until_the_driver_has_unloaded_them)
 {
 	held = true;
 	gpd_quiesce_jobs_add(stand_still, NULL);
@@ -299,8 +292,7 @@ variables_are_charged_until_the_driver_has_unloaded_them(void **state)
 }
 
 /* Its line goes with all that it holds. */
-static void
-a_session_that_ends_pays_for_no_unloaded_variables(void **state)
+TEST(a_session_that_ends_pays_for_no_unloaded_variables)
 {
 	held = true;
 	gpd_quiesce_jobs_add(stand_still, NULL);
@@ -342,8 +334,7 @@ launch(uint64_t kernel, size_t params_size, struct gp_bytes attributes)
 	return launch_on(FAKE_STREAM, kernel, params_size, attributes);
 }
 
-static void
-a_launch_reaches_the_driver_as_it_was_asked_for(void **state)
+TEST(a_launch_reaches_the_driver_as_it_was_asked_for)
 {
 	load();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
@@ -379,8 +370,7 @@ with_threads(void)
 	gpd_issue_message(&fake.session.issue, true);
 }
 
-static void
-launches_on_two_streams_are_left_to_threads(void **state)
+TEST(launches_on_two_streams_are_left_to_threads)
 {
 	with_threads();
 	for (int i = 0; i < 10; i++)
@@ -394,8 +384,7 @@ launches_on_two_streams_are_left_to_threads(void **state)
 	gpd_issue_stop(&fake.session.issue);
 }
 
-static void
-what_fails_there_is_told_as_of_any_posted_call(void **state)
+TEST(what_fails_there_is_told_as_of_any_posted_call)
 {
 	with_threads();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
@@ -409,8 +398,7 @@ what_fails_there_is_told_as_of_any_posted_call(void **state)
 }
 
 /* Its client waits for the answer, or something of the session's own follows. */
-static void
-what_is_waited_for_is_launched_by_the_executor(void **state)
+TEST(what_is_waited_for_is_launched_by_the_executor)
 {
 	with_threads();
 	hand_over_one();
@@ -431,8 +419,7 @@ what_is_waited_for_is_launched_by_the_executor(void **state)
 	gpd_issue_stop(&fake.session.issue);
 }
 
-static void
-a_launch_brings_all_parameters_that_the_kernel_reads(void **state)
+TEST(a_launch_brings_all_parameters_that_the_kernel_reads)
 {
 	load();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 11, (struct gp_bytes){ 0 }),
@@ -447,8 +434,7 @@ a_launch_brings_all_parameters_that_the_kernel_reads(void **state)
 	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 2);
 }
 
-static void
-a_kernel_that_is_not_there_is_an_invalid_handle(void **state)
+TEST(a_kernel_that_is_not_there_is_an_invalid_handle)
 {
 	load();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, 2), 16, (struct gp_bytes){ 0 }),
@@ -467,8 +453,7 @@ launch_attribute(const CUlaunchAttribute *attribute)
 		      (struct gp_bytes){ attribute, sizeof(*attribute) });
 }
 
-static void
-only_attributes_without_handles_are_passed_on(void **state)
+TEST(only_attributes_without_handles_are_passed_on)
 {
 	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 					.value.cooperative = 1 };
@@ -489,8 +474,7 @@ only_attributes_without_handles_are_passed_on(void **state)
 	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 1);
 }
 
-static void
-an_access_window_lies_in_the_sessions_memory(void **state)
+TEST(an_access_window_lies_in_the_sessions_memory)
 {
 	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW };
 
@@ -512,8 +496,7 @@ an_access_window_lies_in_the_sessions_memory(void **state)
 		1);
 }
 
-static void
-a_list_of_attributes_has_a_limit(void **state)
+TEST(a_list_of_attributes_has_a_limit)
 {
 	CUlaunchAttribute attributes[GPD_LAUNCH_ATTRIBUTES_MAX + 1] = { 0 };
 	struct gp_bytes list = { attributes, sizeof(attributes) };
@@ -526,31 +509,4 @@ a_list_of_attributes_has_a_limit(void **state)
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ZEBRA), 0, list), CUDA_ERROR_INVALID_VALUE);
 }
 
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(an_image_is_asked_for_until_it_is_there),
-		TEST(the_client_learns_all_kernels_by_name),
-		TEST(a_compilers_complaint_comes_back),
-		TEST(options_with_addresses_do_not_reach_the_driver),
-		TEST(an_image_that_is_not_what_its_hash_says_ends_the_session),
-		TEST(an_image_leaves_when_earlier_work_is_done),
-		TEST(a_contexts_images_stay_and_their_variables_start_anew),
-		TEST(a_variable_may_be_touched_once_it_was_asked_for),
-		TEST(variables_are_charged_until_the_driver_has_unloaded_them),
-		TEST(a_session_that_ends_pays_for_no_unloaded_variables),
-		TEST(a_launch_reaches_the_driver_as_it_was_asked_for),
-		TEST(launches_on_two_streams_are_left_to_threads),
-		TEST(what_fails_there_is_told_as_of_any_posted_call),
-		TEST(what_is_waited_for_is_launched_by_the_executor),
-		TEST(a_launch_brings_all_parameters_that_the_kernel_reads),
-		TEST(a_kernel_that_is_not_there_is_an_invalid_handle),
-		TEST(only_attributes_without_handles_are_passed_on),
-		TEST(an_access_window_lies_in_the_sessions_memory),
-		TEST(a_list_of_attributes_has_a_limit),
-	};
-
-	return cmocka_run_group_tests(tests, make_image, free_image);
-}
+UNIT_TEST_MAIN(make_image, free_image)

@@ -140,8 +140,9 @@ code(void)
 	return fake_session_allocated(&fake, GPD_LEDGER_CODE);
 }
 
-static void
-test_kept_once(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(test_kept_once)
 {
 	struct gpd_blob *blob = blob_of(1);
 	struct gp_bytes sha256 = { gpd_blob_name(blob)->sha256, GPD_SHA256_SIZE };
@@ -166,8 +167,7 @@ test_kept_once(void **state)
 	gpd_blob_unref(blob);
 }
 
-static void
-test_given_back(void **state)
+TEST(test_given_back)
 {
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
@@ -180,8 +180,7 @@ test_given_back(void **state)
 	assert_int_equal(code(), 0);
 }
 
-static void
-test_of_whom(void **state)
+TEST(test_of_whom)
 {
 	uint32_t tenant = fake.session.account.line->tenant;
 
@@ -208,8 +207,7 @@ test_of_whom(void **state)
 }
 
 /* Who does not say which program it is has none. */
-static void
-test_no_program(void **state)
+TEST(test_no_program)
 {
 	const uint8_t none[GPD_PROGRAM_KEY_SIZE] = { 0 };
 	struct gp_bytes packed = gpd_preload_create_all(&fake.session, none);
@@ -220,8 +218,7 @@ test_no_program(void **state)
 	assert_int_equal(packed.size, 0);
 }
 
-static void
-test_gone_from_memory(void **state)
+TEST(test_gone_from_memory)
 {
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
@@ -231,8 +228,7 @@ test_gone_from_memory(void **state)
 	assert_int_equal(code(), 0);
 }
 
-static void
-test_limits(void **state)
+TEST(test_limits)
 {
 	assert_int_equal(promised(), 0);
 	for (int i = 0; i < 260; i++)
@@ -274,8 +270,7 @@ keep(struct gpd_blob *blob)
 
 /* What the session has unloaded stays, charged, whatever the cache forgets; its variables do not.
  */
-static void
-test_retired(void **state)
+TEST(test_retired)
 {
 	struct gpd_blob *blob = retire(1, 0), *elsewhere = retire(2, 1);
 	uint64_t before = fake_session_allocated(&fake, 0);
@@ -299,8 +294,7 @@ test_retired(void **state)
 }
 
 /* The oldest goes; what a program was promised at its beginning is not counted, and stays. */
-static void
-test_retired_limits(void **state)
+TEST(test_retired_limits)
 {
 	struct gpd_blob *first, *second;
 	struct gpd_preload *promise;
@@ -326,8 +320,7 @@ test_retired_limits(void **state)
 }
 
 /* A tenant that has many programs forgets its own, and not another's. */
-static void
-test_programs(void **state)
+TEST(test_programs)
 {
 	uint32_t *tenant = &fake.session.account.line->tenant, own = *tenant;
 
@@ -354,16 +347,4 @@ test_programs(void **state)
 	*tenant = own;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_kept_once),  TEST(test_given_back),       TEST(test_of_whom),
-		TEST(test_no_program), TEST(test_gone_from_memory), TEST(test_limits),
-		TEST(test_retired),    TEST(test_retired_limits),   TEST(test_programs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

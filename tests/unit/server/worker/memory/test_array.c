@@ -138,8 +138,9 @@ copy_out(uint32_t name, const struct gp_array_box *box)
 	return result;
 }
 
-static void
-an_array_is_charged_as_the_driver_takes_it_and_is_empty(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(an_array_is_charged_as_the_driver_takes_it_and_is_empty)
 {
 	const struct gp_array_box all = { 0, 0, 0, 4096, 1000, 1 };
 
@@ -154,8 +155,7 @@ an_array_is_charged_as_the_driver_takes_it_and_is_empty(void **state)
 	assert_int_equal(destroy(NAME), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-small_arrays_share_a_page(void **state)
+TEST(small_arrays_share_a_page)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 16);
 
@@ -168,8 +168,7 @@ small_arrays_share_a_page(void **state)
 }
 
 /* As a driver takes it: 32 of this shape cost 32 MiB, for two fit into a page. */
-static void
-what_is_left_of_a_page_is_charged_to_those_in_it(void **state)
+TEST(what_is_left_of_a_page_is_charged_to_those_in_it)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 200);
 
@@ -178,8 +177,7 @@ what_is_left_of_a_page_is_charged_to_those_in_it(void **state)
 	assert_int_equal(fake_session_allocated(&fake, 0), MIB);
 }
 
-static void
-memory_counts_until_the_driver_has_it_back(void **state)
+TEST(memory_counts_until_the_driver_has_it_back)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * MIB;
 	hold_quiet_jobs();
@@ -198,8 +196,7 @@ memory_counts_until_the_driver_has_it_back(void **state)
 	assert_int_equal(fake_driver_count_calls("cuArrayDestroy"), 1);
 }
 
-static void
-an_allocation_waits_for_what_is_on_its_way_back(void **state)
+TEST(an_allocation_waits_for_what_is_on_its_way_back)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * MIB;
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
@@ -208,8 +205,7 @@ an_allocation_waits_for_what_is_on_its_way_back(void **state)
 	assert_int_equal(fake_session_allocated(&fake, 0), 4 * MIB);
 }
 
-static void
-the_same_array_again_is_the_old_one(void **state)
+TEST(the_same_array_again_is_the_old_one)
 {
 	const struct gp_array_box corner = { 0, 0, 0, 4, 1, 1 };
 	const uint8_t bytes[4] = { 1, 2, 3, 4 };
@@ -226,8 +222,7 @@ the_same_array_again_is_the_old_one(void **state)
 	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 }
 
-static void
-what_another_session_left_is_zeroed(void **state)
+TEST(what_another_session_left_is_zeroed)
 {
 	const struct gp_array_box corner = { 4, 2, 0, 4, 1, 1 };
 	const uint8_t bytes[4] = { 1, 2, 3, 4 }, zeros[4] = { 0 };
@@ -246,8 +241,7 @@ what_another_session_left_is_zeroed(void **state)
 	assert_memory_equal(fake.data, zeros, 4);
 }
 
-static void
-boxes_go_in_and_come_back_in_parts(void **state)
+TEST(boxes_go_in_and_come_back_in_parts)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 100);
 	const struct gp_array_box box = { 8, 3, 1, 4000, 90, 7 };
@@ -266,8 +260,7 @@ boxes_go_in_and_come_back_in_parts(void **state)
 	free(bytes);
 }
 
-static void
-mipmapped_arrays_have_levels_of_their_own(void **state)
+TEST(mipmapped_arrays_have_levels_of_their_own)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 16);
 	struct gp_args_gpArrayCopyIn copy = { .stream = FAKE_STREAM,
@@ -296,8 +289,7 @@ mipmapped_arrays_have_levels_of_their_own(void **state)
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-hostile_descriptions_do_not_reach_the_driver(void **state)
+TEST(hostile_descriptions_do_not_reach_the_driver)
 {
 	const struct gp_args_gpArrayCreate good = floats(NAME, 16);
 	struct gp_args_gpArrayCreate bad[] = { good, good, good, good, good,
@@ -325,8 +317,7 @@ hostile_descriptions_do_not_reach_the_driver(void **state)
 	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
-static void
-boxes_outside_an_array_do_not_reach_the_driver(void **state)
+TEST(boxes_outside_an_array_do_not_reach_the_driver)
 {
 	static const struct gp_array_box bad[] = {
 		{ 0, 0, 0, 4100, 1, 1 },
@@ -366,8 +357,7 @@ boxes_outside_an_array_do_not_reach_the_driver(void **state)
 	assert_int_equal(fake_driver_count_calls("cuMemcpy3D"), 0);
 }
 
-static void
-memory_beside_an_array_is_checked(void **state)
+TEST(memory_beside_an_array_is_checked)
 {
 	struct gp_args_gpArrayCopy copy = {
 		.stream = FAKE_STREAM,
@@ -400,8 +390,7 @@ texture_of(uint32_t array)
 	return (struct gp_args_gpTextureCreate){ .texture = TEXTURE, .array = array };
 }
 
-static void
-an_array_stays_as_long_as_a_texture_is_of_it(void **state)
+TEST(an_array_stays_as_long_as_a_texture_is_of_it)
 {
 	struct gp_args_gpTextureCreate args = texture_of(NAME);
 	struct gp_reply_gpTextureCreate reply;
@@ -426,8 +415,7 @@ an_array_stays_as_long_as_a_texture_is_of_it(void **state)
 	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
-static void
-a_session_that_ends_leaves_nothing(void **state)
+TEST(a_session_that_ends_leaves_nothing)
 {
 	struct gp_args_gpTextureCreate args = texture_of(NAME);
 	struct gp_reply_gpTextureCreate reply;
@@ -447,8 +435,7 @@ a_session_that_ends_leaves_nothing(void **state)
 	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
-static void
-textures_of_what_is_not_the_sessions_are_refused(void **state)
+TEST(textures_of_what_is_not_the_sessions_are_refused)
 {
 	struct gp_args_gpTextureCreate args = texture_of(OTHER);
 	struct gp_reply_gpTextureCreate reply;
@@ -496,8 +483,7 @@ textures_of_what_is_not_the_sessions_are_refused(void **state)
 	gpd_textures_destroy(&fake.session);
 }
 
-static void
-a_view_stays_within_the_array(void **state)
+TEST(a_view_stays_within_the_array)
 {
 	struct gp_args_gpTextureCreate args = texture_of(NAME);
 	struct gp_reply_gpTextureCreate reply;
@@ -519,29 +505,4 @@ a_view_stays_within_the_array(void **state)
 	assert_int_equal(gpd_gpTextureCreate(&fake.session, &args, &reply), CUDA_SUCCESS);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_array_is_charged_as_the_driver_takes_it_and_is_empty),
-		TEST(small_arrays_share_a_page),
-		TEST(what_is_left_of_a_page_is_charged_to_those_in_it),
-		TEST(memory_counts_until_the_driver_has_it_back),
-		TEST(an_allocation_waits_for_what_is_on_its_way_back),
-		TEST(the_same_array_again_is_the_old_one),
-		TEST(what_another_session_left_is_zeroed),
-		TEST(boxes_go_in_and_come_back_in_parts),
-		TEST(mipmapped_arrays_have_levels_of_their_own),
-		TEST(hostile_descriptions_do_not_reach_the_driver),
-		TEST(boxes_outside_an_array_do_not_reach_the_driver),
-		TEST(memory_beside_an_array_is_checked),
-		TEST(an_array_stays_as_long_as_a_texture_is_of_it),
-		TEST(a_session_that_ends_leaves_nothing),
-		TEST(textures_of_what_is_not_the_sessions_are_refused),
-		TEST(a_view_stays_within_the_array),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

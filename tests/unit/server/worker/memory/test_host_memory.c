@@ -76,8 +76,9 @@ used(void)
 	return counts / 2;
 }
 
-static void
-mapped_memory_is_zeros_that_copies_reach(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(mapped_memory_is_zeros_that_copies_reach)
 {
 	assert_int_equal(room, 256 * MIB);
 	assert_false(gpd_memory_accessible(&fake.session, base, 1));
@@ -91,8 +92,7 @@ mapped_memory_is_zeros_that_copies_reach(void **state)
 	assert_int_equal(used(), 2 * MIB);
 }
 
-static void
-the_size_of_a_piece_is_read_or_refused(void **state)
+TEST(the_size_of_a_piece_is_read_or_refused)
 {
 	static const char *const wrong[] = { "0", "65", "2M", "-1", "1.5" };
 	uint64_t size;
@@ -109,8 +109,7 @@ the_size_of_a_piece_is_read_or_refused(void **state)
 	}
 }
 
-static void
-pieces_are_registered_and_given_up_one_by_one(void **state)
+TEST(pieces_are_registered_and_given_up_one_by_one)
 {
 	uint64_t first = gpd_host_memory_room(&fake.session, base) % (8 * MIB);
 
@@ -126,8 +125,7 @@ pieces_are_registered_and_given_up_one_by_one(void **state)
 	assert_int_equal(at(first)[0] | at(first + 20 * MIB - 1)[0], 0);
 }
 
-static void
-what_overlaps_or_is_odd_is_refused(void **state)
+TEST(what_overlaps_or_is_odd_is_refused)
 {
 	assert_int_equal(map(4 * MIB, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(map(5 * MIB, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
@@ -141,8 +139,7 @@ what_overlaps_or_is_odd_is_refused(void **state)
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-the_range_is_the_sessions_world(void **state)
+TEST(the_range_is_the_sessions_world)
 {
 	assert_int_equal(map(256 * MIB, 4096), CUDA_ERROR_INVALID_VALUE);
 	assert_string_not_equal(fake.violation, "");
@@ -156,8 +153,7 @@ the_range_is_the_sessions_world(void **state)
 	assert_int_equal(used(), 0);
 }
 
-static void
-the_quota_holds(void **state)
+TEST(the_quota_holds)
 {
 	assert_int_equal(map(0, 64 * MIB), CUDA_SUCCESS);
 	assert_int_equal(map(64 * MIB, 4096), CUDA_ERROR_OUT_OF_MEMORY);
@@ -172,8 +168,7 @@ the_quota_holds(void **state)
 	assert_int_equal(map(64 * MIB, 64 * MIB), CUDA_SUCCESS);
 }
 
-static void
-addresses_are_used_again_when_the_driver_is_done_with_them(void **state)
+TEST(addresses_are_used_again_when_the_driver_is_done_with_them)
 {
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	at(0)[5] = 1;
@@ -187,8 +182,7 @@ addresses_are_used_again_when_the_driver_is_done_with_them(void **state)
 	assert_int_equal(at(0)[5], 0);
 }
 
-static void
-a_driver_that_cannot_leaves_nothing_behind(void **state)
+TEST(a_driver_that_cannot_leaves_nothing_behind)
 {
 	fake_driver_fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -255,8 +249,7 @@ fetch(uint64_t address, uint64_t size, struct gp_reply_gpHostTake *reply)
 	return take(address, size, GP_CONSISTENT_COPY_ALL, reply);
 }
 
-static void
-changes_are_stored_and_told(void **state)
+TEST(changes_are_stored_and_told)
 {
 	struct gp_reply_gpHostTake reply;
 	struct gp_change change;
@@ -282,8 +275,7 @@ changes_are_stored_and_told(void **state)
 	assert_int_equal(reply.changes.size, 0);
 }
 
-static void
-much_is_told_in_parts(void **state)
+TEST(much_is_told_in_parts)
 {
 	struct gp_reply_gpHostTake reply;
 	uint64_t done = 0;
@@ -313,8 +305,7 @@ much_is_told_in_parts(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-changes_elsewhere_end_the_session(void **state)
+TEST(changes_elsewhere_end_the_session)
 {
 	struct gp_reply_gpHostTake reply;
 	const uint64_t bad[3] = { base, 4, 1 }, twice[4] = { base, 2 * MIB, base, 4 };
@@ -349,8 +340,7 @@ changes_elsewhere_end_the_session(void **state)
 }
 
 /* The client's byte is stored, and the kernel's bytes of the word are reported to the client. */
-static void
-unchanged_bytes_of_a_word_are_left_to_kernels(void **state)
+TEST(unchanged_bytes_of_a_word_are_left_to_kernels)
 {
 	const uint64_t record[3] = { htole64(base + 4), htole64(4 | UINT64_C(0xd) << 32),
 				     htole64(0x99990799) };
@@ -379,8 +369,7 @@ unchanged_bytes_of_a_word_are_left_to_kernels(void **state)
 }
 
 /* The whole of the answers, as what was sent says how many writes are in them. */
-static void
-what_is_behind_work_is_told_when_that_is_done(void **state)
+TEST(what_is_behind_work_is_told_when_that_is_done)
 {
 	struct gp_reply_gpHostTake reply;
 	struct gp_change change;
@@ -413,8 +402,7 @@ what_is_behind_work_is_told_when_that_is_done(void **state)
 	assert_int_equal(reply.changes.size, 24);
 }
 
-static void
-memory_that_is_gone_when_work_is_done_is_passed_over(void **state)
+TEST(memory_that_is_gone_when_work_is_done_is_passed_over)
 {
 	struct gp_reply_gpHostTake reply;
 
@@ -430,8 +418,7 @@ memory_that_is_gone_when_work_is_done_is_passed_over(void **state)
 	fake_session_run_markers(&fake, -1);
 }
 
-static void
-odd_questions_behind_work_are_refused(void **state)
+TEST(odd_questions_behind_work_are_refused)
 {
 	const uint64_t odd[3] = { base, 4, 1 };
 	const struct gp_args_gpHostTakeBehind half = { GP_HOST_AFTER_STREAM,
@@ -459,8 +446,7 @@ odd_questions_behind_work_are_refused(void **state)
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-what_a_session_leaves_goes_behind_it(void **state)
+TEST(what_a_session_leaves_goes_behind_it)
 {
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(map(8 * MIB, 2 * MIB), CUDA_SUCCESS);
@@ -486,8 +472,7 @@ displace(uint64_t offset, uint64_t size)
 				 &(struct gp_args_gpMemoryUnmap){ FAKE_WINDOW + offset, size });
 }
 
-static void
-memory_is_placed_in_the_window_and_counts_as_pinned(void **state)
+TEST(memory_is_placed_in_the_window_and_counts_as_pinned)
 {
 	uint8_t *placed = (uint8_t *)(uintptr_t)(FAKE_WINDOW + 4 * MIB);
 	uint64_t device = fake_session_allocated(&fake, 0);
@@ -511,8 +496,7 @@ memory_is_placed_in_the_window_and_counts_as_pinned(void **state)
 	assert_int_equal(place(4 * MIB, 2 * MIB), CUDA_SUCCESS);
 }
 
-static void
-memory_that_cannot_be_placed_is_refused(void **state)
+TEST(memory_that_cannot_be_placed_is_refused)
 {
 	const struct gp_args_gpHostUnmap other_way = { FAKE_WINDOW, 2 * MIB };
 
@@ -528,30 +512,4 @@ memory_that_cannot_be_placed_is_refused(void **state)
 	assert_int_equal(used(), 2 * MIB);
 }
 
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(mapped_memory_is_zeros_that_copies_reach),
-		TEST(the_size_of_a_piece_is_read_or_refused),
-		TEST(pieces_are_registered_and_given_up_one_by_one),
-		TEST(what_overlaps_or_is_odd_is_refused),
-		TEST(the_range_is_the_sessions_world),
-		TEST(the_quota_holds),
-		TEST(addresses_are_used_again_when_the_driver_is_done_with_them),
-		TEST(a_driver_that_cannot_leaves_nothing_behind),
-		TEST(changes_are_stored_and_told),
-		TEST(much_is_told_in_parts),
-		TEST(changes_elsewhere_end_the_session),
-		TEST(unchanged_bytes_of_a_word_are_left_to_kernels),
-		TEST(what_is_behind_work_is_told_when_that_is_done),
-		TEST(memory_that_is_gone_when_work_is_done_is_passed_over),
-		TEST(odd_questions_behind_work_are_refused),
-		TEST(what_a_session_leaves_goes_behind_it),
-		TEST(memory_is_placed_in_the_window_and_counts_as_pinned),
-		TEST(memory_that_cannot_be_placed_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -124,9 +124,10 @@ told(uint64_t offset)
 	return 0;
 }
 
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
 /* On a slow machine a question may be held for too long, and be asked again. */
-static void
-a_change_is_told_when_it_comes(void **state)
+TEST(a_change_is_told_when_it_comes)
 {
 	for (uint32_t i = 1; i <= 3; i++) {
 		ask(0, 4096);
@@ -140,8 +141,7 @@ a_change_is_told_when_it_comes(void **state)
 	}
 }
 
-static void
-what_has_changed_before_is_told_at_once(void **state)
+TEST(what_has_changed_before_is_told_at_once)
 {
 	change(200, 7);
 	ask(0, 4096);
@@ -149,8 +149,7 @@ what_has_changed_before_is_told_at_once(void **state)
 	assert_int_equal(told(200), 7);
 }
 
-static void
-a_change_elsewhere_is_none(void **state)
+TEST(a_change_elsewhere_is_none)
 {
 	ask(0, 4096);
 	change(4096, 1);
@@ -159,8 +158,7 @@ a_change_elsewhere_is_none(void **state)
 	assert_int_equal(told(4096), 0);
 }
 
-static void
-what_the_client_sends_is_acknowledged(void **state)
+TEST(what_the_client_sends_is_acknowledged)
 {
 	const uint64_t run[3] = { base + 8, 8, 5 };
 	const struct gp_args_gpHostWrite args = { { run, sizeof(run) } };
@@ -175,8 +173,7 @@ what_the_client_sends_is_acknowledged(void **state)
 	assert_int_equal(reply.changes.size, 0);
 }
 
-static void
-a_question_for_now_ends_what_is_held(void **state)
+TEST(a_question_for_now_ends_what_is_held)
 {
 	const uint64_t range[2] = { base, 4096 };
 	const struct gp_args_gpHostTake args = { .ranges = { range, sizeof(range) } };
@@ -191,16 +188,14 @@ a_question_for_now_ends_what_is_held(void **state)
 	assert_int_equal(fake.replies[5].call, fake.replies[0].call);
 }
 
-static void
-so_many_are_held_and_no_more(void **state)
+TEST(so_many_are_held_and_no_more)
 {
 	for (int i = 0; i < GP_HOST_PENDING_MAX + 3; i++)
 		ask(0, 64);
 	assert_true(answers() >= 3);
 }
 
-static void
-odd_questions_are_refused(void **state)
+TEST(odd_questions_are_refused)
 {
 	uint64_t ranges[2 * (GP_HOST_AFTER_RANGES + 1)];
 
@@ -218,8 +213,7 @@ odd_questions_are_refused(void **state)
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-memory_may_go_while_a_question_is_held(void **state)
+TEST(memory_may_go_while_a_question_is_held)
 {
 	const struct gp_args_gpHostUnmap unmap = { base, 4 * MIB };
 
@@ -230,8 +224,7 @@ memory_may_go_while_a_question_is_held(void **state)
 	fake_session_run_markers(&fake, -1);
 }
 
-static void
-a_session_may_end_meanwhile(void **state)
+TEST(a_session_may_end_meanwhile)
 {
 	for (int i = 0; i < 3; i++)
 		ask(0, 4096);
@@ -240,21 +233,4 @@ a_session_may_end_meanwhile(void **state)
 	gpd_host_watch_stop(&fake.session);
 }
 
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(a_change_is_told_when_it_comes),
-		TEST(what_has_changed_before_is_told_at_once),
-		TEST(a_change_elsewhere_is_none),
-		TEST(what_the_client_sends_is_acknowledged),
-		TEST(a_question_for_now_ends_what_is_held),
-		TEST(so_many_are_held_and_no_more),
-		TEST(odd_questions_are_refused),
-		TEST(memory_may_go_while_a_question_is_held),
-		TEST(a_session_may_end_meanwhile),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

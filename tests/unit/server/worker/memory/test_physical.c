@@ -51,8 +51,7 @@ left(void)
 		.left;
 }
 
-static void
-memory_counts_until_the_driver_has_it_back(void **state)
+TEST(memory_counts_until_the_driver_has_it_back)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * UNIT;
 	assert_int_equal(create(3), CUDA_SUCCESS);
@@ -80,8 +79,7 @@ memory_counts_until_the_driver_has_it_back(void **state)
 	assert_int_equal(create(5), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void
-an_allocation_waits_for_what_is_on_its_way_back(void **state)
+TEST(an_allocation_waits_for_what_is_on_its_way_back)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * UNIT;
 	assert_int_equal(create(3), CUDA_SUCCESS);
@@ -92,8 +90,7 @@ an_allocation_waits_for_what_is_on_its_way_back(void **state)
 	assert_int_equal(fake_driver_count_calls("cuMemRelease"), 1);
 }
 
-static void
-every_byte_is_zeroed_once_before_it_is_seen(void **state)
+TEST(every_byte_is_zeroed_once_before_it_is_seen)
 {
 	assert_int_equal(create(4), CUDA_SUCCESS);
 	assert_int_equal(fake_driver_count_calls("cuMemset"), 0);
@@ -108,8 +105,7 @@ every_byte_is_zeroed_once_before_it_is_seen(void **state)
 	assert_int_equal(fake_driver_count_calls("cuMemset"), 2);
 }
 
-static void
-memory_outlives_the_mappings_on_their_way_out(void **state)
+TEST(memory_outlives_the_mappings_on_their_way_out)
 {
 	assert_int_equal(create(1), CUDA_SUCCESS);
 	assert_int_equal(attach(0, 1), CUDA_SUCCESS);
@@ -123,8 +119,7 @@ memory_outlives_the_mappings_on_their_way_out(void **state)
 	assert_int_equal(fake_driver_chunks, 0);
 }
 
-static void
-what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
 	assert_int_equal(attach(0, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(create(2), CUDA_SUCCESS);
@@ -144,8 +139,7 @@ what_does_not_fit_is_refused(void **state)
 	assert_int_equal(fake_driver_chunks, 1);
 }
 
-static void
-memory_that_needs_what_is_leaving_waits_for_it(void **state)
+TEST(memory_that_needs_what_is_leaving_waits_for_it)
 {
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, UNIT), CUDA_SUCCESS);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, UNIT, 0), CUDA_SUCCESS);
@@ -157,8 +151,7 @@ memory_that_needs_what_is_leaving_waits_for_it(void **state)
 	assert_int_equal(fake_driver_chunks, 1);
 }
 
-static void
-addresses_besides_the_window_can_be_had_and_given_back(void **state)
+TEST(addresses_besides_the_window_can_be_had_and_given_back)
 {
 	const struct gp_args_gpAddressReserve args = { .size = (uint64_t)4 << 30 };
 	const struct gp_args_gpAddressReserve much = { .size = (uint64_t)1 << 40 };
@@ -190,18 +183,4 @@ addresses_besides_the_window_can_be_had_and_given_back(void **state)
 	assert_int_equal(fake_driver_count_calls("cuMemAddressFree"), 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_counts_until_the_driver_has_it_back),
-		TEST(an_allocation_waits_for_what_is_on_its_way_back),
-		TEST(every_byte_is_zeroed_once_before_it_is_seen),
-		TEST(memory_outlives_the_mappings_on_their_way_out),
-		TEST(what_does_not_fit_is_refused),
-		TEST(memory_that_needs_what_is_leaving_waits_for_it),
-		TEST(addresses_besides_the_window_can_be_had_and_given_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-static void
-a_handle_is_found_by_its_kind_and_whole_name(void **state)
+UNIT_TEST(a_handle_is_found_by_its_kind_and_whole_name)
 {
 	struct gpd_handle_table table = { 0 };
 	struct gpd_handle stream, event;
@@ -22,8 +21,7 @@ a_handle_is_found_by_its_kind_and_whole_name(void **state)
 	gpd_handle_fini(&table);
 }
 
-static void
-any_name_is_answered(void **state)
+UNIT_TEST(any_name_is_answered)
 {
 	struct gpd_handle_table table = { 0 };
 	struct gpd_handle handle;
@@ -36,8 +34,7 @@ any_name_is_answered(void **state)
 	gpd_handle_fini(&table);
 }
 
-static void
-a_place_is_taken_until_its_handle_is_removed(void **state)
+UNIT_TEST(a_place_is_taken_until_its_handle_is_removed)
 {
 	struct gpd_handle_table table = { 0 };
 	struct gpd_handle first, second;
@@ -65,8 +62,7 @@ add_until_refused(struct gpd_handle_table *table, struct gpd_handle *handles, un
 	return count;
 }
 
-static void
-all_tables_have_so_much_together_and_each_its_part(void **state)
+UNIT_TEST(all_tables_have_so_much_together_and_each_its_part)
 {
 	enum {
 		MANY = 150000
@@ -105,8 +101,7 @@ all_tables_have_so_much_together_and_each_its_part(void **state)
 	test_free(handles);
 }
 
-static void
-a_walk_finds_all_which_may_be_removed_meanwhile(void **state)
+UNIT_TEST(a_walk_finds_all_which_may_be_removed_meanwhile)
 {
 	struct gpd_handle_table table = { 0 };
 	struct gpd_handle handles[200], *handle;
@@ -128,16 +123,4 @@ a_walk_finds_all_which_may_be_removed_meanwhile(void **state)
 	gpd_handle_fini(&table);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_handle_is_found_by_its_kind_and_whole_name),
-		cmocka_unit_test(any_name_is_answered),
-		cmocka_unit_test(a_place_is_taken_until_its_handle_is_removed),
-		cmocka_unit_test(a_walk_finds_all_which_may_be_removed_meanwhile),
-		cmocka_unit_test(all_tables_have_so_much_together_and_each_its_part),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -40,8 +40,9 @@ launch(struct fake_session *fake)
 	gpd_print_end(&fake->session, &fake->stream);
 }
 
-static void
-output_reaches_the_session_that_launched(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(output_reaches_the_session_that_launched)
 {
 	launch(&one);
 	fake_driver_kernel_text = "hello\n";
@@ -51,8 +52,7 @@ output_reaches_the_session_that_launched(void **state)
 	assert_string_equal(two.printed, "");
 }
 
-static void
-a_session_that_never_prints_asks_nothing_of_the_driver(void **state)
+TEST(a_session_that_never_prints_asks_nothing_of_the_driver)
 {
 	gpd_print_flush(&one.session);
 	assert_string_equal(fake_driver_calls, "");
@@ -64,8 +64,7 @@ a_session_that_never_prints_asks_nothing_of_the_driver(void **state)
 	assert_string_equal(fake_driver_calls, "");
 }
 
-static void
-another_sessions_launch_delivers_what_was_printed_before(void **state)
+TEST(another_sessions_launch_delivers_what_was_printed_before)
 {
 	launch(&one);
 	fake_driver_kernel_text = "of one";
@@ -78,8 +77,7 @@ another_sessions_launch_delivers_what_was_printed_before(void **state)
 	assert_string_equal(two.printed, "of two");
 }
 
-static void
-text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back(void **state)
+TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back)
 {
 	struct gpd_ledger_session *line = one.session.account.line;
 
@@ -106,8 +104,7 @@ finish_later(void *unused)
 	return unused;
 }
 
-static void
-a_launch_waits_for_another_sessions_printing_kernels(void **state)
+TEST(a_launch_waits_for_another_sessions_printing_kernels)
 {
 	pthread_t thread;
 
@@ -136,8 +133,7 @@ complete_later(void *arg)
 	return NULL;
 }
 
-static void
-a_launch_that_another_session_is_just_making_is_waited_for(void **state)
+TEST(a_launch_that_another_session_is_just_making_is_waited_for)
 {
 	pthread_t thread;
 
@@ -152,8 +148,7 @@ a_launch_that_another_session_is_just_making_is_waited_for(void **state)
 	assert_string_equal(two.printed, "");
 }
 
-static void
-whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once(void **state)
+TEST(whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once)
 {
 	gpd_print_limit_ns = 100000000ull;
 	launch(&one);
@@ -181,8 +176,7 @@ end_later(void *unused)
 	return unused;
 }
 
-static void
-a_session_that_ends_does_not_wait_any_longer(void **state)
+TEST(a_session_that_ends_does_not_wait_any_longer)
 {
 	pthread_t thread;
 
@@ -210,8 +204,7 @@ launch_two(void *unused)
 	return unused;
 }
 
-static void
-whoever_waits_is_let_in_before_the_owners_next_launch(void **state)
+TEST(whoever_waits_is_let_in_before_the_owners_next_launch)
 {
 	pthread_t waits, finishes;
 
@@ -231,8 +224,7 @@ whoever_waits_is_let_in_before_the_owners_next_launch(void **state)
 	assert_string_equal(two.printed, "");
 }
 
-static void
-what_cannot_be_told_apart_is_nobodys(void **state)
+TEST(what_cannot_be_told_apart_is_nobodys)
 {
 	gpd_print_limit_ns = 100000000ull;
 	launch(&one);
@@ -252,8 +244,7 @@ what_cannot_be_told_apart_is_nobodys(void **state)
 	assert_string_equal(two.printed, "of two");
 }
 
-static void
-more_output_than_the_pipe_holds_does_not_stop_the_driver(void **state)
+TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver)
 {
 	size_t size = (3 << 20) + 7;
 	char *text = malloc(size + 1);
@@ -269,8 +260,7 @@ more_output_than_the_pipe_holds_does_not_stop_the_driver(void **state)
 	assert_int_equal(strlen(one.printed), FAKE_TEXT - 1);
 }
 
-static void
-a_session_that_ends_leaves_its_output_to_nobody(void **state)
+TEST(a_session_that_ends_leaves_its_output_to_nobody)
 {
 	launch(&one);
 	fake_driver_kernel_text = "last words";
@@ -285,21 +275,6 @@ a_session_that_ends_leaves_its_output_to_nobody(void **state)
 int
 main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(output_reaches_the_session_that_launched),
-		TEST(a_session_that_never_prints_asks_nothing_of_the_driver),
-		TEST(another_sessions_launch_delivers_what_was_printed_before),
-		TEST(a_launch_waits_for_another_sessions_printing_kernels),
-		TEST(a_launch_that_another_session_is_just_making_is_waited_for),
-		TEST(whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once),
-		TEST(a_session_that_ends_does_not_wait_any_longer),
-		TEST(whoever_waits_is_let_in_before_the_owners_next_launch),
-		TEST(what_cannot_be_told_apart_is_nobodys),
-		TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver),
-		TEST(a_session_that_ends_leaves_its_output_to_nobody),
-		TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back),
-	};
 	int report = dup(STDOUT_FILENO);
 	FILE *kept;
 	int failed;
@@ -309,7 +284,7 @@ main(void)
 	if (gpd_print_start() || !kept)
 		return 1;
 	stdout = kept;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = unit_tests_run(NULL, NULL);
 	fflush(kept);
 	return failed;
 }

@@ -47,8 +47,7 @@ expect(uint64_t first, uint64_t second)
 	assert_int_equal(fake.ledger->tenants[0].devices[0].memory, first + second);
 }
 
-static void
-it_goes_with_the_last_use(void **state)
+UNIT_TEST_WITH(it_goes_with_the_last_use, setup, teardown)
 {
 	struct gpd_shared_physical *shared = make();
 
@@ -61,8 +60,7 @@ it_goes_with_the_last_use(void **state)
 	assert_int_equal(fake_driver_chunks, 0);
 }
 
-static void
-who_has_it_for_longest_pays(void **state)
+UNIT_TEST_WITH(who_has_it_for_longest_pays, setup, teardown)
 {
 	struct gpd_shared_physical *shared = make();
 
@@ -82,8 +80,7 @@ who_has_it_for_longest_pays(void **state)
 	expect(0, 0);
 }
 
-static void
-who_pays_may_have_less_than_that(void **state)
+UNIT_TEST_WITH(who_pays_may_have_less_than_that, setup, teardown)
 {
 	struct gpd_shared_physical *shared = make();
 
@@ -96,14 +93,4 @@ who_pays_may_have_less_than_that(void **state)
 	expect(0, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(it_goes_with_the_last_use, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_has_it_for_longest_pays, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_pays_may_have_less_than_that, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)
