@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session for tests of the client's memory and copies: what stands below them, on a device that
- * is a piece of this process's memory.  The window itself cannot be touched, like a real one.
+ * Fake wire layer of the client, for tests of memory, copies, host memory and pools, which are
+ * above it.
+ *
+ * It replaces gpc_call(), gpc_post(), data lanes and the daemon. Calls are carried out in this
+ * process, on a device whose memory is a buffer. The addresses of the window itself are not
+ * accessible, as with a remote device. Tests set members of `fake` to choose replies and failures,
+ * and read its counters of calls.
+ * Ownership: fake_wire_setup() and fake_wire_teardown() create and free everything for one test,
+ * see FAKE_WIRE_TEST().
+ * Threads: calls may come from several threads. Requests with a reply are queued;
+ * fake_wire_deliver() completes them, as the thread that reads the connection does.
+ * Errors: misuse by the tested code, for example an access to memory that is not mapped, fails the
+ * test.
  */
 #ifndef FAKE_WIRE_H
 #define FAKE_WIRE_H
@@ -19,18 +30,18 @@
 
 #define FAKE_WIRE_MIB ((size_t)1 << 20)
 #define FAKE_WIRE_WINDOW (512 * FAKE_WIRE_MIB)
-/* Where addresses besides the window are: see server/worker/device/window.h. */
+/* Address range of reservations outside the window, see server/worker/device/window.h. */
 #ifdef __SANITIZE_THREAD__
 #define FAKE_WIRE_BESIDES ((uint64_t)0x551000000000)
 #else
 #define FAKE_WIRE_BESIDES ((uint64_t)0x310000000000)
 #endif
-/* And those for host memory that kernels reach. */
+/* Address range of host memory that kernels access. */
 #define FAKE_WIRE_HOST (FAKE_WIRE_BESIDES + ((uint64_t)1 << 38))
 #define FAKE_WIRE_GRANULE (2 * FAKE_WIRE_MIB)
 #define FAKE_WIRE_STREAM ((CUstream)(uintptr_t)0x5757)
 
-/* A call that succeeds, and one whose arguments make no sense. */
+/* Asserts that a call succeeds, or that it rejects its arguments. */
 #define CU(call) assert_int_equal(call, CUDA_SUCCESS)
 #define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
 
@@ -38,56 +49,58 @@ struct gpc_session_hooks;
 
 struct fake_wire {
 	uint64_t window;
-	uint8_t *device; /* what is behind the window */
+	uint8_t *device; /* contents of the window */
 	uint64_t quota;
 	uint64_t mapped; /* bytes */
-	bool lanes;      /* it has data lanes, from which copies get no bytes */
-	bool lazy;       /* copies to the host arrive when somebody waits */
-	bool busy;       /* the GPU does not get anywhere unless it is waited for */
-	CUresult enter;  /* of gpc_enter() */
+	bool lanes;      /* the session has data lanes, from which copies receive no bytes */
+	bool lazy;       /* copies to the host arrive only when the client waits */
+	bool busy;       /* the GPU makes progress only when the client waits for it */
+	CUresult enter;  /* result of gpc_enter() */
 	CUresult copy_out_result;
-	bool copy_out_short; /* answers without bytes */
-	bool has_functions;  /* host functions that are not done */
-	bool foreign_wait;   /* a wait for another process's event */
-	CUresult pending;    /* of a posted call: told by the next one that waits */
+	bool copy_out_short; /* replies of copies to the host carry no bytes */
+	bool has_functions;  /* host functions are pending */
+	bool foreign_wait;   /* the stream waits for an event of another process */
+	CUresult pending;    /* error of a posted call, reported by the next call that waits */
 	CUresult deferred;
 	CUresult failed;
 	uint64_t posted, done;
-	uint64_t allowance; /* part of what is mapped */
+	uint64_t allowance; /* included in `mapped` */
 	uint64_t told_kept;
-	/* Counts of calls. */
+	/* Numbers of calls. */
 	int replacements, grants, uses, copies_in_short, maps, unmaps, fences, waits, copies_in,
 		barriers, copies_out, copies_out_lanes, ordered, copies_device, fills, syncs, keeps,
 		kept;
 	size_t largest_copy_in;
 	void (*array_destroyed)(
-		void); /* what another thread does when the daemon is told; or NULL */
-	int objects;   /* texture and surface objects that the daemon has */
-	bool sparse;   /* its device has sparse arrays; of which so many parts were asked for */
+		void); /* if set, called when an array is destroyed, as another thread would */
+	int objects;   /* texture and surface objects that exist */
+	bool sparse;   /* the device supports sparse arrays; `parts` tiles were requested */
 	int parts, part_calls;
-	int arrays_made;   /* out of credit */
-	int shares, opens; /* what it shares with others now; what others' was opened */
-	/* Addresses besides the window: how many times they were asked for, and are held. */
+	int arrays_made;   /* created from the allowance */
+	int shares, opens; /* exports that exist now, and opened imports */
+	/* Reservations outside the window: requested and existing. */
 	int reserves, reserved;
 	CUresult reserve_result;
-	/* Host memory that kernels reach: fake_wire_allow_host(). */
+	/* Host memory that kernels access, see fake_wire_allow_host(). */
 	bool shares_memory;
 	uint64_t host_quota, host_written;
-	/* Listed copies: the number of the last one; of the last replacement its number, its last
-	 * byte, and how much of host memory had been written before; and all their bytes. */
+	/* Listed copies: the number of the last copy; of the last replacement its number, its last
+	 * byte and the host bytes that were written before it; and the bytes of all
+	 * replacements. */
 	uint32_t last_listed, last_replaced;
 	uint8_t last_replaced_byte;
 	uint64_t replaced_before, replaced_bytes;
 	int host_reserves, host_maps, host_fetches, host_behinds;
-	int host_busy; /* so often something is still where gpHostMap wants memory */
+	int host_busy; /* number of further gpHostMap calls that fail because the address range is
+			  in use */
 	void (*meanwhile)(
-		void); /* what happens once before an answer that is waited for; or NULL */
-	struct gpc_host_call late[4]; /* the library's functions whose turn has not come */
+		void); /* if set, called once, before the next reply to a call that waits */
+	struct gpc_host_call late[4]; /* host functions that wait for their turn in the stream */
 	int late_count;
 	const struct gpc_session_hooks *hooks;
 	struct gpc_session_facts *facts;
 	struct gpc_context *context;
-	struct gpc_stream *stream; /* the only one besides the default */
+	struct gpc_stream *stream; /* the only stream besides the default one */
 	struct gpc_stream *legacy;
 };
 
@@ -97,64 +110,66 @@ int fake_wire_setup(void **state);
 int fake_wire_teardown(void **state);
 #define FAKE_WIRE_TEST(test) UNIT_TEST_WITH(test, fake_wire_setup, fake_wire_teardown)
 
-/* A request that will be answered with these bytes, which are malloc'ed. */
+/* Queues the reply to a request. Takes ownership of `bytes`, which malloc() has allocated. */
 void fake_wire_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result);
 
-/* From now on the daemon knows late copies. */
+/* Makes the daemon support late copies. */
 void fake_wire_allow_late(void);
-/* The stream reaches the oldest of the library's functions; or, with an error, the session is over.
- */
+/* Runs the oldest pending host function; with an error, the session has failed instead. */
 void fake_wire_run_late(CUresult result);
 
-/* Arrays that the daemon has when what is kept has been given back. */
+/* Returns the number of arrays after the client has released its cached ones. */
 int fake_wire_arrays(void);
 
-/* Answers everything that is under way: the reader of the connection. */
+/* Completes all queued requests, as the thread that reads the connection does. */
 void fake_wire_deliver(void);
-/* Whether nothing is under way. */
+/* Returns whether no request is queued. */
 bool fake_wire_is_idle(void);
 
-/* The daemon wants back what is kept. */
+/* Completes the client's pending gpMemoryKeep request, so that the client releases its cached
+ * memory. */
 void fake_wire_recall(void);
-/* From now on the daemon may be asked for credit (gpMemoryGrant), of which fake.credit is left.
- * What nobody waits for is answered before the next question is. */
+/* Makes the daemon support allowances (gpMemoryGrant). A request without a waiter is completed
+ * before the next request. */
 void fake_wire_allow_credit(void);
-/* Bytes that are mapped when that has been given back. */
+/* Returns the mapped bytes after the client has released its cached memory. */
 uint64_t fake_wire_mapped(void);
 
-/* From now on the daemon has host memory that kernels reach, or it has none. */
+/* Makes the daemon support host memory that kernels access, or not. */
 void fake_wire_allow_host(void);
 void fake_wire_forbid_host(void);
-/* As a kernel would see it; and how much there is. */
+/* Host memory as a kernel would see it: whether a range is mapped, its contents, and the bytes that
+ * are mapped in all. */
 bool fake_wire_host_has(uint64_t address, uint64_t size);
 uint8_t *fake_wire_host_at(uint64_t address);
 uint64_t fake_wire_host_mapped(void);
-/* Whether gpHostPlace has placed it: it is unmapped then. */
+/* Returns whether gpHostPlace has placed the range, and unmaps it then. */
 bool fake_wire_host_displace(uint64_t address, uint64_t size);
-/* Before the answer to a request: what a gpHostTakeBehind asks for. */
+/* If the request is a gpHostTakeBehind, builds its reply from the current contents of host
+ * memory. */
 void fake_wire_host_look(struct gpc_request *request);
 
-/* Of counts that several threads change. */
+/* Increments a counter that several threads use. */
 static inline void
 fake_wire_count(int *counter)
 {
 	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* The test fails unless all of it is mapped. */
+/* Asserts that the whole range is mapped. */
 void fake_wire_expect_mapped(uint64_t address, uint64_t size);
-/* Nothing is mapped any more but credit. */
+/* Asserts that nothing but the allowance is mapped. */
 void fake_wire_memory_end(void);
 
-/* What came behind a call, which must be so many bytes; the caller frees it. */
+/* Returns a copy of a call's bulk bytes, of which there must be `size`. The caller frees it. */
 uint8_t *fake_wire_gather(const struct iovec *bulk, int bulk_count, uint64_t size);
 
-/* Device memory, as a kernel would see it. */
+/* Returns the contents of device memory at this address, as a kernel would see them. */
 uint8_t *fake_wire_at(CUdeviceptr address);
 
-/* Allocates or fails the test. */
+/* Returns new device memory, or fails the test. */
 CUdeviceptr fake_wire_alloc(size_t size);
-/* A buffer with a pattern in it; the caller frees it. */
+/* Returns a new buffer filled with a pattern that depends on the seed. The caller frees it. */
 uint8_t *fake_wire_pattern(size_t size, unsigned int seed);
 
 #endif /* FAKE_WIRE_H */

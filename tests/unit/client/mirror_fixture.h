@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory of the client's fake that kernels reach, of which there are two copies. */
+/* Fixture for tests of host memory that kernels access: the fake wire layer (fake_wire.h) with
+ * replicas of pinned memory on both sides. */
 #ifndef MIRROR_FIXTURE_H
 #define MIRROR_FIXTURE_H
 
@@ -50,7 +51,7 @@ reach(void *host)
 	return address;
 }
 
-/* A wait, after work that may have changed something. */
+/* Waits for the GPU after work that may have changed host memory. */
 static inline void
 synchronize(void)
 {

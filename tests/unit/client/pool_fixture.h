@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools of the device of fake_wire.h: calls that are to succeed, and the end of a test. */
+/* Fixture for tests of memory pools on the fake wire layer (fake_wire.h): calls that must succeed.
+ * The teardown checks that no pool but the default one is left, and that it is empty. */
 #ifndef POOL_FIXTURE_H
 #define POOL_FIXTURE_H
 
@@ -9,9 +10,9 @@
 #include "gpc_calls.h"
 #include "tests/unit/client/fake_wire.h"
 
-#define ORDINAL 3 /* of the fake's device */
+#define ORDINAL 3 /* of the fake device */
 
-/* No pool but the default one is left of a test, and nothing in it. */
+/* Empties the default pool and checks that nothing is left. */
 static inline int
 pool_teardown(void **state)
 {
@@ -39,7 +40,8 @@ alloc(size_t size, CUstream stream)
 	return address;
 }
 
-/* With work before it, so that the block waits. */
+/* Frees asynchronously with work before it in the stream, so that the block is not reusable at
+ * once. */
 static inline void
 release(CUdeviceptr address, CUstream stream)
 {
@@ -91,7 +93,7 @@ set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int on)
 	assert_int_equal(gpc_cuMemPoolSetAttribute(pool, attribute, &on), CUDA_SUCCESS);
 }
 
-/* What cuStreamSynchronize does behind the wire. */
+/* The effect of cuStreamSynchronize() on pools. */
 static inline void
 synchronize(const struct gpc_stream *stream)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of fake_session.h with memory that is mapped and staging, for copies of it. */
+/* Fixture for tests of copies: a fake session (fake_session.h) with mapped device memory and
+ * staging memory. */
 #ifndef COPY_FIXTURE_H
 #define COPY_FIXTURE_H
 
@@ -22,7 +23,7 @@
 #define WINDOW_1M "120000100000"
 #endif
 
-/* More than a session may hold of the staging memory for copies to the host. */
+/* Larger than the staging memory that one session may use for copies to the host. */
 #define MAPPED ((uint64_t)64 << 20)
 
 static struct fake_session fake;

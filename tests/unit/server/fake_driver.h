@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the files of fake_session.h: its driver, which fills in gpd_driver.  Tests have no use
- * for this.  Any thread may call fake_driver_called(); the rest is for fake_session_create().
+ * Internal interface between the files of the fake CUDA driver, which fills in gpd_driver for
+ * fake_session.h. Tests include fake_session.h instead.
+ *
+ * Threads: any thread may call fake_driver_called(). The other functions are called by
+ * fake_session_create() only.
  */
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
 
 #include "server/worker/device/driver.h"
 
-/* Notes a call down in fake_driver_calls; the answer it is to get. */
+/* Appends a line to fake_driver_calls. Returns the result for that call: CUDA_SUCCESS, or the error
+ * that fake_driver_fail() has set. */
 CUresult fake_driver_called(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* A driver that has been asked for nothing yet and that fails nothing. */
+/* Installs a driver with an empty log and no errors set. */
 void fake_driver_create(void);
-/* Its functions of arrays, textures and surfaces, those of images and kernels, and of graphs. */
+/* Install the functions for arrays, textures and surfaces, for images and kernels, and for
+ * graphs. */
 void fake_driver_add_arrays(void);
 void fake_driver_add_images(void);
 void fake_driver_add_graphs(void);

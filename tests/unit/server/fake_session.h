@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the units of a worker that work for a session need around them: a session with one context
- * and two streams, markers that are done when a test says so, and a driver that notes down what it
- * is asked for.  Device memory is memory of this process, mapped where the driver is told to, and
- * every operation of a stream is carried out at once.
+ * Fake session of a worker, with one context and two streams, for tests of units that serve a
+ * session's calls.
+ *
+ * It replaces the worker around the tested unit: a test supplies the bytes that the client sends
+ * (`bulk`), reads the replies, data and messages that the client would receive, and decides when
+ * stream markers complete (fake_session_run_markers()). The CUDA driver is replaced too
+ * (fake_driver.c). It logs each call in fake_driver_calls and executes each stream operation at
+ * once, on memory of this process that is mapped at the addresses of the window.
+ * Ownership: fake_session_create() creates all, and fake_session_destroy() frees it. Objects that
+ * the tested unit has created are counted (fake_driver_chunks and others), so that a test can check
+ * for leaks.
+ * Threads: the driver and its counters may be used by any thread, the session by the test's thread.
+ * Errors: what cannot be set up fails the test.
  */
 #ifndef FAKE_SESSION_H
 #define FAKE_SESSION_H
@@ -44,18 +53,18 @@ struct fake_session {
 	struct gpd_context context;
 	struct gpd_stream stream, other;
 
-	/* What the client sends as a bulk tail. */
+	/* The bulk bytes of the client's next call. */
 	const uint8_t *bulk;
 
-	/* What it gets. */
+	/* What the client has received. */
 	uint8_t *data;
 	size_t data_size;
 	size_t data_room;
-	size_t data_before; /* of calls that have been answered */
+	size_t data_before; /* bytes of calls that have been answered */
 	unsigned int data_notes;
 	struct fake_session_reply replies[FAKE_REPLIES];
 	unsigned int reply_count;
-	uint8_t *fields; /* of the last of them */
+	uint8_t *fields; /* reply fields of the last call */
 	size_t fields_size;
 	bool keeps_no_replies;
 	char printed[FAKE_TEXT];
@@ -64,33 +73,33 @@ struct fake_session {
 	unsigned int barriers;
 };
 
-/* What the driver did, one line per call, since fake_session_create() or fake_driver_clear_calls().
- */
+/* Log of the driver's calls, one line per call, since fake_session_create() or
+ * fake_driver_clear_calls(). */
 extern char fake_driver_calls[FAKE_TEXT];
-/* The driver's next answers to this function: fails once, after `skip` successes. */
+/* Makes one call of this driver function fail with `result`, after `skip` successful calls. */
 void fake_driver_fail(const char *function, CUresult result, unsigned int skip);
 void fake_driver_clear_calls(void);
 unsigned int fake_driver_count_calls(const char *start);
 
-/* Device memory that the driver has made and not released. */
+/* Number of physical allocations and of libraries that exist in the driver. */
 extern _Atomic int fake_driver_chunks;
 extern _Atomic int fake_driver_libraries;
-/* Arrays, and texture and surface objects, that it has made and not destroyed. */
+/* Number of arrays, and of texture and surface objects, that exist in the driver. */
 extern _Atomic int fake_driver_arrays;
 extern _Atomic int fake_driver_textures;
-/* Graphs and executables, likewise. */
+/* Number of graphs and of executable graphs that exist in the driver. */
 extern _Atomic int fake_driver_graphs, fake_driver_execs;
-/* What the driver prints when it is asked to wait for a stream. */
+/* Output of kernels, which the driver prints during the next wait for a stream. NULL: none. */
 extern const char *fake_driver_kernel_text;
-/* Whether events are complete. */
+/* While true, cuEventQuery() reports that events are not complete. */
 extern _Atomic bool fake_driver_events_pending;
 
 void fake_session_create(struct fake_session *fake);
 void fake_session_destroy(struct fake_session *fake);
-/* What the session is charged for. */
+/* Returns the bytes of device memory that the session is charged for. */
 uint64_t fake_session_allocated(const struct fake_session *fake, int device);
 
-/* Carries out the markers that are set; -1: all. */
+/* Completes the oldest `count` markers, or all with -1. */
 void fake_session_run_markers(struct fake_session *fake, int count);
 unsigned int fake_session_markers(const struct fake_session *fake);
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of fake_session.h whose client writes plans of graphs and makes graphs of them. */
+/*
+ * Fixture for tests of graphs: a fake session (fake_session.h) whose client writes graph plans, and
+ * the calls that create, update and launch graphs.
+ *
+ * add_...() append nodes to the plan, which begin_plan() empties. The call functions send that plan
+ * as bulk bytes. The teardown checks that no graph is left in the driver.
+ */
 #ifndef GRAPH_FIXTURE_H
 #define GRAPH_FIXTURE_H
 
@@ -190,7 +196,7 @@ drop(uint32_t name)
 	return gpd_gpGraphDrop(&fake.session, &(struct gp_args_gpGraphDrop){ name });
 }
 
-/* What the session's names are charged for now. */
+/* Returns the bytes of host memory that the session's handle table is charged for. */
 static inline uint64_t
 charged(void)
 {
@@ -223,7 +229,7 @@ load_image(void)
 	fake_driver_clear_calls();
 }
 
-/* Room for what every session may have, and for so many nodes. */
+/* Limits host memory to that of every session plus `nodes` nodes. */
 static inline void
 limit_to(uint32_t nodes)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of fake_session.h with device memory, physical memory of one name, and its counts. */
+/* Fixture for tests of device memory: a fake session (fake_session.h) with a window, and physical
+ * memory with one handle, NAME. The teardown checks that all physical memory has been released. */
 #ifndef MEMORY_FIXTURE_H
 #define MEMORY_FIXTURE_H
 
@@ -37,7 +38,7 @@ release(void)
 				   &(struct gp_args_gpMemoryRelease){ .memory = NAME });
 }
 
-/* Units that are free for the session. */
+/* Returns the free memory that the session reports, in units of FAKE_GRANULE. */
 static inline uint64_t
 available(void)
 {
