@@ -123,7 +123,7 @@ fake_rdma_set_up(void)
 	gp_rdma_lib.rdma_destroy_event_channel = destroy_events;
 }
 
-/* What the library opens of a device. */
+/* Creates the descriptors that opening a device would create. */
 static bool
 open_descriptors(struct ibv_context *verbs)
 {

@@ -218,7 +218,7 @@ CONTRACT_TEST(bulk_flows_both_ways_at_once)
 	}
 }
 
-/* One message of `size` bytes of bulk out of kept memory, a piece of which lies outside of it. */
+/* One message with `size` bytes of bulk from registered memory, and a part from outside of it. */
 static int
 send_kept(struct job *job)
 {

@@ -63,7 +63,7 @@ CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up)
 	}
 }
 
-/* The beginning of a message, a byte each time, or until nobody takes it. */
+/* Sends the start of a message byte by byte, until the peer stops receiving. */
 static int
 send_slowly(struct job *job)
 {
@@ -242,7 +242,7 @@ CONTRACT_TEST(what_was_sent_must_be_taken_in_time)
 	uint8_t bytes[1000] = { 0 };
 	int64_t begin = now_ms();
 
-	/* Elsewhere the system keeps what was sent. */
+	/* Elsewhere the kernel keeps the sent bytes. */
 	if (!(gp_conn_caps(pair->server) & GP_CONN_CAP_REMOTE_MEM))
 		return;
 	gp_conn_set_send_timeout(pair->server, 300);

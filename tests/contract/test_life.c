@@ -61,7 +61,7 @@ CONTRACT_TEST(a_blocked_sender_wakes_when_the_peer_vanishes)
 	assert_true(r == -EPIPE || r == -ECONNRESET);
 }
 
-/* The end is seen past bytes that nobody reads, where the socket tells. */
+/* The end is seen past unread bytes, where the socket reports it. */
 CONTRACT_TEST(a_closed_peer_is_seen_without_reading)
 {
 	struct pair *pair = *state;
@@ -289,7 +289,8 @@ CONTRACT_TEST(the_preamble_comes_before_the_messages_and_can_be_answered)
 	job_start(&connecting);
 	assert_int_equal(gp_accept(pair->listener, 5000, &server), 0);
 	assert_int_equal(job_join(&connecting), 0);
-	/* TLS begins when both preambles are exchanged; else a message may come right behind. */
+	/* TLS starts after both preambles are exchanged. Without TLS a message may follow at
+	 * once. */
 	if (!fixture_is_tls())
 		send_bytes(connecting.conn, "first", 5, NULL, 0);
 

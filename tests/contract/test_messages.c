@@ -96,7 +96,7 @@ CONTRACT_TEST(both_ends_can_send_a_lot_at_once)
 		receivers[i].conn = ends[!i];
 		job_start(&senders[i]);
 	}
-	/* Both must be stuck by now, each behind what the other does not read. */
+	/* Both senders are blocked now, each because the other does not receive. */
 	sleep_ms(50);
 	for (int i = 0; i < 2; i++)
 		job_start(&receivers[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits with a limit, on a machine whose time of day is set back meanwhile, and threads. */
+/* Waits with a deadline while the time of day is set back, and threads. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -14,7 +14,7 @@
 
 #define MS UINT64_C(1000000)
 #define HOUR_S 3600
-/* What takes no time, on a machine that is busy. */
+/* Upper bound for an operation that does not wait, on a busy machine. */
 #define SOON (20000 * MS)
 
 /* How the time of day differs from the kernel's, by which the kernel waits. */

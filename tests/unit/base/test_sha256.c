@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same as OpenSSL's, for every length around a block's, in whatever parts. */
+/* Equal to OpenSSL's digests for each length around the block size, in any parts. */
 #include "base/sha256.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools.conf: what is read, and what is said of what makes no sense. */
+/* pools.conf: the parsed values, and the errors about invalid ones. */
 #include "cli/pools.h"
 #include "tests/test.h"
 
@@ -88,7 +88,7 @@ expect_error(const char *text, const char *expected)
 	gpc_pools_config_free(&pools);
 }
 
-/* The others stand in tests/integration/test_launcher.py, with what the commands make of them. */
+/* The others are in tests/integration/test_launcher.py, with the commands that use them. */
 UNIT_TEST(what_makes_no_sense_is_named_with_its_line)
 {
 	static char long_line[6000];

@@ -201,7 +201,8 @@ fake_daemon_answer(struct fake_daemon *daemon, const struct gp_header *header, c
 		   size_t size)
 {
 	static const uint64_t zeros[8];
-	/* Of the calls that the tests use only these have replies with fields: nothing is free. */
+	/* Size of the reply's fields. Of the calls that tests use, only these have fields; all
+	 * zeros mean that no memory is free. */
 	size_t reply_size = header->call == GP_CALL_gpMemoryInfo    ? 16
 			    : header->call == GP_CALL_gpMemoryGrant ? 8
 								    : 0;

@@ -22,13 +22,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define NOTE_MAX 1000 /* an odd size, so that rows are cut anywhere */
+#define NOTE_MAX 1000 /* an odd size, so that rows are split at any byte */
 
 struct gpc_session {
 	struct gpc_session_facts facts;
 };
 
-/* What a request still has to get: its bytes as they were when it was started. */
+/* A queued reply, with its bytes as they were when the request was sent. */
 struct under_way {
 	struct gpc_request *request;
 	uint8_t *bytes;
@@ -43,7 +43,7 @@ static struct gpc_device device;
 static struct gpc_context context;
 static struct gpc_stream streams[2];
 static struct under_way *under_way;
-static const uint8_t *note; /* bytes that the data sink may take */
+static const uint8_t *note; /* remaining bytes that the request may receive */
 static uint64_t note_left;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t reader = PTHREAD_MUTEX_INITIALIZER;
@@ -55,7 +55,8 @@ fake_wire_setup(void **state)
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	assert_true(window != MAP_FAILED);
-	/* The client keeps what it knows of a session, so each test has the first one's window. */
+	/* The client caches the window of a session, so each test uses the window of the first
+	 * one. */
 	if (session.facts.window_base == 0) {
 		session.facts = (struct gpc_session_facts){
 			.window_base = ((uintptr_t)window + FAKE_WIRE_GRANULE - 1) &
@@ -122,7 +123,7 @@ fake_wire_at(CUdeviceptr address)
 	return fake.device + (address - fake.window);
 }
 
-/* How bytes of managed memory travel. */
+/* The transfer path of managed memory. */
 static bool
 pages_await(void *owner)
 {
@@ -165,7 +166,7 @@ fake_wire_pattern(size_t size, unsigned int seed)
 	return bytes;
 }
 
-/* The session. */
+/* Replacements of the session's functions. */
 
 CUresult
 gpc_enter(struct gpc_context **context_p)
@@ -186,7 +187,7 @@ gpc_session_at(int number)
 	return &session;
 }
 
-/* Data lanes, for copies from the device. */
+/* Replacements of the data lanes, which carry copies from the device. */
 
 bool
 gpc_lanes_open_for_copy(struct gpc_session *s, uint64_t size, bool later)
@@ -455,7 +456,7 @@ gpc_stream_is_known_idle(const struct gpc_stream *stream)
 	return gpc_fence_is_redundant(stream->context->scope.session);
 }
 
-/* The stream has reached what is late. */
+/* Sends late copies at their turn in the stream. */
 CUresult
 gpc_stream_fence(struct gpc_stream *stream)
 {
@@ -475,7 +476,7 @@ gpc_stream_fence_functions(struct gpc_stream *stream)
 int
 gpc_thread_start(struct gpc_session *s, void *(*main)(void *arg), void *arg, const char *name)
 {
-	/* That one is for work that goes on while nobody waits. */
+	/* This thread is for work that continues while no thread waits. */
 	if (strcmp(name, "gpupool-mirror") != 0)
 		(void)main(arg);
 	return 0;
@@ -486,7 +487,7 @@ gpc_thread_ended(struct gpc_session *s)
 {
 }
 
-/* Requests. */
+/* Replacements of the functions that send requests. */
 
 void
 fake_wire_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result)
@@ -511,7 +512,7 @@ static void
 answer(struct under_way *one)
 {
 	struct gpc_request *request = one->request;
-	/* As receiver.c has it: a complete request without done() is its caller's again. */
+	/* As in receiver.c: a complete request without done() belongs to its caller again. */
 	void (*done)(struct gpc_request *) = request->done;
 
 	fake_wire_host_look(request);

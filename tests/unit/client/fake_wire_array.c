@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's arrays, for tests of the client: rows follow each other, and levels do. */
+/* Arrays of the fake wire layer. Rows and levels are contiguous. */
 #include "gpc_calls.h"
 #include "protocol/array_tiles.h"
 #include "protocol/frame.h"
@@ -11,7 +11,7 @@
 #define ARRAYS 16
 
 static struct array {
-	uint32_t id; /* 0: a free place */
+	uint32_t id; /* 0: unused entry */
 	struct gp_array_shape shape;
 	uint8_t *levels[GP_ARRAY_LEVELS_MAX];
 } arrays[ARRAYS];
@@ -87,7 +87,7 @@ gpc_post_gpArrayMake(struct gpc_context *c, const struct gp_args_gpArrayMake *ar
 	return gpc_start_gpArrayCreate(c, &create, &request);
 }
 
-/* 128 by 128 elements, and two levels that have tiles. */
+/* 128 by 128 elements, and two levels with tiles. */
 CUresult
 gpc_wait_gpArrayTiling(struct gpc_context *c, const struct gp_args_gpArrayTiling *args,
 		       struct gp_reply_gpArrayTiling *reply, void **raw)
@@ -115,7 +115,7 @@ gpc_wait_gpArrayTiles(struct gpc_context *c, const struct gp_args_gpArrayTiles *
 	return CUDA_SUCCESS;
 }
 
-/* Memory like any other. */
+/* Tiles are ordinary device memory. */
 CUresult
 gpc_start_gpTilePoolCreate(struct gpc_context *c, const struct gp_args_gpTilePoolCreate *args,
 			   struct gpc_request *request)
@@ -140,7 +140,7 @@ gpc_post_gpArrayDestroy(struct gpc_context *c, const struct gp_args_gpArrayDestr
 	return CUDA_SUCCESS;
 }
 
-/* Where a byte of the array is; the box that begins there lies in it. */
+/* Returns the address of a byte of the array. The box that begins there must be in the array. */
 static uint8_t *
 place(uint32_t id, uint32_t level, const struct gp_array_box *box, uint64_t *pitch_p,
       uint64_t *slice_p)

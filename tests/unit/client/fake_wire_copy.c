@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies and fills of the device's memory, and waiting for them. */
+/* Copies and fills of the fake wire layer, and waits for them. */
 #include "gpc_calls.h"
 #include "protocol/frame.h"
 #include "tests/unit/client/fake_wire.h"
@@ -91,7 +91,7 @@ gpc_post_gpCopyInShort(struct gpc_context *c, const struct gp_args_gpCopyInShort
 	return gpc_post_gpCopyIn(c, &copy, &bytes, 1);
 }
 
-/* What was replaced is kept: the fake has carried out its copies. */
+/* A replacement is only recorded, because the fake has already executed the copies. */
 CUresult
 gpc_post_gpCopyReplace(struct gpc_context *c, const struct gp_args_gpCopyReplace *args)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's host memory of fake_wire.h: what kernels reach, and what both ends agreed on. */
+/* Host memory of the fake wire layer: the pages that kernels access, and the contents that both
+ * sides have agreed on. */
 #include "client/memory/host_memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -25,8 +26,8 @@ struct arena {
 static struct arena arenas[ARENAS];
 static int taken_fd = -1;
 static uint64_t writes;
-static bool merges; /* gpHostMerge came */
-/* The question that is answered when the work is done. */
+static bool merges; /* gpHostMerge has been received */
+/* The gpHostTakeBehind request, which is answered when the work is done. */
 static struct {
 	struct gpc_request *request;
 	struct gp_changes_range ranges[GP_HOST_AFTER_RANGES];
@@ -121,7 +122,7 @@ gpc_start_gpHostReserve(struct gpc_context *c, const struct gp_args_gpHostReserv
 	return complete(request, CUDA_SUCCESS);
 }
 
-/* A file that the client maps as well, if it is to. */
+/* Memory of the device side; a file if the client maps it too. */
 static uint8_t *
 make_memory(uint64_t size, bool shared)
 {
@@ -252,7 +253,7 @@ gpc_post_gpHostPublish(struct gpc_context *c, const struct gp_args_gpHostPublish
 	return CUDA_SUCCESS;
 }
 
-/* How many the bytes name; of those that are mapped, where they are. */
+/* Returns the number of ranges in the bytes, and the addresses of those that are mapped. */
 static size_t
 find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
 {
@@ -274,7 +275,7 @@ find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
 	return count;
 }
 
-/* Only now: the work is done. */
+/* The copy is taken now, because the work is done. */
 void
 fake_wire_host_look(struct gpc_request *request)
 {
@@ -314,7 +315,7 @@ gpc_start_gpHostTakeBehind(struct gpc_context *c, const struct gp_args_gpHostTak
 	return CUDA_SUCCESS;
 }
 
-/* The thread gpupool-mirror alone asks so, which the fake has not. */
+/* Only the thread gpupool-mirror uses this call, and the fake has no such thread. */
 CUresult
 gpc_start_gpHostTakeChanged(struct gpc_context *c, const struct gp_args_gpHostTakeChanged *args,
 			    struct gpc_request *request)
@@ -343,7 +344,7 @@ gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *arg
 	gp_enc_pad(&enc);
 	request->reply_size = gp_enc_size(&enc);
 	gp_consistent_copy_fini(&picture);
-	/* It comes when somebody waits for it. */
+	/* The reply arrives when the client waits for it. */
 	fake.lazy = true;
 	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	fake.lazy = lazy;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon of fake_wire.h shares with other processes: names, and handles that say which.
- */
+/* Memory that the fake wire layer shares with other processes: names, and handles that contain
+ * them. */
 #include "gpc_calls.h"
 #include "protocol/ipc_handle.h"
 #include "tests/unit/client/fake_wire.h"
@@ -91,7 +91,7 @@ gpc_post_gpUnshare(struct gpc_context *c, const struct gp_args_gpUnshare *args)
 	return CUDA_SUCCESS;
 }
 
-/* Memory of its own does as well. */
+/* Maps new memory in place of the memory of another process. */
 CUresult
 gpc_start_gpMemoryOpen(struct gpc_context *c, const struct gp_args_gpMemoryOpen *args,
 		       struct gpc_request *request)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the device: what is mapped, of what, and how much of it is credit. */
+/* Device memory of the fake wire layer: mappings, physical memory, and the allowance. */
 #include "gpc_calls.h"
 #include "protocol/frame.h"
 #include "tests/unit/client/fake_wire.h"
@@ -13,7 +13,7 @@
 
 struct mapping {
 	uint64_t base, size;
-	uint32_t memory; /* whose beginning it is; 0: its own */
+	uint32_t memory; /* physical memory that begins here; 0: memory of the window */
 };
 
 struct physical {
@@ -25,7 +25,7 @@ static struct mapping mappings[MAPPINGS];
 static struct physical physicals[PHYSICALS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What nobody waits for, and is answered before the next question is. */
+/* A request without a waiter, which is completed before the next request. */
 static struct gpc_request *refilling;
 
 static void
@@ -95,7 +95,7 @@ gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *ar
 	return result;
 }
 
-/* What is answered before anybody waits. */
+/* Completes a request at once. */
 static CUresult
 answered(struct gpc_request *request, CUresult result)
 {
@@ -163,7 +163,7 @@ gpc_start_gpMemoryGrant(struct gpc_context *c, const struct gp_args_gpMemoryGran
 	return CUDA_SUCCESS;
 }
 
-/* Whatever is made of it counts as before. */
+/* Moves bytes of the allowance to an allocation, which adds them to `mapped` again. */
 static void
 use_credit(uint64_t size)
 {

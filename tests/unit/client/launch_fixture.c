@@ -19,11 +19,11 @@ note_share(struct fake_daemon *daemon)
 	fake_daemon_send(daemon, &header, fields, sizeof(fields), NULL, 0);
 }
 
-/* One, two, three … blocks of the sizes in question, largest first. */
+/* Replies with 1, 2, 3 ... blocks for the requested sizes, largest first. */
 static void
 answer_blocks(struct fake_daemon *daemon, const struct gp_header *header, size_t size)
 {
-	/* Before the questions: kernel, flags, their size, padding to 8. */
+	/* The queries follow the kernel, the flags and their size, padded to 8 bytes. */
 	const uint32_t count = (uint32_t)((size - 16) / sizeof(struct gp_occupancy_query));
 	uint32_t blocks[GP_OCCUPANCY_QUERIES_MAX];
 	uint64_t fields[GP_OCCUPANCY_QUERIES_MAX];
@@ -38,7 +38,7 @@ answer_blocks(struct fake_daemon *daemon, const struct gp_header *header, size_t
 	fake_daemon_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
 }
 
-/* All but the version of PTX. */
+/* Replies with all attributes but the PTX version. */
 static void
 answer_attributes(struct fake_daemon *daemon, const struct gp_header *header)
 {
@@ -56,7 +56,7 @@ answer_attributes(struct fake_daemon *daemon, const struct gp_header *header)
 	fake_daemon_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
 }
 
-/* 100 of one block, 99 of two, and more than 16 blocks are refused. */
+/* Replies with 100 clusters of one block and 99 of two. More than 16 blocks are rejected. */
 static void
 answer_clusters(struct fake_daemon *daemon, const struct gp_header *header)
 {

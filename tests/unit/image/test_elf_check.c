@@ -38,7 +38,7 @@ size_of(const char *name)
 	return (size_t)size;
 }
 
-/* Of the very size, so that a sanitizer sees what is read beyond it. */
+/* A buffer of the exact size, so that a sanitizer detects reads beyond it. */
 static struct cubin
 read_cubin(const char *name)
 {
@@ -261,7 +261,7 @@ UNIT_TEST(what_is_in_a_section_is_looked_at)
 	}
 }
 
-/* Whatever one word says, nothing is read beyond the bytes. */
+/* For every value of one word, nothing is read beyond the bytes. */
 UNIT_TEST(every_word_may_be_anything)
 {
 	static const uint32_t values[] = { 0, 1, 8, 0x7ffffff8, 0xfffffff0, UINT32_MAX };
@@ -415,7 +415,7 @@ pack(unsigned int kind, uint64_t flags, const void *raw, size_t raw_size, size_t
 	return make_packed(kind, flags, payload, stored, raw_size, size_p);
 }
 
-/* Frames of zstd whose blocks are one byte, repeated. */
+/* zstd frames whose blocks are one repeated byte. */
 static uint8_t *
 pack_repeated(unsigned int kind, uint32_t raw, size_t *size_p)
 {

@@ -390,7 +390,7 @@ UNIT_TEST(every_truncation_is_refused)
 	free(flat);
 }
 
-/* Whatever a flipped word does, walking and extracting stays inside the bytes. */
+/* For every flipped word, walking and extracting stay inside the bytes. */
 UNIT_TEST(corrupt_words_are_survived)
 {
 	static const uint32_t values[] = { 0, 1, 0x7fffffff, 0xffffffff, 0x80000000 };

@@ -58,7 +58,7 @@ static const struct form forms[FORMS] = {
 		     "\0\0\0\0\0\0\0\0\x50\0\0\0\x10\0\0\0-ftz=0 -fmad=1  " },
 };
 
-/* Of the very size, so that a sanitizer sees what is read beyond it. */
+/* A buffer of the exact size, so that a sanitizer detects reads beyond it. */
 static uint8_t *
 make(const struct form *form, size_t *size_p)
 {

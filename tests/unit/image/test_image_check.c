@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nvcc makes of tests/unit/fatbin/params.cu, text that it does not write, and a daemon that
- * tells something else of it. */
+/* The output of nvcc for tests/unit/fatbin/params.cu, PTX that nvcc does not write, and a daemon
+ * that reports other parameters. */
 #include "base/sha256.h"
 #include "image/image_check.h"
 #include "image/image_list.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of graphs on the wire: what is written is read, and what is damaged is refused. */
+/* Graph nodes on the wire: encoding and decoding, and rejection of damaged bytes. */
 #include "protocol/graph_plan.h"
 #include "tests/test.h"
 
@@ -166,7 +166,7 @@ UNIT_TEST(test_conditions_have_bodies)
 	assert_int_equal(depth_of(body.data, body.size), 2);
 	assert_false(gp_graph_condition_next_body(&condition, &body));
 	assert_false(gp_graph_read_node(&reader, &node));
-	/* Changed bytes: what is read stays inside. */
+	/* With changed bytes, reading stays inside the buffer. */
 	for (size_t at = 0; at < writer.size; at++) {
 		for (unsigned int bit = 0; bit < 8; bit++) {
 			writer.memory[at] ^= (uint8_t)(1u << bit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others say does nothing to a log or a terminal. */
+/* Text from a peer cannot affect a log or a terminal. */
 #include "protocol/printable.h"
 #include "tests/test.h"
 
@@ -76,7 +76,7 @@ UNIT_TEST(name_that_could_be_mistaken_for_other_text_is_quoted)
 				 strlen(cases[i][1]));
 		assert_string_equal(text, cases[i][1]);
 	}
-	/* What is cut ends with its quote, and no escape is cut in two. */
+	/* Truncated text ends with its quote, and no escape sequence is split. */
 	for (size_t size = 3; size < 16; size++) {
 		size_t length;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of fake_session.h: what it is asked for, memory, copies, streams and events. */
+/* Fake CUDA driver of fake_session.h: log of calls, memory, copies, streams and events. */
 
-/* What is asserted here is part of the tests, in every build. */
+/* assert() checks the tested code, so it is active in every build. */
 #undef NDEBUG
 #include "tests/unit/server/fake_driver.h"
 
@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* How much of fresh memory shows what it was used for before. */
+/* Size of the part of new memory that is filled with the data of an earlier use. */
 #define LEFT_BEHIND (2 * FAKE_GRANULE)
 
 char fake_driver_calls[FAKE_TEXT];
@@ -101,7 +101,7 @@ mem_release(CUmemGenericAllocationHandle handle)
 	return fake_driver_called("cuMemRelease");
 }
 
-/* Full of what somebody else left there. */
+/* New memory contains the data of an earlier use. */
 static CUresult
 mem_map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 	unsigned long long flags)
@@ -179,7 +179,7 @@ host_register(void *memory, size_t size, unsigned int flags)
 {
 	CUresult result = fake_driver_called("cuMemHostRegister %p %zu", memory, size);
 
-	/* The driver pins pages that can be written. */
+	/* The driver pins writable pages. */
 	if (result == CUDA_SUCCESS)
 		memset(memory, *(const char *)memory, 1);
 	return result;
@@ -271,7 +271,7 @@ set_16(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream)
 static CUresult
 set_32(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream)
 {
-	/* Pages that are given back read as zeros, and cost nothing. */
+	/* Released pages read as zeros and take no memory. */
 	if (value || 4 * count < FAKE_GRANULE)
 		fill(dst, 0, &value, 4, count, 1);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays, textures and surfaces of the driver of fake_session.h. */
+/* Arrays, textures and surfaces of the fake CUDA driver of fake_session.h. */
 
-/* What is asserted here is part of the tests, in every build. */
+/* assert() checks the tested code, so it is active in every build. */
 #undef NDEBUG
 #include "protocol/array_geometry.h"
 #include "tests/unit/server/fake_driver.h"
@@ -14,7 +14,7 @@
 _Atomic int fake_driver_arrays;
 _Atomic int fake_driver_textures;
 
-/* An array of the driver's: rows follow each other. */
+/* An array; its rows are contiguous. */
 struct array {
 	size_t pitch, height;
 	uint8_t memory[];
@@ -25,7 +25,7 @@ struct mipmap {
 	struct array *levels[GP_ARRAY_LEVELS_MAX];
 };
 
-/* Full of what somebody else left there. */
+/* A new array contains the data of an earlier use. */
 static struct array *
 make_array(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int level)
 {

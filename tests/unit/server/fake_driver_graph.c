@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of the driver of fake_session.h: it keeps nothing of them but how many there are. */
+/* Graphs of the fake CUDA driver of fake_session.h, which only counts them. */
 #include "tests/unit/server/fake_driver.h"
 #include "tests/unit/server/fake_session.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of the driver of fake_session.h: each has the same two kernels and one variable. */
+/* Images of the fake CUDA driver of fake_session.h. Each has the same two kernels and one
+ * variable. */
 #include "tests/unit/server/fake_driver.h"
 #include "tests/unit/server/fake_session.h"
 
@@ -63,7 +64,7 @@ kernel_function(CUfunction *function, CUkernel kernel)
 	return fake_driver_called("cuKernelGetFunction");
 }
 
-/* "ant" takes a pointer and an int; "zebra" nothing. */
+/* "ant" has a pointer and an int as parameters, "zebra" has none. */
 static CUresult
 kernel_param(CUkernel kernel, size_t index, size_t *offset, size_t *size)
 {

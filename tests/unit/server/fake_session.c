@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session of fake_session.h, its markers, and what the rest of a worker is to it. */
+/* Fake session of a worker (fake_session.h), its markers, and the functions of the worker that
+ * sessions call. */
 
-/* What is asserted here is part of the tests, in every build. */
+/* assert() checks the tested code, so it is active in every build. */
 #undef NDEBUG
 #include "tests/unit/server/fake_session.h"
 
@@ -43,7 +44,7 @@ gpd_sessions_timeout_ms(void)
 	return 30000;
 }
 
-/* As session_life.c has it. */
+/* The same as in session_life.c. */
 static bool
 reclaim_memory(struct gpd_account *account)
 {
@@ -165,7 +166,7 @@ gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, 
 	return result == CUDA_SUCCESS ? GPD_LATER : result;
 }
 
-/* It has no events. */
+/* The fake has no events. */
 struct gpd_event *
 gpd_event_get(const struct gpd_session *session, uint32_t id)
 {

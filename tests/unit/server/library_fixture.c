@@ -114,7 +114,8 @@ count_blocks(int *blocks, CUfunction function, int threads, size_t dynamic, unsi
 	return CUDA_SUCCESS;
 }
 
-/* As many as fit on ten multiprocessors; of more than four blocks none are allowed. */
+/* The number of blocks that fit on ten multiprocessors. Clusters of more than four blocks are not
+ * supported. */
 static CUresult
 count_clusters(int *clusters, CUfunction function, const CUlaunchConfig *config)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's command line: what it refuses, and in which words. */
+/* The daemon's command line: rejected options and their messages. */
 #include "tests/test.h"
 
 #include <arpa/inet.h>
@@ -12,8 +12,8 @@
 
 static char output[8192];
 
-/* What the leak checker says of threads that it did not stop in time, or that were about to end: it
- * is nothing of the daemon's, whose leaks it goes on to report. */
+/* Reports of the leak checker about threads that it could not stop in time, or that were about to
+ * end. They do not concern the daemon, whose leaks it still reports. */
 static void
 leave_out_notes(char *text)
 {
@@ -33,7 +33,7 @@ leave_out_notes(char *text)
 	}
 }
 
-/* Exit status of the daemon with these options; what it wrote is in output. */
+/* Returns the exit status of the daemon with these options. Its output is in `output`. */
 static int
 run(const char *arguments)
 {
@@ -204,7 +204,7 @@ UNIT_TEST(a_window_that_cannot_be_is_refused)
 	(void)unsetenv("GPUPOOL_WINDOW_SIZE");
 }
 
-/* Each option begins in one of its columns, and what is said of it in column 29 or behind it. */
+/* Each option starts in one of the option columns, and its description in column 29 or later. */
 static void
 assert_laid_out(void)
 {

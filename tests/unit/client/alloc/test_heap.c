@@ -18,7 +18,7 @@ static int owner_a, owner_b;
 #define A ((void *)&owner_a)
 #define B ((void *)&owner_b)
 
-/* What a heap should say, kept in the simplest way: one owner byte for each unit of the window. */
+/* Model of the heap in the simplest form: one owner byte for each unit of the window. */
 struct block {
 	uint64_t address, size;
 	void *owner;

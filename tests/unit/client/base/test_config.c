@@ -196,7 +196,7 @@ UNIT_TEST(a_bare_host_is_one_of_tls_where_there_is_a_token)
 	(void)setenv("GPUPOOL_TOKEN_FILE", "/some/where", 1);
 	assert_true(gpc_config_has_credentials());
 	expect_schemes("gpunode,other:4444/1", "tls", "tls");
-	/* Who names a scheme means it. */
+	/* An explicit scheme is used as it is. */
 	expect_schemes("tcp://gpunode,other", "tcp", "tls");
 	expect_schemes("other,unix:///run/gpupool.sock", "tls", "unix");
 	(void)unsetenv("GPUPOOL_TOKEN_FILE");

@@ -107,7 +107,7 @@ struct object {
 	int value;
 };
 
-/* Whoever looked one up may read it still when another thread removes it. */
+/* A thread that has looked up a handle may still read it while another thread removes it. */
 UNIT_TEST(memory_of_an_object_stays_and_is_the_next_ones)
 {
 	struct object *first = gpc_handle_new(GPC_KIND_POOL, sizeof(*first));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of what went wrong, and how it is told. */
+/* Stored messages about errors, and how they are printed. */
 #include "client/base/log.h"
 #include "client/base/log_kept.h"
 #include "tests/test.h"
@@ -98,7 +98,7 @@ hear(void *data, CUlogLevel level, char *message, size_t length)
 	assert_int_equal(level, CU_LOG_LEVEL_ERROR);
 	assert_int_equal(strlen(message), length);
 	++*(unsigned int *)data;
-	/* Nobody is told of this. */
+	/* This is not reported. */
 	gpc_log_history_add("wrong again");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools.conf as the client library reads it: the pool of an address, whatever else the file has. */
+/* pools.conf as the client library reads it: the pool of an address, whatever else is in the
+ * file. */
 #include "client/base/pools.h"
 #include "client/connect/credentials.h"
 #include "tests/test.h"
@@ -55,14 +56,14 @@ UNIT_TEST(invalid_lines_are_skipped)
 	EXPECT("\xef\xbb", "", NULL);
 	EXPECT("# x\r\n\r\n[pool lab] ; x\r\nurl = tls://gpunode\r\ncrl = a # x\r\n", "lab", "a");
 	EXPECT("url = tls://gpunode\ncrl = b\n[pools x]\nurl = tls://gpunode\n" LAB, "lab", "a");
-	/* A section without an end has no name, so its lines are nobody's. */
+	/* A section without a closing bracket has no name, so its lines are ignored. */
 	EXPECT("[pool x\nurl = tls://gpunode\ncrl = b\n", "", NULL);
 	EXPECT("[pool x\nurl = tls://gpunode\n" LAB, "lab", "a");
 	EXPECT("[pool lab] x\nurl = tls://gpunode", "lab", NULL);
 	EXPECT("[pool x]\n[pool y]\nurl = gopher://gpunode\n" LAB, "lab", "a");
 	EXPECT("[pool x]\nurl = tls://other,,gopher://a, tls://GPUNODE\n", "", NULL);
 	EXPECT("[pool x]\nurl = tls://other,,gopher://a,tls://GPUNODE/2\n", "x", NULL);
-	/* Sections and keys that are there twice. */
+	/* Duplicate sections and keys. */
 	EXPECT("[pool x]\nurl = tls://other\ncrl = b\n[pool x]\nurl = tls://gpunode\n", "", NULL);
 	EXPECT(LAB "[pool lab]\nurl = tls://gpunode\ncrl = b\n", "lab", "a");
 	EXPECT(LAB "crl = b\ncrl =\ncrl\nCRL = c\n", "lab", "b");

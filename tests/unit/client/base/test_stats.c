@@ -13,7 +13,8 @@
 #define THREADS 4
 #define WAITS 1000
 
-/* Counts since the last look: they are the process's, and every case adds to them. */
+/* Differences of the counters since the last call. The counters belong to the process, and each
+ * test adds to them. */
 static uint64_t
 more_waits(unsigned int cause, uint64_t *ns_p)
 {

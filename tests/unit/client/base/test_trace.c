@@ -19,7 +19,7 @@
 
 static struct gpc_trace_text text = { .pid = PID };
 
-/* What was recorded since the last look. */
+/* Events recorded since the last call. */
 static const char *
 take(uint64_t *lost_p)
 {
@@ -99,7 +99,7 @@ UNIT_TEST(calls_waits_and_bytes_are_recorded)
 	snprintf(expected, sizeof(expected), "\"args\":{\"bytes\":%llu}}",
 		 (unsigned long long)stats.bytes_sent);
 	assert_non_null(strstr(all, expected));
-	/* Each is told once, and so is the thread's name. */
+	/* Each event is written once, and so is the name of the thread. */
 	assert_int_equal(count(all, "thread_name"), 1);
 	assert_int_equal(count(take(&lost), "\n"), 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels' settings and attributes: what is sent, and what is waited for. */
+/* Kernel settings and attributes: which calls are sent, and which of them wait. */
 #include "tests/unit/client/launch_fixture.h"
 
 static CUresult

@@ -88,7 +88,7 @@ LAUNCH_TEST(cooperative_launch_of_any_grid_that_fits_is_asked_once)
 	assert_int_equal(launch_together(fixture.other, 5 * NUMBER), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_gpResource), 1);
 	assert_int_equal(received(blocks), 2);
-	/* With another share all is asked again. */
+	/* After a change of the share all is queried again. */
 	atomic_store(&fixture.multiprocessors, 2);
 	atomic_store(&fixture.share, true);
 	assert_int_equal(received(GP_CALL_gpLaunch), 5 * NUMBER + 1);

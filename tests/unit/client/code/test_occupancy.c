@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about occupancy: what is asked once. */
+/* Occupancy queries: which of them are sent once. */
 #include "tests/unit/client/launch_fixture.h"
 
 static CUresult

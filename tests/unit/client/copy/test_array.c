@@ -64,7 +64,7 @@ make_pairs(size_t width, size_t height)
 	return array;
 }
 
-/* Sizes that not all GPUs have are asked for. */
+/* Sizes that some GPUs do not support are queried. */
 FAKE_WIRE_TEST(arrays_come_out_of_credit)
 {
 	CUarray arrays[6];

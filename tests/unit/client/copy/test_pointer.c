@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The answer, after a check that no more than size bytes of it were written. */
+/* Returns the value, after a check that at most `size` bytes were written. */
 static uint64_t
 ask(CUpointer_attribute attribute, uint64_t address, size_t size)
 {

@@ -15,7 +15,7 @@
 
 typedef CUresult (*any_slot)(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e);
 
-/* What the rest of the client would answer. */
+/* Replacements of functions in the rest of the client. */
 
 static char context_0, context_1, module_0, function_0, function_1;
 static bool initialized;

@@ -103,7 +103,7 @@ the_daemon_cannot_be_had(void)
 {
 	int number = 0;
 
-	/* What the library says is not for the output of this test. */
+	/* The library's messages do not belong in the output of this test. */
 	if (!freopen("/dev/null", "w", stderr))
 		return 97;
 	if (call_init(0) != CUDA_ERROR_SYSTEM_NOT_READY)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user is told of a call that is not supported. */
+/* The message about a call that is not supported. */
 #include "client/base/log.h"
 #include "client/entry/entry.h"
 #include "tests/test.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executable graphs: what the daemon hears of them, and that nobody waits for it under the lock. */
+/* Executable graphs: the calls that the daemon receives, and that no thread waits for it under the
+ * lock. */
 #include "client/context/lifecycle.h"
 #include "client/entry/context_parts.h"
 #include "client/graph/capture.h"
@@ -28,12 +29,12 @@ static struct gpc_context context;
 static struct gpc_stream legacy, *stream;
 static CUdeviceptr cells;
 static unsigned int made, remade, launched, dropped, uploaded;
-/* What the daemon calls graphs that kernels may launch. */
+/* The daemon's names of graphs that kernels may launch. */
 static uint64_t exec_name;
-/* Whether the daemon has a graph to make that it does not answer for. */
+/* Whether the daemon has received a graph that it does not reply to. */
 static atomic_bool hold_makes, held;
 static CUresult make_result;
-/* The fence that it does not answer for. */
+/* The fence that the daemon does not reply to. */
 static atomic_bool hold_fence, fence_held;
 static struct gp_header fence;
 static atomic_int ended;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs: nodes, edges, questions, clones, and what CUDA refuses, by a client whose daemon hears
- * nothing of it. */
+/* Graphs: nodes, edges, queries, clones, and rejected calls, in the client without calls to the
+ * daemon. */
 #include "client/context/lifecycle.h"
 #include "client/graph/graph.h"
 #include "client/stream/event.h"
@@ -150,7 +150,7 @@ UNIT_TEST(test_wrong_edges_are_refused)
 	assert_int_equal(gpc_cuGraphAddEmptyNode(&node, graph, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuGraphAddEmptyNode(NULL, graph, NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuGraphAddEmptyNode(&node, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
-	/* What was refused has left nothing. */
+	/* The rejected calls have left nothing. */
 	assert_int_equal(gpc_cuGraphGetNodes(graph, NULL, &count), CUDA_SUCCESS);
 	assert_int_equal(count, 2);
 	destroy(graph);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call guard: what a signal handler may do within a call, and when a thread can be canceled. */
+/* The call guard: which calls a signal handler may make during a call, and when a thread can be
+ * canceled. */
 #include "client/guard/guard.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies whose bytes leave when the stream reaches them. */
+/* Late copies: their bytes are sent when the stream reaches them. */
 #include "client/context/fence.h"
 #include "client/copy/copy.h"
 #include "client/host/late_copy.h"

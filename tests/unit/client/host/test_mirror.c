@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that kernels reach: that two copies of it are kept alike. */
+/* Coherence of host memory that kernels access: both replicas have the same contents. */
 #include "tests/unit/client/mirror_fixture.h"
 
 #include <pthread.h>
@@ -226,7 +226,7 @@ send_meanwhile(void)
 	CU(gpc_coherence_send(session()));
 }
 
-/* The answer to a fetch does not know what was sent behind it. */
+/* The reply to a fetch does not include bytes that were sent after it. */
 TEST(a_word_that_both_change_is_the_same_at_both_ends)
 {
 	uint8_t *host = pinned(64);
@@ -340,7 +340,7 @@ TEST(a_fill_comes_after_what_the_program_has_written)
 	CU(gpc_cuMemFreeHost(host));
 }
 
-/* A wait that asks for changes before it waits. */
+/* A wait that requests changes before it waits. */
 static void
 synchronize_at_once(void)
 {

@@ -22,8 +22,8 @@ copy_done(struct gpc_request *request)
 	done_waited += gpc_pending_copy_done(request->arg, request->result);
 }
 
-/* A copy to the memory number `at`, which is answered when somebody waits.  lanes: the number of
- * its stream if it goes over data lanes, else 0. */
+/* A copy to the memory number `at`, which is completed when the client waits. lanes: the number of
+ * its stream if it uses data lanes, otherwise 0. */
 static struct copy *
 add_over(int at, uint64_t lanes)
 {

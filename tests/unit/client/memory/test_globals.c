@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of images: what is found of them, and that nothing else lies there. */
+/* Variables of images: how they are found, and that no other memory is at their addresses. */
 #include "client/connect/window.h"
 #include "client/memory/address.h"
 #include "client/memory/globals.h"

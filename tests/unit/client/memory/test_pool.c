@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of a pool: which memory they get, and in whose order it is used again. */
+/* Blocks of a pool: which memory they get, and in which stream order it is reused. */
 #include "tests/unit/client/pool_fixture.h"
 
 TEST(blocks_need_one_round_trip_for_many)

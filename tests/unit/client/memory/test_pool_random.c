@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools in what streams and threads ask of them in no order, many thousand times. */
+/* Random pool operations of several streams and threads, many thousand times, compared with a
+ * model. */
 #include "tests/unit/client/pool_fixture.h"
 
 #include <pthread.h>
 #include <string.h>
 
-/* What the allocator should keep to, in the simplest way: live blocks, and frees in flight. */
+/* Model of the allocator in the simplest form: live blocks, and frees in flight. */
 struct piece {
 	CUdeviceptr address;
 	size_t size;

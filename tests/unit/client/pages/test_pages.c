@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managed pages: what is fetched, what is pushed and when. */
+/* Managed pages: which bytes are fetched and pushed, and when. */
 #include "tests/unit/client/pages_fixture.h"
 
 KNOWN(test_read_fetches)
@@ -175,7 +175,7 @@ no_file(void **state)
 	return set_up_limited(state, RLIMIT_FSIZE);
 }
 
-/* The kernel does not tell what was written: all of a block is sent. */
+/* The kernel does not report which pages were written, so the whole block is sent. */
 static void
 check_limited(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What else there is in the process: its own handlers of faults, and children of fork(). */
+/* Managed pages and the rest of the process: its own fault handlers, and children of fork(). */
 #include "tests/unit/client/pages_fixture.h"
 
 #include <stdio.h>
@@ -221,7 +221,7 @@ KNOWN(test_fork)
 		child_of_fork();
 	assert_true(child > 0);
 	gpc_pages_after_fork(false);
-	/* Work may wait for who forks. */
+	/* Work may wait for the thread that forks. */
 	assert_int_equal(atomic_load(&other.awaits), awaits);
 	assert_int_equal(gpc_pages_state(other.base + 9 * BLOCK), GPC_PAGE_REMOTE);
 	/* Its own: whatever is written here from now on is not the child's. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that synchronize implicitly wait only for what can be seen; queries answer as if they had.
- */
+/* Implicitly synchronizing calls wait only for observable work; queries reply as if they had waited
+ * for all. */
 #include "client/stream/elapsed.h"
 #include "client/stream/sync.h"
 #include "tests/unit/client/idle_fixture.h"

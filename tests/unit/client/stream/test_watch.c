@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and events that are queried in a loop are asked once, and watched. */
+/* Streams and events that a program polls are queried once and then watched. */
 #include "tests/unit/client/idle_fixture.h"
 
 UNIT_TEST(stream_that_is_queried_in_a_loop_is_asked_once)

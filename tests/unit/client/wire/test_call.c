@@ -104,7 +104,7 @@ UNIT_TEST(error_of_a_call_is_its_result_and_nothing_more)
 	end(fixture);
 }
 
-/* Keeps the first of two questions back until it has answered the second. */
+/* Delays the first of two requests until the second has been answered. */
 static int
 answer_backwards(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 		 size_t size)

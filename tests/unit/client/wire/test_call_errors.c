@@ -122,7 +122,7 @@ seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* For five seconds, or until nobody takes it. */
+/* For five seconds, or until the peer stops receiving. */
 static void *
 talk_on(void *arg)
 {
@@ -163,7 +163,7 @@ UNIT_TEST(who_loses_a_session_does_not_wait_for_the_rest_of_a_message)
 	close(control);
 }
 
-/* Of a long message, for five seconds, or until nobody takes it. */
+/* Parts of a long message, for five seconds or until the peer stops receiving. */
 static void *
 talk_slowly(void *arg)
 {
@@ -276,7 +276,7 @@ UNIT_TEST(lost_connection_ends_a_large_copy)
 
 struct nonsense {
 	struct gp_header header; /* size 0: no message at all, request 0: the question's */
-	size_t cut;              /* so many bytes of the header only */
+	size_t cut;              /* number of header bytes to send */
 	uint32_t fields[4];
 	size_t field_size;
 	size_t bulk_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data lanes of the client, with a daemon's end that does what it should, or not. */
+/* Data lanes of the client, with a daemon's end that follows the protocol or violates it. */
 #include "base/clock.h"
 #include "client/wire/lane.h"
 #include "client/wire/lane_inside.h"

@@ -2,7 +2,7 @@
 /* Openings of a session that do not succeed, or take long. */
 #include "tests/unit/client/fake_supervisor.h"
 
-/* How far the clock of this process is ahead, so that nobody has to wait for it. */
+/* Offset of this process's clock, so that tests do not have to wait. */
 static atomic_int seconds_ahead;
 
 int

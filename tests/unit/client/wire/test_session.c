@@ -23,7 +23,7 @@ UNIT_TEST(session_is_opened_with_the_facts_of_the_welcome)
 	assert_int_equal(supervisor->lane.kind, GP_PREAMBLE_LANE);
 	assert_memory_equal(supervisor->lane.ticket, supervisor->ticket, GP_TICKET_SIZE);
 	assert_true(*supervisor->host != '\0' && *supervisor->program != '\0');
-	/* The window is ours: nothing else can be mapped there. */
+	/* The window is reserved: no other mapping fits there. */
 	taken = mmap((void *)(uintptr_t)link.facts.window_base, 4096, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	assert_true(taken == MAP_FAILED);
@@ -52,7 +52,7 @@ UNIT_TEST(calls_that_the_daemon_does_not_name_are_unknown_to_it)
 	clean_up(supervisor);
 }
 
-/* Of this name: each time it is asked for, the address of another daemon. */
+/* A host name that resolves to another daemon's address each time. */
 #define POOL_NAME "pool.test"
 static unsigned int pool_lookups;
 

@@ -32,7 +32,7 @@ static struct seen seen[RECORDS];
 static unsigned int seen_count, step;
 static uint8_t bulk[4096];
 
-/* Only what the records below name; the generated one would bring all hooks along. */
+/* Only the calls that the records below name; the generated dispatcher would need all hooks. */
 bool
 gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)
 {
@@ -575,7 +575,7 @@ TEST(kept_bytes_of_a_listed_copy_are_replaced)
 	assert_non_null(entry);
 	assert_memory_equal(record->bulk, expected, sizeof(expected));
 	gpd_deferred_remove(&fake.session, entry);
-	/* It is kept no more. */
+	/* It is not deferred any more. */
 	gate = function(FREE);
 	(void)work(FREE);
 	assert_int_equal(replace(7, 2, "xyz", 3), 0);
@@ -634,7 +634,7 @@ static bool
 comes_before(const struct seen *first, const struct seen *then)
 {
 	bool all = then->call == GP_CALL_gpFence || then->call == GP_CALL_gpMemoryUnmap;
-	/* Who only waits in a stream is no work there. */
+	/* A wait in a stream is not work there. */
 	bool waits_first = first->call == GP_CALL_cuStreamSynchronize;
 	bool waits_then = then->call == GP_CALL_cuStreamSynchronize;
 	bool together = first->stream && first->stream <= B && !waits_first && then->stream &&
@@ -687,7 +687,7 @@ random_record(void)
 	}
 }
 
-/* Every record that has not begun has one in front of it that has not ended. */
+/* Each record that has not started comes after one that has not ended. */
 static void
 check_that_nothing_waits_in_vain(void)
 {
@@ -725,7 +725,7 @@ all_ended(void)
 	return true;
 }
 
-/* Of one thread, and the thread sanitizer takes long over each. */
+/* One thread only, because the thread sanitizer takes long for each. */
 #ifdef __SANITIZE_THREAD__
 #define MIXTURES 300
 #else
@@ -806,7 +806,7 @@ TEST(a_gate_is_part_of_the_legacy_order)
 	assert_true(blocking->ended);
 }
 
-/* What the host does may be what the GPU waits for. */
+/* The GPU may wait for what the host does. */
 TEST(the_hosts_stores_wait_for_nothing_that_is_kept)
 {
 	struct gpd_deferred_entry *gate = gate_add(GPD_DEFERRED_GATE_DEPTH, A);

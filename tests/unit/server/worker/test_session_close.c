@@ -35,7 +35,7 @@ UNIT_TEST(phases_come_one_after_another)
 	assert_int_equal(gpd_closing_parts[gpd_closing_part_count - 1].phase, GPD_CLOSING_REPORT);
 }
 
-/* What is freed is used by nothing that is freed, or called, after it. */
+/* No function that runs later uses what is freed here. */
 UNIT_TEST(what_others_use_is_closed_after_them)
 {
 	static const struct {

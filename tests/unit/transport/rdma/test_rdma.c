@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection over RDMA on a device that is the test's: what it does when, which in a virtual
- * machine would need a peer that falls silent at the right moment. */
+/* An RDMA connection on a fake device: timing that in a virtual machine would need a peer that
+ * falls silent at the right moment. */
 #include "base/clock.h"
 #include "tests/fake_rdma.h"
 #include "tests/test.h"
@@ -152,7 +152,7 @@ create(void)
 	return conn;
 }
 
-/* What the peer sends: a message without bulk, of this size. */
+/* The peer's message: without bulk, with this size. */
 static void
 deliver_message(uint32_t size)
 {
@@ -448,7 +448,7 @@ UNIT_TEST(a_descriptor_that_is_the_programs_now_ends_the_connection)
 	do {
 		int fd;
 
-		/* The completion queue is to tell, and somebody is to be told. */
+		/* The completion queue must be armed, and a thread must be notified. */
 		(void)gp_conn_fd(&conn->stream.conn);
 		fd = descriptor(conn, which);
 		replace(fd);

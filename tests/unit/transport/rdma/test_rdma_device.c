@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process keeps of an RDMA device: who shares it, and who may not. */
+/* The RDMA device of a process: which connections share it, and which may not. */
 #include "tests/fake_rdma.h"
 #include "tests/test.h"
 #include "transport/transport.h"
@@ -97,7 +97,7 @@ device_of(const char *host, uint16_t port)
 	return found;
 }
 
-/* What a program shows to one daemon no other one can reach, even if it knows the key. */
+/* Memory that is registered for one daemon is not accessible to another one, even with the key. */
 UNIT_TEST(each_daemon_has_a_protection_domain_of_its_own)
 {
 	struct gp_rdma_device *a = device_of("10.0.0.1", 4833), *b = device_of("10.0.0.2", 4833);

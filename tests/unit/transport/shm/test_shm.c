@@ -303,7 +303,7 @@ wait_until(const atomic_uint *word)
 		sched_yield();
 }
 
-/* Who sleeps does so until it is woken: no clock wakes it. */
+/* A sleeping thread sleeps until it is woken: it has no timeout. */
 SHM_TEST(an_idle_reader_sleeps)
 {
 	struct peer *peer = *state;
@@ -350,7 +350,7 @@ send_for_ever(void *arg)
 	return (void *)(intptr_t)r;
 }
 
-/* Its process ended without a word: the socket alone tells. */
+/* The process ended without a message: only the socket shows it. */
 SHM_TEST(a_writer_without_room_notices_that_its_peer_is_gone)
 {
 	struct peer *peer = *state;
@@ -392,7 +392,7 @@ UNIT_TEST(a_killed_process_ends_the_connection)
 	gp_conn_destroy(daemon);
 }
 
-/* What a client meets at a socket: how many of which descriptor come with which text. */
+/* Errors at a client's socket: the number and kind of descriptors, and the resulting text. */
 struct offer {
 	const char *text;
 	size_t text_size;

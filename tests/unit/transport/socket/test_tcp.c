@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of tcp the contract suite cannot ask of every backend. */
+/* Properties of tcp that the contract suite cannot test with every transport. */
 #include "tests/test.h"
 #include "transport/socket/socket_owner.h"
 #include "transport/transport.h"
@@ -116,7 +116,7 @@ UNIT_TEST(another_user_is_recognised)
 	uid_t uid = 0;
 	pid_t child;
 
-	/* Only root can become somebody else. */
+	/* Only root can change its user. */
 	if (getuid() != 0) {
 		gp_listener_destroy(listener);
 		return;
@@ -142,7 +142,7 @@ UNIT_TEST(another_user_is_recognised)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 
-	/* The socket of a process that is gone belongs to nobody, not to root. */
+	/* The socket of a process that has ended belongs to no user, not to root. */
 	assert_int_equal(gp_conn_wait(conn, 5000), 1);
 	assert_int_equal(gp_conn_peer_uid(conn, &uid), GP_E_UNSUPPORTED);
 	assert_int_equal(gp_peer_query_owner(gp_conn_fd(conn), &uid), GP_E_UNSUPPORTED);

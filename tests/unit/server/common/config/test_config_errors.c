@@ -361,7 +361,7 @@ UNIT_TEST(contradictions_are_refused)
 
 UNIT_TEST(what_only_looks_contradictory_is_taken)
 {
-	/* Of a device whose size is not known, 8G may be less than 10%. */
+	/* If the size of a device is unknown, 8G may be less than 10%. */
 	gpd_config_free(parsed("[tenant a]\nmemory = 10%\nsession-memory = 8G\n"));
 	gpd_config_free(parsed("[tenant a]\nmemory = 4G\nsession-memory = all\n"));
 	gpd_config_free(parsed("[tenant a]\nmemory = 4G\nsession-memory = 4G\n"));

@@ -132,7 +132,7 @@ TEST(who_was_slow_once_is_not_waited_for_again)
 	assert_false(gpd_ledger_has_pending_recall(ledger, a, false));
 	gpd_ledger_set_cached(ledger, b, false);
 	assert_int_equal(b->cache_state, GPD_CACHE_EMPTY);
-	/* Another session in its place has been asked for nothing yet. */
+	/* Another session in the same slot has not been asked for memory yet. */
 	gpd_ledger_close(ledger, b);
 	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
 	assert_int_equal(b->slow, 0);
@@ -221,7 +221,7 @@ TEST(a_tenant_that_was_slow_is_not_waited_for_by_others)
 	/* Not for ever. */
 	ledger->tenants[slow].slow_ns -= GPD_SLOW_NS;
 	assert_true(gpd_ledger_has_pending_recall(ledger, a, false));
-	/* What takes its place in the ledger has done nothing. */
+	/* A new session in the same slot of the ledger starts with zero usage. */
 	gpd_ledger_add_tenant(ledger, slow, "another");
 	assert_int_equal(ledger->tenants[slow].slow_ns, 0);
 }
@@ -418,7 +418,7 @@ TEST(a_limit_of_bandwidth_is_shared_in_the_order_of_asking)
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	const uint64_t second = 1000000000;
 
-	/* Without one nobody waits. */
+	/* Without a limit no session waits. */
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, UINT64_MAX / 2, 5 * second).start_ns,
 			 0);
 	tenant->bandwidth_max = 1000;
@@ -427,7 +427,7 @@ TEST(a_limit_of_bandwidth_is_shared_in_the_order_of_asking)
 			 5 * second + second / 2);
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 1, 5 * second).start_ns,
 			 6 * second + second / 2);
-	/* Time that nobody used is not saved up. */
+	/* Unused link time does not accumulate. */
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 100, 60 * second).start_ns,
 			 60 * second);
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 100, 60 * second).start_ns,
@@ -470,7 +470,7 @@ TEST(a_turn_that_is_not_waited_for_is_given_back)
 	turn = gpd_ledger_link_acquire(ledger, b, 2000, now);
 	assert_int_equal(turn.start_ns, now + second);
 	assert_int_equal(b->link_ns, 2 * second);
-	/* Somebody else has asked since, and keeps his time. */
+	/* Another session has queued since, and its link time stays reserved. */
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 500, now).start_ns, now + 3 * second);
 	gpd_ledger_link_release(ledger, b, &turn, now + 1);
 	assert_int_equal(b->link_ns, 0);

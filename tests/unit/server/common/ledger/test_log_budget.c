@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever comes has lines enough in the log, and cannot fill it, whichever process writes them. */
+/* Log budget: each client may write some lines to the log and cannot fill it, whichever process
+ * writes them. */
 #include "server/common/ledger/ledger.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The admin socket with a handler that is the test's: framing, limits, and who is dropped when. */
+/* The admin socket with a handler of the test: framing, limits, and when connections are closed. */
 #include "server/common/base/log.h"
 #include "server/supervisor/admin/admin_socket.h"
 #include "tests/test.h"
@@ -21,7 +21,7 @@
 static struct gpd_admin admin;
 static char folder[64], path[108];
 static int64_t now_ms;
-/* What the handler saw, and how it shall answer. */
+/* The requests that the handler received, and its replies. */
 static int asked, asked_again;
 static uint64_t last_session;
 static bool postpones;
@@ -88,7 +88,7 @@ connect_to(const char *where)
 	return fd;
 }
 
-/* What the supervisor does in a turn. */
+/* One turn of the supervisor's loop. */
 static void
 turn(void)
 {
@@ -147,7 +147,7 @@ receive(int fd, size_t size)
 
 TEST(the_socket_and_its_folder_are_for_their_owner)
 {
-	/* The group is there where the package is installed. */
+	/* The group exists where the package is installed. */
 	const struct group *readers = getgrnam(GPD_ADMIN_READERS);
 	char parent[80];
 	struct stat status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What requests of the admin socket change, and what they leave alone. */
+/* Requests of the admin socket: the state that each changes, and the state that it leaves alone. */
 #include "server/common/base/log.h"
 #include "server/supervisor/admin/manage.h"
 #include "server/supervisor/workers/child.h"

@@ -20,7 +20,7 @@ forget(void **state)
 	return 0;
 }
 
-/* A device, a tenant and a session whose user is called like that. */
+/* A device, a tenant and a session whose user has this name. */
 static void
 write_report(const char *user)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report sums up what the ledger has, under the names that the roster gives. */
+/* The report sums up the ledger under the names of the session owners. */
 #include "server/supervisor/admin/report.h"
 #include "server/supervisor/workers/child.h"
 #include "tests/test.h"
@@ -61,7 +61,7 @@ tear_down(void **state)
 	return 0;
 }
 
-/* A session that has used so much of both devices, which it sees all. */
+/* A session with this usage of both devices, which sees all devices. */
 static struct gpd_ledger_session *
 open_session(uint64_t id, uint32_t tenant, uint64_t amount)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The whole table: every combination of what can be known of a client. */
+/* Authorization: the whole table, with every combination of a client's credentials. */
 
 enum shown_certificate {
 	NO_CERTIFICATE,
@@ -35,7 +35,7 @@ make_facts(unsigned int bits, enum gpd_token_state token, enum shown_certificate
 	return facts;
 }
 
-/* What the rules of auth.h come to, said in another way than auth.c says it. */
+/* The rules of auth.h, written independently of auth.c. */
 static bool
 is_let_in(const struct gpd_auth_facts *facts, const char **tenant_p)
 {
@@ -147,7 +147,7 @@ UNIT_TEST(each_refusal_has_its_reason)
 	expect(&facts, GPD_AUTH_OTHER_TENANT, "GPUPOOL_TENANT");
 }
 
-/* Root, too, is told that what he shows is not what he thinks. */
+/* Root, too, gets an error for credentials that are not valid. */
 UNIT_TEST(a_certificate_of_nobody_is_refused_whoever_shows_it)
 {
 	for (unsigned int bits = 0; bits < 16; bits++) {

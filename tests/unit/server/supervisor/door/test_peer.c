@@ -54,7 +54,7 @@ ask_for_window(struct gp_conn *client)
 	return gp_control_send(client, &message);
 }
 
-/* Within some seconds, else NULL. */
+/* Waits some seconds; NULL: nothing arrived. */
 static struct gpd_connection_event *
 next_event(void)
 {
@@ -107,7 +107,7 @@ UNIT_TEST(requests_that_do_not_wait_for_answers_are_refused_and_not_kept)
 	struct gp_conn *client = come(&peer), *other;
 	Gpupool__ControlMessage *message;
 
-	/* The supervisor looks at nothing meanwhile. */
+	/* The supervisor does not run meanwhile. */
 	assert_int_equal(say_hello(client), 0);
 	for (int i = 0; i < REQUESTS && ask_for_window(client) == 0; i++)
 		;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for what, and who comes first. */
+/* The admission queue: which clients wait for a session slot, and in which order they get one. */
 #include "server/supervisor/tenancy/queue.h"
 #include "tests/test.h"
 
@@ -15,7 +15,7 @@ UNIT_TEST(who_came_first_is_first)
 	assert_int_equal(gpd_queue_add(&queue, 12, 2, true, 1), 2);
 	assert_int_equal(gpd_queue_ahead(&queue, 11, 1), 0);
 	assert_int_equal(gpd_queue_ahead(&queue, 13, 1), 2);
-	/* One who does not wait, and one who is new, come behind all. */
+	/* Clients that are not in the queue, and new ones, come after all others. */
 	assert_int_equal(gpd_queue_ahead(&queue, 0, 1), 3);
 	assert_int_equal(gpd_queue_ahead(&queue, 99, 1), 3);
 	gpd_queue_remove(&queue, 11);

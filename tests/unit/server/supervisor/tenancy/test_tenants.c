@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a client has of it that came by a token of this tenant. */
+/* What a client with a token of this tenant gets of it. */
 static struct gpd_assignment
 admit(struct gpd_quota *quota, const char *tenant)
 {
@@ -101,7 +101,8 @@ UNIT_TEST(those_who_have_sessions_have_equal_parts_for_device_code)
 	gpd_quota_fini(&quota);
 }
 
-/* Whether a client of the tenant may come that asks for this class, and has a worker of its own. */
+/* Returns whether a client of the tenant is admitted that requests this class and has its own
+ * worker. */
 static int
 ask_for(struct gpd_quota *quota, const char *tenant, Gpupool__Isolation isolation, bool *alone_p,
 	char *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose work goes on in which worker, which one ends because of it, and who gets workers of its
- * own. */
+/* Orphaned work: which workers continue, which worker ends because of it, and which sessions get a
+ * worker of their own. */
 #include "server/supervisor/workers/orphans.h"
 #include "tests/test.h"
 

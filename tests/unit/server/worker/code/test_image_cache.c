@@ -335,7 +335,7 @@ TEST(bytes_that_are_no_image_are_told)
 	gpd_blob_unref(blob);
 }
 
-/* An ELF of as many bytes as it says, whose names of sections are nowhere. */
+/* An ELF file with the size that it declares and with invalid section names. */
 TEST(machine_code_that_a_driver_would_stumble_over_is_told)
 {
 	const Elf64_Ehdr header = {

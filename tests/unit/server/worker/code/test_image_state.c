@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the variables of device code take, read from PTX and ELF. */
+/* Size of the variables of device code, read from PTX and ELF. */
 #include "server/worker/code/image_state.h"
 #include "tests/test.h"
 
@@ -13,7 +13,7 @@
 static uint64_t
 size_of(const char *text)
 {
-	/* Exactly so many bytes, so that a sanitizer sees who reads on. */
+	/* A buffer of the exact size, so that a sanitizer detects reads beyond it. */
 	size_t size = strlen(text);
 	char *copy = malloc(size);
 	uint64_t sum;
@@ -247,7 +247,7 @@ UNIT_TEST(an_elf_keeps_state_in_what_can_be_written)
 	code = make_code(".new", 16, "thing");
 	code.sections[1].sh_flags = SHF_WRITE;
 	assert_true(code_keeps(&code));
-	/* Not all of it is told. */
+	/* Only a part of it is reported. */
 	code = make_code(".nv.global.init", 64, "__cudart_i2opi_d");
 	assert_true(code_keeps(&code));
 	/* A reference to a texture. */

@@ -113,7 +113,7 @@ TEST(a_fill_must_be_aligned_to_its_elements)
 	assert_int_equal(gpd_gpFill(&fake.session, &args), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* One granule of device 1 behind what is mapped of device 0, where the streams are. */
+/* One granule of device 1 after the mapped memory of device 0, where the streams are. */
 static void
 map_apart(void)
 {

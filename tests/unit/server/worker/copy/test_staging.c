@@ -192,7 +192,7 @@ TEST(listed_copies_leave_the_share_to_others)
 		gpd_staging_release(&fake.session, &listed[i]);
 	for (size_t i = 0; i < GPD_STAGING_SHARE; i++)
 		gpd_staging_release(&fake.session, &others[i]);
-	/* What they held is the session's again, no more and no less. */
+	/* The bytes of the copies count for the session again, no more and no less. */
 	for (size_t i = 0; i < GPD_STAGING_SHARE_OUT; i++)
 		assert_int_equal(
 			gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &others[i]),

@@ -36,7 +36,7 @@
 static struct fake_session fake;
 static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
 
-/* What the lane is asked to send, and what it brings. */
+/* The chunks that the lane is asked to send, and those that it receives. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -355,7 +355,7 @@ CASE(copies_of_two_streams_do_not_wait_for_one_another)
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
 	assert_int_equal(copy_out(8 * MIB, 4 * MIB, FAKE_OTHER_STREAM, 2), GPD_LATER);
 	assert_int_equal(fake_session_markers(&fake), 2);
-	/* A second one of the first stream is behind the first. */
+	/* The second copy of the first stream comes after its first one. */
 	assert_int_equal(copy_out(4 * MIB, 4 * MIB, FAKE_STREAM, 3), GPD_LATER);
 	assert_true(gpd_copy_continue(&fake.session));
 	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoH"), 0);
@@ -368,7 +368,7 @@ CASE(copies_of_two_streams_do_not_wait_for_one_another)
 	assert_int_equal(fake.session.gpudirect_out, 8 * MIB);
 }
 
-/* Brings the chunks of a copy, one as soon as the last has been taken. */
+/* Delivers the chunks of a copy, one after another. */
 static void *
 bring(void *arg)
 {

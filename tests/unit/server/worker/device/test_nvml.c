@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read from the machine's NVML: a library of the test's, with functions of every shape. */
+/* Device state that is read from NVML, with a library of the test that has functions of each
+ * shape. */
 #include "base/clock.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -18,7 +19,7 @@ give_uuid(CUuuid *uuid, CUdevice device)
 	for (int i = 0; i < 16; i++)
 		uuid->bytes[i] = (char)i;
 	uuid->bytes[14] = (char)0xfe;
-	/* The second is no GPU that this NVML knows. */
+	/* This NVML does not know the second GPU. */
 	uuid->bytes[15] = device == 0 ? (char)0xff : 0;
 	return CUDA_SUCCESS;
 }

@@ -230,7 +230,7 @@ TEST(share_is_rounded_down_to_whole_groups)
 	gpd_partition_set_granularity(0, 8);
 	assert_int_equal(assign(&shares, 33), 32);
 	assert_int_equal(assign(&shares, 7), 8);
-	/* What is left of the split belongs to no partition. */
+	/* The rest of the split belongs to no partition. */
 	assert_int_equal(assign(&shares, 131), 120);
 	forget(&shares, 1);
 }
@@ -270,7 +270,7 @@ TEST(shares_are_disjoint_as_long_as_they_last)
 	for (int i = 0; i < 4; i++)
 		for (int k = 0; k < i; k++)
 			assert_int_equal(overlap(&shares[i], &shares[k]), 0);
-	/* Two groups are left; the others are had by somebody. */
+	/* Two groups are free; the others are in use. */
 	assert_int_equal(assign(&shares[4], 8), 8);
 	for (unsigned int i = 0, all = 0; i < 4; i++) {
 		all += overlap(&shares[4], &shares[i]);
@@ -331,7 +331,7 @@ TEST(changed_share_does_not_run_into_the_neighbour)
 	assert_int_equal(atomic_load(&shares[0].changed), 1);
 	assert_int_equal(assign(&shares[0], 66), 66);
 	assert_int_equal(overlap(&shares[0], &shares[1]), 0);
-	/* The same once more is no change. */
+	/* Setting the same share again changes nothing. */
 	atomic_store(&shares[0].changed, 0);
 	assert_int_equal(assign(&shares[0], 67), 66);
 	assert_int_equal(atomic_load(&shares[0].changed), 0);
@@ -534,7 +534,7 @@ TEST(part_of_a_share_holds_it)
 	assert_int_equal(greens, 2);
 	gpd_partition_unassign(&shares);
 	gpd_partition_unref(part);
-	assert_int_equal(greens, 1); /* the share's is kept for a while */
+	assert_int_equal(greens, 1); /* the share's partition is cached for a while */
 }
 
 TEST(split_that_cannot_be_had_is_refused_or_all)

@@ -77,7 +77,7 @@ UNIT_TEST(writes_are_flushed_where_the_gpu_needs_it)
 	assert_int_equal(gpd_gpudirect_memory_choose(&facts).flush, 0);
 }
 
-/* A connection whose RDMA device is the test's, and a driver that can all. */
+/* A connection with a fake RDMA device, and a driver that supports everything. */
 static struct {
 	int dma_buf_result, address_result;
 	unsigned int dma_bufs, addresses;
@@ -196,7 +196,7 @@ TEST(a_mapping_is_registered_once_when_it_is_first_used)
 	assert_int_equal(card.exports, 1);
 	assert_int_equal(card.dma_bufs, 1);
 	assert_int_equal(card.addresses, 0);
-	/* The descriptor is not kept. */
+	/* The descriptor is closed. */
 	assert_int_equal(fcntl(card.last_fd, F_GETFD), -1);
 	/* Of two mappings, or of none. */
 	assert_int_equal(reach(1, 1, FAKE_GRANULE), -1);

@@ -93,7 +93,7 @@ TEST(a_graph_that_is_built_anew_is_charged_with_the_old_one)
 	add_kernel(GP_KERNEL(IMAGE, ZEBRA), 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	one = charged();
-	/* The image has another library from now on. */
+	/* The image has another library from here on. */
 	fake.session.kernels_changed++;
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(fake_driver_execs, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs that are made in a root, with a driver that counts handles for each graph, and executables
- * until it is asked about the stream that they ran in. */
+/* Graphs in one root graph, with a driver that counts handles for each graph, and executables until
+ * the stream that they ran in is queried. */
 #include "gpd_calls.h"
 #include "protocol/graph_plan.h"
 #include "server/worker/device/driver.h"
@@ -187,7 +187,7 @@ TEST(a_driver_that_still_counts_the_one_before_is_asked_again)
 	instantiated = 0;
 	assert_int_equal(make(PLAN, ROOT, handle), CUDA_SUCCESS);
 	assert_int_equal(instantiated, 5);
-	/* Another error is no reason to ask. */
+	/* Other errors are not retried. */
 	drop(PLAN);
 	answer = CUDA_ERROR_INVALID_VALUE;
 	refusals = 5 * STREAMS;

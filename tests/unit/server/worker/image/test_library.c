@@ -189,7 +189,7 @@ code_of(struct fake_session *fake)
 	return &fake->session.account.line->devices[GPD_LEDGER_CODE];
 }
 
-/* Beside kernels that do not end, too, whoever loads finds a quiet moment of its device. */
+/* A load finds an idle context even if kernels run forever. */
 LIBRARY_TEST(what_waits_to_be_unloaded_counts_and_goes_at_the_next_load)
 {
 	const uint64_t limit_ns = gpd_quiesce_limit_ns, short_ns = gpd_quiesce_short_ns;
@@ -231,7 +231,7 @@ LIBRARY_TEST(code_counts_for_each_session_that_has_loaded_it)
 	tenant->memory_max = bytes;
 	load(&ours, PLAIN);
 	assert_int_equal(code_of(&ours)->memory, bytes);
-	/* What has been unloaded goes for what is loaded next. */
+	/* Unloaded images make room for the next load. */
 	gpd_gpImageUnload(&ours.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	fake_session_run_markers(&ours, -1);
 	load(&ours, PLAIN);
@@ -323,12 +323,12 @@ LIBRARY_TEST(what_the_driver_unpacks_late_takes_a_turn_as_well)
 	begin(&waiter);
 	usleep(50000);
 	assert_int_equal(functions, 0);
-	/* Nobody is stopped for it meanwhile. */
+	/* No session is stopped meanwhile. */
 	assert_int_equal(ours.session.loading_since_ms, 0);
 	gpd_unpacking_end(&other);
 	end(&waiter);
 	assert_int_equal(functions, 1);
-	/* The rest is unpacked then, and waits for nobody. */
+	/* The rest is unpacked by then and does not wait. */
 	assert_true(gpd_unpacking_begin(&other, &theirs.session, 8 << 20));
 	waiter.kernel = 1;
 	begin(&waiter);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each of several sessions sets of kernels that they share, and asks about them. */
+/* Attributes that each of several sessions sets and queries of kernels that they share. */
 #include "server/worker/device/quiet_jobs.h"
 #include "tests/unit/server/library_fixture.h"
 
@@ -263,7 +263,7 @@ LIBRARY_TEST(clusters_of_all_sizes_are_one_question)
 	assert_int_equal(ask_clusters(0, 0, 1, answers), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(ask_clusters(GP_OCCUPANCY_QUERIES_MAX + 1, 0, 1, answers),
 			 CUDA_ERROR_INVALID_VALUE);
-	/* Without a cluster, or with two, it is not known what is asked. */
+	/* Without a cluster size, or with two, the query is ambiguous. */
 	assert_int_equal(ask_clusters(6, 0, 0, answers), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(ask_clusters(6, 0, 2, answers), CUDA_ERROR_INVALID_VALUE);
 	/* A fault is the call's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker remembers of programs, and promises to their sessions. */
+/* Preload: the images of programs that a worker remembers and announces to their later sessions. */
 #include "base/sha256.h"
 #include "image/fatbin.h"
 #include "protocol/control.h"
@@ -63,7 +63,7 @@ blob_of(int number)
 	return blob;
 }
 
-/* Makes promises to a session of the program; how many images it is told of. */
+/* Preloads for a session of the program. Returns the number of images that it is told about. */
 static size_t
 promised(void)
 {
@@ -78,7 +78,7 @@ promised(void)
 	return count;
 }
 
-/* With one kernel, whose name has so many bytes. */
+/* An image with one kernel, whose name has this length. */
 static void
 remember(int number, size_t name_size)
 {
@@ -206,7 +206,7 @@ TEST(test_of_whom)
 	atomic_store(&fake.session.account.line->devices[0].allowed, true);
 }
 
-/* Who does not say which program it is has none. */
+/* A client that does not name its program gets no preload. */
 TEST(test_no_program)
 {
 	const uint8_t none[GPD_PROGRAM_KEY_SIZE] = { 0 };

@@ -25,7 +25,7 @@ static _Atomic int sticky;
 static struct gpd_issue issue, other;
 static uint8_t launchers[STREAMS];
 
-/* What the driver was given, stream by stream. */
+/* The launches that the driver received, by stream. */
 static struct {
 	uint32_t numbers[NOTES];
 	_Atomic unsigned int count;
@@ -392,7 +392,7 @@ CASE(threads_sleep_and_wake)
 		give(0, i);
 		gpd_issue_settle(&issue);
 		assert_int_equal(notes[0].count, i + 1);
-		/* Longer than they look for more. */
+		/* Longer than the threads poll for more work. */
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 	}
 }

@@ -167,7 +167,7 @@ TEST(small_arrays_share_a_page)
 	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 }
 
-/* As a driver takes it: 32 of this shape cost 32 MiB, for two fit into a page. */
+/* The driver's size: 32 arrays of this shape take 32 MiB, because two fit into a page. */
 TEST(what_is_left_of_a_page_is_charged_to_those_in_it)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 200);
@@ -474,7 +474,7 @@ TEST(textures_of_what_is_not_the_sessions_are_refused)
 					     &surface),
 			 CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(fake_driver_textures, 0);
-	/* Whatever flags the array was made with. */
+	/* The flags of the array do not matter. */
 	assert_int_equal(gpd_gpSurfaceCreate(&fake.session,
 					     &(struct gp_args_gpSurfaceCreate){ .surface = TEXTURE,
 										.array = NAME },

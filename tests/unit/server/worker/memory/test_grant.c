@@ -86,7 +86,7 @@ TEST(what_is_not_used_is_given_back)
 TEST(quota_and_device_bound_it)
 {
 	fake.session.account.line->devices[0].memory_max = 20 * UNIT;
-	/* What is needed, and an eighth of the rest. */
+	/* The size that is needed, and an eighth of the rest. */
 	assert_int_equal(grant(4, 100), 6);
 	assert_int_equal(grant(15, 15), 0);
 	assert_int_equal(counted(), 6);

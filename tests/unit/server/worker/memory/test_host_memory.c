@@ -207,7 +207,7 @@ write(uint64_t address, uint32_t size, uint8_t value)
 			       &(struct gp_args_gpHostWrite){ .changes = { record, 16 + padded } });
 }
 
-/* What was answered last; its bytes are valid until the next answer. */
+/* The last reply; its bytes are valid until the next one. */
 static void
 read_answer(struct gp_reply_gpHostTake *reply)
 {
@@ -324,7 +324,7 @@ TEST(changes_elsewhere_end_the_session)
 					 &(struct gp_args_gpHostWrite){ .changes = { bad, 17 } }),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_string_not_equal(fake.violation, "");
-	/* A question may come behind an end: it is no violation. */
+	/* A request may follow the end: it is not a violation. */
 	assert_int_equal(fetch(base + 2 * MIB, 4, &reply), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch((uintptr_t)&fake, 4, &reply), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch(base, UINT64_MAX, &reply), CUDA_ERROR_INVALID_VALUE);

@@ -108,7 +108,7 @@ read_last(struct gp_reply_gpHostTakeChanged *reply)
 	assert_true(gp_dec_done(&dec));
 }
 
-/* The word that the last answer tells of at an offset; 0: it tells of none. */
+/* Returns the word that the last reply contains for an offset; 0: none. */
 static uint32_t
 told(uint64_t offset)
 {
@@ -126,7 +126,7 @@ told(uint64_t offset)
 
 #define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
-/* On a slow machine a question may be held for too long, and be asked again. */
+/* On a slow machine a request may be held too long, and is sent again. */
 TEST(a_change_is_told_when_it_comes)
 {
 	for (uint32_t i = 1; i <= 3; i++) {
@@ -153,7 +153,7 @@ TEST(a_change_elsewhere_is_none)
 {
 	ask(0, 4096);
 	change(4096, 1);
-	/* After so long it is answered all the same, with nothing. */
+	/* After this time it is answered with nothing. */
 	await_answers();
 	assert_int_equal(told(4096), 0);
 }

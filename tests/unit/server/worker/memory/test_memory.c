@@ -207,7 +207,8 @@ TEST(free_memory_is_what_the_quota_leaves)
 	assert_int_equal(reply.total, (uint64_t)2 << 30);
 }
 
-/* The worker of a session that has ended gives its memory back while another session asks. */
+/* The worker of a session that has ended releases its memory while another session requests
+ * memory. */
 static void *
 close_when_awaited(void *other)
 {
@@ -361,7 +362,7 @@ TEST(what_the_driver_refuses_is_not_given)
 	assert_int_equal(apart(1, 0), -1);
 }
 
-/* Runs last: from then on the driver is not asked again. */
+/* Runs last: the driver is not queried again after it. */
 TEST(a_driver_without_exportable_memory_still_makes_memory)
 {
 	fake_driver_fail("cuMemCreate", CUDA_ERROR_NOT_SUPPORTED, 0);

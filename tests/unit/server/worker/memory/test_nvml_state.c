@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session is told of a device: its quota's memory, and its tenant's processes. */
+/* Device state that a session sees: the memory of its quota, and the processes of its tenant. */
 #include "gpd_calls.h"
 #include "protocol/device_state.h"
 #include "server/worker/memory/memory.h"

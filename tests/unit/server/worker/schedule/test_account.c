@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session is charged, and refused. */
+/* The account of a session: charges and refusals. */
 #include "base/clock.h"
 #include "server/worker/schedule/account.h"
 #include "tests/test.h"
@@ -126,7 +126,7 @@ TEST(what_others_keep_is_waited_for_but_not_by_two_for_each_other)
 	assert_false(gpd_account_wait(&account, true, &until));
 	other->waiting = 0;
 	assert_true(gpd_account_wait(&account, true, &until));
-	/* What another tenant keeps is not what is missing in the quota. */
+	/* Memory that another tenant keeps is not missing in this quota. */
 	other->tenant = 1;
 	assert_false(gpd_account_wait(&account, true, &until));
 	assert_true(gpd_account_wait(&account, false, &until));
@@ -227,7 +227,7 @@ wait_for_link(void *arg)
 	return NULL;
 }
 
-/* Somebody else has the link for an hour. */
+/* Another session has the link for an hour. */
 static void
 start_waiting(struct waiter *waiter, uint64_t now)
 {

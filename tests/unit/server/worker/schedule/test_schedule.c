@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who launches when, and so who gets how much of a GPU. */
+/* The schedule: which session launches when, and the share of the GPU that each gets. */
 #include "server/worker/schedule/schedule_turns.h"
 #include "tests/unit/server/schedule_fixture.h"
 
@@ -84,7 +84,7 @@ CASE(a_session_with_its_own_multiprocessors_is_not_held_back)
 	assert_int_equal(waited(&clients[0]), 0);
 }
 
-/* Uses up what a limit of one per cent allows. */
+/* Uses the whole allowance of a limit of one percent. */
 static void
 exhaust(struct client *client)
 {

@@ -100,7 +100,7 @@ run_kernel(struct gpu *gpu, struct client *client)
 	gpd_order_charge(&gpu->order, &client->run, client->kernel_ns, gpu->now);
 }
 
-/* The GPU idles until somebody may or wants to go on. */
+/* The GPU idles until a session may or wants to continue. */
 static void
 pass_time(struct gpu *gpu, uint64_t when, uint64_t end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much GPU time the sessions take, and what it costs to know. */
+/* Measurement of the GPU time that sessions use, and its cost. */
 #include "server/worker/device/device.h"
 #include "server/worker/device/stamp.h"
 #include "server/worker/schedule/schedule_meter.h"
@@ -70,7 +70,7 @@ CASE(time_counts_once_on_streams_that_overlap)
 	assert_measured(measure_overlapping, 70);
 }
 
-/* What is behind a copy is the copy's. */
+/* Work after a copy counts as the copy's. */
 CASE(a_copy_ends_what_is_measured)
 {
 	struct client *client = add_client(0, 0);
@@ -158,7 +158,7 @@ CASE(a_stream_that_goes_is_asked_no_more)
 	gpu.gone = NULL;
 }
 
-/* Recording one would hold up who launches in other threads. */
+/* Recording one would delay launches of other threads. */
 CASE(no_event_is_ever_made_or_recorded)
 {
 	struct client *client = add_client(1, 0), *other = add_client(2, 0);
@@ -183,7 +183,7 @@ CASE(no_event_is_ever_made_or_recorded)
 	assert_int_equal(gpu.events, 0);
 }
 
-/* Right on average, whatever the GPU did before, and with a policy, too. */
+/* The average is right whatever the GPU did before, with a policy too. */
 static uint64_t
 measure_unstamped(uint64_t *wanted)
 {
@@ -223,7 +223,7 @@ CASE(a_driver_that_runs_no_kernel_leaves_it_to_looks)
 	gpu.refuses = false;
 }
 
-/* Both ends of so many batches with one launch each. */
+/* Both ends of this number of batches with one launch each. */
 static int
 stamps_of(struct client *client, uint32_t stream, int batches)
 {
@@ -236,7 +236,7 @@ stamps_of(struct client *client, uint32_t stream, int batches)
 	return gpu.stamps - before;
 }
 
-/* A stamp would wait for a place, and what follows on its stream for the stamp. */
+/* A timestamp would wait for a slot, and later work of its stream for the timestamp. */
 CASE(no_stamp_stands_beside_work_of_another_stream)
 {
 	struct client *client = add_client(1, 0);
@@ -271,7 +271,7 @@ CASE(a_stream_that_is_used_no_more_is_forgotten)
 	assert_true(stamps_of(client, STREAM, 3000) > 0);
 }
 
-/* Entries are used again, in whatever order they end. */
+/* Entries are reused in whatever order they end. */
 CASE(as_many_as_there_is_room_for_are_measured_again_and_again)
 {
 	struct gpu_stream streams[4] = { 0 };

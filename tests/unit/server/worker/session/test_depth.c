@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of a GPU that carries out what it is told to, when it is told to. */
+/* Queue depth of streams, on a GPU that executes an operation when the test says so. */
 #include "server/worker/device/driver.h"
 #include "server/worker/session/depth.h"
 #include "server/worker/session/session.h"
@@ -15,7 +15,7 @@
 #define STREAMS 64
 #define MARKS 4096
 
-/* Marks that a stream has been given, with how many operations were in front of them. */
+/* Marks in a stream, with the number of operations before each. */
 static struct queue {
 	struct gpd_stream stream;
 	CUdeviceptr to[MARKS];
@@ -190,7 +190,7 @@ CASE(a_full_stream_waits_for_the_gpu)
 	assert_int_equal(pthread_join(adder.thread, NULL), 0);
 }
 
-/* What it waits for may be in a record that comes later. */
+/* The value that it waits for may be in a later record. */
 CASE(the_executor_waits_for_a_full_stream_only_briefly)
 {
 	struct gpd_stream *stream = &queues[0].stream;
@@ -219,7 +219,7 @@ CASE(many_streams_have_less_room_each)
 	assert_int_equal(pthread_join(adder.thread, NULL), 0);
 }
 
-/* What is first in the stream may wait for what another one is given later. */
+/* The first operation of a stream may wait for a later one of another stream. */
 CASE(without_progress_there_is_room_for_what_a_driver_takes)
 {
 	gpd_depth_timeout_ns = 5000000;

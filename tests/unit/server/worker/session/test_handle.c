@@ -45,7 +45,7 @@ UNIT_TEST(a_place_is_taken_until_its_handle_is_removed)
 	gpd_handle_remove(&table, &first);
 	assert_null(gpd_handle_get(&table, GPD_KIND_EVENT, old));
 	assert_int_equal(gpd_handle_add(&table, GPD_KIND_EVENT, new, &second), 0);
-	/* Removing what is not there any more leaves the place alone. */
+	/* Removing a handle that does not exist leaves the slot alone. */
 	gpd_handle_remove(&table, &first);
 	assert_ptr_equal(gpd_handle_get(&table, GPD_KIND_EVENT, new), &second);
 	gpd_handle_fini(&table);
@@ -88,7 +88,7 @@ UNIT_TEST(all_tables_have_so_much_together_and_each_its_part)
 	assert_null(gpd_handle_get(greedy, GPD_KIND_STREAM, 7));
 	first = add_until_refused(other, handles + MANY, MANY);
 	assert_in_range(first, 12500, 16384);
-	/* What one drops is there for the other. */
+	/* A slot that one session frees is available to the other. */
 	for (unsigned int i = 0; i < count / 2; i++)
 		gpd_handle_remove(greedy, &handles[i]);
 	assert_int_equal(gpd_handle_add(other, GPD_KIND_EVENT, MANY, &handles[2 * MANY - 1]), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of a session whose share of the multiprocessors changes while they work. */
+/* Streams of a session whose share of the multiprocessors changes during their work. */
 #include "gpd_calls.h"
 #include "server/worker/session/wait.h"
 #include "tests/test.h"
@@ -190,7 +190,7 @@ ask_stream(struct move_fixture *f, uint32_t id)
 
 static CUresult asked_when_told;
 
-/* As a client that asks as soon as it has the answer. */
+/* Like a client that sends the next request when it has the reply. */
 static void
 ask_when_told(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -198,7 +198,7 @@ ask_when_told(struct gpd_session *session, void *arg, CUresult result)
 	move_tell(session, arg, result);
 }
 
-/* Also when something else was put behind it. */
+/* Also if other work follows it. */
 TEST(stream_is_done_when_the_legacy_stream_that_waited_for_it_is)
 {
 	struct move_fixture *f = *state;

@@ -253,7 +253,7 @@ TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver)
 	text[size] = 0;
 	launch(&one);
 	fake_driver_kernel_text = text;
-	/* The fake keeps only what it has room for; what counts is that this returns. */
+	/* The fake stores only as much as it has room for; the test is that this call returns. */
 	one.printed[0] = 0;
 	gpd_print_flush(&one.session);
 	free(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order that a session keeps between its streams, as the driver is told of it. */
+/* The order between the streams of a session, as the driver's calls express it. */
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/context.h"
@@ -148,7 +148,7 @@ work(struct fixture *f, uint32_t id)
 	return stream;
 }
 
-/* What the driver was told by one operation. */
+/* The driver's calls for one operation. */
 #define assert_says(f, id, text)                                                                   \
 	do {                                                                                       \
 		said[0] = 0;                                                                       \

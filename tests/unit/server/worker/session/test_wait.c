@@ -20,7 +20,7 @@
 
 #define WRITES 4096
 
-/* What streams were told to write, in order. */
+/* Values written by streams, in order. */
 static struct {
 	volatile uint32_t *where;
 	uint32_t value;
@@ -98,7 +98,7 @@ nap(void)
 	nanosleep(&time, NULL);
 }
 
-/* Whether exactly these were called, after some patience. */
+/* Waits up to two seconds; returns whether exactly these callbacks were called. */
 static bool
 is_told(const char *names)
 {
@@ -255,7 +255,7 @@ WAIT_TEST(a_wait_for_all_is_told_when_the_last_stream_is_done)
 	run(0);
 	assert_true(is_told("all"));
 	await_all(f);
-	/* Nothing has been given to a stream since. */
+	/* No work was added to a stream since. */
 	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "!"), CUDA_SUCCESS);
 	assert_int_equal(write_count, 2);
 	assert_true(is_told("all!"));

@@ -73,7 +73,7 @@ UNIT_TEST_WITH(each_is_given_to_one_until_none_is_left, move_setup, move_teardow
 	give_all(again, count);
 }
 
-/* The first two that are taken are at different places. */
+/* The first two streams are taken from different places. */
 UNIT_TEST_WITH(what_is_taken_next_is_where_fewer_are_in_use, move_setup, move_teardown)
 {
 	CUstream first = gpd_stream_pool_acquire(0), second = gpd_stream_pool_acquire(0),
@@ -141,7 +141,7 @@ UNIT_TEST_WITH(with_none_left_a_session_gets_a_stream_of_its_own, move_setup, mo
 	move_synchronize(f);
 }
 
-/* Its share is of a green context, whose streams are made there. */
+/* Its share is a green context, and its streams are created there. */
 UNIT_TEST_WITH(a_session_that_moves_gives_it_back, move_setup, move_teardown)
 {
 	struct move_fixture *f = *state;
@@ -157,7 +157,7 @@ UNIT_TEST_WITH(a_session_that_moves_gives_it_back, move_setup, move_teardown)
 	give_all(taken, count + 1);
 }
 
-/* So many are there besides the fixture's, and then none. */
+/* This number exists besides those of the fixture, and then none. */
 static int
 made_after(struct move_fixture *f, uint32_t more)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session that is traced tells of its work, on a GPU that is a clock. */
+/* The trace of a session's work, on a GPU that is a clock. */
 #include "base/clock.h"
 #include "gpd_calls.h"
 #include "protocol/trace_event.h"
@@ -28,7 +28,7 @@ struct event {
 };
 
 static uint64_t gpu_ahead; /* of ours */
-static uint64_t work_ns;   /* what a piece takes */
+static uint64_t work_ns;   /* duration of a kernel */
 static uint64_t free_ns[8];
 static unsigned int events_alive, records;
 static bool idle_gpu;
