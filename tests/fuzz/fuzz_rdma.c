@@ -104,7 +104,7 @@ post_recv(struct ibv_qp *of, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	return 0;
 }
 
-/* What the client tells the server of is registered for it. */
+/* Memory whose address the client sends to the server is registered for it. */
 static void
 check_place(const uint8_t *segment, size_t size)
 {
@@ -260,7 +260,7 @@ poll_cq(struct ibv_cq *of, int room, struct ibv_wc *wc)
 		return count;
 	if (next < end && happen(&wc[count]))
 		return count + 1;
-	/* Whoever waits shall not wait for what no input says. */
+	/* A wait for an event that no input contains must end. */
 	down = true;
 	wc[count] = (struct ibv_wc){ .wr_id = (uint64_t)1 << 63, .status = IBV_WC_WR_FLUSH_ERR };
 	return count + 1;

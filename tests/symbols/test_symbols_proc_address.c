@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library as programs meet it: opened by name, asked for functions before cuInit. */
+/* The library as programs use it: opened by name, and queried for functions before cuInit(). */
 #include "tests/test.h"
 
 #include <cuda.h>
