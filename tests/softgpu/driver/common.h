@@ -29,4 +29,16 @@ void gs_test_deadline(unsigned int seconds);
 
 CUstream gs_test_stream(void);
 
+/* Words of pinned memory that streams wait for or write.  A gate is a word that is not 0 when open.
+ * gs_test_make_words() allocates them and returns 0 on success; each WORDS_TEST() starts with
+ * zeros. */
+extern unsigned int *gs_test_words;
+int gs_test_make_words(void);
+int gs_test_clear_words(void **state);
+CUdeviceptr gs_test_address(unsigned int i);
+unsigned int gs_test_word(unsigned int i);
+void gs_test_open_gate(unsigned int i);
+void gs_test_wait_at_gate(CUstream stream, unsigned int i);
+#define WORDS_TEST(test) UNIT_TEST_WITH(test, gs_test_clear_words, NULL)
+
 #endif /* GS_TEST_COMMON_H */

@@ -160,7 +160,7 @@ UNIT_TEST(variables_can_be_read_and_written)
 	check(cuMemFree_v2(out));
 }
 
-/* As nvcc's device link leaves it: machine code in front, the objects' PTX behind. */
+/* As nvcc's device link does it: machine code first, the objects' PTX after it. */
 UNIT_TEST(relocatable_code_is_linked)
 {
 	void *images[] = { gs_test_file("elf_only.fatbin", NULL),
@@ -369,7 +369,7 @@ UNIT_TEST(kernels_of_a_stream_run_in_order)
 	check(cuStreamDestroy_v2(stream));
 }
 
-/* What a call that waits writes to descriptor 1. */
+/* Output of a call that waits, on descriptor 1. */
 UNIT_TEST(printing_appears_when_somebody_waits)
 {
 	CUfunction hello = gs_test_kernel("hello");
@@ -408,7 +408,7 @@ UNIT_TEST(unloading_returns_the_memory_of_variables)
 	assert_int_equal(after, before);
 }
 
-/* Blocks of 1024 threads, each with so many bytes of local memory. */
+/* Blocks of 1024 threads, each with this size of local memory. */
 static CUresult
 launch_with_local(unsigned int blocks, size_t bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several devices (GPUPOOL_SOFT_DEVICES): what each has of its own, and who reaches whose memory.
- */
+/* Several devices (GPUPOOL_SOFT_DEVICES): the state that each has of its own, and access to each
+ * other's memory. */
 #include "tests/softgpu/driver/common.h"
 
 #include <string.h>
@@ -90,7 +90,7 @@ UNIT_TEST(each_has_its_own_memory)
 	assert_int_equal(before[1], after);
 }
 
-/* Physical memory of device 0, mapped and given to `device`. */
+/* Physical memory of device 0, mapped with access for `device`. */
 static CUdeviceptr
 map(int device, CUmemGenericAllocationHandle *handle)
 {

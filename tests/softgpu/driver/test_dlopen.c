@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way the daemon takes: dlopen, dlsym, mapped memory, a fatbin of nvcc's, vectorAdd. */
+/* The daemon's way to use the driver: dlopen, dlsym, mapped memory, a fatbin of nvcc, vectorAdd. */
 #include "tests/softgpu/driver/common.h"
 
 #include <dlfcn.h>

@@ -10,13 +10,12 @@
 #define FINE CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING
 
 static CUdevResource whole;
-static unsigned int *words;
 
 static int
 setup(void **state)
 {
 	if (gs_test_setup(state) || cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM) ||
-	    cuMemHostAlloc((void **)&words, 4096, 0))
+	    gs_test_make_words())
 		return -1;
 	gs_test_deadline(60);
 	return 0;
@@ -25,38 +24,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	return cuMemFreeHost(words) || gs_test_teardown(state) ? -1 : 0;
-}
-
-static int
-clear(void **state)
-{
-	memset(words, 0, 4096);
-	return 0;
-}
-
-static CUdeviceptr
-address(unsigned int i)
-{
-	return (CUdeviceptr)(uintptr_t)&words[i];
-}
-
-static unsigned int
-load(unsigned int i)
-{
-	return __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
-}
-
-static void
-open_gate(unsigned int i)
-{
-	__atomic_store_n(&words[i], 1, __ATOMIC_SEQ_CST);
-}
-
-static void
-wait_at_gate(CUstream stream, unsigned int i)
-{
-	check(cuStreamWaitValue32_v2(stream, address(i), 1, CU_STREAM_WAIT_VALUE_EQ));
+	return cuMemFreeHost(gs_test_words) || gs_test_teardown(state) ? -1 : 0;
 }
 
 /* Of groups `first` to `first + count - 1` of the finest split. */
@@ -84,7 +52,7 @@ stream_of(CUgreenCtx ctx)
 	return stream;
 }
 
-UNIT_TEST_WITH(device_is_a_resource, clear, NULL)
+WORDS_TEST(device_is_a_resource)
 {
 	CUdevResource resource;
 	CUcontext ctx;
@@ -102,11 +70,11 @@ UNIT_TEST_WITH(device_is_a_resource, clear, NULL)
 		 CUDA_ERROR_INVALID_VALUE);
 	check_is(cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_INVALID),
 		 CUDA_ERROR_INVALID_RESOURCE_TYPE);
-	check_is(cuCtxGetDevResource((CUcontext)words, &resource, CU_DEV_RESOURCE_TYPE_SM),
+	check_is(cuCtxGetDevResource((CUcontext)gs_test_words, &resource, CU_DEV_RESOURCE_TYPE_SM),
 		 CUDA_ERROR_INVALID_CONTEXT);
 }
 
-UNIT_TEST_WITH(split_makes_equal_groups_and_a_rest, clear, NULL)
+WORDS_TEST(split_makes_equal_groups_and_a_rest)
 {
 	CUdevResource groups[66], rest;
 	unsigned int count = 0;
@@ -131,7 +99,7 @@ UNIT_TEST_WITH(split_makes_equal_groups_and_a_rest, clear, NULL)
 	assert_int_equal(rest.type, CU_DEV_RESOURCE_TYPE_INVALID);
 }
 
-UNIT_TEST_WITH(split_refuses_what_cannot_be, clear, NULL)
+WORDS_TEST(split_refuses_what_cannot_be)
 {
 	CUdevResource groups[66], other = whole;
 	unsigned int count = 66, none = 0;
@@ -161,7 +129,7 @@ UNIT_TEST_WITH(split_refuses_what_cannot_be, clear, NULL)
 		 CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 }
 
-UNIT_TEST_WITH(descriptor_combines_groups_of_one_split, clear, NULL)
+WORDS_TEST(descriptor_combines_groups_of_one_split)
 {
 	CUdevResource groups[4], others[4], resource;
 	unsigned int count = 4;
@@ -190,7 +158,8 @@ UNIT_TEST_WITH(descriptor_combines_groups_of_one_split, clear, NULL)
 	check_is(cuGreenCtxCreate(&ctx, desc, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	check_is(cuGreenCtxCreate(&ctx, desc, 1, CU_GREEN_CTX_DEFAULT_STREAM),
 		 CUDA_ERROR_INVALID_DEVICE);
-	check_is(cuGreenCtxCreate(&ctx, (CUdevResourceDesc)words, 0, CU_GREEN_CTX_DEFAULT_STREAM),
+	check_is(cuGreenCtxCreate(&ctx, (CUdevResourceDesc)gs_test_words, 0,
+				  CU_GREEN_CTX_DEFAULT_STREAM),
 		 CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -220,7 +189,7 @@ spread(CUstream stream, int low, int high)
 	return distinct;
 }
 
-UNIT_TEST_WITH(kernels_run_on_the_multiprocessors_of_their_stream, clear, NULL)
+WORDS_TEST(kernels_run_on_the_multiprocessors_of_their_stream)
 {
 	CUgreenCtx first = green(0, 8), second = green(8, 16);
 	CUstream a = stream_of(first), b = stream_of(second), plain = gs_test_stream();
@@ -235,7 +204,7 @@ UNIT_TEST_WITH(kernels_run_on_the_multiprocessors_of_their_stream, clear, NULL)
 	check(cuGreenCtxDestroy(second));
 }
 
-UNIT_TEST_WITH(no_more_blocks_are_begun_than_fit, clear, NULL)
+WORDS_TEST(no_more_blocks_are_begun_than_fit)
 {
 	CUfunction gather = gs_test_kernel("gather");
 	CUgreenCtx ctx = green(3, 1);
@@ -260,7 +229,7 @@ UNIT_TEST_WITH(no_more_blocks_are_begun_than_fit, clear, NULL)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-UNIT_TEST_WITH(cooperative_launches_follow_the_green_context, clear, NULL)
+WORDS_TEST(cooperative_launches_follow_the_green_context)
 {
 	CUfunction where = gs_test_kernel("where");
 	CUgreenCtx ctx = green(0, 2);
@@ -302,7 +271,7 @@ UNIT_TEST_WITH(cooperative_launches_follow_the_green_context, clear, NULL)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-UNIT_TEST_WITH(streams_know_their_green_context, clear, NULL)
+WORDS_TEST(streams_know_their_green_context)
 {
 	CUgreenCtx ctx = green(0, 1), found = NULL;
 	CUstream stream, plain = gs_test_stream();
@@ -313,7 +282,8 @@ UNIT_TEST_WITH(streams_know_their_green_context, clear, NULL)
 		 CUDA_ERROR_INVALID_VALUE);
 	check_is(cuGreenCtxStreamCreate(NULL, ctx, CU_STREAM_NON_BLOCKING, 0),
 		 CUDA_ERROR_INVALID_VALUE);
-	check_is(cuGreenCtxStreamCreate(&stream, (CUgreenCtx)words, CU_STREAM_NON_BLOCKING, 0),
+	check_is(cuGreenCtxStreamCreate(&stream, (CUgreenCtx)gs_test_words, CU_STREAM_NON_BLOCKING,
+					0),
 		 CUDA_ERROR_INVALID_CONTEXT);
 	check(cuGreenCtxStreamCreate(&stream, ctx, CU_STREAM_NON_BLOCKING, -2));
 	check(cuStreamGetPriority(stream, &priority));
@@ -324,14 +294,14 @@ UNIT_TEST_WITH(streams_know_their_green_context, clear, NULL)
 	assert_ptr_equal(found, ctx);
 	check(cuStreamGetGreenCtx(plain, &found));
 	assert_null(found);
-	check_is(cuStreamGetGreenCtx((CUstream)words, &found), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuStreamGetGreenCtx((CUstream)gs_test_words, &found), CUDA_ERROR_INVALID_HANDLE);
 	check_is(cuStreamGetGreenCtx(stream, NULL), CUDA_ERROR_INVALID_VALUE);
 	check(cuStreamDestroy_v2(stream));
 	check(cuStreamDestroy_v2(plain));
 	check(cuGreenCtxDestroy(ctx));
 }
 
-UNIT_TEST_WITH(destroyed_green_context_ends_its_streams, clear, NULL)
+WORDS_TEST(destroyed_green_context_ends_its_streams)
 {
 	CUgreenCtx ctx = green(0, 1), found;
 	CUstream stream = stream_of(ctx), fresh;
@@ -341,13 +311,13 @@ UNIT_TEST_WITH(destroyed_green_context_ends_its_streams, clear, NULL)
 
 	check(cuEventCreate(&event, 0));
 	check(cuCtxFromGreenCtx(&converted, ctx));
-	check(cuStreamWriteValue32_v2(stream, address(0), 7, 0));
+	check(cuStreamWriteValue32_v2(stream, gs_test_address(0), 7, 0));
 	check(cuEventRecord(event, stream));
 	check(cuGreenCtxDestroy(ctx));
-	assert_int_equal(load(0), 7);
+	assert_int_equal(gs_test_word(0), 7);
 	check_is(cuStreamQuery(stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	check_is(cuStreamDestroy_v2(stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	check_is(cuStreamWriteValue32_v2(stream, address(0), 8, 0),
+	check_is(cuStreamWriteValue32_v2(stream, gs_test_address(0), 8, 0),
 		 CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	check_is(cuEventRecord(event, stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	check_is(cuStreamGetGreenCtx(stream, &found), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -361,7 +331,7 @@ UNIT_TEST_WITH(destroyed_green_context_ends_its_streams, clear, NULL)
 	check_is(cuCtxSetCurrent(converted), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-UNIT_TEST_WITH(green_context_can_be_current, clear, NULL)
+WORDS_TEST(green_context_can_be_current)
 {
 	CUgreenCtx ctx = green(10, 4), found;
 	CUcontext converted, before, now;
@@ -371,7 +341,8 @@ UNIT_TEST_WITH(green_context_can_be_current, clear, NULL)
 
 	check(cuCtxGetCurrent(&before));
 	check_is(cuCtxSetCurrent((CUcontext)ctx), CUDA_ERROR_INVALID_CONTEXT);
-	check_is(cuCtxFromGreenCtx(&converted, (CUgreenCtx)words), CUDA_ERROR_INVALID_CONTEXT);
+	check_is(cuCtxFromGreenCtx(&converted, (CUgreenCtx)gs_test_words),
+		 CUDA_ERROR_INVALID_CONTEXT);
 	check(cuCtxFromGreenCtx(&converted, ctx));
 	assert_ptr_not_equal(converted, before);
 	check(cuCtxSetCurrent(converted));
@@ -389,17 +360,17 @@ UNIT_TEST_WITH(green_context_can_be_current, clear, NULL)
 	assert_int_equal(grid, 8 * fit);
 	check_is(cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_INVALID_HANDLE);
 	/* The default stream is that of the green context. */
-	wait_at_gate(stream, 0);
-	check(cuStreamWriteValue32_v2(NULL, address(1), 1, 0));
+	gs_test_wait_at_gate(stream, 0);
+	check(cuStreamWriteValue32_v2(NULL, gs_test_address(1), 1, 0));
 	check_is(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
 	check(cuCtxSetCurrent(before));
-	check(cuStreamWriteValue32_v2(NULL, address(2), 1, 0));
+	check(cuStreamWriteValue32_v2(NULL, gs_test_address(2), 1, 0));
 	check(cuStreamSynchronize(NULL));
-	assert_int_equal(load(1), 0);
+	assert_int_equal(gs_test_word(1), 0);
 	check(cuCtxSetCurrent(converted));
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuCtxSynchronize());
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 	check(cuStreamDestroy_v2(stream));
 	check(cuGreenCtxDestroy(ctx));
 	check_is(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -407,40 +378,41 @@ UNIT_TEST_WITH(green_context_can_be_current, clear, NULL)
 	check(cuCtxSynchronize());
 }
 
-UNIT_TEST_WITH(primary_context_waits_for_its_green_contexts, clear, NULL)
+WORDS_TEST(primary_context_waits_for_its_green_contexts)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream stream = stream_of(ctx);
 
-	check(cuStreamWaitValue32_v2(stream, address(0), 1, CU_STREAM_WAIT_VALUE_EQ));
-	check(cuStreamWriteValue32_v2(stream, address(1), 1, 0));
-	open_gate(0);
+	check(cuStreamWaitValue32_v2(stream, gs_test_address(0), 1, CU_STREAM_WAIT_VALUE_EQ));
+	check(cuStreamWriteValue32_v2(stream, gs_test_address(1), 1, 0));
+	gs_test_open_gate(0);
 	check(cuCtxSynchronize());
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 	check(cuStreamDestroy_v2(stream));
 	check(cuGreenCtxDestroy(ctx));
 }
 
-UNIT_TEST_WITH(event_stands_for_all_work_of_a_green_context, clear, NULL)
+WORDS_TEST(event_stands_for_all_work_of_a_green_context)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream a = stream_of(ctx), b = stream_of(ctx);
 	CUevent event;
 
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-	wait_at_gate(a, 0);
-	wait_at_gate(b, 1);
+	gs_test_wait_at_gate(a, 0);
+	gs_test_wait_at_gate(b, 1);
 	check(cuGreenCtxRecordEvent(ctx, event));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(a));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	wait_at_gate(a, 2);
-	open_gate(1);
+	gs_test_wait_at_gate(a, 2);
+	gs_test_open_gate(1);
 	check(cuEventSynchronize(event));
-	open_gate(2);
-	check_is(cuGreenCtxRecordEvent(ctx, (CUevent)words), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuGreenCtxRecordEvent((CUgreenCtx)words, event), CUDA_ERROR_INVALID_CONTEXT);
+	gs_test_open_gate(2);
+	check_is(cuGreenCtxRecordEvent(ctx, (CUevent)gs_test_words), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuGreenCtxRecordEvent((CUgreenCtx)gs_test_words, event),
+		 CUDA_ERROR_INVALID_CONTEXT);
 	check(cuCtxSynchronize());
 	check(cuEventDestroy_v2(event));
 	check(cuStreamDestroy_v2(a));
@@ -448,7 +420,7 @@ UNIT_TEST_WITH(event_stands_for_all_work_of_a_green_context, clear, NULL)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-UNIT_TEST_WITH(event_stands_for_all_work_of_the_primary_context, clear, NULL)
+WORDS_TEST(event_stands_for_all_work_of_the_primary_context)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream a = stream_of(ctx), b = gs_test_stream();
@@ -459,19 +431,19 @@ UNIT_TEST_WITH(event_stands_for_all_work_of_the_primary_context, clear, NULL)
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	check(cuCtxRecordEvent(primary, event));
 	check(cuEventSynchronize(event));
-	wait_at_gate(a, 0);
-	wait_at_gate(b, 1);
+	gs_test_wait_at_gate(a, 0);
+	gs_test_wait_at_gate(b, 1);
 	check(cuCtxRecordEvent(primary, event));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	open_gate(1);
+	gs_test_open_gate(1);
 	check(cuStreamSynchronize(b));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	wait_at_gate(b, 2);
-	open_gate(0);
+	gs_test_wait_at_gate(b, 2);
+	gs_test_open_gate(0);
 	check(cuEventSynchronize(event));
-	open_gate(2);
-	check_is(cuCtxRecordEvent(primary, (CUevent)words), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuCtxRecordEvent((CUcontext)words, event), CUDA_ERROR_INVALID_CONTEXT);
+	gs_test_open_gate(2);
+	check_is(cuCtxRecordEvent(primary, (CUevent)gs_test_words), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuCtxRecordEvent((CUcontext)gs_test_words, event), CUDA_ERROR_INVALID_CONTEXT);
 	check_is(cuCtxRecordEvent(NULL, event), CUDA_ERROR_INVALID_CONTEXT);
 	check(cuCtxSynchronize());
 	check(cuEventDestroy_v2(event));
@@ -480,28 +452,28 @@ UNIT_TEST_WITH(event_stands_for_all_work_of_the_primary_context, clear, NULL)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-UNIT_TEST_WITH(green_context_waits_for_an_event, clear, NULL)
+WORDS_TEST(green_context_waits_for_an_event)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream before = stream_of(ctx), other = gs_test_stream(), after;
 	CUevent event;
 
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-	wait_at_gate(other, 0);
+	gs_test_wait_at_gate(other, 0);
 	check(cuEventRecord(event, other));
 	check(cuGreenCtxWaitEvent(ctx, event));
 	after = stream_of(ctx);
-	check(cuStreamWriteValue32_v2(before, address(1), 1, 0));
-	check(cuStreamWriteValue32_v2(after, address(2), 1, 0));
+	check(cuStreamWriteValue32_v2(before, gs_test_address(1), 1, 0));
+	check(cuStreamWriteValue32_v2(after, gs_test_address(2), 1, 0));
 	usleep(30000);
-	assert_int_equal(load(1), 0);
-	assert_int_equal(load(2), 0);
-	open_gate(0);
+	assert_int_equal(gs_test_word(1), 0);
+	assert_int_equal(gs_test_word(2), 0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(before));
 	check(cuStreamSynchronize(after));
-	assert_int_equal(load(1) + load(2), 2);
-	check_is(cuGreenCtxWaitEvent(ctx, (CUevent)words), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuGreenCtxWaitEvent((CUgreenCtx)words, event), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gs_test_word(1) + gs_test_word(2), 2);
+	check_is(cuGreenCtxWaitEvent(ctx, (CUevent)gs_test_words), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuGreenCtxWaitEvent((CUgreenCtx)gs_test_words, event), CUDA_ERROR_INVALID_CONTEXT);
 	check(cuEventDestroy_v2(event));
 	check(cuStreamDestroy_v2(before));
 	check(cuStreamDestroy_v2(after));

@@ -13,7 +13,7 @@ static CUfunction spin;
 static CUkernel fresh;
 static _Atomic int *word;
 
-/* What a thread does, and whether it is done. */
+/* The work of a thread, and whether it is done. */
 struct task {
 	pthread_t thread;
 	CUresult (*run)(void);

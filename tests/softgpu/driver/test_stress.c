@@ -69,7 +69,7 @@ work(struct client *client)
 	return NULL;
 }
 
-/* An endless kernel, and work of both streams behind it. */
+/* An endless kernel, with work of both streams after it. */
 static const char *
 be_cut_off(struct client *client)
 {

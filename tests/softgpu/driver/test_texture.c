@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays, textures and surfaces, and what a kernel that has a wrong one comes to. */
+/* Arrays, textures and surfaces, and kernels that use an invalid one. */
 #include "tests/softgpu/driver/common.h"
 
 #include <stdio.h>
@@ -96,7 +96,7 @@ status_of(int (*part)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* Before the device is used in this process: what is forked has none yet. */
+/* Runs before this process uses the device, so that the forked children have no device yet. */
 UNIT_TEST(wrong_surfaces_are_faults)
 {
 	assert_int_equal(status_of(inside_a_surface), 0);
@@ -201,7 +201,7 @@ TEST(a_texture_keeps_its_array)
 	CUtexObject texture;
 	size_t before;
 
-	/* Its code takes memory, too. */
+	/* Code takes device memory, too. */
 	(void)gs_test_kernel("look");
 	before = available();
 	check(cuArray3DCreate_v2(&copy.dstArray, &described));
@@ -239,7 +239,7 @@ TEST(textures_that_cannot_be_are_refused)
 	check_is(cuTexObjectCreate(&texture, &resource, &bad, NULL), CUDA_ERROR_INVALID_VALUE);
 	bad = good, bad.flags = CU_TRSF_SRGB;
 	check_is(cuTexObjectCreate(&texture, &resource, &bad, NULL), CUDA_ERROR_NOT_SUPPORTED);
-	/* Whatever flags the array was made with. */
+	/* The flags of the array do not matter. */
 	check(cuSurfObjectCreate(&surface, &resource));
 	check(cuSurfObjectDestroy(surface));
 	check(cuArrayDestroy(array));

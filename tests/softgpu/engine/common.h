@@ -46,4 +46,22 @@ void gs_test_run(const struct gs_module *module, const struct gs_test_launch *la
 int gs_test_setup(void **state);
 int gs_test_teardown(void **state);
 
+#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
+
+/* Defines `module`, and load_module() and unload_module() for UNIT_TEST_MAIN(): one module of the
+ * build that all tests of a file share. */
+#define GS_TEST_MODULE(name)                                                                       \
+	static struct gs_module *module;                                                           \
+	static int load_module(void **state)                                                       \
+	{                                                                                          \
+		assert_int_equal(gs_test_setup(state), 0);                                         \
+		module = gs_test_load(name);                                                       \
+		return 0;                                                                          \
+	}                                                                                          \
+	static int unload_module(void **state)                                                     \
+	{                                                                                          \
+		gs_module_unload(module);                                                          \
+		return 0;                                                                          \
+	}
+
 #endif

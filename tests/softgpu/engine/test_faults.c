@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that go wrong: the result, what the message says, and that the engine goes on. */
+/* Kernels that fault: the result, the message, and that the engine continues to work. */
 #include "common.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
-static struct gs_module *module;
+GS_TEST_MODULE("torture")
 
 static void
 expect(int want, const char *message, const struct gs_test_launch *launch)
@@ -25,8 +25,6 @@ expect(int want, const char *message, const struct gs_test_launch *launch)
 						      .params_size = sizeof(out) });
 	assert_int_equal(out[7], 13);
 }
-
-#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
 
 TEST(a_wild_store_is_an_illegal_address)
 {
@@ -256,21 +254,6 @@ TEST(bad_launches_are_refused)
 	assert_int_equal(gs_launch(&launch, &error), GS_INVALID_VALUE);
 	launch.dynamic_shared = 0;
 	assert_int_equal(gs_launch(&launch, &error), GS_OK);
-}
-
-static int
-load_module(void **state)
-{
-	assert_int_equal(gs_test_setup(state), 0);
-	module = gs_test_load("torture");
-	return 0;
-}
-
-static int
-unload_module(void **state)
-{
-	gs_module_unload(module);
-	return 0;
 }
 
 UNIT_TEST_MAIN(load_module, unload_module)

@@ -329,8 +329,6 @@ try_all(const struct instruction *instructions, size_t count)
 	}
 }
 
-#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
-
 TEST(integer_instructions_compute_what_c_does)
 {
 	try_all(integer_instructions, integer_instruction_count);

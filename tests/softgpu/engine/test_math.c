@@ -9,7 +9,7 @@
 #define COUNT 512
 #define FUNCTIONS 24
 
-static struct gs_module *module;
+GS_TEST_MODULE("math")
 
 static double
 reference(int which, double x, double y)
@@ -92,8 +92,6 @@ run(const char *kernel, const void *params, size_t size)
 						      .params = params,
 						      .params_size = size });
 }
-
-#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
 
 TEST(functions_of_floats_are_close_to_the_c_library)
 {
@@ -286,21 +284,6 @@ TEST(tiles_of_a_block_reduce)
 		assert_int_equal(p.out[t + 64], most);
 		assert_int_equal(p.out[t + 128], p.in[t ^ 3] + (t < 8));
 	}
-}
-
-static int
-load_module(void **state)
-{
-	assert_int_equal(gs_test_setup(state), 0);
-	module = gs_test_load("math");
-	return 0;
-}
-
-static int
-unload_module(void **state)
-{
-	gs_module_unload(module);
-	return 0;
 }
 
 UNIT_TEST_MAIN(load_module, unload_module)

@@ -5,7 +5,7 @@
 
 #define THREADS 128
 
-static struct gs_module *module;
+GS_TEST_MODULE("objects")
 
 struct two {
 	int *first;
@@ -21,8 +21,6 @@ run(const char *kernel, unsigned int blocks, const void *params, size_t size)
 						      .params = params,
 						      .params_size = size });
 }
-
-#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
 
 TEST(atomic_objects_count_over_blocks)
 {
@@ -83,21 +81,6 @@ TEST(tiles_scan)
 			sum += params.first[i];
 		assert_int_equal(params.second[t], sum);
 	}
-}
-
-static int
-load_module(void **state)
-{
-	assert_int_equal(gs_test_setup(state), 0);
-	module = gs_test_load("objects");
-	return 0;
-}
-
-static int
-unload_module(void **state)
-{
-	gs_module_unload(module);
-	return 0;
 }
 
 UNIT_TEST_MAIN(load_module, unload_module)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What modules say of themselves, and what the engine says of bad ones. */
+/* Properties of modules, and the engine's messages about invalid ones. */
 #include "common.h"
 
 #include <stdio.h>
@@ -10,8 +10,6 @@
 #define KERNEL(body)                                                                               \
 	HEAD ".visible .entry k(.param .u64 p, .param .u32 n)\n{\n.reg .b32 %r<4>;\n"              \
 	     ".reg .b64 %rd<4>;\n.reg .pred %p<2>;\n.reg .f32 %f<4>;\n" body "\nret;\n}\n"
-
-#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
 
 TEST(an_unknown_instruction_is_named_with_its_line)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-static struct gs_module *module;
+GS_TEST_MODULE("torture")
 
 struct two {
 	int *first;
@@ -31,8 +31,6 @@ run_one(const char *kernel, unsigned int threads)
 	run(kernel, 1, threads, &out, sizeof(out));
 	return out;
 }
-
-#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
 
 TEST(both_arms_of_a_branch_meet_at_a_barrier)
 {
@@ -80,7 +78,7 @@ TEST(threads_that_sleep_take_no_processor)
 	} params = { memory, 50 };
 	uint64_t begin = gp_now_ns(), used = processor_ns();
 
-	/* 64 threads: two warps, whose sleeps are at the same time. */
+	/* 64 threads: two warps, which sleep at the same time. */
 	run("sleeping", 1, 64, &params, sizeof(params));
 	assert_true(gp_now_ns() - begin > 20000000);
 	assert_true(processor_ns() - used < (gp_now_ns() - begin) / 2);
@@ -330,21 +328,6 @@ TEST(one_worker_runs_blocks_in_order)
 	run("order_of_blocks", 400, 64, &params, sizeof(params));
 	for (unsigned int i = 0; i < 400; i++)
 		assert_int_equal(params.out[i], i);
-}
-
-static int
-load_module(void **state)
-{
-	assert_int_equal(gs_test_setup(state), 0);
-	module = gs_test_load("torture");
-	return 0;
-}
-
-static int
-unload_module(void **state)
-{
-	gs_module_unload(module);
-	return 0;
 }
 
 int
