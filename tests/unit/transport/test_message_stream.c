@@ -111,37 +111,51 @@ TEST(a_size_over_the_limit_ends_the_connection)
 	assert_int_equal(gp_conn_wait(raw->conn, -1), -EPROTO);
 }
 
+struct trickle {
+	int fd;
+	const char *bytes;
+	size_t size;
+	long pause_ns;
+};
+
+/* Writes one byte after another. */
 static void *
 trickle(void *argument)
 {
-	static const char whole[] = "\3\0\0\0\2\0\0\0abcxy\3\0\0\0\0\0\0\0def";
-	struct timespec pause = { .tv_nsec = 200000 };
-	int fd = *(int *)argument;
+	const struct trickle *trickle = argument;
 
-	for (size_t i = 0; i < sizeof(whole) - 1; i++) {
-		if (write(fd, whole + i, 1) != 1)
+	for (size_t i = 0; i < trickle->size; i++) {
+		if (write(trickle->fd, trickle->bytes + i, 1) != 1)
 			abort();
-		nanosleep(&pause, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = trickle->pause_ns }, NULL);
 	}
 	return NULL;
+}
+
+static void
+expect_message(struct gp_conn *conn, const char *text, const char *bulk)
+{
+	struct gp_message message;
+	char got[2];
+
+	assert_int_equal(gp_conn_recv(conn, &message), 0);
+	assert_int_equal(message.size, strlen(text));
+	assert_memory_equal(message.data, text, message.size);
+	if (bulk) {
+		assert_int_equal(gp_conn_recv_bulk(conn, got, sizeof(got)), 0);
+		assert_memory_equal(got, bulk, sizeof(got));
+	}
 }
 
 TEST(bytes_that_trickle_in_make_the_same_messages)
 {
 	struct raw *raw = *state;
-	struct gp_message message;
+	struct trickle slow = { raw->peer, "\3\0\0\0\2\0\0\0abcxy\3\0\0\0\0\0\0\0def", 24, 200000 };
 	pthread_t thread;
-	char bulk[2];
 
-	assert_int_equal(pthread_create(&thread, NULL, trickle, &raw->peer), 0);
-
-	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
-	assert_int_equal(message.size, 3);
-	assert_memory_equal(message.data, "abc", 3);
-	assert_int_equal(gp_conn_recv_bulk(raw->conn, bulk, 2), 0);
-	assert_memory_equal(bulk, "xy", 2);
-	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
-	assert_memory_equal(message.data, "def", 3);
+	assert_int_equal(pthread_create(&thread, NULL, trickle, &slow), 0);
+	expect_message(raw->conn, "abc", "xy");
+	expect_message(raw->conn, "def", NULL);
 	pthread_join(thread, NULL);
 }
 
@@ -250,35 +264,15 @@ TEST(a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor)
 	assert_int_equal(gp_conn_wait(raw->conn, -1), -ETIMEDOUT);
 }
 
-static void *
-go_on_slowly(void *argument)
-{
-	static const char whole[] = "\2\0\0\0\2\0\0\0abxy";
-	struct timespec pause = { .tv_nsec = 60000000 };
-	int fd = *(int *)argument;
-
-	for (size_t i = 0; i < sizeof(whole) - 1; i++) {
-		if (write(fd, whole + i, 1) != 1)
-			abort();
-		nanosleep(&pause, NULL);
-	}
-	return NULL;
-}
-
 TEST(each_byte_of_a_message_buys_it_time)
 {
 	struct raw *raw = *state;
-	struct gp_message message;
+	struct trickle slow = { raw->peer, "\2\0\0\0\2\0\0\0abxy", 12, 60000000 };
 	pthread_t thread;
-	char bulk[2];
 
 	gp_conn_set_stall_timeout(raw->conn, 500);
-	assert_int_equal(pthread_create(&thread, NULL, go_on_slowly, &raw->peer), 0);
-
-	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
-	assert_memory_equal(message.data, "ab", 2);
-	assert_int_equal(gp_conn_recv_bulk(raw->conn, bulk, 2), 0);
-	assert_memory_equal(bulk, "xy", 2);
+	assert_int_equal(pthread_create(&thread, NULL, trickle, &slow), 0);
+	expect_message(raw->conn, "ab", "xy");
 	pthread_join(thread, NULL);
 }
 

@@ -151,6 +151,35 @@ assert_share(const struct client *client, uint64_t ns, uint64_t wanted, uint64_t
 			 (unsigned long)wanted);
 }
 
+/* A client, its terms (0: the default ones) and its share of 10 s, in per mille. */
+struct share {
+	uint32_t tenant;
+	uint64_t kernel_ns;
+	unsigned int weight, limit;
+	unsigned int wanted, within;
+};
+
+static void
+check_shares(struct gpu *gpu, const struct share *shares, size_t count)
+{
+	struct client *clients[4];
+
+	assert_true(count <= sizeof(clients) / sizeof(clients[0]));
+	for (size_t i = 0; i < count; i++)
+		clients[i] = add(gpu, shares[i].tenant, shares[i].kernel_ns);
+	for (size_t i = 0; i < count; i++) {
+		if (shares[i].weight)
+			terms(gpu, clients[i], shares[i].weight, shares[i].limit);
+	}
+	run_for(gpu, 10 * SECOND);
+	for (size_t i = 0; i < count; i++)
+		assert_share(clients[i], 10 * SECOND, shares[i].wanted, shares[i].within);
+}
+
+#define CHECK_SHARES(...)                                                                          \
+	check_shares(*state, (const struct share[]){ __VA_ARGS__ },                                \
+		     sizeof((const struct share[]){ __VA_ARGS__ }) / sizeof(struct share))
+
 #define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
 TEST(one_alone_has_all_of_the_gpu)
@@ -164,42 +193,19 @@ TEST(one_alone_has_all_of_the_gpu)
 
 TEST(weights_divide_the_gpu_time)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 50 * US),
-		      *c = add(gpu, 3, 50 * US);
-
-	terms(gpu, a, 1, 100);
-	terms(gpu, b, 2, 100);
-	terms(gpu, c, 5, 100);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 125, 5);
-	assert_share(b, 10 * SECOND, 250, 5);
-	assert_share(c, 10 * SECOND, 625, 5);
+	CHECK_SHARES({ 1, 50 * US, 1, 100, 125, 5 }, { 2, 50 * US, 2, 100, 250, 5 },
+		     { 3, 50 * US, 5, 100, 625, 5 });
 }
 
 TEST(short_kernels_get_as_much_time_as_long_ones)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 50 * MS);
-
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 500, 10);
-	assert_share(b, 10 * SECOND, 500, 10);
+	CHECK_SHARES({ 1, 50 * US, 0, 0, 500, 10 }, { 2, 50 * MS, 0, 0, 500, 10 });
 }
 
 TEST(weights_hold_for_kernels_of_any_length)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * MS), *b = add(gpu, 2, 50 * US),
-		      *c = add(gpu, 3, 3 * MS);
-
-	terms(gpu, a, 20, 100);
-	terms(gpu, b, 30, 100);
-	terms(gpu, c, 50, 100);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 200, 12);
-	assert_share(b, 10 * SECOND, 300, 12);
-	assert_share(c, 10 * SECOND, 500, 12);
+	CHECK_SHARES({ 1, 50 * MS, 20, 100, 200, 12 }, { 2, 50 * US, 30, 100, 300, 12 },
+		     { 3, 3 * MS, 50, 100, 500, 12 });
 }
 
 TEST(what_one_does_not_use_the_others_get)
@@ -218,15 +224,8 @@ TEST(what_one_does_not_use_the_others_get)
 
 TEST(sessions_of_a_tenant_share_its_part_equally)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 100 * US),
-		      *c = add(gpu, 2, 7 * MS), *d = add(gpu, 2, MS);
-
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 500, 5);
-	assert_share(b, 10 * SECOND, 167, 5);
-	assert_share(c, 10 * SECOND, 167, 5);
-	assert_share(d, 10 * SECOND, 167, 5);
+	CHECK_SHARES({ 1, 50 * US, 0, 0, 500, 5 }, { 2, 100 * US, 0, 0, 167, 5 },
+		     { 2, 7 * MS, 0, 0, 167, 5 }, { 2, MS, 0, 0, 167, 5 });
 }
 
 TEST(a_limit_holds_on_an_idle_gpu)
@@ -245,43 +244,19 @@ TEST(a_limit_holds_on_an_idle_gpu)
 
 TEST(a_limit_holds_beside_one_without)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 5 * MS);
-
-	terms(gpu, a, 100, 30);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 300, 10);
-	assert_share(b, 10 * SECOND, 700, 10);
+	CHECK_SHARES({ 1, 50 * US, 100, 30, 300, 10 }, { 2, 5 * MS, 0, 0, 700, 10 });
 }
 
 TEST(parts_below_all_of_the_time_leave_the_rest_idle)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 3 * MS),
-		      *c = add(gpu, 3, 50 * MS);
-
-	terms(gpu, a, 25, 25);
-	terms(gpu, b, 25, 25);
-	terms(gpu, c, 25, 25);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 250, 10);
-	assert_share(b, 10 * SECOND, 250, 10);
-	assert_share(c, 10 * SECOND, 250, 15);
+	CHECK_SHARES({ 1, 50 * US, 25, 25, 250, 10 }, { 2, 3 * MS, 25, 25, 250, 10 },
+		     { 3, 50 * MS, 25, 25, 250, 15 });
 }
 
 TEST(parts_that_are_all_of_the_time_are_kept)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 3 * MS),
-		      *c = add(gpu, 3, 20 * MS);
-
-	terms(gpu, a, 20, 20);
-	terms(gpu, b, 30, 30);
-	terms(gpu, c, 50, 50);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 200, 15);
-	assert_share(b, 10 * SECOND, 300, 15);
-	assert_share(c, 10 * SECOND, 500, 15);
+	CHECK_SHARES({ 1, 50 * US, 20, 20, 200, 15 }, { 2, 3 * MS, 30, 30, 300, 15 },
+		     { 3, 20 * MS, 50, 50, 500, 15 });
 }
 
 TEST(borrowed_time_is_given_back_within_a_quarter_of_a_second)
