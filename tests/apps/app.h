@@ -146,3 +146,17 @@ app_download(const T *device, size_t count)
 	CHECK(cudaMemcpy(host.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost));
 	return host;
 }
+
+/* Adds a node with one thread to the graph, after the node that `after` points to, if any. */
+static inline cudaGraphNode_t
+app_add_kernel(cudaGraph_t graph, const cudaGraphNode_t *after, void *function, void **args)
+{
+	cudaKernelNodeParams params = {};
+	cudaGraphNode_t node;
+
+	params.func = function;
+	params.gridDim = params.blockDim = dim3(1);
+	params.kernelParams = args;
+	CHECK(cudaGraphAddKernelNode(&node, graph, after, after != nullptr, &params));
+	return node;
+}
