@@ -35,8 +35,8 @@ TOKENS = {
 # In C a definition has its name at the start of a line, a declaration after its type.  What is
 # there in capitals is the use of a macro.
 DEFINED = {
-    C: re.compile(r'^(?![A-Z\d_]+\()(\w+)\(|^[ \t]*#[ \t]*define (\w+)(?<!_H)\b|\b(?:struct|union|enum) (\w+)[ \t]*\{|^\} (\w+);'
-                  r'|^typedef\b[^;{(]*?\b(\w+);', re.M),
+    C: re.compile(r'^(?![A-Z\d_]+\()(\w+)\(|^[A-Z\d_]+\((\w+)[^;{]*\)\n\{|^[ \t]*#[ \t]*define (\w+)(?<!_H)\b'
+                  r'|\b(?:struct|union|enum) (\w+)[ \t]*\{|^\} (\w+);|^typedef\b[^;{(]*?\b(\w+);', re.M),
     PYTHON: re.compile(r'^[ \t]*(?:def|class) (\w+)', re.M),
     SCRIPT: re.compile(r'^(\w+)\(\)', re.M),
 }

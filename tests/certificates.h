@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool's certificates and those of strangers, made anew for a test with OpenSSL's library.
+ * Generator of the certificates that tests of TLS use, by OpenSSL's library: a pool's certification
+ * authority with its certificates, and a foreign authority.
  *
- * In the folder: ca.pem, and NAME.pem with NAME.key for
- *   server    localhost, 127.0.0.1 and ::1
- *   renewed   the same, with another key
- *   elsewhere another name and address
- *   old       a server's that has expired
- *   alice     a client's, with this common name
- *   any       a server's as well as a client's, with common name any: it says nothing of its use
- *   nameless  a client's, without a common name, DNS name bob.example
- *   lasting   a client's that holds for longer than the authority
- *   past      a client's that has expired
- * and other.pem, another authority, with foreign (a server's) and mallory (a client's) of it.
+ * certificates_make() writes ca.pem, and NAME.pem with NAME.key for these names:
+ *   server    server certificate for localhost, 127.0.0.1 and ::1
+ *   renewed   the same names, with another key
+ *   elsewhere server certificate for another name and address
+ *   old       expired server certificate
+ *   alice     client certificate with the common name alice
+ *   any       certificate without a key usage, common name any: valid for servers and clients
+ *   nameless  client certificate without a common name, with the DNS name bob.example
+ *   lasting   client certificate that expires after the authority
+ *   past      expired client certificate
+ * It also writes other.pem, the foreign authority, with its server certificate foreign and its
+ * client certificate mallory.
  */
 #ifndef GP_TEST_CERTIFICATES_H
 #define GP_TEST_CERTIFICATES_H
 
-/* The folder is there.  0, or -1 and a line on standard error. */
+/* Writes the files into an existing folder. Returns 0, or -1 after a line on standard error. */
 int certificates_make(const char *folder);
 
 #endif /* GP_TEST_CERTIFICATES_H */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* makecertificates FOLDER: the certificates of certificates.h, for tests that are no C programs. */
+/* makecertificates FOLDER: writes the certificates of certificates.h, for tests that are not C
+ * programs. */
 #include "tests/certificates.h"
 
 #include <stdio.h>

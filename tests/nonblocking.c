@@ -277,7 +277,7 @@ fdatasync(int fd)
 	return NEXT(int, fdatasync, (int), fd);
 }
 
-/* Names, for which the C library may ask servers. */
+/* Name lookups, for which the C library may contact servers. */
 
 REPLACES int
 getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,

@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CMocka wants four headers before its own, in this order. */
+/*
+ * CMocka, and macros that define a test and register it in one place.
+ *
+ *	UNIT_TEST(a_copy_of_nothing_succeeds)
+ *	{
+ *		assert_int_equal(copy(NULL, 0), 0);
+ *	}
+ *
+ *	UNIT_TEST_MAIN(NULL, NULL)
+ *
+ * The tests of a file run in the order of their definitions.
+ */
 #ifndef GP_TEST_H
 #define GP_TEST_H
 
+/* CMocka requires these four headers before its own, in this order. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +23,63 @@
 #include <cmocka.h>
 /* clang-format on */
 
-/* Leaves a case that cannot be tried here.  After skip() CMocka says "not ok ... # SKIP", which
- * Meson takes for a failure. */
+#include <stdlib.h>
+
+#define UNIT_TESTS_MAX 128
+
+/* The tests of this file in the order of their lines. */
+static struct {
+	struct CMUnitTest tests[UNIT_TESTS_MAX];
+	int lines[UNIT_TESTS_MAX];
+	size_t count;
+} unit_tests __attribute__((unused));
+
+/* Registers a test.  Constructors of one file run in any order, so the list is sorted by line. */
+static inline void
+unit_tests_add(struct CMUnitTest test, int line)
+{
+	size_t at = unit_tests.count++;
+
+	if (at == UNIT_TESTS_MAX)
+		abort();
+	for (; at > 0 && unit_tests.lines[at - 1] > line; at--) {
+		unit_tests.tests[at] = unit_tests.tests[at - 1];
+		unit_tests.lines[at] = unit_tests.lines[at - 1];
+	}
+	unit_tests.tests[at] = test;
+	unit_tests.lines[at] = line;
+}
+
+/* Runs the tests of this file and returns the number that failed.  `setup` and `teardown` run once
+ * for the whole file; NULL: none. */
+static inline int
+unit_tests_run(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+	return _cmocka_run_group_tests("tests", unit_tests.tests, unit_tests.count, setup,
+				       teardown);
+}
+
+/* Defines a test; `state` is its parameter.  `setup` and `teardown` run before and after it. */
+#define UNIT_TEST_WITH(name, setup, teardown)                                                      \
+	static void name(void **state);                                                            \
+	__attribute__((constructor)) static void name##_register(void)                             \
+	{                                                                                          \
+		unit_tests_add((struct CMUnitTest){ #name, name, setup, teardown, NULL },          \
+			       __LINE__);                                                          \
+	}                                                                                          \
+	static void name(void **state)
+
+#define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
+
+/* Defines main() of a file of tests.  A file that needs more there calls unit_tests_run(). */
+#define UNIT_TEST_MAIN(setup, teardown)                                                            \
+	int main(void)                                                                             \
+	{                                                                                          \
+		return unit_tests_run(setup, teardown);                                            \
+	}
+
+/* Returns from a test that cannot run here.  CMocka's skip() prints "not ok ... # SKIP", which
+ * Meson counts as a failure. */
 #define LEAVE(why)                                                                                 \
 	do {                                                                                       \
 		print_message("# left out: %s\n", why);                                            \

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every program here shares. A program checks itself, prints only what is the same in every
- * run (no addresses, no times), ends with "<name>: ok" and status 0, or says what differed and
- * exits with status 1.
+ * Helpers that all sample programs share.
+ *
+ * A program checks its own results. It prints only text that is the same in every run (no
+ * addresses, no times) and ends with "<name>: ok" and status 0. On a difference it prints the line
+ * and exits with status 1.
  */
 #pragma once
 
@@ -15,7 +17,7 @@
 /* A call that must succeed. */
 #define CHECK(call) app_check(cudaSuccess, call, #call, __LINE__)
 
-/* A call that must return this error; the runtime's last error is cleared. */
+/* A call that must return this error. Clears the runtime's last error. */
 #define EXPECT(expected, call)                                                                     \
 	do {                                                                                       \
 		app_check(expected, call, #call, __LINE__);                                        \
@@ -56,8 +58,8 @@ app_nanoseconds()
 	return now;
 }
 
-/* Between two looks of a kernel that waits: about half of so long, and not long. A device that is
- * this machine's processor has it for others then. */
+/* Pause between two polls of a waiting kernel: half of `ns`, at most 0.1 ms. It leaves the
+ * processor to other threads if the device is software. */
 static __device__ inline void
 app_rest(unsigned long long ns)
 {
@@ -66,7 +68,7 @@ app_rest(unsigned long long ns)
 #endif
 }
 
-/* The kernel goes on after so long. */
+/* Keeps the kernel busy for `ns`. */
 static __device__ inline void
 app_stay(unsigned long long ns)
 {
@@ -83,7 +85,7 @@ app_ok(const char *name)
 	return 0;
 }
 
-/* For what a device need not be able to do: says so and exits with 77, a skipped test. */
+/* Exits with 77 (skipped) if the device does not support an optional feature. */
 static inline void
 app_skip_unless_supported(cudaError_t error, const char *what)
 {
@@ -94,8 +96,8 @@ app_skip_unless_supported(cudaError_t error, const char *what)
 	exit(77);
 }
 
-/* Whether the GPU is this machine's own: through gpupool the host and the GPU do not use managed
- * memory at the same time. */
+/* Returns whether the GPU is local. Through gpupool, host and GPU cannot access managed memory
+ * concurrently. */
 static inline bool
 app_is_local()
 {
@@ -105,8 +107,8 @@ app_is_local()
 	return concurrent;
 }
 
-/* Loads a kernel before it is launched behind something that waits: a local GPU loads kernels when
- * they are launched, and waits for the work before. */
+/* Loads a kernel before it is launched after work that waits. A local GPU loads kernels lazily at
+ * their launch, and loading waits for all earlier work. */
 static inline void
 app_load(const void *kernel)
 {
@@ -143,4 +145,18 @@ app_download(const T *device, size_t count)
 
 	CHECK(cudaMemcpy(host.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost));
 	return host;
+}
+
+/* Adds a node with one thread to the graph, after the node that `after` points to, if any. */
+static inline cudaGraphNode_t
+app_add_kernel(cudaGraph_t graph, const cudaGraphNode_t *after, void *function, void **args)
+{
+	cudaKernelNodeParams params = {};
+	cudaGraphNode_t node;
+
+	params.func = function;
+	params.gridDim = params.blockDim = dim3(1);
+	params.kernelParams = args;
+	CHECK(cudaGraphAddKernelNode(&node, graph, after, after != nullptr, &params));
+	return node;
 }

@@ -39,25 +39,12 @@ get(int cell)
 }
 
 static cudaGraphNode_t
-kernel(cudaGraph_t graph, const cudaGraphNode_t *behind, void *function, void **args)
-{
-	cudaKernelNodeParams params = {};
-	cudaGraphNode_t node;
-
-	params.func = function;
-	params.gridDim = params.blockDim = dim3(1);
-	params.kernelParams = args;
-	CHECK(cudaGraphAddKernelNode(&node, graph, behind, behind != nullptr, &params));
-	return node;
-}
-
-static cudaGraphNode_t
 add_node(cudaGraph_t graph, const cudaGraphNode_t *behind, int cell, int value)
 {
 	int *where = cells + cell;
 	void *args[] = { &where, &value };
 
-	return kernel(graph, behind, reinterpret_cast<void *>(add), args);
+	return app_add_kernel(graph, behind, reinterpret_cast<void *>(add), args);
 }
 
 static cudaGraphNode_t
@@ -113,7 +100,7 @@ loops(cudaStream_t stream)
 	REQUIRE(type == cudaGraphNodeTypeConditional);
 	cudaGraphNode_t inside = add_node(body, nullptr, 1, 2);
 	void *args[] = { &handle, &cells };
-	kernel(body, &inside, reinterpret_cast<void *>(count_down), args);
+	app_add_kernel(body, &inside, reinterpret_cast<void *>(count_down), args);
 	CHECK(cudaGraphInstantiate(&exec, graph, 0));
 	for (int times = 10; times <= 30; times += 10) {
 		CHECK(cudaMemset(cells, 0, 16 * sizeof(int)));
@@ -147,8 +134,9 @@ branches(cudaStream_t stream)
 	cudaGraphConditionalHandle yes = handle_of(graph, 0, false);
 	cudaGraphConditionalHandle which = handle_of(graph, 0, false);
 	void *first[] = { &yes, &value }, *second[] = { &which, &number };
-	cudaGraphNode_t last = kernel(graph, nullptr, reinterpret_cast<void *>(choose), first);
-	last = kernel(graph, &last, reinterpret_cast<void *>(choose), second);
+	cudaGraphNode_t last =
+		app_add_kernel(graph, nullptr, reinterpret_cast<void *>(choose), first);
+	last = app_add_kernel(graph, &last, reinterpret_cast<void *>(choose), second);
 	last = condition(graph, &last, yes, cudaGraphCondTypeIf, 2, either);
 	condition(graph, &last, which, cudaGraphCondTypeSwitch, 3, one_of);
 	add_node(either[0], nullptr, 1, 1);
@@ -182,13 +170,14 @@ nested(cudaStream_t stream)
 	cudaGraphConditionalHandle more = handle_of(graph, 0, true);
 	condition(graph, nullptr, again, cudaGraphCondTypeWhile, 1, &outer);
 	void *odd[] = { &enters, &counter };
-	cudaGraphNode_t last = kernel(outer, nullptr, reinterpret_cast<void *>(choose), odd);
+	cudaGraphNode_t last =
+		app_add_kernel(outer, nullptr, reinterpret_cast<void *>(choose), odd);
 	last = condition(outer, &last, enters, cudaGraphCondTypeIf, 1, &branch);
 	void *down[] = { &again, &counter };
-	kernel(outer, &last, reinterpret_cast<void *>(count_down), down);
+	app_add_kernel(outer, &last, reinterpret_cast<void *>(count_down), down);
 	last = add_node(branch, nullptr, 6, 4);
 	void *from[] = { &more, &left };
-	last = kernel(branch, &last, reinterpret_cast<void *>(choose), from);
+	last = app_add_kernel(branch, &last, reinterpret_cast<void *>(choose), from);
 	condition(branch, &last, more, cudaGraphCondTypeWhile, 1, &inner);
 	CHECK(cudaStreamBeginCaptureToGraph(stream, inner, nullptr, nullptr, 0,
 					    cudaStreamCaptureModeThreadLocal));

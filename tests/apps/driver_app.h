@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs on the driver API alone share: each prints what is wrong, and ends. */
+/* Helpers for programs that use the driver API only. A failed check prints its line and exits with
+ * status 1. */
 #ifndef DRIVER_APP_H
 #define DRIVER_APP_H
 

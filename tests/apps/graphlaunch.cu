@@ -30,24 +30,11 @@ static const unsigned long long TAIL = 0x0100000000000000, BESIDE = 0x0200000000
 				SIBLING = 0x0300000000000000;
 
 static cudaGraphNode_t
-kernel(cudaGraph_t graph, const cudaGraphNode_t *behind, void *function, void **args)
-{
-	cudaKernelNodeParams params = {};
-	cudaGraphNode_t node;
-
-	params.func = function;
-	params.gridDim = params.blockDim = dim3(1);
-	params.kernelParams = args;
-	CHECK(cudaGraphAddKernelNode(&node, graph, behind, behind != nullptr, &params));
-	return node;
-}
-
-static cudaGraphNode_t
 append_node(cudaGraph_t graph, const cudaGraphNode_t *behind, int value)
 {
 	void *args[] = { &cells, &value };
 
-	return kernel(graph, behind, reinterpret_cast<void *>(append), args);
+	return app_add_kernel(graph, behind, reinterpret_cast<void *>(append), args);
 }
 
 static cudaGraphNode_t
@@ -57,7 +44,7 @@ launch_node(cudaGraph_t graph, const cudaGraphNode_t *behind, cudaGraphExec_t ex
 	int *error = cells + cell;
 	void *args[] = { &exec, &how, &error };
 
-	return kernel(graph, behind, reinterpret_cast<void *>(launch), args);
+	return app_add_kernel(graph, behind, reinterpret_cast<void *>(launch), args);
 }
 
 static cudaGraphExec_t
@@ -186,7 +173,8 @@ itself(cudaStream_t stream)
 	cudaGraph_t graph;
 
 	CHECK(cudaGraphCreate(&graph, 0));
-	cudaGraphNode_t first = kernel(graph, nullptr, reinterpret_cast<void *>(again), args);
+	cudaGraphNode_t first =
+		app_add_kernel(graph, nullptr, reinterpret_cast<void *>(again), args);
 	append_node(graph, &first, 7);
 	cudaGraphExec_t exec = launchable(graph, stream);
 	for (int times : { 1, 2, 50 }) {

@@ -43,25 +43,12 @@ change(cudaGraphDeviceNode_t node, const wanted *wanted, int *errors)
 }
 
 static cudaGraphNode_t
-kernel(cudaGraph_t graph, const cudaGraphNode_t *behind, void *function, void **args)
-{
-	cudaKernelNodeParams params = {};
-	cudaGraphNode_t node;
-
-	params.func = function;
-	params.gridDim = params.blockDim = dim3(1);
-	params.kernelParams = args;
-	CHECK(cudaGraphAddKernelNode(&node, graph, behind, behind != nullptr, &params));
-	return node;
-}
-
-static cudaGraphNode_t
 add_node(cudaGraph_t graph, const cudaGraphNode_t *behind, int cell, int value)
 {
 	int *where = cells + cell;
 	void *args[] = { &where, &value };
 
-	return kernel(graph, behind, reinterpret_cast<void *>(add), args);
+	return app_add_kernel(graph, behind, reinterpret_cast<void *>(add), args);
 }
 
 /* Kernels may change it from now on. */
@@ -122,7 +109,8 @@ changes(cudaStream_t stream)
 	device = open_node(changed);
 	void *args[] = { &device, &now, &errors };
 	cudaGraphNode_t before = add_node(graph, nullptr, 4, 1);
-	cudaGraphNode_t changer = kernel(graph, &before, reinterpret_cast<void *>(change), args);
+	cudaGraphNode_t changer =
+		app_add_kernel(graph, &before, reinterpret_cast<void *>(change), args);
 	CHECK(cudaGraphAddDependencies(graph, &changer, &changed, nullptr, 1));
 	add_node(graph, &changed, 5, 1);
 	CHECK(cudaGraphInstantiate(&exec, graph, 0));
@@ -165,8 +153,10 @@ chains(cudaStream_t stream)
 	cudaGraphNode_t two = add_node(graph, &one, 1, 1);
 	second = open_node(two);
 	void *args[] = { &first, &now, &errors }, *others[] = { &second, &now, &errors };
-	cudaGraphNode_t changer = kernel(graph, nullptr, reinterpret_cast<void *>(change), args);
-	cudaGraphNode_t other = kernel(graph, &changer, reinterpret_cast<void *>(change), others);
+	cudaGraphNode_t changer =
+		app_add_kernel(graph, nullptr, reinterpret_cast<void *>(change), args);
+	cudaGraphNode_t other =
+		app_add_kernel(graph, &changer, reinterpret_cast<void *>(change), others);
 	CHECK(cudaGraphAddDependencies(graph, &other, &one, nullptr, 1));
 	for (int i = 0; i < 2; i++) {
 		CHECK(cudaGraphInstantiate(&exec, graph, 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two processes, and the socket over which they pass each other bytes and descriptors.  Each
- * function prints what is wrong, and ends.
+ * Helpers for programs of two processes, which exchange bytes and descriptors over a socket. A
+ * failed call prints its line and exits with status 1.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* To the other process. */
+/* Socket to the other process. */
 static int app_peer;
 
 static inline void
@@ -32,7 +32,7 @@ app_nudge()
 	app_put("x", 1);
 }
 
-/* Waits for a nudge. */
+/* Waits for app_nudge() of the other process. */
 static inline void
 app_await()
 {
@@ -53,7 +53,7 @@ app_message(iovec *data, char *control, size_t size)
 	return message;
 }
 
-/* The descriptor is the other process's from then on. */
+/* Sends a descriptor and closes it here. */
 static inline void
 app_pass(int fd)
 {
@@ -70,7 +70,7 @@ app_pass(int fd)
 	close(fd);
 }
 
-/* -1: the other process has ended. */
+/* Receives a descriptor. Returns -1 after the other process has ended. */
 static inline int
 app_take()
 {
@@ -84,8 +84,8 @@ app_take()
 	return fd;
 }
 
-/* This process is the first, and its child the second, which returns 0.  Returns the program's
- * status: the first one's, if that is not 0. */
+/* Runs `first` in this process and `second` in a child. Returns the program's exit status: that of
+ * `first` if it is not 0. A failing child fails the program. */
 static inline int
 app_run_both(const char *name, int (*first)(), int (*second)())
 {

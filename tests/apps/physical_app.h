@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the driver for programs on the runtime, which are not linked with the driver, and
- * physical memory (cuMemCreate) made of them.  Each prints what is wrong, and ends.
+ * Helpers for physical memory (cuMemCreate) in programs that use the runtime and are not linked
+ * with the driver. Driver functions are looked up with DRIVER(). A failed call prints its line and
+ * exits with status 1.
  */
 #pragma once
 
@@ -76,7 +77,7 @@ app_physical_allow(CUdeviceptr at, size_t size, CUmemLocationType who, int id,
 	return DRIVER(cuMemSetAccess)(at, size, &access, 1);
 }
 
-/* At an address of its own, for this device. */
+/* Maps the memory at a new address with access for this device, and returns the address. */
 static inline CUdeviceptr
 app_physical_map(CUmemGenericAllocationHandle memory, size_t size, int device = 0)
 {

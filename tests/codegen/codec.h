@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the generated codec_gen.c says of each argument and reply struct, and the random values. */
+/* Test descriptors of the generated codecs: for each argument and reply struct, functions that fill
+ * it with random values, compare, encode and decode it (codec_gen.c), and the random values. */
 #ifndef GP_TEST_CODEC_H
 #define GP_TEST_CODEC_H
 
@@ -8,7 +9,7 @@
 
 struct rng {
 	uint64_t state;
-	uint8_t *pool; /* bytes that bytes fields borrow */
+	uint8_t *pool; /* storage of `bytes` fields */
 	size_t pool_used, pool_size;
 };
 

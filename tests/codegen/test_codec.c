@@ -107,8 +107,7 @@ comes_back(const struct codec *codec, struct sample *sample)
 		fail_msg("%s does not come back as it went", codec->name);
 }
 
-static void
-what_goes_comes_back(void **state)
+UNIT_TEST(what_goes_comes_back)
 {
 	each(comes_back);
 }
@@ -132,8 +131,7 @@ truncations_are_refused(const struct codec *codec, struct sample *sample)
 	}
 }
 
-static void
-every_truncation_is_refused(void **state)
+UNIT_TEST(every_truncation_is_refused)
 {
 	each(truncations_are_refused);
 }
@@ -154,8 +152,7 @@ corruptions_are_survived(const struct codec *codec, struct sample *sample)
 	}
 }
 
-static void
-every_corruption_is_survived(void **state)
+UNIT_TEST(every_corruption_is_survived)
 {
 	each(corruptions_are_survived);
 }
@@ -169,8 +166,7 @@ something_more_is_refused(const struct codec *codec, struct sample *sample)
 	assert_false(decodes(codec, sample->record, sample->size + 8, value));
 }
 
-static void
-bytes_behind_the_last_field_are_refused(void **state)
+UNIT_TEST(bytes_behind_the_last_field_are_refused)
 {
 	each(something_more_is_refused);
 }
@@ -187,14 +183,12 @@ too_little_room_is_noticed(const struct codec *codec, struct sample *sample)
 	assert_true(enc.bad);
 }
 
-static void
-an_encoder_never_writes_past_its_room(void **state)
+UNIT_TEST(an_encoder_never_writes_past_its_room)
 {
 	each(too_little_room_is_noticed);
 }
 
-static void
-every_number_finds_its_call(void **state)
+UNIT_TEST(every_number_finds_its_call)
 {
 	for (size_t i = 0; i < gp_call_count; i++)
 		assert_ptr_equal(gp_call_find(gp_call_table[i].number), &gp_call_table[i]);
@@ -202,8 +196,7 @@ every_number_finds_its_call(void **state)
 	assert_null(gp_call_find(0xfeff));
 }
 
-static void
-the_bitmap_names_exactly_the_calls(void **state)
+UNIT_TEST(the_bitmap_names_exactly_the_calls)
 {
 	uint8_t bitmap[GP_CALL_BITMAP_SIZE];
 	size_t bits = 0;
@@ -218,8 +211,7 @@ the_bitmap_names_exactly_the_calls(void **state)
 	assert_int_equal(bits, gp_call_count);
 }
 
-static void
-a_dump_names_the_call_and_its_fields(void **state)
+UNIT_TEST(a_dump_names_the_call_and_its_fields)
 {
 	struct gp_args_gpMemoryMap args = { .address = 0x110000000000,
 					    .size = 0x200000,
@@ -242,19 +234,4 @@ a_dump_names_the_call_and_its_fields(void **state)
 	free(text);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_goes_comes_back),
-		cmocka_unit_test(every_truncation_is_refused),
-		cmocka_unit_test(every_corruption_is_survived),
-		cmocka_unit_test(bytes_behind_the_last_field_are_refused),
-		cmocka_unit_test(an_encoder_never_writes_past_its_room),
-		cmocka_unit_test(every_number_finds_its_call),
-		cmocka_unit_test(the_bitmap_names_exactly_the_calls),
-		cmocka_unit_test(a_dump_names_the_call_and_its_fields),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

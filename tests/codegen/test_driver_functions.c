@@ -3,8 +3,7 @@
 #include "server/worker/device/driver.h"
 #include "tests/test.h"
 
-static void
-each_function_is_listed_once(void **state)
+UNIT_TEST(each_function_is_listed_once)
 {
 	assert_true(gpd_driver_function_count > 0);
 	for (size_t i = 0; i < gpd_driver_function_count; i++) {
@@ -15,8 +14,7 @@ each_function_is_listed_once(void **state)
 	}
 }
 
-static void
-what_the_library_lacks_is_not_supported(void **state)
+UNIT_TEST(what_the_library_lacks_is_not_supported)
 {
 	char error[200];
 
@@ -28,8 +26,7 @@ what_the_library_lacks_is_not_supported(void **state)
 	assert_false(gpd_driver.software);
 }
 
-static void
-a_library_that_lacks_what_is_needed_is_refused(void **state)
+UNIT_TEST(a_library_that_lacks_what_is_needed_is_refused)
 {
 	char error[200];
 
@@ -37,14 +34,4 @@ a_library_that_lacks_what_is_needed_is_refused(void **state)
 	assert_string_equal(error, "libc.so.6: not a CUDA driver library: it has no cuInit");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_function_is_listed_once),
-		cmocka_unit_test(what_the_library_lacks_is_not_supported),
-		cmocka_unit_test(a_library_that_lacks_what_is_needed_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -23,8 +23,8 @@ accept_one(struct job *job)
 	return gp_accept((struct gp_listener *)job->conn, CONNECT_MS, &job->conn);
 }
 
-/* With certificates over IPv4; over IPv6 with a key, and helpers however few processors there are.
- */
+/* TLS with certificates over IPv4. Over IPv6 with a key, and with helper threads even on few
+ * processors. */
 
 static struct gp_tls *server_tls, *client_tls;
 static const uint8_t tls_key[GP_TLS_KEY_SIZE] = "a key that both ends have";
@@ -88,7 +88,7 @@ fixture_init(int argc, char **argv)
 		fprintf(stderr, "usage: %s URL: %s\n", argv[0], error);
 		exit(2);
 	}
-	/* Tests that run at a time have a path each. */
+	/* Concurrent tests need different paths. */
 	if (fixture_url.host[0] == '/')
 		snprintf(fixture_url.host + strlen(fixture_url.host), 16, "%d", (int)getpid());
 	r = gp_listen(&fixture_url, &listener, error, sizeof(error));
@@ -122,7 +122,7 @@ fixture_secure(struct gp_conn *client, struct gp_conn *server)
 void
 fixture_connect(struct pair *pair, struct gp_conn **client_p, struct gp_conn **server_p)
 {
-	/* Not every backend finishes connecting before the other side accepts. */
+	/* Some backends finish connecting only after the other side has accepted. */
 	struct job accepting = { .run = accept_one, .conn = (struct gp_conn *)pair->listener };
 	char error[400] = "";
 
@@ -210,7 +210,7 @@ expect_message(struct gp_conn *conn, const void *data, size_t size)
 		assert_memory_equal(message.data, data, size);
 }
 
-/* A word depends on its place, so that lost and swapped pieces show. */
+/* Each word depends on its position, so that lost and swapped parts are detected. */
 static uint32_t
 word_at(size_t i, unsigned int seed)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two connected ends over the backend that the command line names, for the contract suite.
+ * Fixture of the contract suite: two connected ends over the transport that the command line names.
  *
- * Each test gets a fresh pair and fails when it leaves a descriptor open.  CMocka's assertions
- * belong to the main thread only: what runs in a `struct job` reports by its result.
+ * Each test gets a new pair, and fails if it leaves a descriptor open.
+ * Threads: CMocka's assertions work in the main thread only, so a `struct job` reports by its
+ * result.
  */
 #ifndef GP_CONTRACT_FIXTURE_H
 #define GP_CONTRACT_FIXTURE_H
@@ -20,7 +21,7 @@ struct pair {
 	int open_fds;
 };
 
-/* A thread; `run` returns 0 when all was well. */
+/* A thread of a test. `run` returns 0 on success. */
 struct job {
 	pthread_t thread;
 	int (*run)(struct job *job);
@@ -33,22 +34,23 @@ struct job {
 
 extern struct gp_url fixture_url;
 
-/* argv[1] is a URL to listen on; ends the program as skipped where that cannot be. */
+/* Parses argv[1], the URL to listen on. Exits as skipped if the transport is not available. */
 void fixture_init(int argc, char **argv);
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
-#define CONTRACT_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+#define CONTRACT_TEST(test) UNIT_TEST_WITH(test, fixture_setup, fixture_teardown)
 
-/* A further pair on the same listener. */
+/* Connects a further pair with the same listener. */
 void fixture_connect(struct pair *pair, struct gp_conn **client_p, struct gp_conn **server_p);
 
-/* Of a pair that was made without fixture_connect(); nothing but with tls. */
+/* Run the TLS handshake on a pair that fixture_connect() did not create; without TLS they do
+ * nothing. */
 bool fixture_is_tls(void);
 void fixture_secure(struct gp_conn *client, struct gp_conn *server);
 
 void job_start(struct job *job);
 int job_join(struct job *job);
-/* What jobs run: one message of `size` bytes, and messages counted in `count` until one fails. */
+/* Job functions: send one message of `size` bytes, or send until one fails and count in `count`. */
 int send_one_large(struct job *job);
 int send_until_it_fails(struct job *job);
 
@@ -61,7 +63,8 @@ int check_pattern(const void *bytes, size_t size, unsigned int seed);
 void *pattern(size_t size, unsigned int seed);
 int count_open_fds(void);
 void sleep_ms(int ms);
-/* GP_CONTRACT_SMALL: a tenth of what is done often or with much, for slow machines. */
+/* Returns a tenth of an amount if GP_CONTRACT_SMALL is set, for slow machines, and the amount
+ * otherwise. */
 size_t fixture_scale(size_t amount);
 
 #endif /* GP_CONTRACT_FIXTURE_H */

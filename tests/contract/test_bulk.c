@@ -39,8 +39,7 @@ expect_head(struct gp_conn *conn)
 	return message.bulk_size;
 }
 
-static void
-bulk_of_any_size_arrives(void **state)
+CONTRACT_TEST(bulk_of_any_size_arrives)
 {
 	static const size_t sizes[] = { 0,      1,     2,     8,      4095,
 					65535,  65536, 65537, 262145, (1 << 20) + 3,
@@ -65,8 +64,7 @@ bulk_of_any_size_arrives(void **state)
 	}
 }
 
-static void
-large_bulk_can_be_drained_in_pieces(void **state)
+CONTRACT_TEST(large_bulk_can_be_drained_in_pieces)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_bulks, .conn = pair->client, .size = LARGE, .count = 1 };
@@ -88,8 +86,7 @@ large_bulk_can_be_drained_in_pieces(void **state)
 	free(to);
 }
 
-static void
-bulk_can_be_thrown_away(void **state)
+CONTRACT_TEST(bulk_can_be_thrown_away)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_bulks, .conn = pair->client, .size = 700001, .count = 3 };
@@ -109,8 +106,7 @@ bulk_can_be_thrown_away(void **state)
 	expect_message(pair->server, "next", 4);
 }
 
-static void
-taking_more_than_is_left_is_refused(void **state)
+CONTRACT_TEST(taking_more_than_is_left_is_refused)
 {
 	struct pair *pair = *state;
 	char to[8];
@@ -144,8 +140,7 @@ send_data_then_bulks(struct job *job)
 	return r ? r : send_bulks(&tail);
 }
 
-static void
-data_stays_valid_while_the_bulk_is_drained(void **state)
+CONTRACT_TEST(data_stays_valid_while_the_bulk_is_drained)
 {
 	static const size_t sizes[] = { 1, 7, 100, 65535, 200003, GP_CONN_MESSAGE_MAX };
 	struct pair *pair = *state;
@@ -198,8 +193,7 @@ recv_bulks(struct job *job)
 	return r;
 }
 
-static void
-bulk_flows_both_ways_at_once(void **state)
+CONTRACT_TEST(bulk_flows_both_ways_at_once)
 {
 	struct pair *pair = *state;
 	struct gp_conn *ends[] = { pair->client, pair->server };
@@ -224,7 +218,7 @@ bulk_flows_both_ways_at_once(void **state)
 	}
 }
 
-/* One message of `size` bytes of bulk out of kept memory, a piece of which lies outside of it. */
+/* One message with `size` bytes of bulk from registered memory, and a part from outside of it. */
 static int
 send_kept(struct job *job)
 {
@@ -244,8 +238,7 @@ send_kept(struct job *job)
 	return r;
 }
 
-static void
-kept_memory_can_be_sent_from_and_received_to(void **state)
+CONTRACT_TEST(kept_memory_can_be_sent_from_and_received_to)
 {
 	static const size_t sizes[] = { 200001, 1 << 20, 5000003 };
 	struct pair *pair = *state;
@@ -274,8 +267,7 @@ kept_memory_can_be_sent_from_and_received_to(void **state)
 	}
 }
 
-static void
-memory_is_not_touched_when_its_receive_has_failed(void **state)
+CONTRACT_TEST(memory_is_not_touched_when_its_receive_has_failed)
 {
 	struct pair *pair = *state;
 	struct gp_conn *ends[] = { pair->client, pair->server };
@@ -311,17 +303,6 @@ memory_is_not_touched_when_its_receive_has_failed(void **state)
 int
 main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		CONTRACT_TEST(bulk_of_any_size_arrives),
-		CONTRACT_TEST(large_bulk_can_be_drained_in_pieces),
-		CONTRACT_TEST(bulk_can_be_thrown_away),
-		CONTRACT_TEST(taking_more_than_is_left_is_refused),
-		CONTRACT_TEST(data_stays_valid_while_the_bulk_is_drained),
-		CONTRACT_TEST(bulk_flows_both_ways_at_once),
-		CONTRACT_TEST(kept_memory_can_be_sent_from_and_received_to),
-		CONTRACT_TEST(memory_is_not_touched_when_its_receive_has_failed),
-	};
-
 	fixture_init(argc, argv);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

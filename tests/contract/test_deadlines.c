@@ -29,8 +29,7 @@ now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void
-a_peer_that_stops_inside_a_message_is_given_up(void **state)
+CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up)
 {
 	static const char whole[] = "\4\0\0\0\4\0\0\0databulk";
 	static const size_t cuts[] = { 1, 7, 8, 11, 12, 15 };
@@ -64,7 +63,7 @@ a_peer_that_stops_inside_a_message_is_given_up(void **state)
 	}
 }
 
-/* The beginning of a message, a byte each time, or until nobody takes it. */
+/* Sends the start of a message byte by byte, until the peer stops receiving. */
 static int
 send_slowly(struct job *job)
 {
@@ -78,8 +77,7 @@ send_slowly(struct job *job)
 	return 0;
 }
 
-static void
-a_deadline_is_for_the_whole_message(void **state)
+CONTRACT_TEST(a_deadline_is_for_the_whole_message)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_slowly, .conn = pair->client };
@@ -114,8 +112,7 @@ send_after_a_while(struct job *job)
 	return gp_conn_send(job->conn, &part, 1, NULL, 0);
 }
 
-static void
-a_deadline_can_be_lifted(void **state)
+CONTRACT_TEST(a_deadline_can_be_lifted)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_after_a_while, .conn = pair->client };
@@ -130,8 +127,7 @@ a_deadline_can_be_lifted(void **state)
 	assert_int_equal(job_join(&sender), 0);
 }
 
-static void
-a_receiver_can_look_around_before_a_message_and_loses_nothing(void **state)
+CONTRACT_TEST(a_receiver_can_look_around_before_a_message_and_loses_nothing)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_after_a_while, .conn = pair->client };
@@ -164,8 +160,7 @@ a_receiver_can_look_around_before_a_message_and_loses_nothing(void **state)
 	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_EOF);
 }
 
-static void
-before_a_deadline_a_peer_that_stops_is_given_up(void **state)
+CONTRACT_TEST(before_a_deadline_a_peer_that_stops_is_given_up)
 {
 	struct pair *pair = *state;
 	struct gp_message message;
@@ -180,8 +175,7 @@ before_a_deadline_a_peer_that_stops_is_given_up(void **state)
 	assert_string_equal(gp_conn_error(pair->server), STOPPED);
 }
 
-static void
-between_messages_a_peer_may_take_its_time(void **state)
+CONTRACT_TEST(between_messages_a_peer_may_take_its_time)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_after_a_while, .conn = pair->client };
@@ -194,8 +188,7 @@ between_messages_a_peer_may_take_its_time(void **state)
 	assert_int_equal(job_join(&sender), 0);
 }
 
-static void
-a_sender_waits_for_a_slow_reader_as_long_as_it_takes(void **state)
+CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_one_large, .conn = pair->client };
@@ -213,8 +206,7 @@ a_sender_waits_for_a_slow_reader_as_long_as_it_takes(void **state)
 }
 
 /* Whichever end sends, in long messages, which may go another way than short ones. */
-static void
-a_peer_that_takes_nothing_is_given_up(void **state)
+CONTRACT_TEST(a_peer_that_takes_nothing_is_given_up)
 {
 	static int (*const kinds[])(struct job *) = { send_until_it_fails, send_short_ones };
 	struct pair *pair = *state;
@@ -243,15 +235,14 @@ a_peer_that_takes_nothing_is_given_up(void **state)
 }
 
 /* No thread sends any more, and a receiver learns of it. */
-static void
-what_was_sent_must_be_taken_in_time(void **state)
+CONTRACT_TEST(what_was_sent_must_be_taken_in_time)
 {
 	struct pair *pair = *state;
 	struct gp_message message;
 	uint8_t bytes[1000] = { 0 };
 	int64_t begin = now_ms();
 
-	/* Elsewhere the system keeps what was sent. */
+	/* Elsewhere the kernel keeps the sent bytes. */
 	if (!(gp_conn_caps(pair->server) & GP_CONN_CAP_REMOTE_MEM))
 		return;
 	gp_conn_set_send_timeout(pair->server, 300);
@@ -263,8 +254,7 @@ what_was_sent_must_be_taken_in_time(void **state)
 	assert_string_equal(gp_conn_error(pair->server), NOTHING_TAKEN_300);
 }
 
-static void
-a_peer_that_takes_little_at_a_time_is_not_given_up(void **state)
+CONTRACT_TEST(a_peer_that_takes_little_at_a_time_is_not_given_up)
 {
 	const size_t size = (size_t)16 << 20, part = (size_t)1 << 20;
 	struct pair *pair = *state;
@@ -295,19 +285,6 @@ a_peer_that_takes_little_at_a_time_is_not_given_up(void **state)
 int
 main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		CONTRACT_TEST(a_peer_that_stops_inside_a_message_is_given_up),
-		CONTRACT_TEST(a_deadline_is_for_the_whole_message),
-		CONTRACT_TEST(a_deadline_can_be_lifted),
-		CONTRACT_TEST(a_receiver_can_look_around_before_a_message_and_loses_nothing),
-		CONTRACT_TEST(before_a_deadline_a_peer_that_stops_is_given_up),
-		CONTRACT_TEST(between_messages_a_peer_may_take_its_time),
-		CONTRACT_TEST(a_sender_waits_for_a_slow_reader_as_long_as_it_takes),
-		CONTRACT_TEST(a_peer_that_takes_nothing_is_given_up),
-		CONTRACT_TEST(what_was_sent_must_be_taken_in_time),
-		CONTRACT_TEST(a_peer_that_takes_little_at_a_time_is_not_given_up),
-	};
-
 	fixture_init(argc, argv);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -18,8 +18,7 @@ close_client(struct pair *pair)
 	pair->client = NULL;
 }
 
-static void
-closing_between_messages_is_the_end_behind_the_last_one(void **state)
+CONTRACT_TEST(closing_between_messages_is_the_end_behind_the_last_one)
 {
 	struct pair *pair = *state;
 	struct gp_message message;
@@ -33,8 +32,7 @@ closing_between_messages_is_the_end_behind_the_last_one(void **state)
 	assert_string_equal(gp_conn_error(pair->server), "");
 }
 
-static void
-sending_to_a_peer_that_is_gone_fails(void **state)
+CONTRACT_TEST(sending_to_a_peer_that_is_gone_fails)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_until_it_fails, .conn = pair->server };
@@ -49,8 +47,7 @@ sending_to_a_peer_that_is_gone_fails(void **state)
 	assert_int_equal(gp_conn_send(pair->server, NULL, 0, NULL, 0), r);
 }
 
-static void
-a_blocked_sender_wakes_when_the_peer_vanishes(void **state)
+CONTRACT_TEST(a_blocked_sender_wakes_when_the_peer_vanishes)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_until_it_fails, .conn = pair->server };
@@ -64,9 +61,8 @@ a_blocked_sender_wakes_when_the_peer_vanishes(void **state)
 	assert_true(r == -EPIPE || r == -ECONNRESET);
 }
 
-/* The end is seen past bytes that nobody reads, where the socket tells. */
-static void
-a_closed_peer_is_seen_without_reading(void **state)
+/* The end is seen past unread bytes, where the socket reports it. */
+CONTRACT_TEST(a_closed_peer_is_seen_without_reading)
 {
 	struct pair *pair = *state;
 	bool tells = strcmp(fixture_url.scheme, "rdma");
@@ -91,8 +87,7 @@ recv_one(struct job *job)
 	return gp_conn_recv(job->conn, &message);
 }
 
-static void
-a_blocked_receiver_wakes_when_the_peer_closes(void **state)
+CONTRACT_TEST(a_blocked_receiver_wakes_when_the_peer_closes)
 {
 	struct pair *pair = *state;
 	struct job receiver = { .run = recv_one, .conn = pair->server };
@@ -104,8 +99,7 @@ a_blocked_receiver_wakes_when_the_peer_closes(void **state)
 	assert_int_equal(job_join(&receiver), GP_E_EOF);
 }
 
-static void
-shutdown_wakes_a_blocked_receiver(void **state)
+CONTRACT_TEST(shutdown_wakes_a_blocked_receiver)
 {
 	struct pair *pair = *state;
 	struct job receiver = { .run = recv_one, .conn = pair->server };
@@ -117,8 +111,7 @@ shutdown_wakes_a_blocked_receiver(void **state)
 	assert_int_equal(job_join(&receiver), -ESHUTDOWN);
 }
 
-static void
-shutdown_wakes_a_spinning_receiver(void **state)
+CONTRACT_TEST(shutdown_wakes_a_spinning_receiver)
 {
 	struct pair *pair = *state;
 	struct job receiver = { .run = recv_one, .conn = pair->server };
@@ -137,8 +130,7 @@ wait_forever(struct job *job)
 	return gp_conn_wait(job->conn, -1);
 }
 
-static void
-shutdown_wakes_a_waiter(void **state)
+CONTRACT_TEST(shutdown_wakes_a_waiter)
 {
 	struct pair *pair = *state;
 	struct job waiter = { .run = wait_forever, .conn = pair->server };
@@ -153,8 +145,7 @@ shutdown_wakes_a_waiter(void **state)
 	assert_int_equal(gp_conn_wait(pair->server, -1), -ESHUTDOWN);
 }
 
-static void
-shutdown_wakes_a_blocked_sender(void **state)
+CONTRACT_TEST(shutdown_wakes_a_blocked_sender)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_until_it_fails, .conn = pair->server };
@@ -166,8 +157,7 @@ shutdown_wakes_a_blocked_sender(void **state)
 	assert_int_equal(job_join(&sender), -ESHUTDOWN);
 }
 
-static void
-after_a_shutdown_every_call_says_so(void **state)
+CONTRACT_TEST(after_a_shutdown_every_call_says_so)
 {
 	struct pair *pair = *state;
 	struct gp_message message;
@@ -181,8 +171,7 @@ after_a_shutdown_every_call_says_so(void **state)
 	assert_string_not_equal(gp_conn_error(pair->server), "");
 }
 
-static void
-what_was_sent_before_a_shutdown_arrives(void **state)
+CONTRACT_TEST(what_was_sent_before_a_shutdown_arrives)
 {
 	struct pair *pair = *state;
 	struct gp_message message;
@@ -201,8 +190,7 @@ what_was_sent_before_a_shutdown_arrives(void **state)
 	assert_int_equal(gp_conn_recv(pair->client, &message), GP_E_EOF);
 }
 
-static void
-closing_inside_a_message_is_an_error(void **state)
+CONTRACT_TEST(closing_inside_a_message_is_an_error)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_one_large, .conn = pair->client };
@@ -221,8 +209,7 @@ closing_inside_a_message_is_an_error(void **state)
 	assert_int_equal(gp_conn_recv(pair->server, &message), -ECONNRESET);
 }
 
-static void
-two_hundred_connections_leave_nothing_behind(void **state)
+CONTRACT_TEST(two_hundred_connections_leave_nothing_behind)
 {
 	struct pair *pair = *state;
 	int before = count_open_fds();
@@ -241,8 +228,7 @@ two_hundred_connections_leave_nothing_behind(void **state)
 	assert_int_equal(count_open_fds(), before);
 }
 
-static void
-accept_waits_no_longer_than_told(void **state)
+CONTRACT_TEST(accept_waits_no_longer_than_told)
 {
 	struct pair *pair = *state;
 	struct gp_conn *conn;
@@ -251,8 +237,7 @@ accept_waits_no_longer_than_told(void **state)
 	assert_int_equal(gp_accept(pair->listener, 20, &conn), GP_E_TIMEOUT);
 }
 
-static void
-a_second_listener_on_the_same_url_is_refused(void **state)
+CONTRACT_TEST(a_second_listener_on_the_same_url_is_refused)
 {
 	struct pair *pair = *state;
 	char error[400] = "", expected[400], url[GP_URL_TEXT_MAX];
@@ -266,8 +251,7 @@ a_second_listener_on_the_same_url_is_refused(void **state)
 	assert_string_equal(error, expected);
 }
 
-static void
-connecting_to_nobody_says_so(void **state)
+CONTRACT_TEST(connecting_to_nobody_says_so)
 {
 	struct pair *pair = *state;
 	struct gp_url url = *gp_listener_url(pair->listener);
@@ -294,8 +278,7 @@ connect_with_preamble(struct job *job)
 			  &job->conn, error, sizeof(error));
 }
 
-static void
-the_preamble_comes_before_the_messages_and_can_be_answered(void **state)
+CONTRACT_TEST(the_preamble_comes_before_the_messages_and_can_be_answered)
 {
 	struct pair *pair = *state;
 	struct job connecting = { .run = connect_with_preamble };
@@ -306,7 +289,8 @@ the_preamble_comes_before_the_messages_and_can_be_answered(void **state)
 	job_start(&connecting);
 	assert_int_equal(gp_accept(pair->listener, 5000, &server), 0);
 	assert_int_equal(job_join(&connecting), 0);
-	/* TLS begins when both preambles are exchanged; else a message may come right behind. */
+	/* TLS starts after both preambles are exchanged. Without TLS a message may follow at
+	 * once. */
 	if (!fixture_is_tls())
 		send_bytes(connecting.conn, "first", 5, NULL, 0);
 
@@ -328,8 +312,7 @@ the_preamble_comes_before_the_messages_and_can_be_answered(void **state)
 	gp_conn_destroy(server);
 }
 
-static void
-a_missing_preamble_is_a_timeout_and_a_closed_one_the_end(void **state)
+CONTRACT_TEST(a_missing_preamble_is_a_timeout_and_a_closed_one_the_end)
 {
 	struct pair *pair = *state;
 	char bytes[8];
@@ -359,8 +342,7 @@ expect_quiet(struct gp_conn *conn)
 	assert_int_equal(poll_for_reading(conn, 0), 0);
 }
 
-static void
-the_descriptor_becomes_readable_with_a_message(void **state)
+CONTRACT_TEST(the_descriptor_becomes_readable_with_a_message)
 {
 	struct pair *pair = *state;
 
@@ -406,8 +388,7 @@ pass_descriptor(int fd)
 	return passed;
 }
 
-static void
-a_connection_can_move_behind_its_preamble(void **state)
+CONTRACT_TEST(a_connection_can_move_behind_its_preamble)
 {
 	struct pair *pair = *state;
 	char bytes[6];
@@ -440,8 +421,7 @@ a_connection_can_move_behind_its_preamble(void **state)
 	assert_string_not_equal(gp_conn_peer(pair->server), "");
 }
 
-static void
-a_connection_with_bytes_read_ahead_cannot_move(void **state)
+CONTRACT_TEST(a_connection_with_bytes_read_ahead_cannot_move)
 {
 	struct pair *pair = *state;
 	bool movable = gp_conn_caps(pair->server) & GP_CONN_CAP_ADOPT;
@@ -457,8 +437,7 @@ a_connection_with_bytes_read_ahead_cannot_move(void **state)
 	expect_message(pair->server, "two", 3);
 }
 
-static void
-the_peer_on_this_machine_has_a_user(void **state)
+CONTRACT_TEST(the_peer_on_this_machine_has_a_user)
 {
 	struct pair *pair = *state;
 	uid_t client = (uid_t)-2, server = (uid_t)-2;
@@ -496,8 +475,7 @@ expect_file(struct gp_conn *conn, int number)
 	assert_int_equal(close(fd), 0);
 }
 
-static void
-descriptors_come_before_the_messages_that_are_sent_later(void **state)
+CONTRACT_TEST(descriptors_come_before_the_messages_that_are_sent_later)
 {
 	struct pair *pair = *state;
 	bool passes = gp_conn_caps(pair->server) & GP_CONN_CAP_PASS_FD;
@@ -535,8 +513,7 @@ descriptors_come_before_the_messages_that_are_sent_later(void **state)
 		assert_int_equal(close(files[i]), 0);
 }
 
-static void
-the_last_word_arrives_although_the_speaker_did_not_listen(void **state)
+CONTRACT_TEST(the_last_word_arrives_although_the_speaker_did_not_listen)
 {
 	struct pair *pair = *state;
 
@@ -554,8 +531,7 @@ the_last_word_arrives_although_the_speaker_did_not_listen(void **state)
 }
 
 /* Of memory that both ends share nothing is read as zeros when it is gone. */
-static void
-what_a_discard_leaves_is_whole_or_is_not_there(void **state)
+CONTRACT_TEST(what_a_discard_leaves_is_whole_or_is_not_there)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_until_it_fails, .conn = pair->client };
@@ -581,34 +557,6 @@ what_a_discard_leaves_is_whole_or_is_not_there(void **state)
 int
 main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		CONTRACT_TEST(closing_between_messages_is_the_end_behind_the_last_one),
-		CONTRACT_TEST(sending_to_a_peer_that_is_gone_fails),
-		CONTRACT_TEST(a_closed_peer_is_seen_without_reading),
-		CONTRACT_TEST(a_blocked_sender_wakes_when_the_peer_vanishes),
-		CONTRACT_TEST(a_blocked_receiver_wakes_when_the_peer_closes),
-		CONTRACT_TEST(shutdown_wakes_a_blocked_receiver),
-		CONTRACT_TEST(shutdown_wakes_a_spinning_receiver),
-		CONTRACT_TEST(shutdown_wakes_a_waiter),
-		CONTRACT_TEST(shutdown_wakes_a_blocked_sender),
-		CONTRACT_TEST(after_a_shutdown_every_call_says_so),
-		CONTRACT_TEST(what_was_sent_before_a_shutdown_arrives),
-		CONTRACT_TEST(closing_inside_a_message_is_an_error),
-		CONTRACT_TEST(two_hundred_connections_leave_nothing_behind),
-		CONTRACT_TEST(accept_waits_no_longer_than_told),
-		CONTRACT_TEST(a_second_listener_on_the_same_url_is_refused),
-		CONTRACT_TEST(connecting_to_nobody_says_so),
-		CONTRACT_TEST(the_preamble_comes_before_the_messages_and_can_be_answered),
-		CONTRACT_TEST(a_missing_preamble_is_a_timeout_and_a_closed_one_the_end),
-		CONTRACT_TEST(the_descriptor_becomes_readable_with_a_message),
-		CONTRACT_TEST(a_connection_can_move_behind_its_preamble),
-		CONTRACT_TEST(a_connection_with_bytes_read_ahead_cannot_move),
-		CONTRACT_TEST(the_peer_on_this_machine_has_a_user),
-		CONTRACT_TEST(descriptors_come_before_the_messages_that_are_sent_later),
-		CONTRACT_TEST(what_a_discard_leaves_is_whole_or_is_not_there),
-		CONTRACT_TEST(the_last_word_arrives_although_the_speaker_did_not_listen),
-	};
-
 	fixture_init(argc, argv);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -50,8 +50,7 @@ recv_many(struct job *job)
 	return 0;
 }
 
-static void
-messages_arrive_whole_and_in_order(void **state)
+CONTRACT_TEST(messages_arrive_whole_and_in_order)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_many,
@@ -68,8 +67,7 @@ messages_arrive_whole_and_in_order(void **state)
 	assert_int_equal(job_join(&receiver), 0);
 }
 
-static void
-small_messages_sent_before_a_receive_all_arrive(void **state)
+CONTRACT_TEST(small_messages_sent_before_a_receive_all_arrive)
 {
 	struct pair *pair = *state;
 	struct job both = { .conn = pair->client, .count = 200, .size = 20, .seed = 5 };
@@ -81,8 +79,7 @@ small_messages_sent_before_a_receive_all_arrive(void **state)
 	assert_false(gp_conn_pending(pair->server));
 }
 
-static void
-both_ends_can_send_a_lot_at_once(void **state)
+CONTRACT_TEST(both_ends_can_send_a_lot_at_once)
 {
 	struct pair *pair = *state;
 	struct gp_conn *ends[] = { pair->client, pair->server };
@@ -99,7 +96,7 @@ both_ends_can_send_a_lot_at_once(void **state)
 		receivers[i].conn = ends[!i];
 		job_start(&senders[i]);
 	}
-	/* Both must be stuck by now, each behind what the other does not read. */
+	/* Both senders are blocked now, each because the other does not receive. */
 	sleep_ms(50);
 	for (int i = 0; i < 2; i++)
 		job_start(&receivers[i]);
@@ -110,8 +107,7 @@ both_ends_can_send_a_lot_at_once(void **state)
 	}
 }
 
-static void
-an_empty_message_is_a_message(void **state)
+CONTRACT_TEST(an_empty_message_is_a_message)
 {
 	struct pair *pair = *state;
 
@@ -122,8 +118,7 @@ an_empty_message_is_a_message(void **state)
 	expect_message(pair->server, "x", 1);
 }
 
-static void
-the_largest_message_passes(void **state)
+CONTRACT_TEST(the_largest_message_passes)
 {
 	struct pair *pair = *state;
 	struct job sender = { .run = send_many, .conn = pair->client, .count = 3 };
@@ -136,8 +131,7 @@ the_largest_message_passes(void **state)
 	assert_int_equal(job_join(&sender), 0);
 }
 
-static void
-a_message_over_the_limit_is_refused_and_harms_nothing(void **state)
+CONTRACT_TEST(a_message_over_the_limit_is_refused_and_harms_nothing)
 {
 	struct pair *pair = *state;
 	static uint8_t bytes[GP_CONN_MESSAGE_MAX + 1];
@@ -156,8 +150,7 @@ a_message_over_the_limit_is_refused_and_harms_nothing(void **state)
 	assert_string_equal(gp_conn_error(pair->client), "");
 }
 
-static void
-parts_are_joined_however_many(void **state)
+CONTRACT_TEST(parts_are_joined_however_many)
 {
 	enum {
 		PARTS = 3000
@@ -187,8 +180,7 @@ seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void
-wait_says_whether_a_message_is_there(void **state)
+CONTRACT_TEST(wait_says_whether_a_message_is_there)
 {
 	struct pair *pair = *state;
 	double before = seconds();
@@ -203,8 +195,7 @@ wait_says_whether_a_message_is_there(void **state)
 	assert_int_equal(gp_conn_wait(pair->server, 0), 0);
 }
 
-static void
-wait_says_when_a_message_was_read_ahead(void **state)
+CONTRACT_TEST(wait_says_when_a_message_was_read_ahead)
 {
 	struct pair *pair = *state;
 
@@ -219,8 +210,7 @@ wait_says_when_a_message_was_read_ahead(void **state)
 	assert_int_equal(gp_conn_wait(pair->server, 0), 0);
 }
 
-static void
-wait_ends_when_the_peer_closes(void **state)
+CONTRACT_TEST(wait_ends_when_the_peer_closes)
 {
 	struct pair *pair = *state;
 	struct gp_message message;
@@ -251,8 +241,7 @@ echo(struct job *job)
 	return 0;
 }
 
-static void
-a_spinning_receiver_gets_the_same_messages(void **state)
+CONTRACT_TEST(a_spinning_receiver_gets_the_same_messages)
 {
 	struct pair *pair = *state;
 	struct job peer = { .run = echo, .conn = pair->server, .count = 200 };
@@ -271,20 +260,6 @@ a_spinning_receiver_gets_the_same_messages(void **state)
 int
 main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		CONTRACT_TEST(messages_arrive_whole_and_in_order),
-		CONTRACT_TEST(small_messages_sent_before_a_receive_all_arrive),
-		CONTRACT_TEST(both_ends_can_send_a_lot_at_once),
-		CONTRACT_TEST(an_empty_message_is_a_message),
-		CONTRACT_TEST(the_largest_message_passes),
-		CONTRACT_TEST(a_message_over_the_limit_is_refused_and_harms_nothing),
-		CONTRACT_TEST(parts_are_joined_however_many),
-		CONTRACT_TEST(wait_says_whether_a_message_is_there),
-		CONTRACT_TEST(wait_says_when_a_message_was_read_ahead),
-		CONTRACT_TEST(wait_ends_when_the_peer_closes),
-		CONTRACT_TEST(a_spinning_receiver_gets_the_same_messages),
-	};
-
 	fixture_init(argc, argv);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request of the admin socket: what can be decoded can be packed, and carried out on a daemon
- * that has nobody. */
+/* Fuzzer of requests at the admin socket. A request that can be decoded is packed again, and
+ * executed on a daemon without sessions. */
 #include "server/common/base/log.h"
 #include "server/supervisor/admin/manage.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of a data lane for one copy, as the daemon takes them: what is accepted lies in the
- * copy, and no two of them overlap.  The first 8 bytes are the copy's size; then come chunks, each
- * with the size of its bulk in 4 bytes in front.
+ * Fuzzer of chunks on a data lane, as the daemon receives them for one copy. Accepted chunks are
+ * inside the copy and do not overlap.
+ *
+ * The first 8 bytes are the copy's size. Chunks follow, each after the size of its bulk in 4 bytes.
  */
 #include "protocol/frame.h"
 

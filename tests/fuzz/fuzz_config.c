@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration of tenants: parsed, and asked what it says; or refused with a text. */
+/* Fuzzer of the configuration: a text is parsed and queried, or rejected with a message. */
 #include "server/common/config/config.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One control message: what can be decoded can be walked and packed. */
+/* Fuzzer of control messages: a message that can be decoded can be walked and packed. */
 #include "protocol/control.h"
 
 #include <stdlib.h>

@@ -40,7 +40,7 @@ clean_up(void)
 	(void)unlink(address.sun_path);
 }
 
-/* Takes the request as it comes, and answers. */
+/* Receives the request and sends the reply. */
 static void *
 serve(void *arg)
 {
@@ -73,7 +73,7 @@ set_up(void)
 	      listen(listener, 16) == 0);
 	atexit(clean_up);
 	check(pthread_create(&thread, NULL, serve, NULL) == 0);
-	/* What it says is looked at by nobody. */
+	/* The output is discarded. */
 	check(freopen("/dev/null", "w", stdout) != NULL);
 	stderr = fopen("/dev/null", "w");
 	check(stderr != NULL);

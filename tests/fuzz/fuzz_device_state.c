@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a daemon says of a device: words, texts and processes, cut from one input at any places. */
+/* Fuzzer of the device state that a daemon reports: words, texts and processes, cut from one input
+ * at any places. */
 #include "protocol/device_state.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A copy of its own, so that no byte behind it is there. */
+/* A copy of the exact size, so that a sanitizer detects reads beyond it. */
 static struct gp_bytes
 take(const uint8_t **data, size_t *size, size_t want)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder of images as an earlier worker, or another program, has left it: the file of a
- * tenant's image.  The first byte says whether its hash is made right: else nothing would be read.
+ * Fuzzer of the image folder, as an earlier worker or another program has left it: the file of a
+ * tenant's image.
+ *
+ * The first byte selects whether the file's hash is corrected. With a wrong hash nothing else is
+ * read.
  */
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_disk.h"

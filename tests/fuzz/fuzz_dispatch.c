@@ -28,7 +28,7 @@ send_message(struct fuzz_session *session, const uint8_t *record, size_t size, c
 	       fuzz_session_send(session, 0, bulk, bulk_size);
 }
 
-/* Hashes what is sent as the image into the copy of its record. */
+/* Writes the hash of the image's bytes into the copy of its record. */
 static void
 make_hash_right(uint8_t *record, size_t size, const uint8_t *bulk, size_t bulk_size)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes from a socket, through the framing.  The first byte says how many of them a read yields
- * at a time, and how the bulk is taken.
+ * Fuzzer of message framing on a byte stream.
+ *
+ * The first byte selects how many bytes a read returns, and how the bulk is received.
  */
 #include "transport/message_stream.h"
 
@@ -55,7 +56,7 @@ static const struct gp_stream_io memory_io = {
 	.shutdown = memory_shutdown,
 };
 
-/* Sums up, so that a sanitizer sees every byte that a caller may look at. */
+/* Sums up the bytes, so that a sanitizer checks each byte that a caller may access. */
 static unsigned int
 touch(const uint8_t *bytes, size_t size)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's nodes of a graph: what can be read is written to what reads the same. */
+/* Fuzzer of graph nodes from a client: nodes that can be read are written, and read again with the
+ * same result. */
 #include "protocol/graph_plan.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ copy_node(struct gp_graph_writer *writer, const struct gp_graph_node *node)
 	free(dependencies);
 }
 
-/* Bodies of conditions lie in their nodes, to whatever depth. */
+/* Bodies of conditional nodes are inside their nodes, to any depth. */
 static void
 walk(const void *plan, size_t size, unsigned int depth)
 {

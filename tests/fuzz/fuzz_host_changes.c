@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of host memory from the other end: what is sound is stored inside of what it names; and
- * what has changed is found, whatever it is, so that both ends are alike. */
+/* Fuzzer of changes of host memory from the other side. Valid changes are stored inside their
+ * ranges. Changes that the diff scan finds make both sides equal. */
 #include "protocol/host_marks.h"
 #include "protocol/host_merge.h"
 #include "protocol/host_picture.h"

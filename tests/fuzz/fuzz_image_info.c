@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon's list of kernels: what can be decoded is encoded to a list that decodes to the same. */
+/* Fuzzer of a daemon's list of kernels: a list that can be decoded is encoded, and decodes to the
+ * same again. */
 #include "protocol/image_info.h"
 
 #include <stdlib.h>

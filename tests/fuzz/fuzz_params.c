@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device code whose kernels' parameters and whose variables are read, as ELF, as PTX and in
- * whatever contains them. What is found lies within what a launch may have, and is then what the
- * check wants to be told. */
+/* Fuzzer of the readers of kernel parameters and variables in device code: ELF, PTX and their
+ * containers. The results are within the limits of a launch, and are then passed to the check of a
+ * daemon's list. */
 #include "image/image_check.h"
 #include "image/image_params.h"
 #include "protocol/frame.h"
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first kernels that are found, as a daemon would tell of them. */
+/* The first kernels that were found, in the form of a daemon's list. */
 struct list {
 	struct gp_image_info info;
 	struct gp_kernel_info kernels[KERNELS_MAX];

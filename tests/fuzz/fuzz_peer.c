@@ -24,7 +24,7 @@
 #define CONNECTIONS 4
 #define HANDSHAKES 64
 #define PATIENCE_MS 20000
-/* As long as the supervisor may take to see what was sent. */
+/* Time limit for the supervisor to process what was sent. */
 #define PAUSE_MS 2
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -97,7 +97,7 @@ set_up(void)
 	memset(connections, -1, sizeof(connections));
 }
 
-/* The worker's answer, which goes to the supervisor at once. */
+/* The worker's reply, which is sent to the supervisor at once. */
 static void
 answer(const struct gpd_channel_message *told)
 {
@@ -127,7 +127,7 @@ answer(const struct gpd_channel_message *told)
 	}
 }
 
-/* What a client is sent it reads, or does not look at. */
+/* The client reads what it receives, or ignores it. */
 static void
 discard(void)
 {
@@ -140,7 +140,7 @@ discard(void)
 	}
 }
 
-/* Lets the supervisor work until nothing has happened for so long. */
+/* Runs the supervisor until nothing has happened for this time. */
 static void
 work(int quiet_ms)
 {
@@ -170,7 +170,7 @@ open_connection(int index)
 
 	if (connections[index] >= 0)
 		(void)close(connections[index]);
-	/* As the listener does: only so many at a time that have not said hello. */
+	/* As in the listener: a limited number of connections without a Hello. */
 	if (admission.handshakes + (int)admission.waiting_count >= HANDSHAKES)
 		work(PAUSE_MS);
 	check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
@@ -179,7 +179,7 @@ open_connection(int index)
 	(void)gpd_admission_accept(&admission, fds[0], "tcp://local:0", "tcp");
 }
 
-/* What there is no room for is lost. */
+/* Bytes that do not fit are dropped. */
 static void
 give(int index, const void *bytes, size_t size)
 {

@@ -7,7 +7,7 @@
  * The first byte: which end is tested, and what it sends meanwhile; the second: how bulk is taken.
  * Then an operation in a byte with what belongs to it; behind the last one the connection is cut.
  */
-#include "tests/rdma_fake.h"
+#include "tests/fake_rdma.h"
 #include "transport/rdma/registered_memory.h"
 
 #include <endian.h>
@@ -104,7 +104,7 @@ post_recv(struct ibv_qp *of, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 	return 0;
 }
 
-/* What the client tells the server of is registered for it. */
+/* Memory whose address the client sends to the server is registered for it. */
 static void
 check_place(const uint8_t *segment, size_t size)
 {
@@ -260,7 +260,7 @@ poll_cq(struct ibv_cq *of, int room, struct ibv_wc *wc)
 		return count;
 	if (next < end && happen(&wc[count]))
 		return count + 1;
-	/* Whoever waits shall not wait for what no input says. */
+	/* A wait for an event that no input contains must end. */
 	down = true;
 	wc[count] = (struct ibv_wc){ .wr_id = (uint64_t)1 << 63, .status = IBV_WC_WR_FLUSH_ERR };
 	return count + 1;
@@ -276,11 +276,11 @@ disconnect(struct rdma_cm_id *of)
 static void
 set_up(void)
 {
-	rdma_fake_set_up();
-	rdma_fake.device.reads_max = 3;
-	rdma_fake.verbs.ops.post_send = post_send;
-	rdma_fake.verbs.ops.post_recv = post_recv;
-	rdma_fake.verbs.ops.poll_cq = poll_cq;
+	fake_rdma_set_up();
+	fake_rdma.device.reads_max = 3;
+	fake_rdma.verbs.ops.post_send = post_send;
+	fake_rdma.verbs.ops.post_recv = post_recv;
+	fake_rdma.verbs.ops.poll_cq = poll_cq;
 	gp_rdma_lib.ibv_reg_mr = reg_mr;
 	gp_rdma_lib.ibv_dereg_mr = dereg_mr;
 	gp_rdma_lib.rdma_disconnect = disconnect;
@@ -294,7 +294,7 @@ create(bool server)
 
 	down = false;
 	receive_first = receive_count = send_first = send_count = 0;
-	conn = rdma_fake_create(server);
+	conn = fake_rdma_create(server);
 	check(conn != NULL);
 	return conn;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that shares memory with the daemon and does to it what the input says: steps of one byte
- * and what they take.  It writes bytes and words where it likes, wakes, and makes the daemon's end
- * receive and send in between.
+ * Fuzzer of shared memory: a hostile client changes the memory that it shares with the daemon.
+ *
+ * Each step is one byte with its operands: it writes bytes and words anywhere, sends wake-ups, and
+ * makes the daemon's end receive and send in between.
  */
 #include "transport/shm/sealed_memory.h"
 #include "transport/shm/shm_ring.h"
@@ -68,7 +69,7 @@ meet(struct client *client)
 	gp_conn_set_send_timeout(client->daemon, 1);
 }
 
-/* Sums up, so that a sanitizer sees every byte that a caller may look at. */
+/* Sums up the bytes, so that a sanitizer checks each byte that a caller may access. */
 static void
 touch(const uint8_t *bytes, size_t size)
 {

@@ -27,7 +27,7 @@ static const struct gp_tls_secrets secrets = {
 static void
 give(int fd, const uint8_t *bytes, size_t size)
 {
-	/* What there is no room for is lost, as on a line that breaks. */
+	/* Bytes that do not fit are dropped, as on a broken connection. */
 	(void)!send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -46,7 +46,7 @@ give_piece(int fd, struct gp_tls_record *peer, uint8_t type, const uint8_t *byte
 	if (gp_tls_record_seal(peer, (enum gp_tls_record_type)type, &part, size, record))
 		abort();
 	give(fd, record, size + GP_TLS_RECORD_OVERHEAD);
-	/* As a peer does it that keeps to the rules: new keys behind a KeyUpdate. */
+	/* As a correct peer does it: new keys after a KeyUpdate. */
 	if (type == GP_TLS_RECORD_HANDSHAKE && size == 5 && bytes[0] == 24 &&
 	    gp_tls_record_update_key(peer))
 		abort();

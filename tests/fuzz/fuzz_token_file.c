@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's file: its token, and the certificates of the authority behind it, as TLS reads them.
- */
+/* Fuzzer of a client's token file: the token, and the certificates of the authority after it, as
+ * TLS reads them. */
 #include "protocol/token_text.h"
 #include "transport/tls/tls.h"
 
@@ -47,7 +47,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(memcmp(&token, &again, sizeof(token)) == 0);
 		check(memmem(data, size, token.text, GP_TOKEN_LENGTH));
 	}
-	/* A context for TLS takes far longer than all else. */
+	/* Creating a TLS context takes far longer than everything else. */
 	if (memmem(data, size, "-----BEGIN", 10))
 		read_authority(data, size);
 	return 0;

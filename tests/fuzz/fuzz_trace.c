@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a daemon tells of the GPU's work, for the timeline: whatever it is, each line is a whole
- * one. */
+/* Fuzzer of the GPU's work that a daemon reports for the timeline: each line that is written is
+ * complete. */
 #include "client/context/trace_gpu.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (gpu && copy && size > 0) {
 		memcpy(copy, data, size);
 		gpc_gpu_trace_sync_clock(gpu, 5, data[0], 9);
-		/* Twice: names are kept. */
+		/* Twice, because names are cached. */
 		(void)gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ copy, size });
 		(void)gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ copy, size });
 		for (size_t at = 0; at < text.size;)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REMOTE_GPU: a list of addresses; what is one is written in full, which is the same one again. */
+/* Fuzzer of REMOTE_GPU, a list of addresses: a valid address is written in full, which parses to
+ * the same address. */
 #include "transport/url.h"
 
 #include <stdbool.h>

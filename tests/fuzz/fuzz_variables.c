@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device code from a client, looked through before it is loaded: what it calls and which variables
- * it has, in ELF and PTX as such, and in whatever contains them. */
+/* Fuzzer of the scan of a client's device code before it is loaded: the functions that it calls and
+ * its variables, in ELF, PTX and their containers. */
 #include "image/fatbin.h"
 #include "server/worker/code/image_scan.h"
 #include "server/worker/code/image_state.h"

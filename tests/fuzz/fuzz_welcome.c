@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A control message that is a Welcome: what is found sound can be made devices of. */
+/* Fuzzer of a control message that is a Welcome: devices can be created from a valid one. */
 #include "client/connect/connect.h"
 #include "client/context/device.h"
 #include "client/context/lifecycle.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the fuzzing engine's C++ library takes from a newer C library than the rest needs. */
+/* Symbols of a newer C library that the fuzzing engine's C++ library needs. */
 #include <stdint.h>
 #include <sys/random.h>
 

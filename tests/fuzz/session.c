@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define ANSWER_MS 60000
-/* A data lane that takes nothing for so long waits for a record. */
+/* A data lane that accepts nothing for this time is waiting for a record. */
 #define LANE_MS 300
 
 static struct gpd_channel supervisor;
@@ -136,7 +136,7 @@ fuzz_session_open(struct fuzz_session *session, unsigned int lanes)
 		session->lanes[i] = hand_lane(id, i);
 }
 
-/* Whatever the worker says is read and forgotten. */
+/* The worker's replies are read and discarded. */
 static void
 listen_to(struct fuzz_session *session, const struct pollfd *pollers)
 {
@@ -184,7 +184,7 @@ fuzz_session_send(struct fuzz_session *session, unsigned int lane, const void *b
 
 		if (r <= 0 && lane == 0)
 			fail("the session hangs");
-		/* Chunks of copies whose records never come keep a lane waiting. */
+		/* Chunks of copies whose records never arrive keep a lane waiting. */
 		if (r <= 0)
 			session->broken |= 1u << lane;
 		if (r <= 0 || !(pollers[lane].revents & POLLOUT))

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker on the software device in this process, the real one, and a session of it for each
- * input, whose lanes the caller writes to.  What the worker says is read and forgotten; one that
- * does not go on, or is lost, ends the process as a finding does.  Launches are not carried out:
- * kernels may do what they like, and end the worker.  One thread.
+ * Real worker on the software device in this process, for fuzzers: one session per input, whose
+ * lanes the fuzzer writes to.
+ *
+ * Replies of the worker are read and discarded. Kernel launches are not carried out, because a
+ * kernel may legitimately end the worker.
+ * Threads: one thread uses these functions.
+ * Errors: a worker that hangs or dies ends the process, which the fuzzer reports as a finding.
  */
 #ifndef FUZZ_SESSION_H
 #define FUZZ_SESSION_H
@@ -13,22 +16,22 @@
 #include <stdint.h>
 
 #define FUZZ_LANES 3
-/* Every session has the first window, which the addresses in the inputs are of. */
+/* Every session gets the first window, so that the addresses in inputs are valid. */
 #define FUZZ_WINDOW_FIRST UINT64_C(0x110000000000)
 #define FUZZ_WINDOW_SIZE ((uint64_t)1 << 30)
 
 struct fuzz_session {
 	int lanes[FUZZ_LANES];
 	unsigned int count;
-	unsigned int broken; /* bit for each lane that is closed, or takes no more */
+	unsigned int broken; /* one bit for each lane that is closed or accepts no more bytes */
 };
 
-/* With so many lanes, at most FUZZ_LANES. */
+/* Opens a session with `lanes` lanes, at most FUZZ_LANES. */
 void fuzz_session_open(struct fuzz_session *session, unsigned int lanes);
-/* Whether the lane still stands. */
+/* Sends bytes. Returns whether the lane is still open. */
 bool fuzz_session_send(struct fuzz_session *session, unsigned int lane, const void *bytes,
 		       size_t size);
-/* Waits for the worker to end it. */
+/* Closes the lanes and waits until the worker has ended the session. */
 void fuzz_session_close(struct fuzz_session *session);
 
 #endif /* FUZZ_SESSION_H */

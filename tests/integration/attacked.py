@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon for whole sessions that are hostile.  All the while a neighbour works, whose every byte must
-be right; each cause is one line in the log; and behind it all the daemon has as much open, and as much
-of the GPU in use, as before."""
+"""Daemon for hostile sessions. A neighbor program runs throughout and checks every byte of its results. Each cause is
+one line in the log. At the end the daemon has as many descriptors open, and uses as much of the GPU, as before."""
 import json
 import os
 import random

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons and programs for the integration tests, and the TAP that tells how they fared.
+"""Harness of the integration tests: starts daemons and programs, runs test cases, and prints TAP.
 
-The environment names what is tested: GP_DAEMON, GP_DRIVER (the software device; empty: the machine's
+The environment names the files under test: GP_DAEMON, GP_DRIVER (the software device; empty: the machine's
 own driver, on which bench/suites.py runs these tests), GP_CLIENT (the folder of libcuda.so.1), GP_APPS
 (the folder of the programs), GP_SANITIZE (meson's b_sanitize), and GP_LIBRARIES, folders of libraries
-that the machine may lack.
-A test file fills the list of cases with @case("what is so") and ends with main().
+that the machine may not have.
+A test file defines cases with @case("a sentence that is true if the test passes") and ends with main().
 """
 import concurrent.futures
 import ctypes
@@ -44,7 +44,7 @@ MACHINE_FOLDERS = ("/etc/gpupool", "/run/gpupool", "/var/lib/gpupool", "/var/cac
 
 
 def hide_machine():
-    """Puts empty folders over those of the machine, for this process and those that it starts: whether that was possible."""
+    """Mounts empty folders over those of the machine, for this process and its children. Returns whether it could."""
     if os.geteuid() != 0:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -69,11 +69,11 @@ HIDDEN = hide_machine()
 
 
 class Failed(Exception):
-    """The text says what was not as it should be."""
+    """A failed check; the text describes it."""
 
 
 class Skip(Exception):
-    """The text says why a case cannot be tried here."""
+    """A case that cannot run here; the text is the reason."""
 
 
 def require(condition, text):
@@ -82,7 +82,7 @@ def require(condition, text):
 
 
 def wait_until(what, condition, seconds, each=0.02):
-    """The first true value of condition(), within so many seconds."""
+    """Polls condition() and returns its first true value. Fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -105,26 +105,26 @@ def base_environment():
 
 
 def driver_options(driver=None, user="root"):
-    """What a daemon is told about its driver; "": nothing.  A daemon of root's stays root: the user gpupool of a
-    machine with the package may not be able to read this tree.  user=None: the daemon becomes what it would."""
+    """Options that select a daemon's driver ("": none) and user. A daemon started by root stays root, because the user
+    gpupool of an installed package may not be able to read this tree. user=None: no option for the user."""
     library = DRIVER if driver is None else driver
     return [*(["--driver", library] if library else []), *(["--user", user] if user and os.geteuid() == 0 else [])]
 
 
 def software_env(**env):
-    """What a daemon's environment has where there is a software device, for it is to be like a GPU."""
+    """The environment of a daemon on the software device, which makes it similar to a GPU."""
     return env if SOFTWARE else {}
 
 
 def need_software(env):
-    """Its own variables change how it is."""
+    """Skips a case whose environment configures the software device, if the tests run on another driver."""
     names = [name for name in env or {} if name.startswith("GPUPOOL_SOFT_")]
     if names and not SOFTWARE:
         raise Skip(f"needs the software device ({', '.join(names)})")
 
 
 def sanitizer_library():
-    """What an uninstrumented program must load before the instrumented client library."""
+    """The library that a program without a sanitizer must preload for a client library with one."""
     name = "libtsan.so" if SANITIZER == "thread" else "libasan.so"
     found = subprocess.run(["gcc", "-print-file-name=" + name], capture_output=True, text=True, check=True)
     return os.path.realpath(found.stdout.strip())
@@ -136,7 +136,7 @@ def read_file(path):
 
 
 class Result:
-    """What a program wrote and how it ended; status is negative for a signal."""
+    """Output and exit status of a program; the status is negative for a signal."""
 
     def __init__(self, command, out, err, status, seconds):
         self.command, self.out, self.err, self.status, self.seconds = command, out, err, status, seconds
@@ -145,7 +145,7 @@ class Result:
         return f"{self.command} ended with {self.status} after {self.seconds:.1f} s\nstdout:\n{self.out}stderr:\n{self.err}"
 
     def expect(self, status=0, out=None, err=None):
-        """Fails unless the status, and the text where one is given, are these."""
+        """Fails unless the status is `status` and the output is `out` and `err`, where given."""
         require(self.status == status, f"expected status {status}: {self}")
         require(out is None or self.out == out, f"expected output {out!r}: {self}")
         require(err is None or self.err == err, f"expected on stderr {err!r}: {self}")
@@ -154,7 +154,7 @@ class Result:
 
 
 def client_environment(remote=None):
-    """What a program needs to find the client library, and the client a daemon."""
+    """Environment with which a program finds the client library, and the client the daemon."""
     env = {"LD_LIBRARY_PATH": ":".join(filter(None, (os.environ["GP_CLIENT"], os.environ.get("GP_LIBRARIES"))))}
     if remote is not None:
         env["REMOTE_GPU"] = remote
@@ -170,7 +170,7 @@ def client_environment(remote=None):
 
 
 class Program:
-    """A program under way; its output goes to files, so that it never waits for a reader."""
+    """A running program. Its output is written to files, so that it never blocks on a reader."""
 
     def __init__(self, name, args=(), remote=None, env=None, path=None, stdin=False):
         self.command = " ".join([name, *args])
@@ -198,13 +198,13 @@ class Program:
                 f"{self.out()}{self.err()}")
 
     def kill(self):
-        """SIGKILL to the program alone, at once."""
+        """Sends SIGKILL to the program, not to its children."""
         self.process.kill()
         self.process.wait()
         return self.finish()
 
     def finish(self, seconds=PATIENCE):
-        """Waits for its end."""
+        """Waits for the program and returns its Result."""
         if self.process.stdin:
             self.process.stdin.close()
         hung = not wait_for_end(self.process, seconds)
@@ -222,7 +222,7 @@ def run(name, *args, remote=None, seconds=PATIENCE, **more):
 
 
 def children_of(pid):
-    """By whichever thread they were started."""
+    """Children of a process, started by any of its threads."""
     try:
         return [int(child) for thread in os.listdir(f"/proc/{pid}/task")
                 for child in read_file(f"/proc/{pid}/task/{thread}/children").split()]
@@ -231,7 +231,7 @@ def children_of(pid):
 
 
 def family_seconds(pid):
-    """processor time of a process and of all that it has started, waited for or not"""
+    """Processor time of a process and its descendants, including those that have not been waited for."""
     try:
         fields = read_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
     except (OSError, IndexError):
@@ -261,7 +261,7 @@ def count_entries(path):
 
 
 def count_descriptors(pid):
-    """Those that are not of NVIDIA's driver, which opens devices as it sees fit."""
+    """Number of descriptors, without those of NVIDIA's driver, which opens devices at any time."""
     count = 0
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):
@@ -275,11 +275,11 @@ def count_descriptors(pid):
 
 
 class Daemon:
-    """gpupoold on a port of its own choice, with the driver to be tested; a context manager.
+    """Context manager: gpupoold on a free port, with the driver under test.
 
-    Leaving it stops the daemon and checks that it ended well; a case that failed kills it and shows
-    its log.  configured_socket: the configuration names the admin socket.  prefix: a command that
-    executes the daemon.
+    At the end of the context the daemon is stopped, and its exit status and log are checked. If the case has failed, the
+    daemon is killed and its log is printed.  configured_socket: the configuration names the admin socket.  prefix: a
+    command that executes the daemon.
     """
 
     def __init__(self, *args, env=None, driver=None, user="root", configured_socket=False, prefix=()):
@@ -316,7 +316,7 @@ class Daemon:
         return found and found[1]
 
     def log(self):
-        """Its whole lines: one that crosses a page of the file can be read while half of it is there."""
+        """Complete lines of the log. A line that crosses a page of the file may be visible in part."""
         text = read_file(self.log_path)
         return text[:text.rfind("\n") + 1]
 
@@ -324,12 +324,12 @@ class Daemon:
         return children_of(self.pid)
 
     def usage(self):
-        """Descriptors and threads of the supervisor and of its workers."""
+        """Numbers of descriptors and threads of the supervisor and its workers."""
         return [(count_descriptors(pid), count_entries(f"/proc/{pid}/task"))
                 for pid in [self.pid, *self.workers()]]
 
     def take_idle(self):
-        """From now on idle is what the daemon is when the sessions that it has had are gone."""
+        """Waits until the sessions so far have ended; their descriptors and threads define idle from here on."""
         def is_quiet():
             opened, closed = (len(re.findall(rf"session \d+ .*: {what}", self.log())) for what in ("open from", "closed:"))
             seen, self.idle, self.described = self.idle, self.usage(), self.describe()
@@ -339,7 +339,7 @@ class Daemon:
         wait_until("the daemon is idle", is_quiet, 10, each=0.3)
 
     def describe(self):
-        """Each descriptor and thread, a line each."""
+        """One line for each descriptor and thread."""
         lines = []
         for pid in [self.pid, *self.workers()]:
             for kind, say in (("task", lambda path: "thread " + read_file(f"{path}/comm").strip()), ("fd", os.readlink)):
@@ -358,7 +358,7 @@ class Daemon:
             for (fds, threads), (fds_before, threads_before) in zip(now, self.idle))
 
     def settle(self, seconds=PATIENCE):
-        """Waits until no more descriptors and threads are in use than before the first client."""
+        """Waits until the daemon uses no more descriptors and threads than before its first client."""
         try:
             wait_until("the daemon is as idle as before its clients", self.is_idle, seconds)
         except Failed as failed:
@@ -367,7 +367,7 @@ class Daemon:
                                     f"before: {self.idle}; new:", *new])) from None
 
     def open_sessions(self):
-        """Of workers that are there, by the log.  A client that was killed has one until its work has ended."""
+        """Open sessions of live workers, by the log. The session of a killed client lasts until its work has ended."""
         log, found = self.log(), set()
         for pid in self.workers():
             opened, closed = (set(re.findall(rf"gpupoold\[{pid}\]: \w+: session (\d+) .*: {what}", log))
@@ -376,7 +376,7 @@ class Daemon:
         return found
 
     def wait_for_ends(self):
-        """Until all sessions have ended, or their workers.  settle() lets some pass where a driver keeps threads."""
+        """Waits until all sessions or their workers have ended. settle() is less strict if a driver keeps threads."""
         wait_until("all sessions have ended", lambda: not self.open_sessions(), PATIENCE)
 
     def wait_for_log(self, pattern, seconds=PATIENCE, count=1):
@@ -393,7 +393,7 @@ class Daemon:
         self.run("vectoradd").expect(out="vectoradd: ok\n")
 
     def stop(self, status=0):
-        """SIGTERM; fails unless the daemon ends in good order and nothing of it stays."""
+        """Sends SIGTERM; fails unless the daemon exits with `status` and leaves no process."""
         self.process.terminate()
         try:
             self.process.wait(PATIENCE)
@@ -409,7 +409,7 @@ class Daemon:
         require(not found, f"the daemon's log has {found and found[0]!r}")
 
     def check_sessions(self):
-        """The end of each session is in the log, and once."""
+        """Checks that the log has the end of each session exactly once."""
         # Unless it has a number in place of lines.
         if "further lines" not in self.log():
             opened, closed = (sorted(re.findall(rf"session (\d+) \([^()]*\): {what}", self.log()))
@@ -450,7 +450,7 @@ class Daemon:
 
 
 class Configured(Daemon):
-    """A daemon with this configuration."""
+    """A daemon with `text` as its configuration."""
 
     def __init__(self, text, *args, **more):
         need_software(more.get("env"))
@@ -474,7 +474,7 @@ class Configured(Daemon):
 
 
 class Certificates:
-    """A pool's and strangers' certificates, made anew (tests/certificates.h); a context manager."""
+    """Context manager: new certificates of a pool and of a foreign authority (tests/certificates.h)."""
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="gpupool-certificates-")
@@ -488,12 +488,12 @@ class Certificates:
         return os.path.join(self.folder, f"{name}.{kind}")
 
     def daemon(self, name="server", authority="ca"):
-        """What a daemon is told: whose certificate it shows, and whom it believes."""
+        """A daemon's options: its certificate, and the authority that it trusts."""
         return ["--certificate", self.file(name), "--key", self.file(name, "key"),
                 "--client-authority", self.file(authority)]
 
     def client(self, name=None, authority="ca", **more):
-        """A program's environment."""
+        """A program's environment: its certificate, and the authority that it trusts."""
         env = {"GPUPOOL_TLS_CA": self.file(authority)}
         if name:
             env.update(GPUPOOL_TLS_CERT=self.file(name), GPUPOOL_TLS_KEY=self.file(name, "key"))
@@ -501,7 +501,7 @@ class Certificates:
 
 
 class Encrypted(Daemon):
-    """A daemon with another address, with TLS, which is where its programs go."""
+    """A daemon with a second address, for TLS, which its programs use."""
 
     def __init__(self, certificates, *args, shows="server", **more):
         self.certificates = certificates
@@ -532,12 +532,12 @@ def case(name):
 
 
 def processor_seconds():
-    """Of this process and of what it has started and waited for."""
+    """Processor time of this process and of the children that it has waited for."""
     return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
 def judge(name, function):
-    """(the line of TAP, without its number; what is told with it; seconds, and those of processors) of one case"""
+    """Runs a case. Returns its TAP line without the number, its diagnostics, and (seconds, processor seconds)."""
     begin, used = time.monotonic(), processor_seconds()
     line, text = f"ok - {name}", ""
     try:
@@ -552,12 +552,12 @@ def judge(name, function):
 
 
 def judge_one(number):
-    """In a process of its own, which was forked when the list of cases was full"""
+    """Runs a case in a process that was forked after all cases were defined."""
     return judge(*cases[number])
 
 
 def outcomes(chosen, at_once):
-    """What judge() says of each case, in their order"""
+    """Results of judge() for all cases, in their order."""
     if at_once == 1 or len(chosen) < 2:
         yield from (judge(*cases[number]) for number in chosen)
         return
@@ -566,9 +566,10 @@ def outcomes(chosen, at_once):
 
 
 def main(daemon=None, at_once=1):
-    """Runs the cases, those alone whose name has the first argument in it, and prints TAP. daemon: all
-    cases have it, and its log is told behind the first that fails. at_once: so many cases run at a
-    time, each in a process; for files whose cases wait more than they work, and share nothing."""
+    """Runs all cases, or those whose name contains the first argument, and prints TAP. Returns the exit status.
+
+    daemon: a daemon that all cases use; its log is printed after the first failure.  at_once: number of cases that run at
+    a time, each in a process; for files whose cases mostly wait and share nothing."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     chosen = [number for number, (name, _) in enumerate(cases) if wanted in name]
     print(f"1..{len(chosen)}", flush=True)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon for peers that break the rules of protocol/wire.md.  Their session ends with a reason in
-the log, or the call fails where the wire says so; the daemon, its worker and a neighbour at work
-never notice."""
+"""Daemon for peers that violate protocol/wire.md. Their session ends with a reason in the log, or the call fails if
+the protocol says so. The daemon, its worker and a running neighbor program are not affected."""
 import re
 import socket
 

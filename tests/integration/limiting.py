@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of limits have in common: an attacker's connections, other users' and other machines',
-and a neighbour who does not notice."""
+"""Helpers of the tests of limits: connections of an attacker, of other users and of other machines, and a neighbor
+program that must not be affected."""
 import fcntl
 import functools
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nvml_program.py WHAT: a program that asks NVML, for test_nvml.py; prints what it was told."""
+"""nvml_program.py WHAT: a program that calls NVML and prints the results, for test_nvml.py."""
 import ctypes
 import os
 import select

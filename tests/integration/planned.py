@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many programs in one virtual machine, each a case of its own: all run before the first is judged."""
+"""Many programs in one virtual machine, each a case of its own. All of them run before the first result is judged."""
 import os
 import sys
 import time

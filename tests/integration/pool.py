@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon with what lets others in: tokens, a local socket, an administrator's socket, and programs of
-another user of the machine. test_credentials.py and the tests of limits use it."""
+"""A daemon with authentication: tokens, a local socket, an admin socket, and programs of another user of the machine.
+Used by test_credentials.py and the tests of limits."""
 import json
 import os
 import re

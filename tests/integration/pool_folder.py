@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool's usual folder for a test alone, with a daemon and gpupoolctl that use it: what an operator has.
-test_operator.py and test_doctor.py use it."""
+"""A pool's folder for one test, with a daemon and gpupoolctl that use it, as an operator has it. Used by
+test_operator.py and test_doctor.py."""
 import json
 import os
 import shutil

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""relay.py PORT DIRECTION BYTES: passes connections on to a daemon at 127.0.0.1:PORT, until so many bytes have
-gone in one direction ("up" to the daemon, "down" to the client) over all connections; then this process stops
-itself, and its kernel goes on to acknowledge.  After SIGCONT it passes everything on.  Prints its own port."""
+"""relay.py PORT DIRECTION BYTES: forwards connections to a daemon at 127.0.0.1:PORT. After BYTES bytes in one
+direction ("up" to the daemon, "down" to the client), summed over all connections, it stops itself by SIGSTOP, while
+its kernel continues to acknowledge. After SIGCONT it forwards everything. Prints its own port."""
 import os
 import selectors
 import signal

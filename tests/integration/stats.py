@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What GPUPOOL_LOG=stats prints, as numbers."""
+"""Parser of the numbers that GPUPOOL_LOG=stats prints."""
 import collections
 import re
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/acceptance.py: parts are chosen, run, ended by their time and kept; and each is something that
-can be run. What the parts themselves show needs a GPU."""
+"""bench/acceptance.py: its parts are selected, run, ended by their timeout and recorded, and each of them can be
+executed. The results of the parts need a GPU."""
 import contextlib
 import io
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark command: what it measures on the software device has every field, and two files of
-results are compared and drawn. What the figures are says nothing here."""
+"""The benchmark command: its results on the software device have every field, and two files of results are compared
+and plotted. The values are not tested."""
 import json
 import os
 import re

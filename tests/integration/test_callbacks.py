@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host functions and stream callbacks of several clients at once: in order, and nobody's business
-but their own client's (tests/apps/callbacks.cu)."""
+"""Host functions and stream callbacks of several clients at once: they run in order and affect no other client
+(tests/apps/callbacks.cu)."""
 import re
 import sys
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device code has a part of the memory of the daemon's machine, and each tenant its part of that, whatever others do."""
+"""Host memory for device code: the daemon's limit, and each tenant's part of it, independent of other tenants."""
 import os
 import re
 import struct

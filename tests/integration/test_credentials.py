@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is let in, by which credentials, and what everybody else is told: on the daemon's own machine,
-as the daemon's user and as another one."""
+"""Authorization: which credentials give access, and the errors for all other clients; on the daemon's machine, as the
+daemon's user and as another one."""
 import json
 import os
 import re

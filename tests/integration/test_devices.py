@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One daemon with several devices: peers, copies between them, and what a session may ask of others'."""
+"""One daemon with several devices: peer access, copies between devices, and a session's access to devices of others."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tells an operator how the pool is: usage records, the doctor, and who may look without being root."""
+"""Information for the operator of a pool: usage records, the doctor, and access without root."""
 import grp
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of docs/examples, in use: whoever copies one has something that works."""
+"""The examples of docs/examples work as they are."""
 import os
 import re
 import shlex

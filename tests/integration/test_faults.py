@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that fault and processes that die: everybody concerned is told at once, nobody hangs, and
-new clients are served within two seconds."""
+"""Kernels that fault and processes that die: all affected programs get an error at once, no program hangs, and new
+clients are served within two seconds."""
 import os
 import re
 import signal

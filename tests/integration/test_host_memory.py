@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all sessions together keep in the memory of the daemon's machine has a limit, and each its part of it."""
+"""The memory that all sessions together use on the daemon's machine has a limit, and each session a part of it."""
 import sys
 
 from harness import SANITIZED, Configured, case, main, read_file, require, wait_until

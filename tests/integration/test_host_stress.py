@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that program and kernels use at the same time, for many rounds: over shared memory, and over a network with
-a delay. GP_STRESS_ROUNDS says how many messages there are for each of nine places of data and flag, in each of the four
-cases, and GP_STRESS_SECONDS how long one program may take (docs/testing.md)."""
+"""Memory that program and kernels access concurrently, for many rounds: over shared memory, and over a network with a
+delay. GP_STRESS_ROUNDS is the number of messages for each of nine places of data and flag, in each of the four cases,
+and GP_STRESS_SECONDS the timeout of one program (docs/testing.md)."""
 import os
 import sys
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers that break the rules of protocol/wire.md where they connect and where they send, whatever it
-is that they ask for."""
+"""Peers that violate protocol/wire.md while they connect and when they send calls."""
 import os
 import random
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays, textures and surfaces as a hostile client would have them: errors of its own calls, and
-nothing that reaches the worker's life or another session."""
+"""Arrays, textures and surfaces of a hostile client: it gets errors for its own calls, and affects neither the worker
+nor another session."""
 import random
 import sys
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host functions of clients that answer wrongly, or never: what waits behind them is kept in order,
-has a limit, and goes with its session."""
+"""Host functions of clients that reply wrongly or never: the calls that wait for them keep their order, are limited in
+number, and are dropped with their session."""
 import struct
 import sys
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that make no sense, or ask for what there is not or what is another's: their errors, or the
-end of their session."""
+"""Calls with invalid arguments, or that name objects that do not exist or belong to another session: they return an
+error, or end their session."""
 import hashlib
 import random
 import socket

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs with conditions from clients that send what they like: handles of others, bodies in bodies,
-roots that are gone.  Each is refused, and costs its own session only."""
+"""Graphs with conditional nodes from hostile clients: handles of others, nested bodies, destroyed roots. Each is
+rejected and affects its own session only."""
 import struct
 import sys
 

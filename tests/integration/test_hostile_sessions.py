@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole sessions that are hostile: cut short at every boundary, replayed, in another order, with
-what belongs to others, in floods and very slowly; over tcp, the local socket and shared memory."""
+"""Hostile sessions: cut at each message boundary, replayed, reordered, with credentials and handles of others, as
+floods and very slowly; over tcp, the local socket and shared memory."""
 import functools
 import hashlib
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client can do to the memory that it shares with the worker; all the while a neighbour works."""
+"""Attacks of a client on the memory that it shares with the worker, while a neighbor program runs."""
 import fcntl
 import os
 import random

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS under attack: lanes have keys that a test cannot use by itself, so this one sits between a
-program and the daemon, or begins like a client and goes on as it likes."""
+"""Attacks on TLS. Data lanes have keys that a test cannot derive by itself, so this one is a proxy between a program
+and the daemon, or continues a client's connection."""
 import re
 import select
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signal handlers that interrupt CUDA calls: exit, fork, exec and calls in them end, and harm nobody."""
+"""Signal handlers that interrupt CUDA calls: exit, fork, exec and calls in them complete and affect no other program."""
 import sys
 import tempfile
 

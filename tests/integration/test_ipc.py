@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory and events of one session in another, as clients ask for it that obey no rule: who may open
-what, what a handle opens that was changed, and what is left when one of the two goes."""
+"""Memory and events of one session in another one, used by hostile clients: access rights, modified handles, and the
+state after one of the two sessions ends."""
 import os
 import sys
 import threading

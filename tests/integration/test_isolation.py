@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions with isolation = process: in a worker of their own, out of reach of others' faults."""
+"""Sessions of class process: they have a worker of their own and are not affected by faults of others."""
 import json
 import os
 import re

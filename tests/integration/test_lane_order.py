@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lanes that reach the daemon in another order than they were opened, late, or not at all."""
+"""Data lanes that reach the daemon in another order than they were opened, late, or not at all."""
 import os
 import re
 import socket
@@ -20,37 +20,15 @@ LANE_SECONDS = 10
 EARLY = 4
 
 
-class Path:
+class Path(wire.Listener):
     """Passes connections on to a daemon; lane 0 only after so many seconds (None: never). mute: what the
     daemon says on the control connection behind its Welcome is not passed on, nor that it closes it. It
     listens on this machine alone."""
 
     def __init__(self, daemon, lane_after, mute=False):
         self.port, self.lane_after, self.mute = daemon.port, lane_after, mute
-        self.lanes, self.sockets = [], []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"tcp://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for one in [self.listener, *self.sockets]:
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            one.close()
-
-    def accept(self):
-        try:
-            while True:
-                near, _ = self.listener.accept()
-                self.sockets.append(near)
-                threading.Thread(target=self.begin, args=(near,), daemon=True).start()
-        except OSError:
-            pass
+        self.lanes = []
+        super().__init__()
 
     def begin(self, near):
         """A client may give up a connection that it has made ahead, and make another."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large copies over several lanes, with the software device: whatever the limits of both ends are
-the bytes are the same; and a lane that is cut, or that says what it should not, costs its session
-and nobody else anything."""
+"""Large copies over several data lanes, on the software device: the bytes are right for all limits of both ends. A
+lane that is cut or violates the protocol ends its session and affects no other."""
 import os
 import queue
 import random

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon, or whoever is on the way to it, that tells untruths of kernels' parameters, of which a
-launch copies as many bytes out of the program's memory as these have, or of variables' sizes, by
-which programs copy them."""
+"""A daemon, or a proxy in front of it, that lies about kernel parameters or about the sizes of variables. A launch
+copies the parameters from the program's memory by their sizes, and programs copy variables by theirs."""
 import os
 import re
 import socket
@@ -45,7 +44,7 @@ def encode_kernels(kernels):
     return wire.pad(out)
 
 
-class Liar:
+class Liar(wire.Listener):
     """Passes all on between programs and a daemon, but for what lie() makes of lists of kernels, and
     size_of() and address_of() of the size and the address of a variable. It listens on this machine alone. launches: records that came
     through; heard: all that programs sent; variables: how many were asked for."""
@@ -53,35 +52,14 @@ class Liar:
     def __init__(self, daemon, lie, size_of=lambda size: size, address_of=lambda address: address):
         self.daemon, self.lie, self.size_of, self.address_of = daemon, lie, size_of, address_of
         self.heard, self.launches, self.lists, self.variables = b"", [], 0, 0
-        self.sockets = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"tcp://127.0.0.1:{self.listener.getsockname()[1]}"
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for one in [self.listener, *self.sockets]:
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            one.close()
-
-    def accept(self):
-        try:
-            while True:
-                near = wire.Conn.__new__(wire.Conn)
-                near.socket, _ = self.listener.accept()
-                far = wire.Conn(self.daemon.port, 120)
-                self.sockets += [near.socket, far.socket]
-                threading.Thread(target=self.begin, args=(near, far), daemon=True).start()
-        except OSError:
-            pass
-
-    def begin(self, near, far):
+    def begin(self, near_socket):
         """A client may give up a connection that it has made ahead, and make another."""
+        near = wire.Conn.__new__(wire.Conn)
+        near.socket = near_socket
+        far = wire.Conn(self.daemon.port, 120)
+        self.sockets.append(far.socket)
         try:
             first = near.take(64)
             kind, lane = struct.unpack_from("<HH", first, 12)

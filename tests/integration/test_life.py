@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that come, go, or are killed: nothing of them stays with the daemon."""
+"""Clients that connect, disconnect or are killed: they leave nothing in the daemon."""
 import os
 import re
 import sys

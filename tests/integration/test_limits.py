@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every limit of gpupoold(8) on connections that have no session yet is reached here by one peer, while another one
-works and does not notice. Where the address counts, that of an attacker's machine is one of a network of the
-case's own. test_limits_sessions.py has those of sessions."""
+"""Every limit of gpupoold(8) on connections without a session is reached by one peer, while another one works and is
+not affected. Where the address counts, the attacker's machine is in a network of the case. test_limits_sessions.py
+tests the limits of sessions."""
 import os
 import resource
 import signal

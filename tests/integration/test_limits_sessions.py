@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every limit of gpupoold(8) on sessions is reached here by one peer, while another one works and does not notice.
-test_limits.py has those of connections that have none yet."""
+"""Every limit of gpupoold(8) on sessions is reached by one peer, while another one works and is not affected.
+test_limits.py tests the limits of connections without a session."""
 import hashlib
 import os
 import re

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Litmus tests: what the memory that program and kernels use promises, shape by shape, over each transport.
-GP_LITMUS_ROUNDS is the number of rounds of each shape for each kind of memory, and GP_LITMUS_SECONDS the time that one
-program may take (docs/testing.md)."""
+"""Litmus tests of the memory model, by shape, over each transport. GP_LITMUS_ROUNDS is the number of rounds of each
+shape for each kind of memory, and GP_LITMUS_SECONDS the timeout of one program (docs/testing.md)."""
 import os
 import sys
 

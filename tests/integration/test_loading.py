@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that start beside others' kernels, on a device whose driver waits for those when it loads
+"""Programs that start while kernels of others run, on a device whose driver waits for running kernels when it loads
 code."""
 import re
 import sys

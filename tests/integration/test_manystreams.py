@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs whose launches on several streams a daemon makes by several threads (GPUPOOL_LAUNCHERS)."""
+"""Programs whose launches on several streams are issued by several threads of the daemon (GPUPOOL_LAUNCHERS)."""
 import os
 import re
 import sys

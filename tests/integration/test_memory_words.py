@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams that wait for words of memory: what is behind them is kept in order and has a limit, goes on
-when anybody writes the word, and goes with its session.  Who waits for ever holds up nobody else."""
+"""Streams that wait for values in memory: later calls keep their order, are limited in number, continue after any
+write of the value, and are dropped with their session. A stream that waits forever blocks no other session."""
 import struct
 import sys
 

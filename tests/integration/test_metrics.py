@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Prometheus reads of a daemon, by a parser that takes nothing but the text format."""
+"""The metrics of a daemon, read by a strict parser of Prometheus's text format."""
 import http.client
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/network, a network of one's choice on loopback; and that the round trips that the client
-library counts are those that pass through it."""
+"""bench/network, which simulates a network on loopback; and that the client library counts exactly the round trips
+that pass through it."""
 import os
 import re
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libnvidia-ml.so.1: the pool's devices, memory as the quota has it, processes, wrong calls."""
+"""libnvidia-ml.so.1: the pool's devices, memory within the quota, processes, invalid calls."""
 import os
 import re
 import sys

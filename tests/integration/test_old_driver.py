@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon on an older driver: what that lacks is not supported, the rest works.  The older driver is the software
-device without the names that came later (codegen/api/symbols.h)."""
+"""A daemon on an older driver: functions that the driver lacks are not supported, and the rest works. The older driver
+is the software device without later symbols (codegen/api/symbols.h)."""
 import os
 import re
 import subprocess

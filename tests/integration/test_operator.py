@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator sees in the first hour: which configuration is read, what is wrong with it and how it is mended,
-what the log says of quotas, and what gpupoolctl answers."""
+"""The first hour of an operator: which configuration is read, its errors and their remedies, quotas in the log, and
+the output of gpupoolctl."""
 import fcntl
 import json
 import os

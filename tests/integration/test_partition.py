@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that get a share of the multiprocessors: what they are told, and where their kernels run."""
+"""Clients with a share of the multiprocessors: the number that they see, and where their kernels run."""
 import os
 import re
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program meets when REMOTE_GPU does not lead to a gpupool daemon of its version: one clear
-line on stderr, an error from CUDA, and no hang."""
+"""REMOTE_GPU names no gpupool daemon of this version: the program gets one clear line on stderr and an error from
+CUDA, and does not hang."""
 import re
 import socket
 import subprocess

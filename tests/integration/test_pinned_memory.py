@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test_pinned_memory.py PROGRAM...: host memory that kernels reach: programs over every way there is, its quota, and
-clients that name what is not theirs."""
+"""test_pinned_memory.py PROGRAM...: host memory that kernels access: programs over each transport, its quota, and
+clients that name memory of others."""
 import os
 import signal
 import struct

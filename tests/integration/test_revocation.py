@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client certificates that are revoked, by a list as gpupoolctl makes it: who is refused, which sessions end, and what
-a list does that cannot be used."""
+"""Revoked client certificates, with a list that gpupoolctl writes: which clients are rejected, which sessions end, and
+the effect of an unusable list."""
 import grp
 import json
 import os
@@ -13,8 +13,9 @@ import tempfile
 import time
 import urllib.request
 
-from harness import (PATIENCE, SANITIZED, SOFTWARE, Daemon, Encrypted, Result, Skip, base_environment, case, driver_options,
+from harness import (PATIENCE, SANITIZED, SOFTWARE, Daemon, Encrypted, Skip, base_environment, case, driver_options,
                      main, read_file, require)
+from pool import ctl
 
 # What revoking a certificate may take, and a little more.
 SOON = 30 if SANITIZED else 3
@@ -23,15 +24,6 @@ GRACE = 10
 CONFIG = "[tenant carol]\n[tenant dave]\n"
 REVOKED = "the client certificate has been revoked"
 UNCHECKED = "the daemon cannot check whether the client certificate is revoked"
-
-
-def ctl(*args, status=0):
-    begin = time.monotonic()
-    done = subprocess.run([os.environ["GP_CTL"], *args], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          env=base_environment(), timeout=PATIENCE, check=False)
-    result = Result("gpupoolctl " + " ".join(args), done.stdout, done.stderr, done.returncode, time.monotonic() - begin)
-    result.expect(status=status)
-    return result.out if status == 0 else result.err
 
 
 class Files:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that share a device's time by policy: what each gets, and that no wait outlives its reason."""
+"""Clients that share the time of a device by a policy: the share of each, and that no wait outlives its reason."""
 import json
 import os
 import re

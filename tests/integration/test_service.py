@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon as a service: the rights it gives up, what it tells the service manager, and its unit."""
+"""The daemon as a service: the privileges that it drops, its notifications to the service manager, and its unit."""
 import contextlib
 import ctypes
 import grp

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks and peers that fall silent: GPUPOOL_TIMEOUT.
-
-A network that drops packets is one in a namespace of the test's own, where nftables drop what comes to the
-daemon's port, or from it, from some byte on.  A peer that acknowledges and does nothing is a relay, or a
-daemon, that is stopped."""
+"""Networks and peers that fall silent (GPUPOOL_TIMEOUT). A network that drops packets is a network namespace of the
+test, where nftables drops packets to or from the daemon's port after a number of bytes. A peer that acknowledges and
+does nothing is a stopped relay or a stopped daemon."""
 import json
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse arrays as a hostile client would have them: what it may put behind their tiles, what that counts for, and
-what another session finds in such memory."""
+"""Sparse arrays of a hostile client: the memory that it may map to their tiles, the charge for it, and that another
+session does not see its contents."""
 import random
 import struct
 import sys

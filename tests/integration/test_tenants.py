@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tenants by configuration: quotas over all their sessions, devices in parts, and live changes."""
+"""Tenants by configuration: quotas over all their sessions, parts of devices, and changes at run time."""
 import os
 import re
 import signal

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs over TLS, and every way in which TLS refuses: the program says why, the daemon logs one
-line, and who comes next is served."""
+"""Programs over TLS, and every way in which TLS rejects a client: the program prints the reason, the daemon logs one
+line, and the next client is served."""
 import hashlib
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user's program is told on its standard error when something is wrong: one line, and what helps."""
+"""Errors on a program's standard error: one line each, with the remedy."""
 import os
 import re
 import signal

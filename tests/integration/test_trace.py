@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timeline that GPUPOOL_TRACE writes: what is in it, and that it is there whatever happens."""
+"""The timeline that GPUPOOL_TRACE writes: its contents, and that it is written however the program ends."""
 import collections
 import fcntl
 import json

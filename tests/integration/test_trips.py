@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a program waits for the network, by the statistics of the client library; and what
-becomes of images that are none."""
+"""The number of round trips of a program, by the statistics of the client library; and the handling of invalid images."""
 import os
 import random
 import re

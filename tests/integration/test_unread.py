@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Peers and readers of the log that do not read: the supervisor never waits for them.  In builds with the
-address sanitizer a call of its main thread that could wait ends the daemon (nonblocking.h), so these cases
-do not depend on time there."""
+"""Peers and readers of the log that do not read: the supervisor never blocks on them. In builds with the address
+sanitizer, a blocking call of its main thread ends the daemon (nonblocking.h), so these cases do not depend on time
+there."""
 import fcntl
 import os
 import select

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often typical programs wait for the daemon, and for what: nothing may be added unseen."""
+"""The number of waits of typical programs for the daemon, by call, so that a change that adds one is noticed."""
 import os
 import sys
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library as programs meet it: opened by name, asked for functions before cuInit. */
+/* The library as programs use it: opened by name, and queried for functions before cuInit(). */
 #include "tests/test.h"
 
 #include <cuda.h>
@@ -47,8 +47,7 @@ close_library(void **state)
 	return dlclose(library);
 }
 
-static void
-every_symbol_is_found_by_its_base_name_and_version(void **state)
+UNIT_TEST(every_symbol_is_found_by_its_base_name_and_version)
 {
 	for (size_t i = 0; i < COUNT(symbols); i++) {
 		const struct symbol *symbol = &symbols[i];
@@ -64,8 +63,7 @@ every_symbol_is_found_by_its_base_name_and_version(void **state)
 	}
 }
 
-static void
-graphics_functions_are_not_supported(void **state)
+UNIT_TEST(graphics_functions_are_not_supported)
 {
 	static const char *const names[] = { "cuGraphicsGLRegisterImage", "cuGLCtxCreate",
 					     "cuEGLStreamConsumerConnect", "cuVDPAUGetDevice" };
@@ -79,8 +77,7 @@ graphics_functions_are_not_supported(void **state)
 	}
 }
 
-static void
-functions_of_other_systems_are_not_found(void **state)
+UNIT_TEST(functions_of_other_systems_are_not_found)
 {
 	static const char *const names[] = { "cuEventCreateFromEGLSync", "cuWGLGetDevice" };
 
@@ -95,8 +92,7 @@ functions_of_other_systems_are_not_found(void **state)
 	}
 }
 
-static void
-first_question_of_the_runtime_is_answered(void **state)
+UNIT_TEST(first_question_of_the_runtime_is_answered)
 {
 	void *function = &function;
 
@@ -104,8 +100,7 @@ first_question_of_the_runtime_is_answered(void **state)
 	assert_null(function);
 }
 
-static void
-version_of_the_driver_is_known_before_init(void **state)
+UNIT_TEST(version_of_the_driver_is_known_before_init)
 {
 	CUresult (*get_version)(int *) = (CUresult(*)(int *))dlsym(library, "cuDriverGetVersion");
 	int version = 0;
@@ -115,17 +110,4 @@ version_of_the_driver_is_known_before_init(void **state)
 	assert_true(version >= 12000);
 }
 
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_symbol_is_found_by_its_base_name_and_version),
-		cmocka_unit_test(graphics_functions_are_not_supported),
-		cmocka_unit_test(functions_of_other_systems_are_not_found),
-		cmocka_unit_test(first_question_of_the_runtime_is_answered),
-		cmocka_unit_test(version_of_the_driver_is_known_before_init),
-	};
-
-	return cmocka_run_group_tests_name("symbols/proc_address", tests, open_library,
-					   close_library);
-}
+UNIT_TEST_MAIN(open_library, close_library)

@@ -495,8 +495,7 @@ end(void **state)
 	return 0;
 }
 
-static void
-a_device_is_the_daemons(void **state)
+UNIT_TEST_WITH(a_device_is_the_daemons, begin, end)
 {
 	size_t width = 0;
 
@@ -514,8 +513,7 @@ a_device_is_the_daemons(void **state)
 	device.remote = 1;
 }
 
-static void
-what_the_driver_lacks_is_not_supported(void **state)
+UNIT_TEST_WITH(what_the_driver_lacks_is_not_supported, begin, end)
 {
 	size_t width = 0;
 
@@ -524,8 +522,7 @@ what_the_driver_lacks_is_not_supported(void **state)
 			 CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static void
-an_object_is_made_used_and_dropped(void **state)
+UNIT_TEST_WITH(an_object_is_made_used_and_dropped, begin, end)
 {
 	CUgraph graph, clone;
 
@@ -561,8 +558,7 @@ make_resource(uintptr_t driver)
 	return object->handle.token;
 }
 
-static void
-lists_of_handles_are_translated(void **state)
+UNIT_TEST_WITH(lists_of_handles_are_translated, begin, end)
 {
 	CUgraphicsResource resources[2] = { make_resource(0x7010), make_resource(0x7020) };
 	CUgraph graph;
@@ -584,8 +580,7 @@ lists_of_handles_are_translated(void **state)
 			 CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-lists_of_numbers_travel_both_ways(void **state)
+UNIT_TEST_WITH(lists_of_numbers_travel_both_ways, begin, end)
 {
 	CUatomicOperation operations[] = { CU_ATOMIC_OPERATION_INTEGER_MAX,
 					   CU_ATOMIC_OPERATION_EXCHANGE };
@@ -601,8 +596,7 @@ lists_of_numbers_travel_both_ways(void **state)
 }
 
 /* The vocabulary's 1 MiB: in the client for a list in, in the daemon for a list out. */
-static void
-an_array_that_is_too_large_is_refused(void **state)
+UNIT_TEST_WITH(an_array_that_is_too_large_is_refused, begin, end)
 {
 	unsigned int many = ((1 << 20) / sizeof(uint64_t)) + 1;
 	CUatomicOperation *operations = calloc(many, sizeof(*operations));
@@ -623,8 +617,7 @@ an_array_that_is_too_large_is_refused(void **state)
 	free(operations);
 }
 
-static void
-a_number_is_read_and_written(void **state)
+UNIT_TEST_WITH(a_number_is_read_and_written, begin, end)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 
@@ -638,8 +631,7 @@ a_number_is_read_and_written(void **state)
 	assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-static void
-strings_and_bytes_travel(void **state)
+UNIT_TEST_WITH(strings_and_bytes_travel, begin, end)
 {
 	CUgraph graph;
 	char name[20];
@@ -652,8 +644,7 @@ strings_and_bytes_travel(void **state)
 	assert_string_equal(name, "a device");
 }
 
-static void
-options_are_numbers(void **state)
+UNIT_TEST_WITH(options_are_numbers, begin, end)
 {
 	CUjit_option options[] = { CU_JIT_MAX_REGISTERS, CU_JIT_OPTIMIZATION_LEVEL };
 	void *values[] = { (void *)32, (void *)3 };
@@ -678,8 +669,7 @@ options_are_numbers(void **state)
 	assert_string_equal(asked, "end linker");
 }
 
-static void
-the_client_answers_alone_what_it_holds(void **state)
+UNIT_TEST_WITH(the_client_answers_alone_what_it_holds, begin, end)
 {
 	CUstreamAttrValue value = { 0 };
 	char text[8] = "";
@@ -711,8 +701,7 @@ the_client_answers_alone_what_it_holds(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-what_begins_with_a_lock_ends_with_it(void **state)
+UNIT_TEST_WITH(what_begins_with_a_lock_ends_with_it, begin, end)
 {
 	int number, seven = 0;
 
@@ -727,8 +716,7 @@ what_begins_with_a_lock_ends_with_it(void **state)
 	assert_int_equal(begun, 0);
 }
 
-static void
-the_daemon_checks_options_itself(void **state)
+UNIT_TEST_WITH(the_daemon_checks_options_itself, begin, end)
 {
 	uint64_t cells[] = { CU_JIT_MAX_REGISTERS, 32, CU_JIT_WALL_TIME, 1, 7, 3 };
 	const struct gp_bytes all = { cells, sizeof(cells) };
@@ -755,8 +743,7 @@ the_daemon_checks_options_itself(void **state)
 }
 
 /* A list whose length is not what the record says of it. */
-static void
-a_hostile_length_ends_the_session(void **state)
+UNIT_TEST_WITH(a_hostile_length_ends_the_session, begin, end)
 {
 	uint64_t cells[1] = { 0 };
 	struct gp_args_cuGraphicsMapResources args = { .count = 2,
@@ -768,24 +755,4 @@ a_hostile_length_ends_the_session(void **state)
 	assert_true(violated);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_device_is_the_daemons, begin, end),
-		cmocka_unit_test_setup_teardown(what_the_driver_lacks_is_not_supported, begin, end),
-		cmocka_unit_test_setup_teardown(an_object_is_made_used_and_dropped, begin, end),
-		cmocka_unit_test_setup_teardown(lists_of_handles_are_translated, begin, end),
-		cmocka_unit_test_setup_teardown(lists_of_numbers_travel_both_ways, begin, end),
-		cmocka_unit_test_setup_teardown(an_array_that_is_too_large_is_refused, begin, end),
-		cmocka_unit_test_setup_teardown(a_number_is_read_and_written, begin, end),
-		cmocka_unit_test_setup_teardown(strings_and_bytes_travel, begin, end),
-		cmocka_unit_test_setup_teardown(options_are_numbers, begin, end),
-		cmocka_unit_test_setup_teardown(the_client_answers_alone_what_it_holds, begin, end),
-		cmocka_unit_test_setup_teardown(what_begins_with_a_lock_ends_with_it, begin, end),
-		cmocka_unit_test_setup_teardown(the_daemon_checks_options_itself, begin, end),
-		cmocka_unit_test_setup_teardown(a_hostile_length_ends_the_session, begin, end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -26,8 +26,7 @@ run_int(CUfunction function, void **params, CUdeviceptr out)
 	return value;
 }
 
-static void
-library_lists_its_kernels(void **state)
+UNIT_TEST(library_lists_its_kernels)
 {
 	CUlibrary library = gs_test_library(), found;
 	CUkernel kernel, kernels[32];
@@ -52,8 +51,7 @@ library_lists_its_kernels(void **state)
 	check_is(cuKernelGetName(&name, (CUkernel)&count), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-module_and_library_agree(void **state)
+UNIT_TEST(module_and_library_agree)
 {
 	void *image = gs_test_file("kernels.fatbin", NULL);
 	CUmodule module, of_library, found;
@@ -81,8 +79,7 @@ module_and_library_agree(void **state)
 	check_is(cuFuncGetName(&name, functions[0]), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-parameters_have_offsets_and_sizes(void **state)
+UNIT_TEST(parameters_have_offsets_and_sizes)
 {
 	static const size_t expected[][2] = {
 		{ 0, 1 }, { 8, 8 }, { 16, 2 }, { 24, 16 }, { 40, 8 }
@@ -101,8 +98,7 @@ parameters_have_offsets_and_sizes(void **state)
 	check_is(cuFuncGetParamInfo(function, 5, &offset, &size), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-parameters_come_as_pointers_or_packed(void **state)
+UNIT_TEST(parameters_come_as_pointers_or_packed)
 {
 	CUfunction function = gs_test_kernel("many_params");
 	struct mixed {
@@ -140,8 +136,7 @@ parameters_come_as_pointers_or_packed(void **state)
 	check(cuMemFree_v2(out));
 }
 
-static void
-variables_can_be_read_and_written(void **state)
+UNIT_TEST(variables_can_be_read_and_written)
 {
 	CUlibrary library = gs_test_library();
 	CUfunction function = gs_test_kernel("use_variables");
@@ -165,9 +160,8 @@ variables_can_be_read_and_written(void **state)
 	check(cuMemFree_v2(out));
 }
 
-/* As nvcc's device link leaves it: machine code in front, the objects' PTX behind. */
-static void
-relocatable_code_is_linked(void **state)
+/* As nvcc's device link does it: machine code first, the objects' PTX after it. */
+UNIT_TEST(relocatable_code_is_linked)
 {
 	void *images[] = { gs_test_file("elf_only.fatbin", NULL),
 			   gs_test_file("relocatable_first.fatbin", NULL),
@@ -192,8 +186,7 @@ relocatable_code_is_linked(void **state)
 		free(images[i]);
 }
 
-static void
-machine_code_alone_is_refused(void **state)
+UNIT_TEST(machine_code_alone_is_refused)
 {
 	CUlibrary library;
 
@@ -201,8 +194,7 @@ machine_code_alone_is_refused(void **state)
 	check_is(load("kernels.cubin", &library), CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
-static void
-broken_images_are_refused(void **state)
+UNIT_TEST(broken_images_are_refused)
 {
 	size_t size;
 	char *image = gs_test_file("kernels.fatbin", &size);
@@ -217,8 +209,7 @@ broken_images_are_refused(void **state)
 	free(image);
 }
 
-static void
-broken_ptx_is_explained_in_the_log(void **state)
+UNIT_TEST(broken_ptx_is_explained_in_the_log)
 {
 	char log[256] = { 0 };
 	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
@@ -234,8 +225,7 @@ broken_ptx_is_explained_in_the_log(void **state)
 	assert_true((size_t)values[1] == strlen(log));
 }
 
-static void
-attributes_follow_the_kernel(void **state)
+UNIT_TEST(attributes_follow_the_kernel)
 {
 	CUfunction function = gs_test_kernel("bounded");
 	int value;
@@ -273,8 +263,7 @@ launch(CUfunction function, unsigned int gx, unsigned int gy, unsigned int bx, u
 			      NULL);
 }
 
-static void
-impossible_launches_are_refused_at_once(void **state)
+UNIT_TEST(impossible_launches_are_refused_at_once)
 {
 	CUfunction bounded = gs_test_kernel("bounded"), plain = gs_test_kernel("use_variables");
 
@@ -291,8 +280,7 @@ impossible_launches_are_refused_at_once(void **state)
 	check(cuCtxSynchronize());
 }
 
-static void
-occupancy_limits_cooperative_launches(void **state)
+UNIT_TEST(occupancy_limits_cooperative_launches)
 {
 	CUfunction function = gs_test_kernel("use_variables");
 	CUdeviceptr out;
@@ -345,8 +333,7 @@ launch_with(CUlaunchAttribute attribute)
 	return r;
 }
 
-static void
-launch_attributes_are_hints_or_refused(void **state)
+UNIT_TEST(launch_attributes_are_hints_or_refused)
 {
 	check(launch_with((CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 					       .value.cooperative = 1 }));
@@ -361,8 +348,7 @@ launch_attributes_are_hints_or_refused(void **state)
 		 CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static void
-kernels_of_a_stream_run_in_order(void **state)
+UNIT_TEST(kernels_of_a_stream_run_in_order)
 {
 	CUfunction append = gs_test_kernel("append");
 	CUstream stream = gs_test_stream();
@@ -383,9 +369,8 @@ kernels_of_a_stream_run_in_order(void **state)
 	check(cuStreamDestroy_v2(stream));
 }
 
-/* What a call that waits writes to descriptor 1. */
-static void
-printing_appears_when_somebody_waits(void **state)
+/* Output of a call that waits, on descriptor 1. */
+UNIT_TEST(printing_appears_when_somebody_waits)
 {
 	CUfunction hello = gs_test_kernel("hello");
 	CUstream stream = gs_test_stream();
@@ -409,8 +394,7 @@ printing_appears_when_somebody_waits(void **state)
 	check(cuStreamDestroy_v2(stream));
 }
 
-static void
-unloading_returns_the_memory_of_variables(void **state)
+UNIT_TEST(unloading_returns_the_memory_of_variables)
 {
 	CUlibrary library;
 	size_t before, during, after, total;
@@ -424,7 +408,7 @@ unloading_returns_the_memory_of_variables(void **state)
 	assert_int_equal(after, before);
 }
 
-/* Blocks of 1024 threads, each with so many bytes of local memory. */
+/* Blocks of 1024 threads, each with this size of local memory. */
 static CUresult
 launch_with_local(unsigned int blocks, size_t bytes)
 {
@@ -449,8 +433,7 @@ launch_with_local(unsigned int blocks, size_t bytes)
 	return r;
 }
 
-static void
-local_memory_is_the_devices(void **state)
+UNIT_TEST(local_memory_is_the_devices)
 {
 	const size_t threads = (size_t)2 * 2048;
 	size_t before, after, total;
@@ -480,28 +463,8 @@ local_memory_is_the_devices(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(library_lists_its_kernels),
-		cmocka_unit_test(module_and_library_agree),
-		cmocka_unit_test(parameters_have_offsets_and_sizes),
-		cmocka_unit_test(parameters_come_as_pointers_or_packed),
-		cmocka_unit_test(variables_can_be_read_and_written),
-		cmocka_unit_test(relocatable_code_is_linked),
-		cmocka_unit_test(machine_code_alone_is_refused),
-		cmocka_unit_test(broken_images_are_refused),
-		cmocka_unit_test(broken_ptx_is_explained_in_the_log),
-		cmocka_unit_test(attributes_follow_the_kernel),
-		cmocka_unit_test(impossible_launches_are_refused_at_once),
-		cmocka_unit_test(occupancy_limits_cooperative_launches),
-		cmocka_unit_test(launch_attributes_are_hints_or_refused),
-		cmocka_unit_test(kernels_of_a_stream_run_in_order),
-		cmocka_unit_test(printing_appears_when_somebody_waits),
-		cmocka_unit_test(unloading_returns_the_memory_of_variables),
-		cmocka_unit_test(local_memory_is_the_devices),
-	};
-
 	/* Local memory is for so many of them. */
 	(void)setenv("GPUPOOL_SOFT_MULTIPROCESSORS", "2", 1);
 	gs_test_deadline(60);
-	return cmocka_run_group_tests(tests, gs_test_setup, gs_test_teardown);
+	return unit_tests_run(gs_test_setup, gs_test_teardown);
 }

@@ -12,8 +12,7 @@ attribute(CUdevice_attribute id)
 	return value;
 }
 
-static void
-calls_before_init_say_so(void **state)
+UNIT_TEST(calls_before_init_say_so)
 {
 	CUdevice device;
 	CUcontext ctx;
@@ -29,8 +28,7 @@ calls_before_init_say_so(void **state)
 	check(cuInit(0));
 }
 
-static void
-calls_without_a_context_say_so(void **state)
+UNIT_TEST(calls_without_a_context_say_so)
 {
 	CUdeviceptr ptr;
 	CUcontext ctx;
@@ -42,8 +40,7 @@ calls_without_a_context_say_so(void **state)
 	check_is(cuCtxPopCurrent_v2(&ctx), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void
-there_is_one_device(void **state)
+UNIT_TEST(there_is_one_device)
 {
 	CUdevice device;
 	CUuuid uuid, again;
@@ -63,8 +60,7 @@ there_is_one_device(void **state)
 	check_is(cuDeviceGetPCIBusId(bus, 4, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-attributes_describe_it(void **state)
+UNIT_TEST(attributes_describe_it)
 {
 	int value;
 
@@ -86,8 +82,7 @@ attributes_describe_it(void **state)
 		 CUDA_ERROR_INVALID_DEVICE);
 }
 
-static void
-context_stack_pushes_and_pops(void **state)
+UNIT_TEST(context_stack_pushes_and_pops)
 {
 	CUcontext ctx, found;
 	CUdevice device = 9;
@@ -108,8 +103,7 @@ context_stack_pushes_and_pops(void **state)
 	check(cuDevicePrimaryCtxRelease_v2(0));
 }
 
-static void
-released_context_is_gone_and_comes_back(void **state)
+UNIT_TEST(released_context_is_gone_and_comes_back)
 {
 	unsigned int flags;
 	int active;
@@ -138,8 +132,7 @@ released_context_is_gone_and_comes_back(void **state)
 	check(cuDevicePrimaryCtxRelease_v2(0));
 }
 
-static void
-limits_are_kept(void **state)
+UNIT_TEST(limits_are_kept)
 {
 	CUcontext ctx;
 	size_t value;
@@ -162,8 +155,7 @@ limits_are_kept(void **state)
 }
 
 /* What a network card writes is visible without more; a driver asks all the same. */
-static void
-writes_of_others_can_be_flushed(void **state)
+UNIT_TEST(writes_of_others_can_be_flushed)
 {
 	CUcontext ctx;
 	int value;
@@ -182,8 +174,7 @@ writes_of_others_can_be_flushed(void **state)
 	check(cuDevicePrimaryCtxRelease_v2(0));
 }
 
-static void
-errors_have_names_and_texts(void **state)
+UNIT_TEST(errors_have_names_and_texts)
 {
 	const char *text;
 
@@ -196,20 +187,4 @@ errors_have_names_and_texts(void **state)
 	assert_null(text);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(calls_before_init_say_so),
-		cmocka_unit_test(calls_without_a_context_say_so),
-		cmocka_unit_test(there_is_one_device),
-		cmocka_unit_test(attributes_describe_it),
-		cmocka_unit_test(context_stack_pushes_and_pops),
-		cmocka_unit_test(released_context_is_gone_and_comes_back),
-		cmocka_unit_test(limits_are_kept),
-		cmocka_unit_test(writes_of_others_can_be_flushed),
-		cmocka_unit_test(errors_have_names_and_texts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

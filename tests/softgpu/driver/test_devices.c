@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several devices (GPUPOOL_SOFT_DEVICES): what each has of its own, and who reaches whose memory.
- */
+/* Several devices (GPUPOOL_SOFT_DEVICES): the state that each has of its own, and access to each
+ * other's memory. */
 #include "tests/softgpu/driver/common.h"
 
 #include <string.h>
@@ -38,8 +38,7 @@ use(int device)
 	check(cuCtxSetCurrent(contexts[device]));
 }
 
-static void
-devices_are_told_apart(void **state)
+UNIT_TEST(devices_are_told_apart)
 {
 	CUuuid uuids[DEVICES];
 	char bus[DEVICES][16];
@@ -69,8 +68,7 @@ devices_are_told_apart(void **state)
 	}
 }
 
-static void
-each_has_its_own_memory(void **state)
+UNIT_TEST(each_has_its_own_memory)
 {
 	size_t before[DEVICES], after, total;
 	CUdeviceptr memory;
@@ -92,7 +90,7 @@ each_has_its_own_memory(void **state)
 	assert_int_equal(before[1], after);
 }
 
-/* Physical memory of device 0, mapped and given to `device`. */
+/* Physical memory of device 0, mapped with access for `device`. */
 static CUdeviceptr
 map(int device, CUmemGenericAllocationHandle *handle)
 {
@@ -121,8 +119,7 @@ unmap(CUdeviceptr at, CUmemGenericAllocationHandle handle)
 	check(cuMemRelease(handle));
 }
 
-static void
-copies_need_access_but_those_between_devices(void **state)
+UNIT_TEST(copies_need_access_but_those_between_devices)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr at = map(0, &handle), other;
@@ -160,8 +157,7 @@ copies_need_access_but_those_between_devices(void **state)
 	unmap(at, handle);
 }
 
-static void
-peers_are_enabled_once(void **state)
+UNIT_TEST(peers_are_enabled_once)
 {
 	int can, value;
 
@@ -201,8 +197,7 @@ value_of_variable(CUkernel kernel, int device)
 	return value;
 }
 
-static void
-each_has_its_own_variables(void **state)
+UNIT_TEST(each_has_its_own_variables)
 {
 	CUlibrary library;
 	CUkernel kernel;
@@ -224,16 +219,4 @@ each_has_its_own_variables(void **state)
 	assert_int_equal(value_of_variable(kernel, 2), 7 + 3);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devices_are_told_apart),
-		cmocka_unit_test(each_has_its_own_memory),
-		cmocka_unit_test(copies_need_access_but_those_between_devices),
-		cmocka_unit_test(peers_are_enabled_once),
-		cmocka_unit_test(each_has_its_own_variables),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+UNIT_TEST_MAIN(setup, teardown)

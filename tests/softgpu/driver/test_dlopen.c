@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way the daemon takes: dlopen, dlsym, mapped memory, a fatbin of nvcc's, vectorAdd. */
+/* The daemon's way to use the driver: dlopen, dlsym, mapped memory, a fatbin of nvcc, vectorAdd. */
 #include "tests/softgpu/driver/common.h"
 
 #include <dlfcn.h>
@@ -41,8 +41,7 @@ map_memory(size_t size)
 	return window;
 }
 
-static void
-vector_add_runs_from_a_fatbin(void **state)
+UNIT_TEST(vector_add_runs_from_a_fatbin)
 {
 	size_t bytes = COUNT * sizeof(float);
 	float *host[3];
@@ -89,8 +88,7 @@ vector_add_runs_from_a_fatbin(void **state)
 	call(cuDevicePrimaryCtxRelease_v2, 0);
 }
 
-static void
-extension_is_found_by_name(void **state)
+UNIT_TEST(extension_is_found_by_name)
 {
 	symbol("gpSoftStreamCancel");
 	assert_null(dlsym(driver, "cuGraphicsMapResources"));
@@ -100,13 +98,8 @@ extension_is_found_by_name(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vector_add_runs_from_a_fatbin),
-		cmocka_unit_test(extension_is_found_by_name),
-	};
-
 	driver = dlopen(getenv("GP_TEST_DRIVER"), RTLD_NOW | RTLD_LOCAL);
 	if (!driver)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

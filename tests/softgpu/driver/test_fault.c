@@ -40,7 +40,8 @@ child_kernel(const char *name)
 	return (CUfunction)kernel;
 }
 
-/* Runs part in a child with a context; its stderr is kept in text. Returns the exit status. */
+/* Runs part() in a child process with a context, and stores its standard error in `text`. Returns
+ * the exit status. */
 static int
 in_child(int (*part)(void), char *text, size_t room)
 {
@@ -167,7 +168,7 @@ copy_to_memory_unmapped_meanwhile(void)
 	return 0;
 }
 
-/* Queued work on other streams is dropped: nobody waits for ever. */
+/* Queued work on other streams is dropped, so that all waits end. */
 static int
 fault_ends_waiting_of_other_streams(void)
 {
@@ -199,8 +200,7 @@ names_survive_a_fault(void)
 	return 0;
 }
 
-static void
-wild_store_is_sticky_and_explained(void **state)
+UNIT_TEST(wild_store_is_sticky_and_explained)
 {
 	char text[4096];
 
@@ -211,66 +211,20 @@ wild_store_is_sticky_and_explained(void **state)
 	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
-static void
-page_without_memory_inside_a_window_faults(void **state)
-{
-	char text[4096];
+/* A test whose steps must succeed in a child process. */
+#define CHILD_TEST(name, part)                                                                     \
+	UNIT_TEST(name)                                                                            \
+	{                                                                                          \
+		char text[4096];                                                                   \
+                                                                                                   \
+		assert_int_equal(in_child(part, text, sizeof(text)), 0);                           \
+	}
 
-	assert_int_equal(in_child(store_to_a_page_without_memory, text, sizeof(text)), 0);
-}
+CHILD_TEST(page_without_memory_inside_a_window_faults, store_to_a_page_without_memory)
+CHILD_TEST(freed_memory_faults, store_to_freed_memory)
+CHILD_TEST(misaligned_store_faults, store_misaligned)
+CHILD_TEST(unmapping_under_a_queued_copy_is_no_crash, copy_to_memory_unmapped_meanwhile)
+CHILD_TEST(fault_frees_all_waiters, fault_ends_waiting_of_other_streams)
+CHILD_TEST(calls_without_a_context_still_work, names_survive_a_fault)
 
-static void
-freed_memory_faults(void **state)
-{
-	char text[4096];
-
-	assert_int_equal(in_child(store_to_freed_memory, text, sizeof(text)), 0);
-}
-
-static void
-misaligned_store_faults(void **state)
-{
-	char text[4096];
-
-	assert_int_equal(in_child(store_misaligned, text, sizeof(text)), 0);
-}
-
-static void
-unmapping_under_a_queued_copy_is_no_crash(void **state)
-{
-	char text[4096];
-
-	assert_int_equal(in_child(copy_to_memory_unmapped_meanwhile, text, sizeof(text)), 0);
-}
-
-static void
-fault_frees_all_waiters(void **state)
-{
-	char text[4096];
-
-	assert_int_equal(in_child(fault_ends_waiting_of_other_streams, text, sizeof(text)), 0);
-}
-
-static void
-calls_without_a_context_still_work(void **state)
-{
-	char text[4096];
-
-	assert_int_equal(in_child(names_survive_a_fault, text, sizeof(text)), 0);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wild_store_is_sticky_and_explained),
-		cmocka_unit_test(page_without_memory_inside_a_window_faults),
-		cmocka_unit_test(freed_memory_faults),
-		cmocka_unit_test(misaligned_store_faults),
-		cmocka_unit_test(unmapping_under_a_queued_copy_is_no_crash),
-		cmocka_unit_test(fault_frees_all_waiters),
-		cmocka_unit_test(calls_without_a_context_still_work),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -10,13 +10,12 @@
 #define FINE CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING
 
 static CUdevResource whole;
-static unsigned int *words;
 
 static int
 setup(void **state)
 {
 	if (gs_test_setup(state) || cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM) ||
-	    cuMemHostAlloc((void **)&words, 4096, 0))
+	    gs_test_make_words())
 		return -1;
 	gs_test_deadline(60);
 	return 0;
@@ -25,38 +24,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	return cuMemFreeHost(words) || gs_test_teardown(state) ? -1 : 0;
-}
-
-static int
-clear(void **state)
-{
-	memset(words, 0, 4096);
-	return 0;
-}
-
-static CUdeviceptr
-address(unsigned int i)
-{
-	return (CUdeviceptr)(uintptr_t)&words[i];
-}
-
-static unsigned int
-load(unsigned int i)
-{
-	return __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
-}
-
-static void
-open_gate(unsigned int i)
-{
-	__atomic_store_n(&words[i], 1, __ATOMIC_SEQ_CST);
-}
-
-static void
-wait_at_gate(CUstream stream, unsigned int i)
-{
-	check(cuStreamWaitValue32_v2(stream, address(i), 1, CU_STREAM_WAIT_VALUE_EQ));
+	return cuMemFreeHost(gs_test_words) || gs_test_teardown(state) ? -1 : 0;
 }
 
 /* Of groups `first` to `first + count - 1` of the finest split. */
@@ -84,8 +52,7 @@ stream_of(CUgreenCtx ctx)
 	return stream;
 }
 
-static void
-device_is_a_resource(void **state)
+WORDS_TEST(device_is_a_resource)
 {
 	CUdevResource resource;
 	CUcontext ctx;
@@ -103,12 +70,11 @@ device_is_a_resource(void **state)
 		 CUDA_ERROR_INVALID_VALUE);
 	check_is(cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_INVALID),
 		 CUDA_ERROR_INVALID_RESOURCE_TYPE);
-	check_is(cuCtxGetDevResource((CUcontext)words, &resource, CU_DEV_RESOURCE_TYPE_SM),
+	check_is(cuCtxGetDevResource((CUcontext)gs_test_words, &resource, CU_DEV_RESOURCE_TYPE_SM),
 		 CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void
-split_makes_equal_groups_and_a_rest(void **state)
+WORDS_TEST(split_makes_equal_groups_and_a_rest)
 {
 	CUdevResource groups[66], rest;
 	unsigned int count = 0;
@@ -133,8 +99,7 @@ split_makes_equal_groups_and_a_rest(void **state)
 	assert_int_equal(rest.type, CU_DEV_RESOURCE_TYPE_INVALID);
 }
 
-static void
-split_refuses_what_cannot_be(void **state)
+WORDS_TEST(split_refuses_what_cannot_be)
 {
 	CUdevResource groups[66], other = whole;
 	unsigned int count = 66, none = 0;
@@ -164,8 +129,7 @@ split_refuses_what_cannot_be(void **state)
 		 CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
 }
 
-static void
-descriptor_combines_groups_of_one_split(void **state)
+WORDS_TEST(descriptor_combines_groups_of_one_split)
 {
 	CUdevResource groups[4], others[4], resource;
 	unsigned int count = 4;
@@ -194,7 +158,8 @@ descriptor_combines_groups_of_one_split(void **state)
 	check_is(cuGreenCtxCreate(&ctx, desc, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	check_is(cuGreenCtxCreate(&ctx, desc, 1, CU_GREEN_CTX_DEFAULT_STREAM),
 		 CUDA_ERROR_INVALID_DEVICE);
-	check_is(cuGreenCtxCreate(&ctx, (CUdevResourceDesc)words, 0, CU_GREEN_CTX_DEFAULT_STREAM),
+	check_is(cuGreenCtxCreate(&ctx, (CUdevResourceDesc)gs_test_words, 0,
+				  CU_GREEN_CTX_DEFAULT_STREAM),
 		 CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -224,8 +189,7 @@ spread(CUstream stream, int low, int high)
 	return distinct;
 }
 
-static void
-kernels_run_on_the_multiprocessors_of_their_stream(void **state)
+WORDS_TEST(kernels_run_on_the_multiprocessors_of_their_stream)
 {
 	CUgreenCtx first = green(0, 8), second = green(8, 16);
 	CUstream a = stream_of(first), b = stream_of(second), plain = gs_test_stream();
@@ -240,8 +204,7 @@ kernels_run_on_the_multiprocessors_of_their_stream(void **state)
 	check(cuGreenCtxDestroy(second));
 }
 
-static void
-no_more_blocks_are_begun_than_fit(void **state)
+WORDS_TEST(no_more_blocks_are_begun_than_fit)
 {
 	CUfunction gather = gs_test_kernel("gather");
 	CUgreenCtx ctx = green(3, 1);
@@ -266,8 +229,7 @@ no_more_blocks_are_begun_than_fit(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-cooperative_launches_follow_the_green_context(void **state)
+WORDS_TEST(cooperative_launches_follow_the_green_context)
 {
 	CUfunction where = gs_test_kernel("where");
 	CUgreenCtx ctx = green(0, 2);
@@ -309,8 +271,7 @@ cooperative_launches_follow_the_green_context(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-streams_know_their_green_context(void **state)
+WORDS_TEST(streams_know_their_green_context)
 {
 	CUgreenCtx ctx = green(0, 1), found = NULL;
 	CUstream stream, plain = gs_test_stream();
@@ -321,7 +282,8 @@ streams_know_their_green_context(void **state)
 		 CUDA_ERROR_INVALID_VALUE);
 	check_is(cuGreenCtxStreamCreate(NULL, ctx, CU_STREAM_NON_BLOCKING, 0),
 		 CUDA_ERROR_INVALID_VALUE);
-	check_is(cuGreenCtxStreamCreate(&stream, (CUgreenCtx)words, CU_STREAM_NON_BLOCKING, 0),
+	check_is(cuGreenCtxStreamCreate(&stream, (CUgreenCtx)gs_test_words, CU_STREAM_NON_BLOCKING,
+					0),
 		 CUDA_ERROR_INVALID_CONTEXT);
 	check(cuGreenCtxStreamCreate(&stream, ctx, CU_STREAM_NON_BLOCKING, -2));
 	check(cuStreamGetPriority(stream, &priority));
@@ -332,15 +294,14 @@ streams_know_their_green_context(void **state)
 	assert_ptr_equal(found, ctx);
 	check(cuStreamGetGreenCtx(plain, &found));
 	assert_null(found);
-	check_is(cuStreamGetGreenCtx((CUstream)words, &found), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuStreamGetGreenCtx((CUstream)gs_test_words, &found), CUDA_ERROR_INVALID_HANDLE);
 	check_is(cuStreamGetGreenCtx(stream, NULL), CUDA_ERROR_INVALID_VALUE);
 	check(cuStreamDestroy_v2(stream));
 	check(cuStreamDestroy_v2(plain));
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-destroyed_green_context_ends_its_streams(void **state)
+WORDS_TEST(destroyed_green_context_ends_its_streams)
 {
 	CUgreenCtx ctx = green(0, 1), found;
 	CUstream stream = stream_of(ctx), fresh;
@@ -350,13 +311,13 @@ destroyed_green_context_ends_its_streams(void **state)
 
 	check(cuEventCreate(&event, 0));
 	check(cuCtxFromGreenCtx(&converted, ctx));
-	check(cuStreamWriteValue32_v2(stream, address(0), 7, 0));
+	check(cuStreamWriteValue32_v2(stream, gs_test_address(0), 7, 0));
 	check(cuEventRecord(event, stream));
 	check(cuGreenCtxDestroy(ctx));
-	assert_int_equal(load(0), 7);
+	assert_int_equal(gs_test_word(0), 7);
 	check_is(cuStreamQuery(stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	check_is(cuStreamDestroy_v2(stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	check_is(cuStreamWriteValue32_v2(stream, address(0), 8, 0),
+	check_is(cuStreamWriteValue32_v2(stream, gs_test_address(0), 8, 0),
 		 CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	check_is(cuEventRecord(event, stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	check_is(cuStreamGetGreenCtx(stream, &found), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -370,8 +331,7 @@ destroyed_green_context_ends_its_streams(void **state)
 	check_is(cuCtxSetCurrent(converted), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void
-green_context_can_be_current(void **state)
+WORDS_TEST(green_context_can_be_current)
 {
 	CUgreenCtx ctx = green(10, 4), found;
 	CUcontext converted, before, now;
@@ -381,7 +341,8 @@ green_context_can_be_current(void **state)
 
 	check(cuCtxGetCurrent(&before));
 	check_is(cuCtxSetCurrent((CUcontext)ctx), CUDA_ERROR_INVALID_CONTEXT);
-	check_is(cuCtxFromGreenCtx(&converted, (CUgreenCtx)words), CUDA_ERROR_INVALID_CONTEXT);
+	check_is(cuCtxFromGreenCtx(&converted, (CUgreenCtx)gs_test_words),
+		 CUDA_ERROR_INVALID_CONTEXT);
 	check(cuCtxFromGreenCtx(&converted, ctx));
 	assert_ptr_not_equal(converted, before);
 	check(cuCtxSetCurrent(converted));
@@ -399,17 +360,17 @@ green_context_can_be_current(void **state)
 	assert_int_equal(grid, 8 * fit);
 	check_is(cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_INVALID_HANDLE);
 	/* The default stream is that of the green context. */
-	wait_at_gate(stream, 0);
-	check(cuStreamWriteValue32_v2(NULL, address(1), 1, 0));
+	gs_test_wait_at_gate(stream, 0);
+	check(cuStreamWriteValue32_v2(NULL, gs_test_address(1), 1, 0));
 	check_is(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
 	check(cuCtxSetCurrent(before));
-	check(cuStreamWriteValue32_v2(NULL, address(2), 1, 0));
+	check(cuStreamWriteValue32_v2(NULL, gs_test_address(2), 1, 0));
 	check(cuStreamSynchronize(NULL));
-	assert_int_equal(load(1), 0);
+	assert_int_equal(gs_test_word(1), 0);
 	check(cuCtxSetCurrent(converted));
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuCtxSynchronize());
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 	check(cuStreamDestroy_v2(stream));
 	check(cuGreenCtxDestroy(ctx));
 	check_is(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -417,42 +378,41 @@ green_context_can_be_current(void **state)
 	check(cuCtxSynchronize());
 }
 
-static void
-primary_context_waits_for_its_green_contexts(void **state)
+WORDS_TEST(primary_context_waits_for_its_green_contexts)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream stream = stream_of(ctx);
 
-	check(cuStreamWaitValue32_v2(stream, address(0), 1, CU_STREAM_WAIT_VALUE_EQ));
-	check(cuStreamWriteValue32_v2(stream, address(1), 1, 0));
-	open_gate(0);
+	check(cuStreamWaitValue32_v2(stream, gs_test_address(0), 1, CU_STREAM_WAIT_VALUE_EQ));
+	check(cuStreamWriteValue32_v2(stream, gs_test_address(1), 1, 0));
+	gs_test_open_gate(0);
 	check(cuCtxSynchronize());
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 	check(cuStreamDestroy_v2(stream));
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-event_stands_for_all_work_of_a_green_context(void **state)
+WORDS_TEST(event_stands_for_all_work_of_a_green_context)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream a = stream_of(ctx), b = stream_of(ctx);
 	CUevent event;
 
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-	wait_at_gate(a, 0);
-	wait_at_gate(b, 1);
+	gs_test_wait_at_gate(a, 0);
+	gs_test_wait_at_gate(b, 1);
 	check(cuGreenCtxRecordEvent(ctx, event));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(a));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	wait_at_gate(a, 2);
-	open_gate(1);
+	gs_test_wait_at_gate(a, 2);
+	gs_test_open_gate(1);
 	check(cuEventSynchronize(event));
-	open_gate(2);
-	check_is(cuGreenCtxRecordEvent(ctx, (CUevent)words), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuGreenCtxRecordEvent((CUgreenCtx)words, event), CUDA_ERROR_INVALID_CONTEXT);
+	gs_test_open_gate(2);
+	check_is(cuGreenCtxRecordEvent(ctx, (CUevent)gs_test_words), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuGreenCtxRecordEvent((CUgreenCtx)gs_test_words, event),
+		 CUDA_ERROR_INVALID_CONTEXT);
 	check(cuCtxSynchronize());
 	check(cuEventDestroy_v2(event));
 	check(cuStreamDestroy_v2(a));
@@ -460,8 +420,7 @@ event_stands_for_all_work_of_a_green_context(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-event_stands_for_all_work_of_the_primary_context(void **state)
+WORDS_TEST(event_stands_for_all_work_of_the_primary_context)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream a = stream_of(ctx), b = gs_test_stream();
@@ -472,19 +431,19 @@ event_stands_for_all_work_of_the_primary_context(void **state)
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	check(cuCtxRecordEvent(primary, event));
 	check(cuEventSynchronize(event));
-	wait_at_gate(a, 0);
-	wait_at_gate(b, 1);
+	gs_test_wait_at_gate(a, 0);
+	gs_test_wait_at_gate(b, 1);
 	check(cuCtxRecordEvent(primary, event));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	open_gate(1);
+	gs_test_open_gate(1);
 	check(cuStreamSynchronize(b));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	wait_at_gate(b, 2);
-	open_gate(0);
+	gs_test_wait_at_gate(b, 2);
+	gs_test_open_gate(0);
 	check(cuEventSynchronize(event));
-	open_gate(2);
-	check_is(cuCtxRecordEvent(primary, (CUevent)words), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuCtxRecordEvent((CUcontext)words, event), CUDA_ERROR_INVALID_CONTEXT);
+	gs_test_open_gate(2);
+	check_is(cuCtxRecordEvent(primary, (CUevent)gs_test_words), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuCtxRecordEvent((CUcontext)gs_test_words, event), CUDA_ERROR_INVALID_CONTEXT);
 	check_is(cuCtxRecordEvent(NULL, event), CUDA_ERROR_INVALID_CONTEXT);
 	check(cuCtxSynchronize());
 	check(cuEventDestroy_v2(event));
@@ -493,29 +452,28 @@ event_stands_for_all_work_of_the_primary_context(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-static void
-green_context_waits_for_an_event(void **state)
+WORDS_TEST(green_context_waits_for_an_event)
 {
 	CUgreenCtx ctx = green(0, 1);
 	CUstream before = stream_of(ctx), other = gs_test_stream(), after;
 	CUevent event;
 
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-	wait_at_gate(other, 0);
+	gs_test_wait_at_gate(other, 0);
 	check(cuEventRecord(event, other));
 	check(cuGreenCtxWaitEvent(ctx, event));
 	after = stream_of(ctx);
-	check(cuStreamWriteValue32_v2(before, address(1), 1, 0));
-	check(cuStreamWriteValue32_v2(after, address(2), 1, 0));
+	check(cuStreamWriteValue32_v2(before, gs_test_address(1), 1, 0));
+	check(cuStreamWriteValue32_v2(after, gs_test_address(2), 1, 0));
 	usleep(30000);
-	assert_int_equal(load(1), 0);
-	assert_int_equal(load(2), 0);
-	open_gate(0);
+	assert_int_equal(gs_test_word(1), 0);
+	assert_int_equal(gs_test_word(2), 0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(before));
 	check(cuStreamSynchronize(after));
-	assert_int_equal(load(1) + load(2), 2);
-	check_is(cuGreenCtxWaitEvent(ctx, (CUevent)words), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuGreenCtxWaitEvent((CUgreenCtx)words, event), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(gs_test_word(1) + gs_test_word(2), 2);
+	check_is(cuGreenCtxWaitEvent(ctx, (CUevent)gs_test_words), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuGreenCtxWaitEvent((CUgreenCtx)gs_test_words, event), CUDA_ERROR_INVALID_CONTEXT);
 	check(cuEventDestroy_v2(event));
 	check(cuStreamDestroy_v2(before));
 	check(cuStreamDestroy_v2(after));
@@ -523,25 +481,4 @@ green_context_waits_for_an_event(void **state)
 	check(cuGreenCtxDestroy(ctx));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(device_is_a_resource, clear),
-		cmocka_unit_test_setup(split_makes_equal_groups_and_a_rest, clear),
-		cmocka_unit_test_setup(split_refuses_what_cannot_be, clear),
-		cmocka_unit_test_setup(descriptor_combines_groups_of_one_split, clear),
-		cmocka_unit_test_setup(kernels_run_on_the_multiprocessors_of_their_stream, clear),
-		cmocka_unit_test_setup(no_more_blocks_are_begun_than_fit, clear),
-		cmocka_unit_test_setup(cooperative_launches_follow_the_green_context, clear),
-		cmocka_unit_test_setup(streams_know_their_green_context, clear),
-		cmocka_unit_test_setup(destroyed_green_context_ends_its_streams, clear),
-		cmocka_unit_test_setup(green_context_can_be_current, clear),
-		cmocka_unit_test_setup(primary_context_waits_for_its_green_contexts, clear),
-		cmocka_unit_test_setup(event_stands_for_all_work_of_a_green_context, clear),
-		cmocka_unit_test_setup(event_stands_for_all_work_of_the_primary_context, clear),
-		cmocka_unit_test_setup(green_context_waits_for_an_event, clear),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+UNIT_TEST_MAIN(setup, teardown)

@@ -13,7 +13,7 @@ static CUfunction spin;
 static CUkernel fresh;
 static _Atomic int *word;
 
-/* What a thread does, and whether it is done. */
+/* The work of a thread, and whether it is done. */
 struct task {
 	pthread_t thread;
 	CUresult (*run)(void);
@@ -99,8 +99,7 @@ setup(void **state)
 	return 0;
 }
 
-static void
-the_first_use_of_a_kernel_waits_and_lets_no_launch_pass(void **state)
+UNIT_TEST(the_first_use_of_a_kernel_waits_and_lets_no_launch_pass)
 {
 	CUstream stream = gs_test_stream();
 	struct task first, launch;
@@ -120,8 +119,7 @@ the_first_use_of_a_kernel_waits_and_lets_no_launch_pass(void **state)
 	check(cuCtxSynchronize());
 }
 
-static void
-a_kernel_that_was_used_is_there_at_once(void **state)
+UNIT_TEST(a_kernel_that_was_used_is_there_at_once)
 {
 	CUstream stream = gs_test_stream();
 
@@ -135,8 +133,7 @@ a_kernel_that_was_used_is_there_at_once(void **state)
 	check(cuCtxSynchronize());
 }
 
-static void
-unloading_waits(void **state)
+UNIT_TEST(unloading_waits)
 {
 	CUstream stream = gs_test_stream();
 	struct task task;
@@ -154,12 +151,6 @@ unloading_waits(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_use_of_a_kernel_waits_and_lets_no_launch_pass),
-		cmocka_unit_test(a_kernel_that_was_used_is_there_at_once),
-		cmocka_unit_test(unloading_waits),
-	};
-
 	(void)setenv("GPUPOOL_SOFT_LOADING_WAITS", "1", 1);
-	return cmocka_run_group_tests(tests, setup, gs_test_teardown);
+	return unit_tests_run(setup, gs_test_teardown);
 }

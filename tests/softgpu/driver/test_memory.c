@@ -37,8 +37,7 @@ free_memory(void)
 	return left;
 }
 
-static void
-window_lies_where_the_hint_says(void **state)
+UNIT_TEST(window_lies_where_the_hint_says)
 {
 	CUdeviceptr window, second, anywhere;
 
@@ -58,8 +57,7 @@ window_lies_where_the_hint_says(void **state)
 	check(cuMemAddressFree(window, WINDOW));
 }
 
-static void
-sizes_must_be_whole_granules(void **state)
+UNIT_TEST(sizes_must_be_whole_granules)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr ptr;
@@ -73,8 +71,7 @@ sizes_must_be_whole_granules(void **state)
 	check_is(cuMemAddressReserve(&ptr, 4096, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-mapped_memory_needs_access_before_use(void **state)
+UNIT_TEST(mapped_memory_needs_access_before_use)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr window;
@@ -104,8 +101,7 @@ mapped_memory_needs_access_before_use(void **state)
 	check(cuMemAddressFree(window, WINDOW));
 }
 
-static void
-host_memory_is_charged_to_no_device_and_is_the_hosts_too(void **state)
+UNIT_TEST(host_memory_is_charged_to_no_device_and_is_the_hosts_too)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				     .location = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA } };
@@ -147,8 +143,7 @@ host_memory_is_charged_to_no_device_and_is_the_hosts_too(void **state)
 	check_is(cuMemCreate(&handle, GS_CHUNK, &prop, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-neighbouring_chunks_are_one_range(void **state)
+UNIT_TEST(neighbouring_chunks_are_one_range)
 {
 	CUmemGenericAllocationHandle handles[2];
 	CUdeviceptr window;
@@ -174,8 +169,7 @@ neighbouring_chunks_are_one_range(void **state)
 	free(bytes);
 }
 
-static void
-exported_memory_is_the_same_memory(void **state)
+UNIT_TEST(exported_memory_is_the_same_memory)
 {
 	CUmemGenericAllocationHandle handle, again;
 	CUdeviceptr window;
@@ -203,8 +197,7 @@ exported_memory_is_the_same_memory(void **state)
 	check(cuMemAddressFree(window, 2 * GS_CHUNK));
 }
 
-static void
-memory_outlives_its_allocation_in_a_descriptor(void **state)
+UNIT_TEST(memory_outlives_its_allocation_in_a_descriptor)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr window;
@@ -235,8 +228,7 @@ memory_outlives_its_allocation_in_a_descriptor(void **state)
 	assert_int_equal(back, 77);
 }
 
-static void
-allocations_are_counted_and_limited(void **state)
+UNIT_TEST(allocations_are_counted_and_limited)
 {
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr a, b;
@@ -258,8 +250,7 @@ allocations_are_counted_and_limited(void **state)
 	assert_int_equal(free_memory(), before);
 }
 
-static void
-pinned_memory_has_a_device_address(void **state)
+UNIT_TEST(pinned_memory_has_a_device_address)
 {
 	CUdeviceptr ptr;
 	char *pinned, pageable[16];
@@ -286,8 +277,7 @@ pinned_memory_has_a_device_address(void **state)
 	free(registered);
 }
 
-static void
-copies_of_rectangles_leave_the_rest(void **state)
+UNIT_TEST(copies_of_rectangles_leave_the_rest)
 {
 	unsigned char source[8 * 8], target[8 * 8];
 	CUdeviceptr ptr;
@@ -322,8 +312,7 @@ copies_of_rectangles_leave_the_rest(void **state)
 	check(cuMemFree_v2(ptr));
 }
 
-static void
-copies_of_boxes_keep_their_planes(void **state)
+UNIT_TEST(copies_of_boxes_keep_their_planes)
 {
 	unsigned char source[4 * 4 * 4], target[4 * 4 * 4];
 	CUdeviceptr ptr;
@@ -356,8 +345,7 @@ copies_of_boxes_keep_their_planes(void **state)
 	check(cuMemFree_v2(ptr));
 }
 
-static void
-fills_have_elements_and_rows(void **state)
+UNIT_TEST(fills_have_elements_and_rows)
 {
 	uint32_t words[16];
 	CUdeviceptr ptr;
@@ -377,8 +365,7 @@ fills_have_elements_and_rows(void **state)
 	check(cuMemFree_v2(ptr));
 }
 
-static void
-small_pageable_source_may_be_reused_at_once(void **state)
+UNIT_TEST(small_pageable_source_may_be_reused_at_once)
 {
 	CUstream stream = gs_test_stream();
 	unsigned int *gate, value = 1, back = 0;
@@ -401,24 +388,4 @@ small_pageable_source_may_be_reused_at_once(void **state)
 	check(cuMemFree_v2(ptr));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(window_lies_where_the_hint_says),
-		cmocka_unit_test(sizes_must_be_whole_granules),
-		cmocka_unit_test(mapped_memory_needs_access_before_use),
-		cmocka_unit_test(host_memory_is_charged_to_no_device_and_is_the_hosts_too),
-		cmocka_unit_test(neighbouring_chunks_are_one_range),
-		cmocka_unit_test(exported_memory_is_the_same_memory),
-		cmocka_unit_test(memory_outlives_its_allocation_in_a_descriptor),
-		cmocka_unit_test(allocations_are_counted_and_limited),
-		cmocka_unit_test(pinned_memory_has_a_device_address),
-		cmocka_unit_test(copies_of_rectangles_leave_the_rest),
-		cmocka_unit_test(copies_of_boxes_keep_their_planes),
-		cmocka_unit_test(fills_have_elements_and_rows),
-		cmocka_unit_test(small_pageable_source_may_be_reused_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, gs_test_setup, gs_test_teardown);
-}
+UNIT_TEST_MAIN(gs_test_setup, gs_test_teardown)

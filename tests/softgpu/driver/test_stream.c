@@ -6,161 +6,122 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A pinned word that streams wait for or write. */
-static unsigned int *words;
-
-static CUdeviceptr
-address(unsigned int i)
-{
-	return (CUdeviceptr)(uintptr_t)&words[i];
-}
-
-static unsigned int
-load(unsigned int i)
-{
-	return __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
-}
-
-static void
-open_gate(unsigned int i)
-{
-	__atomic_store_n(&words[i], 1, __ATOMIC_SEQ_CST);
-}
-
-static void
-wait_at_gate(CUstream stream, unsigned int i)
-{
-	check(cuStreamWaitValue32_v2(stream, address(i), 1, CU_STREAM_WAIT_VALUE_EQ));
-}
-
 static int
 setup(void **state)
 {
 	if (gs_test_setup(state))
 		return -1;
 	gs_test_deadline(60);
-	return cuMemHostAlloc((void **)&words, 4096, 0) ? -1 : 0;
+	return gs_test_make_words() ? -1 : 0;
 }
 
-static int
-clear(void **state)
-{
-	memset(words, 0, 4096);
-	return 0;
-}
-
-static void
-stream_is_first_in_first_out(void **state)
+WORDS_TEST(stream_is_first_in_first_out)
 {
 	CUstream stream = gs_test_stream();
 
-	wait_at_gate(stream, 0);
+	gs_test_wait_at_gate(stream, 0);
 	for (unsigned int i = 1; i <= 100; i++)
-		check(cuStreamWriteValue32_v2(stream, address(1), i, 0));
+		check(cuStreamWriteValue32_v2(stream, gs_test_address(1), i, 0));
 	check_is(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-	assert_int_equal(load(1), 0);
-	open_gate(0);
+	assert_int_equal(gs_test_word(1), 0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(stream));
-	assert_int_equal(load(1), 100);
+	assert_int_equal(gs_test_word(1), 100);
 	check(cuStreamQuery(stream));
 	check(cuStreamDestroy_v2(stream));
 	check_is(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-streams_run_side_by_side(void **state)
+WORDS_TEST(streams_run_side_by_side)
 {
 	CUstream first = gs_test_stream(), second = gs_test_stream();
 
-	wait_at_gate(first, 0);
-	check(cuStreamWriteValue32_v2(first, address(2), 1, 0));
-	check(cuStreamWriteValue32_v2(second, address(0), 1, 0));
+	gs_test_wait_at_gate(first, 0);
+	check(cuStreamWriteValue32_v2(first, gs_test_address(2), 1, 0));
+	check(cuStreamWriteValue32_v2(second, gs_test_address(0), 1, 0));
 	check(cuStreamSynchronize(first));
-	assert_int_equal(load(2), 1);
+	assert_int_equal(gs_test_word(2), 1);
 	check(cuStreamDestroy_v2(first));
 	check(cuStreamDestroy_v2(second));
 }
 
-static void
-default_stream_waits_for_blocking_streams(void **state)
+WORDS_TEST(default_stream_waits_for_blocking_streams)
 {
 	CUstream blocking;
 
 	check(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-	wait_at_gate(blocking, 0);
-	check(cuStreamWriteValue32_v2(NULL, address(1), 1, 0));
+	gs_test_wait_at_gate(blocking, 0);
+	check(cuStreamWriteValue32_v2(NULL, gs_test_address(1), 1, 0));
 	check_is(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
 	usleep(30000);
-	assert_int_equal(load(1), 0);
-	open_gate(0);
+	assert_int_equal(gs_test_word(1), 0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(NULL));
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 	check(cuStreamDestroy_v2(blocking));
 }
 
-static void
-blocking_streams_wait_for_the_default_stream(void **state)
+WORDS_TEST(blocking_streams_wait_for_the_default_stream)
 {
 	CUstream blocking;
 
 	check(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-	wait_at_gate(CU_STREAM_LEGACY, 0);
-	check(cuStreamWriteValue32_v2(blocking, address(1), 1, 0));
+	gs_test_wait_at_gate(CU_STREAM_LEGACY, 0);
+	check(cuStreamWriteValue32_v2(blocking, gs_test_address(1), 1, 0));
 	usleep(30000);
-	assert_int_equal(load(1), 0);
-	open_gate(0);
+	assert_int_equal(gs_test_word(1), 0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(blocking));
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 	check(cuStreamDestroy_v2(blocking));
 }
 
-static void
-non_blocking_stream_ignores_the_default_stream(void **state)
+WORDS_TEST(non_blocking_stream_ignores_the_default_stream)
 {
 	CUstream stream = gs_test_stream();
 
-	wait_at_gate(NULL, 0);
-	check(cuStreamWriteValue32_v2(stream, address(1), 1, 0));
+	gs_test_wait_at_gate(NULL, 0);
+	check(cuStreamWriteValue32_v2(stream, gs_test_address(1), 1, 0));
 	check(cuStreamSynchronize(stream));
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 	check_is(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuCtxSynchronize());
 	check(cuStreamQuery(NULL));
 	check(cuStreamDestroy_v2(stream));
 }
 
-static void
-per_thread_stream_is_another_one(void **state)
+WORDS_TEST(per_thread_stream_is_another_one)
 {
-	wait_at_gate(CU_STREAM_PER_THREAD, 0);
-	check(cuStreamWriteValue32_v2(CU_STREAM_PER_THREAD, address(1), 1, 0));
+	gs_test_wait_at_gate(CU_STREAM_PER_THREAD, 0);
+	check(cuStreamWriteValue32_v2(CU_STREAM_PER_THREAD, gs_test_address(1), 1, 0));
 	check_is(cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 }
 
-static void
-waiting_understands_all_conditions(void **state)
+WORDS_TEST(waiting_understands_all_conditions)
 {
 	CUstream stream = gs_test_stream();
 
-	words[0] = 5;
-	check(cuStreamWaitValue32_v2(stream, address(0), 4, CU_STREAM_WAIT_VALUE_GEQ));
-	check(cuStreamWaitValue32_v2(stream, address(0), 5, CU_STREAM_WAIT_VALUE_EQ));
-	check(cuStreamWaitValue32_v2(stream, address(0), 4, CU_STREAM_WAIT_VALUE_AND));
-	check(cuStreamWaitValue32_v2(stream, address(0), 2, CU_STREAM_WAIT_VALUE_NOR));
-	check(cuStreamWaitValue32_v2(stream, address(0), 0xfffffff0, CU_STREAM_WAIT_VALUE_GEQ));
+	gs_test_words[0] = 5;
+	check(cuStreamWaitValue32_v2(stream, gs_test_address(0), 4, CU_STREAM_WAIT_VALUE_GEQ));
+	check(cuStreamWaitValue32_v2(stream, gs_test_address(0), 5, CU_STREAM_WAIT_VALUE_EQ));
+	check(cuStreamWaitValue32_v2(stream, gs_test_address(0), 4, CU_STREAM_WAIT_VALUE_AND));
+	check(cuStreamWaitValue32_v2(stream, gs_test_address(0), 2, CU_STREAM_WAIT_VALUE_NOR));
+	check(cuStreamWaitValue32_v2(stream, gs_test_address(0), 0xfffffff0,
+				     CU_STREAM_WAIT_VALUE_GEQ));
 	check(cuStreamSynchronize(stream));
-	check_is(cuStreamWaitValue32_v2(stream, address(0) + 1, 4, 0), CUDA_ERROR_INVALID_VALUE);
+	check_is(cuStreamWaitValue32_v2(stream, gs_test_address(0) + 1, 4, 0),
+		 CUDA_ERROR_INVALID_VALUE);
 	check_is(cuStreamWaitValue32_v2(stream, 4096, 4, 0), CUDA_ERROR_INVALID_VALUE);
-	check_is(cuStreamWriteValue32_v2(stream, address(0), 4, 8), CUDA_ERROR_INVALID_VALUE);
+	check_is(cuStreamWriteValue32_v2(stream, gs_test_address(0), 4, 8),
+		 CUDA_ERROR_INVALID_VALUE);
 	check(cuStreamDestroy_v2(stream));
 }
 
-static void
-event_orders_two_streams(void **state)
+WORDS_TEST(event_orders_two_streams)
 {
 	CUstream first = gs_test_stream(), second = gs_test_stream();
 	CUevent event;
@@ -168,26 +129,25 @@ event_orders_two_streams(void **state)
 	check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 	check(cuEventQuery(event));
 	check(cuStreamWaitEvent(second, event, 0));
-	wait_at_gate(first, 0);
-	check(cuStreamWriteValue32_v2(first, address(1), 1, 0));
+	gs_test_wait_at_gate(first, 0);
+	check(cuStreamWriteValue32_v2(first, gs_test_address(1), 1, 0));
 	check(cuEventRecord(event, first));
 	check(cuStreamWaitEvent(second, event, 0));
-	check(cuStreamWaitValue32_v2(second, address(1), 1, CU_STREAM_WAIT_VALUE_EQ));
-	check(cuStreamWriteValue32_v2(second, address(2), 1, 0));
+	check(cuStreamWaitValue32_v2(second, gs_test_address(1), 1, CU_STREAM_WAIT_VALUE_EQ));
+	check(cuStreamWriteValue32_v2(second, gs_test_address(2), 1, 0));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	assert_int_equal(load(2), 0);
-	open_gate(0);
+	assert_int_equal(gs_test_word(2), 0);
+	gs_test_open_gate(0);
 	check(cuEventSynchronize(event));
 	check(cuStreamSynchronize(second));
-	assert_int_equal(load(2), 1);
+	assert_int_equal(gs_test_word(2), 1);
 	check(cuEventDestroy_v2(event));
 	check_is(cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
 	check(cuStreamDestroy_v2(first));
 	check(cuStreamDestroy_v2(second));
 }
 
-static void
-waiting_means_the_record_at_that_time(void **state)
+WORDS_TEST(waiting_means_the_record_at_that_time)
 {
 	CUstream first = gs_test_stream(), second = gs_test_stream();
 	CUevent event;
@@ -195,19 +155,18 @@ waiting_means_the_record_at_that_time(void **state)
 	check(cuEventCreate(&event, 0));
 	check(cuEventRecord(event, first));
 	check(cuStreamWaitEvent(second, event, 0));
-	wait_at_gate(first, 0);
+	gs_test_wait_at_gate(first, 0);
 	check(cuEventRecord(event, first));
 	check(cuStreamSynchronize(second));
 	check_is(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	check(cuEventDestroy_v2(event));
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuCtxSynchronize());
 	check(cuStreamDestroy_v2(first));
 	check(cuStreamDestroy_v2(second));
 }
 
-static void
-events_measure_time(void **state)
+WORDS_TEST(events_measure_time)
 {
 	CUstream stream = gs_test_stream();
 	CUevent start, end, untimed;
@@ -219,12 +178,12 @@ events_measure_time(void **state)
 	check_is(cuEventElapsedTime_v2(&ms, start, end), CUDA_ERROR_INVALID_HANDLE);
 	check(cuEventRecord(start, stream));
 	check(cuStreamSynchronize(stream));
-	wait_at_gate(stream, 0);
+	gs_test_wait_at_gate(stream, 0);
 	check(cuEventRecord(end, stream));
 	check(cuEventRecord(untimed, stream));
 	check_is(cuEventElapsedTime_v2(&ms, start, end), CUDA_ERROR_NOT_READY);
 	usleep(20000);
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuEventSynchronize(untimed));
 	check(cuEventElapsedTime_v2(&ms, start, end));
 	assert_true(ms >= 20 && ms < 30000);
@@ -243,38 +202,35 @@ bump(void *arg)
 	__atomic_add_fetch((unsigned int *)arg, 1, __ATOMIC_SEQ_CST);
 }
 
-static void
-host_function_runs_in_its_place(void **state)
+WORDS_TEST(host_function_runs_in_its_place)
 {
 	CUstream stream = gs_test_stream();
 
-	wait_at_gate(stream, 0);
-	check(cuLaunchHostFunc(stream, bump, &words[1]));
-	check(cuStreamWaitValue32_v2(stream, address(1), 1, CU_STREAM_WAIT_VALUE_EQ));
-	check(cuLaunchHostFunc(stream, bump, &words[1]));
-	assert_int_equal(load(1), 0);
-	open_gate(0);
+	gs_test_wait_at_gate(stream, 0);
+	check(cuLaunchHostFunc(stream, bump, &gs_test_words[1]));
+	check(cuStreamWaitValue32_v2(stream, gs_test_address(1), 1, CU_STREAM_WAIT_VALUE_EQ));
+	check(cuLaunchHostFunc(stream, bump, &gs_test_words[1]));
+	assert_int_equal(gs_test_word(1), 0);
+	gs_test_open_gate(0);
 	check(cuStreamSynchronize(stream));
-	assert_int_equal(load(1), 2);
+	assert_int_equal(gs_test_word(1), 2);
 	check_is(cuLaunchHostFunc(stream, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	check(cuStreamDestroy_v2(stream));
 }
 
-static void
-destroyed_stream_still_finishes(void **state)
+WORDS_TEST(destroyed_stream_still_finishes)
 {
 	CUstream stream = gs_test_stream();
 
-	wait_at_gate(stream, 0);
-	check(cuStreamWriteValue32_v2(stream, address(1), 1, 0));
+	gs_test_wait_at_gate(stream, 0);
+	check(cuStreamWriteValue32_v2(stream, gs_test_address(1), 1, 0));
 	check(cuStreamDestroy_v2(stream));
-	open_gate(0);
+	gs_test_open_gate(0);
 	check(cuCtxSynchronize());
-	assert_int_equal(load(1), 1);
+	assert_int_equal(gs_test_word(1), 1);
 }
 
-static void
-flags_and_priority_are_kept(void **state)
+WORDS_TEST(flags_and_priority_are_kept)
 {
 	CUstream stream;
 	unsigned int flags;
@@ -290,7 +246,7 @@ flags_and_priority_are_kept(void **state)
 	check_is(cuStreamCreate(&stream, 16), CUDA_ERROR_INVALID_VALUE);
 	check(cuStreamDestroy_v2(stream));
 	check_is(cuStreamDestroy_v2(stream), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuStreamDestroy_v2((CUstream)words), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuStreamDestroy_v2((CUstream)gs_test_words), CUDA_ERROR_INVALID_HANDLE);
 }
 
 static double
@@ -302,37 +258,35 @@ seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void
-cancelled_stream_drops_its_work_and_others_go_on(void **state)
+WORDS_TEST(cancelled_stream_drops_its_work_and_others_go_on)
 {
 	CUstream stream = gs_test_stream(), other = gs_test_stream();
 	CUevent event;
 	double start;
 
 	check(cuEventCreate(&event, 0));
-	wait_at_gate(stream, 0);
-	check(cuStreamWriteValue32_v2(stream, address(1), 1, 0));
+	gs_test_wait_at_gate(stream, 0);
+	check(cuStreamWriteValue32_v2(stream, gs_test_address(1), 1, 0));
 	check(cuEventRecord(event, stream));
 	check(cuStreamWaitEvent(other, event, 0));
-	check(cuStreamWriteValue32_v2(other, address(2), 1, 0));
+	check(cuStreamWriteValue32_v2(other, gs_test_address(2), 1, 0));
 	start = seconds();
 	check(gpSoftStreamCancel(stream));
 	assert_true(seconds() - start < 2);
 	check(cuStreamQuery(stream));
 	check(cuStreamSynchronize(other));
-	assert_int_equal(load(1), 0);
-	assert_int_equal(load(2), 1);
-	check(cuStreamWriteValue32_v2(stream, address(1), 1, 0));
+	assert_int_equal(gs_test_word(1), 0);
+	assert_int_equal(gs_test_word(2), 1);
+	check(cuStreamWriteValue32_v2(stream, gs_test_address(1), 1, 0));
 	check(cuStreamSynchronize(stream));
-	assert_int_equal(load(1), 0);
+	assert_int_equal(gs_test_word(1), 0);
 	check_is(gpSoftStreamCancel(NULL), CUDA_ERROR_INVALID_HANDLE);
 	check(cuEventDestroy_v2(event));
 	check(cuStreamDestroy_v2(stream));
 	check(cuStreamDestroy_v2(other));
 }
 
-static void
-running_kernel_is_cancelled(void **state)
+WORDS_TEST(running_kernel_is_cancelled)
 {
 	CUstream stream = gs_test_stream();
 	CUfunction spin = gs_test_kernel("spin");
@@ -376,8 +330,7 @@ use_a_stream(void *arg)
 	return NULL;
 }
 
-static void
-threads_use_streams_at_the_same_time(void **state)
+WORDS_TEST(threads_use_streams_at_the_same_time)
 {
 	pthread_t threads[4];
 	CUcontext ctx;
@@ -393,27 +346,4 @@ threads_use_streams_at_the_same_time(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(stream_is_first_in_first_out, clear),
-		cmocka_unit_test_setup(streams_run_side_by_side, clear),
-		cmocka_unit_test_setup(default_stream_waits_for_blocking_streams, clear),
-		cmocka_unit_test_setup(blocking_streams_wait_for_the_default_stream, clear),
-		cmocka_unit_test_setup(non_blocking_stream_ignores_the_default_stream, clear),
-		cmocka_unit_test_setup(per_thread_stream_is_another_one, clear),
-		cmocka_unit_test_setup(waiting_understands_all_conditions, clear),
-		cmocka_unit_test_setup(event_orders_two_streams, clear),
-		cmocka_unit_test_setup(waiting_means_the_record_at_that_time, clear),
-		cmocka_unit_test_setup(events_measure_time, clear),
-		cmocka_unit_test_setup(host_function_runs_in_its_place, clear),
-		cmocka_unit_test_setup(destroyed_stream_still_finishes, clear),
-		cmocka_unit_test_setup(flags_and_priority_are_kept, clear),
-		cmocka_unit_test_setup(cancelled_stream_drops_its_work_and_others_go_on, clear),
-		cmocka_unit_test_setup(running_kernel_is_cancelled, clear),
-		cmocka_unit_test_setup(threads_use_streams_at_the_same_time, clear),
-	};
-
-	return cmocka_run_group_tests(tests, setup, gs_test_teardown);
-}
+UNIT_TEST_MAIN(setup, gs_test_teardown)

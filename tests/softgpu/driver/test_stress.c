@@ -69,7 +69,7 @@ work(struct client *client)
 	return NULL;
 }
 
-/* An endless kernel, and work of both streams behind it. */
+/* An endless kernel, with work of both streams after it. */
 static const char *
 be_cut_off(struct client *client)
 {
@@ -114,8 +114,7 @@ clients(void *arg)
 	return (void *)failed;
 }
 
-static void
-clients_come_and_go_without_a_trace(void **state)
+UNIT_TEST(clients_come_and_go_without_a_trace)
 {
 	pthread_t threads[THREADS];
 	size_t before, after, total;
@@ -138,12 +137,4 @@ clients_come_and_go_without_a_trace(void **state)
 	assert_int_equal(after, before);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clients_come_and_go_without_a_trace),
-	};
-
-	return cmocka_run_group_tests(tests, gs_test_setup, gs_test_teardown);
-}
+UNIT_TEST_MAIN(gs_test_setup, gs_test_teardown)

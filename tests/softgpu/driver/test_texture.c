@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays, textures and surfaces, and what a kernel that has a wrong one comes to. */
+/* Arrays, textures and surfaces, and kernels that use an invalid one. */
 #include "tests/softgpu/driver/common.h"
 
 #include <stdio.h>
@@ -27,163 +27,6 @@ available(void)
 
 	check(cuMemGetInfo_v2(&available, &total));
 	return available;
-}
-
-static void
-arrays_take_memory_within_the_devices_limits(void **state)
-{
-	CUDA_ARRAY3D_DESCRIPTOR described = floats(1024, 1024, 0, 0), seen;
-	size_t before = available();
-	CUarray array;
-
-	check(cuArray3DCreate_v2(&array, &described));
-	assert_int_equal(available(), before - 4 * GS_MIB);
-	check(cuArray3DGetDescriptor_v2(&seen, array));
-	assert_int_equal(seen.Width, 1024);
-	assert_int_equal(seen.Height, 1024);
-	assert_int_equal(seen.Depth, 0);
-	assert_int_equal(seen.Format, CU_AD_FORMAT_FLOAT);
-	check(cuArrayDestroy(array));
-	assert_int_equal(available(), before);
-	check_is(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuArray3DGetDescriptor_v2(&seen, array), CUDA_ERROR_INVALID_HANDLE);
-
-	described = floats(131073, 0, 0, 0);
-	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_INVALID_VALUE);
-	described = floats(8, 65537, 0, 0);
-	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_INVALID_VALUE);
-	described = floats(8, 8, 16385, 0);
-	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_INVALID_VALUE);
-	described = floats(8, 8, 2049, CUDA_ARRAY3D_LAYERED);
-	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_INVALID_VALUE);
-	described = floats(16384, 16384, 0, 0);
-	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(available(), before);
-}
-
-static void
-levels_are_arrays_of_their_array(void **state)
-{
-	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0, 0), seen;
-	CUmipmappedArray mipmap;
-	CUarray level;
-
-	check(cuMipmappedArrayCreate(&mipmap, &described, 99));
-	check(cuMipmappedArrayGetLevel(&level, mipmap, 2));
-	check(cuArray3DGetDescriptor_v2(&seen, level));
-	assert_int_equal(seen.Width, 16);
-	assert_int_equal(seen.Height, 4);
-	check_is(cuArrayDestroy(level), CUDA_ERROR_INVALID_HANDLE);
-	check_is(cuMipmappedArrayGetLevel(&level, mipmap, 7), CUDA_ERROR_INVALID_VALUE);
-	check(cuMipmappedArrayDestroy(mipmap));
-	check_is(cuArray3DGetDescriptor_v2(&seen, level), CUDA_ERROR_INVALID_HANDLE);
-}
-
-static CUtexObject
-texture_of(CUarray array, unsigned int flags)
-{
-	const CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY,
-					      .res.array.hArray = array };
-	const CUDA_TEXTURE_DESC description = {
-		.addressMode = { CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP },
-		.filterMode = CU_TR_FILTER_MODE_LINEAR,
-		.flags = flags,
-	};
-	CUtexObject texture;
-
-	check(cuTexObjectCreate(&texture, &resource, &description, NULL));
-	return texture;
-}
-
-static float
-look(CUtexObject texture, float x, float y)
-{
-	CUdeviceptr out;
-	float found;
-	void *params[] = { &texture, &x, &y, &out };
-
-	check(cuMemAlloc_v2(&out, sizeof(found)));
-	check(cuLaunchKernel(gs_test_kernel("look"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
-	check(cuMemcpyDtoH_v2(&found, out, sizeof(found)));
-	check(cuMemFree_v2(out));
-	return found;
-}
-
-static void
-a_texture_keeps_its_array(void **state)
-{
-	const float values[8] = { 1, 2, 3, 4, 10, 20, 30, 40 };
-	CUDA_ARRAY3D_DESCRIPTOR described = floats(4, 2, 0, 0);
-	CUDA_MEMCPY3D copy = {
-		.srcMemoryType = CU_MEMORYTYPE_HOST,
-		.srcHost = values,
-		.srcPitch = 16,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
-		.WidthInBytes = 16,
-		.Height = 2,
-		.Depth = 1,
-	};
-	CUtexObject texture;
-	size_t before;
-
-	/* Its code takes memory, too. */
-	(void)gs_test_kernel("look");
-	before = available();
-	check(cuArray3DCreate_v2(&copy.dstArray, &described));
-	check(cuMemcpy3DAsync_v2(&copy, NULL));
-	texture = texture_of(copy.dstArray, 0);
-	assert_true(look(texture, 0.5f, 0.5f) == 1);
-	assert_true(look(texture, 2.0f, 1.5f) == 25);
-	assert_true(look(texture, 3.5f, 1.0f) == 22);
-	assert_true(look(texture, 99.0f, -99.0f) == 4);
-	check(cuArrayDestroy(copy.dstArray));
-	assert_true(look(texture, 0.5f, 0.5f) == 1);
-	assert_true(available() < before);
-	check(cuTexObjectDestroy(texture));
-	assert_int_equal(available(), before);
-	check_is(cuTexObjectDestroy(texture), CUDA_ERROR_INVALID_HANDLE);
-}
-
-static void
-textures_that_cannot_be_are_refused(void **state)
-{
-	CUDA_ARRAY3D_DESCRIPTOR described = floats(4, 2, 0, 0);
-	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY };
-	CUDA_TEXTURE_DESC good = { .filterMode = CU_TR_FILTER_MODE_POINT }, bad;
-	CUtexObject texture;
-	CUsurfObject surface;
-	CUarray array;
-	CUdeviceptr memory;
-
-	check_is(cuTexObjectCreate(&texture, &resource, &good, NULL), CUDA_ERROR_INVALID_HANDLE);
-	described.Format = CU_AD_FORMAT_SIGNED_INT32;
-	check(cuArray3DCreate_v2(&array, &described));
-	resource.res.array.hArray = array;
-	bad = good, bad.filterMode = CU_TR_FILTER_MODE_LINEAR;
-	check_is(cuTexObjectCreate(&texture, &resource, &bad, NULL), CUDA_ERROR_INVALID_VALUE);
-	bad = good, bad.flags = 0x1000;
-	check_is(cuTexObjectCreate(&texture, &resource, &bad, NULL), CUDA_ERROR_INVALID_VALUE);
-	bad = good, bad.flags = CU_TRSF_SRGB;
-	check_is(cuTexObjectCreate(&texture, &resource, &bad, NULL), CUDA_ERROR_NOT_SUPPORTED);
-	/* Whatever flags the array was made with. */
-	check(cuSurfObjectCreate(&surface, &resource));
-	check(cuSurfObjectDestroy(surface));
-	check(cuArrayDestroy(array));
-
-	check(cuMemAlloc_v2(&memory, 8192));
-	resource = (CUDA_RESOURCE_DESC){ .resType = CU_RESOURCE_TYPE_LINEAR,
-					 .res.linear = { .devPtr = memory,
-							 .format = CU_AD_FORMAT_FLOAT,
-							 .numChannels = 1,
-							 .sizeInBytes = 8192 } };
-	check(cuTexObjectCreate(&texture, &resource, &good, NULL));
-	check(cuTexObjectDestroy(texture));
-	resource.res.linear.devPtr += 4;
-	check_is(cuTexObjectCreate(&texture, &resource, &good, NULL), CUDA_ERROR_INVALID_VALUE);
-	resource.res.linear.devPtr = memory;
-	resource.res.linear.sizeInBytes = 65536;
-	check_is(cuTexObjectCreate(&texture, &resource, &good, NULL), CUDA_ERROR_INVALID_VALUE);
-	check(cuMemFree_v2(memory));
 }
 
 /* In a process of its own: 0 if the kernel ends with this result. */
@@ -253,9 +96,8 @@ status_of(int (*part)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/* Before the device is used in this process: what is forked has none yet. */
-static void
-wrong_surfaces_are_faults(void **state)
+/* Runs before this process uses the device, so that the forked children have no device yet. */
+UNIT_TEST(wrong_surfaces_are_faults)
 {
 	assert_int_equal(status_of(inside_a_surface), 0);
 	assert_int_equal(status_of(surface_of_nothing), 0);
@@ -263,18 +105,159 @@ wrong_surfaces_are_faults(void **state)
 	assert_int_equal(status_of(a_surface_that_is_gone), 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, gs_test_setup, gs_test_teardown)
+#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
 
-int
-main(void)
+TEST(arrays_take_memory_within_the_devices_limits)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_surfaces_are_faults),
-		TEST(arrays_take_memory_within_the_devices_limits),
-		TEST(levels_are_arrays_of_their_array),
-		TEST(a_texture_keeps_its_array),
-		TEST(textures_that_cannot_be_are_refused),
-	};
+	CUDA_ARRAY3D_DESCRIPTOR described = floats(1024, 1024, 0, 0), seen;
+	size_t before = available();
+	CUarray array;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	check(cuArray3DCreate_v2(&array, &described));
+	assert_int_equal(available(), before - 4 * GS_MIB);
+	check(cuArray3DGetDescriptor_v2(&seen, array));
+	assert_int_equal(seen.Width, 1024);
+	assert_int_equal(seen.Height, 1024);
+	assert_int_equal(seen.Depth, 0);
+	assert_int_equal(seen.Format, CU_AD_FORMAT_FLOAT);
+	check(cuArrayDestroy(array));
+	assert_int_equal(available(), before);
+	check_is(cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuArray3DGetDescriptor_v2(&seen, array), CUDA_ERROR_INVALID_HANDLE);
+
+	described = floats(131073, 0, 0, 0);
+	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_INVALID_VALUE);
+	described = floats(8, 65537, 0, 0);
+	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_INVALID_VALUE);
+	described = floats(8, 8, 16385, 0);
+	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_INVALID_VALUE);
+	described = floats(8, 8, 2049, CUDA_ARRAY3D_LAYERED);
+	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_INVALID_VALUE);
+	described = floats(16384, 16384, 0, 0);
+	check_is(cuArray3DCreate_v2(&array, &described), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(available(), before);
 }
+
+TEST(levels_are_arrays_of_their_array)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0, 0), seen;
+	CUmipmappedArray mipmap;
+	CUarray level;
+
+	check(cuMipmappedArrayCreate(&mipmap, &described, 99));
+	check(cuMipmappedArrayGetLevel(&level, mipmap, 2));
+	check(cuArray3DGetDescriptor_v2(&seen, level));
+	assert_int_equal(seen.Width, 16);
+	assert_int_equal(seen.Height, 4);
+	check_is(cuArrayDestroy(level), CUDA_ERROR_INVALID_HANDLE);
+	check_is(cuMipmappedArrayGetLevel(&level, mipmap, 7), CUDA_ERROR_INVALID_VALUE);
+	check(cuMipmappedArrayDestroy(mipmap));
+	check_is(cuArray3DGetDescriptor_v2(&seen, level), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static CUtexObject
+texture_of(CUarray array, unsigned int flags)
+{
+	const CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY,
+					      .res.array.hArray = array };
+	const CUDA_TEXTURE_DESC description = {
+		.addressMode = { CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP },
+		.filterMode = CU_TR_FILTER_MODE_LINEAR,
+		.flags = flags,
+	};
+	CUtexObject texture;
+
+	check(cuTexObjectCreate(&texture, &resource, &description, NULL));
+	return texture;
+}
+
+static float
+look(CUtexObject texture, float x, float y)
+{
+	CUdeviceptr out;
+	float found;
+	void *params[] = { &texture, &x, &y, &out };
+
+	check(cuMemAlloc_v2(&out, sizeof(found)));
+	check(cuLaunchKernel(gs_test_kernel("look"), 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	check(cuMemcpyDtoH_v2(&found, out, sizeof(found)));
+	check(cuMemFree_v2(out));
+	return found;
+}
+
+TEST(a_texture_keeps_its_array)
+{
+	const float values[8] = { 1, 2, 3, 4, 10, 20, 30, 40 };
+	CUDA_ARRAY3D_DESCRIPTOR described = floats(4, 2, 0, 0);
+	CUDA_MEMCPY3D copy = {
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = values,
+		.srcPitch = 16,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.WidthInBytes = 16,
+		.Height = 2,
+		.Depth = 1,
+	};
+	CUtexObject texture;
+	size_t before;
+
+	/* Code takes device memory, too. */
+	(void)gs_test_kernel("look");
+	before = available();
+	check(cuArray3DCreate_v2(&copy.dstArray, &described));
+	check(cuMemcpy3DAsync_v2(&copy, NULL));
+	texture = texture_of(copy.dstArray, 0);
+	assert_true(look(texture, 0.5f, 0.5f) == 1);
+	assert_true(look(texture, 2.0f, 1.5f) == 25);
+	assert_true(look(texture, 3.5f, 1.0f) == 22);
+	assert_true(look(texture, 99.0f, -99.0f) == 4);
+	check(cuArrayDestroy(copy.dstArray));
+	assert_true(look(texture, 0.5f, 0.5f) == 1);
+	assert_true(available() < before);
+	check(cuTexObjectDestroy(texture));
+	assert_int_equal(available(), before);
+	check_is(cuTexObjectDestroy(texture), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST(textures_that_cannot_be_are_refused)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = floats(4, 2, 0, 0);
+	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY };
+	CUDA_TEXTURE_DESC good = { .filterMode = CU_TR_FILTER_MODE_POINT }, bad;
+	CUtexObject texture;
+	CUsurfObject surface;
+	CUarray array;
+	CUdeviceptr memory;
+
+	check_is(cuTexObjectCreate(&texture, &resource, &good, NULL), CUDA_ERROR_INVALID_HANDLE);
+	described.Format = CU_AD_FORMAT_SIGNED_INT32;
+	check(cuArray3DCreate_v2(&array, &described));
+	resource.res.array.hArray = array;
+	bad = good, bad.filterMode = CU_TR_FILTER_MODE_LINEAR;
+	check_is(cuTexObjectCreate(&texture, &resource, &bad, NULL), CUDA_ERROR_INVALID_VALUE);
+	bad = good, bad.flags = 0x1000;
+	check_is(cuTexObjectCreate(&texture, &resource, &bad, NULL), CUDA_ERROR_INVALID_VALUE);
+	bad = good, bad.flags = CU_TRSF_SRGB;
+	check_is(cuTexObjectCreate(&texture, &resource, &bad, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	/* The flags of the array do not matter. */
+	check(cuSurfObjectCreate(&surface, &resource));
+	check(cuSurfObjectDestroy(surface));
+	check(cuArrayDestroy(array));
+
+	check(cuMemAlloc_v2(&memory, 8192));
+	resource = (CUDA_RESOURCE_DESC){ .resType = CU_RESOURCE_TYPE_LINEAR,
+					 .res.linear = { .devPtr = memory,
+							 .format = CU_AD_FORMAT_FLOAT,
+							 .numChannels = 1,
+							 .sizeInBytes = 8192 } };
+	check(cuTexObjectCreate(&texture, &resource, &good, NULL));
+	check(cuTexObjectDestroy(texture));
+	resource.res.linear.devPtr += 4;
+	check_is(cuTexObjectCreate(&texture, &resource, &good, NULL), CUDA_ERROR_INVALID_VALUE);
+	resource.res.linear.devPtr = memory;
+	resource.res.linear.sizeInBytes = 65536;
+	check_is(cuTexObjectCreate(&texture, &resource, &good, NULL), CUDA_ERROR_INVALID_VALUE);
+	check(cuMemFree_v2(memory));
+}
+
+UNIT_TEST_MAIN(NULL, NULL)

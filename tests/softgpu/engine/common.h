@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine's tests share: device memory, modules, launches. Failures end the test. */
+/* Helpers for tests of the software device's engine: device memory, modules, launches. Errors fail
+ * the test. */
 #ifndef GS_TEST_COMMON_H
 #define GS_TEST_COMMON_H
 
 #include "softgpu/engine/engine.h"
 #include "tests/test.h"
 
-/* Zeroed device memory; all of it is given back by gs_test_teardown. */
+/* Returns zeroed device memory, which gs_test_teardown() frees. */
 void *gs_test_memory(size_t size);
-/* A page that no access may touch. */
+/* Returns a page without access permissions. */
 void *gs_test_forbidden_page(void);
 
-/* PTX of the build, by the name of its source; GS_TEST_VARIANT says how it was compiled. */
+/* Loads PTX of the build by the name of its source. GS_TEST_VARIANT names the compiler options. */
 struct gs_module *gs_test_load(const char *name);
 struct gs_module *gs_test_load_text(const char *text);
-/* Expects the load to fail with 218 and the text in its message. */
+/* Asserts that loading fails with error 218 (CUDA_ERROR_INVALID_PTX) and with this text in its
+ * message. */
 void gs_test_refuse(const char *text, const char *message);
 
-/* Expects the load to succeed and kernel k to be refused, at launch, with the text in the reason.
- */
+/* Asserts that loading succeeds, and that a launch of kernel k is rejected with this text in the
+ * reason. */
 void gs_test_unsupported(const char *text, const char *message);
 
 struct gs_test_launch {
@@ -38,10 +40,28 @@ struct gs_test_launch {
 
 int gs_test_launch(const struct gs_module *module, const struct gs_test_launch *launch,
 		   struct gs_error *error);
-/* The same, and it must succeed. */
+/* Launches and asserts success. */
 void gs_test_run(const struct gs_module *module, const struct gs_test_launch *launch);
 
 int gs_test_setup(void **state);
 int gs_test_teardown(void **state);
+
+#define TEST(test) UNIT_TEST_WITH(test, gs_test_setup, gs_test_teardown)
+
+/* Defines `module`, and load_module() and unload_module() for UNIT_TEST_MAIN(): one module of the
+ * build that all tests of a file share. */
+#define GS_TEST_MODULE(name)                                                                       \
+	static struct gs_module *module;                                                           \
+	static int load_module(void **state)                                                       \
+	{                                                                                          \
+		assert_int_equal(gs_test_setup(state), 0);                                         \
+		module = gs_test_load(name);                                                       \
+		return 0;                                                                          \
+	}                                                                                          \
+	static int unload_module(void **state)                                                     \
+	{                                                                                          \
+		gs_module_unload(module);                                                          \
+		return 0;                                                                          \
+	}
 
 #endif

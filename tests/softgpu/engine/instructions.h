@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What instructions should give, written in plain C and apart from the engine's own arithmetic.
- * An operand or result is 64 bits; a letter says how many count and which values are tried:
- * h 16 bits, w 32, l 64, f float, g double, e half (bits in 16), x two halves, p predicate.
+ * Tables of PTX instructions with their expected results, computed in plain C independently of the
+ * engine.
+ *
+ * Operands and results are 64 bits wide. A letter names the type, and with it the significant bits
+ * and the values to try:
+ *   h 16 bits, w 32 bits, l 64 bits
+ *   f float, g double, e half (in 16 bits), x two halves
+ *   p predicate
  */
 #ifndef GS_TEST_INSTRUCTIONS_H
 #define GS_TEST_INSTRUCTIONS_H
@@ -13,10 +18,10 @@
 typedef uint64_t want_func(uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
 struct instruction {
-	const char *text;     /* with %d for the result and %0 to %3 for operands */
-	const char *operands; /* the result's letter and those of the operands */
+	const char *text;     /* with %d for the result and %0 to %3 for the operands */
+	const char *operands; /* letters of the result and of the operands */
 	want_func *want;
-	unsigned int ulps; /* by how many units in the last place a result may differ */
+	unsigned int ulps; /* allowed difference of a result, in units in the last place */
 };
 
 extern const struct instruction integer_instructions[];

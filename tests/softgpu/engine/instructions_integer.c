@@ -66,7 +66,7 @@ ALL_TYPES(le, x <= y)
 ALL_TYPES(gt, x > y)
 ALL_TYPES(ge, x >= y)
 
-/* The shift count is an unsigned 32-bit number, whatever the type. */
+/* The shift count is an unsigned 32-bit number for every type. */
 ALL_TYPES(shr, x >> ((uint32_t)b < (uint32_t)width ? (int)b : width))
 UNSIGNED(shl_16, 16, (uint32_t)b < 16 ? x << (uint32_t)b : 0)
 UNSIGNED(shl_32, 32, (uint32_t)b < 32 ? x << (uint32_t)b : 0)

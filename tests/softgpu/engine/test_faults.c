@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels that go wrong: the result, what the message says, and that the engine goes on. */
+/* Kernels that fault: the result, the message, and that the engine continues to work. */
 #include "common.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
-static struct gs_module *module;
+GS_TEST_MODULE("torture")
 
 static void
 expect(int want, const char *message, const struct gs_test_launch *launch)
@@ -26,8 +26,7 @@ expect(int want, const char *message, const struct gs_test_launch *launch)
 	assert_int_equal(out[7], 13);
 }
 
-static void
-a_wild_store_is_an_illegal_address(void **state)
+TEST(a_wild_store_is_an_illegal_address)
 {
 	int *out = gs_test_memory(256);
 	const struct gs_test_launch launch = {
@@ -38,8 +37,7 @@ a_wild_store_is_an_illegal_address(void **state)
 	       &launch);
 }
 
-static void
-a_page_without_permission_is_an_illegal_address(void **state)
+TEST(a_page_without_permission_is_an_illegal_address)
 {
 	char *page = gs_test_forbidden_page();
 	const struct gs_test_launch launch = {
@@ -49,8 +47,7 @@ a_page_without_permission_is_an_illegal_address(void **state)
 	expect(GS_ILLEGAL_ADDRESS, "kernel store_at: illegal global address", &launch);
 }
 
-static void
-an_address_without_memory_is_an_illegal_address(void **state)
+TEST(an_address_without_memory_is_an_illegal_address)
 {
 	uint64_t address = 0x3000000000ull + GS_VA_BASE;
 	const struct gs_test_launch launch = { .kernel = "store_at",
@@ -62,8 +59,7 @@ an_address_without_memory_is_an_illegal_address(void **state)
 	expect(GS_ILLEGAL_ADDRESS, "0x113000000000 at PTX line ", &launch);
 }
 
-static void
-shared_memory_ends_where_the_launch_says(void **state)
+TEST(shared_memory_ends_where_the_launch_says)
 {
 	const struct gs_test_launch launch = {
 		.kernel = "shared_out_of_bounds", .blocks = 1, .threads = 32, .dynamic_shared = 64
@@ -73,8 +69,7 @@ shared_memory_ends_where_the_launch_says(void **state)
 	expect(GS_ILLEGAL_ADDRESS, "kernel shared_out_of_bounds: illegal ", &launch);
 }
 
-static void
-a_misaligned_address_is_told_apart(void **state)
+TEST(a_misaligned_address_is_told_apart)
 {
 	int *out = gs_test_memory(256);
 	const struct gs_test_launch launch = {
@@ -84,8 +79,7 @@ a_misaligned_address_is_told_apart(void **state)
 	expect(GS_MISALIGNED_ADDRESS, "misaligned address", &launch);
 }
 
-static void
-a_trap_fails_the_launch(void **state)
+TEST(a_trap_fails_the_launch)
 {
 	int *out = gs_test_memory(4096);
 	const struct gs_test_launch launch = {
@@ -95,8 +89,7 @@ a_trap_fails_the_launch(void **state)
 	expect(GS_LAUNCH_FAILED, "trap at PTX line", &launch);
 }
 
-static void
-barriers_nobody_can_pass_fail_the_launch(void **state)
+TEST(barriers_nobody_can_pass_fail_the_launch)
 {
 	int *out = gs_test_memory(4096);
 	const struct gs_test_launch launch = {
@@ -106,8 +99,7 @@ barriers_nobody_can_pass_fail_the_launch(void **state)
 	expect(GS_LAUNCH_FAILED, "deadlock at a barrier", &launch);
 }
 
-static void
-endless_recursion_overflows_the_stack(void **state)
+TEST(endless_recursion_overflows_the_stack)
 {
 	int *out = gs_test_memory(4096);
 	const struct gs_test_launch launch = { .kernel = "stack_overflow",
@@ -134,8 +126,7 @@ collect(void *arg, const char *bytes, size_t len)
 	text->len += len;
 }
 
-static void
-a_failed_assertion_says_where(void **state)
+TEST(a_failed_assertion_says_where)
 {
 	struct text text = { .len = 0 };
 	int limit = 33;
@@ -155,8 +146,7 @@ a_failed_assertion_says_where(void **state)
 	assert_null(strstr(text.bytes, "thread: [32,0,0]"));
 }
 
-static void
-printf_knows_the_usual_conversions(void **state)
+TEST(printf_knows_the_usual_conversions)
 {
 	struct text text = { .len = 0 };
 	struct {
@@ -204,15 +194,13 @@ cancel_while_running(const char *kernel)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void
-an_endless_kernel_can_be_cancelled(void **state)
+TEST(an_endless_kernel_can_be_cancelled)
 {
 	cancel_while_running("endless");
 	cancel_while_running("endless_sleep");
 }
 
-static void
-the_heap_is_bounded(void **state)
+TEST(the_heap_is_bounded)
 {
 	struct {
 		uint64_t *out;
@@ -245,8 +233,7 @@ the_heap_is_bounded(void **state)
 	gs_heap_destroy(heap);
 }
 
-static void
-bad_launches_are_refused(void **state)
+TEST(bad_launches_are_refused)
 {
 	int *out = gs_test_memory(4096);
 	struct gs_launch launch = { .function = gs_module_function(module, "recursion"),
@@ -269,41 +256,4 @@ bad_launches_are_refused(void **state)
 	assert_int_equal(gs_launch(&launch, &error), GS_OK);
 }
 
-static int
-load_module(void **state)
-{
-	assert_int_equal(gs_test_setup(state), 0);
-	module = gs_test_load("torture");
-	return 0;
-}
-
-static int
-unload_module(void **state)
-{
-	gs_module_unload(module);
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gs_test_setup, gs_test_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_wild_store_is_an_illegal_address),
-		TEST(a_page_without_permission_is_an_illegal_address),
-		TEST(an_address_without_memory_is_an_illegal_address),
-		TEST(shared_memory_ends_where_the_launch_says),
-		TEST(a_misaligned_address_is_told_apart),
-		TEST(a_trap_fails_the_launch),
-		TEST(barriers_nobody_can_pass_fail_the_launch),
-		TEST(endless_recursion_overflows_the_stack),
-		TEST(a_failed_assertion_says_where),
-		TEST(printf_knows_the_usual_conversions),
-		TEST(an_endless_kernel_can_be_cancelled),
-		TEST(the_heap_is_bounded),
-		TEST(bad_launches_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, load_module, unload_module);
-}
+UNIT_TEST_MAIN(load_module, unload_module)

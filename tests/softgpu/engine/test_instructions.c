@@ -329,31 +329,22 @@ try_all(const struct instruction *instructions, size_t count)
 	}
 }
 
-static void
-integer_instructions_compute_what_c_does(void **state)
+TEST(integer_instructions_compute_what_c_does)
 {
 	try_all(integer_instructions, integer_instruction_count);
 }
 
-static void
-float_instructions_compute_what_c_does(void **state)
+TEST(float_instructions_compute_what_c_does)
 {
 	try_all(float_instructions, float_instruction_count);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gs_test_setup, gs_test_teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(integer_instructions_compute_what_c_does),
-		TEST(float_instructions_compute_what_c_does),
-	};
-
 	if (gs_engine_init(NULL) != GS_OK) {
 		puts("1..0 # SKIP this CPU does not have the instruction set");
 		return 0;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

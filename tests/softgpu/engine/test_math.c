@@ -9,7 +9,7 @@
 #define COUNT 512
 #define FUNCTIONS 24
 
-static struct gs_module *module;
+GS_TEST_MODULE("math")
 
 static double
 reference(int which, double x, double y)
@@ -93,8 +93,7 @@ run(const char *kernel, const void *params, size_t size)
 						      .params_size = size });
 }
 
-static void
-functions_of_floats_are_close_to_the_c_library(void **state)
+TEST(functions_of_floats_are_close_to_the_c_library)
 {
 	struct {
 		float *x, *y, *out;
@@ -114,8 +113,7 @@ functions_of_floats_are_close_to_the_c_library(void **state)
 	}
 }
 
-static void
-functions_of_doubles_are_close_to_the_c_library(void **state)
+TEST(functions_of_doubles_are_close_to_the_c_library)
 {
 	struct {
 		double *x, *y, *out;
@@ -211,8 +209,7 @@ check_integers(const uint32_t *out, uint32_t a, uint32_t b)
 	}
 }
 
-static void
-integer_functions_are_exact(void **state)
+TEST(integer_functions_are_exact)
 {
 	struct {
 		uint32_t *x, *y, *out;
@@ -237,8 +234,7 @@ to_half(float value)
 	return (float)ldexp(rint(ldexp(mantissa, 11)), exponent - 11);
 }
 
-static void
-halves_round_as_they_should(void **state)
+TEST(halves_round_as_they_should)
 {
 	struct {
 		float *x, *y, *out;
@@ -263,8 +259,7 @@ halves_round_as_they_should(void **state)
 	}
 }
 
-static void
-tiles_of_a_block_reduce(void **state)
+TEST(tiles_of_a_block_reduce)
 {
 	struct {
 		int *in, *out;
@@ -291,33 +286,4 @@ tiles_of_a_block_reduce(void **state)
 	}
 }
 
-static int
-load_module(void **state)
-{
-	assert_int_equal(gs_test_setup(state), 0);
-	module = gs_test_load("math");
-	return 0;
-}
-
-static int
-unload_module(void **state)
-{
-	gs_module_unload(module);
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gs_test_setup, gs_test_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(functions_of_floats_are_close_to_the_c_library),
-		TEST(functions_of_doubles_are_close_to_the_c_library),
-		TEST(integer_functions_are_exact),
-		TEST(halves_round_as_they_should),
-		TEST(tiles_of_a_block_reduce),
-	};
-
-	return cmocka_run_group_tests(tests, load_module, unload_module);
-}
+UNIT_TEST_MAIN(load_module, unload_module)

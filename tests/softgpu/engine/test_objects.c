@@ -5,7 +5,7 @@
 
 #define THREADS 128
 
-static struct gs_module *module;
+GS_TEST_MODULE("objects")
 
 struct two {
 	int *first;
@@ -22,8 +22,7 @@ run(const char *kernel, unsigned int blocks, const void *params, size_t size)
 						      .params_size = size });
 }
 
-static void
-atomic_objects_count_over_blocks(void **state)
+TEST(atomic_objects_count_over_blocks)
 {
 	struct {
 		int *sum, *most, *out;
@@ -34,8 +33,7 @@ atomic_objects_count_over_blocks(void **state)
 	assert_int_equal(*params.most, 40 * THREADS - 1);
 }
 
-static void
-barrier_objects_have_phases_and_members(void **state)
+TEST(barrier_objects_have_phases_and_members)
 {
 	int *out = gs_test_memory(3 * THREADS * sizeof(int));
 
@@ -47,8 +45,7 @@ barrier_objects_have_phases_and_members(void **state)
 	}
 }
 
-static void
-copies_are_there_when_waited_for(void **state)
+TEST(copies_are_there_when_waited_for)
 {
 	struct two params = { gs_test_memory(THREADS * 16), gs_test_memory(THREADS * 16) };
 
@@ -59,8 +56,7 @@ copies_are_there_when_waited_for(void **state)
 		assert_int_equal(params.second[i], ((127 - i / 4) * 4 + i % 4) * 3);
 }
 
-static void
-pipelines_go_round(void **state)
+TEST(pipelines_go_round)
 {
 	struct two params = { gs_test_memory(THREADS * 24), gs_test_memory(THREADS * 24) };
 
@@ -71,8 +67,7 @@ pipelines_go_round(void **state)
 		assert_int_equal(params.second[i], (i / THREADS * THREADS + 127 - i % THREADS) * 5);
 }
 
-static void
-tiles_scan(void **state)
+TEST(tiles_scan)
 {
 	struct two params = { gs_test_memory(THREADS * 4), gs_test_memory(THREADS * 4) };
 
@@ -88,33 +83,4 @@ tiles_scan(void **state)
 	}
 }
 
-static int
-load_module(void **state)
-{
-	assert_int_equal(gs_test_setup(state), 0);
-	module = gs_test_load("objects");
-	return 0;
-}
-
-static int
-unload_module(void **state)
-{
-	gs_module_unload(module);
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gs_test_setup, gs_test_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(atomic_objects_count_over_blocks),
-		TEST(barrier_objects_have_phases_and_members),
-		TEST(copies_are_there_when_waited_for),
-		TEST(pipelines_go_round),
-		TEST(tiles_scan),
-	};
-
-	return cmocka_run_group_tests(tests, load_module, unload_module);
-}
+UNIT_TEST_MAIN(load_module, unload_module)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What modules say of themselves, and what the engine says of bad ones. */
+/* Properties of modules, and the engine's messages about invalid ones. */
 #include "common.h"
 
 #include <stdio.h>
@@ -11,14 +11,12 @@
 	HEAD ".visible .entry k(.param .u64 p, .param .u32 n)\n{\n.reg .b32 %r<4>;\n"              \
 	     ".reg .b64 %rd<4>;\n.reg .pred %p<2>;\n.reg .f32 %f<4>;\n" body "\nret;\n}\n"
 
-static void
-an_unknown_instruction_is_named_with_its_line(void **state)
+TEST(an_unknown_instruction_is_named_with_its_line)
 {
 	gs_test_refuse(KERNEL("wobble.f32 %f1, %f2;"), "line 10: unknown instruction 'wobble'");
 }
 
-static void
-an_unsupported_instruction_is_named_with_its_line(void **state)
+TEST(an_unsupported_instruction_is_named_with_its_line)
 {
 	gs_test_unsupported(KERNEL("mov.u32 %r1, 5;\nwmma.load.a.sync %r1, [%rd1];"), "line 11: ");
 	gs_test_unsupported(KERNEL("mov.u32 %r1, 5;\nwmma.load.a.sync %r1, [%rd1];"),
@@ -70,8 +68,7 @@ run_good(const struct gs_module *module, uint32_t *word, uint32_t which)
 	return gs_test_launch(module, &launch, &error);
 }
 
-static void
-what_cannot_run_spoils_its_callers_only(void **state)
+TEST(what_cannot_run_spoils_its_callers_only)
 {
 	static const char *const texts[] = { BESIDE("wgmma.commit_group.sync.aligned;"),
 					     BESIDE("add.quick.s32 %r1, %r2, %r3;"),
@@ -93,8 +90,7 @@ what_cannot_run_spoils_its_callers_only(void **state)
 	}
 }
 
-static void
-names_that_nothing_declares_are_refused(void **state)
+TEST(names_that_nothing_declares_are_refused)
 {
 	gs_test_refuse(KERNEL("mov.u32 %r9, 5;"), "line 10: unknown register '%r9'");
 	gs_test_refuse(KERNEL("ld.global.u32 %r1, [nowhere];"), "unknown name 'nowhere'");
@@ -109,8 +105,7 @@ names_that_nothing_declares_are_refused(void **state)
 	gs_test_refuse(HEAD ".global .u64 x = nowhere;", "'nowhere'");
 }
 
-static void
-sizes_beyond_the_limits_are_refused(void **state)
+TEST(sizes_beyond_the_limits_are_refused)
 {
 	gs_test_refuse(KERNEL(".shared .b8 s[49153]; mov.u64 %rd1, s;"),
 		       "49153 bytes of static shared memory; the maximum is 49152");
@@ -123,8 +118,7 @@ sizes_beyond_the_limits_are_refused(void **state)
 	gs_test_refuse(HEAD ".global .b8 a[4294967296][4294967296];", "array too large");
 }
 
-static void
-operands_of_the_wrong_size_are_refused(void **state)
+TEST(operands_of_the_wrong_size_are_refused)
 {
 	gs_test_refuse(KERNEL("add.u32 %r1, %r2, %rd1;"), "wrong size");
 	gs_test_refuse(KERNEL("add.u64 %r1, %rd2, %rd1;"), "wrong size");
@@ -136,8 +130,7 @@ operands_of_the_wrong_size_are_refused(void **state)
 	gs_test_refuse(KERNEL("@%r1 bra L; L:"), "the guard is no predicate");
 }
 
-static void
-textures_have_the_coordinates_of_their_shape(void **state)
+TEST(textures_have_the_coordinates_of_their_shape)
 {
 	gs_test_refuse(KERNEL("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {%f1}];"),
 		       "too few coordinates");
@@ -163,8 +156,7 @@ textures_have_the_coordinates_of_their_shape(void **state)
 			    "not supported");
 }
 
-static void
-what_is_no_ptx_is_refused(void **state)
+TEST(what_is_no_ptx_is_refused)
 {
 	gs_test_refuse("", "this is not PTX");
 	gs_test_refuse("int main(void) { return 0; }", "line 1: unexpected 'int'");
@@ -176,8 +168,7 @@ what_is_no_ptx_is_refused(void **state)
 		       "defined twice");
 }
 
-static void
-limits_are_kept(void **state)
+TEST(limits_are_kept)
 {
 	static char text[8192];
 	size_t n;
@@ -199,8 +190,7 @@ limits_are_kept(void **state)
 }
 
 /* The parser must end, with a result, wherever the text ends or goes wrong. */
-static void
-damaged_text_does_no_harm(void **state)
+TEST(damaged_text_does_no_harm)
 {
 	const char *folder = getenv("GS_TEST_PTX");
 	static char text[1u << 20];
@@ -238,8 +228,7 @@ damaged_text_does_no_harm(void **state)
 	}
 }
 
-static void
-a_kernel_describes_itself(void **state)
+TEST(a_kernel_describes_itself)
 {
 	struct gs_module *module = gs_test_load_text(
 		HEAD ".const .align 4 .b8 c[12];\n"
@@ -276,8 +265,7 @@ a_kernel_describes_itself(void **state)
 	gs_module_unload(module);
 }
 
-static void
-uses_of_the_runtime_are_known(void **state)
+TEST(uses_of_the_runtime_are_known)
 {
 	struct gs_module *module = gs_test_load("torture");
 	struct gs_function_info info;
@@ -293,8 +281,7 @@ uses_of_the_runtime_are_known(void **state)
 }
 
 /* Inline assembly repeats labels, each in braces of its own. */
-static void
-labels_belong_to_their_block(void **state)
+TEST(labels_belong_to_their_block)
 {
 	struct {
 		int *out;
@@ -316,8 +303,7 @@ labels_belong_to_their_block(void **state)
 	gs_module_unload(module);
 }
 
-static void
-several_texts_are_one_module(void **state)
+TEST(several_texts_are_one_module)
 {
 	static const char first[] =
 		".version 9.0 .target sm_75 .address_size 64\n"
@@ -355,27 +341,4 @@ several_texts_are_one_module(void **state)
 	gs_module_unload(module);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gs_test_setup, gs_test_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_unknown_instruction_is_named_with_its_line),
-		TEST(an_unsupported_instruction_is_named_with_its_line),
-		TEST(what_cannot_run_spoils_its_callers_only),
-		TEST(names_that_nothing_declares_are_refused),
-		TEST(sizes_beyond_the_limits_are_refused),
-		TEST(operands_of_the_wrong_size_are_refused),
-		TEST(textures_have_the_coordinates_of_their_shape),
-		TEST(what_is_no_ptx_is_refused),
-		TEST(limits_are_kept),
-		TEST(damaged_text_does_no_harm),
-		TEST(a_kernel_describes_itself),
-		TEST(uses_of_the_runtime_are_known),
-		TEST(labels_belong_to_their_block),
-		TEST(several_texts_are_one_module),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

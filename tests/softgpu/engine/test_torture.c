@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-static struct gs_module *module;
+GS_TEST_MODULE("torture")
 
 struct two {
 	int *first;
@@ -32,8 +32,7 @@ run_one(const char *kernel, unsigned int threads)
 	return out;
 }
 
-static void
-both_arms_of_a_branch_meet_at_a_barrier(void **state)
+TEST(both_arms_of_a_branch_meet_at_a_barrier)
 {
 	int *out = run_one("divergent_barrier", 64);
 
@@ -41,8 +40,7 @@ both_arms_of_a_branch_meet_at_a_barrier(void **state)
 		assert_int_equal(out[t], t % 2 ? 63 - t : 63 - t + 1000);
 }
 
-static void
-lanes_of_one_warp_take_turns_with_a_lock(void **state)
+TEST(lanes_of_one_warp_take_turns_with_a_lock)
 {
 	int *memory = gs_test_memory(256);
 
@@ -53,8 +51,7 @@ lanes_of_one_warp_take_turns_with_a_lock(void **state)
 	assert_int_equal(memory[0], 256);
 }
 
-static void
-a_warp_that_spins_lets_others_run(void **state)
+TEST(a_warp_that_spins_lets_others_run)
 {
 	int *memory = gs_test_memory(1024);
 
@@ -72,8 +69,7 @@ processor_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void
-threads_that_sleep_take_no_processor(void **state)
+TEST(threads_that_sleep_take_no_processor)
 {
 	int *memory = gs_test_memory(1024);
 	struct {
@@ -82,7 +78,7 @@ threads_that_sleep_take_no_processor(void **state)
 	} params = { memory, 50 };
 	uint64_t begin = gp_now_ns(), used = processor_ns();
 
-	/* 64 threads: two warps, whose sleeps are at the same time. */
+	/* 64 threads: two warps, which sleep at the same time. */
 	run("sleeping", 1, 64, &params, sizeof(params));
 	assert_true(gp_now_ns() - begin > 20000000);
 	assert_true(processor_ns() - used < (gp_now_ns() - begin) / 2);
@@ -90,8 +86,7 @@ threads_that_sleep_take_no_processor(void **state)
 		assert_int_equal(memory[t], 5);
 }
 
-static void
-functions_recurse(void **state)
+TEST(functions_recurse)
 {
 	static const int fibonacci[] = { 0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89 };
 	int *out = run_one("recursion", 64);
@@ -100,8 +95,7 @@ functions_recurse(void **state)
 		assert_int_equal(out[t], fibonacci[t % 12]);
 }
 
-static void
-objects_made_by_new_have_virtual_functions(void **state)
+TEST(objects_made_by_new_have_virtual_functions)
 {
 	int *out = gs_test_memory(256);
 	struct gs_heap *heap;
@@ -118,8 +112,7 @@ objects_made_by_new_have_virtual_functions(void **state)
 	gs_heap_destroy(heap);
 }
 
-static void
-functions_are_called_through_pointers(void **state)
+TEST(functions_are_called_through_pointers)
 {
 	struct {
 		int *out;
@@ -131,8 +124,7 @@ functions_are_called_through_pointers(void **state)
 		assert_int_equal(params.out[t], t % 2 ? t + 1 : t * t);
 }
 
-static void
-barriers_reduce(void **state)
+TEST(barriers_reduce)
 {
 	int *out = run_one("barrier_reductions", 256);
 
@@ -140,8 +132,7 @@ barriers_reduce(void **state)
 		assert_int_equal(out[t], 86 + 0 + 10000);
 }
 
-static void
-barriers_wait_for_no_thread_that_has_exited(void **state)
+TEST(barriers_wait_for_no_thread_that_has_exited)
 {
 	struct {
 		int *out;
@@ -153,8 +144,7 @@ barriers_wait_for_no_thread_that_has_exited(void **state)
 		assert_int_equal(params.out[t], 76 - t);
 }
 
-static void
-named_barriers_count_threads(void **state)
+TEST(named_barriers_count_threads)
 {
 	int *out = run_one("named_barriers", 96);
 
@@ -162,8 +152,7 @@ named_barriers_count_threads(void **state)
 		assert_int_equal(out[t], t % 32 + 5);
 }
 
-static void
-all_blocks_of_a_cooperative_grid_meet(void **state)
+TEST(all_blocks_of_a_cooperative_grid_meet)
 {
 	struct two params = { gs_test_memory(4096), gs_test_memory(4096) };
 
@@ -178,8 +167,7 @@ all_blocks_of_a_cooperative_grid_meet(void **state)
 		assert_int_equal(params.second[t], 1023 - t);
 }
 
-static void
-groups_are_of_the_lanes_that_came_together(void **state)
+TEST(groups_are_of_the_lanes_that_came_together)
 {
 	int *out = run_one("coalesced_groups", 32);
 	int rank = 0;
@@ -188,8 +176,7 @@ groups_are_of_the_lanes_that_came_together(void **state)
 		assert_int_equal(out[t], t & 4 ? 1600 + rank++ : 16000);
 }
 
-static void
-shuffles_in_both_arms_mean_each_other(void **state)
+TEST(shuffles_in_both_arms_mean_each_other)
 {
 	int *out = run_one("shuffle_in_both_arms", 32);
 
@@ -197,8 +184,7 @@ shuffles_in_both_arms_mean_each_other(void **state)
 		assert_int_equal(out[t], t < 16 ? 201 : 32);
 }
 
-static void
-warp_functions_give_what_is_documented(void **state)
+TEST(warp_functions_give_what_is_documented)
 {
 	int *out = run_one("warp_functions", 32);
 
@@ -214,8 +200,7 @@ warp_functions_give_what_is_documented(void **state)
 	}
 }
 
-static void
-lanes_meet_behind_a_loop(void **state)
+TEST(lanes_meet_behind_a_loop)
 {
 	int *out = run_one("divergent_loop", 32);
 
@@ -228,8 +213,7 @@ lanes_meet_behind_a_loop(void **state)
 	}
 }
 
-static void
-switches_reach_every_case(void **state)
+TEST(switches_reach_every_case)
 {
 	int *out = run_one("switches", 64);
 
@@ -240,8 +224,7 @@ switches_reach_every_case(void **state)
 	}
 }
 
-static void
-parameters_may_be_large(void **state)
+TEST(parameters_may_be_large)
 {
 	struct {
 		int values[60];
@@ -256,8 +239,7 @@ parameters_may_be_large(void **state)
 		assert_int_equal(params.out[t], (t % 60) * (t % 60) - 3);
 }
 
-static void
-every_thread_has_local_memory(void **state)
+TEST(every_thread_has_local_memory)
 {
 	struct {
 		int *out;
@@ -269,8 +251,7 @@ every_thread_has_local_memory(void **state)
 		assert_int_equal(params.out[t], ((t + 5) & 31) * t);
 }
 
-static void
-vectors_keep_their_elements_in_order(void **state)
+TEST(vectors_keep_their_elements_in_order)
 {
 	struct {
 		int *in, *out;
@@ -296,8 +277,7 @@ vectors_keep_their_elements_in_order(void **state)
 	}
 }
 
-static void
-blocks_and_threads_have_three_dimensions(void **state)
+TEST(blocks_and_threads_have_three_dimensions)
 {
 	int *out = gs_test_memory(24 * 48 * 4);
 	struct gs_error error;
@@ -314,8 +294,7 @@ blocks_and_threads_have_three_dimensions(void **state)
 		assert_int_equal(out[i], i / 48 * 1000 + i % 48);
 }
 
-static void
-variables_are_initialized_and_kept(void **state)
+TEST(variables_are_initialized_and_kept)
 {
 	static const int table[4] = { 3, 1, 4, 1 };
 	struct gs_module *own = gs_test_load("torture");
@@ -339,8 +318,7 @@ variables_are_initialized_and_kept(void **state)
 	gs_module_unload(own);
 }
 
-static void
-one_worker_runs_blocks_in_order(void **state)
+TEST(one_worker_runs_blocks_in_order)
 {
 	struct {
 		unsigned int *next, *out;
@@ -352,53 +330,12 @@ one_worker_runs_blocks_in_order(void **state)
 		assert_int_equal(params.out[i], i);
 }
 
-static int
-load_module(void **state)
-{
-	assert_int_equal(gs_test_setup(state), 0);
-	module = gs_test_load("torture");
-	return 0;
-}
-
-static int
-unload_module(void **state)
-{
-	gs_module_unload(module);
-	return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, gs_test_setup, gs_test_teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(both_arms_of_a_branch_meet_at_a_barrier),
-		TEST(lanes_of_one_warp_take_turns_with_a_lock),
-		TEST(a_warp_that_spins_lets_others_run),
-		TEST(threads_that_sleep_take_no_processor),
-		TEST(functions_recurse),
-		TEST(objects_made_by_new_have_virtual_functions),
-		TEST(functions_are_called_through_pointers),
-		TEST(barriers_reduce),
-		TEST(barriers_wait_for_no_thread_that_has_exited),
-		TEST(named_barriers_count_threads),
-		TEST(all_blocks_of_a_cooperative_grid_meet),
-		TEST(groups_are_of_the_lanes_that_came_together),
-		TEST(shuffles_in_both_arms_mean_each_other),
-		TEST(warp_functions_give_what_is_documented),
-		TEST(lanes_meet_behind_a_loop),
-		TEST(switches_reach_every_case),
-		TEST(parameters_may_be_large),
-		TEST(every_thread_has_local_memory),
-		TEST(vectors_keep_their_elements_in_order),
-		TEST(blocks_and_threads_have_three_dimensions),
-		TEST(variables_are_initialized_and_kept),
-		TEST(one_worker_runs_blocks_in_order),
-	};
 	const char *workers = getenv("GS_WORKERS");
 
 	if (!workers || strcmp(workers, "1") != 0)
 		cmocka_set_skip_filter("one_worker_*");
-	return cmocka_run_group_tests(tests, load_module, unload_module);
+	return unit_tests_run(load_module, unload_module);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits with a limit, on a machine whose time of day is set back meanwhile, and threads. */
+/* Waits with a deadline while the time of day is set back, and threads. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -14,7 +14,7 @@
 
 #define MS UINT64_C(1000000)
 #define HOUR_S 3600
-/* What takes no time, on a machine that is busy. */
+/* Upper bound for an operation that does not wait, on a busy machine. */
 #define SOON (20000 * MS)
 
 /* How the time of day differs from the kernel's, by which the kernel waits. */
@@ -47,8 +47,7 @@ wait_for_nobody(pthread_cond_t *cond)
 	assert_true(gp_now_ns() < begin + SOON);
 }
 
-static void
-test_time_of_day_is_nothing_to_a_wait(void **state)
+UNIT_TEST(test_time_of_day_is_nothing_to_a_wait)
 {
 	pthread_cond_t made;
 
@@ -61,8 +60,7 @@ test_time_of_day_is_nothing_to_a_wait(void **state)
 	(void)pthread_cond_destroy(&made);
 }
 
-static void
-test_time_of_day_is_nothing_to_a_mutex(void **state)
+UNIT_TEST(test_time_of_day_is_nothing_to_a_mutex)
 {
 	pthread_mutex_t free = PTHREAD_MUTEX_INITIALIZER;
 
@@ -80,8 +78,7 @@ test_time_of_day_is_nothing_to_a_mutex(void **state)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-static void
-test_nap(void **state)
+UNIT_TEST(test_nap)
 {
 	uint64_t begin = gp_now_ns();
 
@@ -117,8 +114,7 @@ nap_long(void *unused)
 	return unused;
 }
 
-static void
-test_moved_clock(void **state)
+UNIT_TEST(test_moved_clock)
 {
 	uint64_t begin = gp_now_ns();
 	pthread_t threads[2];
@@ -172,8 +168,7 @@ check_seen(struct seen *seen, const char *name)
 	assert_false(sigismember(&seen->blocked, SIGSEGV));
 }
 
-static void
-test_threads(void **state)
+UNIT_TEST(test_threads)
 {
 	static struct seen joined, detached;
 	sigset_t own;
@@ -195,8 +190,7 @@ test_threads(void **state)
 	assert_true(gp_thread_start("large", (size_t)1 << 47, look_around, &joined) < 0);
 }
 
-static void
-a_nap_is_no_work(void **state)
+UNIT_TEST(a_nap_is_no_work)
 {
 	uint64_t begin = gp_now_ns(), worked = gp_thread_cpu_ns();
 
@@ -207,17 +201,4 @@ a_nap_is_no_work(void **state)
 		continue;
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_nap_is_no_work),
-		cmocka_unit_test(test_time_of_day_is_nothing_to_a_wait),
-		cmocka_unit_test(test_time_of_day_is_nothing_to_a_mutex),
-		cmocka_unit_test(test_nap),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_moved_clock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -9,8 +9,7 @@
 
 static const char variable[] = "GPUPOOL_TEST_VARIABLE";
 
-static void
-variable_is_found_by_its_whole_name(void **state)
+UNIT_TEST(variable_is_found_by_its_whole_name)
 {
 	static const char block[] = "AB=1\0A=2\0=3\0ABC\0A=4\0EMPTY=";
 
@@ -22,8 +21,7 @@ variable_is_found_by_its_whole_name(void **state)
 	assert_null(gp_environment_find(block, 0, "AB"));
 }
 
-static void
-cleared_environment_is_what_it_was(void **state)
+UNIT_TEST(cleared_environment_is_what_it_was)
 {
 	/* CMocka's own. */
 	static const char format[] = "CMOCKA_MESSAGE_OUTPUT";
@@ -45,16 +43,11 @@ cleared_environment_is_what_it_was(void **state)
 int
 main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variable_is_found_by_its_whole_name),
-		cmocka_unit_test(cleared_environment_is_what_it_was),
-	};
-
 	/* A process that is started with the variable. */
 	if (argc < 2) {
 		(void)setenv(variable, "at start", 1);
 		(void)execl("/proc/self/exe", argv[0], "started", (char *)NULL);
 		return 1;
 	}
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

@@ -51,26 +51,20 @@ check(bool limited, int first)
 	assert_int_equal(close(pollers[2].fd), 0);
 }
 
-static void
-test_unlimited(void **state)
+UNIT_TEST(test_unlimited)
 {
-	(void)state;
 	check(false, 3);
 }
 
-static void
-test_limited(void **state)
+UNIT_TEST(test_limited)
 {
-	(void)state;
 	check(true, 3);
 }
 
-static void
-test_limited_high(void **state)
+UNIT_TEST(test_limited_high)
 {
 	struct rlimit before, more;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	more = (struct rlimit){ before.rlim_max, before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &more), 0);
@@ -78,13 +72,11 @@ test_limited_high(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-static void
-test_closed(void **state)
+UNIT_TEST(test_closed)
 {
 	struct rlimit before, none;
 	struct pollfd poller = { .fd = 800, .events = POLLIN };
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){ 0, before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -93,15 +85,4 @@ test_closed(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unlimited),
-		cmocka_unit_test(test_limited),
-		cmocka_unit_test(test_limited_high),
-		cmocka_unit_test(test_closed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

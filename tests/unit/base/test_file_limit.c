@@ -17,15 +17,13 @@ count(int number)
 	signals++;
 }
 
-static void
-test_limit(void **state)
+UNIT_TEST(test_limit)
 {
 	struct sigaction action = { .sa_handler = count }, before;
 	struct gp_sigxfsz limit;
 	struct rlimit files, none;
 	int fd = memfd_create("limited", MFD_CLOEXEC);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(sigaction(SIGXFSZ, &action, &before), 0);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &files), 0);
@@ -51,14 +49,12 @@ test_limit(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
-static void
-test_pending_stays(void **state)
+UNIT_TEST(test_pending_stays)
 {
 	struct sigaction action = { .sa_handler = count }, before;
 	struct gp_sigxfsz limit;
 	sigset_t set, mask;
 
-	(void)state;
 	signals = 0;
 	assert_int_equal(sigaction(SIGXFSZ, &action, &before), 0);
 	(void)sigemptyset(&set);
@@ -73,13 +69,4 @@ test_pending_stays(void **state)
 	assert_int_equal(sigaction(SIGXFSZ, &before, NULL), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_pending_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -35,7 +35,6 @@ put(const char *name, const char *text)
 static int
 begin(void **state)
 {
-	(void)state;
 	(void)snprintf(root, sizeof(root), "/tmp/gp-machine-XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
 }
@@ -45,7 +44,6 @@ end(void **state)
 {
 	char command[64];
 
-	(void)state;
 	(void)snprintf(command, sizeof(command), "rm -r %s", root);
 	return system(command);
 }
@@ -64,10 +62,10 @@ expect(uint64_t memory, unsigned int processors)
 	assert_int_equal(gp_machine_processors(root), processors < count ? processors : count);
 }
 
-static void
-without_groups_all_counts(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, begin, end)
+
+TEST(without_groups_all_counts)
 {
-	(void)state;
 	expect(ALL, UINT32_MAX);
 	put("proc/self/cgroup", "0::/\n");
 	expect(ALL, UINT32_MAX);
@@ -75,10 +73,8 @@ without_groups_all_counts(void **state)
 	expect(ALL, UINT32_MAX);
 }
 
-static void
-version_2(void **state)
+TEST(version_2)
 {
-	(void)state;
 	put("proc/self/cgroup", "0::/system.slice/gpupoold.service\n");
 	put("sys/fs/cgroup/system.slice/gpupoold.service/memory.max", "max\n");
 	put("sys/fs/cgroup/system.slice/gpupoold.service/cpu.max", "max 100000\n");
@@ -90,10 +86,8 @@ version_2(void **state)
 	expect(8388608, 1);
 }
 
-static void
-a_group_around_it_counts(void **state)
+TEST(a_group_around_it_counts)
 {
-	(void)state;
 	put("proc/self/cgroup", "0::/a/b/c\n");
 	put("sys/fs/cgroup/a/b/c/memory.max", "16777216\n");
 	put("sys/fs/cgroup/a/b/memory.max", "max\n");
@@ -105,10 +99,8 @@ a_group_around_it_counts(void **state)
 	expect(2097152, 1);
 }
 
-static void
-version_1(void **state)
+TEST(version_1)
 {
-	(void)state;
 	put("proc/self/cgroup", "9:name=systemd:/x\n"
 				"4:memory:/jobs/one\n"
 				"3:cpuset:/\n"
@@ -130,10 +122,8 @@ version_1(void **state)
 }
 
 /* The file names the groups of the machine, while the container sees its own and those below. */
-static void
-a_container_without_a_namespace(void **state)
+TEST(a_container_without_a_namespace)
 {
-	(void)state;
 	put("proc/self/cgroup", "4:memory:/docker/0123/job\n2:cpu:/docker/0123\n");
 	put("sys/fs/cgroup/memory/memory.limit_in_bytes", "8388608\n");
 	put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
@@ -143,10 +133,8 @@ a_container_without_a_namespace(void **state)
 	expect(4194304, 1);
 }
 
-static void
-nonsense_does_not_count(void **state)
+TEST(nonsense_does_not_count)
 {
-	(void)state;
 	put("sys/fs/cgroup/memory.max", "many\n");
 	put("sys/fs/cgroup/cpu.max", "100000 0\n");
 	put("sys/fs/memory.max", "4096\n");
@@ -157,16 +145,4 @@ nonsense_does_not_count(void **state)
 	expect(ALL, UINT32_MAX);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(without_groups_all_counts),       TEST(version_2),
-		TEST(a_group_around_it_counts),        TEST(version_1),
-		TEST(a_container_without_a_namespace), TEST(nonsense_does_not_count),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same as OpenSSL's, for every length around a block's, in whatever parts. */
+/* Equal to OpenSSL's digests for each length around the block size, in any parts. */
 #include "base/sha256.h"
 #include "tests/test.h"
 
@@ -37,22 +37,19 @@ compare_all(void)
 	}
 }
 
-static void
-machine(void **context)
+UNIT_TEST(machine)
 {
 	compare_all();
 }
 
-static void
-portable(void **context)
+UNIT_TEST(portable)
 {
 	gp_sha256_use_portable();
 	compare_all();
 }
 
 /* FIPS 180-4's example, which no library has to be asked for. */
-static void
-known(void **context)
+UNIT_TEST(known)
 {
 	static const uint8_t abc[] = { 0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
 				       0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
@@ -67,12 +64,6 @@ known(void **context)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known),
-		cmocka_unit_test(machine),
-		cmocka_unit_test(portable),
-	};
-
 	fill();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

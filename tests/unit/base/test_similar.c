@@ -2,8 +2,7 @@
 #include "base/similar.h"
 #include "tests/test.h"
 
-static void
-distances_count_letters(void **state)
+UNIT_TEST(distances_count_letters)
 {
 	assert_int_equal(gp_edit_distance("", ""), 0);
 	assert_int_equal(gp_edit_distance("run", "run"), 0);
@@ -17,8 +16,7 @@ distances_count_letters(void **state)
 	assert_int_equal(gp_edit_distance("12345678901234567890123456789012", "1234"), 32);
 }
 
-static void
-the_word_that_is_most_like_it_is_found(void **state)
+UNIT_TEST(the_word_that_is_most_like_it_is_found)
 {
 	static const char *const words[] = { "check", "devices", "env", "run" };
 
@@ -30,13 +28,4 @@ the_word_that_is_most_like_it_is_found(void **state)
 	assert_null(gp_suggest("run", words, 0));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(distances_count_letters),
-		cmocka_unit_test(the_word_that_is_most_like_it_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools.conf: what is read, and what is said of what makes no sense. */
+/* pools.conf: the parsed values, and the errors about invalid ones. */
 #include "cli/pools.h"
 #include "tests/test.h"
 
@@ -15,8 +15,7 @@ parse(struct gpc_pools_config *pools, const char *text, const char *file, char *
 	return gpc_pools_config_parse(pools, text, strlen(text), file, error, CLI_ERROR_MAX);
 }
 
-static void
-all_keys_are_read(void **state)
+UNIT_TEST(all_keys_are_read)
 {
 	static const char text[] = "\xef\xbb\xbf# mine\n"
 				   "\n"
@@ -64,8 +63,7 @@ all_keys_are_read(void **state)
 	gpc_pools_config_free(&pools);
 }
 
-static void
-the_users_file_comes_before_the_machines(void **state)
+UNIT_TEST(the_users_file_comes_before_the_machines)
 {
 	struct gpc_pools_config pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
@@ -90,9 +88,8 @@ expect_error(const char *text, const char *expected)
 	gpc_pools_config_free(&pools);
 }
 
-/* The others stand in tests/integration/test_launcher.py, with what the commands make of them. */
-static void
-what_makes_no_sense_is_named_with_its_line(void **state)
+/* The others are in tests/integration/test_launcher.py, with the commands that use them. */
+UNIT_TEST(what_makes_no_sense_is_named_with_its_line)
 {
 	static char long_line[6000];
 
@@ -118,8 +115,7 @@ what_makes_no_sense_is_named_with_its_line(void **state)
 	expect_error(long_line, "f:1: longer than 4399 bytes");
 }
 
-static void
-there_is_an_end_to_pools(void **state)
+UNIT_TEST(there_is_an_end_to_pools)
 {
 	char text[GPC_POOLS_MAX * 40 + 64] = "";
 
@@ -129,8 +125,7 @@ there_is_an_end_to_pools(void **state)
 	expect_error(text, "f:129: more than 64 pools");
 }
 
-static void
-a_pool_that_is_not_there_is_explained(void **state)
+UNIT_TEST(a_pool_that_is_not_there_is_explained)
 {
 	static const struct {
 		const char *name;
@@ -164,16 +159,4 @@ a_pool_that_is_not_there_is_explained(void **state)
 	gpc_pools_config_free(&pools);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_keys_are_read),
-		cmocka_unit_test(the_users_file_comes_before_the_machines),
-		cmocka_unit_test(what_makes_no_sense_is_named_with_its_line),
-		cmocka_unit_test(there_is_an_end_to_pools),
-		cmocka_unit_test(a_pool_that_is_not_there_is_explained),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -10,7 +10,7 @@
 #define TESTS_MAX 64
 
 struct fixture *
-begin_limited(void **state, unsigned int max_outstanding, fake_answer_function *answer)
+begin_limited(void **state, unsigned int max_outstanding, fake_daemon_answer_function *answer)
 {
 	struct fixture *fixture = *state;
 	const char *scheme = fixture->scheme;
@@ -23,7 +23,7 @@ begin_limited(void **state, unsigned int max_outstanding, fake_answer_function *
 }
 
 struct fixture *
-begin(void **state, fake_answer_function *answer)
+begin(void **state, fake_daemon_answer_function *answer)
 {
 	return begin_limited(state, MANY_OUTSTANDING, answer);
 }
@@ -81,8 +81,8 @@ refuse_memory_info(struct fake_daemon *daemon, const struct gp_header *header, c
 		   size_t size)
 {
 	if (header->call != GP_CALL_gpMemoryInfo)
-		return fake_answer(daemon, header, fields, size);
-	fake_reply(daemon, header, CUDA_ERROR_INVALID_DEVICE, NULL, 0);
+		return fake_daemon_answer(daemon, header, fields, size);
+	fake_daemon_reply(daemon, header, CUDA_ERROR_INVALID_DEVICE, NULL, 0);
 	return 0;
 }
 
@@ -91,7 +91,7 @@ answer_when_told(struct fake_daemon *daemon, const struct gp_header *header, con
 		 size_t size)
 {
 	(void)sem_wait(&daemon->proceed);
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 int
@@ -101,12 +101,12 @@ answer_with_data(struct fake_daemon *daemon, const struct gp_header *header, con
 	static uint8_t bytes[DATA_SIZE];
 
 	if (header->call != GP_CALL_gpCopyOut)
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	for (size_t i = 0; i < DATA_SIZE; i++)
 		bytes[i] = (uint8_t)(i * 7);
-	fake_note_data(daemon, header->request, 0, bytes, 60000);
-	fake_note_data(daemon, header->request, 60000, bytes + 60000, DATA_SIZE - 60000);
-	fake_reply(daemon, header, CUDA_SUCCESS, NULL, 0);
+	fake_daemon_note_data(daemon, header->request, 0, bytes, 60000);
+	fake_daemon_note_data(daemon, header->request, 60000, bytes + 60000, DATA_SIZE - 60000);
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, NULL, 0);
 	return 0;
 }
 

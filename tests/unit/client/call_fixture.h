@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the call stream have in common: a session to a scripted daemon, calls to send,
- * and running a list of tests once over tcp and once inside the process.
+ * Fixture for tests of the client's calls: a session with a scripted daemon (fake_daemon.h),
+ * functions that send calls, and a runner that executes all tests over tcp and again inside the
+ * process.
+ *
+ * Ownership: begin() creates the daemon and the session, end() frees them.
+ * Threads: answer functions run in the daemon's thread.
  */
 #ifndef CALL_FIXTURE_H
 #define CALL_FIXTURE_H
@@ -10,8 +14,8 @@
 #include "tests/test.h"
 #include "tests/unit/client/fake_daemon.h"
 
-typedef int fake_answer_function(struct fake_daemon *daemon, const struct gp_header *header,
-				 const void *fields, size_t size);
+typedef int fake_daemon_answer_function(struct fake_daemon *daemon, const struct gp_header *header,
+					const void *fields, size_t size);
 
 struct fixture {
 	const char *scheme;
@@ -20,27 +24,28 @@ struct fixture {
 };
 
 struct fixture *begin_limited(void **state, unsigned int max_outstanding,
-			      fake_answer_function *answer);
-struct fixture *begin(void **state, fake_answer_function *answer);
+			      fake_daemon_answer_function *answer);
+struct fixture *begin(void **state, fake_daemon_answer_function *answer);
 void end(struct fixture *fixture);
 
 CUresult post(uint64_t dst);
 CUresult ask(int device, struct gp_reply_gpMemoryInfo *reply);
 CUresult fence(void);
 CUresult copy_in(const void *data, size_t size);
-/* For pthread_create(); writes the CUresult that arg points to. */
+/* A thread that calls fence() and stores the result in the CUresult that `arg` points to. */
 void *fence_in_thread(void *arg);
 
-/* Of calls that fail, or whose replies come when the test says so. */
-fake_answer_function refuse_memory_info, answer_when_told;
+/* Answer functions: one rejects gpMemoryInfo, the other replies after daemon.proceed has been
+ * posted. */
+fake_daemon_answer_function refuse_memory_info, answer_when_told;
 
-/* gpCopyOut is answered with so many bytes, of which byte i is 7 * i. */
+/* An answer function that replies to gpCopyOut with DATA_SIZE bytes, of which byte i is 7 * i. */
 #define DATA_SIZE 100000
-fake_answer_function answer_with_data;
-/* Takes them to where the request's arg points. */
+fake_daemon_answer_function answer_with_data;
+/* A request's receive function that stores the bytes at the request's `arg`. */
 int take_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size);
 
-/* A done() that posts the semaphore which arg points to. */
+/* A request's done function that posts the semaphore at its `arg`. */
 void tell(struct gpc_request *request);
 
 int run_over_both(const struct CMUnitTest *tests, size_t count);

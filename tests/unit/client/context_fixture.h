@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two devices over the scripted daemon, as if cuInit had been called. */
+/* Fixture for tests of contexts: an initialized client with two devices and a scripted daemon
+ * (fake_daemon.h). */
 #ifndef CONTEXT_FIXTURE_H
 #define CONTEXT_FIXTURE_H
 
@@ -67,11 +68,12 @@ tear_down(void **state)
 	return 0;
 }
 
-/* How many of these the daemon has got, once it has got all that was posted before. */
+/* Returns the number of `call` records that the daemon has received, after everything posted before
+ * has arrived. */
 static inline size_t
 received(uint16_t call)
 {
-	return fake_received(&fixture.daemon, call);
+	return fake_daemon_received(&fixture.daemon, call);
 }
 
 static inline CUcontext
@@ -83,6 +85,6 @@ current(void)
 	return context;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
 
 #endif /* CONTEXT_FIXTURE_H */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 void
-fake_connection(const char *scheme, struct gp_conn **near_p, struct gp_conn **far_p)
+fake_daemon_connection(const char *scheme, struct gp_conn **near_p, struct gp_conn **far_p)
 {
 	char error[256], text[64];
 	struct gp_listener *listener;
@@ -37,7 +37,7 @@ note_down(struct fake_daemon *daemon, const struct gp_header *header, const void
 	  size_t bulk_size)
 {
 	size_t index = atomic_load(&daemon->count);
-	struct fake_record *record = &daemon->records[index % FAKE_RECORDS_MAX];
+	struct fake_daemon_record *record = &daemon->records[index % FAKE_DAEMON_RECORDS_MAX];
 
 	record->header = *header;
 	record->first_word = 0;
@@ -98,11 +98,11 @@ fake_daemon_start(struct fake_daemon *daemon, const char *scheme, unsigned int m
 	struct gp_conn *lane;
 
 	if (!daemon->answer)
-		daemon->answer = fake_answer;
-	daemon->records = calloc(FAKE_RECORDS_MAX, sizeof(*daemon->records));
+		daemon->answer = fake_daemon_answer;
+	daemon->records = calloc(FAKE_DAEMON_RECORDS_MAX, sizeof(*daemon->records));
 	(void)sem_init(&daemon->proceed, 0, 0);
 	(void)pthread_mutex_init(&daemon->send_lock, NULL);
-	fake_connection(scheme, &lane, &daemon->conn);
+	fake_daemon_connection(scheme, &lane, &daemon->conn);
 	assert_int_equal(gpc_session_create(lane, NULL, &facts, max_outstanding, session_p), 0);
 	gpc_session_set(*session_p);
 	assert_int_equal(pthread_create(&daemon->thread, NULL, run, daemon), 0);
@@ -124,8 +124,8 @@ fake_daemon_stop(struct fake_daemon *daemon, struct gpc_session *session)
 }
 
 void
-fake_send(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-	  size_t size, const void *bulk, size_t bulk_size)
+fake_daemon_send(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+		 size_t size, const void *bulk, size_t bulk_size)
 {
 	uint8_t wire[sizeof(*header)];
 	struct iovec data[2] = { { wire, sizeof(wire) }, { (void *)fields, size } };
@@ -138,8 +138,8 @@ fake_send(struct fake_daemon *daemon, const struct gp_header *header, const void
 }
 
 void
-fake_reply(struct fake_daemon *daemon, const struct gp_header *to, CUresult result,
-	   const void *fields, size_t size)
+fake_daemon_reply(struct fake_daemon *daemon, const struct gp_header *to, CUresult result,
+		  const void *fields, size_t size)
 {
 	struct gp_header header = {
 		.size = (uint32_t)(sizeof(header) + size),
@@ -149,27 +149,27 @@ fake_reply(struct fake_daemon *daemon, const struct gp_header *to, CUresult resu
 		.context = result,
 	};
 
-	fake_send(daemon, &header, fields, size, NULL, 0);
+	fake_daemon_send(daemon, &header, fields, size, NULL, 0);
 }
 
 void
-fake_note_error(struct fake_daemon *daemon, CUresult result, bool sticky)
+fake_daemon_note_error(struct fake_daemon *daemon, CUresult result, bool sticky)
 {
-	fake_note_error_of(daemon, result, sticky, GP_CALL_gpFill);
+	fake_daemon_note_error_of(daemon, result, sticky, GP_CALL_gpFill);
 }
 
 void
-fake_note_error_of(struct fake_daemon *daemon, CUresult result, bool sticky, uint16_t call)
+fake_daemon_note_error_of(struct fake_daemon *daemon, CUresult result, bool sticky, uint16_t call)
 {
 	uint32_t fields[4] = { result, sticky, call, 0 };
 	struct gp_header header = { .size = sizeof(header) + sizeof(fields),
 				    .call = GP_NOTE_ERROR };
 
-	fake_send(daemon, &header, fields, sizeof(fields), NULL, 0);
+	fake_daemon_send(daemon, &header, fields, sizeof(fields), NULL, 0);
 }
 
 void
-fake_note_print(struct fake_daemon *daemon, const char *text)
+fake_daemon_note_print(struct fake_daemon *daemon, const char *text)
 {
 	struct gp_bytes bytes = { text, strlen(text) };
 	struct gp_header header = { .call = GP_NOTE_PRINT };
@@ -179,12 +179,12 @@ fake_note_print(struct fake_daemon *daemon, const char *text)
 	gp_enc_init(&enc, fields, sizeof(fields));
 	gp_enc_bytes(&enc, bytes);
 	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&enc));
-	fake_send(daemon, &header, fields, gp_enc_size(&enc), NULL, 0);
+	fake_daemon_send(daemon, &header, fields, gp_enc_size(&enc), NULL, 0);
 }
 
 void
-fake_note_data(struct fake_daemon *daemon, uint32_t request, uint64_t offset, const void *data,
-	       size_t size)
+fake_daemon_note_data(struct fake_daemon *daemon, uint32_t request, uint64_t offset,
+		      const void *data, size_t size)
 {
 	uint64_t fields[2] = { offset, size };
 	struct gp_header header = {
@@ -194,26 +194,27 @@ fake_note_data(struct fake_daemon *daemon, uint32_t request, uint64_t offset, co
 		.request = request,
 	};
 
-	fake_send(daemon, &header, fields, sizeof(fields), data, size);
+	fake_daemon_send(daemon, &header, fields, sizeof(fields), data, size);
 }
 
 int
-fake_answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
-	    size_t size)
+fake_daemon_answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
+		   size_t size)
 {
 	static const uint64_t zeros[8];
-	/* Of the calls that the tests use only these have replies with fields: nothing is free. */
+	/* Size of the reply's fields. Of the calls that tests use, only these have fields; all
+	 * zeros mean that no memory is free. */
 	size_t reply_size = header->call == GP_CALL_gpMemoryInfo    ? 16
 			    : header->call == GP_CALL_gpMemoryGrant ? 8
 								    : 0;
 
 	if (header->request)
-		fake_reply(daemon, header, CUDA_SUCCESS, zeros, reply_size);
+		fake_daemon_reply(daemon, header, CUDA_SUCCESS, zeros, reply_size);
 	return 0;
 }
 
 bool
-fake_wait_records(struct fake_daemon *daemon, size_t count)
+fake_daemon_wait_records(struct fake_daemon *daemon, size_t count)
 {
 	for (int i = 0; i < 5000; i++) {
 		if (atomic_load(&daemon->count) >= count)
@@ -224,7 +225,7 @@ fake_wait_records(struct fake_daemon *daemon, size_t count)
 }
 
 size_t
-fake_received(struct fake_daemon *daemon, uint16_t call)
+fake_daemon_received(struct fake_daemon *daemon, uint16_t call)
 {
 	struct gp_args_gpFence args = { 0 };
 	size_t count = 0;
@@ -236,7 +237,7 @@ fake_received(struct fake_daemon *daemon, uint16_t call)
 }
 
 void
-fake_session_lacks(struct gpc_session *session, uint16_t call)
+fake_daemon_lacks(struct gpc_session *session, uint16_t call)
 {
 	struct gpc_session_facts *facts = (struct gpc_session_facts *)gpc_session_facts(session);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context with streams of its own over the scripted daemon, whose work is done when the case says
- * so.  Its variables are the case's and, those that are atomic, the daemon's thread's.
+ * Fixture for tests of stream and event queries: a context with streams over a scripted daemon
+ * (fake_daemon.h), whose work completes when the test says so.
+ *
+ * Threads: the daemon's thread uses the atomic variables, the test's thread uses all.
  */
 #ifndef IDLE_FIXTURE_H
 #define IDLE_FIXTURE_H
@@ -23,9 +25,9 @@
 static struct gpc_device device;
 static struct gpc_context context;
 static struct gpc_stream legacy, streams[2];
-/* Whether work is done; until then waits stay open. */
+/* Whether the GPU's work is done. Until then the replies to waits are held back. */
 static atomic_bool done;
-/* Queries of events are answered when the test posts daemon.proceed. */
+/* While true, the reply to a query waits for daemon.proceed. */
 static atomic_bool held;
 static struct gpc_session *session;
 static atomic_bool copies_fail;
@@ -43,7 +45,7 @@ is_waited_for(void)
 	return waits;
 }
 
-/* A copy is under way until somebody waits, for it or for something else. */
+/* Replies to a copy after the client has begun to wait, for this copy or for something else. */
 static inline int
 answer_copy(struct fake_daemon *daemon, const struct gp_header *header)
 {
@@ -52,13 +54,14 @@ answer_copy(struct fake_daemon *daemon, const struct gp_header *header)
 	for (int i = 0; i < PATIENCE_MS && !is_waited_for(); i++)
 		(void)usleep(1000);
 	if (!atomic_load(&copies_fail))
-		fake_note_data(daemon, header->request, 0, &bytes, sizeof(bytes));
-	fake_reply(daemon, header,
-		   atomic_load(&copies_fail) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS, NULL, 0);
+		fake_daemon_note_data(daemon, header->request, 0, &bytes, sizeof(bytes));
+	fake_daemon_reply(daemon, header,
+			  atomic_load(&copies_fail) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS, NULL,
+			  0);
 	return 0;
 }
 
-/* In the daemon's thread. */
+/* The answer function; runs in the daemon's thread. */
 static inline int
 answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
 {
@@ -66,20 +69,20 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 		header->call == GP_CALL_cuEventQuery || header->call == GP_CALL_cuStreamQuery;
 	const bool waits = header->call == GP_CALL_cuEventSynchronize ||
 			   header->call == GP_CALL_cuStreamSynchronize;
-	static const uint64_t time; /* a float, padded */
+	static const uint64_t time; /* a float, padded to 8 bytes */
 
 	if (header->call == GP_CALL_gpCopyOut)
 		return answer_copy(daemon, header);
 	if (header->call == GP_CALL_cuEventElapsedTime_v2) {
-		fake_reply(daemon, header, CUDA_SUCCESS, &time, sizeof(time));
+		fake_daemon_reply(daemon, header, CUDA_SUCCESS, &time, sizeof(time));
 		return 0;
 	}
 	if (atomic_load(&done) || !(asks || waits))
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	if (asks) {
 		if (atomic_load(&held))
 			(void)sem_wait(&daemon->proceed);
-		fake_reply(daemon, header, CUDA_ERROR_NOT_READY, NULL, 0);
+		fake_daemon_reply(daemon, header, CUDA_ERROR_NOT_READY, NULL, 0);
 		return 0;
 	}
 	assert_in_range(open_count, 0, 2 * GPC_WATCHES_MAX - 1);
@@ -130,14 +133,14 @@ end_idle(struct fixture *fixture)
 	end(fixture);
 }
 
-/* What was open is answered, and what comes will be at once. */
+/* Replies to the waits that are open, and lets later ones succeed at once. */
 static inline void
 finish_work(struct fixture *fixture)
 {
 	assert_int_equal(fence(), CUDA_SUCCESS);
 	atomic_store(&done, true);
 	for (unsigned int i = 0; i < atomic_load(&open_count); i++)
-		fake_reply(&fixture->daemon, &open_waits[i], CUDA_SUCCESS, NULL, 0);
+		fake_daemon_reply(&fixture->daemon, &open_waits[i], CUDA_SUCCESS, NULL, 0);
 }
 
 static inline void
@@ -148,11 +151,11 @@ give_work(const struct gpc_stream *stream)
 	assert_int_equal(gpc_post_gpFill(&context, &args), CUDA_SUCCESS);
 }
 
-/* How many of these the daemon has got. */
+/* Returns the number of `call` records that the daemon has received. */
 static inline size_t
 received(struct fixture *fixture, uint16_t call)
 {
-	return fake_received(&fixture->daemon, call);
+	return fake_daemon_received(&fixture->daemon, call);
 }
 
 static inline CUresult
@@ -161,7 +164,7 @@ query(struct gpc_stream *stream)
 	struct gpc_stream *legacy_before = context.legacy;
 	CUresult result;
 
-	/* The NULL stream is whichever the test means: it has no tokens. */
+	/* The NULL stream has no tokens, so a test can make any stream the NULL stream. */
 	context.legacy = stream;
 	result = gpc_cuStreamQuery(NULL);
 	context.legacy = legacy_before;

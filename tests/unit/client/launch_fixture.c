@@ -16,14 +16,14 @@ note_share(struct fake_daemon *daemon)
 	const struct gp_header header = { .size = sizeof(header) + sizeof(fields),
 					  .call = GP_NOTE_SHARE };
 
-	fake_send(daemon, &header, fields, sizeof(fields), NULL, 0);
+	fake_daemon_send(daemon, &header, fields, sizeof(fields), NULL, 0);
 }
 
-/* One, two, three … blocks of the sizes in question, largest first. */
+/* Replies with 1, 2, 3 ... blocks for the requested sizes, largest first. */
 static void
 answer_blocks(struct fake_daemon *daemon, const struct gp_header *header, size_t size)
 {
-	/* Before the questions: kernel, flags, their size, padding to 8. */
+	/* The queries follow the kernel, the flags and their size, padded to 8 bytes. */
 	const uint32_t count = (uint32_t)((size - 16) / sizeof(struct gp_occupancy_query));
 	uint32_t blocks[GP_OCCUPANCY_QUERIES_MAX];
 	uint64_t fields[GP_OCCUPANCY_QUERIES_MAX];
@@ -35,10 +35,10 @@ answer_blocks(struct fake_daemon *daemon, const struct gp_header *header, size_t
 	gp_enc_bytes(&enc, (struct gp_bytes){ blocks, (count - atomic_load(&fixture.fewer)) *
 							      sizeof(blocks[0]) });
 	gp_enc_pad(&enc);
-	fake_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
 }
 
-/* All but the version of PTX. */
+/* Replies with all attributes but the PTX version. */
 static void
 answer_attributes(struct fake_daemon *daemon, const struct gp_header *header)
 {
@@ -53,10 +53,10 @@ answer_attributes(struct fake_daemon *daemon, const struct gp_header *header)
 	gp_enc_u32(&enc, known);
 	gp_enc_bytes(&enc, (struct gp_bytes){ values, sizeof(values) });
 	gp_enc_pad(&enc);
-	fake_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
 }
 
-/* 100 of one block, 99 of two, and more than 16 blocks are refused. */
+/* Replies with 100 clusters of one block and 99 of two. More than 16 blocks are rejected. */
 static void
 answer_clusters(struct fake_daemon *daemon, const struct gp_header *header)
 {
@@ -72,7 +72,7 @@ answer_clusters(struct fake_daemon *daemon, const struct gp_header *header)
 	gp_enc_bytes(&enc, (struct gp_bytes){ answers, (32 - atomic_load(&fixture.fewer)) *
 							       sizeof(answers[0]) });
 	gp_enc_pad(&enc);
-	fake_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
 }
 
 static int
@@ -85,8 +85,8 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	if (!header->request)
 		return 0;
 	if (atomic_exchange(&fixture.late, false))
-		fake_note_error_of(daemon, CUDA_ERROR_INVALID_CLUSTER_SIZE, false,
-				   GP_CALL_gpLaunch);
+		fake_daemon_note_error_of(daemon, CUDA_ERROR_INVALID_CLUSTER_SIZE, false,
+					  GP_CALL_gpLaunch);
 	if (atomic_exchange(&fixture.share, false))
 		note_share(daemon);
 	if (header->call == GP_CALL_gpLaunchChecked)
@@ -102,8 +102,9 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	if (header->call == GP_CALL_gpResource) {
 		const uint32_t words[4] = { htole32(atomic_load(&fixture.multiprocessors)) };
 
-		fake_reply(daemon, header, words[0] ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED,
-			   words, words[0] ? sizeof(words) : 0);
+		fake_daemon_reply(daemon, header,
+				  words[0] ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED, words,
+				  words[0] ? sizeof(words) : 0);
 		return 0;
 	}
 	if (header->call == GP_CALL_gpOccupancyClusterSizes) {
@@ -115,7 +116,7 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	    header->call == GP_CALL_cuOccupancyAvailableDynamicSMemPerBlock ||
 	    header->call == GP_CALL_gpOccupancyCluster)
 		has_number = true;
-	fake_reply(daemon, header, result, &number, has_number ? sizeof(number) : 0);
+	fake_daemon_reply(daemon, header, result, &number, has_number ? sizeof(number) : 0);
 	return 0;
 }
 
@@ -215,7 +216,7 @@ tear_down_launches(void **state)
 size_t
 received(uint16_t call)
 {
-	return fake_received(&fixture.daemon, call);
+	return fake_daemon_received(&fixture.daemon, call);
 }
 
 CUresult

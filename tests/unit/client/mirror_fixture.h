@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory of the client's fake that kernels reach, of which there are two copies. */
+/* Fixture for tests of host memory that kernels access: the fake wire layer (fake_wire.h) with
+ * replicas of pinned memory on both sides. */
 #ifndef MIRROR_FIXTURE_H
 #define MIRROR_FIXTURE_H
 
@@ -10,7 +11,7 @@
 #include "gpc_calls.h"
 #include "protocol/host_look.h"
 #include "protocol/host_picture.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +26,9 @@ session(void)
 static inline int
 setup(void **state)
 {
-	int r = fake_setup(state);
+	int r = fake_wire_setup(state);
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	return r;
 }
 
@@ -37,7 +38,7 @@ pinned(size_t size)
 	uint8_t *host;
 
 	CU(gpc_cuMemHostAlloc((void **)&host, size, 0));
-	assert_in_range((uintptr_t)host, FAKE_HOST, FAKE_HOST + ((uint64_t)64 << 30));
+	assert_in_range((uintptr_t)host, FAKE_WIRE_HOST, FAKE_WIRE_HOST + ((uint64_t)64 << 30));
 	return host;
 }
 
@@ -50,7 +51,7 @@ reach(void *host)
 	return address;
 }
 
-/* A wait, after work that may have changed something. */
+/* Waits for the GPU after work that may have changed host memory. */
 static inline void
 synchronize(void)
 {
@@ -58,6 +59,6 @@ synchronize(void)
 	CU(gpc_coherence_fetch(session()));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
+#define TEST(test) UNIT_TEST_WITH(test, setup, fake_wire_teardown)
 
 #endif /* MIRROR_FIXTURE_H */

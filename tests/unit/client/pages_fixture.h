@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One range of managed pages, known or not used yet, and another side that is a buffer and counts
- * what goes there.  A case begins with begin().
+ * Fixture for tests of managed pages: one range of pages, whose remote side is a buffer in this
+ * process that counts transfers.
+ *
+ * A test is defined with KNOWN() for a range that the remote side already has, or with UNUSED() for
+ * a range that was never accessed. It starts with begin().
+ * Threads: the transfer functions may be called by any thread.
  */
 #ifndef PAGES_FIXTURE_H
 #define PAGES_FIXTURE_H
@@ -23,16 +27,16 @@
 #define BLOCK GPC_PAGES_BLOCK
 #define BLOCKS 128
 #define PAGE ((uint64_t)4096)
-/* Not a whole number of blocks. */
+/* Not a multiple of the block size. */
 #define SIZE (BLOCKS * BLOCK - 3 * PAGE)
 #define READS(address) (*(volatile uint8_t *)(uintptr_t)(address))
 
-/* The other side. */
+/* The remote side. */
 static struct {
 	uint8_t *memory;
 	uint64_t base;
 	bool broken;
-	pthread_t interrupted; /* by the next fetch; 0: nobody */
+	pthread_t interrupted; /* thread that the next fetch sends a signal; 0: none */
 	atomic_int awaits, fetches, pushes;
 	uint64_t fetched, pushed; /* bytes */
 } other;
@@ -91,7 +95,7 @@ reserve(uint64_t size)
 	return ((uintptr_t)found + BLOCK - 1) & ~(BLOCK - 1);
 }
 
-/* Made once: the thread sanitizer looks at each byte that is written by itself. */
+/* Filled once, because the thread sanitizer checks each byte that is written separately. */
 static const uint8_t *
 pattern(void)
 {
@@ -110,13 +114,12 @@ set_up(void **state, bool is_known)
 	const char *way;
 	int r;
 
-	(void)state;
 	memset(&other, 0, sizeof(other));
 	other.memory = malloc(SIZE);
 	other.base = reserve(SIZE);
 	memcpy(other.memory, pattern(), SIZE);
 	r = gpc_pages_create(other.base, SIZE, is_known, &calls, &other, &group);
-	/* The start has found out what the kernel can do. */
+	/* gpc_pages_create() has detected what the kernel supports. */
 	way = getenv("GP_TEST_USERFAULT");
 	if (way && strcmp(way, "old") == 0)
 		gp_userfault_set_emulate_old(true);
@@ -138,7 +141,6 @@ unused(void **state)
 static inline int
 tear_down(void **state)
 {
-	(void)state;
 	gpc_page_faults_set_direct(false);
 	gpc_pages_destroy(other.base);
 	assert_int_equal(munmap((void *)(uintptr_t)other.base, SIZE), 0);
@@ -174,15 +176,14 @@ expect_state(uint64_t offset, enum gpc_page_state state)
 	assert_int_equal(gpc_pages_state(other.base + offset), state);
 }
 
-/* CMocka has taken the signal for itself since the range was made. */
+/* CMocka has replaced the signal handler since the range was created. */
 static inline void
 begin(void **state)
 {
-	(void)state;
 	gpc_page_faults_reinstall();
 }
 
-/* A range that is made while the process has a limit of none of something. */
+/* Creates the range while the limit `what` of the process is 0. */
 static inline int
 set_up_limited(void **state, int what)
 {
@@ -203,7 +204,7 @@ is_userfault(void)
 	return gpc_page_faults_mechanism() == GPC_PAGE_FAULTS_USERFAULT;
 }
 
-#define KNOWN(f) cmocka_unit_test_setup_teardown(f, known, tear_down)
-#define UNUSED(f) cmocka_unit_test_setup_teardown(f, unused, tear_down)
+#define KNOWN(test) UNIT_TEST_WITH(test, known, tear_down)
+#define UNUSED(test) UNIT_TEST_WITH(test, unused, tear_down)
 
 #endif /* PAGES_FIXTURE_H */

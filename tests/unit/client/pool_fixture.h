@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools of the device of client_fake.h: calls that are to succeed, and the end of a test. */
+/* Fixture for tests of memory pools on the fake wire layer (fake_wire.h): calls that must succeed.
+ * The teardown checks that no pool but the default one is left, and that it is empty. */
 #ifndef POOL_FIXTURE_H
 #define POOL_FIXTURE_H
 
@@ -7,11 +8,11 @@
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
-#define ORDINAL 3 /* of the fake's device */
+#define ORDINAL 3 /* of the fake device */
 
-/* No pool but the default one is left of a test, and nothing in it. */
+/* Empties the default pool and checks that nothing is left. */
 static inline int
 pool_teardown(void **state)
 {
@@ -19,16 +20,16 @@ pool_teardown(void **state)
 
 	fake.enter = CUDA_SUCCESS;
 	fake.done = fake.posted;
-	fake_deliver();
+	fake_wire_deliver();
 	assert_int_equal(gpc_cuDeviceGetDefaultMemPool(&pool, ORDINAL), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
 						   &(cuuint64_t){ 0 }),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
-	return fake_teardown(state);
+	return fake_wire_teardown(state);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, pool_teardown)
+#define TEST(test) UNIT_TEST_WITH(test, fake_wire_setup, pool_teardown)
 
 static inline CUdeviceptr
 alloc(size_t size, CUstream stream)
@@ -39,7 +40,8 @@ alloc(size_t size, CUstream stream)
 	return address;
 }
 
-/* With work before it, so that the block waits. */
+/* Frees asynchronously with work before it in the stream, so that the block is not reusable at
+ * once. */
 static inline void
 release(CUdeviceptr address, CUstream stream)
 {
@@ -91,7 +93,7 @@ set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int on)
 	assert_int_equal(gpc_cuMemPoolSetAttribute(pool, attribute, &on), CUDA_SUCCESS);
 }
 
-/* What cuStreamSynchronize does behind the wire. */
+/* The effect of cuStreamSynchronize() on pools. */
 static inline void
 synchronize(const struct gpc_stream *stream)
 {

@@ -55,8 +55,7 @@ verify(const struct ctl_identity *leaf, const struct ctl_identity *authority, in
 	return result;
 }
 
-static void
-a_daemons_certificate_holds_for_its_hosts_and_its_time(void **state)
+UNIT_TEST(a_daemons_certificate_holds_for_its_hosts_and_its_time)
 {
 	char *hosts[] = { "gpunode", "*.pool.example", "10.0.0.5", "fd00::5" };
 	struct ctl_identity ca = make(CTL_CERTIFICATE_AUTHORITY, "pool", NULL, 0, NULL);
@@ -84,8 +83,7 @@ a_daemons_certificate_holds_for_its_hosts_and_its_time(void **state)
 	ctl_identity_free(&other);
 }
 
-static void
-each_certificate_is_for_one_use(void **state)
+UNIT_TEST(each_certificate_is_for_one_use)
 {
 	char *hosts[] = { "gpunode" };
 	struct ctl_identity ca = make(CTL_CERTIFICATE_AUTHORITY, "pool", NULL, 0, NULL);
@@ -108,8 +106,7 @@ each_certificate_is_for_one_use(void **state)
 	ctl_identity_free(&signed_by_client);
 }
 
-static void
-what_it_says_is_told(void **state)
+UNIT_TEST(what_it_says_is_told)
 {
 	char *hosts[] = { "gpunode", "10.0.0.5", "fd00::5" };
 	struct ctl_identity ca = make(CTL_CERTIFICATE_AUTHORITY, "our pool", NULL, 0, NULL);
@@ -137,8 +134,7 @@ what_it_says_is_told(void **state)
 	ctl_identity_free(&client);
 }
 
-static void
-a_name_that_is_too_long_for_one_leaves_the_hosts(void **state)
+UNIT_TEST(a_name_that_is_too_long_for_one_leaves_the_hosts)
 {
 	char host[] = "a-very-long-name-of-a-machine.in-a-very-long-name-of-a-network.pool.example";
 	char *hosts[] = { host };
@@ -160,8 +156,7 @@ write_text(const char *path, const char *text, size_t size)
 	fclose(file);
 }
 
-static void
-what_was_written_is_read_back(void **state)
+UNIT_TEST(what_was_written_is_read_back)
 {
 	char folder[] = "/tmp/gpupool-certificate-XXXXXX", path[64], key_path[64];
 	struct ctl_identity ca = make(CTL_CERTIFICATE_AUTHORITY, "pool", NULL, 0, NULL);
@@ -199,8 +194,7 @@ what_was_written_is_read_back(void **state)
 	ctl_identity_free(&other);
 }
 
-static void
-hosts_are_names_and_addresses(void **state)
+UNIT_TEST(hosts_are_names_and_addresses)
 {
 	static const char *const good[] = { "gpunode", "a.b-c.example", "10.0.0.5",
 					    "fd00::5", "*.example",     "n_1" };
@@ -214,17 +208,4 @@ hosts_are_names_and_addresses(void **state)
 		assert_false(ctl_is_host(wrong[i]));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_daemons_certificate_holds_for_its_hosts_and_its_time),
-		cmocka_unit_test(each_certificate_is_for_one_use),
-		cmocka_unit_test(what_it_says_is_told),
-		cmocka_unit_test(a_name_that_is_too_long_for_one_leaves_the_hosts),
-		cmocka_unit_test(what_was_written_is_read_back),
-		cmocka_unit_test(hosts_are_names_and_addresses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

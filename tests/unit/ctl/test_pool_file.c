@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void
-options_are_taken_out_of_the_words(void **state)
+UNIT_TEST(options_are_taken_out_of_the_words)
 {
 	char *words[] = { "create", "--expires", "30d",           "alice",
 			  "-o",     "file",      "--comment=a=b", "--force" };
@@ -33,8 +32,7 @@ options_are_taken_out_of_the_words(void **state)
 	assert_true(force);
 }
 
-static void
-two_hyphens_end_the_options(void **state)
+UNIT_TEST(two_hyphens_end_the_options)
 {
 	char *words[] = { "--force", "--", "--expires", "--", "-x" };
 	char *value[] = { "--expires", "--", "-x" };
@@ -57,8 +55,7 @@ two_hyphens_end_the_options(void **state)
 	assert_string_equal(expires, "--");
 }
 
-static void
-options_that_are_none_are_refused(void **state)
+UNIT_TEST(options_that_are_none_are_refused)
 {
 	const char *expires = NULL;
 	bool force = false;
@@ -76,8 +73,7 @@ options_that_are_none_are_refused(void **state)
 	assert_false(force);
 }
 
-static void
-durations_have_a_unit(void **state)
+UNIT_TEST(durations_have_a_unit)
 {
 	static const struct {
 		const char *text;
@@ -97,8 +93,7 @@ durations_have_a_unit(void **state)
 		assert_false(ctl_parse_duration(wrong[i], &seconds));
 }
 
-static void
-a_file_is_replaced_only_by_force(void **state)
+UNIT_TEST(a_file_is_replaced_only_by_force)
 {
 	char folder[] = "/tmp/gpupool-file-XXXXXX", below[64], path[80], text[8] = "";
 	struct stat status;
@@ -127,16 +122,4 @@ a_file_is_replaced_only_by_force(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(options_are_taken_out_of_the_words),
-		cmocka_unit_test(two_hyphens_end_the_options),
-		cmocka_unit_test(options_that_are_none_are_refused),
-		cmocka_unit_test(durations_have_a_unit),
-		cmocka_unit_test(a_file_is_replaced_only_by_force),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

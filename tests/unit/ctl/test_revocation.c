@@ -83,8 +83,9 @@ number_of(const X509_CRL *list)
 	return value;
 }
 
-static void
-a_list_keeps_what_was_in_it_and_has_a_number_of_its_own(void **state)
+#define LIST_TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+LIST_TEST(a_list_keeps_what_was_in_it_and_has_a_number_of_its_own)
 {
 	X509_CRL *list = read_list();
 
@@ -112,8 +113,7 @@ a_list_keeps_what_was_in_it_and_has_a_number_of_its_own(void **state)
 }
 
 /* Of the same number, by another authority. */
-static void
-a_list_is_of_one_authority(void **state)
+LIST_TEST(a_list_is_of_one_authority)
 {
 	struct ctl_identity theirs = make(CTL_CERTIFICATE_CLIENT, "alice", &other);
 	X509_CRL *list;
@@ -129,15 +129,13 @@ a_list_is_of_one_authority(void **state)
 	ctl_identity_free(&theirs);
 }
 
-static void
-who_may_not_sign_lists_signs_none(void **state)
+LIST_TEST(who_may_not_sign_lists_signs_none)
 {
 	assert_int_equal(ctl_crl_sign(path, &alice, NULL, DAY), -1);
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void
-a_file_that_is_no_list_stays_as_it_is(void **state)
+LIST_TEST(a_file_that_is_no_list_stays_as_it_is)
 {
 	struct stat before, after;
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -151,8 +149,7 @@ a_file_that_is_no_list_stays_as_it_is(void **state)
 	assert_true(before.st_ino == after.st_ino && after.st_size == 9);
 }
 
-static void
-everybody_may_read_a_new_list_and_an_old_one_keeps_its_mode(void **state)
+LIST_TEST(everybody_may_read_a_new_list_and_an_old_one_keeps_its_mode)
 {
 	mode_t before = umask(077);
 	struct stat status;
@@ -167,8 +164,7 @@ everybody_may_read_a_new_list_and_an_old_one_keeps_its_mode(void **state)
 	umask(before);
 }
 
-static void
-serial_numbers_are_read_as_they_are_written(void **state)
+UNIT_TEST(serial_numbers_are_read_as_they_are_written)
 {
 	static const struct {
 		const char *text, *number;
@@ -196,19 +192,4 @@ serial_numbers_are_read_as_they_are_written(void **state)
 		assert_null(ctl_serial_parse(bad[i]));
 }
 
-#define LIST_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LIST_TEST(a_list_keeps_what_was_in_it_and_has_a_number_of_its_own),
-		LIST_TEST(a_list_is_of_one_authority),
-		LIST_TEST(who_may_not_sign_lists_signs_none),
-		LIST_TEST(a_file_that_is_no_list_stays_as_it_is),
-		LIST_TEST(everybody_may_read_a_new_list_and_an_old_one_keeps_its_mode),
-		cmocka_unit_test(serial_numbers_are_read_as_they_are_written),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

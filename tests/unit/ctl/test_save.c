@@ -14,8 +14,7 @@ expect(const char *text, const char *tenant, const char *key, const char *value,
 	free(edited);
 }
 
-static void
-a_value_is_exchanged_and_nothing_else(void **state)
+UNIT_TEST(a_value_is_exchanged_and_nothing_else)
 {
 	expect("[tenant a]\nmemory = 1G\n", "a", "memory", "2G", "[tenant a]\nmemory = 2G\n");
 	expect("# x\n[tenant a]\n  memory:1G\t; of all\nsm = 1\n", "a", "memory", "25%",
@@ -28,8 +27,7 @@ a_value_is_exchanged_and_nothing_else(void **state)
 	       "[tenant a]\n# memory = 1G\nmemory = 3G ;\n");
 }
 
-static void
-a_key_that_is_not_there_comes_behind_the_others(void **state)
+UNIT_TEST(a_key_that_is_not_there_comes_behind_the_others)
 {
 	expect("[tenant a]\nsm = 1\n\n# of b\n[tenant b]\n", "a", "memory", "2G",
 	       "[tenant a]\nsm = 1\nmemory = 2G\n\n# of b\n[tenant b]\n");
@@ -39,8 +37,7 @@ a_key_that_is_not_there_comes_behind_the_others(void **state)
 	expect("[tenant a]\nsm = 1", "a", "memory.0", "2G", "[tenant a]\nsm = 1\nmemory.0 = 2G\n");
 }
 
-static void
-the_section_is_that_of_the_tenant(void **state)
+UNIT_TEST(the_section_is_that_of_the_tenant)
 {
 	expect("[tenant ab]\nmemory = 1G\n[ tenant\ta ] ; x\nmemory = 1G\n", "a", "memory", "2G",
 	       "[tenant ab]\nmemory = 1G\n[ tenant\ta ] ; x\nmemory = 2G\n");
@@ -50,14 +47,4 @@ the_section_is_that_of_the_tenant(void **state)
 	expect("# no end", "a", "memory", "2G", "# no end\n\n[tenant a]\nmemory = 2G\n");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_value_is_exchanged_and_nothing_else),
-		cmocka_unit_test(a_key_that_is_not_there_comes_behind_the_others),
-		cmocka_unit_test(the_section_is_that_of_the_tenant),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -58,8 +58,9 @@ print(void (*how)(const struct ctl_table *, enum ctl_format, FILE *), enum ctl_f
 	return text;
 }
 
-static void
-columns_are_as_wide_as_their_widest_cell(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(columns_are_as_wide_as_their_widest_cell)
 {
 	add(7, "a", UINT64_MAX);
 	add(1234, "longer", 1 << 30);
@@ -69,8 +70,7 @@ columns_are_as_wide_as_their_widest_cell(void **state)
 			    "1234  longer  1.5 MiB  1 GiB  1.00 s  12.1 %  note\n");
 }
 
-static void
-csv_has_a_header_raw_numbers_and_quotes_where_they_are_needed(void **state)
+TEST(csv_has_a_header_raw_numbers_and_quotes_where_they_are_needed)
 {
 	add(7, "a,\"b\"\nc", UINT64_MAX);
 	add(UINT64_MAX, NULL, 5);
@@ -80,8 +80,7 @@ csv_has_a_header_raw_numbers_and_quotes_where_they_are_needed(void **state)
 			    ",,1572864,5,1.000000002,12.05\n");
 }
 
-static void
-json_is_an_array_and_keeps_every_digit(void **state)
+TEST(json_is_an_array_and_keeps_every_digit)
 {
 	add(UINT64_MAX - 1, "a\"b", UINT64_MAX);
 	assert_non_null(
@@ -92,8 +91,7 @@ json_is_an_array_and_keeps_every_digit(void **state)
 	assert_null(strstr(text, "note"));
 }
 
-static void
-json_is_utf8_whatever_the_text_is(void **state)
+TEST(json_is_utf8_whatever_the_text_is)
 {
 	static const struct {
 		const char *text, *shown;
@@ -122,8 +120,7 @@ json_is_utf8_whatever_the_text_is(void **state)
 	}
 }
 
-static void
-json_that_others_follow_is_one_line(void **state)
+TEST(json_that_others_follow_is_one_line)
 {
 	assert_string_equal(print(ctl_table_print, CTL_FORMAT_LINES), "[]\n");
 	add(7, "a\nb", 5);
@@ -135,8 +132,7 @@ json_that_others_follow_is_one_line(void **state)
 			    "\"seconds\":1.000000002,\"percent\":12.05}]\n");
 }
 
-static void
-nobody_is_an_empty_list(void **state)
+TEST(nobody_is_an_empty_list)
 {
 	assert_string_equal(print(ctl_table_print, CTL_FORMAT_JSON), "[]\n");
 	assert_string_equal(print(ctl_table_print, CTL_FORMAT_CSV),
@@ -145,8 +141,7 @@ nobody_is_an_empty_list(void **state)
 			    "ID  NAME  MEMORY  LIMIT  TIME  SHARE  NOTE\n");
 }
 
-static void
-a_record_is_a_line_for_each_value_and_an_object(void **state)
+TEST(a_record_is_a_line_for_each_value_and_an_object)
 {
 	add(7, "", 5);
 	assert_non_null(strstr(print(ctl_table_print_records, CTL_FORMAT_TABLE),
@@ -156,20 +151,4 @@ a_record_is_a_line_for_each_value_and_an_object(void **state)
 	assert_int_equal(print(ctl_table_print_records, CTL_FORMAT_JSON)[0], '[');
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(columns_are_as_wide_as_their_widest_cell),
-		TEST(csv_has_a_header_raw_numbers_and_quotes_where_they_are_needed),
-		TEST(json_is_an_array_and_keeps_every_digit),
-		TEST(json_is_utf8_whatever_the_text_is),
-		TEST(json_that_others_follow_is_one_line),
-		TEST(nobody_is_an_empty_list),
-		TEST(a_record_is_a_line_for_each_value_and_an_object),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

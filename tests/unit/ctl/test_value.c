@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-static void
-sizes_are_multiples_of_1024_in_every_spelling(void **state)
+UNIT_TEST(sizes_are_multiples_of_1024_in_every_spelling)
 {
 	static const struct {
 		const char *text;
@@ -41,8 +40,7 @@ sizes_are_multiples_of_1024_in_every_spelling(void **state)
 	}
 }
 
-static void
-percentages_are_above_0_and_up_to_100(void **state)
+UNIT_TEST(percentages_are_above_0_and_up_to_100)
 {
 	uint32_t hundredths;
 
@@ -59,8 +57,7 @@ percentages_are_above_0_and_up_to_100(void **state)
 	assert_false(ctl_parse_percent("", &hundredths));
 }
 
-static void
-numbers_are_digits_within_their_range(void **state)
+UNIT_TEST(numbers_are_digits_within_their_range)
 {
 	uint64_t number;
 
@@ -72,8 +69,7 @@ numbers_are_digits_within_their_range(void **state)
 	assert_false(ctl_parse_number("", 0, 5, &number));
 }
 
-static void
-a_setting_is_a_name_and_a_value(void **state)
+UNIT_TEST(a_setting_is_a_name_and_a_value)
 {
 	Gpupool__AdminSetting setting;
 
@@ -96,8 +92,7 @@ a_setting_is_a_name_and_a_value(void **state)
 	assert_true(setting.number == UINT64_MAX);
 }
 
-static void
-what_is_wrong_with_a_setting_is_said(void **state)
+UNIT_TEST(what_is_wrong_with_a_setting_is_said)
 {
 	static const struct {
 		const char *text, *wrong;
@@ -128,8 +123,7 @@ what_is_wrong_with_a_setting_is_said(void **state)
 	}
 }
 
-static void
-sizes_and_times_are_short_for_people(void **state)
+UNIT_TEST(sizes_and_times_are_short_for_people)
 {
 	char text[CTL_VALUE_MAX];
 
@@ -146,17 +140,4 @@ sizes_and_times_are_short_for_people(void **state)
 	assert_string_equal(ctl_priority_name(7), "?");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_are_multiples_of_1024_in_every_spelling),
-		cmocka_unit_test(percentages_are_above_0_and_up_to_100),
-		cmocka_unit_test(numbers_are_digits_within_their_range),
-		cmocka_unit_test(a_setting_is_a_name_and_a_value),
-		cmocka_unit_test(what_is_wrong_with_a_setting_is_said),
-		cmocka_unit_test(sizes_and_times_are_short_for_people),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nvcc has made of the sources in tests/unit/fatbin.  Include after tests/test.h. */
+/* Reader for the fatbins that nvcc builds from tests/unit/image/fatbin. Include it after
+ * tests/test.h. */
 #ifndef GP_TEST_FATBIN_FILE_H
 #define GP_TEST_FATBIN_FILE_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* With zeros behind it; to be freed. */
+/* Returns the file's contents followed by 64 zero bytes. The caller frees them. Errors fail the
+ * test. */
 static inline char *
 read_fatbin_file(const char *name)
 {

@@ -38,7 +38,7 @@ size_of(const char *name)
 	return (size_t)size;
 }
 
-/* Of the very size, so that a sanitizer sees what is read beyond it. */
+/* A buffer of the exact size, so that a sanitizer detects reads beyond it. */
 static struct cubin
 read_cubin(const char *name)
 {
@@ -79,8 +79,7 @@ find_bytes(const struct cubin *cubin, const char *name)
 	return section.sh_offset;
 }
 
-static void
-what_nvcc_has_written_passes(void **state)
+UNIT_TEST(what_nvcc_has_written_passes)
 {
 	static const char *const names[] = {
 		"sm_90.cubin",
@@ -107,8 +106,7 @@ what_nvcc_has_written_passes(void **state)
 }
 
 /* Compressed or not, and of a relocatable object. */
-static void
-fatbins_pass(void **state)
+UNIT_TEST(fatbins_pass)
 {
 	static const char *const names[] = {
 		"balance.fatbin",        "size.fatbin",
@@ -132,8 +130,7 @@ fatbins_pass(void **state)
 	}
 }
 
-static void
-a_number_that_leads_elsewhere_is_refused_by_name(void **state)
+UNIT_TEST(a_number_that_leads_elsewhere_is_refused_by_name)
 {
 	static const struct {
 		const char *section; /* NULL: the header */
@@ -204,8 +201,7 @@ a_number_that_leads_elsewhere_is_refused_by_name(void **state)
 }
 
 /* The kernels that cuBLASLt has for Hopper name no symbol in sh_info. */
-static void
-what_leads_nowhere_else_passes(void **state)
+UNIT_TEST(what_leads_nowhere_else_passes)
 {
 	static const struct {
 		const char *section;
@@ -235,8 +231,7 @@ what_leads_nowhere_else_passes(void **state)
 	}
 }
 
-static void
-what_is_in_a_section_is_looked_at(void **state)
+UNIT_TEST(what_is_in_a_section_is_looked_at)
 {
 	static const struct {
 		const char *section;
@@ -269,9 +264,8 @@ what_is_in_a_section_is_looked_at(void **state)
 	}
 }
 
-/* Whatever one word says, nothing is read beyond the bytes. */
-static void
-every_word_may_be_anything(void **state)
+/* For every value of one word, nothing is read beyond the bytes. */
+UNIT_TEST(every_word_may_be_anything)
 {
 	static const uint32_t values[] = { 0, 1, 8, 0x7ffffff8, 0xfffffff0, UINT32_MAX };
 	static const char *const names[] = { "sm_90.cubin", "variables_sm_90_debug.cubin" };
@@ -296,8 +290,7 @@ every_word_may_be_anything(void **state)
 	}
 }
 
-static void
-what_is_cut_off_is_refused(void **state)
+UNIT_TEST(what_is_cut_off_is_refused)
 {
 	struct cubin cubin = read_cubin("sm_90.cubin");
 
@@ -313,8 +306,7 @@ what_is_cut_off_is_refused(void **state)
 }
 
 /* A library of one member, as ar writes it. */
-static void
-members_of_libraries_are_looked_at(void **state)
+UNIT_TEST(members_of_libraries_are_looked_at)
 {
 	struct cubin cubin = read_cubin("sm_90.cubin");
 	const size_t before = 8 + 60, size = before + cubin.size;
@@ -338,8 +330,7 @@ members_of_libraries_are_looked_at(void **state)
 }
 
 /* In a fatbin of nvcc's the machine code is damaged, and the image is refused. */
-static void
-entries_are_looked_at(void **state)
+UNIT_TEST(entries_are_looked_at)
 {
 	char *bytes = read_fatbin_file("none.fatbin");
 	size_t size = size_of("none.fatbin");
@@ -427,7 +418,7 @@ pack(unsigned int kind, uint64_t flags, const void *raw, size_t raw_size, size_t
 	return make_packed(kind, flags, payload, stored, raw_size, size_p);
 }
 
-/* Frames of zstd whose blocks are one byte, repeated. */
+/* zstd frames whose blocks are one repeated byte. */
 static uint8_t *
 pack_repeated(unsigned int kind, uint32_t raw, size_t *size_p)
 {
@@ -451,8 +442,7 @@ pack_repeated(unsigned int kind, uint32_t raw, size_t *size_p)
 	return make_packed(kind, GP_FATBIN_ZSTD, payload, stored, raw, size_p);
 }
 
-static void
-compressed_code_passes_the_gate(void **state)
+UNIT_TEST(compressed_code_passes_the_gate)
 {
 	const uint64_t ways[] = { GP_FATBIN_ZSTD, GP_FATBIN_LZ4 };
 	struct cubin cubin = read_cubin("sm_90.cubin");
@@ -494,8 +484,7 @@ get_peak_kib(void)
 	return usage.ru_maxrss;
 }
 
-static void
-the_first_bytes_are_looked_at_before_the_rest(void **state)
+UNIT_TEST(the_first_bytes_are_looked_at_before_the_rest)
 {
 	const size_t raw = (size_t)64 << 20;
 	const long peak = get_peak_kib();
@@ -520,8 +509,7 @@ the_first_bytes_are_looked_at_before_the_rest(void **state)
 }
 
 /* The driver unpacks it. */
-static void
-other_code_is_not_unpacked(void **state)
+UNIT_TEST(other_code_is_not_unpacked)
 {
 	const struct gp_image_target software = { .software = true };
 	const struct gp_image_target gpu = { .major = 9 };
@@ -537,8 +525,7 @@ other_code_is_not_unpacked(void **state)
 }
 
 /* Of what the device cannot use, nothing. */
-static void
-machine_code_of_the_device_counts_as_unpacked(void **state)
+UNIT_TEST(machine_code_of_the_device_counts_as_unpacked)
 {
 	const struct gp_image_target software = { .software = true };
 	const struct gp_image_target gpu = { .major = 9 }, other = { .major = 8 };
@@ -553,24 +540,4 @@ machine_code_of_the_device_counts_as_unpacked(void **state)
 	free(cubin.bytes);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_nvcc_has_written_passes),
-		cmocka_unit_test(fatbins_pass),
-		cmocka_unit_test(a_number_that_leads_elsewhere_is_refused_by_name),
-		cmocka_unit_test(what_leads_nowhere_else_passes),
-		cmocka_unit_test(what_is_in_a_section_is_looked_at),
-		cmocka_unit_test(every_word_may_be_anything),
-		cmocka_unit_test(what_is_cut_off_is_refused),
-		cmocka_unit_test(members_of_libraries_are_looked_at),
-		cmocka_unit_test(entries_are_looked_at),
-		cmocka_unit_test(compressed_code_passes_the_gate),
-		cmocka_unit_test(the_first_bytes_are_looked_at_before_the_rest),
-		cmocka_unit_test(other_code_is_not_unpacked),
-		cmocka_unit_test(machine_code_of_the_device_counts_as_unpacked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -140,8 +140,7 @@ entries_for(const char *name, const struct gp_image_target *target)
 	return text;
 }
 
-static void
-every_compression_mode_extracts_to_the_same_ptx(void **state)
+UNIT_TEST(every_compression_mode_extracts_to_the_same_ptx)
 {
 	static const char *const names[] = { "none.fatbin", "balance.fatbin", "size.fatbin",
 					     "speed.fatbin" };
@@ -169,8 +168,7 @@ every_compression_mode_extracts_to_the_same_ptx(void **state)
 	free(first);
 }
 
-static void
-compressed_elf_entry_extracts_to_an_elf_of_its_size(void **state)
+UNIT_TEST(compressed_elf_entry_extracts_to_an_elf_of_its_size)
 {
 	size_t size, length, elf_size;
 	void *file = read_whole("size.fatbin", &size), *elf;
@@ -190,8 +188,7 @@ compressed_elf_entry_extracts_to_an_elf_of_its_size(void **state)
 	free(file);
 }
 
-static void
-sizes_are_those_of_the_files(void **state)
+UNIT_TEST(sizes_are_those_of_the_files)
 {
 	static const char *const names[] = { "none.fatbin", "debug.fatbin", "gencodes.fatbin",
 					     "sm_90.cubin" };
@@ -206,8 +203,7 @@ sizes_are_those_of_the_files(void **state)
 	}
 }
 
-static void
-debug_entry_names_its_source(void **state)
+UNIT_TEST(debug_entry_names_its_source)
 {
 	size_t size;
 	void *file = read_whole("debug.fatbin", &size);
@@ -222,8 +218,7 @@ debug_entry_names_its_source(void **state)
 	free(file);
 }
 
-static void
-filter_keeps_what_a_device_can_use(void **state)
+UNIT_TEST(filter_keeps_what_a_device_can_use)
 {
 	assert_string_equal(entries_for("gencodes.fatbin", &hopper), "elf90 ptx90 elf90a ptx90a");
 	assert_string_equal(entries_for("gencodes.fatbin", &ampere_86), "ptx75 elf80 elf86");
@@ -232,8 +227,7 @@ filter_keeps_what_a_device_can_use(void **state)
 	assert_string_equal(entries_for("arch_only.fatbin", &software), "ptx90a");
 }
 
-static void
-image_with_nothing_for_the_device_is_refused(void **state)
+UNIT_TEST(image_with_nothing_for_the_device_is_refused)
 {
 	size_t size, flat_size;
 	void *file = read_whole("elf_only.fatbin", &size), *bytes;
@@ -248,8 +242,7 @@ image_with_nothing_for_the_device_is_refused(void **state)
 	free(file);
 }
 
-static void
-flat_bytes_without_a_target_hold_the_fatbin_unchanged(void **state)
+UNIT_TEST(flat_bytes_without_a_target_hold_the_fatbin_unchanged)
 {
 	size_t size;
 	void *file = read_whole("gencodes.fatbin", &size), *bytes;
@@ -263,8 +256,7 @@ flat_bytes_without_a_target_hold_the_fatbin_unchanged(void **state)
 	free(file);
 }
 
-static void
-elf_and_text_survive_the_round_trip(void **state)
+UNIT_TEST(elf_and_text_survive_the_round_trip)
 {
 	static const char text[] = "\n.version 9.0\n.target sm_75\n";
 	size_t size;
@@ -294,8 +286,7 @@ wrapper_from(const char *name, void **library_p)
 	return wrappers[0];
 }
 
-static void
-plain_wrapper_is_rebuilt_around_its_fatbin(void **state)
+UNIT_TEST(plain_wrapper_is_rebuilt_around_its_fatbin)
 {
 	void *library, *bytes;
 	struct gp_image *image;
@@ -315,8 +306,7 @@ plain_wrapper_is_rebuilt_around_its_fatbin(void **state)
 	dlclose(library);
 }
 
-static void
-relocatable_wrapper_keeps_its_further_fatbins(void **state)
+UNIT_TEST(relocatable_wrapper_keeps_its_further_fatbins)
 {
 	void *library, *bytes;
 	void *wrapper = wrapper_from("wrapper_rdc.so", &library);
@@ -345,8 +335,7 @@ relocatable_wrapper_keeps_its_further_fatbins(void **state)
 	dlclose(library);
 }
 
-static void
-what_is_no_image_is_refused(void **state)
+UNIT_TEST(what_is_no_image_is_refused)
 {
 	static const uint32_t old[4] = { 0x1ee55a01, 4, 0, 0 };
 	static const struct {
@@ -379,8 +368,7 @@ flat_of(const char *name, size_t *size_p)
 	return bytes;
 }
 
-static void
-every_truncation_is_refused(void **state)
+UNIT_TEST(every_truncation_is_refused)
 {
 	size_t size;
 	void *flat = flat_of("balance.fatbin", &size);
@@ -402,9 +390,8 @@ every_truncation_is_refused(void **state)
 	free(flat);
 }
 
-/* Whatever a flipped word does, walking and extracting stays inside the bytes. */
-static void
-corrupt_words_are_survived(void **state)
+/* For every flipped word, walking and extracting stay inside the bytes. */
+UNIT_TEST(corrupt_words_are_survived)
 {
 	static const uint32_t values[] = { 0, 1, 0x7fffffff, 0xffffffff, 0x80000000 };
 	size_t size;
@@ -434,8 +421,7 @@ corrupt_words_are_survived(void **state)
 	free(flat);
 }
 
-static void
-extraction_stops_at_the_limit(void **state)
+UNIT_TEST(extraction_stops_at_the_limit)
 {
 	size_t size, length;
 	void *file = read_whole("balance.fatbin", &size);
@@ -447,8 +433,7 @@ extraction_stops_at_the_limit(void **state)
 	free(file);
 }
 
-static void
-flat_bytes_are_the_same_every_time(void **state)
+UNIT_TEST(flat_bytes_are_the_same_every_time)
 {
 	size_t size, again_size;
 	void *flat = flat_of("gencodes.fatbin", &size);
@@ -460,26 +445,4 @@ flat_bytes_are_the_same_every_time(void **state)
 	free(again);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_compression_mode_extracts_to_the_same_ptx),
-		cmocka_unit_test(compressed_elf_entry_extracts_to_an_elf_of_its_size),
-		cmocka_unit_test(sizes_are_those_of_the_files),
-		cmocka_unit_test(debug_entry_names_its_source),
-		cmocka_unit_test(filter_keeps_what_a_device_can_use),
-		cmocka_unit_test(image_with_nothing_for_the_device_is_refused),
-		cmocka_unit_test(flat_bytes_without_a_target_hold_the_fatbin_unchanged),
-		cmocka_unit_test(elf_and_text_survive_the_round_trip),
-		cmocka_unit_test(plain_wrapper_is_rebuilt_around_its_fatbin),
-		cmocka_unit_test(relocatable_wrapper_keeps_its_further_fatbins),
-		cmocka_unit_test(what_is_no_image_is_refused),
-		cmocka_unit_test(every_truncation_is_refused),
-		cmocka_unit_test(corrupt_words_are_survived),
-		cmocka_unit_test(extraction_stops_at_the_limit),
-		cmocka_unit_test(flat_bytes_are_the_same_every_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

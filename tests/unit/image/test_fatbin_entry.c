@@ -58,7 +58,7 @@ static const struct form forms[FORMS] = {
 		     "\0\0\0\0\0\0\0\0\x50\0\0\0\x10\0\0\0-ftz=0 -fmad=1  " },
 };
 
-/* Of the very size, so that a sanitizer sees what is read beyond it. */
+/* A buffer of the exact size, so that a sanitizer detects reads beyond it. */
 static uint8_t *
 make(const struct form *form, size_t *size_p)
 {
@@ -83,8 +83,7 @@ make(const struct form *form, size_t *size_p)
 	return bytes;
 }
 
-static void
-what_fatbinary_has_written_is_read(void **state)
+UNIT_TEST(what_fatbinary_has_written_is_read)
 {
 	for (unsigned int i = 0; i < FORMS; i++) {
 		struct gp_fatbin_entry entry;
@@ -106,8 +105,7 @@ what_fatbinary_has_written_is_read(void **state)
 	}
 }
 
-static void
-a_number_that_leads_elsewhere_is_refused_by_name(void **state)
+UNIT_TEST(a_number_that_leads_elsewhere_is_refused_by_name)
 {
 	static const struct {
 		enum form_name form;
@@ -187,8 +185,7 @@ a_number_that_leads_elsewhere_is_refused_by_name(void **state)
 }
 
 /* Whatever one byte says, nothing is read beyond the bytes, and what is told lies within them. */
-static void
-every_byte_may_be_anything(void **state)
+UNIT_TEST(every_byte_may_be_anything)
 {
 	for (unsigned int i = 0; i < FORMS; i++) {
 		for (unsigned int at = 0; at < forms[i].size; at++) {
@@ -209,8 +206,7 @@ every_byte_may_be_anything(void **state)
 }
 
 /* A fatbin within an object, at no multiple of anything. */
-static void
-fatbins_are_found_in_other_bytes(void **state)
+UNIT_TEST(fatbins_are_found_in_other_bytes)
 {
 	static const uint8_t header[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 0 };
 	uint64_t body;
@@ -241,15 +237,4 @@ fatbins_are_found_in_other_bytes(void **state)
 	free(entry);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_fatbinary_has_written_is_read),
-		cmocka_unit_test(a_number_that_leads_elsewhere_is_refused_by_name),
-		cmocka_unit_test(every_byte_may_be_anything),
-		cmocka_unit_test(fatbins_are_found_in_other_bytes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nvcc makes of tests/unit/fatbin/params.cu, text that it does not write, and a daemon that
- * tells something else of it. */
+/* The output of nvcc for tests/unit/fatbin/params.cu, PTX that nvcc does not write, and a daemon
+ * that reports other parameters. */
 #include "base/sha256.h"
 #include "image/image_check.h"
 #include "image/image_list.h"
@@ -171,8 +171,7 @@ expect_lies_found(const char *file, const struct gp_image_target *target, uint32
 	free(bytes);
 }
 
-static void
-whatever_nvcc_writes_is_read_as_it_is(void **state)
+UNIT_TEST(whatever_nvcc_writes_is_read_as_it_is)
 {
 	static const char *const fatbins[] = { "balance.fatbin", "size.fatbin", "speed.fatbin",
 					       "none.fatbin", "relocatable.fatbin" };
@@ -188,8 +187,7 @@ whatever_nvcc_writes_is_read_as_it_is(void **state)
 	expect_true("75_debug.ptx", &targets[0], 4);
 }
 
-static void
-no_number_can_be_changed(void **state)
+UNIT_TEST(no_number_can_be_changed)
 {
 	expect_lies_found("balance.fatbin", &targets[0], 4);
 	expect_lies_found("speed.fatbin", &targets[3], 8);
@@ -250,8 +248,7 @@ lists(const char *name, const struct gp_image_target *target, struct told *told)
 	return memcmp(digest, other, sizeof(digest)) == 0;
 }
 
-static void
-the_kernels_are_listed_as_a_worker_lists_them(void **state)
+UNIT_TEST(the_kernels_are_listed_as_a_worker_lists_them)
 {
 	struct told told = sorted_truth();
 
@@ -269,8 +266,7 @@ the_kernels_are_listed_as_a_worker_lists_them(void **state)
 	assert_false(lists("75.ptx", &targets[0], &told));
 }
 
-static void
-the_line_says_what_differs(void **state)
+UNIT_TEST(the_line_says_what_differs)
 {
 	struct told told = tell_truth(4);
 	char *bytes = read_whole("75.ptx");
@@ -289,8 +285,7 @@ the_line_says_what_differs(void **state)
 }
 
 /* As the driver does for sm_90 with a CUtensorMap. */
-static void
-where_parameters_lie_the_daemon_says(void **state)
+UNIT_TEST(where_parameters_lie_the_daemon_says)
 {
 	struct told told = tell_truth(4);
 	char *bytes = read_whole("75.ptx");
@@ -301,8 +296,7 @@ where_parameters_lie_the_daemon_says(void **state)
 	free(bytes);
 }
 
-static void
-any_part_of_a_fatbin_will_do(void **state)
+UNIT_TEST(any_part_of_a_fatbin_will_do)
 {
 	struct told told = tell_truth(5);
 	char *bytes = read_whole("none.fatbin");
@@ -313,8 +307,7 @@ any_part_of_a_fatbin_will_do(void **state)
 	free(bytes);
 }
 
-static void
-a_name_told_twice_is_looked_at_twice(void **state)
+UNIT_TEST(a_name_told_twice_is_looked_at_twice)
 {
 	struct told told = tell_truth(4);
 	const struct gp_param_info wrong[] = { { 0, 8 }, { 8, 14 } };
@@ -329,8 +322,7 @@ a_name_told_twice_is_looked_at_twice(void **state)
 	free(bytes);
 }
 
-static void
-a_kernel_that_is_nowhere_is_marked(void **state)
+UNIT_TEST(a_kernel_that_is_nowhere_is_marked)
 {
 	static const char *const files[] = { "75.ptx", "sm_80.cubin", "size.fatbin" };
 
@@ -347,8 +339,7 @@ a_kernel_that_is_nowhere_is_marked(void **state)
 	}
 }
 
-static void
-what_cannot_be_read_is_believed(void **state)
+UNIT_TEST(what_cannot_be_read_is_believed)
 {
 	struct told told = tell_truth(4);
 	char *bytes = read_whole("lto.fatbin"), *cubin = read_whole("sm_80.cubin"), *at;
@@ -385,8 +376,7 @@ expect_params(const char *declarations, uint32_t count, const struct gp_param_in
 	assert_int_equal(check_text(declarations, &told), GP_IMAGE_E_DIFFERS);
 }
 
-static void
-text_may_be_written_in_many_ways(void **state)
+UNIT_TEST(text_may_be_written_in_many_ways)
 {
 	static const struct gp_param_info one[] = { { 0, 8 } }, two[] = { { 0, 1 }, { 16, 48 } },
 					  many[] = { { 0, 2 }, { 4, 4 }, { 8, 16 }, { 32, 16 } },
@@ -415,8 +405,7 @@ text_may_be_written_in_many_ways(void **state)
 	expect_params("\n.section .debug_str { .b8 46,101 }\n.entry k(.param .u64 x) { }", 1, one);
 }
 
-static void
-text_of_another_form_says_nothing(void **state)
+UNIT_TEST(text_of_another_form_says_nothing)
 {
 	static const char *const texts[] = {
 		".entry k(.param .texref t) { }",
@@ -447,8 +436,7 @@ text_of_another_form_says_nothing(void **state)
 	}
 }
 
-static void
-old_text_says_nothing(void **state)
+UNIT_TEST(old_text_says_nothing)
 {
 	const struct gp_param_info params[] = { { 0, 4 } };
 	struct told told = { 0 };
@@ -479,8 +467,7 @@ decode(struct told *told)
 	return r;
 }
 
-static void
-absurd_layouts_are_no_list(void **state)
+UNIT_TEST(absurd_layouts_are_no_list)
 {
 	static const struct gp_param_info absurd[][2] = {
 		{ { 0, 8 }, { 7, 8 } },
@@ -503,24 +490,4 @@ absurd_layouts_are_no_list(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whatever_nvcc_writes_is_read_as_it_is),
-		cmocka_unit_test(no_number_can_be_changed),
-		cmocka_unit_test(the_kernels_are_listed_as_a_worker_lists_them),
-		cmocka_unit_test(the_line_says_what_differs),
-		cmocka_unit_test(where_parameters_lie_the_daemon_says),
-		cmocka_unit_test(any_part_of_a_fatbin_will_do),
-		cmocka_unit_test(a_name_told_twice_is_looked_at_twice),
-		cmocka_unit_test(a_kernel_that_is_nowhere_is_marked),
-		cmocka_unit_test(what_cannot_be_read_is_believed),
-		cmocka_unit_test(text_may_be_written_in_many_ways),
-		cmocka_unit_test(text_of_another_form_says_nothing),
-		cmocka_unit_test(old_text_says_nothing),
-		cmocka_unit_test(absurd_layouts_are_no_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

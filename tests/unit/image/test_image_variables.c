@@ -87,8 +87,7 @@ is_named(const struct gp_image_variables *variables, const char *name)
 	return false;
 }
 
-static void
-names_of_few_are_kept(void **state)
+UNIT_TEST(names_of_few_are_kept)
 {
 	struct gp_image_variables *variables = gp_image_variables_create();
 	char name[16];
@@ -136,8 +135,7 @@ expect_file(const char *file, const struct gp_image_target *target)
 	free(bytes);
 }
 
-static void
-whatever_nvcc_writes_is_read_as_it_is(void **state)
+UNIT_TEST(whatever_nvcc_writes_is_read_as_it_is)
 {
 	expect_file("sm_80.cubin", &targets[1]);
 	expect_file("sm_90.cubin", &targets[2]);
@@ -149,8 +147,7 @@ whatever_nvcc_writes_is_read_as_it_is(void **state)
 	}
 }
 
-static void
-what_cannot_be_read_is_unknown(void **state)
+UNIT_TEST(what_cannot_be_read_is_unknown)
 {
 	char *bytes = read_whole("lto.fatbin"), *cubin = read_whole("sm_80.cubin");
 	struct gp_image_variables *variables = variables_of(bytes, &targets[2]);
@@ -182,8 +179,7 @@ variables_of_text(const char *declarations)
 	return variables_of(text, &targets[0]);
 }
 
-static void
-text_may_be_written_in_many_ways(void **state)
+UNIT_TEST(text_may_be_written_in_many_ways)
 {
 	static const struct {
 		const char *text;
@@ -227,8 +223,7 @@ text_may_be_written_in_many_ways(void **state)
 	}
 }
 
-static void
-text_says_what_is_managed(void **state)
+UNIT_TEST(text_says_what_is_managed)
 {
 	static const struct {
 		const char *text;
@@ -249,8 +244,7 @@ text_says_what_is_managed(void **state)
 	}
 }
 
-static void
-text_of_another_form_says_nothing(void **state)
+UNIT_TEST(text_of_another_form_says_nothing)
 {
 	static const char *const texts[] = {
 		".global .texref v;",
@@ -288,8 +282,7 @@ text_of_another_form_says_nothing(void **state)
 	}
 }
 
-static void
-several_of_a_name_are_each_right(void **state)
+UNIT_TEST(several_of_a_name_are_each_right)
 {
 	struct gp_image_variables *variables =
 		variables_of_text(".global .b8 v[4]; .global .b8 v[6]; .global .b8 v[4];");
@@ -301,8 +294,7 @@ several_of_a_name_are_each_right(void **state)
 	gp_image_variables_destroy(variables);
 }
 
-static void
-the_sum_is_known_if_all_are(void **state)
+UNIT_TEST(the_sum_is_known_if_all_are)
 {
 	struct gp_image_variables *variables =
 		variables_of_text(".global .b8 v[4]; .const .b32 w[6]; .global .b64 x;");
@@ -319,19 +311,4 @@ the_sum_is_known_if_all_are(void **state)
 	gp_image_variables_destroy(variables);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whatever_nvcc_writes_is_read_as_it_is),
-		cmocka_unit_test(names_of_few_are_kept),
-		cmocka_unit_test(what_cannot_be_read_is_unknown),
-		cmocka_unit_test(text_may_be_written_in_many_ways),
-		cmocka_unit_test(text_says_what_is_managed),
-		cmocka_unit_test(text_of_another_form_says_nothing),
-		cmocka_unit_test(several_of_a_name_are_each_right),
-		cmocka_unit_test(the_sum_is_known_if_all_are),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void
-a_request_comes_back_as_it_was(void **state)
+UNIT_TEST(a_request_comes_back_as_it_was)
 {
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT, *again;
 	Gpupool__AdminSet set = GPUPOOL__ADMIN_SET__INIT;
@@ -39,8 +38,7 @@ a_request_comes_back_as_it_was(void **state)
 	free(bytes);
 }
 
-static void
-a_reply_comes_back_as_it_was(void **state)
+UNIT_TEST(a_reply_comes_back_as_it_was)
 {
 	Gpupool__AdminReply reply = GPUPOOL__ADMIN_REPLY__INIT, *again;
 	uint8_t *bytes;
@@ -57,8 +55,7 @@ a_reply_comes_back_as_it_was(void **state)
 	free(bytes);
 }
 
-static void
-bytes_that_are_no_message_are_refused(void **state)
+UNIT_TEST(bytes_that_are_no_message_are_refused)
 {
 	static const uint8_t bad[] = { 0xff, 0xff, 0xff, 0xff, 0x7f };
 
@@ -68,8 +65,7 @@ bytes_that_are_no_message_are_refused(void **state)
 	gp_admin_free_reply(NULL);
 }
 
-static void
-the_length_is_little_endian(void **state)
+UNIT_TEST(the_length_is_little_endian)
 {
 	uint8_t header[GP_ADMIN_HEADER_SIZE];
 
@@ -78,8 +74,7 @@ the_length_is_little_endian(void **state)
 	assert_int_equal(gp_admin_get_size(header), 0x01020304);
 }
 
-static void
-a_uuid_is_written_as_nvidias_tools_do(void **state)
+UNIT_TEST(a_uuid_is_written_as_nvidias_tools_do)
 {
 	uint8_t bytes[16];
 	ProtobufCBinaryData uuid = { sizeof(bytes), bytes }, cut = { 2, bytes };
@@ -93,8 +88,7 @@ a_uuid_is_written_as_nvidias_tools_do(void **state)
 	assert_string_equal(text, "GPU-10110000-0000-0000-0000-000000000000");
 }
 
-static void
-the_usual_path_needs_a_folder_of_the_user(void **state)
+UNIT_TEST(the_usual_path_needs_a_folder_of_the_user)
 {
 	char path[64];
 
@@ -113,17 +107,4 @@ the_usual_path_needs_a_folder_of_the_user(void **state)
 	assert_int_equal(gp_admin_get_default_path(path, 8), -ENOENT);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_comes_back_as_it_was),
-		cmocka_unit_test(a_reply_comes_back_as_it_was),
-		cmocka_unit_test(bytes_that_are_no_message_are_refused),
-		cmocka_unit_test(the_length_is_little_endian),
-		cmocka_unit_test(a_uuid_is_written_as_nvidias_tools_do),
-		cmocka_unit_test(the_usual_path_needs_a_folder_of_the_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -23,8 +23,7 @@ check(uint64_t width, uint64_t height, uint64_t depth, uint32_t flags)
 	return gp_array_check(&shape);
 }
 
-static void
-shapes_are_those_that_cuda_has(void **state)
+UNIT_TEST(shapes_are_those_that_cuda_has)
 {
 	assert_int_equal(check(1, 0, 0, 0), CUDA_SUCCESS);
 	assert_int_equal(check(7, 5, 0, 0), CUDA_SUCCESS);
@@ -57,8 +56,7 @@ shapes_are_those_that_cuda_has(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-elements_have_1_2_or_4_channels(void **state)
+UNIT_TEST(elements_have_1_2_or_4_channels)
 {
 	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_UNSIGNED_INT8, 1), 1);
 	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_HALF, 2), 4);
@@ -72,8 +70,7 @@ elements_have_1_2_or_4_channels(void **state)
 	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_SNORM_INT16X4, 4), 8);
 }
 
-static void
-levels_halve_what_is_no_layer(void **state)
+UNIT_TEST(levels_halve_what_is_no_layer)
 {
 	struct gp_array_shape shape = floats(100, 40, 6, CUDA_ARRAY3D_LAYERED);
 	struct gp_array_extent extent;
@@ -104,8 +101,7 @@ contains(const struct gp_array_shape *shape, uint64_t x, uint64_t y, uint64_t z,
 	return gp_array_contains(shape, 0, &box);
 }
 
-static void
-boxes_have_whole_elements_inside(void **state)
+UNIT_TEST(boxes_have_whole_elements_inside)
 {
 	struct gp_array_shape shape = floats(10, 4, 3, 0);
 
@@ -121,8 +117,7 @@ boxes_have_whole_elements_inside(void **state)
 	assert_false(contains(&shape, 0, UINT64_MAX, 0, 4, 2, 1));
 }
 
-static void
-tiles_are_a_bound_of_what_a_gpu_takes(void **state)
+UNIT_TEST(tiles_are_a_bound_of_what_a_gpu_takes)
 {
 	struct gp_array_shape shape = floats(1000, 1000, 0, 0);
 
@@ -144,16 +139,4 @@ tiles_are_a_bound_of_what_a_gpu_takes(void **state)
 	assert_true(gp_array_get_level_extent(&shape, 0).width == GP_ARRAY_ROW_MAX);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shapes_are_those_that_cuda_has),
-		cmocka_unit_test(elements_have_1_2_or_4_channels),
-		cmocka_unit_test(levels_halve_what_is_no_layer),
-		cmocka_unit_test(boxes_have_whole_elements_inside),
-		cmocka_unit_test(tiles_are_a_bound_of_what_a_gpu_takes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

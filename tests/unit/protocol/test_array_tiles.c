@@ -18,8 +18,7 @@ bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling,
 	return gp_array_tiles_get_bytes(shape, tiling, &tiles);
 }
 
-static void
-a_part_is_whole_tiles_but_at_the_edge(void **state)
+UNIT_TEST(a_part_is_whole_tiles_but_at_the_edge)
 {
 	const struct gp_array_tiles one = { .width = 128, .height = 128, .depth = 1 };
 	struct gp_array_tiles part = one;
@@ -51,8 +50,7 @@ a_part_is_whole_tiles_but_at_the_edge(void **state)
 	assert_int_equal(bytes(&floats, &flat, part), 0);
 }
 
-static void
-layers_have_tiles_of_their_own(void **state)
+UNIT_TEST(layers_have_tiles_of_their_own)
 {
 	struct gp_array_shape layered = floats;
 	struct gp_array_tiles part = { .width = 128, .height = 128, .depth = 1, .layer = 2 };
@@ -68,8 +66,7 @@ layers_have_tiles_of_their_own(void **state)
 	assert_int_equal(bytes(&layered, &flat, part), 0);
 }
 
-static void
-levels_below_a_tile_are_the_tail(void **state)
+UNIT_TEST(levels_below_a_tile_are_the_tail)
 {
 	const struct gp_array_tiling tiling = {
 		.width = 128, .height = 128, .depth = 1, .tail_level = 2, .tail_size = TILE
@@ -92,8 +89,7 @@ levels_below_a_tile_are_the_tail(void **state)
 	assert_int_equal(bytes(&levels, &tiling, tail), 0);
 }
 
-static void
-what_no_device_has_is_none(void **state)
+UNIT_TEST(what_no_device_has_is_none)
 {
 	const struct gp_array_tiles one = { .width = 128, .height = 128, .depth = 1 };
 	struct gp_array_tiling tiling = flat;
@@ -111,15 +107,4 @@ what_no_device_has_is_none(void **state)
 	assert_int_equal(gp_array_tile_get_bytes(&floats, &tiling), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_part_is_whole_tiles_but_at_the_edge),
-		cmocka_unit_test(layers_have_tiles_of_their_own),
-		cmocka_unit_test(levels_below_a_tile_are_the_tail),
-		cmocka_unit_test(what_no_device_has_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

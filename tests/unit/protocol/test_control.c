@@ -47,8 +47,9 @@ expect(struct gp_conn *conn, const char *name)
 	return message;
 }
 
-static void
-hello_arrives_as_it_was_sent(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(hello_arrives_as_it_was_sent)
 {
 	struct ends *ends = *state;
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
@@ -78,8 +79,7 @@ hello_arrives_as_it_was_sent(void **state)
 	gp_control_free(got);
 }
 
-static void
-welcome_carries_a_device_with_all_its_attributes(void **state)
+TEST(welcome_carries_a_device_with_all_its_attributes)
 {
 	enum {
 		ATTRIBUTES = 160
@@ -122,8 +122,7 @@ welcome_carries_a_device_with_all_its_attributes(void **state)
 	gp_control_free(got);
 }
 
-static void
-the_short_messages_arrive_with_their_values(void **state)
+TEST(the_short_messages_arrive_with_their_values)
 {
 	struct ends *ends = *state;
 	Gpupool__ControlMessage *got;
@@ -151,8 +150,7 @@ the_short_messages_arrive_with_their_values(void **state)
 	gp_control_free(got);
 }
 
-static void
-the_end_of_the_connection_is_not_an_error(void **state)
+TEST(the_end_of_the_connection_is_not_an_error)
 {
 	struct ends *ends = *state;
 	Gpupool__ControlMessage *message;
@@ -162,8 +160,7 @@ the_end_of_the_connection_is_not_an_error(void **state)
 	assert_int_equal(gp_control_recv(ends->client, &message), GP_E_EOF);
 }
 
-static void
-a_message_over_the_limit_is_refused(void **state)
+TEST(a_message_over_the_limit_is_refused)
 {
 	struct ends *ends = *state;
 	char *text = malloc(GP_CONTROL_MAX + 1);
@@ -178,8 +175,7 @@ a_message_over_the_limit_is_refused(void **state)
 	gp_control_free(expect(ends->daemon, "Bye"));
 }
 
-static void
-bytes_that_are_no_control_message_end_the_connection(void **state)
+TEST(bytes_that_are_no_control_message_end_the_connection)
 {
 	struct ends *ends = *state;
 	struct iovec bad = { (void *)"\x0a\xff", 2 };
@@ -191,8 +187,7 @@ bytes_that_are_no_control_message_end_the_connection(void **state)
 	assert_string_equal(gp_conn_error(ends->daemon), "2 bytes that are not a control message");
 }
 
-static void
-bulk_has_no_place_in_a_control_message(void **state)
+TEST(bulk_has_no_place_in_a_control_message)
 {
 	struct ends *ends = *state;
 	struct iovec bulk = { (void *)"x", 1 };
@@ -203,8 +198,7 @@ bulk_has_no_place_in_a_control_message(void **state)
 	assert_int_equal(gp_control_recv(ends->daemon, &message), -EPROTO);
 }
 
-static void
-a_message_of_a_later_version_is_skipped(void **state)
+TEST(a_message_of_a_later_version_is_skipped)
 {
 	struct ends *ends = *state;
 	/* Field 1000, length-delimited, two bytes. */
@@ -218,8 +212,7 @@ a_message_of_a_later_version_is_skipped(void **state)
 }
 
 /* What belongs to a client or a session alone is not left where nobody needs it. */
-static void
-a_connection_keeps_no_secret_that_went_over_it(void **state)
+TEST(a_connection_keeps_no_secret_that_went_over_it)
 {
 	struct ends *ends = *state;
 	static uint8_t secret[] = "gpt_a secret that is told once";
@@ -237,21 +230,4 @@ a_connection_keeps_no_secret_that_went_over_it(void **state)
 	gp_control_free(got);
 }
 
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(hello_arrives_as_it_was_sent),
-		TEST(a_connection_keeps_no_secret_that_went_over_it),
-		TEST(welcome_carries_a_device_with_all_its_attributes),
-		TEST(the_short_messages_arrive_with_their_values),
-		TEST(the_end_of_the_connection_is_not_an_error),
-		TEST(a_message_over_the_limit_is_refused),
-		TEST(bytes_that_are_no_control_message_end_the_connection),
-		TEST(bulk_has_no_place_in_a_control_message),
-		TEST(a_message_of_a_later_version_is_skipped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

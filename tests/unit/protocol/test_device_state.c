@@ -5,48 +5,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct gp_device_state state;
+static struct gp_device_state device_state;
 
 static bool
 decode(const void *words, size_t words_size, const char *texts, size_t texts_size,
        const void *processes, size_t processes_size)
 {
-	memset(&state, 0x55, sizeof(state));
-	return gp_device_state_decode(&state, (struct gp_bytes){ words, words_size },
+	memset(&device_state, 0x55, sizeof(device_state));
+	return gp_device_state_decode(&device_state, (struct gp_bytes){ words, words_size },
 				      (struct gp_bytes){ texts, texts_size },
 				      (struct gp_bytes){ processes, processes_size });
 }
 
-static void
-what_is_not_there_is_not_known(void **unused)
+UNIT_TEST(what_is_not_there_is_not_known)
 {
 	const uint64_t words[] = { 8, 5 };
 
 	assert_true(decode(words, sizeof(words), NULL, 0, NULL, 0));
-	assert_int_equal(state.words[GP_STATE_MEMORY_TOTAL], 8);
-	assert_int_equal(state.words[GP_STATE_MEMORY_FREE], 5);
+	assert_int_equal(device_state.words[GP_STATE_MEMORY_TOTAL], 8);
+	assert_int_equal(device_state.words[GP_STATE_MEMORY_FREE], 5);
 	for (int i = GP_STATE_NVML; i < GP_STATE_WORDS; i++)
-		assert_true(state.words[i] == GP_STATE_NONE);
+		assert_true(device_state.words[i] == GP_STATE_NONE);
 	for (int i = 0; i < GP_STATE_TEXTS; i++)
-		assert_string_equal(state.texts[i], "");
-	assert_int_equal(state.process_count, 0);
+		assert_string_equal(device_state.texts[i], "");
+	assert_int_equal(device_state.process_count, 0);
 }
 
-static void
-texts_stand_in_their_places(void **unused)
+UNIT_TEST(texts_stand_in_their_places)
 {
 	static const char texts[] = "580\0\0serial";
 
 	assert_true(decode(NULL, 0, texts, sizeof(texts), NULL, 0));
-	assert_string_equal(state.texts[0], "580");
-	assert_string_equal(state.texts[1], "");
-	assert_string_equal(state.texts[GP_STATE_SERIAL], "serial");
-	assert_string_equal(state.texts[3], "");
-	assert_string_equal(state.texts[GP_STATE_DRIVER_BRANCH], ""); /* of an older daemon */
+	assert_string_equal(device_state.texts[0], "580");
+	assert_string_equal(device_state.texts[1], "");
+	assert_string_equal(device_state.texts[GP_STATE_SERIAL], "serial");
+	assert_string_equal(device_state.texts[3], "");
+	assert_string_equal(device_state.texts[GP_STATE_DRIVER_BRANCH],
+			    ""); /* of an older daemon */
 }
 
-static void
-what_a_later_daemon_says_besides_is_left_out(void **unused)
+UNIT_TEST(what_a_later_daemon_says_besides_is_left_out)
 {
 	uint64_t words[GP_STATE_WORDS + 3];
 	char texts[400];
@@ -59,15 +57,14 @@ what_a_later_daemon_says_besides_is_left_out(void **unused)
 	many[1] = (struct gp_state_process){ .pid = 12, .memory = 34 };
 	assert_true(decode(words, sizeof(words), texts, sizeof(texts), many,
 			   (GP_STATE_PROCESSES_MAX + 1) * sizeof(*many)));
-	assert_int_equal(strlen(state.texts[0]), GP_STATE_TEXT_MAX - 1);
-	assert_int_equal(state.process_count, GP_STATE_PROCESSES_MAX);
-	assert_int_equal(state.processes[1].pid, 12);
-	assert_int_equal(state.processes[1].memory, 34);
+	assert_int_equal(strlen(device_state.texts[0]), GP_STATE_TEXT_MAX - 1);
+	assert_int_equal(device_state.process_count, GP_STATE_PROCESSES_MAX);
+	assert_int_equal(device_state.processes[1].pid, 12);
+	assert_int_equal(device_state.processes[1].memory, 34);
 	free(many);
 }
 
-static void
-lengths_that_cannot_be_are_refused(void **unused)
+UNIT_TEST(lengths_that_cannot_be_are_refused)
 {
 	const uint64_t words[4] = { 0 };
 
@@ -77,8 +74,7 @@ lengths_that_cannot_be_are_refused(void **unused)
 }
 
 /* The list is both ends': no two facts in one place. */
-static void
-no_place_is_given_twice(void **unused)
+UNIT_TEST(no_place_is_given_twice)
 {
 	static const int places[] = { GP_STATE_MEMORY_TOTAL,
 				      GP_STATE_MEMORY_FREE,
@@ -101,16 +97,4 @@ no_place_is_given_twice(void **unused)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_there_is_not_known),
-		cmocka_unit_test(texts_stand_in_their_places),
-		cmocka_unit_test(what_a_later_daemon_says_besides_is_left_out),
-		cmocka_unit_test(lengths_that_cannot_be_are_refused),
-		cmocka_unit_test(no_place_is_given_twice),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

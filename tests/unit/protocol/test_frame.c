@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-static void
-the_bytes_of_a_chunk_are_as_documented(void **state)
+UNIT_TEST(the_bytes_of_a_chunk_are_as_documented)
 {
 	const struct gp_chunk chunk = { .copy = 0x01020304,
 					.offset = 0x1122334455667788,
@@ -19,8 +18,7 @@ the_bytes_of_a_chunk_are_as_documented(void **state)
 	assert_memory_equal(bytes, expected, sizeof(bytes));
 }
 
-static void
-decoding_yields_what_was_encoded(void **state)
+UNIT_TEST(decoding_yields_what_was_encoded)
 {
 	const struct gp_chunk in = { .copy = UINT32_MAX, .offset = (uint64_t)7 << 40, .size = 77 };
 	uint8_t bytes[GP_CHUNK_SIZE];
@@ -34,8 +32,7 @@ decoding_yields_what_was_encoded(void **state)
 	assert_int_equal(out.size, 77);
 }
 
-static void
-what_is_no_chunk_is_malformed(void **state)
+UNIT_TEST(what_is_no_chunk_is_malformed)
 {
 	struct gp_chunk chunk = { .copy = 1 };
 	uint8_t bytes[GP_CHUNK_SIZE + 8] = { 1 };
@@ -62,8 +59,7 @@ what_is_no_chunk_is_malformed(void **state)
 	assert_int_equal(gp_chunk_decode(&chunk, bytes, 16, 1), GP_FRAME_MALFORMED);
 }
 
-static void
-chunks_of_a_copy_have_fixed_places(void **state)
+UNIT_TEST(chunks_of_a_copy_have_fixed_places)
 {
 	const uint64_t size = 2 * GP_CHUNK_MAX + 5;
 
@@ -80,8 +76,7 @@ chunks_of_a_copy_have_fixed_places(void **state)
 	assert_int_equal(gp_chunk_get_expected_size(UINT64_MAX, GP_CHUNK_MAX, UINT64_MAX), 0);
 }
 
-static void
-chunks_of_short_copies_are_short_where_both_ends_know_it(void **state)
+UNIT_TEST(chunks_of_short_copies_are_short_where_both_ends_know_it)
 {
 	const uint64_t unit = 64 << 10;
 
@@ -101,16 +96,4 @@ chunks_of_short_copies_are_short_where_both_ends_know_it(void **state)
 	assert_int_equal(gp_chunk_get_expected_size(300000, 2 * unit, unit), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_bytes_of_a_chunk_are_as_documented),
-		cmocka_unit_test(decoding_yields_what_was_encoded),
-		cmocka_unit_test(what_is_no_chunk_is_malformed),
-		cmocka_unit_test(chunks_of_a_copy_have_fixed_places),
-		cmocka_unit_test(chunks_of_short_copies_are_short_where_both_ends_know_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of graphs on the wire: what is written is read, and what is damaged is refused. */
+/* Graph nodes on the wire: encoding and decoding, and rejection of damaged bytes. */
 #include "protocol/graph_plan.h"
 #include "tests/test.h"
 
@@ -27,8 +27,7 @@ write_nodes(struct gp_graph_writer *writer)
 	}
 }
 
-static void
-test_what_is_written_is_read(void **state)
+UNIT_TEST(test_what_is_written_is_read)
 {
 	struct gp_graph_writer writer = { 0 };
 	struct gp_graph_reader reader;
@@ -66,8 +65,7 @@ is_refused(const uint32_t *words, size_t count)
 	return reader.bad;
 }
 
-static void
-test_what_is_no_plan_is_refused(void **state)
+UNIT_TEST(test_what_is_no_plan_is_refused)
 {
 	const uint32_t fine[] = { 1, 0, 0, 0, 1, 1, 0, 0, 0, 0 };
 	const uint32_t itself[] = { 1, 0, 0, 0, 1, 1, 0, 0, 1, 0 };
@@ -140,8 +138,7 @@ wrap(struct gp_graph_writer *writer, uint64_t handle)
 	*writer = outer;
 }
 
-static void
-test_conditions_have_bodies(void **state)
+UNIT_TEST(test_conditions_have_bodies)
 {
 	struct gp_graph_writer writer = { 0 };
 	struct gp_graph_condition condition;
@@ -169,7 +166,7 @@ test_conditions_have_bodies(void **state)
 	assert_int_equal(depth_of(body.data, body.size), 2);
 	assert_false(gp_graph_condition_next_body(&condition, &body));
 	assert_false(gp_graph_read_node(&reader, &node));
-	/* Changed bytes: what is read stays inside. */
+	/* With changed bytes, reading stays inside the buffer. */
 	for (size_t at = 0; at < writer.size; at++) {
 		for (unsigned int bit = 0; bit < 8; bit++) {
 			writer.memory[at] ^= (uint8_t)(1u << bit);
@@ -180,8 +177,7 @@ test_conditions_have_bodies(void **state)
 	free(writer.memory);
 }
 
-static void
-test_nodes_that_kernels_change_name_their_root(void **state)
+UNIT_TEST(test_nodes_that_kernels_change_name_their_root)
 {
 	struct gp_graph_updatable updatable;
 	struct gp_graph_writer writer = { 0 };
@@ -212,8 +208,7 @@ test_nodes_that_kernels_change_name_their_root(void **state)
 }
 
 /* Each byte of a plan changed, and each length: nothing is read that is not there. */
-static void
-test_damage_stays_inside(void **state)
+UNIT_TEST(test_damage_stays_inside)
 {
 	struct gp_graph_writer writer = { 0 };
 	struct gp_graph_reader reader;
@@ -239,8 +234,7 @@ test_damage_stays_inside(void **state)
 	free(writer.memory);
 }
 
-static void
-test_more_than_the_most_is_not_written(void **state)
+UNIT_TEST(test_more_than_the_most_is_not_written)
 {
 	struct gp_graph_writer writer = { 0 };
 
@@ -251,17 +245,4 @@ test_more_than_the_most_is_not_written(void **state)
 	free(writer.memory);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_written_is_read),
-		cmocka_unit_test(test_conditions_have_bodies),
-		cmocka_unit_test(test_nodes_that_kernels_change_name_their_root),
-		cmocka_unit_test(test_what_is_no_plan_is_refused),
-		cmocka_unit_test(test_damage_stays_inside),
-		cmocka_unit_test(test_more_than_the_most_is_not_written),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

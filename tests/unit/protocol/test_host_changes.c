@@ -83,8 +83,7 @@ send(size_t offset, size_t size)
 	move(GP_CHANGES_MAX);
 }
 
-static void
-only_words_that_changed_travel(void **state)
+UNIT_TEST_WITH(only_words_that_changed_travel, setup, NULL)
 {
 	send(0, SIZE);
 	assert_int_equal(ends.count, 0);
@@ -100,8 +99,7 @@ only_words_that_changed_travel(void **state)
 	assert_int_equal(ends.count, 3);
 }
 
-static void
-what_lies_around_a_range_of_odd_ends_is_left(void **state)
+UNIT_TEST_WITH(what_lies_around_a_range_of_odd_ends_is_left, setup, NULL)
 {
 	for (size_t offset = 0; offset < 8; offset++) {
 		for (size_t size = 1; size < 40; size++) {
@@ -131,8 +129,7 @@ before(size_t a, size_t b)
 	return at_a < at_b;
 }
 
-static void
-data_is_stored_before_what_may_be_a_flag(void **state)
+UNIT_TEST_WITH(data_is_stored_before_what_may_be_a_flag, setup, NULL)
 {
 	ends.here[0] = 1;               /* a flag in front */
 	memset(ends.here + 64, 2, 100); /* data */
@@ -154,8 +151,7 @@ data_is_stored_before_what_may_be_a_flag(void **state)
 }
 
 /* A picture fell into the middle of data: what is left is as short as the flag in front. */
-static void
-the_rest_of_data_is_stored_before_its_flag(void **state)
+UNIT_TEST_WITH(the_rest_of_data_is_stored_before_its_flag, setup, NULL)
 {
 	for (uint8_t round = 1; round < 20; round += 2) {
 		memset(ends.here + 64, round, 48);
@@ -181,8 +177,7 @@ the_rest_of_data_is_stored_before_its_flag(void **state)
 }
 
 /* All of them, whatever the record is that they come in. */
-static void
-flags_come_in_the_last_record(void **state)
+UNIT_TEST_WITH(flags_come_in_the_last_record, setup, NULL)
 {
 	const struct gp_changes_range range = range_at(0, SIZE);
 
@@ -199,8 +194,7 @@ flags_come_in_the_last_record(void **state)
 }
 
 /* A run goes on behind what is looked at in one go, but not in another range. */
-static void
-a_run_is_whole_in_its_range(void **state)
+UNIT_TEST_WITH(a_run_is_whole_in_its_range, setup, NULL)
 {
 	const struct gp_changes_range ranges[2] = { range_at(0, 2048), range_at(2048, 1024) };
 
@@ -222,8 +216,7 @@ store_large(void *arg, const struct gp_change *change)
 	gp_changes_store((uint8_t *)arg + (change->address - ADDRESS), change->bytes, change->size);
 }
 
-static void
-too_much_comes_in_parts_data_first(void **state)
+UNIT_TEST_WITH(too_much_comes_in_parts_data_first, setup, NULL)
 {
 	uint8_t *here = calloc(1, LARGE), *shadow = calloc(1, LARGE), *there = calloc(1, LARGE);
 	uint8_t *marks = calloc(1, gp_run_bitmap_get_size(LARGE));
@@ -259,8 +252,7 @@ too_much_comes_in_parts_data_first(void **state)
 	free(marks);
 }
 
-static void
-a_whole_range_is_taken_whatever_the_shadow_says(void **state)
+UNIT_TEST_WITH(a_whole_range_is_taken_whatever_the_shadow_says, setup, NULL)
 {
 	const struct gp_changes_range range = range_at(0, SIZE);
 	size_t at = 0;
@@ -278,8 +270,7 @@ a_whole_range_is_taken_whatever_the_shadow_says(void **state)
 	assert_memory_equal(ends.here, ends.there, SIZE);
 }
 
-static void
-bytes_that_are_no_runs_are_refused(void **state)
+UNIT_TEST_WITH(bytes_that_are_no_runs_are_refused, setup, NULL)
 {
 	uint8_t *bytes = ends.bytes;
 	const size_t whole = 16 + 16;
@@ -356,8 +347,7 @@ write_word(void *at)
 }
 
 /* Of so much, with a word that moves, a look backwards has no room for all. */
-static void
-what_is_not_taken_is_not_told(void **state)
+UNIT_TEST_WITH(what_is_not_taken_is_not_told, setup, NULL)
 {
 	const size_t size = (4 << 20) - 40000;
 	uint8_t *memory = aligned_alloc(8, size), *shadow = aligned_alloc(8, size);
@@ -450,8 +440,7 @@ watch_pairs(size_t data, size_t flag, int pause)
 #define HARDLY_A_PAUSE 50
 #endif
 
-static void
-a_flag_does_not_come_before_its_data(void **state)
+UNIT_TEST_WITH(a_flag_does_not_come_before_its_data, setup, NULL)
 {
 	watch_pairs(2000, 8, 2000);
 	watch_pairs(2000, 4000, 2000);
@@ -460,8 +449,7 @@ a_flag_does_not_come_before_its_data(void **state)
 
 /* Faster than anyone can look.  (Of shorter data two parts in a row may be as short as a flag.
  * Right behind data that a picture has torn the flag may come a moment before the rest.) */
-static void
-nor_does_that_of_a_writer_that_never_waits(void **state)
+UNIT_TEST_WITH(nor_does_that_of_a_writer_that_never_waits, setup, NULL)
 {
 	static const size_t lengths[] = { 5, 16, 400 };
 
@@ -481,8 +469,7 @@ nor_does_that_of_a_writer_that_never_waits(void **state)
 
 /* Of data that is as short as a flag nothing tells which is stored first; but a picture has both.
  */
-static void
-short_data_of_a_writer_that_never_waits_is_no_older_than_its_flag(void **state)
+UNIT_TEST_WITH(short_data_of_a_writer_that_never_waits_is_no_older_than_its_flag, setup, NULL)
 {
 	static const size_t places[] = { 8, 4000 };
 
@@ -510,8 +497,7 @@ ask(void *arg, uint64_t value)
 }
 
 /* With halves that did not change, and without what is no whole word of 8 bytes. */
-static void
-words_of_a_picture_are_asked_about_before_it_is_taken(void **state)
+UNIT_TEST_WITH(words_of_a_picture_are_asked_about_before_it_is_taken, setup, NULL)
 {
 	const struct gp_changes_range range = range_at(4, 4092);
 	const uint64_t first = UINT64_C(0x1122334455667788), second = UINT64_C(0x11223344aabbccdd);
@@ -545,27 +531,4 @@ words_of_a_picture_are_asked_about_before_it_is_taken(void **state)
 	assert_memory_equal(ends.here, ends.there, 4096);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(only_words_that_changed_travel, setup),
-		cmocka_unit_test_setup(what_lies_around_a_range_of_odd_ends_is_left, setup),
-		cmocka_unit_test_setup(data_is_stored_before_what_may_be_a_flag, setup),
-		cmocka_unit_test_setup(the_rest_of_data_is_stored_before_its_flag, setup),
-		cmocka_unit_test_setup(flags_come_in_the_last_record, setup),
-		cmocka_unit_test_setup(a_run_is_whole_in_its_range, setup),
-		cmocka_unit_test_setup(too_much_comes_in_parts_data_first, setup),
-		cmocka_unit_test_setup(a_whole_range_is_taken_whatever_the_shadow_says, setup),
-		cmocka_unit_test_setup(bytes_that_are_no_runs_are_refused, setup),
-		cmocka_unit_test_setup(a_flag_does_not_come_before_its_data, setup),
-		cmocka_unit_test_setup(nor_does_that_of_a_writer_that_never_waits, setup),
-		cmocka_unit_test_setup(
-			short_data_of_a_writer_that_never_waits_is_no_older_than_its_flag, setup),
-		cmocka_unit_test_setup(words_of_a_picture_are_asked_about_before_it_is_taken,
-				       setup),
-		cmocka_unit_test_setup(what_is_not_taken_is_not_told, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

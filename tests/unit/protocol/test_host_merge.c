@@ -96,8 +96,7 @@ ends_check(size_t offset, size_t size, const uint8_t *earlier)
 	}
 }
 
-static void
-bytes_that_are_unchanged_keep_the_other_ends_value(void **state)
+UNIT_TEST_WITH(bytes_that_are_unchanged_keep_the_other_ends_value, setup, NULL)
 {
 	static const size_t sizes[] = { 4, 5, 8, 12, 31, 32, 33, 40, 100, 2047, 2048, 2080, 7000 };
 	static uint8_t earlier[SIZE];
@@ -116,8 +115,7 @@ bytes_that_are_unchanged_keep_the_other_ends_value(void **state)
 
 /* Data that is written as a whole has equal bytes by accident; small numbers have many, in each
  * word. */
-static void
-ordinary_data_takes_little_more_room(void **state)
+UNIT_TEST_WITH(ordinary_data_takes_little_more_room, setup, NULL)
 {
 	uint32_t *words = (uint32_t *)(void *)ends.now;
 
@@ -137,8 +135,7 @@ ordinary_data_takes_little_more_room(void **state)
 	assert_int_equal(send(0, 8), gp_changes_get_run_size(8));
 }
 
-static void
-runs_that_cannot_be_unpacked_are_refused(void **state)
+UNIT_TEST_WITH(runs_that_cannot_be_unpacked_are_refused, setup, NULL)
 {
 	struct gp_changes all = { .bytes = ends.record, .room = sizeof(ends.record) };
 	uint8_t copy[4096] __attribute__((aligned(8)));
@@ -199,8 +196,7 @@ neighbours_write(void *unused)
 }
 
 /* All three, two, or one of the other bytes, and words as a whole beside them. */
-static void
-a_store_loses_no_byte_of_another_writer(void **state)
+UNIT_TEST_WITH(a_store_loses_no_byte_of_another_writer, setup, NULL)
 {
 	static const uint32_t masks[] = { 0x11111111, 0x99999999, 0xd1d1d1d1, 0x13137171 };
 	uint8_t bytes[32];
@@ -235,8 +231,7 @@ words_read(void *unused)
 }
 
 /* Three bytes of each half. */
-static void
-aligned_words_are_stored_at_once(void **state)
+UNIT_TEST_WITH(aligned_words_are_stored_at_once, setup, NULL)
 {
 	uint8_t bytes[8];
 	pthread_t thread;
@@ -254,16 +249,4 @@ aligned_words_are_stored_at_once(void **state)
 	assert_int_equal(ends.there[4], 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(bytes_that_are_unchanged_keep_the_other_ends_value, setup),
-		cmocka_unit_test_setup(ordinary_data_takes_little_more_room, setup),
-		cmocka_unit_test_setup(runs_that_cannot_be_unpacked_are_refused, setup),
-		cmocka_unit_test_setup(a_store_loses_no_byte_of_another_writer, setup),
-		cmocka_unit_test_setup(aligned_words_are_stored_at_once, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

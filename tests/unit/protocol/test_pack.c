@@ -30,8 +30,7 @@ fill_noise(void)
 	}
 }
 
-static void
-bytes_come_out_as_they_went_in(void **state)
+UNIT_TEST(bytes_come_out_as_they_went_in)
 {
 	const size_t sizes[] = { GP_PACK_MIN, 70001, MIB };
 
@@ -55,8 +54,7 @@ bytes_come_out_as_they_went_in(void **state)
 	}
 }
 
-static void
-wrong_bytes_are_refused_and_stay_in_their_place(void **state)
+UNIT_TEST(wrong_bytes_are_refused_and_stay_in_their_place)
 {
 	struct gp_pack pack = { .mode = GP_PACK_ON };
 	size_t got;
@@ -80,8 +78,7 @@ wrong_bytes_are_refused_and_stay_in_their_place(void **state)
 	}
 }
 
-static void
-noise_is_sent_as_it_is_and_seldom_tried_again(void **state)
+UNIT_TEST(noise_is_sent_as_it_is_and_seldom_tried_again)
 {
 	struct gp_pack pack = { .mode = GP_PACK_ON };
 	unsigned int tried = 0;
@@ -97,8 +94,7 @@ noise_is_sent_as_it_is_and_seldom_tried_again(void **state)
 }
 
 /* In the middle of the longest pause. */
-static void
-other_bytes_behind_noise_are_seen_at_once(void **state)
+UNIT_TEST(other_bytes_behind_noise_are_seen_at_once)
 {
 	struct gp_pack pack = { .mode = GP_PACK_ON };
 
@@ -115,8 +111,7 @@ other_bytes_behind_noise_are_seen_at_once(void **state)
 }
 
 /* Plain where it is looked at. */
-static void
-bytes_that_mislead_are_seldom_tried(void **state)
+UNIT_TEST(bytes_that_mislead_are_seldom_tried)
 {
 	struct gp_pack pack = { .mode = GP_PACK_ON };
 	unsigned int tried = 0;
@@ -133,8 +128,7 @@ bytes_that_mislead_are_seldom_tried(void **state)
 	assert_in_range(tried, 2, 30);
 }
 
-static void
-by_itself_it_packs_on_a_slow_link_only(void **state)
+UNIT_TEST(by_itself_it_packs_on_a_slow_link_only)
 {
 	struct gp_pack pack = { .mode = GP_PACK_AUTO };
 
@@ -153,17 +147,4 @@ by_itself_it_packs_on_a_slow_link_only(void **state)
 	assert_false(gp_pack_should_try(&pack, bytes, MIB));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_come_out_as_they_went_in),
-		cmocka_unit_test(wrong_bytes_are_refused_and_stay_in_their_place),
-		cmocka_unit_test(noise_is_sent_as_it_is_and_seldom_tried_again),
-		cmocka_unit_test(other_bytes_behind_noise_are_seen_at_once),
-		cmocka_unit_test(bytes_that_mislead_are_seldom_tried),
-		cmocka_unit_test(by_itself_it_packs_on_a_slow_link_only),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

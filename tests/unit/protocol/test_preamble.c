@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-static void
-the_bytes_are_as_documented(void **state)
+UNIT_TEST(the_bytes_are_as_documented)
 {
 	struct gp_preamble preamble;
 	uint8_t bytes[GP_PREAMBLE_SIZE];
@@ -19,8 +18,7 @@ the_bytes_are_as_documented(void **state)
 	assert_memory_equal(bytes, expected, sizeof(bytes));
 }
 
-static void
-decoding_yields_what_was_encoded(void **state)
+UNIT_TEST(decoding_yields_what_was_encoded)
 {
 	struct gp_preamble in, out;
 	uint8_t bytes[GP_PREAMBLE_SIZE];
@@ -39,8 +37,7 @@ decoding_yields_what_was_encoded(void **state)
 	assert_memory_equal(out.ticket, in.ticket, GP_TICKET_SIZE);
 }
 
-static void
-a_control_preamble_has_no_ticket_and_no_lane(void **state)
+UNIT_TEST(a_control_preamble_has_no_ticket_and_no_lane)
 {
 	struct gp_preamble preamble;
 	uint8_t bytes[GP_PREAMBLE_SIZE];
@@ -60,8 +57,7 @@ a_control_preamble_has_no_ticket_and_no_lane(void **state)
 	}
 }
 
-static void
-a_kind_says_what_follows_and_whether_inside_tls(void **state)
+UNIT_TEST(a_kind_says_what_follows_and_whether_inside_tls)
 {
 	static const struct {
 		uint8_t kind;
@@ -85,8 +81,7 @@ a_kind_says_what_follows_and_whether_inside_tls(void **state)
 	}
 }
 
-static void
-what_is_wrong_is_told_apart(void **state)
+UNIT_TEST(what_is_wrong_is_told_apart)
 {
 	struct gp_preamble preamble;
 	uint8_t good[GP_PREAMBLE_SIZE], bytes[GP_PREAMBLE_SIZE];
@@ -126,16 +121,4 @@ what_is_wrong_is_told_apart(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_bytes_are_as_documented),
-		cmocka_unit_test(decoding_yields_what_was_encoded),
-		cmocka_unit_test(a_control_preamble_has_no_ticket_and_no_lane),
-		cmocka_unit_test(a_kind_says_what_follows_and_whether_inside_tls),
-		cmocka_unit_test(what_is_wrong_is_told_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others say does nothing to a log or a terminal. */
+/* Text from a peer cannot affect a log or a terminal. */
 #include "protocol/printable.h"
 #include "tests/test.h"
 
@@ -17,8 +17,7 @@ expect(const char *from, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void
-whatever_is_not_printable_ascii_is_escaped(void **state)
+UNIT_TEST(whatever_is_not_printable_ascii_is_escaped)
 {
 	expect("", "");
 	expect("gpunode 17 ./a.out ~", "gpunode 17 ./a.out ~");
@@ -31,8 +30,7 @@ whatever_is_not_printable_ascii_is_escaped(void **state)
 	expect("C:\\x", "C:\\x");
 }
 
-static void
-every_byte_is_one_or_the_other(void **state)
+UNIT_TEST(every_byte_is_one_or_the_other)
 {
 	for (int c = 1; c < 256; c++) {
 		char from[2] = { (char)c, 0 }, text[8];
@@ -44,8 +42,7 @@ every_byte_is_one_or_the_other(void **state)
 	}
 }
 
-static void
-what_does_not_fit_is_left_out_whole(void **state)
+UNIT_TEST(what_does_not_fit_is_left_out_whole)
 {
 	char text[16];
 
@@ -59,8 +56,7 @@ what_does_not_fit_is_left_out_whole(void **state)
 	assert_string_equal(text, "");
 }
 
-static void
-name_that_could_be_mistaken_for_other_text_is_quoted(void **state)
+UNIT_TEST(name_that_could_be_mistaken_for_other_text_is_quoted)
 {
 	static const char *const cases[][2] = {
 		{ "python3.11", "python3.11" },
@@ -80,7 +76,7 @@ name_that_could_be_mistaken_for_other_text_is_quoted(void **state)
 				 strlen(cases[i][1]));
 		assert_string_equal(text, cases[i][1]);
 	}
-	/* What is cut ends with its quote, and no escape is cut in two. */
+	/* Truncated text ends with its quote, and no escape sequence is split. */
 	for (size_t size = 3; size < 16; size++) {
 		size_t length;
 
@@ -93,8 +89,7 @@ name_that_could_be_mistaken_for_other_text_is_quoted(void **state)
 	assert_string_equal(text, "\"a\\\"\"");
 }
 
-static void
-text_that_a_spreadsheet_would_calculate_is_a_formula(void **state)
+UNIT_TEST(text_that_a_spreadsheet_would_calculate_is_a_formula)
 {
 	static const char *const formulas[] = { "=1+1", "+1", "-1", "@A1", "\t=1", "\r=1" };
 	static const char *const others[] = { "", "-", "a=1", "1", "'=1", " =1", "\"=1" };
@@ -105,16 +100,4 @@ text_that_a_spreadsheet_would_calculate_is_a_formula(void **state)
 		assert_false(gp_printable_is_formula(others[i]));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whatever_is_not_printable_ascii_is_escaped),
-		cmocka_unit_test(every_byte_is_one_or_the_other),
-		cmocka_unit_test(what_does_not_fit_is_left_out_whole),
-		cmocka_unit_test(name_that_could_be_mistaken_for_other_text_is_quoted),
-		cmocka_unit_test(text_that_a_spreadsheet_would_calculate_is_a_formula),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

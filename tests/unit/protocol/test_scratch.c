@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-static void
-items_are_zeroed_and_apart(void **state)
+UNIT_TEST(items_are_zeroed_and_apart)
 {
 	struct gp_scratch scratch = { 0 };
 	uint64_t *first = gp_scratch_alloc_cells(&scratch, 3, 2);
@@ -21,8 +20,7 @@ items_are_zeroed_and_apart(void **state)
 	assert_null(scratch.blocks);
 }
 
-static void
-nothing_has_room_too(void **state)
+UNIT_TEST(nothing_has_room_too)
 {
 	struct gp_scratch scratch = { 0 };
 
@@ -30,8 +28,7 @@ nothing_has_room_too(void **state)
 	gp_scratch_free(&scratch);
 }
 
-static void
-too_many_are_refused(void **state)
+UNIT_TEST(too_many_are_refused)
 {
 	struct gp_scratch scratch = { 0 };
 
@@ -40,8 +37,7 @@ too_many_are_refused(void **state)
 	gp_scratch_free(&scratch);
 }
 
-static void
-what_is_adopted_goes_with_the_rest(void **state)
+UNIT_TEST(what_is_adopted_goes_with_the_rest)
 {
 	struct gp_scratch scratch = { 0 };
 
@@ -50,15 +46,4 @@ what_is_adopted_goes_with_the_rest(void **state)
 	gp_scratch_free(&scratch);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(items_are_zeroed_and_apart),
-		cmocka_unit_test(nothing_has_room_too),
-		cmocka_unit_test(too_many_are_refused),
-		cmocka_unit_test(what_is_adopted_goes_with_the_rest),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -13,8 +13,7 @@ find(const char *text, struct gp_token *token)
 	return gp_token_find(text, strlen(text), token);
 }
 
-static void
-a_token_has_an_id_and_a_secret(void **state)
+UNIT_TEST(a_token_has_an_id_and_a_secret)
 {
 	struct gp_token token;
 
@@ -27,8 +26,7 @@ a_token_has_an_id_and_a_secret(void **state)
 	assert_int_equal(gp_token_parse_id("abcdefghi1"), GP_E_INVALID);
 }
 
-static void
-every_other_form_is_none(void **state)
+UNIT_TEST(every_other_form_is_none)
 {
 	static const char *const wrong[] = {
 		"",
@@ -54,8 +52,7 @@ every_other_form_is_none(void **state)
 	}
 }
 
-static void
-all_random_bytes_count(void **state)
+UNIT_TEST(all_random_bytes_count)
 {
 	uint8_t random[GP_TOKEN_RANDOM];
 	struct gp_token first, token;
@@ -72,8 +69,7 @@ all_random_bytes_count(void **state)
 	}
 }
 
-static void
-the_first_line_that_says_something_is_the_token(void **state)
+UNIT_TEST(the_first_line_that_says_something_is_the_token)
 {
 	static const char *const texts[] = {
 		TOKEN,
@@ -90,8 +86,7 @@ the_first_line_that_says_something_is_the_token(void **state)
 	}
 }
 
-static void
-a_file_without_a_token_is_told_from_one_with_something_else(void **state)
+UNIT_TEST(a_file_without_a_token_is_told_from_one_with_something_else)
 {
 	struct gp_token token;
 
@@ -102,16 +97,4 @@ a_file_without_a_token_is_told_from_one_with_something_else(void **state)
 	assert_int_equal(gp_token_find("\0", 1, &token), GP_E_INVALID);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_token_has_an_id_and_a_secret),
-		cmocka_unit_test(every_other_form_is_none),
-		cmocka_unit_test(all_random_bytes_count),
-		cmocka_unit_test(the_first_line_that_says_something_is_the_token),
-		cmocka_unit_test(a_file_without_a_token_is_told_from_one_with_something_else),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

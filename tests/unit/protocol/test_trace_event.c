@@ -28,8 +28,7 @@ encode_two(void)
 	return gp_enc_size(&enc);
 }
 
-static void
-events_come_as_they_went(void **unused)
+UNIT_TEST(events_come_as_they_went)
 {
 	struct gp_trace_event event;
 	struct gp_dec dec;
@@ -52,8 +51,7 @@ events_come_as_they_went(void **unused)
 	assert_true(gp_dec_ok(&dec));
 }
 
-static void
-what_is_cut_off_is_malformed(void **unused)
+UNIT_TEST(what_is_cut_off_is_malformed)
 {
 	struct gp_trace_event event;
 	size_t size = encode_two();
@@ -68,8 +66,7 @@ what_is_cut_off_is_malformed(void **unused)
 	}
 }
 
-static void
-an_end_before_its_begin_is_malformed(void **unused)
+UNIT_TEST(an_end_before_its_begin_is_malformed)
 {
 	const struct gp_trace_event odd = { .begin_ns = 9, .end_ns = 8 };
 	struct gp_trace_event event;
@@ -83,14 +80,4 @@ an_end_before_its_begin_is_malformed(void **unused)
 	assert_false(gp_dec_ok(&dec));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_come_as_they_went),
-		cmocka_unit_test(what_is_cut_off_is_malformed),
-		cmocka_unit_test(an_end_before_its_begin_is_malformed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations as texts, taken or refused. */
+/*
+ * Assertions on the parser of the daemon's configuration: a text is accepted, or rejected with a
+ * given message.
+ *
+ * Ownership: parsed() returns a configuration that the caller destroys.
+ */
 #ifndef GP_CONFIG_FIXTURE_H
 #define GP_CONFIG_FIXTURE_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of server_fake.h with memory that is mapped and staging, for copies of it. */
+/* Fixture for tests of copies: a fake session (fake_session.h) with mapped device memory and
+ * staging memory. */
 #ifndef COPY_FIXTURE_H
 #define COPY_FIXTURE_H
 
@@ -9,7 +10,7 @@
 #include "server/worker/copy/staging.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,20 +23,20 @@
 #define WINDOW_1M "120000100000"
 #endif
 
-/* More than a session may hold of the staging memory for copies to the host. */
+/* Larger than the staging memory that one session may use for copies to the host. */
 #define MAPPED ((uint64_t)64 << 20)
 
-static struct fake fake;
+static struct fake_session fake;
 static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
 
 static inline int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	fake.session.current.request = 9;
 	fake.session.current.call = 0x302;
 	return 0;
@@ -44,16 +45,16 @@ setup(void **state)
 static inline int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_copy_destroy_all(&fake.session);
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
 static inline uint8_t *
 pattern(size_t size)

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of server_fake.h whose client writes plans of graphs and makes graphs of them. */
+/*
+ * Fixture for tests of graphs: a fake session (fake_session.h) whose client writes graph plans, and
+ * the calls that create, update and launch graphs.
+ *
+ * add_...() append nodes to the plan, which begin_plan() empties. The call functions send that plan
+ * as bulk bytes. The teardown checks that no graph is left in the driver.
+ */
 #ifndef GRAPH_FIXTURE_H
 #define GRAPH_FIXTURE_H
 
@@ -16,7 +22,7 @@
 #include "server/worker/image/library.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -26,27 +32,27 @@
 #define IMAGE 8
 #define ZEBRA 1
 
-static struct fake fake;
+static struct fake_session fake;
 static struct gp_graph_writer writer;
 
 static inline int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
 	fake.session.handles.memory.ledger = fake.ledger;
 	fake.session.handles.memory.line = fake.session.account.line;
 	fake.ledger->host_max = UINT64_MAX;
 	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE, 0);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	return 0;
 }
 
 static inline int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_graph_destroy_all(&fake.session);
 	gpd_image_destroy_all(&fake.session);
 	gpd_quiesce_jobs_wait();
@@ -54,14 +60,14 @@ teardown(void **state)
 	gpd_memory_destroy(&fake.session);
 	free(writer.memory);
 	writer = (struct gp_graph_writer){ 0 };
-	assert_int_equal(fake_execs, 0);
-	assert_int_equal(fake_graphs, 0);
-	fake_destroy(&fake);
+	assert_int_equal(fake_driver_execs, 0);
+	assert_int_equal(fake_driver_graphs, 0);
+	fake_session_destroy(&fake);
 	gpd_image_cache_stop();
 	return 0;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
 static inline void
 add_empty(const uint32_t *dependencies, uint32_t count)
@@ -191,7 +197,7 @@ drop(uint32_t name)
 	return gpd_gpGraphDrop(&fake.session, &(struct gp_args_gpGraphDrop){ name });
 }
 
-/* What the session's names are charged for now. */
+/* Returns the bytes of host memory that the session's handle table is charged for. */
 static inline uint64_t
 charged(void)
 {
@@ -221,10 +227,10 @@ load_image(void)
 	free((void *)reply.info.data);
 	free((void *)reply.log.data);
 	free(flat);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 }
 
-/* Room for what every session may have, and for so many nodes. */
+/* Limits host memory to that of every session plus `nodes` nodes. */
 static inline void
 limit_to(uint32_t nodes)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct fake ours, theirs;
+struct fake_session ours, theirs;
 sem_t *gate;
 _Atomic int loads, unloads, functions;
 _Atomic CUresult load_result;
@@ -33,7 +33,7 @@ load_data(CUlibrary *library, const void *code, CUjit_option *options, void **va
 	for (int i = 0; i < KERNELS; i++)
 		made->kernels[i] = (struct kernel){ i ? "ant" : "zebra", DYNAMIC, -1, 0 };
 	*library = (CUlibrary)made;
-	fake_libraries++;
+	fake_driver_libraries++;
 	return CUDA_SUCCESS;
 }
 
@@ -41,7 +41,7 @@ static CUresult
 unload_data(CUlibrary library)
 {
 	unloads++;
-	fake_libraries--;
+	fake_driver_libraries--;
 	free(library);
 	return CUDA_SUCCESS;
 }
@@ -114,7 +114,8 @@ count_blocks(int *blocks, CUfunction function, int threads, size_t dynamic, unsi
 	return CUDA_SUCCESS;
 }
 
-/* As many as fit on ten multiprocessors; of more than four blocks none are allowed. */
+/* The number of blocks that fit on ten multiprocessors. Clusters of more than four blocks are not
+ * supported. */
 static CUresult
 count_clusters(int *clusters, CUfunction function, const CUlaunchConfig *config)
 {
@@ -144,8 +145,8 @@ get_global(CUdeviceptr *address, size_t *size, CUlibrary library, const char *na
 int
 library_setup(void **state)
 {
-	fake_create(&theirs);
-	fake_create(&ours);
+	fake_session_create(&theirs);
+	fake_session_create(&ours);
 	gpd_driver.cuLibraryLoadData = load_data;
 	gpd_driver.cuLibraryUnload = unload_data;
 	gpd_driver.cuLibraryEnumerateKernels = enumerate;
@@ -170,8 +171,8 @@ library_setup(void **state)
 int
 library_teardown(void **state)
 {
-	fake_run_markers(&ours, -1);
-	fake_run_markers(&theirs, -1);
+	fake_session_run_markers(&ours, -1);
+	fake_session_run_markers(&theirs, -1);
 	gpd_image_destroy_all(&ours.session);
 	gpd_image_destroy_all(&theirs.session);
 	gpd_quiesce_jobs_wait();
@@ -179,14 +180,14 @@ library_teardown(void **state)
 	gpd_library_trim();
 	gpd_quiesce_jobs_wait();
 	gpd_sessions.count = 0;
-	fake_destroy(&ours);
-	fake_destroy(&theirs);
+	fake_session_destroy(&ours);
+	fake_session_destroy(&theirs);
 	gpd_image_cache_stop();
-	return fake_libraries;
+	return fake_driver_libraries;
 }
 
 CUresult
-try_load(struct fake *fake, uint32_t name, const char *text, struct gp_bytes options)
+try_load(struct fake_session *fake, uint32_t name, const char *text, struct gp_bytes options)
 {
 	uint8_t sha256[GPD_SHA256_SIZE];
 	struct gp_args_gpImageLoad args = {
@@ -216,13 +217,13 @@ try_load(struct fake *fake, uint32_t name, const char *text, struct gp_bytes opt
 }
 
 void
-load(struct fake *fake, const char *text)
+load(struct fake_session *fake, const char *text)
 {
 	assert_int_equal(try_load(fake, IMAGE, text, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 }
 
 struct kernel *
-ant_of(struct fake *fake)
+ant_of(struct fake_session *fake)
 {
 	CUfunction function;
 
@@ -232,7 +233,7 @@ ant_of(struct fake *fake)
 }
 
 CUresult
-launch(struct fake *fake, uint32_t dynamic)
+launch(struct fake_session *fake, uint32_t dynamic)
 {
 	const struct gp_args_gpLaunch args = {
 		.kernel = GP_KERNEL(IMAGE, 0),

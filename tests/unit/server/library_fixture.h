@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two sessions of one worker that load code, and a driver that counts what it loads and keeps what
- * is set of kernels.  Each case starts with nothing loaded, and must leave nothing.
+ * Fixture for tests of libraries (loaded images): two fake sessions of one worker, and a driver
+ * that counts loads and stores the attributes of kernels.
+ *
+ * Each test starts with nothing loaded and must leave nothing loaded, which the teardown checks.
  */
 #ifndef LIBRARY_FIXTURE_H
 #define LIBRARY_FIXTURE_H
@@ -11,7 +13,7 @@
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <semaphore.h>
 
@@ -23,7 +25,7 @@
 #define THIRD ".version 8.2\n.visible .entry ant()\n"
 #define COUNTER ".version 8.0\n.global .u32 counter;\n"
 
-/* What the driver keeps of a kernel; CUkernel and CUfunction point to it. */
+/* The driver's state of a kernel. CUkernel and CUfunction point to it. */
 struct kernel {
 	const char *name;
 	int dynamic, carveout, config;
@@ -33,24 +35,25 @@ struct library {
 	struct kernel kernels[KERNELS];
 };
 
-extern struct fake ours, theirs;
-/* While it is set, loading waits for it. */
+extern struct fake_session ours, theirs;
+/* If set, each load waits for this semaphore. */
 extern sem_t *gate;
 extern _Atomic int loads, unloads, functions;
 extern _Atomic CUresult load_result;
 
 int library_setup(void **state);
 int library_teardown(void **state);
-#define LIBRARY_TEST(f) cmocka_unit_test_setup_teardown(f, library_setup, library_teardown)
+#define LIBRARY_TEST(test) UNIT_TEST_WITH(test, library_setup, library_teardown)
 
-/* Of a kernel: it has none. */
+/* A cuKernelGetParamInfo() for kernels without parameters. */
 CUresult library_get_param(CUkernel kernel, size_t index, size_t *offset, size_t *size);
 
-CUresult try_load(struct fake *fake, uint32_t name, const char *text, struct gp_bytes options);
-/* As IMAGE, or fails the test. */
-void load(struct fake *fake, const char *text);
-/* Its first kernel, and a launch of it. */
-struct kernel *ant_of(struct fake *fake);
-CUresult launch(struct fake *fake, uint32_t dynamic);
+CUresult try_load(struct fake_session *fake, uint32_t name, const char *text,
+		  struct gp_bytes options);
+/* Loads an image as IMAGE, or fails the test. */
+void load(struct fake_session *fake, const char *text);
+/* Returns the first kernel of IMAGE, and launches that kernel. */
+struct kernel *ant_of(struct fake_session *fake);
+CUresult launch(struct fake_session *fake, uint32_t dynamic);
 
 #endif /* LIBRARY_FIXTURE_H */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session of server_fake.h with device memory, physical memory of one name, and its counts. */
+/* Fixture for tests of device memory: a fake session (fake_session.h) with a window, and physical
+ * memory with one handle, NAME. The teardown checks that all physical memory has been released. */
 #ifndef MEMORY_FIXTURE_H
 #define MEMORY_FIXTURE_H
 
@@ -7,17 +8,17 @@
 #include "server/worker/memory/grant.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #define NAME ((1u << 20) | 7)
 #define UNIT FAKE_GRANULE
 
-static struct fake fake;
+static struct fake_session fake;
 
 static inline int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	return gpd_memory_create(&fake.session);
 }
 
@@ -27,8 +28,8 @@ teardown(void **state)
 	gpd_allowance_destroy(&fake.session);
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static inline CUresult
@@ -38,7 +39,7 @@ release(void)
 				   &(struct gp_args_gpMemoryRelease){ .memory = NAME });
 }
 
-/* Units that are free for the session. */
+/* Returns the free memory that the session reports, in units of FAKE_GRANULE. */
 static inline uint64_t
 available(void)
 {
@@ -50,6 +51,6 @@ available(void)
 	return reply.free / UNIT;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
 #endif /* MEMORY_FIXTURE_H */

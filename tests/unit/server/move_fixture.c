@@ -16,8 +16,8 @@
 static const char ptx[] = ".version 7.0\n"
 			  ".target sm_75\n"
 			  ".address_size 64\n"
-			  /* Where each block ran; long enough that none runs twice on one place
-			     while another is free. */
+			  /* Stores the multiprocessor of each block. A block runs long enough that
+			   * no multiprocessor runs a second one while another is idle. */
 			  ".visible .entry where(.param .u64 out)\n"
 			  "{\n"
 			  "	.reg .u64 %rd<7>;\n"
@@ -37,7 +37,7 @@ static const char ptx[] = ".version 7.0\n"
 			  "	@%p1 bra again;\n"
 			  "	ret;\n"
 			  "}\n"
-			  /* Appends its argument to a list whose length is the first word. */
+			  /* Appends its argument to a list, whose first word is the length. */
 			  ".visible .entry append(.param .u64 list, .param .u32 value)\n"
 			  "{\n"
 			  "	.reg .u64 %rd<4>;\n"
@@ -52,7 +52,7 @@ static const char ptx[] = ".version 7.0\n"
 			  "	st.volatile.global.u32 [%rd1], %r3;\n"
 			  "	ret;\n"
 			  "}\n"
-			  /* Until somebody sets the word, or for some seconds. */
+			  /* Runs until the word is set, for at most some seconds. */
 			  ".visible .entry spin(.param .u64 word)\n"
 			  "{\n"
 			  "	.reg .u64 %rd<5>;\n"
@@ -191,7 +191,7 @@ move_setup(void **state)
 	return 0;
 }
 
-/* As a session ends. */
+/* The same steps as at the end of a session. */
 int
 move_teardown(void **state)
 {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session with the real units of a worker, on the driver that GP_TEST_DRIVER names: the software
- * device, or libcuda.so.1.  The test's thread is the executor; kernels append to a list in device
- * memory, and streams wait at gates in pinned memory.
+ * Fixture for tests that need real streams and kernels: a session with the real units of a worker,
+ * on the driver that GP_TEST_DRIVER names (the software device or libcuda.so.1).
+ *
+ * Kernels append numbers to a list in device memory. Streams can be stopped at gates, which are
+ * words in pinned memory.
+ * Threads: the test's thread is the executor.
+ * Errors: failed calls fail the test.
  */
 #ifndef MOVE_FIXTURE_H
 #define MOVE_FIXTURE_H
@@ -17,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The session's streams, as the client names them. */
+/* Stream IDs of the session. */
 #define LEGACY 1u
 #define A 2u
 #define B 3u
@@ -33,7 +37,7 @@ struct move_fixture {
 	CUresult result;
 };
 
-/* Of the driver, what the worker does not use. */
+/* Driver functions that the worker itself does not use. */
 extern struct move_driver {
 	__typeof__(cuMemAlloc_v2) *cuMemAlloc_v2;
 	__typeof__(cuMemFree_v2) *cuMemFree_v2;
@@ -43,12 +47,14 @@ extern struct move_driver {
 	__typeof__(cuStreamWaitValue32_v2) *cuStreamWaitValue32_v2;
 } move_driver;
 
-/* where(out): each block's multiprocessor; append(list, value); spin(word): until it is not 0. */
+/* Kernels: where(out) stores each block's multiprocessor, append(list, value) appends to a list,
+ * and spin(word) runs until the word is not 0. */
 extern CUfunction move_where, move_append, move_spin;
-extern unsigned int move_all; /* multiprocessors */
+extern unsigned int move_all; /* number of multiprocessors */
 extern CUdeviceptr move_memory;
 
-/* Group setup and teardown, and those of each test, whose state is a struct move_fixture. */
+/* Group setup and teardown, and setup and teardown of each test, which has a struct move_fixture as
+ * its state. */
 int move_start(void **state);
 int move_stop(void **state);
 int move_setup(void **state);
@@ -59,21 +65,21 @@ struct gpd_stream *move_begin(struct move_fixture *f, uint32_t id);
 void move_launch(CUfunction function, unsigned int blocks, struct gpd_stream *stream,
 		 void **params);
 void move_append_value(struct move_fixture *f, uint32_t id, unsigned int value);
-/* The list holds so many numbers from `first` on, in order. */
+/* Asserts that the list contains the `count` numbers from `first` on, in order. */
 void move_check_list(unsigned int first, unsigned int count);
-/* On how many multiprocessors a grid in that stream runs. */
+/* Returns the number of multiprocessors that a grid in that stream runs on. */
 unsigned int move_spread(struct move_fixture *f, uint32_t id);
 
 CUdeviceptr move_gate(unsigned int i);
-/* The stream does nothing more until the gate is opened. */
+/* Stops the stream until move_open_gate() is called for this gate. */
 void move_wait_at_gate(struct move_fixture *f, uint32_t id, unsigned int i);
 void move_open_gate(unsigned int i);
 
 void move_set_share(struct move_fixture *f, uint32_t multiprocessors);
 
-/* Waits for all that the session's streams were given, as a client would. */
+/* Waits until all work of the session's streams is done, as a client would. */
 void move_synchronize(struct move_fixture *f);
-/* A gpd_wait_done whose arg is the fixture. */
+/* A gpd_wait_done callback; `arg` is the fixture. */
 void move_tell(struct gpd_session *session, void *arg, CUresult result);
 bool move_is_told(struct move_fixture *f);
 bool move_none_is_leaving(struct move_fixture *f);

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A client is not farther ahead of the GPU than a driver's queue would let it be. */
+/* How far a client may be ahead of the GPU; a driver's queue has a limit, too. */
 #define QUEUE_NS (100 * MS)
 #define TRIAL_NS SECOND
-/* What a launch takes its thread. */
+/* Time that a launch takes in its thread. */
 #define LAUNCH_NS (2 * US)
 #define STAMPS_MAX 4096
 
-/* What is to be written when the stream has come there. */
+/* A write that is due when the stream reaches it. */
 struct stamp {
 	uint64_t at_ns;
 	void *to;
@@ -30,7 +30,8 @@ struct gpd_ledger *ledger;
 struct client clients[CLIENTS_MAX];
 unsigned int client_count;
 
-static struct stamp stamps[STAMPS_MAX]; /* the first gpu.waiting; under gpu.lock */
+static struct stamp
+	stamps[STAMPS_MAX]; /* the first gpu.waiting entries are used; guarded by gpu.lock */
 
 static _Atomic bool stopped;
 
@@ -69,7 +70,7 @@ write_stamp(const struct stamp *stamp)
 		__atomic_store_n((uint32_t *)stamp->to, 1, __ATOMIC_RELEASE);
 }
 
-/* Time has passed. */
+/* Called when the clock has advanced: performs the writes that are due. */
 static void
 write_due(uint64_t now)
 {
@@ -203,7 +204,7 @@ synchronize(void)
 	return CUDA_SUCCESS;
 }
 
-/* The thread that hands turns on is as old as the process, and so are these. */
+/* The thread that passes turns on lives as long as the process, so the ledger does too. */
 static void
 make_ledger(void)
 {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions that launch, each in a thread, on a GPU that is a clock: it runs one kernel at a time,
- * each for as long as the test says, and stamps are written when it is time.  The time is virtual
- * (virtual_time.h), so what they get does not depend on the machine.  The ledger is as old as the
- * process; clients live from add_client() to the end of their test.
+ * Fixture for tests of the schedule: clients that launch kernels from threads, on a simulated GPU
+ * in virtual time (virtual_time.h).
+ *
+ * The GPU runs one kernel at a time, each for the duration that the test sets, and writes its
+ * timestamps. Results do not depend on the machine's pace.
+ * Ownership: the ledger lives as long as the process, and clients from add_client() to the end of
+ * their test.
+ * Units: times are in nanoseconds of virtual time, shares in per mille.
  */
 #ifndef SCHEDULE_FIXTURE_H
 #define SCHEDULE_FIXTURE_H
@@ -37,8 +41,8 @@ struct client {
 	struct gpu_stream gpu_streams[2];
 	pthread_t thread;
 	uint64_t kernel_ns;
-	unsigned int per_message; /* launches */
-	bool waits;               /* for the GPU after each message */
+	unsigned int per_message; /* launches per message */
+	bool waits;               /* whether the client waits for the GPU after each message */
 	uint64_t think_ns;
 	_Atomic uint64_t used_ns;
 	_Atomic uint64_t launches;
@@ -47,12 +51,12 @@ struct client {
 extern struct gpu {
 	pthread_mutex_t lock;
 	uint64_t free_ns;
-	_Atomic int stamps, marks; /* that were asked for: the clock, or a one */
-	_Atomic int waiting;       /* of these, for the stream */
-	_Atomic int events;        /* that were made, or recorded */
+	_Atomic int stamps, marks; /* requested timestamps, and requested writes of a one */
+	_Atomic int waiting;       /* timestamps and marks that wait for their stream */
+	_Atomic int events;        /* events created or recorded */
 	_Atomic int asked_in_vain;
-	_Atomic bool refuses; /* to run kernels */
-	void *_Atomic gone;   /* a stream */
+	_Atomic bool refuses; /* whether launches fail */
+	void *_Atomic gone; /* a destroyed stream, queries of which are counted in asked_in_vain */
 } gpu;
 
 extern struct gpd_ledger *ledger;
@@ -61,46 +65,48 @@ extern unsigned int client_count;
 
 int schedule_setup(void **state);
 int schedule_teardown(void **state);
-#define CASE(name) cmocka_unit_test_setup_teardown(name, schedule_setup, schedule_teardown)
+#define CASE(test) UNIT_TEST_WITH(test, schedule_setup, schedule_teardown)
 
 #define now_ns virtual_now_ns
 #define sleep_until virtual_sleep_until
 
-/* Behind what is in the stream; and when the last one there ends. */
+/* Adds a kernel to the end of the stream, and returns when the last kernel of the stream ends. */
 void run_kernel(struct gpu_stream *stream, uint64_t ns);
 uint64_t end_of(struct gpu_stream *stream);
 
-/* Of a tenant of its own, unless one is named. */
+/* Adds a client. Tenant 0: a tenant of its own. */
 struct client *add_client(uint32_t tenant, uint64_t kernel_ns);
 struct gpd_ledger_tenant_line *terms_of(uint32_t tenant);
 void launch_on(struct client *client, uint32_t stream, uint64_t ns);
 void launch(struct client *client, uint64_t ns);
 void pause_client(struct client *client);
-/* Behind all that it has launched. */
+/* Closes the session after all its launches. */
 void close_client(struct client *client);
 
-/* All clients launch, each in its thread, until they are stopped. */
+/* Starts one thread per client, each of which launches until stop_clients(). */
 void start_clients(void);
 void stop_clients(void);
-/* Lets all work, and counts from a moment at which they have found their ways. */
+/* Runs all clients for `ns` and measures what each uses, after a phase in which the schedule
+ * adapts. */
 void measure(uint64_t ns);
 
-/* GPU time that the ledger has of it, and how long it was held back. */
+/* GPU time that the ledger has recorded for the client, and the time that its launches were
+ * delayed. */
 uint64_t measured(const struct client *client);
 uint64_t waited(const struct client *client);
 
-/* In per mille. */
+/* Asserts that `got` is `wanted` per mille of `of`, give or take `within` per mille. */
 void assert_part(uint64_t got, uint64_t of, unsigned int wanted, unsigned int within);
 
-/* run() returns *wanted, within so many per mille. */
+/* Asserts that run() returns *wanted, give or take `within` per mille. */
 void assert_measured(uint64_t (*run)(uint64_t *wanted), unsigned int within);
 
-/* What a client's part of something is to be, in per mille. */
+/* Bounds of a client's share, in per mille. */
 struct part {
 	unsigned int least, most;
 };
 
-/* The clients' parts of a second, or of what they get together. */
+/* Asserts the clients' shares of one second, or of the sum of what all of them used. */
 void assert_parts(bool of_sum, const struct part *parts);
 
 #endif /* SCHEDULE_FIXTURE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's command line: what it refuses, and in which words. */
+/* The daemon's command line: rejected options and their messages. */
 #include "tests/test.h"
 
 #include <arpa/inet.h>
@@ -12,8 +12,8 @@
 
 static char output[8192];
 
-/* What the leak checker says of threads that it did not stop in time, or that were about to end: it
- * is nothing of the daemon's, whose leaks it goes on to report. */
+/* Reports of the leak checker about threads that it could not stop in time, or that were about to
+ * end. They do not concern the daemon, whose leaks it still reports. */
 static void
 leave_out_notes(char *text)
 {
@@ -33,7 +33,7 @@ leave_out_notes(char *text)
 	}
 }
 
-/* Exit status of the daemon with these options; what it wrote is in output. */
+/* Returns the exit status of the daemon with these options. Its output is in `output`. */
 static int
 run(const char *arguments)
 {
@@ -71,8 +71,7 @@ run(const char *arguments)
 		assert_int_equal(strncmp(output, "gpupoold: ", 10), 0);                            \
 	} while (0)
 
-static void
-what_the_leak_checker_could_not_do_is_left_out(void **state)
+UNIT_TEST(what_the_leak_checker_could_not_do_is_left_out)
 {
 	char text[] = "==7==Unable to get registers from thread 8.\n"
 		      "gpupoold: ==7==Unable to get registers from thread 1.\n"
@@ -89,8 +88,7 @@ what_the_leak_checker_could_not_do_is_left_out(void **state)
 			    "==31415==ERROR: LeakSanitizer: detected memory leaks\n");
 }
 
-static void
-a_port_in_use_is_named(void **state)
+UNIT_TEST(a_port_in_use_is_named)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 	socklen_t length = sizeof(address);
@@ -109,22 +107,19 @@ a_port_in_use_is_named(void **state)
 	close(fd);
 }
 
-static void
-an_unknown_scheme_is_named(void **state)
+UNIT_TEST(an_unknown_scheme_is_named)
 {
 	assert_refused("--listen smoke://127.0.0.1", "unknown scheme \"smoke\"");
 }
 
-static void
-an_address_to_listen_on_has_no_device(void **state)
+UNIT_TEST(an_address_to_listen_on_has_no_device)
 {
 	assert_refused("--listen tls://0.0.0.0:4833/1",
 		       "\"tls://0.0.0.0:4833/1\": an address to listen on has no device, /1: ");
 	assert_refused("--listen 127.0.0.1:0 --listen 127.0.0.1/0", "has no device, /0: ");
 }
 
-static void
-an_address_for_all_needs_the_word_insecure(void **state)
+UNIT_TEST(an_address_for_all_needs_the_word_insecure)
 {
 	assert_refused("--listen 0.0.0.0:0", "--insecure");
 	assert_refused("--listen '[::]:0'", "--insecure");
@@ -135,8 +130,7 @@ an_address_for_all_needs_the_word_insecure(void **state)
 	assert_non_null(strstr(output, "warning: tcp://0.0.0.0:0 accepts any client"));
 }
 
-static void
-a_file_that_is_no_driver_is_named(void **state)
+UNIT_TEST(a_file_that_is_no_driver_is_named)
 {
 	assert_refused("--listen 127.0.0.1:0 --driver /nowhere/libcuda.so.1",
 		       "gpupoold: /nowhere/libcuda.so.1: cannot open shared object file: ");
@@ -144,8 +138,7 @@ a_file_that_is_no_driver_is_named(void **state)
 		       "libm.so.6: not a CUDA driver library: it has no cuInit");
 }
 
-static void
-values_are_checked(void **state)
+UNIT_TEST(values_are_checked)
 {
 	static const char *const wrong[] = { "--max-sessions 0",         "--max-sessions many",
 					     "--max-sessions 5x",        "--log-level loud",
@@ -157,8 +150,7 @@ values_are_checked(void **state)
 	}
 }
 
-static void
-a_variable_that_makes_no_sense_is_named(void **state)
+UNIT_TEST(a_variable_that_makes_no_sense_is_named)
 {
 	static const char *const wrong[] = { "abc", "-1", "30s", " 5", "0", "86401", "1.5" };
 	char text[128];
@@ -184,8 +176,7 @@ a_variable_that_makes_no_sense_is_named(void **state)
 	(void)unsetenv("GPUPOOL_STALL_MS");
 }
 
-static void
-a_number_of_launchers_that_makes_no_sense_is_named(void **state)
+UNIT_TEST(a_number_of_launchers_that_makes_no_sense_is_named)
 {
 	(void)setenv("GPUPOOL_LAUNCHERS", "all", 1);
 	assert_refused("--listen 127.0.0.1:0 --driver /nowhere",
@@ -195,8 +186,7 @@ a_number_of_launchers_that_makes_no_sense_is_named(void **state)
 	(void)unsetenv("GPUPOOL_LAUNCHERS");
 }
 
-static void
-a_window_that_cannot_be_is_refused(void **state)
+UNIT_TEST(a_window_that_cannot_be_is_refused)
 {
 	static const char *const wrong[] = { "abc",           "-1",
 					     "16777215",      "1G",
@@ -214,7 +204,7 @@ a_window_that_cannot_be_is_refused(void **state)
 	(void)unsetenv("GPUPOOL_WINDOW_SIZE");
 }
 
-/* Each option begins in one of its columns, and what is said of it in column 29 or behind it. */
+/* Each option starts in one of the option columns, and its description in column 29 or later. */
 static void
 assert_laid_out(void)
 {
@@ -231,8 +221,7 @@ assert_laid_out(void)
 	}
 }
 
-static void
-help_and_version_are_there(void **state)
+UNIT_TEST(help_and_version_are_there)
 {
 	assert_int_equal(run("--help"), 0);
 	assert_non_null(strstr(output, "\n  -l, --listen=ADDRESS       Listen on"));
@@ -243,22 +232,4 @@ help_and_version_are_there(void **state)
 	assert_int_equal(strncmp(output, "gpupoold ", 9), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_the_leak_checker_could_not_do_is_left_out),
-		cmocka_unit_test(a_port_in_use_is_named),
-		cmocka_unit_test(an_unknown_scheme_is_named),
-		cmocka_unit_test(an_address_to_listen_on_has_no_device),
-		cmocka_unit_test(an_address_for_all_needs_the_word_insecure),
-		cmocka_unit_test(a_file_that_is_no_driver_is_named),
-		cmocka_unit_test(values_are_checked),
-		cmocka_unit_test(a_variable_that_makes_no_sense_is_named),
-		cmocka_unit_test(a_number_of_launchers_that_makes_no_sense_is_named),
-		cmocka_unit_test(a_window_that_cannot_be_is_refused),
-		cmocka_unit_test(help_and_version_are_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

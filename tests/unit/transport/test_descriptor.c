@@ -117,8 +117,7 @@ hold_and_release(void)
 	return 0;
 }
 
-static void
-what_is_held_is_given_back(void **state)
+UNIT_TEST(what_is_held_is_given_back)
 {
 	in_child(hold_and_release);
 }
@@ -145,8 +144,7 @@ replace_while_held(void)
 	return 0;
 }
 
-static void
-what_the_program_put_there_meanwhile_stays(void **state)
+UNIT_TEST(what_the_program_put_there_meanwhile_stays)
 {
 	in_child(replace_while_held);
 }
@@ -171,8 +169,7 @@ hold_twice(void)
 	return 0;
 }
 
-static void
-the_last_release_gives_them_back(void **state)
+UNIT_TEST(the_last_release_gives_them_back)
 {
 	in_child(hold_twice);
 }
@@ -191,8 +188,7 @@ without_a_placeholder(void)
 	return 0;
 }
 
-static void
-without_a_placeholder_a_socket_goes_elsewhere_at_once(void **state)
+UNIT_TEST(without_a_placeholder_a_socket_goes_elsewhere_at_once)
 {
 	in_child(without_a_placeholder);
 }
@@ -216,8 +212,7 @@ connect_to_nobody(void)
 	return 0;
 }
 
-static void
-no_socket_has_one_of_the_numbers_even_for_a_moment(void **state)
+UNIT_TEST(no_socket_has_one_of_the_numbers_even_for_a_moment)
 {
 	in_child(connect_to_nobody);
 }
@@ -272,24 +267,10 @@ without_any_question(void)
 	return shut_in(-1);
 }
 
-static void
-who_may_not_look_for_the_mark_keeps_what_is_open(void **state)
+UNIT_TEST(who_may_not_look_for_the_mark_keeps_what_is_open)
 {
 	in_child(without_the_mark);
 	in_child(without_any_question);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_held_is_given_back),
-		cmocka_unit_test(what_the_program_put_there_meanwhile_stays),
-		cmocka_unit_test(the_last_release_gives_them_back),
-		cmocka_unit_test(without_a_placeholder_a_socket_goes_elsewhere_at_once),
-		cmocka_unit_test(no_socket_has_one_of_the_numbers_even_for_a_moment),
-		cmocka_unit_test(who_may_not_look_for_the_mark_keeps_what_is_open),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -58,8 +58,9 @@ put_and_close(struct raw *raw, const void *bytes, size_t size)
 	raw->peer = -1;
 }
 
-static void
-the_wire_form_is_two_sizes_then_data_then_bulk(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(the_wire_form_is_two_sizes_then_data_then_bulk)
 {
 	struct raw *raw = *state;
 	struct iovec data = { (void *)"data!", 5 }, bulk = { (void *)"bulk", 4 };
@@ -71,8 +72,7 @@ the_wire_form_is_two_sizes_then_data_then_bulk(void **state)
 	assert_memory_equal(bytes, "\5\0\0\0\4\0\0\0data!bulk", 17);
 }
 
-static void
-a_close_anywhere_inside_a_message_is_a_reset(void **state)
+UNIT_TEST(a_close_anywhere_inside_a_message_is_a_reset)
 {
 	static const char whole[] = "\4\0\0\0\4\0\0\0databulk";
 
@@ -97,8 +97,7 @@ a_close_anywhere_inside_a_message_is_a_reset(void **state)
 	}
 }
 
-static void
-a_size_over_the_limit_ends_the_connection(void **state)
+TEST(a_size_over_the_limit_ends_the_connection)
 {
 	struct raw *raw = *state;
 	struct gp_message message;
@@ -112,43 +111,55 @@ a_size_over_the_limit_ends_the_connection(void **state)
 	assert_int_equal(gp_conn_wait(raw->conn, -1), -EPROTO);
 }
 
+struct trickle {
+	int fd;
+	const char *bytes;
+	size_t size;
+	long pause_ns;
+};
+
+/* Writes one byte after another. */
 static void *
 trickle(void *argument)
 {
-	static const char whole[] = "\3\0\0\0\2\0\0\0abcxy\3\0\0\0\0\0\0\0def";
-	struct timespec pause = { .tv_nsec = 200000 };
-	int fd = *(int *)argument;
+	const struct trickle *trickle = argument;
 
-	for (size_t i = 0; i < sizeof(whole) - 1; i++) {
-		if (write(fd, whole + i, 1) != 1)
+	for (size_t i = 0; i < trickle->size; i++) {
+		if (write(trickle->fd, trickle->bytes + i, 1) != 1)
 			abort();
-		nanosleep(&pause, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = trickle->pause_ns }, NULL);
 	}
 	return NULL;
 }
 
 static void
-bytes_that_trickle_in_make_the_same_messages(void **state)
+expect_message(struct gp_conn *conn, const char *text, const char *bulk)
+{
+	struct gp_message message;
+	char got[2];
+
+	assert_int_equal(gp_conn_recv(conn, &message), 0);
+	assert_int_equal(message.size, strlen(text));
+	assert_memory_equal(message.data, text, message.size);
+	if (bulk) {
+		assert_int_equal(gp_conn_recv_bulk(conn, got, sizeof(got)), 0);
+		assert_memory_equal(got, bulk, sizeof(got));
+	}
+}
+
+TEST(bytes_that_trickle_in_make_the_same_messages)
 {
 	struct raw *raw = *state;
-	struct gp_message message;
+	struct trickle slow = { raw->peer, "\3\0\0\0\2\0\0\0abcxy\3\0\0\0\0\0\0\0def", 24, 200000 };
 	pthread_t thread;
-	char bulk[2];
 
-	assert_int_equal(pthread_create(&thread, NULL, trickle, &raw->peer), 0);
-
-	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
-	assert_int_equal(message.size, 3);
-	assert_memory_equal(message.data, "abc", 3);
-	assert_int_equal(gp_conn_recv_bulk(raw->conn, bulk, 2), 0);
-	assert_memory_equal(bulk, "xy", 2);
-	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
-	assert_memory_equal(message.data, "def", 3);
+	assert_int_equal(pthread_create(&thread, NULL, trickle, &slow), 0);
+	expect_message(raw->conn, "abc", "xy");
+	expect_message(raw->conn, "def", NULL);
 	pthread_join(thread, NULL);
 }
 
-static void
-one_read_takes_many_messages(void **state)
+TEST(one_read_takes_many_messages)
 {
 	struct raw *raw = *state;
 	struct gp_message message;
@@ -165,8 +176,7 @@ one_read_takes_many_messages(void **state)
 	assert_int_equal(gp_conn_recv(raw->conn, &message), GP_E_EOF);
 }
 
-static void
-a_preamble_is_read_to_the_byte_and_in_pieces(void **state)
+TEST(a_preamble_is_read_to_the_byte_and_in_pieces)
 {
 	struct raw *raw = *state;
 	char preamble[10], rest[8];
@@ -186,8 +196,7 @@ a_preamble_is_read_to_the_byte_and_in_pieces(void **state)
 	close(fd);
 }
 
-static void
-a_close_inside_the_preamble_is_the_end(void **state)
+TEST(a_close_inside_the_preamble_is_the_end)
 {
 	struct raw *raw = *state;
 	char preamble[10];
@@ -198,8 +207,7 @@ a_close_inside_the_preamble_is_the_end(void **state)
 	assert_int_equal(gp_conn_recv_preamble(raw->conn, preamble, 10, 1000), GP_E_EOF);
 }
 
-static void
-what_is_no_connected_stream_is_not_adopted(void **state)
+UNIT_TEST(what_is_no_connected_stream_is_not_adopted)
 {
 	int file = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int unconnected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -224,8 +232,7 @@ write_later(void *argument)
 	return NULL;
 }
 
-static void
-a_descriptor_made_non_blocking_behind_our_back_still_blocks(void **state)
+TEST(a_descriptor_made_non_blocking_behind_our_back_still_blocks)
 {
 	struct raw *raw = *state;
 	int fd = gp_conn_fd(raw->conn);
@@ -240,8 +247,7 @@ a_descriptor_made_non_blocking_behind_our_back_still_blocks(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void
-a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor(void **state)
+TEST(a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor)
 {
 	struct raw *raw = *state;
 	int fd = gp_conn_fd(raw->conn);
@@ -258,41 +264,19 @@ a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor(void **state)
 	assert_int_equal(gp_conn_wait(raw->conn, -1), -ETIMEDOUT);
 }
 
-static void *
-go_on_slowly(void *argument)
-{
-	static const char whole[] = "\2\0\0\0\2\0\0\0abxy";
-	struct timespec pause = { .tv_nsec = 60000000 };
-	int fd = *(int *)argument;
-
-	for (size_t i = 0; i < sizeof(whole) - 1; i++) {
-		if (write(fd, whole + i, 1) != 1)
-			abort();
-		nanosleep(&pause, NULL);
-	}
-	return NULL;
-}
-
-static void
-each_byte_of_a_message_buys_it_time(void **state)
+TEST(each_byte_of_a_message_buys_it_time)
 {
 	struct raw *raw = *state;
-	struct gp_message message;
+	struct trickle slow = { raw->peer, "\2\0\0\0\2\0\0\0abxy", 12, 60000000 };
 	pthread_t thread;
-	char bulk[2];
 
 	gp_conn_set_stall_timeout(raw->conn, 500);
-	assert_int_equal(pthread_create(&thread, NULL, go_on_slowly, &raw->peer), 0);
-
-	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
-	assert_memory_equal(message.data, "ab", 2);
-	assert_int_equal(gp_conn_recv_bulk(raw->conn, bulk, 2), 0);
-	assert_memory_equal(bulk, "xy", 2);
+	assert_int_equal(pthread_create(&thread, NULL, trickle, &slow), 0);
+	expect_message(raw->conn, "ab", "xy");
 	pthread_join(thread, NULL);
 }
 
-static void
-a_stall_of_zero_is_no_limit(void **state)
+TEST(a_stall_of_zero_is_no_limit)
 {
 	struct raw *raw = *state;
 	struct gp_message message;
@@ -323,8 +307,7 @@ count_stall(void *arg, unsigned int silent_ms)
 	return stalls->count < stalls->most;
 }
 
-static void
-a_stalled_message_is_waited_for_as_long_as_the_receiver_wants(void **state)
+TEST(a_stalled_message_is_waited_for_as_long_as_the_receiver_wants)
 {
 	struct stalls stalls = { .most = UINT_MAX };
 	struct raw *raw = *state;
@@ -349,26 +332,4 @@ a_stalled_message_is_waited_for_as_long_as_the_receiver_wants(void **state)
 	assert_int_equal(stalls.last_ms, 12);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_wire_form_is_two_sizes_then_data_then_bulk),
-		cmocka_unit_test(a_close_anywhere_inside_a_message_is_a_reset),
-		TEST(a_size_over_the_limit_ends_the_connection),
-		TEST(bytes_that_trickle_in_make_the_same_messages),
-		TEST(one_read_takes_many_messages),
-		TEST(a_preamble_is_read_to_the_byte_and_in_pieces),
-		TEST(a_close_inside_the_preamble_is_the_end),
-		cmocka_unit_test(what_is_no_connected_stream_is_not_adopted),
-		TEST(a_descriptor_made_non_blocking_behind_our_back_still_blocks),
-		TEST(a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor),
-		TEST(each_byte_of_a_message_buys_it_time),
-		TEST(a_stall_of_zero_is_no_limit),
-		TEST(a_stalled_message_is_waited_for_as_long_as_the_receiver_wants),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

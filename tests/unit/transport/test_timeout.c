@@ -21,8 +21,7 @@ expect(const char *seconds, const char *milliseconds, unsigned int ms, bool give
 	assert_int_equal(gp_timeout_get_ms(seconds, milliseconds), ms);
 }
 
-static void
-seconds_are_a_number_or_the_default(void **state)
+UNIT_TEST(seconds_are_a_number_or_the_default)
 {
 	expect(NULL, NULL, 30000, false, "");
 	expect("", "", 30000, false, "");
@@ -30,8 +29,7 @@ seconds_are_a_number_or_the_default(void **state)
 	expect("86400", NULL, 86400000, true, "");
 }
 
-static void
-an_invalid_number_is_named_with_its_range(void **state)
+UNIT_TEST(an_invalid_number_is_named_with_its_range)
 {
 	static const char *const wrong[] = { "0",  "-1", "86401", "99999999999999999999",
 					     "5s", " 5", "1.5",   "many" };
@@ -52,8 +50,7 @@ an_invalid_number_is_named_with_its_range(void **state)
 	}
 }
 
-static void
-the_earlier_form_holds_with_a_warning(void **state)
+UNIT_TEST(the_earlier_form_holds_with_a_warning)
 {
 	static const char warning[] = "GPUPOOL_STALL_MS is the earlier form of GPUPOOL_TIMEOUT, "
 				      "which is in seconds: use GPUPOOL_TIMEOUT=%s";
@@ -73,8 +70,7 @@ the_earlier_form_holds_with_a_warning(void **state)
 				  "GPUPOOL_TIMEOUT, in seconds");
 }
 
-static void
-a_time_is_written_in_seconds(void **state)
+UNIT_TEST(a_time_is_written_in_seconds)
 {
 	char text[GP_TIMEOUT_TEXT_MAX];
 
@@ -86,15 +82,4 @@ a_time_is_written_in_seconds(void **state)
 	assert_string_equal(text, "4294967.295 s");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(seconds_are_a_number_or_the_default),
-		cmocka_unit_test(an_invalid_number_is_named_with_its_range),
-		cmocka_unit_test(the_earlier_form_holds_with_a_warning),
-		cmocka_unit_test(a_time_is_written_in_seconds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

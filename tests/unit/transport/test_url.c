@@ -31,8 +31,7 @@ expect_error(const char *text, const char *what)
 	assert_int_equal(url.port, 77);
 }
 
-static void
-scheme_port_and_device_have_defaults(void **state)
+UNIT_TEST(scheme_port_and_device_have_defaults)
 {
 	expect_url("gpunode", "tcp", "gpunode", 4833, GP_URL_ANY_DEVICE);
 	expect_url("gpunode:99", "tcp", "gpunode", 99, GP_URL_ANY_DEVICE);
@@ -42,8 +41,7 @@ scheme_port_and_device_have_defaults(void **state)
 	expect_url("*:4833", "tcp", "*", 4833, GP_URL_ANY_DEVICE);
 }
 
-static void
-an_ipv6_address_stands_in_brackets(void **state)
+UNIT_TEST(an_ipv6_address_stands_in_brackets)
 {
 	expect_url("[::1]", "tcp", "::1", 4833, GP_URL_ANY_DEVICE);
 	expect_url("tcp://[fe80::1%eth0]:5/2", "tcp", "fe80::1%eth0", 5, 2);
@@ -55,8 +53,7 @@ an_ipv6_address_stands_in_brackets(void **state)
 	expect_error("[]:1", "the host is missing");
 }
 
-static void
-rdma_has_a_host_and_a_port(void **state)
+UNIT_TEST(a_loop_has_a_name_and_no_port)
 {
 	expect_url("rdma://node/1", "rdma", "node", 4833, 1);
 	expect_url("rdma+tcp://[::1]:1", "rdma+tcp", "::1", 1, GP_URL_ANY_DEVICE);
@@ -64,8 +61,7 @@ rdma_has_a_host_and_a_port(void **state)
 		     "unknown scheme \"rdma+udp\" (known: tls, tcp, unix, rdma, rdma+tcp)");
 }
 
-static void
-a_local_socket_is_a_path(void **state)
+UNIT_TEST(a_local_socket_is_a_path)
 {
 	expect_url("unix:///run/gpupool/gpupool.sock", "unix", "/run/gpupool/gpupool.sock", 0,
 		   GP_URL_ANY_DEVICE);
@@ -81,8 +77,7 @@ a_local_socket_is_a_path(void **state)
 		"the path is longer than 107 characters");
 }
 
-static void
-what_is_wrong_is_named(void **state)
+UNIT_TEST(what_is_wrong_is_named)
 {
 	expect_error("", "the host is missing");
 	expect_error("tcp://", "the host is missing");
@@ -106,8 +101,7 @@ what_is_wrong_is_named(void **state)
 	expect_error("user@host", "character '@' in the host");
 }
 
-static void
-a_long_host_is_refused(void **state)
+UNIT_TEST(a_long_host_is_refused)
 {
 	char text[600], error[64] = "";
 	struct gp_url url;
@@ -123,8 +117,7 @@ a_long_host_is_refused(void **state)
 	assert_int_equal(gp_url_parse(text, &url, error, sizeof(error)), GP_E_INVALID);
 }
 
-static void
-a_list_is_separated_by_commas(void **state)
+UNIT_TEST(a_list_is_separated_by_commas)
 {
 	struct gp_url urls[3];
 	char error[400] = "";
@@ -152,8 +145,7 @@ expect_list_error(const char *text, const char *expected)
 	assert_int_equal(count, 77);
 }
 
-static void
-a_bad_list_names_the_item(void **state)
+UNIT_TEST(a_bad_list_names_the_item)
 {
 	expect_list_error("", "\"\": item 1 of the list is empty");
 	expect_list_error("a,", "\"a,\": item 2 of the list is empty");
@@ -162,8 +154,7 @@ a_bad_list_names_the_item(void **state)
 	expect_list_error("a,b:x", "\"b:x\": the port \"x\" is not a number");
 }
 
-static void
-formatted_and_parsed_again_is_the_same(void **state)
+UNIT_TEST(formatted_and_parsed_again_is_the_same)
 {
 	static const char *const texts[] = {
 		"tcp://a:4833", "tcp://[::1]:1/0", "tcp://10.0.0.1:65535/12",
@@ -180,20 +171,4 @@ formatted_and_parsed_again_is_the_same(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scheme_port_and_device_have_defaults),
-		cmocka_unit_test(an_ipv6_address_stands_in_brackets),
-		cmocka_unit_test(rdma_has_a_host_and_a_port),
-		cmocka_unit_test(a_local_socket_is_a_path),
-		cmocka_unit_test(what_is_wrong_is_named),
-		cmocka_unit_test(a_long_host_is_refused),
-		cmocka_unit_test(a_list_is_separated_by_commas),
-		cmocka_unit_test(a_bad_list_names_the_item),
-		cmocka_unit_test(formatted_and_parsed_again_is_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -18,7 +18,7 @@ static int owner_a, owner_b;
 #define A ((void *)&owner_a)
 #define B ((void *)&owner_b)
 
-/* What a heap should say, kept in the simplest way: one owner byte for each unit of the window. */
+/* Model of the heap in the simplest form: one owner byte for each unit of the window. */
 struct block {
 	uint64_t address, size;
 	void *owner;
@@ -85,8 +85,9 @@ free_result(struct gpc_heap *heap, uint64_t address)
 	return gpc_heap_free(heap, address, 0, 0, &unmap);
 }
 
-static void
-blocks_are_aligned_to_512_and_apart(void **state)
+#define HEAP_TEST(test) UNIT_TEST_WITH(test, create, destroy)
+
+HEAP_TEST(blocks_are_aligned_to_512_and_apart)
 {
 	struct gpc_heap *heap = *state;
 	uint64_t first, second;
@@ -100,8 +101,7 @@ blocks_are_aligned_to_512_and_apart(void **state)
 	assert_true(second >= first + 512 || first >= second + 1024);
 }
 
-static void
-an_owner_without_chunks_has_no_room(void **state)
+HEAP_TEST(an_owner_without_chunks_has_no_room)
 {
 	struct gpc_heap *heap = *state;
 	uint64_t address;
@@ -112,8 +112,7 @@ an_owner_without_chunks_has_no_room(void **state)
 	assert_int_equal(gpc_heap_alloc(heap, A, 1, 1, &address), 0);
 }
 
-static void
-a_chunk_is_used_to_its_last_byte(void **state)
+HEAP_TEST(a_chunk_is_used_to_its_last_byte)
 {
 	struct gpc_heap *heap = *state;
 	uint64_t address;
@@ -126,8 +125,7 @@ a_chunk_is_used_to_its_last_byte(void **state)
 	assert_int_equal(gpc_heap_free_bytes(heap, A), 0);
 }
 
-static void
-freed_neighbours_become_one_block(void **state)
+HEAP_TEST(freed_neighbours_become_one_block)
 {
 	struct gpc_heap *heap = *state;
 	uint64_t blocks[8192];
@@ -144,8 +142,7 @@ freed_neighbours_become_one_block(void **state)
 		alloc(heap, A, MIB);
 }
 
-static void
-chunks_double_up_to_64_mib(void **state)
+HEAP_TEST(chunks_double_up_to_64_mib)
 {
 	struct gpc_heap *heap = *state;
 	const uint64_t expected[] = { 4, 8, 16, 32, 64, 64 };
@@ -157,8 +154,7 @@ chunks_double_up_to_64_mib(void **state)
 	assert_int_equal(gpc_heap_chunk_size(heap, B), 4 * MIB);
 }
 
-static void
-only_the_start_of_a_live_block_can_be_freed(void **state)
+HEAP_TEST(only_the_start_of_a_live_block_can_be_freed)
 {
 	struct gpc_heap *heap = *state;
 	uint64_t address;
@@ -176,8 +172,7 @@ only_the_start_of_a_live_block_can_be_freed(void **state)
 	assert_int_equal(free_result(heap, address), GP_E_INVALID);
 }
 
-static void
-waiting_memory_is_not_handed_out_before_its_work_is_done(void **state)
+HEAP_TEST(waiting_memory_is_not_handed_out_before_its_work_is_done)
 {
 	struct gpc_heap *heap = *state;
 	struct gpc_heap_block block;
@@ -203,8 +198,7 @@ waiting_memory_is_not_handed_out_before_its_work_is_done(void **state)
 	assert_int_equal(gpc_heap_deferred_bytes(heap), 0);
 }
 
-static void
-one_spare_chunk_is_kept_the_largest(void **state)
+HEAP_TEST(one_spare_chunk_is_kept_the_largest)
 {
 	struct gpc_heap *heap = *state;
 	struct gpc_heap_range small = add_chunk(heap, A, 4 * MIB), large, unmap;
@@ -226,8 +220,7 @@ one_spare_chunk_is_kept_the_largest(void **state)
 	assert_false(gpc_heap_pop_spare(heap, &unmap));
 }
 
-static void
-a_chunk_in_use_is_never_spare(void **state)
+HEAP_TEST(a_chunk_in_use_is_never_spare)
 {
 	struct gpc_heap *heap = *state;
 	struct gpc_heap_range range;
@@ -244,8 +237,7 @@ a_chunk_in_use_is_never_spare(void **state)
 	assert_int_equal(gpc_heap_free_bytes(heap, A), 0);
 }
 
-static void
-unmapped_addresses_come_back_when_the_unmapping_is_done(void **state)
+HEAP_TEST(unmapped_addresses_come_back_when_the_unmapping_is_done)
 {
 	struct gpc_heap *heap = *state;
 	struct gpc_heap_range all, unmap, again;
@@ -265,8 +257,7 @@ unmapped_addresses_come_back_when_the_unmapping_is_done(void **state)
 	gpc_heap_unreserve(heap, &again);
 }
 
-static void
-addresses_are_found_inside_blocks_only(void **state)
+HEAP_TEST(addresses_are_found_inside_blocks_only)
 {
 	struct gpc_heap *heap = *state;
 	struct gpc_heap_range range;
@@ -293,8 +284,7 @@ addresses_are_found_inside_blocks_only(void **state)
 	assert_false(gpc_heap_find(heap, 0x1234, &block));
 }
 
-static void
-an_owner_leaves_with_all_it_has(void **state)
+HEAP_TEST(an_owner_leaves_with_all_it_has)
 {
 	struct gpc_heap *heap = *state;
 	struct gpc_heap_range range;
@@ -321,8 +311,7 @@ an_owner_leaves_with_all_it_has(void **state)
 	assert_int_equal(gpc_heap_chunk_size(heap, A), 4 * MIB);
 }
 
-static void
-senseless_windows_and_sizes_are_refused(void **state)
+HEAP_TEST(senseless_windows_and_sizes_are_refused)
 {
 	struct gpc_heap *heap = *state, *other;
 	struct gpc_heap_range range;
@@ -339,8 +328,7 @@ senseless_windows_and_sizes_are_refused(void **state)
 	assert_int_equal(gpc_heap_reserve(heap, UINT64_MAX, &range), GP_E_RESOURCE);
 }
 
-static void
-a_window_of_many_zones_is_found_in_all_of_them(void **state)
+HEAP_TEST(a_window_of_many_zones_is_found_in_all_of_them)
 {
 	const uint64_t zone = GRANULE * GPC_TLSF_REGION_UNITS;
 	struct gpc_heap_range ranges[3], rest;
@@ -445,8 +433,7 @@ model_unmap(struct model *model)
 }
 
 /* Phases of growth and of shrinking, so that both full and empty heaps are met. */
-static void
-random_use_agrees_with_a_simple_model(void **state)
+HEAP_TEST(random_use_agrees_with_a_simple_model)
 {
 	struct model *model = calloc(1, sizeof(*model));
 	struct gpc_heap_range all;
@@ -525,8 +512,7 @@ work(void *arg)
 	return NULL;
 }
 
-static void
-threads_never_share_a_block(void **state)
+HEAP_TEST(threads_never_share_a_block)
 {
 	struct worker workers[4];
 
@@ -542,29 +528,4 @@ threads_never_share_a_block(void **state)
 	}
 }
 
-#define HEAP_TEST(f) cmocka_unit_test_setup_teardown(f, create, destroy)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HEAP_TEST(blocks_are_aligned_to_512_and_apart),
-		HEAP_TEST(an_owner_without_chunks_has_no_room),
-		HEAP_TEST(a_chunk_is_used_to_its_last_byte),
-		HEAP_TEST(freed_neighbours_become_one_block),
-		HEAP_TEST(chunks_double_up_to_64_mib),
-		HEAP_TEST(only_the_start_of_a_live_block_can_be_freed),
-		HEAP_TEST(waiting_memory_is_not_handed_out_before_its_work_is_done),
-		HEAP_TEST(one_spare_chunk_is_kept_the_largest),
-		HEAP_TEST(a_chunk_in_use_is_never_spare),
-		HEAP_TEST(unmapped_addresses_come_back_when_the_unmapping_is_done),
-		HEAP_TEST(addresses_are_found_inside_blocks_only),
-		HEAP_TEST(an_owner_leaves_with_all_it_has),
-		HEAP_TEST(senseless_windows_and_sizes_are_refused),
-		HEAP_TEST(a_window_of_many_zones_is_found_in_all_of_them),
-		HEAP_TEST(random_use_agrees_with_a_simple_model),
-		HEAP_TEST(threads_never_share_a_block),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -54,8 +54,7 @@ acquire(void *context, uint64_t bytes, uint64_t done)
 	return (int)((char *)cached.object - objects);
 }
 
-static void
-the_newest_that_no_work_uses_is_acquired(void **state)
+UNIT_TEST_WITH(the_newest_that_no_work_uses_is_acquired, setup, NULL)
 {
 	for (int i = 0; i < 3; i++)
 		put(&kind, i, 10, (uint64_t)i + 1);
@@ -78,8 +77,7 @@ is_of_kind(const struct gpc_cached *cached, const void *of)
 	return cached->kind == of;
 }
 
-static void
-the_oldest_of_the_kind_are_dropped_beyond_its_budget(void **state)
+UNIT_TEST_WITH(the_oldest_of_the_kind_are_dropped_beyond_its_budget, setup, NULL)
 {
 	put(&other_kind, 7, 100, 0);
 	for (int i = 0; i < 4; i++)
@@ -94,13 +92,4 @@ the_oldest_of_the_kind_are_dropped_beyond_its_budget(void **state)
 	assert_false(gpc_object_cache_drop(&cache, is_of_kind, &kind));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_newest_that_no_work_uses_is_acquired, setup),
-		cmocka_unit_test_setup(the_oldest_of_the_kind_are_dropped_beyond_its_budget, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -13,10 +13,9 @@
 
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-static void
-pointers_know_their_pool(void **state)
+TEST(pointers_know_their_pool)
 {
-	CUdeviceptr block = alloc(1000, NULL), plain = fake_alloc(10);
+	CUdeviceptr block = alloc(1000, NULL), plain = fake_wire_alloc(10);
 	CUmemoryPool pool;
 	CUcontext context = (CUcontext)state;
 	int ordinal;
@@ -43,27 +42,25 @@ pointers_know_their_pool(void **state)
 		CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_pool_keeps_count_of_itself(void **state)
+TEST(a_pool_keeps_count_of_itself)
 {
 	CUmemoryPool pool = default_pool();
 	CUdeviceptr block;
 
 	set(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0);
 	set(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0);
-	block = alloc(20 * FAKE_MIB - 100, NULL);
-	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 20 * FAKE_MIB);
-	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), fake_mapped());
+	block = alloc(20 * FAKE_WIRE_MIB - 100, NULL);
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 20 * FAKE_WIRE_MIB);
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), fake_wire_mapped());
 	release(block, NULL);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 20 * FAKE_MIB);
-	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), fake_mapped());
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 20 * FAKE_WIRE_MIB);
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), fake_wire_mapped());
 	set(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0);
 }
 
-static void
-attributes_are_checked(void **state)
+TEST(attributes_are_checked)
 {
 	CUmemoryPool pool = default_pool();
 	cuuint64_t one = 1;
@@ -87,31 +84,31 @@ attributes_are_checked(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-trimming_keeps_what_it_is_told_to(void **state)
+TEST(trimming_keeps_what_it_is_told_to)
 {
 	CUdeviceptr blocks[3];
 
 	for (int i = 0; i < 3; i++)
-		blocks[i] = alloc(40 * FAKE_MIB, NULL);
+		blocks[i] = alloc(40 * FAKE_WIRE_MIB, NULL);
 	for (int i = 0; i < 3; i++)
 		release(blocks[i], NULL);
 	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 120 * FAKE_MIB);
+	assert_int_equal(fake_wire_mapped(), 120 * FAKE_WIRE_MIB);
 	fake.done = fake.posted;
-	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 50 * FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 50 * FAKE_WIRE_MIB), CUDA_SUCCESS);
 	/* The daemon would get back what the pool has beyond its threshold. */
-	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 80 * FAKE_MIB);
+	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+			 80 * FAKE_WIRE_MIB);
 	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 	assert_int_equal(gpc_cuMemPoolTrimTo(NULL, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 /* As CUDA has it, the caller of cuMemFree has waited for all accesses to a pool's memory. */
-static void
-trimming_takes_what_was_freed_in_no_streams_order(void **state)
+TEST(trimming_takes_what_was_freed_in_no_streams_order)
 {
-	CUdeviceptr block = alloc(40 * FAKE_MIB, NULL), other = alloc(40 * FAKE_MIB, NULL);
+	CUdeviceptr block = alloc(40 * FAKE_WIRE_MIB, NULL),
+		    other = alloc(40 * FAKE_WIRE_MIB, NULL);
 
 	fake.lazy = true;
 	fake.busy = true;
@@ -119,59 +116,59 @@ trimming_takes_what_was_freed_in_no_streams_order(void **state)
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
 	release(other, NULL);
 	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
-	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 80 * FAKE_MIB), CUDA_SUCCESS);
-	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 80 * FAKE_MIB);
+	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 80 * FAKE_WIRE_MIB), CUDA_SUCCESS);
+	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT),
+			 80 * FAKE_WIRE_MIB);
 	/* The other one waits for its stream. */
 	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 40 * FAKE_MIB);
+	assert_int_equal(fake_wire_mapped(), 40 * FAKE_WIRE_MIB);
 	fake.done = fake.posted;
 	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
 	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-a_destroyed_pool_lives_as_long_as_its_blocks(void **state)
+TEST(a_destroyed_pool_lives_as_long_as_its_blocks)
 {
 	CUmemoryPool pool = create(0);
 	CUdeviceptr first, second;
 
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, FAKE_MIB, pool, NULL), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, FAKE_MIB, pool, NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, FAKE_WIRE_MIB, pool, NULL),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, FAKE_WIRE_MIB, pool, NULL),
+			 CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(gpc_cuMemsetD8_v2(second, 1, FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemsetD8_v2(second, 1, FAKE_WIRE_MIB), CUDA_SUCCESS);
 	release(first, NULL);
-	assert_int_not_equal(fake_mapped(), 0);
+	assert_int_not_equal(fake_wire_mapped(), 0);
 	release(second, NULL);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 
 	pool = create(0);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolDestroy(default_pool()), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_pool_does_not_grow_beyond_its_size(void **state)
+TEST(a_pool_does_not_grow_beyond_its_size)
 {
-	CUmemoryPool pool = create(10 * FAKE_MIB);
+	CUmemoryPool pool = create(10 * FAKE_WIRE_MIB);
 	CUdeviceptr first, second;
 
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, 6 * FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&first, 6 * FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_SUCCESS);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, 6 * FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, 6 * FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, 4 * FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&second, 4 * FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
 	release(first, NULL);
 	release(second, NULL);
 }
 
-static void
-a_device_has_a_current_pool(void **state)
+TEST(a_device_has_a_current_pool)
 {
 	CUmemLocation location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL };
 	CUmemoryPool pool = create(0), found;
@@ -206,8 +203,7 @@ a_device_has_a_current_pool(void **state)
 		CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static void
-pools_are_made_only_where_there_can_be_one(void **state)
+TEST(pools_are_made_only_where_there_can_be_one)
 {
 	const CUmemPoolProps good = {
 		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -251,8 +247,7 @@ pools_are_made_only_where_there_can_be_one(void **state)
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_pools_own_device_has_access_and_no_other(void **state)
+TEST(a_pools_own_device_has_access_and_no_other)
 {
 	CUmemAccessDesc access = {
 		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
@@ -306,17 +301,16 @@ finish(CUmemoryPool pool)
 	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
-	assert_int_equal(fake_host_mapped(), 0);
+	assert_int_equal(fake_wire_host_mapped(), 0);
 }
 
-static void
-a_hosts_pool_has_memory_that_kernels_reach(void **state)
+TEST(a_hosts_pool_has_memory_that_kernels_reach)
 {
 	struct gpc_address found;
 	uint8_t *block, *other;
 	CUmemoryPool pool;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
 	block = alloc_from(pool, 1000, NULL);
 	memset(block, 7, 1000);
@@ -325,11 +319,11 @@ a_hosts_pool_has_memory_that_kernels_reach(void **state)
 	assert_ptr_equal(found.pool, pool);
 	assert_int_equal(found.size, 1000);
 	assert_false(found.device_mapped);
-	assert_int_equal(fake_host_mapped(), 0);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_host_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 	/* A kernel is told of it. */
 	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
-	assert_int_equal(*fake_host_at((uintptr_t)block + 999), 7);
+	assert_int_equal(*fake_wire_host_at((uintptr_t)block + 999), 7);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1024);
 	assert_int_equal(gpc_cuMemFreeHost(block), CUDA_ERROR_INVALID_VALUE);
 	other = alloc_from(pool, 5000, NULL);
@@ -339,25 +333,24 @@ a_hosts_pool_has_memory_that_kernels_reach(void **state)
 	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
 	assert_int_equal(gpc_cuMemFreeAsync((uintptr_t)block, NULL), CUDA_ERROR_INVALID_VALUE);
 	finish(pool);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
-static void
-what_a_hosts_pool_got_back_stays_until_the_work_is_done(void **state)
+TEST(what_a_hosts_pool_got_back_stays_until_the_work_is_done)
 {
 	CUmemoryPool pool;
 	uint8_t *block, *next;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA);
-	block = alloc_from(pool, 4096, FAKE_STREAM);
+	block = alloc_from(pool, 4096, FAKE_WIRE_STREAM);
 	memset(block, 3, 4096);
 	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
-	release_at(block, FAKE_STREAM);
+	release_at(block, FAKE_WIRE_STREAM);
 	/* Not even its own stream has it, and a kernel's words still come here. */
-	next = alloc_from(pool, 4096, FAKE_STREAM);
+	next = alloc_from(pool, 4096, FAKE_WIRE_STREAM);
 	assert_ptr_not_equal(next, block);
-	*fake_host_at((uintptr_t)block) = 9;
+	*fake_wire_host_at((uintptr_t)block) = 9;
 	assert_int_equal(gpc_coherence_fetch(fake.context->scope.session), CUDA_SUCCESS);
 	assert_int_equal(*block, 9);
 	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
@@ -371,33 +364,31 @@ what_a_hosts_pool_got_back_stays_until_the_work_is_done(void **state)
 	assert_int_equal(*next, 0);
 	fake.done = fake.posted;
 	gpc_pool_event_done(fake.context);
-	assert_int_equal(fake_host_mapped(), 0);
-	fake_forbid_host();
+	assert_int_equal(fake_wire_host_mapped(), 0);
+	fake_wire_forbid_host();
 }
 
-static void
-a_hosts_pool_is_out_of_memory_where_the_daemon_is(void **state)
+TEST(a_hosts_pool_is_out_of_memory_where_the_daemon_is)
 {
 	CUmemoryPool pool;
 	CUdeviceptr block;
 	uint8_t *small;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
-	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&block, 4096 * FAKE_MIB, pool, NULL),
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&block, 4096 * FAKE_WIRE_MIB, pool, NULL),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	/* Cold memory is this machine's; what kernels are to reach counts. */
-	fake.host_quota = FAKE_MIB;
+	fake.host_quota = FAKE_WIRE_MIB;
 	small = alloc_from(pool, 100, NULL);
 	assert_int_equal(gpc_host_memory_scan(fake.context, &small, sizeof(small)),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	release_at(small, NULL);
 	finish(pool);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
-static void
-the_host_has_access_to_its_pools_and_gives_it(void **state)
+TEST(the_host_has_access_to_its_pools_and_gives_it)
 {
 	CUmemLocation host = { .type = CU_MEM_LOCATION_TYPE_HOST };
 	CUmemAccessDesc access = {
@@ -407,7 +398,7 @@ the_host_has_access_to_its_pools_and_gives_it(void **state)
 	CUmemAccess_flags flags;
 	CUmemoryPool pool;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
 	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, pool, &host), CUDA_SUCCESS);
 	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -425,18 +416,17 @@ the_host_has_access_to_its_pools_and_gives_it(void **state)
 	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, default_pool(), &host),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
-static void
-every_place_has_a_pool_and_a_current_one(void **state)
+TEST(every_place_has_a_pool_and_a_current_one)
 {
 	const CUmemAllocationType pinned = CU_MEM_ALLOCATION_TYPE_PINNED;
 	CUmemLocation host = { .type = CU_MEM_LOCATION_TYPE_HOST };
 	CUmemLocation node = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 1 };
 	CUmemoryPool standard, found, pool;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	assert_int_equal(gpc_cuMemGetDefaultMemPool(&standard, &host, pinned), CUDA_SUCCESS);
 	host.id = 77;
 	assert_int_equal(gpc_cuMemGetMemPool(&found, &host, pinned), CUDA_SUCCESS);
@@ -457,11 +447,10 @@ every_place_has_a_pool_and_a_current_one(void **state)
 	assert_ptr_equal(found, standard);
 	node.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	assert_int_equal(gpc_cuMemGetMemPool(&found, &node, pinned), CUDA_ERROR_INVALID_VALUE);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
-static void
-a_pool_of_managed_memory_is_here_and_there(void **state)
+TEST(a_pool_of_managed_memory_is_here_and_there)
 {
 	CUmemLocation device = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL };
 	CUmemoryPool pool = create_at(CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_LOCATION_TYPE_HOST);
@@ -488,7 +477,7 @@ a_pool_of_managed_memory_is_here_and_there(void **state)
 	assert_int_equal(block[99999], 5);
 	fake.done = fake.posted;
 	gpc_pool_context_done(fake.context, gpc_pool_frees());
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
 static CUmemoryPool
@@ -559,8 +548,7 @@ export_block(int *fd, struct gp_ipc_handle *bytes)
 	assert_int_equal(byte, 0);
 }
 
-static void
-a_hosts_pool_is_a_file_for_other_processes(void **state)
+TEST(a_hosts_pool_is_a_file_for_other_processes)
 {
 	struct gp_ipc_handle bytes;
 	struct gpc_address found;
@@ -570,7 +558,7 @@ a_hosts_pool_is_a_file_for_other_processes(void **state)
 	uint64_t offset;
 	int fd;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	export_block(&fd, &bytes);
 	/* Its process has no pool of that file any more. */
 	assert_int_equal(import_from(&pool, fd), CUDA_SUCCESS);
@@ -586,8 +574,8 @@ a_hosts_pool_is_a_file_for_other_processes(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 	/* Kernels reach it, and what they write comes to the others, freed or not. */
 	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
-	assert_int_equal(*fake_host_at((uintptr_t)block), 9);
-	*fake_host_at((uintptr_t)block) = 10;
+	assert_int_equal(*fake_wire_host_at((uintptr_t)block), 9);
+	*fake_wire_host_at((uintptr_t)block) = 10;
 	release_at(block, NULL);
 	assert_int_equal(gpc_cuMemFreeAsync((uintptr_t)block, NULL), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
@@ -597,9 +585,9 @@ a_hosts_pool_is_a_file_for_other_processes(void **state)
 	assert_int_equal(pread(fd, &byte, 1, (off_t)(offset + bytes.offset)), 1);
 	assert_int_equal(byte, 10);
 	assert_int_equal(atomic_load(&gpc_replica_count), 0);
-	assert_int_equal(fake_host_mapped(), 0);
+	assert_int_equal(fake_wire_host_mapped(), 0);
 	assert_int_equal(close(fd), 0);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
 static int
@@ -608,13 +596,12 @@ memory_file(const char *name, int seals)
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, 8 * FAKE_MIB), 0);
+	assert_int_equal(ftruncate(fd, 8 * FAKE_WIRE_MIB), 0);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
 	return fd;
 }
 
-static void
-files_and_bytes_of_others_are_checked(void **state)
+TEST(files_and_bytes_of_others_are_checked)
 {
 	static const struct {
 		const char *name;
@@ -630,7 +617,7 @@ files_and_bytes_of_others_are_checked(void **state)
 	uint8_t *block;
 	int fd;
 
-	fake_allow_host();
+	fake_wire_allow_host();
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		fd = memory_file(files[i].name, files[i].seals);
 		assert_int_equal(import_from(&pool, fd), CUDA_ERROR_INVALID_VALUE);
@@ -666,32 +653,7 @@ files_and_bytes_of_others_are_checked(void **state)
 	fake.done = fake.posted;
 	gpc_pool_event_done(fake.context);
 	gpc_pool_event_done(fake.context);
-	fake_forbid_host();
+	fake_wire_forbid_host();
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(pointers_know_their_pool),
-		TEST(a_pool_keeps_count_of_itself),
-		TEST(attributes_are_checked),
-		TEST(trimming_keeps_what_it_is_told_to),
-		TEST(trimming_takes_what_was_freed_in_no_streams_order),
-		TEST(a_destroyed_pool_lives_as_long_as_its_blocks),
-		TEST(a_pool_does_not_grow_beyond_its_size),
-		TEST(a_device_has_a_current_pool),
-		TEST(pools_are_made_only_where_there_can_be_one),
-		TEST(a_pools_own_device_has_access_and_no_other),
-		TEST(a_hosts_pool_has_memory_that_kernels_reach),
-		TEST(what_a_hosts_pool_got_back_stays_until_the_work_is_done),
-		TEST(a_hosts_pool_is_out_of_memory_where_the_daemon_is),
-		TEST(the_host_has_access_to_its_pools_and_gives_it),
-		TEST(every_place_has_a_pool_and_a_current_one),
-		TEST(a_pool_of_managed_memory_is_here_and_there),
-		TEST(a_hosts_pool_is_a_file_for_other_processes),
-		TEST(files_and_bytes_of_others_are_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,7 @@ listen(CUasyncNotificationInfo *info, void *user_data, CUasyncCallbackHandle cal
 	abort();
 }
 
-static void
-a_notification_is_known_until_it_is_unregistered(void **state)
+FAKE_WIRE_TEST(a_notification_is_known_until_it_is_unregistered)
 {
 	CUasyncCallbackHandle first, second;
 
@@ -33,28 +32,18 @@ a_notification_is_known_until_it_is_unregistered(void **state)
 			 CUDA_ERROR_INVALID_DEVICE);
 }
 
-static void
-a_process_runs_and_knows_of_no_other(void **unused)
+FAKE_WIRE_TEST(a_process_runs_and_knows_of_no_other)
 {
-	CUprocessState state = CU_PROCESS_STATE_FAILED;
+	CUprocessState process_state = CU_PROCESS_STATE_FAILED;
 
-	CU(gpc_cuCheckpointProcessGetState(getpid(), &state));
-	assert_int_equal(state, CU_PROCESS_STATE_RUNNING);
-	assert_int_equal(gpc_cuCheckpointProcessGetState(getppid(), &state),
+	CU(gpc_cuCheckpointProcessGetState(getpid(), &process_state));
+	assert_int_equal(process_state, CU_PROCESS_STATE_RUNNING);
+	assert_int_equal(gpc_cuCheckpointProcessGetState(getppid(), &process_state),
 			 CUDA_ERROR_NOT_SUPPORTED);
 	INVALID(gpc_cuCheckpointProcessGetState(getpid(), NULL));
-	INVALID(gpc_cuCheckpointProcessGetState(0, &state));
+	INVALID(gpc_cuCheckpointProcessGetState(0, &process_state));
 	fake.enter = CUDA_ERROR_NOT_INITIALIZED;
-	CU(gpc_cuCheckpointProcessGetState(getpid(), &state));
+	CU(gpc_cuCheckpointProcessGetState(getpid(), &process_state));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(a_notification_is_known_until_it_is_unregistered),
-		FAKE_TEST(a_process_runs_and_knows_of_no_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/pointer.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ create(unsigned int types)
 	};
 	CUmemGenericAllocationHandle handle;
 
-	CU(gpc_cuMemCreate(&handle, FAKE_GRANULE, &prop, 0));
+	CU(gpc_cuMemCreate(&handle, FAKE_WIRE_GRANULE, &prop, 0));
 	return handle;
 }
 
@@ -31,8 +31,7 @@ import_from(CUmemGenericAllocationHandle *handle, int fd)
 	return gpc_cuMemImportFromShareableHandle(handle, (void *)(intptr_t)fd, FD);
 }
 
-static void
-a_descriptor_brings_the_memory(void **state)
+FAKE_WIRE_TEST(a_descriptor_brings_the_memory)
 {
 	CUmemGenericAllocationHandle handle = create(FD), other;
 	CUmemAllocationProp prop;
@@ -48,14 +47,13 @@ a_descriptor_brings_the_memory(void **state)
 	assert_int_equal(close(fd), 0);
 	/* Nothing of it is kept for others. */
 	CU(gpc_cuMemRelease(other));
-	assert_int_equal(fake.mapped, FAKE_GRANULE);
+	assert_int_equal(fake.mapped, FAKE_WIRE_GRANULE);
 	CU(gpc_cuMemRelease(handle));
 	assert_int_equal(fake.mapped, 0);
 	assert_int_equal(fake.shares, 0);
 }
 
-static void
-each_export_is_a_descriptor_of_one_share(void **state)
+FAKE_WIRE_TEST(each_export_is_a_descriptor_of_one_share)
 {
 	CUmemGenericAllocationHandle handle = create(FD);
 	int first, second;
@@ -71,8 +69,7 @@ each_export_is_a_descriptor_of_one_share(void **state)
 	CU(gpc_cuMemRelease(handle));
 }
 
-static void
-what_is_no_such_descriptor_is_refused(void **state)
+FAKE_WIRE_TEST(what_is_no_such_descriptor_is_refused)
 {
 	CUmemGenericAllocationHandle handle = create(FD), plain = create(0), other;
 	uint8_t zeros[64] = { 0 };
@@ -102,11 +99,10 @@ what_is_no_such_descriptor_is_refused(void **state)
 	(void)close(ends[1]);
 	CU(gpc_cuMemRelease(handle));
 	CU(gpc_cuMemRelease(plain));
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-copies_of_shared_memory_are_waited_for(void **state)
+FAKE_WIRE_TEST(copies_of_shared_memory_are_waited_for)
 {
 	const CUmemAccessDesc access = {
 		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
@@ -117,9 +113,9 @@ copies_of_shared_memory_are_waited_for(void **state)
 	CUdeviceptr base;
 	int fd;
 
-	CU(gpc_cuMemAddressReserve(&base, FAKE_GRANULE, 0, 0, 0));
-	CU(gpc_cuMemMap(base, FAKE_GRANULE, 0, handle, 0));
-	CU(gpc_cuMemSetAccess(base, FAKE_GRANULE, &access, 1));
+	CU(gpc_cuMemAddressReserve(&base, FAKE_WIRE_GRANULE, 0, 0, 0));
+	CU(gpc_cuMemMap(base, FAKE_WIRE_GRANULE, 0, handle, 0));
+	CU(gpc_cuMemSetAccess(base, FAKE_WIRE_GRANULE, &access, 1));
 	assert_false(gpc_pointer_is_synchronous(base));
 	CU(gpc_cuMemExportToShareableHandle(&fd, handle, FD, 0));
 	assert_true(gpc_pointer_is_synchronous(base));
@@ -127,8 +123,8 @@ copies_of_shared_memory_are_waited_for(void **state)
 	assert_int_equal(types, FD);
 	(void)close(fd);
 	CU(gpc_cuMemRelease(handle));
-	CU(gpc_cuMemUnmap(base, FAKE_GRANULE));
-	CU(gpc_cuMemAddressFree(base, FAKE_GRANULE));
+	CU(gpc_cuMemUnmap(base, FAKE_WIRE_GRANULE));
+	CU(gpc_cuMemAddressFree(base, FAKE_WIRE_GRANULE));
 }
 
 static CUmemoryPool
@@ -168,8 +164,7 @@ alloc_from(CUmemoryPool pool, size_t size)
 	return block;
 }
 
-static void
-pointers_of_one_mapping_are_mapped_once(void **state)
+FAKE_WIRE_TEST(pointers_of_one_mapping_are_mapped_once)
 {
 	CUmemoryPool pool = create_pool(FD), other = imported(pool), found;
 	CUdeviceptr first = alloc_from(pool, 1000), second = alloc_from(pool, 2000), a, b, again;
@@ -207,8 +202,7 @@ pointers_of_one_mapping_are_mapped_once(void **state)
 	assert_int_equal(fake.mapped, 0);
 }
 
-static void
-a_pool_is_for_others_only_if_it_was_made_so(void **state)
+FAKE_WIRE_TEST(a_pool_is_for_others_only_if_it_was_made_so)
 {
 	CUmemoryPool pool = create_pool(FD), plain = create_pool(0), none, other;
 	CUdeviceptr block = alloc_from(plain, 1000), shared = alloc_from(pool, 1000), at;
@@ -254,17 +248,4 @@ a_pool_is_for_others_only_if_it_was_made_so(void **state)
 	assert_int_equal(fake.shares, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(a_descriptor_brings_the_memory),
-		FAKE_TEST(each_export_is_a_descriptor_of_one_share),
-		FAKE_TEST(what_is_no_such_descriptor_is_refused),
-		FAKE_TEST(copies_of_shared_memory_are_waited_for),
-		FAKE_TEST(pointers_of_one_mapping_are_mapped_once),
-		FAKE_TEST(a_pool_is_for_others_only_if_it_was_made_so),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

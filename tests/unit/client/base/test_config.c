@@ -19,8 +19,7 @@ struct visible {
 	int indices[3];
 };
 
-static void
-visible_devices_are_those_that_the_driver_would_show(void **state)
+UNIT_TEST(visible_devices_are_those_that_the_driver_would_show)
 {
 	static const struct visible cases[] = {
 		{ NULL, 3, { 0, 1, 2 } },
@@ -83,8 +82,7 @@ assert_daemon(int i, const char *host, int port, int device)
 	assert_int_equal(daemons[i].device, device);
 }
 
-static void
-daemons_are_those_of_remote_gpu(void **state)
+UNIT_TEST(daemons_are_those_of_remote_gpu)
 {
 	(void)unsetenv("REMOTE_GPU");
 	assert_false(gpc_config_has_remote());
@@ -106,8 +104,7 @@ daemons_are_those_of_remote_gpu(void **state)
 	assert_daemon(2, "a", 4833, 3);
 }
 
-static void
-devices_of_rcuda_are_understood(void **state)
+UNIT_TEST(devices_of_rcuda_are_understood)
 {
 	(void)unsetenv("REMOTE_GPU");
 	(void)setenv("RCUDA_DEVICE_COUNT", "3", 1);
@@ -138,8 +135,7 @@ devices_of_rcuda_are_understood(void **state)
 	(void)unsetenv("RCUDA_DEVICE_COUNT");
 }
 
-static void
-a_list_that_makes_no_sense_is_refused_in_words(void **state)
+UNIT_TEST(a_list_that_makes_no_sense_is_refused_in_words)
 {
 	(void)setenv("REMOTE_GPU", "a,,b", 1);
 	assert_int_equal(read_daemons(), GP_E_INVALID);
@@ -151,8 +147,7 @@ a_list_that_makes_no_sense_is_refused_in_words(void **state)
 	assert_non_null(strstr(refusal, "unknown scheme \"foo\""));
 }
 
-static void
-modules_are_loaded_lazily_unless_told_otherwise(void **state)
+UNIT_TEST(modules_are_loaded_lazily_unless_told_otherwise)
 {
 	(void)unsetenv("CUDA_MODULE_LOADING");
 	assert_int_equal(gpc_config_module_loading(), CU_MODULE_LAZY_LOADING);
@@ -191,8 +186,7 @@ expect_schemes(const char *list, const char *first, const char *second)
 	assert_string_equal(urls[1].scheme, second);
 }
 
-static void
-a_bare_host_is_one_of_tls_where_there_is_a_token(void **state)
+UNIT_TEST(a_bare_host_is_one_of_tls_where_there_is_a_token)
 {
 	(void)unsetenv("GPUPOOL_TOKEN_FILE");
 	(void)unsetenv("GPUPOOL_TLS_CA");
@@ -201,7 +195,7 @@ a_bare_host_is_one_of_tls_where_there_is_a_token(void **state)
 	(void)setenv("GPUPOOL_TOKEN_FILE", "/some/where", 1);
 	assert_true(gpc_config_has_credentials());
 	expect_schemes("gpunode,other:4444/1", "tls", "tls");
-	/* Who names a scheme means it. */
+	/* An explicit scheme is used as it is. */
 	expect_schemes("tcp://gpunode,other", "tcp", "tls");
 	expect_schemes("other,unix:///run/gpupool.sock", "tls", "unix");
 	(void)unsetenv("GPUPOOL_TOKEN_FILE");
@@ -211,8 +205,7 @@ a_bare_host_is_one_of_tls_where_there_is_a_token(void **state)
 	(void)unsetenv("REMOTE_GPU");
 }
 
-static void
-a_misspelt_name_is_found(void **state)
+UNIT_TEST(a_misspelt_name_is_found)
 {
 	static const char *const meant[] = { "REMOTE_GPUS", "REMOTEGPU",  "remote_gpu",
 					     "RMEOTE_GPU",  "REMOTE_GUP", "REMOTE_CPU" };
@@ -233,8 +226,7 @@ a_misspelt_name_is_found(void **state)
 		(void)unsetenv(others[i]);
 }
 
-static void
-times_to_wait_are_read(void **state)
+UNIT_TEST(times_to_wait_are_read)
 {
 	static const struct {
 		const char *text;
@@ -262,8 +254,7 @@ times_to_wait_are_read(void **state)
 	assert_int_equal(seconds, 0);
 }
 
-static void
-lanes_are_as_many_as_was_said_or_as_suit_the_link(void **state)
+UNIT_TEST(lanes_are_as_many_as_was_said_or_as_suit_the_link)
 {
 	struct gpc_session_options wish;
 	char error[400], text[16];
@@ -283,8 +274,7 @@ lanes_are_as_many_as_was_said_or_as_suit_the_link(void **state)
 	(void)unsetenv("GPUPOOL_LANES");
 }
 
-static void
-without_wishes_nothing_is_asked_for(void **state)
+UNIT_TEST(without_wishes_nothing_is_asked_for)
 {
 	struct gpc_session_options wish;
 	char error[256];
@@ -303,8 +293,7 @@ without_wishes_nothing_is_asked_for(void **state)
 	assert_null(wish.tenant);
 }
 
-static void
-wishes_are_read(void **state)
+UNIT_TEST(wishes_are_read)
 {
 	struct gpc_session_options wish;
 	char error[256];
@@ -339,8 +328,7 @@ wishes_are_read(void **state)
 	forget_wishes();
 }
 
-static void
-a_wish_that_makes_no_sense_is_named(void **state)
+UNIT_TEST(a_wish_that_makes_no_sense_is_named)
 {
 	static const struct {
 		const char *name, *value, *error;
@@ -393,8 +381,7 @@ a_wish_that_makes_no_sense_is_named(void **state)
 	forget_wishes();
 }
 
-static void
-log_words_are_read_from_a_list(void **state)
+UNIT_TEST(log_words_are_read_from_a_list)
 {
 	char error[256];
 
@@ -414,23 +401,7 @@ log_words_are_read_from_a_list(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(visible_devices_are_those_that_the_driver_would_show),
-		cmocka_unit_test(daemons_are_those_of_remote_gpu),
-		cmocka_unit_test(devices_of_rcuda_are_understood),
-		cmocka_unit_test(a_list_that_makes_no_sense_is_refused_in_words),
-		cmocka_unit_test(modules_are_loaded_lazily_unless_told_otherwise),
-		cmocka_unit_test(lanes_are_as_many_as_was_said_or_as_suit_the_link),
-		cmocka_unit_test(without_wishes_nothing_is_asked_for),
-		cmocka_unit_test(wishes_are_read),
-		cmocka_unit_test(a_wish_that_makes_no_sense_is_named),
-		cmocka_unit_test(a_bare_host_is_one_of_tls_where_there_is_a_token),
-		cmocka_unit_test(a_misspelt_name_is_found),
-		cmocka_unit_test(times_to_wait_are_read),
-		cmocka_unit_test(log_words_are_read_from_a_list),
-	};
-
 	/* This user's pools are not the tests'. */
 	(void)setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

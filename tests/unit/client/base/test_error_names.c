@@ -15,8 +15,7 @@ expect(CUresult error, const char *expected_name, const char *expected_string)
 	assert_string_equal(string, expected_string);
 }
 
-static void
-known_errors_have_their_name_and_description(void **state)
+UNIT_TEST(known_errors_have_their_name_and_description)
 {
 	expect(CUDA_SUCCESS, "CUDA_SUCCESS", "no error");
 	expect(CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument");
@@ -27,8 +26,7 @@ known_errors_have_their_name_and_description(void **state)
 	expect(CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error");
 }
 
-static void
-every_name_and_description_is_its_own(void **state)
+UNIT_TEST(every_name_and_description_is_its_own)
 {
 	const char *names[1000], *strings[1000];
 	int known = 0;
@@ -45,8 +43,7 @@ every_name_and_description_is_its_own(void **state)
 	assert_true(known > 100);
 }
 
-static void
-unknown_value_is_an_invalid_value_and_yields_null(void **state)
+UNIT_TEST(unknown_value_is_an_invalid_value_and_yields_null)
 {
 	static const int unknown[] = { -1, 9, 998, 1000, 0x7fffffff };
 	const char *name = "", *string = "";
@@ -62,22 +59,10 @@ unknown_value_is_an_invalid_value_and_yields_null(void **state)
 	}
 }
 
-static void
-missing_output_is_an_invalid_value(void **state)
+UNIT_TEST(missing_output_is_an_invalid_value)
 {
 	assert_int_equal(gpc_error_name(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_error_string(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_errors_have_their_name_and_description),
-		cmocka_unit_test(every_name_and_description_is_its_own),
-		cmocka_unit_test(unknown_value_is_an_invalid_value_and_yields_null),
-		cmocka_unit_test(missing_output_is_an_invalid_value),
-	};
-
-	return cmocka_run_group_tests_name("client/error_names", tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

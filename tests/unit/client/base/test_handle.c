@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static void
-handle_is_found_by_its_token_only_as_its_kind(void **state)
+UNIT_TEST(handle_is_found_by_its_token_only_as_its_kind)
 {
 	struct gpc_handle handle;
 
@@ -18,8 +17,7 @@ handle_is_found_by_its_token_only_as_its_kind(void **state)
 	gpc_handle_remove(&handle);
 }
 
-static void
-removed_handle_is_not_found_when_its_place_is_taken_again(void **state)
+UNIT_TEST(removed_handle_is_not_found_when_its_place_is_taken_again)
 {
 	struct gpc_handle first, second;
 	void *token;
@@ -37,8 +35,7 @@ removed_handle_is_not_found_when_its_place_is_taken_again(void **state)
 	gpc_handle_remove(&second);
 }
 
-static void
-no_other_bits_are_a_handle(void **state)
+UNIT_TEST(no_other_bits_are_a_handle)
 {
 	struct gpc_handle handle;
 	uintptr_t token;
@@ -55,8 +52,7 @@ no_other_bits_are_a_handle(void **state)
 }
 
 /* Frameworks keep flags there. */
-static void
-low_bits_of_a_token_are_clear(void **state)
+UNIT_TEST(low_bits_of_a_token_are_clear)
 {
 	struct gpc_handle handle;
 
@@ -65,8 +61,7 @@ low_bits_of_a_token_are_clear(void **state)
 	gpc_handle_remove(&handle);
 }
 
-static void
-objects_of_a_kind_end_before_the_index_does(void **state)
+UNIT_TEST(objects_of_a_kind_end_before_the_index_does)
 {
 	const size_t most = (1 << 20) - 1;
 	struct gpc_handle *handles = calloc(most + 1, sizeof(*handles));
@@ -92,8 +87,7 @@ count_and_remove(void *object, void *arg)
 	gpc_handle_remove(object);
 }
 
-static void
-each_visits_the_live_ones_which_may_go_meanwhile(void **state)
+UNIT_TEST(each_visits_the_live_ones_which_may_go_meanwhile)
 {
 	struct gpc_handle handles[10];
 	int count = 0;
@@ -113,9 +107,8 @@ struct object {
 	int value;
 };
 
-/* Whoever looked one up may read it still when another thread removes it. */
-static void
-memory_of_an_object_stays_and_is_the_next_ones(void **state)
+/* A thread that has looked up a handle may still read it while another thread removes it. */
+UNIT_TEST(memory_of_an_object_stays_and_is_the_next_ones)
 {
 	struct object *first = gpc_handle_new(GPC_KIND_POOL, sizeof(*first));
 	struct object *second, *third;
@@ -162,8 +155,7 @@ come_and_go(void *arg)
 	return NULL;
 }
 
-static void
-threads_do_not_get_each_others_handles(void **state)
+UNIT_TEST(threads_do_not_get_each_others_handles)
 {
 	pthread_t threads[4];
 	bool good[4];
@@ -176,19 +168,4 @@ threads_do_not_get_each_others_handles(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handle_is_found_by_its_token_only_as_its_kind),
-		cmocka_unit_test(removed_handle_is_not_found_when_its_place_is_taken_again),
-		cmocka_unit_test(no_other_bits_are_a_handle),
-		cmocka_unit_test(low_bits_of_a_token_are_clear),
-		cmocka_unit_test(objects_of_a_kind_end_before_the_index_does),
-		cmocka_unit_test(each_visits_the_live_ones_which_may_go_meanwhile),
-		cmocka_unit_test(memory_of_an_object_stays_and_is_the_next_ones),
-		cmocka_unit_test(threads_do_not_get_each_others_handles),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

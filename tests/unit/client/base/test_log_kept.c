@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of what went wrong, and how it is told. */
+/* Stored messages about errors, and how they are printed. */
 #include "client/base/log.h"
 #include "client/base/log_kept.h"
 #include "tests/test.h"
@@ -20,8 +20,7 @@ lines_of(const char *dump)
 	return count;
 }
 
-static void
-lines_come_in_the_drivers_format(void **state)
+UNIT_TEST(lines_come_in_the_drivers_format)
 {
 	unsigned int hour, minute, second, ms;
 	uint32_t next = gpc_log_history_next();
@@ -42,8 +41,7 @@ lines_come_in_the_drivers_format(void **state)
 	assert_string_equal(text, "");
 }
 
-static void
-what_is_said_is_kept_whatever_is_wanted(void **state)
+UNIT_TEST(what_is_said_is_kept_whatever_is_wanted)
 {
 	uint32_t next = gpc_log_history_next();
 	size_t size = sizeof(text);
@@ -55,8 +53,7 @@ what_is_said_is_kept_whatever_is_wanted(void **state)
 	assert_non_null(strstr(text, "a call failed with 7\n"));
 }
 
-static void
-last_ones_are_kept(void **state)
+UNIT_TEST(last_ones_are_kept)
 {
 	uint32_t next = gpc_log_history_next(), after;
 	size_t size = sizeof(text);
@@ -75,8 +72,7 @@ last_ones_are_kept(void **state)
 	assert_int_equal(after, next + GPC_LOG_HISTORY_MAX + 20);
 }
 
-static void
-little_room_has_the_last_ones(void **state)
+UNIT_TEST(little_room_has_the_last_ones)
 {
 	uint32_t next = gpc_log_history_next(), after = 0;
 	size_t size = 200;
@@ -102,12 +98,11 @@ hear(void *data, CUlogLevel level, char *message, size_t length)
 	assert_int_equal(level, CU_LOG_LEVEL_ERROR);
 	assert_int_equal(strlen(message), length);
 	++*(unsigned int *)data;
-	/* Nobody is told of this. */
+	/* This is not reported. */
 	gpc_log_history_add("wrong again");
 }
 
-static void
-listeners_are_told(void **state)
+UNIT_TEST(listeners_are_told)
 {
 	unsigned int heard[2] = { 0, 0 };
 	void *first = gpc_log_add_listener(hear, &heard[0]),
@@ -132,16 +127,4 @@ listeners_are_told(void **state)
 		assert_int_equal(gpc_log_remove_listener(all[--more]), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_come_in_the_drivers_format),
-		cmocka_unit_test(what_is_said_is_kept_whatever_is_wanted),
-		cmocka_unit_test(last_ones_are_kept),
-		cmocka_unit_test(little_room_has_the_last_ones),
-		cmocka_unit_test(listeners_are_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools.conf as the client library reads it: the pool of an address, whatever else the file has. */
+/* pools.conf as the client library reads it: the pool of an address, whatever else is in the
+ * file. */
 #include "client/base/pools.h"
 #include "client/connect/credentials.h"
 #include "tests/test.h"
@@ -45,8 +46,7 @@ expect_text(const char *text, size_t size, const char *pool, const char *crl)
 #define EXPECT(text, pool, crl) expect_text(text, sizeof(text) - 1, pool, crl)
 #define LAB "[pool lab]\nurl = tls://gpunode\ncrl = a\n"
 
-static void
-invalid_lines_are_skipped(void **state)
+UNIT_TEST(invalid_lines_are_skipped)
 {
 	static char large[300 << 10];
 
@@ -56,14 +56,14 @@ invalid_lines_are_skipped(void **state)
 	EXPECT("\xef\xbb", "", NULL);
 	EXPECT("# x\r\n\r\n[pool lab] ; x\r\nurl = tls://gpunode\r\ncrl = a # x\r\n", "lab", "a");
 	EXPECT("url = tls://gpunode\ncrl = b\n[pools x]\nurl = tls://gpunode\n" LAB, "lab", "a");
-	/* A section without an end has no name, so its lines are nobody's. */
+	/* A section without a closing bracket has no name, so its lines are ignored. */
 	EXPECT("[pool x\nurl = tls://gpunode\ncrl = b\n", "", NULL);
 	EXPECT("[pool x\nurl = tls://gpunode\n" LAB, "lab", "a");
 	EXPECT("[pool lab] x\nurl = tls://gpunode", "lab", NULL);
 	EXPECT("[pool x]\n[pool y]\nurl = gopher://gpunode\n" LAB, "lab", "a");
 	EXPECT("[pool x]\nurl = tls://other,,gopher://a, tls://GPUNODE\n", "", NULL);
 	EXPECT("[pool x]\nurl = tls://other,,gopher://a,tls://GPUNODE/2\n", "x", NULL);
-	/* Sections and keys that are there twice. */
+	/* Duplicate sections and keys. */
 	EXPECT("[pool x]\nurl = tls://other\ncrl = b\n[pool x]\nurl = tls://gpunode\n", "", NULL);
 	EXPECT(LAB "[pool lab]\nurl = tls://gpunode\ncrl = b\n", "lab", "a");
 	EXPECT(LAB "crl = b\ncrl =\ncrl\nCRL = c\n", "lab", "b");
@@ -79,8 +79,7 @@ invalid_lines_are_skipped(void **state)
 }
 
 /* What is skipped is named, the first fault of all. */
-static void
-a_fault_is_kept(void **state)
+UNIT_TEST(a_fault_is_kept)
 {
 	static const struct {
 		const char *text, *fault;
@@ -108,8 +107,7 @@ a_fault_is_kept(void **state)
 	}
 }
 
-static void
-of_two_pools_the_one_with_a_token_is_taken(void **state)
+UNIT_TEST(of_two_pools_the_one_with_a_token_is_taken)
 {
 	char lab[sizeof(home) + 16], b[sizeof(home) + 16], error[GPC_POOLS_FAULT_MAX],
 		expected[GPC_POOLS_FAULT_MAX];
@@ -141,16 +139,14 @@ of_two_pools_the_one_with_a_token_is_taken(void **state)
 	assert_int_equal(unlink(b), 0);
 }
 
-static void
-a_secret_is_no_path(void **state)
+UNIT_TEST(a_secret_is_no_path)
 {
 	EXPECT(LAB "crl = gpt_aaaaaaaaaa_"
 		   "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n",
 	       "lab", "a");
 }
 
-static void
-what_is_no_file_has_no_pools(void **state)
+UNIT_TEST(what_is_no_file_has_no_pools)
 {
 	struct gpc_pools_config pools = { 0 };
 	char error[256], expected[256];
@@ -198,8 +194,7 @@ expect_error(const char *text, size_t size, const char *expected)
 	gpc_pools_config_free(&pools);
 }
 
-static void
-a_file_that_is_too_large_is_an_error_with_a_buffer(void **state)
+UNIT_TEST(a_file_that_is_too_large_is_an_error_with_a_buffer)
 {
 	static char large[256 << 10];
 	struct gpc_pools_config pools = { 0 };
@@ -216,8 +211,7 @@ a_file_that_is_too_large_is_an_error_with_a_buffer(void **state)
 	gpc_pools_config_free(&pools);
 }
 
-static void
-with_a_buffer_the_first_invalid_line_is_named(void **state)
+UNIT_TEST(with_a_buffer_the_first_invalid_line_is_named)
 {
 	static const char zero[] = LAB "crl\0 = b\n";
 	static const char twice[] = LAB "\r\n" LAB;
@@ -236,8 +230,7 @@ expect_tls(const char *text, bool tls)
 	assert_int_equal(gpc_pools_config_want_tls(&bare), tls);
 }
 
-static void
-a_host_without_a_scheme_has_that_of_its_pool(void **state)
+UNIT_TEST(a_host_without_a_scheme_has_that_of_its_pool)
 {
 	char path[sizeof(home) + 16], error[GPC_POOLS_FAULT_MAX];
 	struct gpc_credentials found;
@@ -264,16 +257,6 @@ a_host_without_a_scheme_has_that_of_its_pool(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_lines_are_skipped),
-		cmocka_unit_test(a_fault_is_kept),
-		cmocka_unit_test(of_two_pools_the_one_with_a_token_is_taken),
-		cmocka_unit_test(a_secret_is_no_path),
-		cmocka_unit_test(what_is_no_file_has_no_pools),
-		cmocka_unit_test(a_file_that_is_too_large_is_an_error_with_a_buffer),
-		cmocka_unit_test(with_a_buffer_the_first_invalid_line_is_named),
-		cmocka_unit_test(a_host_without_a_scheme_has_that_of_its_pool),
-	};
 	int failed;
 
 	if (!mkdtemp(folder))
@@ -281,7 +264,7 @@ main(void)
 	(void)setenv("XDG_CONFIG_HOME", folder, 1);
 	(void)snprintf(home, sizeof(home), "%s/gpupool", folder);
 	(void)snprintf(file_name, sizeof(file_name), "%s/pools.conf", home);
-	failed = mkdir(home, 0700) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+	failed = mkdir(home, 0700) ? 1 : unit_tests_run(NULL, NULL);
 	(void)unlink(file_name);
 	(void)rmdir(home);
 	(void)rmdir(folder);

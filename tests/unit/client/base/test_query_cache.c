@@ -23,8 +23,7 @@ put(const struct query *query, uint64_t reply)
 	gpc_query_cache_put(&cache, query, sizeof(*query), &reply, sizeof(reply));
 }
 
-static void
-the_oldest_reply_is_dropped_when_the_cache_is_full(void **state)
+UNIT_TEST(the_oldest_reply_is_dropped_when_the_cache_is_full)
 {
 	struct query query = { .call = 7, .words = { 1, 2, 3 } }, other = query;
 	uint64_t reply = 0;
@@ -46,8 +45,7 @@ the_oldest_reply_is_dropped_when_the_cache_is_full(void **state)
 	cache = (struct gpc_query_cache)GPC_QUERY_CACHE(MAX);
 }
 
-static void
-a_newer_reply_replaces_the_one_to_the_same_query(void **state)
+UNIT_TEST(a_newer_reply_replaces_the_one_to_the_same_query)
 {
 	const struct query query = { .call = 7 };
 	uint64_t reply;
@@ -58,8 +56,7 @@ a_newer_reply_replaces_the_one_to_the_same_query(void **state)
 	assert_int_equal(reply, 2);
 }
 
-static void
-a_reply_of_an_older_revision_is_not_found(void **state)
+UNIT_TEST(a_reply_of_an_older_revision_is_not_found)
 {
 	struct query query = { .call = 8, .revision = 1 };
 	uint64_t reply;
@@ -69,14 +66,4 @@ a_reply_of_an_older_revision_is_not_found(void **state)
 	assert_false(find(&query, &reply));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_oldest_reply_is_dropped_when_the_cache_is_full),
-		cmocka_unit_test(a_newer_reply_replaces_the_one_to_the_same_query),
-		cmocka_unit_test(a_reply_of_an_older_revision_is_not_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

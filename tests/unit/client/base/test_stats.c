@@ -13,7 +13,8 @@
 #define THREADS 4
 #define WAITS 1000
 
-/* Counts since the last look: they are the process's, and every case adds to them. */
+/* Differences of the counters since the last call. The counters belong to the process, and each
+ * test adds to them. */
 static uint64_t
 more_waits(unsigned int cause, uint64_t *ns_p)
 {
@@ -38,8 +39,7 @@ all_waits(void)
 	return stats.waits;
 }
 
-static void
-a_wait_counts_with_its_cause_and_its_time(void **state)
+UNIT_TEST(a_wait_counts_with_its_cause_and_its_time)
 {
 	uint64_t before = all_waits(), ns;
 
@@ -53,8 +53,7 @@ a_wait_counts_with_its_cause_and_its_time(void **state)
 	assert_int_equal(ns, 0);
 }
 
-static void
-a_wait_inside_another_is_part_of_it(void **state)
+UNIT_TEST(a_wait_inside_another_is_part_of_it)
 {
 	uint64_t before = all_waits(), ns;
 
@@ -82,8 +81,7 @@ wait_often(void *arg)
 	return NULL;
 }
 
-static void
-each_thread_has_waits_of_its_own(void **state)
+UNIT_TEST(each_thread_has_waits_of_its_own)
 {
 	pthread_t threads[THREADS];
 	uint64_t ns;
@@ -99,8 +97,7 @@ each_thread_has_waits_of_its_own(void **state)
 	assert_int_equal(more_waits(GPC_WAIT_WINDOW, &ns), 1);
 }
 
-static void
-waits_before_the_first_kernel_are_told_apart(void **state)
+UNIT_TEST(waits_before_the_first_kernel_are_told_apart)
 {
 	struct gpc_stats stats;
 	uint64_t before = all_waits();
@@ -113,8 +110,7 @@ waits_before_the_first_kernel_are_told_apart(void **state)
 	assert_int_equal(stats.waits_before_launch, before);
 }
 
-static void
-every_cause_is_printed_with_its_count_time_and_name(void **state)
+UNIT_TEST(every_cause_is_printed_with_its_count_time_and_name)
 {
 	char *text = NULL, line[128];
 	size_t size = 0;
@@ -142,8 +138,7 @@ wait_as_the_library(void *arg)
 }
 
 /* The program does not wait for it. */
-static void
-waits_of_the_librarys_threads_are_counted_apart(void **state)
+UNIT_TEST(waits_of_the_librarys_threads_are_counted_apart)
 {
 	uint64_t count, again, ns;
 	struct gpc_stats before, after;
@@ -160,17 +155,4 @@ waits_of_the_librarys_threads_are_counted_apart(void **state)
 	assert_int_equal(after.own_waits, before.own_waits + 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_wait_counts_with_its_cause_and_its_time),
-		cmocka_unit_test(a_wait_inside_another_is_part_of_it),
-		cmocka_unit_test(each_thread_has_waits_of_its_own),
-		cmocka_unit_test(waits_before_the_first_kernel_are_told_apart),
-		cmocka_unit_test(waits_of_the_librarys_threads_are_counted_apart),
-		cmocka_unit_test(every_cause_is_printed_with_its_count_time_and_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

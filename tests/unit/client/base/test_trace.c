@@ -19,7 +19,7 @@
 
 static struct gpc_trace_text text = { .pid = PID };
 
-/* What was recorded since the last look. */
+/* Events recorded since the last call. */
 static const char *
 take(uint64_t *lost_p)
 {
@@ -56,8 +56,7 @@ begin(void **unused)
 	return 0;
 }
 
-static void
-nothing_is_recorded_without_a_file(void **unused)
+UNIT_TEST(nothing_is_recorded_without_a_file)
 {
 	uint64_t lost;
 
@@ -71,15 +70,14 @@ nothing_is_recorded_without_a_file(void **unused)
 	assert_int_equal(lost, 0);
 }
 
-static void
-calls_waits_and_bytes_are_recorded(void **unused)
+UNIT_TEST(calls_waits_and_bytes_are_recorded)
 {
 	struct gpc_stats stats;
 	char expected[128];
 	uint64_t lost;
 	const char *all;
 
-	(void)begin(unused);
+	(void)begin(state);
 	gpc_trace_call("cuInit", gp_now_ns(), CUDA_SUCCESS);
 	gpc_trace_call("cuMemAlloc_v2", gp_now_ns(), CUDA_ERROR_OUT_OF_MEMORY);
 	gpc_stats_wait_start(GP_CALL_gpFence);
@@ -101,17 +99,16 @@ calls_waits_and_bytes_are_recorded(void **unused)
 	snprintf(expected, sizeof(expected), "\"args\":{\"bytes\":%llu}}",
 		 (unsigned long long)stats.bytes_sent);
 	assert_non_null(strstr(all, expected));
-	/* Each is told once, and so is the thread's name. */
+	/* Each event is written once, and so is the name of the thread. */
 	assert_int_equal(count(all, "thread_name"), 1);
 	assert_int_equal(count(take(&lost), "\n"), 1);
 }
 
-static void
-a_wait_in_a_wait_is_none_of_its_own(void **unused)
+UNIT_TEST(a_wait_in_a_wait_is_none_of_its_own)
 {
 	uint64_t lost;
 
-	(void)begin(unused);
+	(void)begin(state);
 	gpc_stats_wait_start(GPC_WAIT_HELLO);
 	gpc_stats_wait_start(GP_CALL_gpFence);
 	gpc_stats_wait_stop();
@@ -128,8 +125,7 @@ check_text(struct gpc_trace_text *out, const char *expected)
 	out->size = 0;
 }
 
-static void
-text_is_escaped_and_times_are_microseconds(void **unused)
+UNIT_TEST(text_is_escaped_and_times_are_microseconds)
 {
 	struct gpc_trace_text out = { .begun_ns = 1000000 };
 
@@ -144,12 +140,11 @@ text_is_escaped_and_times_are_microseconds(void **unused)
 	gpc_trace_text_fini(&out);
 }
 
-static void
-a_full_buffer_counts_what_it_cannot_take(void **unused)
+UNIT_TEST(a_full_buffer_counts_what_it_cannot_take)
 {
 	uint64_t before, lost;
 
-	(void)begin(unused);
+	(void)begin(state);
 	(void)take(&before);
 	for (int i = 0; i < MANY; i++)
 		gpc_trace_call("cuCtxGetCurrent", 1, CUDA_SUCCESS);
@@ -168,13 +163,12 @@ call_often(void *arg)
 	return arg;
 }
 
-static void
-threads_that_come_and_go_lose_nothing(void **unused)
+UNIT_TEST(threads_that_come_and_go_lose_nothing)
 {
 	unsigned int found = 0;
 	uint64_t before, lost;
 
-	(void)begin(unused);
+	(void)begin(state);
 	(void)take(&before);
 	for (int round = 0; round < 20; round++) {
 		pthread_t threads[THREADS];
@@ -193,14 +187,13 @@ threads_that_come_and_go_lose_nothing(void **unused)
 	assert_int_equal(lost, before);
 }
 
-static void
-a_child_has_nothing_of_its_parent(void **unused)
+UNIT_TEST(a_child_has_nothing_of_its_parent)
 {
 	uint64_t lost;
 	int status;
 	pid_t pid;
 
-	(void)begin(unused);
+	(void)begin(state);
 	gpc_trace_call("cuInit", 1, CUDA_SUCCESS);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -225,18 +218,4 @@ end(void **unused)
 	return 0;
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_recorded_without_a_file),
-		cmocka_unit_test(calls_waits_and_bytes_are_recorded),
-		cmocka_unit_test(a_wait_in_a_wait_is_none_of_its_own),
-		cmocka_unit_test(text_is_escaped_and_times_are_microseconds),
-		cmocka_unit_test(a_full_buffer_counts_what_it_cannot_take),
-		cmocka_unit_test(threads_that_come_and_go_lose_nothing),
-		cmocka_unit_test(a_child_has_nothing_of_its_parent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, end);
-}
+UNIT_TEST_MAIN(NULL, end)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels' settings and attributes: what is sent, and what is waited for. */
+/* Kernel settings and attributes: which calls are sent, and which of them wait. */
 #include "tests/unit/client/launch_fixture.h"
 
 static CUresult
@@ -8,8 +8,7 @@ launch_shared(unsigned int shared)
 	return gpc_cuLaunchKernel(fixture.kernel, 1, 1, 1, 32, 1, 1, shared, NULL, NULL, NULL);
 }
 
-static void
-dynamic_shared_memory_is_allowed_without_waiting(void **state)
+LAUNCH_TEST(dynamic_shared_memory_is_allowed_without_waiting)
 {
 	int value;
 
@@ -30,8 +29,7 @@ dynamic_shared_memory_is_allowed_without_waiting(void **state)
 	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 0);
 }
 
-static void
-what_may_be_refused_is_waited_for(void **state)
+LAUNCH_TEST(what_may_be_refused_is_waited_for)
 {
 	assert_int_equal(allow_shared(SHARED_MOST - SHARED_STATIC + 1), CUDA_SUCCESS);
 	assert_int_equal(allow_shared(-1), CUDA_SUCCESS);
@@ -46,8 +44,7 @@ what_may_be_refused_is_waited_for(void **state)
 	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 0);
 }
 
-static void
-what_libraries_set_is_posted(void **state)
+LAUNCH_TEST(what_libraries_set_is_posted)
 {
 	assert_int_equal(set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
 			 CUDA_SUCCESS);
@@ -56,8 +53,7 @@ what_libraries_set_is_posted(void **state)
 	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 0);
 }
 
-static void
-attributes_are_asked_together(void **state)
+LAUNCH_TEST(attributes_are_asked_together)
 {
 	int value;
 
@@ -80,17 +76,15 @@ attributes_are_asked_together(void **state)
 	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 1);
 }
 
-static void
-older_daemon_is_asked(void **state)
+LAUNCH_TEST(older_daemon_is_asked)
 {
-	fake_session_lacks(fixture.session, GP_CALL_gpFunctionAttribute);
+	fake_daemon_lacks(fixture.session, GP_CALL_gpFunctionAttribute);
 	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 1);
 }
 
 /* Of a library that is used on two devices of one daemon. */
-static void
-device_that_differs_is_asked(void **state)
+LAUNCH_TEST(device_that_differs_is_asked)
 {
 	const CUfunction_attribute dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 	CUkernel kernel = (CUkernel)fixture.kernel;
@@ -104,8 +98,7 @@ device_that_differs_is_asked(void **state)
 	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 2);
 }
 
-static void
-settings_go_with_the_context(void **state)
+LAUNCH_TEST(settings_go_with_the_context)
 {
 	CUcontext context;
 
@@ -117,8 +110,7 @@ settings_go_with_the_context(void **state)
 	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
 }
 
-static void
-setting_is_part_of_the_question(void **state)
+LAUNCH_TEST(setting_is_part_of_the_question)
 {
 	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
 	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
@@ -135,19 +127,4 @@ setting_is_part_of_the_question(void **state)
 	assert_int_equal(received(GP_CALL_gpLaunchChecked), 3);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAUNCH_TEST(dynamic_shared_memory_is_allowed_without_waiting),
-		LAUNCH_TEST(what_may_be_refused_is_waited_for),
-		LAUNCH_TEST(what_libraries_set_is_posted),
-		LAUNCH_TEST(attributes_are_asked_together),
-		LAUNCH_TEST(older_daemon_is_asked),
-		LAUNCH_TEST(device_that_differs_is_asked),
-		LAUNCH_TEST(settings_go_with_the_context),
-		LAUNCH_TEST(setting_is_part_of_the_question),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -19,8 +19,7 @@ launch_clusters(unsigned int cluster, unsigned int grid, unsigned int block)
 	return gpc_cuLaunchKernelEx(&config, fixture.kernel, NULL, NULL);
 }
 
-static void
-shape_of_clusters_is_asked_once(void **state)
+LAUNCH_TEST(shape_of_clusters_is_asked_once)
 {
 	for (unsigned int grid = 2; grid <= 200; grid += 2)
 		assert_int_equal(launch_clusters(2, grid, 64), CUDA_SUCCESS);
@@ -32,8 +31,7 @@ shape_of_clusters_is_asked_once(void **state)
 	assert_int_equal(received(GP_CALL_gpLaunchChecked), 3);
 }
 
-static void
-grid_that_is_no_whole_clusters_is_asked(void **state)
+LAUNCH_TEST(grid_that_is_no_whole_clusters_is_asked)
 {
 	assert_int_equal(launch_clusters(2, 4, 64), CUDA_SUCCESS);
 	atomic_store(&fixture.refusal, CUDA_ERROR_INVALID_CLUSTER_SIZE);
@@ -42,8 +40,7 @@ grid_that_is_no_whole_clusters_is_asked(void **state)
 	assert_int_equal(received(GP_CALL_gpLaunchChecked), 2);
 }
 
-static void
-refused_shape_is_asked_again(void **state)
+LAUNCH_TEST(refused_shape_is_asked_again)
 {
 	atomic_store(&fixture.refusal, CUDA_ERROR_INVALID_CLUSTER_SIZE);
 	for (int i = 0; i < 3; i++)
@@ -54,8 +51,7 @@ refused_shape_is_asked_again(void **state)
 	assert_int_equal(received(GP_CALL_gpLaunch), 0);
 }
 
-static void
-cooperative_launch_is_asked_for_more_blocks_than_were_accepted(void **state)
+LAUNCH_TEST(cooperative_launch_is_asked_for_more_blocks_than_were_accepted)
 {
 	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
 	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
@@ -72,8 +68,7 @@ cooperative_launch_is_asked_for_more_blocks_than_were_accepted(void **state)
 }
 
 /* As many as fit on a multiprocessor are asked once, with the multiprocessors. */
-static void
-cooperative_launch_of_any_grid_that_fits_is_asked_once(void **state)
+LAUNCH_TEST(cooperative_launch_of_any_grid_that_fits_is_asked_once)
 {
 	const uint16_t blocks = GP_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags;
 
@@ -93,7 +88,7 @@ cooperative_launch_of_any_grid_that_fits_is_asked_once(void **state)
 	assert_int_equal(launch_together(fixture.other, 5 * NUMBER), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_gpResource), 1);
 	assert_int_equal(received(blocks), 2);
-	/* With another share all is asked again. */
+	/* After a change of the share all is queried again. */
 	atomic_store(&fixture.multiprocessors, 2);
 	atomic_store(&fixture.share, true);
 	assert_int_equal(received(GP_CALL_gpLaunch), 5 * NUMBER + 1);
@@ -104,8 +99,7 @@ cooperative_launch_of_any_grid_that_fits_is_asked_once(void **state)
 }
 
 /* The share has become smaller, say. */
-static void
-late_refusal_is_told_once_and_launches_are_asked_again(void **state)
+LAUNCH_TEST(late_refusal_is_told_once_and_launches_are_asked_again)
 {
 	struct gp_args_gpFence fence = { 0 };
 
@@ -119,8 +113,7 @@ late_refusal_is_told_once_and_launches_are_asked_again(void **state)
 	assert_int_equal(received(GP_CALL_gpLaunchChecked), 2);
 }
 
-static void
-attributes_that_nothing_hangs_on_are_never_asked(void **state)
+LAUNCH_TEST(attributes_that_nothing_hangs_on_are_never_asked)
 {
 	CUlaunchAttribute attributes[] = {
 		{ .id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -1 },
@@ -150,8 +143,7 @@ attributes_that_nothing_hangs_on_are_never_asked(void **state)
 	assert_int_equal(received(GP_CALL_gpLaunchChecked), 0);
 }
 
-static void
-answers_are_bounded(void **state)
+LAUNCH_TEST(answers_are_bounded)
 {
 	for (unsigned int block = 1; block <= 1024; block++) {
 		for (unsigned int shared = 0; shared < 5; shared++) {
@@ -169,19 +161,4 @@ answers_are_bounded(void **state)
 	assert_int_equal(received(GP_CALL_gpLaunchChecked), 5120);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAUNCH_TEST(shape_of_clusters_is_asked_once),
-		LAUNCH_TEST(grid_that_is_no_whole_clusters_is_asked),
-		LAUNCH_TEST(refused_shape_is_asked_again),
-		LAUNCH_TEST(cooperative_launch_is_asked_for_more_blocks_than_were_accepted),
-		LAUNCH_TEST(cooperative_launch_of_any_grid_that_fits_is_asked_once),
-		LAUNCH_TEST(late_refusal_is_told_once_and_launches_are_asked_again),
-		LAUNCH_TEST(attributes_that_nothing_hangs_on_are_never_asked),
-		LAUNCH_TEST(answers_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about occupancy: what is asked once. */
+/* Occupancy queries: which of them are sent once. */
 #include "tests/unit/client/launch_fixture.h"
 
 static CUresult
@@ -9,8 +9,7 @@ ask_blocks(int size, size_t shared, int *blocks)
 							       shared);
 }
 
-static void
-occupancy_is_asked_once(void **state)
+LAUNCH_TEST(occupancy_is_asked_once)
 {
 	size_t bytes;
 	int blocks;
@@ -30,8 +29,7 @@ occupancy_is_asked_once(void **state)
 	assert_int_equal(received(GP_CALL_cuOccupancyAvailableDynamicSMemPerBlock), 1);
 }
 
-static void
-best_block_size_is_one_question(void **state)
+LAUNCH_TEST(best_block_size_is_one_question)
 {
 	int grid, block, blocks;
 
@@ -59,8 +57,7 @@ best_block_size_is_one_question(void **state)
 	assert_int_equal(received(GP_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags), 0);
 }
 
-static void
-too_few_answers_end_the_session(void **state)
+LAUNCH_TEST(too_few_answers_end_the_session)
 {
 	int grid, block;
 
@@ -71,8 +68,7 @@ too_few_answers_end_the_session(void **state)
 	assert_int_equal(gpc_session_status(fixture.session), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-static void
-clusters_are_asked_again_when_the_share_changes(void **state)
+LAUNCH_TEST(clusters_are_asked_again_when_the_share_changes)
 {
 	const CUlaunchConfig config = { .gridDimX = 4,
 					.gridDimY = 1,
@@ -129,8 +125,7 @@ ask_cluster(unsigned int size, unsigned int blocks, int *clusters)
 	return ask_carved(size, blocks, -1, clusters);
 }
 
-static void
-clusters_in_a_row_are_one_question(void **state)
+LAUNCH_TEST(clusters_in_a_row_are_one_question)
 {
 	int clusters;
 
@@ -161,12 +156,11 @@ clusters_in_a_row_are_one_question(void **state)
 	assert_int_equal(received(GP_CALL_gpOccupancyClusterSizes), 4);
 }
 
-static void
-older_daemon_is_asked_about_each_cluster(void **state)
+LAUNCH_TEST(older_daemon_is_asked_about_each_cluster)
 {
 	int clusters;
 
-	fake_session_lacks(fixture.session, GP_CALL_gpOccupancyClusterSizes);
+	fake_daemon_lacks(fixture.session, GP_CALL_gpOccupancyClusterSizes);
 	for (int i = 0; i < 2; i++) {
 		for (unsigned int size = 1; size <= 4; size++) {
 			assert_int_equal(ask_cluster(size, size, &clusters), CUDA_SUCCESS);
@@ -176,8 +170,7 @@ older_daemon_is_asked_about_each_cluster(void **state)
 	assert_int_equal(received(GP_CALL_gpOccupancyCluster), 4);
 }
 
-static void
-too_few_clusters_end_the_session(void **state)
+LAUNCH_TEST(too_few_clusters_end_the_session)
 {
 	int clusters;
 
@@ -186,13 +179,12 @@ too_few_clusters_end_the_session(void **state)
 	assert_int_equal(gpc_session_status(fixture.session), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-static void
-daemon_that_tells_of_no_shares_is_asked_each_time(void **state)
+LAUNCH_TEST(daemon_that_tells_of_no_shares_is_asked_each_time)
 {
 	const CUlaunchConfig config = { .blockDimX = 64, .blockDimY = 1, .blockDimZ = 1 };
 	int clusters;
 
-	fake_session_lacks(fixture.session, GP_CALL_gpShareWatch);
+	fake_daemon_lacks(fixture.session, GP_CALL_gpShareWatch);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(
 			gpc_cuOccupancyMaxActiveClusters(&clusters, fixture.kernel, &config),
@@ -200,19 +192,4 @@ daemon_that_tells_of_no_shares_is_asked_each_time(void **state)
 	assert_int_equal(received(GP_CALL_gpOccupancyCluster), 2);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LAUNCH_TEST(occupancy_is_asked_once),
-		LAUNCH_TEST(best_block_size_is_one_question),
-		LAUNCH_TEST(too_few_answers_end_the_session),
-		LAUNCH_TEST(clusters_are_asked_again_when_the_share_changes),
-		LAUNCH_TEST(clusters_in_a_row_are_one_question),
-		LAUNCH_TEST(older_daemon_is_asked_about_each_cluster),
-		LAUNCH_TEST(too_few_clusters_end_the_session),
-		LAUNCH_TEST(daemon_that_tells_of_no_shares_is_asked_each_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -2,8 +2,7 @@
 /* Contexts: the primary one, those that are made, and each thread's stack of them. */
 #include "tests/unit/client/context_fixture.h"
 
-static void
-nothing_works_before_cuinit(void **state)
+TEST(nothing_works_before_cuinit)
 {
 	CUcontext context;
 	int count;
@@ -15,8 +14,7 @@ nothing_works_before_cuinit(void **state)
 	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_NOT_INITIALIZED);
 }
 
-static void
-thread_without_a_context_is_told_so(void **state)
+TEST(thread_without_a_context_is_told_so)
 {
 	CUdevice device;
 
@@ -27,8 +25,7 @@ thread_without_a_context_is_told_so(void **state)
 	assert_int_equal(gpc_cuCtxPushCurrent_v2(NULL), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void
-primary_context_is_one_and_counted(void **state)
+TEST(primary_context_is_one_and_counted)
 {
 	CUcontext first, second;
 	unsigned int flags;
@@ -57,8 +54,7 @@ primary_context_is_one_and_counted(void **state)
 	assert_false(active);
 }
 
-static void
-primary_context_can_be_current_before_it_is_retained(void **state)
+TEST(primary_context_can_be_current_before_it_is_retained)
 {
 	CUcontext primary = gpc_device_get(1)->primary->handle.token;
 	CUdevice device;
@@ -77,12 +73,11 @@ refuse_contexts(struct fake_daemon *daemon, const struct gp_header *header, cons
 		size_t size)
 {
 	if (header->call == GP_CALL_gpContextMake)
-		fake_note_error_of(daemon, CUDA_ERROR_OUT_OF_MEMORY, false, header->call);
-	return fake_answer(daemon, header, fields, size);
+		fake_daemon_note_error_of(daemon, CUDA_ERROR_OUT_OF_MEMORY, false, header->call);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-context_that_the_daemon_has_no_room_for_is_told_by_the_next_call_that_waits(void **state)
+TEST(context_that_the_daemon_has_no_room_for_is_told_by_the_next_call_that_waits)
 {
 	CUcontext primary = gpc_device_get(0)->primary->handle.token;
 
@@ -101,32 +96,30 @@ refuse_creations(struct fake_daemon *daemon, const struct gp_header *header, con
 		 size_t size)
 {
 	if (header->call != GP_CALL_gpContextCreate)
-		return fake_answer(daemon, header, fields, size);
-	fake_reply(daemon, header, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
+		return fake_daemon_answer(daemon, header, fields, size);
+	fake_daemon_reply(daemon, header, CUDA_ERROR_OUT_OF_MEMORY, NULL, 0);
 	return 0;
 }
 
-static void
-context_that_an_old_daemon_has_no_room_for_works_once_there_is_some(void **state)
+TEST(context_that_an_old_daemon_has_no_room_for_works_once_there_is_some)
 {
 	CUcontext primary = gpc_device_get(0)->primary->handle.token;
 
-	fake_session_lacks(fixture.session, GP_CALL_gpContextMake);
+	fake_daemon_lacks(fixture.session, GP_CALL_gpContextMake);
 	fixture.daemon.answer = refuse_creations;
 	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_null(gpc_device_get(0)->primary->legacy);
 
-	fixture.daemon.answer = fake_answer;
+	fixture.daemon.answer = fake_daemon_answer;
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(received(GP_CALL_gpContextCreate), 3);
 	assert_int_equal(received(GP_CALL_gpContextMake), 0);
 }
 
 /* Memory that the session has already is mapped with the first context, and nobody waits. */
-static void
-granted_memory_comes_with_the_first_context(void **state)
+TEST(granted_memory_comes_with_the_first_context)
 {
 	struct gpc_session_facts *facts =
 		(struct gpc_session_facts *)gpc_session_facts(fixture.session);
@@ -146,8 +139,7 @@ granted_memory_comes_with_the_first_context(void **state)
 	assert_int_equal(received(GP_CALL_gpContextCreate), 0);
 }
 
-static void
-context_is_announced_once_before_its_first_use(void **state)
+TEST(context_is_announced_once_before_its_first_use)
 {
 	CUcontext context;
 	CUstream stream;
@@ -170,8 +162,7 @@ stored(CUcontext context, void *key, void *value)
 	++*(int *)value;
 }
 
-static void
-reset_primary_context_works_again_when_retained_again(void **state)
+TEST(reset_primary_context_works_again_when_retained_again)
 {
 	CUcontext context, again;
 	int destroyed = 0;
@@ -197,8 +188,7 @@ reset_primary_context_works_again_when_retained_again(void **state)
 	assert_int_equal(gpc_cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 }
 
-static void
-created_context_is_pushed_and_destroying_it_pops_it(void **state)
+TEST(created_context_is_pushed_and_destroying_it_pops_it)
 {
 	CUcontext outer, inner, popped;
 
@@ -224,8 +214,7 @@ destroy_in_thread(void *context)
 	return (void *)(uintptr_t)gpc_cuCtxDestroy_v2(context);
 }
 
-static void
-context_destroyed_by_another_thread_is_told_of(void **state)
+TEST(context_destroyed_by_another_thread_is_told_of)
 {
 	CUcontext context;
 	pthread_t thread;
@@ -239,8 +228,7 @@ context_destroyed_by_another_thread_is_told_of(void **state)
 	assert_int_equal(gpc_cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
 }
 
-static void
-stack_is_as_deep_as_it_needs_to_be(void **state)
+TEST(stack_is_as_deep_as_it_needs_to_be)
 {
 	CUcontext contexts[2] = { gpc_device_get(0)->primary->handle.token,
 				  gpc_device_get(1)->primary->handle.token };
@@ -256,8 +244,7 @@ stack_is_as_deep_as_it_needs_to_be(void **state)
 	assert_null(current());
 }
 
-static void
-set_replaces_the_top_and_null_pops_it(void **state)
+TEST(set_replaces_the_top_and_null_pops_it)
 {
 	CUcontext first = gpc_device_get(0)->primary->handle.token;
 	CUcontext second = gpc_device_get(1)->primary->handle.token;
@@ -279,8 +266,7 @@ current_in_thread(void *arg)
 	return current();
 }
 
-static void
-current_context_is_the_threads_own(void **state)
+TEST(current_context_is_the_threads_own)
 {
 	pthread_t thread;
 	void *other;
@@ -331,8 +317,7 @@ leave_contexts_on_the_stack(void *arg)
 	return NULL;
 }
 
-static void
-stack_outlives_the_threads_own_destructors(void **state)
+TEST(stack_outlives_the_threads_own_destructors)
 {
 	struct leaving leaving = { .rounds = 0 };
 	pthread_t thread;
@@ -347,8 +332,7 @@ stack_outlives_the_threads_own_destructors(void **state)
 	assert_int_equal(leaving.worked, CUDA_SUCCESS);
 }
 
-static void
-attached_context_is_destroyed_by_the_last_detach(void **state)
+TEST(attached_context_is_destroyed_by_the_last_detach)
 {
 	CUcontext context, same;
 
@@ -361,8 +345,7 @@ attached_context_is_destroyed_by_the_last_detach(void **state)
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-static void
-contexts_have_numbers_of_their_own(void **state)
+TEST(contexts_have_numbers_of_their_own)
 {
 	unsigned long long first, second;
 	CUcontext context;
@@ -375,8 +358,7 @@ contexts_have_numbers_of_their_own(void **state)
 	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
 }
 
-static void
-bad_arguments_have_the_documented_errors(void **state)
+TEST(bad_arguments_have_the_documented_errors)
 {
 	CUcontext context;
 	unsigned int flags;
@@ -397,8 +379,7 @@ bad_arguments_have_the_documented_errors(void **state)
 	assert_int_equal(gpc_cuDeviceGetName(NULL, 10, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-sticky_error_is_what_contexts_answer_but_not_devices(void **state)
+TEST(sticky_error_is_what_contexts_answer_but_not_devices)
 {
 	CUcontext context;
 	int value;
@@ -434,7 +415,7 @@ keep_places(struct fake_daemon *daemon, const struct gp_header *header, const vo
 	} else if (header->call == GP_CALL_cuStreamDestroy_v2) {
 		places->taken[id % PLACES]--;
 	}
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static void *
@@ -451,8 +432,7 @@ streams_come_and_go(void *context)
 	return NULL;
 }
 
-static void
-name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows(void **state)
+TEST(name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows)
 {
 	struct places *places = calloc(1, sizeof(*places));
 	pthread_t threads[4];
@@ -477,31 +457,4 @@ name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows(void **stat
 	free(places);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(nothing_works_before_cuinit),
-		TEST(thread_without_a_context_is_told_so),
-		TEST(primary_context_is_one_and_counted),
-		TEST(primary_context_can_be_current_before_it_is_retained),
-		TEST(context_that_the_daemon_has_no_room_for_is_told_by_the_next_call_that_waits),
-		TEST(context_that_an_old_daemon_has_no_room_for_works_once_there_is_some),
-		TEST(granted_memory_comes_with_the_first_context),
-		TEST(context_is_announced_once_before_its_first_use),
-		TEST(reset_primary_context_works_again_when_retained_again),
-		TEST(created_context_is_pushed_and_destroying_it_pops_it),
-		TEST(context_destroyed_by_another_thread_is_told_of),
-		TEST(stack_is_as_deep_as_it_needs_to_be),
-		TEST(set_replaces_the_top_and_null_pops_it),
-		TEST(current_context_is_the_threads_own),
-		TEST(stack_outlives_the_threads_own_destructors),
-		TEST(attached_context_is_destroyed_by_the_last_detach),
-		TEST(contexts_have_numbers_of_their_own),
-		TEST(bad_arguments_have_the_documented_errors),
-		TEST(sticky_error_is_what_contexts_answer_but_not_devices),
-		TEST(name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -66,8 +66,9 @@ put(CUcontext ctx, void *key, uintptr_t value)
 	assert_int_equal(gpc_context_storage_put(ctx, key, VALUE(value), destroy), CUDA_SUCCESS);
 }
 
-static void
-values_are_kept_by_context_and_key(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, empty, empty)
+
+TEST(values_are_kept_by_context_and_key)
 {
 	expect_none(CTX(0), KEY(0));
 	put(CTX(0), KEY(0), 1);
@@ -82,8 +83,7 @@ values_are_kept_by_context_and_key(void **state)
 	expect_none(CTX(1), KEY(1));
 }
 
-static void
-more_keys_and_contexts_than_a_thread_remembers_are_kept(void **state)
+TEST(more_keys_and_contexts_than_a_thread_remembers_are_kept)
 {
 	for (size_t i = 0; i < sizeof(keys); i++) {
 		put(CTX(0), KEY(i), i + 1);
@@ -99,8 +99,7 @@ more_keys_and_contexts_than_a_thread_remembers_are_kept(void **state)
 	}
 }
 
-static void
-later_value_takes_the_place_of_the_earlier(void **state)
+TEST(later_value_takes_the_place_of_the_earlier)
 {
 	put(CTX(0), KEY(0), 1);
 	expect(CTX(0), KEY(0), 1);
@@ -111,8 +110,7 @@ later_value_takes_the_place_of_the_earlier(void **state)
 	expect_none(CTX(0), KEY(0));
 }
 
-static void
-deleted_value_is_forgotten_without_its_destructor(void **state)
+TEST(deleted_value_is_forgotten_without_its_destructor)
 {
 	put(CTX(0), KEY(0), 1);
 	put(CTX(0), KEY(1), 2);
@@ -125,8 +123,7 @@ deleted_value_is_forgotten_without_its_destructor(void **state)
 	assert_int_equal(destroyed.calls, 0);
 }
 
-static void
-reset_destroys_the_values_of_its_context_alone(void **state)
+TEST(reset_destroys_the_values_of_its_context_alone)
 {
 	put(CTX(0), KEY(0), 1);
 	put(CTX(1), KEY(0), 2);
@@ -154,8 +151,7 @@ destroy_and_come_back(CUcontext ctx, void *key, void *value)
 	(void)gpc_context_storage_put(ctx, key, VALUE(9), NULL);
 }
 
-static void
-destructor_may_come_back(void **state)
+TEST(destructor_may_come_back)
 {
 	assert_int_equal(gpc_context_storage_put(CTX(0), KEY(0), VALUE(1), destroy_and_come_back),
 			 CUDA_SUCCESS);
@@ -185,8 +181,7 @@ read_values(void *went_back_p)
 	return NULL;
 }
 
-static void
-no_thread_sees_a_value_after_a_later_one(void **state)
+TEST(no_thread_sees_a_value_after_a_later_one)
 {
 	pthread_t readers[READERS];
 	atomic_bool went_back = false;
@@ -228,8 +223,7 @@ look_from_child(void)
 	return gpc_context_storage_delete(CTX(0), KEY(0)) != CUDA_SUCCESS;
 }
 
-static void
-forked_child_is_not_held_up_by_threads_of_its_parent(void **state)
+TEST(forked_child_is_not_held_up_by_threads_of_its_parent)
 {
 	pthread_t writer;
 
@@ -250,21 +244,4 @@ forked_child_is_not_held_up_by_threads_of_its_parent(void **state)
 	assert_int_equal(pthread_join(writer, NULL), 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, empty, empty)
-
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(values_are_kept_by_context_and_key),
-		TEST(more_keys_and_contexts_than_a_thread_remembers_are_kept),
-		TEST(later_value_takes_the_place_of_the_earlier),
-		TEST(deleted_value_is_forgotten_without_its_destructor),
-		TEST(reset_destroys_the_values_of_its_context_alone),
-		TEST(destructor_may_come_back),
-		TEST(no_thread_sees_a_value_after_a_later_one),
-		TEST(forked_child_is_not_held_up_by_threads_of_its_parent),
-	};
-
-	return cmocka_run_group_tests_name("client/context_storage", tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

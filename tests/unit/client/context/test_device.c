@@ -2,8 +2,7 @@
 /* Limits and attributes, as the daemon has said them. */
 #include "tests/unit/client/context_fixture.h"
 
-static void
-limits_begin_as_the_daemons_and_stay_as_set(void **state)
+TEST(limits_begin_as_the_daemons_and_stay_as_set)
 {
 	CUcontext context;
 	size_t value;
@@ -26,8 +25,7 @@ limits_begin_as_the_daemons_and_stay_as_set(void **state)
 	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
 }
 
-static void
-devices_answer_from_what_the_daemon_said(void **state)
+TEST(devices_answer_from_what_the_daemon_said)
 {
 	static const struct gpc_device large = { .total_memory = 5ull << 30 };
 	unsigned int bytes;
@@ -69,8 +67,7 @@ devices_answer_from_what_the_daemon_said(void **state)
 }
 
 /* The runtime gives up when one of its questions fails, and asks for what came after a driver. */
-static void
-attribute_that_is_not_known_is_0(void **state)
+TEST(attribute_that_is_not_known_is_0)
 {
 	int value = 7;
 
@@ -79,8 +76,7 @@ attribute_that_is_not_known_is_0(void **state)
 	assert_int_equal(value, 0);
 }
 
-static void
-attribute_of_what_is_not_remoted_is_0(void **state)
+TEST(attribute_of_what_is_not_remoted_is_0)
 {
 	int value = 7;
 
@@ -90,8 +86,7 @@ attribute_of_what_is_not_remoted_is_0(void **state)
 	assert_int_equal(value, 0);
 }
 
-static void
-attribute_of_what_this_library_does_itself_is_1(void **state)
+TEST(attribute_of_what_this_library_does_itself_is_1)
 {
 	int value = 7;
 
@@ -100,16 +95,4 @@ attribute_of_what_this_library_does_itself_is_1(void **state)
 	assert_int_equal(value, 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(limits_begin_as_the_daemons_and_stay_as_set),
-		TEST(devices_answer_from_what_the_daemon_said),
-		TEST(attribute_that_is_not_known_is_0),
-		TEST(attribute_of_what_is_not_remoted_is_0),
-		TEST(attribute_of_what_this_library_does_itself_is_1),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -52,8 +52,9 @@ check(const struct gp_trace_event *events, int count, const char *words)
 		fail_msg("no %s in %s", words, text.data);
 }
 
-static void
-the_shortest_round_trip_tells_the_time(void **unused)
+#define CASE(test) UNIT_TEST_WITH(test, setup, teardown)
+
+CASE(the_shortest_round_trip_tells_the_time)
 {
 	gpc_gpu_trace_sync_clock(gpu, 1000, 500, 1400);
 	assert_int_equal(gpu->ahead_ns, 700);
@@ -70,8 +71,7 @@ the_shortest_round_trip_tells_the_time(void **unused)
 	assert_int_equal(gpu->error_ns, 500);
 }
 
-static void
-work_is_put_on_the_client_s_clock(void **unused)
+CASE(work_is_put_on_the_client_s_clock)
 {
 	const struct gp_trace_event fill = {
 		.begin_ns = 5000, .end_ns = 6500, .stream = 7, .device = 2, .call = GP_CALL_gpFill
@@ -87,8 +87,7 @@ work_is_put_on_the_client_s_clock(void **unused)
 	assert_null(strstr(text.data, "GPU 2"));
 }
 
-static void
-a_stream_s_work_stays_in_order_when_the_clock_is_set(void **unused)
+CASE(a_stream_s_work_stays_in_order_when_the_clock_is_set)
 {
 	const struct gp_trace_event work[] = { { .begin_ns = 1000, .end_ns = 9000, .stream = 1 },
 					       { .begin_ns = 9000, .end_ns = 9500, .stream = 1 } };
@@ -100,8 +99,7 @@ a_stream_s_work_stays_in_order_when_the_clock_is_set(void **unused)
 	check(&work[1], 1, "\"ts\":9.300,\"dur\":0.000");
 }
 
-static void
-a_kernel_s_name_is_told_once(void **unused)
+CASE(a_kernel_s_name_is_told_once)
 {
 	struct gp_trace_event launch = {
 		.kernel = KERNEL, .call = GP_CALL_gpLaunch, .stream = 1, .name = { "_Z3addv", 7 }
@@ -123,8 +121,7 @@ a_kernel_s_name_is_told_once(void **unused)
 	check(&launch, 1, "\"name\":\"a kernel\"");
 }
 
-static void
-what_is_malformed_is_refused(void **unused)
+CASE(what_is_malformed_is_refused)
 {
 	memset(memory, 0xff, sizeof(memory));
 	assert_false(gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ memory, 100 }));
@@ -147,7 +144,7 @@ tell_work(struct fake_daemon *daemon, const struct gp_header *header, const void
 	reply.events = (struct gp_bytes){ work, gp_enc_size(&enc) };
 	gp_enc_init(&enc, bytes, sizeof(bytes));
 	gp_reply_gpTraceTake_encode(&enc, &reply);
-	fake_reply(daemon, header, CUDA_SUCCESS, bytes, gp_enc_size(&enc));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, bytes, gp_enc_size(&enc));
 	return 0;
 }
 
@@ -161,7 +158,7 @@ tell_nonsense(struct fake_daemon *daemon, const struct gp_header *header, const 
 
 	gp_enc_init(&enc, bytes, sizeof(bytes));
 	gp_reply_gpTraceTake_encode(&enc, &reply);
-	fake_reply(daemon, header, CUDA_SUCCESS, bytes, gp_enc_size(&enc));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, bytes, gp_enc_size(&enc));
 	return 0;
 }
 
@@ -169,7 +166,7 @@ static int
 know_nothing(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 	     size_t size)
 {
-	fake_reply(daemon, header, CUDA_ERROR_NOT_SUPPORTED, NULL, 0);
+	fake_daemon_reply(daemon, header, CUDA_ERROR_NOT_SUPPORTED, NULL, 0);
 	return 0;
 }
 
@@ -194,8 +191,7 @@ ask_all(int (*answer)(struct fake_daemon *daemon, const struct gp_header *header
 	return count;
 }
 
-static void
-a_daemon_is_asked_often_at_first(void **unused)
+CASE(a_daemon_is_asked_often_at_first)
 {
 	assert_int_equal(ask_all(tell_work), 8);
 	assert_non_null(strstr(text.data, "\"name\":\"fill\""));
@@ -205,36 +201,17 @@ a_daemon_is_asked_often_at_first(void **unused)
 	assert_int_equal(ask_all(tell_work), 2);
 }
 
-static void
-one_that_cannot_tell_is_asked_once(void **unused)
+CASE(one_that_cannot_tell_is_asked_once)
 {
 	assert_int_equal(ask_all(know_nothing), 1);
 	assert_non_null(strstr(text.data, "(GPU times are not known)"));
 	assert_int_equal(ask_all(know_nothing), 0);
 }
 
-static void
-one_that_tells_nonsense_is_asked_once(void **unused)
+CASE(one_that_tells_nonsense_is_asked_once)
 {
 	assert_int_equal(ask_all(tell_nonsense), 1);
 	assert_int_equal(ask_all(tell_nonsense), 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(the_shortest_round_trip_tells_the_time),
-		CASE(work_is_put_on_the_client_s_clock),
-		CASE(a_stream_s_work_stays_in_order_when_the_clock_is_set),
-		CASE(a_kernel_s_name_is_told_once),
-		CASE(what_is_malformed_is_refused),
-		CASE(a_daemon_is_asked_often_at_first),
-		CASE(one_that_cannot_tell_is_asked_once),
-		CASE(one_that_tells_nonsense_is_asked_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -2,7 +2,7 @@
 #include "client/copy/array.h"
 #include "client/copy/texture.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,7 @@ make(size_t width, size_t height, size_t depth)
 	return array;
 }
 
-static void
-an_array_says_what_it_is_until_it_is_destroyed(void **state)
+FAKE_WIRE_TEST(an_array_says_what_it_is_until_it_is_destroyed)
 {
 	CUarray array = make(20, 30, 0);
 	CUDA_ARRAY3D_DESCRIPTOR seen;
@@ -48,7 +47,7 @@ an_array_says_what_it_is_until_it_is_destroyed(void **state)
 	assert_int_equal(short_seen.Height, 30);
 	assert_int_equal(short_seen.Format, CU_AD_FORMAT_FLOAT);
 	CU(gpc_cuArrayDestroy(array));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	NO_HANDLE(gpc_cuArrayDestroy(array));
 	NO_HANDLE(gpc_array_enter(array, &found));
 	NO_HANDLE(gpc_cuArrayDestroy(NULL));
@@ -65,13 +64,12 @@ make_pairs(size_t width, size_t height)
 	return array;
 }
 
-/* Sizes that not all GPUs have are asked for. */
-static void
-arrays_come_out_of_credit(void **state)
+/* Sizes that some GPUs do not support are queried. */
+FAKE_WIRE_TEST(arrays_come_out_of_credit)
 {
 	CUarray arrays[6];
 
-	fake_allow_credit();
+	fake_wire_allow_credit();
 	for (size_t i = 0; i < 4; i++)
 		arrays[i] = make_pairs(20 + i, 30);
 	assert_int_equal(fake.arrays_made, 4);
@@ -81,12 +79,11 @@ arrays_come_out_of_credit(void **state)
 	assert_int_equal(fake.arrays_made, 5);
 	for (size_t i = 0; i < 6; i++)
 		CU(gpc_cuArrayDestroy(arrays[i]));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	assert_int_equal(fake.allowance, 0);
 }
 
-static void
-what_cannot_be_an_array_does_not_travel(void **state)
+FAKE_WIRE_TEST(what_cannot_be_an_array_does_not_travel)
 {
 	CUDA_ARRAY3D_DESCRIPTOR described = floats(0, 1, 0);
 	CUarray array;
@@ -98,11 +95,10 @@ what_cannot_be_an_array_does_not_travel(void **state)
 	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_OUT_OF_MEMORY);
 	described.Flags = CUDA_ARRAY3D_SPARSE;
 	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 }
 
-static void
-levels_go_with_their_mipmapped_array(void **state)
+FAKE_WIRE_TEST(levels_go_with_their_mipmapped_array)
 {
 	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0), seen;
 	CUmipmappedArray mipmap;
@@ -123,7 +119,7 @@ levels_go_with_their_mipmapped_array(void **state)
 	CU(gpc_cuMipmappedArrayDestroy(mipmap));
 	NO_HANDLE(gpc_array_enter(level, &found));
 	NO_HANDLE(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 0));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 }
 
 /* A box of a packed volume of the host's. */
@@ -146,11 +142,10 @@ between(CUarray array, uint8_t *host, size_t width, size_t height, size_t depth,
 	return copy;
 }
 
-static void
-volumes_go_in_and_come_back(void **state)
+FAKE_WIRE_TEST(volumes_go_in_and_come_back)
 {
 	const size_t size = 400 * 50 * 6;
-	uint8_t *out = fake_pattern(size, 3), *back = calloc(1, size);
+	uint8_t *out = fake_wire_pattern(size, 3), *back = calloc(1, size);
 	CUarray array = make(100, 50, 6);
 	CUDA_MEMCPY3D copy = between(array, out, 400, 50, 6, true);
 
@@ -178,17 +173,16 @@ volumes_go_in_and_come_back(void **state)
 	free(back);
 }
 
-static void
-rows_move_between_arrays_and_memory(void **state)
+FAKE_WIRE_TEST(rows_move_between_arrays_and_memory)
 {
-	uint8_t *out = fake_pattern(400, 5), back[400] = { 0 };
+	uint8_t *out = fake_wire_pattern(400, 5), back[400] = { 0 };
 	CUarray a = make(100, 0, 0), b = make(100, 0, 0);
-	CUdeviceptr device = fake_alloc(400);
+	CUdeviceptr device = fake_wire_alloc(400);
 
 	CU(gpc_cuMemcpyHtoA_v2(a, 0, out, 400));
 	CU(gpc_cuMemcpyAtoA_v2(b, 100, a, 200, 200));
 	CU(gpc_cuMemcpyAtoD_v2(device, b, 100, 200));
-	assert_memory_equal(fake_at(device), out + 200, 200);
+	assert_memory_equal(fake_wire_at(device), out + 200, 200);
 	CU(gpc_cuMemcpyDtoA_v2(b, 0, device, 200));
 	CU(gpc_cuMemcpyAtoH_v2(back, b, 0, 200));
 	assert_memory_equal(back, out + 200, 200);
@@ -203,8 +197,7 @@ rows_move_between_arrays_and_memory(void **state)
 	free(out);
 }
 
-static void
-an_array_of_the_same_shape_is_had_again(void **state)
+FAKE_WIRE_TEST(an_array_of_the_same_shape_is_had_again)
 {
 	CUDA_ARRAY3D_DESCRIPTOR described = floats(64, 16, 0);
 	CUmipmappedArray mipmap, again;
@@ -223,11 +216,10 @@ an_array_of_the_same_shape_is_had_again(void **state)
 	assert_ptr_equal(again, mipmap);
 	CU(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 1));
 	gpc_array_drop_context(fake.context);
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 }
 
-static void
-an_object_that_is_just_the_same_is_had_again(void **state)
+FAKE_WIRE_TEST(an_object_that_is_just_the_same_is_had_again)
 {
 	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
 	CUDA_TEXTURE_DESC sampled = { .filterMode = CU_TR_FILTER_MODE_LINEAR };
@@ -255,8 +247,7 @@ an_object_that_is_just_the_same_is_had_again(void **state)
 	gpc_array_drop_context(fake.context);
 }
 
-static void
-what_is_kept_of_an_array_goes_with_it(void **state)
+FAKE_WIRE_TEST(what_is_kept_of_an_array_goes_with_it)
 {
 	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
 	CUarray array = make(20, 30, 0);
@@ -267,7 +258,7 @@ what_is_kept_of_an_array_goes_with_it(void **state)
 	CU(gpc_cuSurfObjectDestroy(surface));
 	CU(gpc_cuArrayDestroy(array));
 	assert_int_equal(fake.objects, 1);
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	assert_int_equal(fake.objects, 0);
 }
 
@@ -282,8 +273,7 @@ destroy_late(void)
 }
 
 /* A later array can have its name, and would have an object of another one. */
-static void
-nothing_of_an_array_is_kept_from_when_it_goes(void **state)
+FAKE_WIRE_TEST(nothing_of_an_array_is_kept_from_when_it_goes)
 {
 	CUDA_RESOURCE_DESC of = { .resType = CU_RESOURCE_TYPE_ARRAY };
 	CUarray array = make(20, 30, 0);
@@ -292,13 +282,12 @@ nothing_of_an_array_is_kept_from_when_it_goes(void **state)
 	CU(gpc_cuSurfObjectCreate(&late, &of));
 	fake.array_destroyed = destroy_late;
 	CU(gpc_cuArrayDestroy(array));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	assert_null(fake.array_destroyed);
 	assert_int_equal(fake.objects, 0);
 }
 
-static void
-what_work_still_uses_is_not_had_again(void **state)
+FAKE_WIRE_TEST(what_work_still_uses_is_not_had_again)
 {
 	CUarray array = make(20, 30, 0);
 
@@ -313,33 +302,13 @@ what_work_still_uses_is_not_had_again(void **state)
 	gpc_array_drop_context(fake.context);
 }
 
-static void
-a_context_takes_its_arrays_along(void **state)
+FAKE_WIRE_TEST(a_context_takes_its_arrays_along)
 {
 	CUarray array = make(10, 10, 0);
 
 	gpc_array_drop_context(fake.context);
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	NO_HANDLE(gpc_cuArrayDestroy(array));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(an_array_says_what_it_is_until_it_is_destroyed),
-		FAKE_TEST(arrays_come_out_of_credit),
-		FAKE_TEST(what_cannot_be_an_array_does_not_travel),
-		FAKE_TEST(levels_go_with_their_mipmapped_array),
-		FAKE_TEST(volumes_go_in_and_come_back),
-		FAKE_TEST(rows_move_between_arrays_and_memory),
-		FAKE_TEST(an_object_that_is_just_the_same_is_had_again),
-		FAKE_TEST(what_is_kept_of_an_array_goes_with_it),
-		FAKE_TEST(nothing_of_an_array_is_kept_from_when_it_goes),
-		FAKE_TEST(what_work_still_uses_is_not_had_again),
-		FAKE_TEST(an_array_of_the_same_shape_is_had_again),
-		FAKE_TEST(a_context_takes_its_arrays_along),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

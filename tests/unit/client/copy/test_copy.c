@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/pending_copy.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,14 +16,13 @@ pinned(size_t size)
 	return memory;
 }
 
-static void
-bytes_go_to_the_device_and_come_back(void **state)
+FAKE_WIRE_TEST(bytes_go_to_the_device_and_come_back)
 {
-	uint8_t *out = fake_pattern(100000, 1), *back = calloc(1, 100000);
-	CUdeviceptr device = fake_alloc(100000);
+	uint8_t *out = fake_wire_pattern(100000, 1), *back = calloc(1, 100000);
+	CUdeviceptr device = fake_wire_alloc(100000);
 
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 100000));
-	assert_memory_equal(fake_at(device), out, 100000);
+	assert_memory_equal(fake_wire_at(device), out, 100000);
 	CU(gpc_cuMemcpyDtoH_v2(back, device, 100000));
 
 	assert_memory_equal(back, out, 100000);
@@ -32,66 +31,62 @@ bytes_go_to_the_device_and_come_back(void **state)
 	free(back);
 }
 
-static void
-long_copies_are_cut_and_the_last_part_is_the_barrier(void **state)
+FAKE_WIRE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier)
 {
-	size_t size = 20 * FAKE_MIB + 5;
-	uint8_t *out = fake_pattern(size, 2);
-	CUdeviceptr device = fake_alloc(size);
+	size_t size = 20 * FAKE_WIRE_MIB + 5;
+	uint8_t *out = fake_wire_pattern(size, 2);
+	CUdeviceptr device = fake_wire_alloc(size);
 
 	CU(gpc_cuMemcpyHtoD_v2(device, out, size));
 
-	assert_memory_equal(fake_at(device), out, size);
+	assert_memory_equal(fake_wire_at(device), out, size);
 	assert_int_equal(fake.copies_in, 3);
 	assert_int_equal(fake.barriers, 1);
-	assert_true(fake.largest_copy_in <= 8 * FAKE_MIB);
+	assert_true(fake.largest_copy_in <= 8 * FAKE_WIRE_MIB);
 	free(out);
 }
 
-static void
-asynchronous_copies_to_the_device_hold_nobody_up(void **state)
+FAKE_WIRE_TEST(asynchronous_copies_to_the_device_hold_nobody_up)
 {
-	uint8_t *out = fake_pattern(1000, 3);
-	CUdeviceptr device = fake_alloc(1000);
+	uint8_t *out = fake_wire_pattern(1000, 3);
+	CUdeviceptr device = fake_wire_alloc(1000);
 
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, out, 1000, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, out, 1000, FAKE_WIRE_STREAM));
 
-	assert_memory_equal(fake_at(device), out, 1000);
+	assert_memory_equal(fake_wire_at(device), out, 1000);
 	assert_int_equal(fake.barriers, 0);
 	assert_int_equal(fake.posted, 1);
 	free(out);
 }
 
-static void
-copies_into_pinned_memory_arrive_later(void **state)
+FAKE_WIRE_TEST(copies_into_pinned_memory_arrive_later)
 {
-	uint8_t *host = pinned(5000), *out = fake_pattern(5000, 4);
-	CUdeviceptr device = fake_alloc(5000);
+	uint8_t *host = pinned(5000), *out = fake_wire_pattern(5000, 4);
+	CUdeviceptr device = fake_wire_alloc(5000);
 
 	fake.lazy = true;
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
-	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_WIRE_STREAM));
 	assert_int_equal(host[0], 0);
-	fake_deliver();
+	fake_wire_deliver();
 
 	assert_memory_equal(host, out, 5000);
 	free(out);
 }
 
 /* Over data lanes, where chunks of one stream's copies are in order, or over lane 0. */
-static void
-copies_into_the_same_memory_keep_their_order(void **state)
+FAKE_WIRE_TEST(copies_into_the_same_memory_keep_their_order)
 {
-	const size_t size = FAKE_MIB;
+	const size_t size = FAKE_WIRE_MIB;
 	uint8_t *host = pinned(8 * size);
-	CUdeviceptr device = fake_alloc(size);
+	CUdeviceptr device = fake_wire_alloc(size);
 
 	fake.lazy = fake.lanes = true;
-	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, size, FAKE_STREAM));
-	CU(gpc_cuMemcpyDtoHAsync_v2(host + size, device, size, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, size, FAKE_WIRE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + size, device, size, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.copies_out_lanes, 2);
 	assert_int_equal(fake.ordered, 0);
-	CU(gpc_cuMemcpyDtoHAsync_v2(host + size / 2, device, size, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + size / 2, device, size, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.copies_out_lanes, 3);
 	assert_int_equal(fake.ordered, 1);
 	/* Another stream. */
@@ -100,8 +95,8 @@ copies_into_the_same_memory_keep_their_order(void **state)
 	CU(gpc_cuMemcpyDtoHAsync_v2(host + 2 * size, device, size, NULL));
 	assert_int_equal(fake.copies_out_lanes, 4);
 	/* After one over lane 0. */
-	CU(gpc_cuMemcpyDtoHAsync_v2(host + 3 * size, device, 16, FAKE_STREAM));
-	CU(gpc_cuMemcpyDtoHAsync_v2(host + 3 * size, device, size, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + 3 * size, device, 16, FAKE_WIRE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + 3 * size, device, size, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.copies_out, 3);
 	assert_int_equal(fake.copies_out_lanes, 4);
 	/* Also a synchronous one. */
@@ -114,65 +109,61 @@ copies_into_the_same_memory_keep_their_order(void **state)
 
 /* The daemon may carry out the earlier copy later than one of another stream, whose later work must
  * find the bytes here. */
-static void
-a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work(void **state)
+FAKE_WIRE_TEST(a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work)
 {
-	uint8_t *host = pinned(FAKE_MIB);
-	CUdeviceptr device = fake_alloc(FAKE_MIB);
+	uint8_t *host = pinned(FAKE_WIRE_MIB);
+	CUdeviceptr device = fake_wire_alloc(FAKE_WIRE_MIB);
 
 	fake.lazy = fake.lanes = fake.has_functions = true;
-	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, FAKE_MIB, FAKE_STREAM));
-	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 16, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, FAKE_WIRE_MIB, FAKE_WIRE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 16, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.late_count, 0);
 	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 16, NULL));
 	assert_int_equal(fake.late_count, 1);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	fake.has_functions = false;
 	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 16, NULL));
 	assert_int_equal(fake.late_count, 0);
 }
 
-static void
-copies_into_pageable_memory_are_waited_for(void **state)
+FAKE_WIRE_TEST(copies_into_pageable_memory_are_waited_for)
 {
-	uint8_t *out = fake_pattern(5000, 5), *host = calloc(1, 5000);
-	CUdeviceptr device = fake_alloc(5000);
+	uint8_t *out = fake_wire_pattern(5000, 5), *host = calloc(1, 5000);
+	CUdeviceptr device = fake_wire_alloc(5000);
 
 	fake.lazy = true;
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
-	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_WIRE_STREAM));
 
 	assert_memory_equal(host, out, 5000);
 	free(out);
 	free(host);
 }
 
-static void
-a_source_that_is_still_being_written_is_waited_for(void **state)
+FAKE_WIRE_TEST(a_source_that_is_still_being_written_is_waited_for)
 {
-	uint8_t *host = pinned(5000), *out = fake_pattern(5000, 6);
-	CUdeviceptr device = fake_alloc(5000), other = fake_alloc(5000);
+	uint8_t *host = pinned(5000), *out = fake_wire_pattern(5000, 6);
+	CUdeviceptr device = fake_wire_alloc(5000), other = fake_wire_alloc(5000);
 
 	fake.lazy = true;
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 5000));
-	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
-	CU(gpc_cuMemcpyHtoDAsync_v2(other, host, 5000, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_WIRE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(other, host, 5000, FAKE_WIRE_STREAM));
 
-	assert_memory_equal(fake_at(other), out, 5000);
+	assert_memory_equal(fake_wire_at(other), out, 5000);
 	free(out);
 }
 
-static void
-host_functions_before_a_copy_may_write_its_source(void **state)
+FAKE_WIRE_TEST(host_functions_before_a_copy_may_write_its_source)
 {
-	uint8_t *host = pinned(100), *out = fake_pattern(100, 7);
-	CUdeviceptr device = fake_alloc(100);
+	uint8_t *host = pinned(100), *out = fake_wire_pattern(100, 7);
+	CUdeviceptr device = fake_wire_alloc(100);
 
 	fake.has_functions = true;
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, host, 100, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, host, 100, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs, 1);
 	/* What is read at once, also next to a GPU, is not waited for; a synchronous copy is. */
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, out, 100, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, out, 100, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs, 1);
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 100));
 	assert_int_equal(fake.syncs, 2);
@@ -183,68 +174,63 @@ host_functions_before_a_copy_may_write_its_source(void **state)
 	free(out);
 }
 
-static void
-freed_pinned_memory_is_not_written_to(void **state)
+FAKE_WIRE_TEST(freed_pinned_memory_is_not_written_to)
 {
 	uint8_t *host = pinned(5000);
-	CUdeviceptr device = fake_alloc(5000);
+	CUdeviceptr device = fake_wire_alloc(5000);
 
 	fake.lazy = true;
-	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_STREAM));
-	assert_false(fake_is_idle());
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 5000, FAKE_WIRE_STREAM));
+	assert_false(fake_wire_is_idle());
 	CU(gpc_cuMemFreeHost(host));
-	assert_true(fake_is_idle());
+	assert_true(fake_wire_is_idle());
 }
 
-static void
-a_failed_copy_that_nobody_waits_for_is_reported_later(void **state)
+FAKE_WIRE_TEST(a_failed_copy_that_nobody_waits_for_is_reported_later)
 {
 	uint8_t *host = pinned(100);
-	CUdeviceptr device = fake_alloc(100);
+	CUdeviceptr device = fake_wire_alloc(100);
 
 	fake.copy_out_result = CUDA_ERROR_ILLEGAL_ADDRESS;
-	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 100, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 100, FAKE_WIRE_STREAM));
 
 	assert_int_equal(fake.deferred, CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void
-an_answer_without_the_bytes_ends_the_session(void **state)
+FAKE_WIRE_TEST(an_answer_without_the_bytes_ends_the_session)
 {
 	uint8_t host[100];
-	CUdeviceptr device = fake_alloc(100);
+	CUdeviceptr device = fake_wire_alloc(100);
 
 	fake.copy_out_short = true;
 	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	assert_int_equal(fake.failed, CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-static void
-the_device_copies_within_itself(void **state)
+FAKE_WIRE_TEST(the_device_copies_within_itself)
 {
-	uint8_t *out = fake_pattern(4096, 7);
-	CUdeviceptr device = fake_alloc(4096);
+	uint8_t *out = fake_wire_pattern(4096, 7);
+	CUdeviceptr device = fake_wire_alloc(4096);
 
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 4096));
 	CU(gpc_cuMemcpyDtoD_v2(device + 96, device, 4000));
 
-	assert_memory_equal(fake_at(device + 96), out, 4000);
+	assert_memory_equal(fake_wire_at(device + 96), out, 4000);
 	assert_int_equal(fake.copies_device, 1);
 	assert_int_equal(fake.syncs, 0);
 	free(out);
 }
 
-static void
-copies_without_direction_find_it_out(void **state)
+FAKE_WIRE_TEST(copies_without_direction_find_it_out)
 {
-	uint8_t *out = fake_pattern(512, 8), *host = calloc(1, 512), *other = pinned(512);
-	CUdeviceptr device = fake_alloc(512), second = fake_alloc(512);
+	uint8_t *out = fake_wire_pattern(512, 8), *host = calloc(1, 512), *other = pinned(512);
+	CUdeviceptr device = fake_wire_alloc(512), second = fake_wire_alloc(512);
 
 	CU(gpc_cuMemcpy(device, (uintptr_t)out, 512));
 	CU(gpc_cuMemcpy(second, device, 512));
 	CU(gpc_cuMemcpy((uintptr_t)other, second, 512));
-	CU(gpc_cuMemcpyAsync((uintptr_t)host, (uintptr_t)other, 512, FAKE_STREAM));
+	CU(gpc_cuMemcpyAsync((uintptr_t)host, (uintptr_t)other, 512, FAKE_WIRE_STREAM));
 
 	assert_memory_equal(host, out, 512);
 	assert_int_equal(fake.copies_in, 1);
@@ -255,10 +241,9 @@ copies_without_direction_find_it_out(void **state)
 	free(host);
 }
 
-static void
-what_cuda_refuses_at_once_never_leaves(void **state)
+FAKE_WIRE_TEST(what_cuda_refuses_at_once_never_leaves)
 {
-	CUdeviceptr device = fake_alloc(1000), freed = fake_alloc(FAKE_MIB);
+	CUdeviceptr device = fake_wire_alloc(1000), freed = fake_wire_alloc(FAKE_WIRE_MIB);
 	uint8_t host[2000];
 
 	CU(gpc_cuMemFree_v2(freed));
@@ -272,7 +257,7 @@ what_cuda_refuses_at_once_never_leaves(void **state)
 	INVALID(gpc_cuMemcpyDtoD_v2(device, (uintptr_t)host, 4));
 	INVALID(gpc_cuMemcpyHtoD_v2(device, host, SIZE_MAX));
 	INVALID(gpc_cuMemcpyHtoD_v2(device, pinned(100), 101));
-	INVALID(gpc_cuMemcpy(device + FAKE_MIB, (uintptr_t)host, 4));
+	INVALID(gpc_cuMemcpy(device + FAKE_WIRE_MIB, (uintptr_t)host, 4));
 	INVALID(gpc_cuMemcpy2D_v2(NULL));
 	INVALID(gpc_cuMemcpy3D_v2(NULL));
 	assert_int_equal(gpc_cuMemcpyHtoDAsync_v2(device, host, 4, (CUstream)(uintptr_t)0x99),
@@ -280,8 +265,7 @@ what_cuda_refuses_at_once_never_leaves(void **state)
 	assert_int_equal(fake.copies_in + fake.copies_out + fake.copies_device, 0);
 }
 
-static void
-a_copy_of_nothing_succeeds(void **state)
+FAKE_WIRE_TEST(a_copy_of_nothing_succeeds)
 {
 	CUDA_MEMCPY2D flat = { .WidthInBytes = 10, .Height = 0 };
 	CUDA_MEMCPY3D deep = { .WidthInBytes = 10, .Height = 1, .Depth = 0 };
@@ -302,20 +286,20 @@ static int working, failures;
 static CUresult
 round_trip(const uint8_t *out, uint8_t *back, uint8_t *hop, unsigned int kind)
 {
-	CUdeviceptr first = fake_alloc(BLOCK), second = fake_alloc(BLOCK);
-	CUresult result = gpc_cuMemcpyHtoDAsync_v2(first, out, BLOCK, FAKE_STREAM);
+	CUdeviceptr first = fake_wire_alloc(BLOCK), second = fake_wire_alloc(BLOCK);
+	CUresult result = gpc_cuMemcpyHtoDAsync_v2(first, out, BLOCK, FAKE_WIRE_STREAM);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_cuMemcpyDtoDAsync_v2(second, first, BLOCK, FAKE_STREAM);
+		result = gpc_cuMemcpyDtoDAsync_v2(second, first, BLOCK, FAKE_WIRE_STREAM);
 	if (result == CUDA_SUCCESS && kind != 0) {
-		result = gpc_cuMemcpyDtoHAsync_v2(hop, second, BLOCK, FAKE_STREAM);
+		result = gpc_cuMemcpyDtoHAsync_v2(hop, second, BLOCK, FAKE_WIRE_STREAM);
 		if (result == CUDA_SUCCESS && kind == 1)
 			result = gpc_pending_copy_settle(hop, BLOCK);
 		if (result == CUDA_SUCCESS)
-			result = gpc_cuMemcpyHtoDAsync_v2(second, hop, BLOCK, FAKE_STREAM);
+			result = gpc_cuMemcpyHtoDAsync_v2(second, hop, BLOCK, FAKE_WIRE_STREAM);
 	}
 	if (result == CUDA_SUCCESS)
-		result = gpc_cuMemcpyDtoHAsync_v2(back, second, BLOCK, FAKE_STREAM);
+		result = gpc_cuMemcpyDtoHAsync_v2(back, second, BLOCK, FAKE_WIRE_STREAM);
 	if (gpc_cuMemFree_v2(first) != CUDA_SUCCESS || gpc_cuMemFree_v2(second) != CUDA_SUCCESS)
 		result = CUDA_ERROR_UNKNOWN;
 	return result;
@@ -325,7 +309,7 @@ static void *
 copy_much(void *arg)
 {
 	unsigned int seed = (unsigned int)(uintptr_t)arg;
-	uint8_t *out = fake_pattern(BLOCK, seed), *back = malloc(BLOCK), *hop = pinned(BLOCK);
+	uint8_t *out = fake_wire_pattern(BLOCK, seed), *back = malloc(BLOCK), *hop = pinned(BLOCK);
 
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		memset(back, 0, BLOCK);
@@ -341,8 +325,7 @@ copy_much(void *arg)
 	return NULL;
 }
 
-static void
-threads_copy_while_another_reads_the_connection(void **state)
+FAKE_WIRE_TEST(threads_copy_while_another_reads_the_connection)
 {
 	pthread_t threads[WORKERS];
 
@@ -351,35 +334,10 @@ threads_copy_while_another_reads_the_connection(void **state)
 	for (uintptr_t i = 0; i < WORKERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, copy_much, (void *)i), 0);
 	while (__atomic_load_n(&working, __ATOMIC_RELAXED) > 0)
-		fake_deliver();
+		fake_wire_deliver();
 	for (int i = 0; i < WORKERS; i++)
 		(void)pthread_join(threads[i], NULL);
 	assert_int_equal(failures, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(bytes_go_to_the_device_and_come_back),
-		FAKE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier),
-		FAKE_TEST(asynchronous_copies_to_the_device_hold_nobody_up),
-		FAKE_TEST(copies_into_pinned_memory_arrive_later),
-		FAKE_TEST(copies_into_the_same_memory_keep_their_order),
-		FAKE_TEST(
-			a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work),
-		FAKE_TEST(copies_into_pageable_memory_are_waited_for),
-		FAKE_TEST(a_source_that_is_still_being_written_is_waited_for),
-		FAKE_TEST(host_functions_before_a_copy_may_write_its_source),
-		FAKE_TEST(freed_pinned_memory_is_not_written_to),
-		FAKE_TEST(a_failed_copy_that_nobody_waits_for_is_reported_later),
-		FAKE_TEST(an_answer_without_the_bytes_ends_the_session),
-		FAKE_TEST(the_device_copies_within_itself),
-		FAKE_TEST(copies_without_direction_find_it_out),
-		FAKE_TEST(what_cuda_refuses_at_once_never_leaves),
-		FAKE_TEST(a_copy_of_nothing_succeeds),
-		FAKE_TEST(threads_copy_while_another_reads_the_connection),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

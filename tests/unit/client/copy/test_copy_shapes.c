@@ -2,7 +2,7 @@
 /* Copies of rectangles and boxes, and into what records they are cut. */
 #include "client/host/pending_copy.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +23,17 @@ to_device_2d(const void *host, size_t host_pitch, CUdeviceptr device, size_t pit
 	};
 }
 
-static void
-no_record_is_larger_than_the_daemon_allows(void **state)
+FAKE_WIRE_TEST(no_record_is_larger_than_the_daemon_allows)
 {
-	uint8_t *out = fake_pattern(100 * 3000, 16);
-	CUdeviceptr device = fake_alloc(100 * 4096);
+	uint8_t *out = fake_wire_pattern(100 * 3000, 16);
+	CUdeviceptr device = fake_wire_alloc(100 * 4096);
 	CUDA_MEMCPY2D copy = to_device_2d(out, 3000, device, 4096, 3000, 100);
 
 	fake.facts->max_bulk = 10000;
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 100 * 3000));
-	assert_memory_equal(fake_at(device), out, 100 * 3000);
+	assert_memory_equal(fake_wire_at(device), out, 100 * 3000);
 	CU(gpc_cuMemcpy2D_v2(&copy));
-	assert_memory_equal(fake_at(device + 99 * 4096), out + 99 * 3000, 3000);
+	assert_memory_equal(fake_wire_at(device + 99 * 4096), out + 99 * 3000, 3000);
 	fake.facts->max_bulk = 1000;
 	CU(gpc_cuMemcpy2D_v2(&copy));
 
@@ -44,19 +43,18 @@ no_record_is_larger_than_the_daemon_allows(void **state)
 	free(out);
 }
 
-static void
-few_bytes_travel_in_the_record(void **state)
+FAKE_WIRE_TEST(few_bytes_travel_in_the_record)
 {
-	uint8_t *out = fake_pattern(16385, 3);
-	CUdeviceptr device = fake_alloc(65536);
+	uint8_t *out = fake_wire_pattern(16385, 3);
+	CUdeviceptr device = fake_wire_alloc(65536);
 	CUDA_MEMCPY2D copy = to_device_2d(out, 128, device, 512, 100, 100);
 
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 16384));
-	assert_memory_equal(fake_at(device), out, 16384);
+	assert_memory_equal(fake_wire_at(device), out, 16384);
 	assert_int_equal(fake.copies_in_short, 1);
 	assert_int_equal(fake.barriers, 1);
 	CU(gpc_cuMemcpy2D_v2(&copy));
-	assert_memory_equal(fake_at(device + 99 * 512), out + 99 * 128, 100);
+	assert_memory_equal(fake_wire_at(device + 99 * 512), out + 99 * 128, 100);
 	assert_int_equal(fake.copies_in_short, 2);
 	CU(gpc_cuMemcpyHtoD_v2(device, out, 16385));
 
@@ -89,11 +87,11 @@ static void
 check_rectangle(size_t width, size_t height, size_t host_pitch, size_t pitch)
 {
 	size_t host_size = host_pitch * (height + 2), size = pitch * (height + 3);
-	uint8_t *out = fake_pattern(host_size, 9), *back = calloc(1, host_size);
-	CUdeviceptr device = fake_alloc(size);
+	uint8_t *out = fake_wire_pattern(host_size, 9), *back = calloc(1, host_size);
+	CUdeviceptr device = fake_wire_alloc(size);
 	CUDA_MEMCPY2D copy = to_device_2d(out, host_pitch, device, pitch, width, height), home;
 
-	memset(fake_at(device), 0xee, size);
+	memset(fake_wire_at(device), 0xee, size);
 	copy.srcXInBytes = 3;
 	copy.srcY = 2;
 	copy.dstXInBytes = 5;
@@ -112,7 +110,7 @@ check_rectangle(size_t width, size_t height, size_t host_pitch, size_t pitch)
 		}
 	}
 	for (size_t y = 0; y < height + 3; y++) {
-		const uint8_t *row = fake_at(device + y * pitch);
+		const uint8_t *row = fake_wire_at(device + y * pitch);
 
 		assert_int_equal(row[4], 0xee);
 		assert_int_equal(row[width + 5], 0xee);
@@ -124,35 +122,32 @@ check_rectangle(size_t width, size_t height, size_t host_pitch, size_t pitch)
 	free(back);
 }
 
-static void
-rectangles_keep_their_shape(void **state)
+FAKE_WIRE_TEST(rectangles_keep_their_shape)
 {
 	check_rectangle(1, 1, 16, 32);
 	check_rectangle(100, 37, 111, 512);
 	check_rectangle(4000, 700, 4096, 4608);
 	check_rectangle(2047, 300, 2050, 2054);
 	check_rectangle(3, 5000, 7, 16);
-	check_rectangle(9 * FAKE_MIB, 2, 9 * FAKE_MIB + 8, 9 * FAKE_MIB + 512);
+	check_rectangle(9 * FAKE_WIRE_MIB, 2, 9 * FAKE_WIRE_MIB + 8, 9 * FAKE_WIRE_MIB + 512);
 }
 
-static void
-packed_rows_travel_as_one(void **state)
+FAKE_WIRE_TEST(packed_rows_travel_as_one)
 {
-	uint8_t *out = fake_pattern(64 * 1000, 10);
-	CUdeviceptr device = fake_alloc(64 * 1000);
+	uint8_t *out = fake_wire_pattern(64 * 1000, 10);
+	CUdeviceptr device = fake_wire_alloc(64 * 1000);
 	CUDA_MEMCPY2D copy = to_device_2d(out, 64, device, 64, 64, 1000);
 
 	CU(gpc_cuMemcpy2D_v2(&copy));
 	assert_int_equal(fake.copies_in, 1);
-	assert_memory_equal(fake_at(device), out, 64 * 1000);
+	assert_memory_equal(fake_wire_at(device), out, 64 * 1000);
 	free(out);
 }
 
-static void
-rectangles_are_checked(void **state)
+FAKE_WIRE_TEST(rectangles_are_checked)
 {
-	uint8_t *host = fake_pattern(10000, 11);
-	CUdeviceptr device = fake_alloc(10240);
+	uint8_t *host = fake_wire_pattern(10000, 11);
+	CUdeviceptr device = fake_wire_alloc(10240);
 	CUDA_MEMCPY2D good = to_device_2d(host, 100, device, 512, 100, 20), bad;
 
 	CU(gpc_cuMemcpy2D_v2(&good));
@@ -187,8 +182,7 @@ box(size_t width, size_t height, size_t depth)
 }
 
 /* A box inside a larger one, there, across the device, and back. */
-static void
-boxes_keep_their_shape(void **state)
+FAKE_WIRE_TEST(boxes_keep_their_shape)
 {
 	enum {
 		WIDTH = 30,
@@ -197,9 +191,9 @@ boxes_keep_their_shape(void **state)
 	};
 	const size_t host_pitch = 50, host_height = 9, pitch = 512, rows = 8;
 	size_t host_size = host_pitch * host_height * DEPTH;
-	uint8_t *out = fake_pattern(host_size, 12), *back = calloc(1, host_size);
-	CUdeviceptr device = fake_alloc(pitch * rows * DEPTH);
-	CUdeviceptr other = fake_alloc(pitch * rows * DEPTH);
+	uint8_t *out = fake_wire_pattern(host_size, 12), *back = calloc(1, host_size);
+	CUdeviceptr device = fake_wire_alloc(pitch * rows * DEPTH);
+	CUdeviceptr other = fake_wire_alloc(pitch * rows * DEPTH);
 	CUDA_MEMCPY3D copy = box(WIDTH, HEIGHT, DEPTH);
 
 	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -223,7 +217,7 @@ boxes_keep_their_shape(void **state)
 	copy.dstDevice = other;
 	copy.dstPitch = pitch;
 	copy.dstHeight = rows;
-	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_STREAM));
+	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_WIRE_STREAM));
 
 	copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
 	copy.srcDevice = other;
@@ -245,11 +239,10 @@ boxes_keep_their_shape(void **state)
 	free(back);
 }
 
-static void
-boxes_without_gaps_travel_as_one(void **state)
+FAKE_WIRE_TEST(boxes_without_gaps_travel_as_one)
 {
-	uint8_t *host = fake_pattern(8000, 15), *back = calloc(1, 8000);
-	CUdeviceptr device = fake_alloc(8000);
+	uint8_t *host = fake_wire_pattern(8000, 15), *back = calloc(1, 8000);
+	CUdeviceptr device = fake_wire_alloc(8000);
 	CUDA_MEMCPY3D copy = box(40, 10, 20);
 
 	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -265,12 +258,11 @@ boxes_without_gaps_travel_as_one(void **state)
 	free(back);
 }
 
-static void
-boxes_in_pinned_memory_settle_slice_by_slice(void **state)
+FAKE_WIRE_TEST(boxes_in_pinned_memory_settle_slice_by_slice)
 {
 	const size_t slice = 16 * 8;
-	uint8_t *host, *out = fake_pattern(40 * 512, 13);
-	CUdeviceptr device = fake_alloc(40 * 512);
+	uint8_t *host, *out = fake_wire_pattern(40 * 512, 13);
+	CUdeviceptr device = fake_wire_alloc(40 * 512);
 	CUDA_MEMCPY3D copy = box(16, 3, 40);
 
 	CU(gpc_cuMemHostAlloc((void **)&host, 40 * slice, 0));
@@ -284,7 +276,7 @@ boxes_in_pinned_memory_settle_slice_by_slice(void **state)
 	copy.dstHost = host;
 	copy.dstPitch = 16;
 	copy.dstHeight = 8;
-	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_STREAM));
+	CU(gpc_cuMemcpy3DAsync_v2(&copy, FAKE_WIRE_STREAM));
 	CU(gpc_pending_copy_settle(host + 39 * slice, 1));
 
 	for (size_t z = 0; z < 40; z++) {
@@ -294,11 +286,10 @@ boxes_in_pinned_memory_settle_slice_by_slice(void **state)
 	free(out);
 }
 
-static void
-boxes_are_checked(void **state)
+FAKE_WIRE_TEST(boxes_are_checked)
 {
-	uint8_t *host = fake_pattern(10000, 14);
-	CUdeviceptr device = fake_alloc(10240);
+	uint8_t *host = fake_wire_pattern(10000, 14);
+	CUdeviceptr device = fake_wire_alloc(10240);
 	CUDA_MEMCPY3D good = box(100, 5, 4), bad;
 
 	good.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -311,7 +302,7 @@ boxes_are_checked(void **state)
 	good.dstHeight = 5;
 	CU(gpc_cuMemcpy3D_v2(&good));
 	for (size_t y = 0; y < 20; y++)
-		assert_memory_equal(fake_at(device + y * 512), host + y * 100, 100);
+		assert_memory_equal(fake_wire_at(device + y * 512), host + y * 100, 100);
 	assert_int_equal(fake.copies_in, 1);
 	bad = good, bad.srcHeight = 4;
 	INVALID(gpc_cuMemcpy3D_v2(&bad));
@@ -327,20 +318,4 @@ boxes_are_checked(void **state)
 	free(host);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(no_record_is_larger_than_the_daemon_allows),
-		FAKE_TEST(few_bytes_travel_in_the_record),
-		FAKE_TEST(rectangles_keep_their_shape),
-		FAKE_TEST(packed_rows_travel_as_one),
-		FAKE_TEST(rectangles_are_checked),
-		FAKE_TEST(boxes_keep_their_shape),
-		FAKE_TEST(boxes_without_gaps_travel_as_one),
-		FAKE_TEST(boxes_in_pinned_memory_settle_slice_by_slice),
-		FAKE_TEST(boxes_are_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
-static void
-fills_write_elements(void **state)
+FAKE_WIRE_TEST(fills_write_elements)
 {
-	CUdeviceptr device = fake_alloc(4096);
-	const uint16_t *words = (const uint16_t *)(const void *)fake_at(device);
-	const uint32_t *longs = (const uint32_t *)(const void *)fake_at(device);
+	CUdeviceptr device = fake_wire_alloc(4096);
+	const uint16_t *words = (const uint16_t *)(const void *)fake_wire_at(device);
+	const uint32_t *longs = (const uint32_t *)(const void *)fake_wire_at(device);
 
 	CU(gpc_cuMemsetD8_v2(device, 0xff, 4096));
 	CU(gpc_cuMemsetD16_v2(device + 2, 0x1234, 10));
 	assert_int_equal(words[0], 0xffff);
 	assert_int_equal(words[10], 0x1234);
 	assert_int_equal(words[11], 0xffff);
-	CU(gpc_cuMemsetD32Async(device, 0xdeadbeef, 1024, FAKE_STREAM));
+	CU(gpc_cuMemsetD32Async(device, 0xdeadbeef, 1024, FAKE_WIRE_STREAM));
 	assert_int_equal(longs[1023], 0xdeadbeef);
 	CU(gpc_cuMemsetD2D8_v2(device, 64, 0, 3, 4));
 	assert_int_equal(longs[0], 0xde000000);
@@ -24,10 +23,9 @@ fills_write_elements(void **state)
 	assert_int_equal(fake.posted, 4);
 }
 
-static void
-fills_are_checked(void **state)
+FAKE_WIRE_TEST(fills_are_checked)
 {
-	CUdeviceptr device = fake_alloc(4096);
+	CUdeviceptr device = fake_wire_alloc(4096);
 	uint8_t host[16];
 
 	INVALID(gpc_cuMemsetD16_v2(device + 1, 0, 1));
@@ -48,13 +46,12 @@ fills_are_checked(void **state)
 	assert_int_equal(fake.fills, 1);
 }
 
-static void
-pinned_memory_is_filled_behind_the_streams_work(void **state)
+FAKE_WIRE_TEST(pinned_memory_is_filled_behind_the_streams_work)
 {
 	uint8_t *host;
 
 	CU(gpc_cuMemHostAlloc((void **)&host, 64, 0));
-	CU(gpc_cuMemsetD16Async((uintptr_t)host, 0x0102, 10, FAKE_STREAM));
+	CU(gpc_cuMemsetD16Async((uintptr_t)host, 0x0102, 10, FAKE_WIRE_STREAM));
 	assert_int_equal(host[0], 2);
 	assert_int_equal(host[19], 1);
 	assert_int_equal(host[20], 0);
@@ -62,14 +59,4 @@ pinned_memory_is_filled_behind_the_streams_work(void **state)
 	assert_int_equal(fake.fills, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(fills_write_elements),
-		FAKE_TEST(fills_are_checked),
-		FAKE_TEST(pinned_memory_is_filled_behind_the_streams_work),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -2,11 +2,11 @@
 #include "client/copy/pointer.h"
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <string.h>
 
-/* The answer, after a check that no more than size bytes of it were written. */
+/* Returns the value, after a check that at most `size` bytes were written. */
 static uint64_t
 ask(CUpointer_attribute attribute, uint64_t address, size_t size)
 {
@@ -29,10 +29,9 @@ refused(CUpointer_attribute attribute, uint64_t address)
 	return gpc_cuPointerGetAttribute(data, attribute, address);
 }
 
-static void
-device_memory_says_what_it_is(void **state)
+FAKE_WIRE_TEST(device_memory_says_what_it_is)
 {
-	CUdeviceptr device = fake_alloc(1000), other = fake_alloc(1);
+	CUdeviceptr device = fake_wire_alloc(1000), other = fake_wire_alloc(1);
 	uint64_t at = device + 10;
 
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_CONTEXT, at, 8),
@@ -46,7 +45,7 @@ device_memory_says_what_it_is(void **state)
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_IS_MANAGED, at, 4), 0);
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at, 8), 0);
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at, 4), 3);
-	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at, 8), 4 * FAKE_MIB);
+	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at, 8), 4 * FAKE_WIRE_MIB);
 	assert_int_equal(ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, at, 8),
 			 ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, device, 8));
 	assert_int_not_equal(ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, at, 8),
@@ -58,19 +57,17 @@ device_memory_says_what_it_is(void **state)
 	INVALID(refused((CUpointer_attribute)-1, at));
 }
 
-static void
-a_buffers_id_is_not_used_again(void **state)
+FAKE_WIRE_TEST(a_buffers_id_is_not_used_again)
 {
-	CUdeviceptr device = fake_alloc(1000);
+	CUdeviceptr device = fake_wire_alloc(1000);
 	uint64_t id = ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, device, 8);
 
 	CU(gpc_cuMemFree_v2(device));
-	assert_int_equal(fake_alloc(1000), device);
+	assert_int_equal(fake_wire_alloc(1000), device);
 	assert_int_not_equal(ask(CU_POINTER_ATTRIBUTE_BUFFER_ID, device, 8), id);
 }
 
-static void
-pinned_memory_says_what_it_is(void **state)
+FAKE_WIRE_TEST(pinned_memory_says_what_it_is)
 {
 	uint8_t *host;
 	uint64_t at;
@@ -85,10 +82,9 @@ pinned_memory_says_what_it_is(void **state)
 	INVALID(refused(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at));
 }
 
-static void
-other_memory_is_unknown(void **state)
+FAKE_WIRE_TEST(other_memory_is_unknown)
 {
-	CUdeviceptr device = fake_alloc(1000);
+	CUdeviceptr device = fake_wire_alloc(1000);
 	int local;
 
 	INVALID(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&local));
@@ -98,8 +94,7 @@ other_memory_is_unknown(void **state)
 	INVALID(refused(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, device));
 }
 
-static void
-asking_for_many_attributes_of_unknown_memory_gets_defaults(void **state)
+FAKE_WIRE_TEST(asking_for_many_attributes_of_unknown_memory_gets_defaults)
 {
 	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_CONTEXT,
 					     CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -121,13 +116,12 @@ asking_for_many_attributes_of_unknown_memory_gets_defaults(void **state)
 	assert_ptr_equal(context, &ordinal);
 }
 
-static void
-asking_for_many_attributes_answers_each(void **state)
+FAKE_WIRE_TEST(asking_for_many_attributes_answers_each)
 {
 	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
 					     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
 					     CU_POINTER_ATTRIBUTE_HOST_POINTER };
-	CUdeviceptr device = fake_alloc(100);
+	CUdeviceptr device = fake_wire_alloc(100);
 	unsigned int type = 9;
 	int ordinal = 9;
 	void *host = &ordinal;
@@ -142,11 +136,10 @@ asking_for_many_attributes_answers_each(void **state)
 	INVALID(gpc_cuPointerGetAttributes(1, attributes, NULL, device));
 }
 
-static void
-a_thread_without_a_context_gets_the_same_answers(void **state)
+FAKE_WIRE_TEST(a_thread_without_a_context_gets_the_same_answers)
 {
 	CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE };
-	CUdeviceptr device = fake_alloc(1000);
+	CUdeviceptr device = fake_wire_alloc(1000);
 	uint64_t pinned;
 	unsigned int type = 9;
 	void *host, *data[] = { &type };
@@ -172,10 +165,9 @@ a_thread_without_a_context_gets_the_same_answers(void **state)
 	CU(gpc_cuMemFree_v2(device));
 }
 
-static void
-synchronous_memory_makes_its_copies_wait(void **state)
+FAKE_WIRE_TEST(synchronous_memory_makes_its_copies_wait)
 {
-	CUdeviceptr device = fake_alloc(100), other = fake_alloc(100);
+	CUdeviceptr device = fake_wire_alloc(100), other = fake_wire_alloc(100);
 	const unsigned int on = 1, off = 0;
 
 	CU(gpc_cuMemcpyDtoD_v2(other, device, 100));
@@ -186,7 +178,7 @@ synchronous_memory_makes_its_copies_wait(void **state)
 	CU(gpc_cuMemcpyDtoD_v2(other, device, 100));
 	CU(gpc_cuMemsetD8_v2(device, 0, 100));
 	assert_int_equal(fake.syncs, 2);
-	CU(gpc_cuMemsetD8Async(device, 0, 100, FAKE_STREAM));
+	CU(gpc_cuMemsetD8Async(device, 0, 100, FAKE_WIRE_STREAM));
 	CU(gpc_cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device));
 	CU(gpc_cuMemsetD8_v2(device, 0, 100));
 	assert_int_equal(fake.syncs, 2);
@@ -196,10 +188,9 @@ synchronous_memory_makes_its_copies_wait(void **state)
 	INVALID(gpc_cuPointerSetAttribute(NULL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, device));
 }
 
-static void
-ranges_of_allocations_are_told(void **state)
+FAKE_WIRE_TEST(ranges_of_allocations_are_told)
 {
-	CUdeviceptr device = fake_alloc(1000), base = 0;
+	CUdeviceptr device = fake_wire_alloc(1000), base = 0;
 	size_t size = 0;
 	int local;
 
@@ -212,20 +203,4 @@ ranges_of_allocations_are_told(void **state)
 			 CUDA_ERROR_NOT_FOUND);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(device_memory_says_what_it_is),
-		FAKE_TEST(a_buffers_id_is_not_used_again),
-		FAKE_TEST(pinned_memory_says_what_it_is),
-		FAKE_TEST(other_memory_is_unknown),
-		FAKE_TEST(asking_for_many_attributes_of_unknown_memory_gets_defaults),
-		FAKE_TEST(asking_for_many_attributes_answers_each),
-		FAKE_TEST(a_thread_without_a_context_gets_the_same_answers),
-		FAKE_TEST(synchronous_memory_makes_its_copies_wait),
-		FAKE_TEST(ranges_of_allocations_are_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

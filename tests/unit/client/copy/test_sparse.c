@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 
@@ -36,7 +36,7 @@ make_memory(unsigned short usage, CUmemGenericAllocationHandle *memory)
 		.allocFlags.usage = usage,
 	};
 
-	return gpc_cuMemCreate(memory, FAKE_GRANULE, &prop, 0);
+	return gpc_cuMemCreate(memory, FAKE_WIRE_GRANULE, &prop, 0);
 }
 
 static CUarrayMapInfo
@@ -56,8 +56,7 @@ whole(CUarray array, CUmemGenericAllocationHandle memory)
 	};
 }
 
-static void
-a_device_without_has_none(void **state)
+FAKE_WIRE_TEST(a_device_without_has_none)
 {
 	const CUDA_ARRAY3D_DESCRIPTOR described = floats(CUDA_ARRAY3D_SPARSE);
 	CUmemGenericAllocationHandle memory;
@@ -66,11 +65,10 @@ a_device_without_has_none(void **state)
 	assert_int_equal(gpc_cuArray3DCreate_v2(&array, &described), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(make_memory(CU_MEM_CREATE_USAGE_TILE_POOL, &memory),
 			 CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_mapped() + (uint64_t)fake_arrays(), 0);
+	assert_int_equal(fake_wire_mapped() + (uint64_t)fake_wire_arrays(), 0);
 }
 
-static void
-parts_go_in_few_messages(void **state)
+FAKE_WIRE_TEST(parts_go_in_few_messages)
 {
 	CUmemGenericAllocationHandle memory;
 	CUDA_ARRAY_SPARSE_PROPERTIES tiles;
@@ -98,12 +96,11 @@ parts_go_in_few_messages(void **state)
 	CU(gpc_cuMemRelease(memory));
 	assert_int_equal(fake.mapped, 0);
 	CU(gpc_cuArrayDestroy(array));
-	assert_int_equal(fake_arrays(), 0);
+	assert_int_equal(fake_wire_arrays(), 0);
 	free(infos);
 }
 
-static void
-what_the_array_does_not_have_does_not_travel(void **state)
+FAKE_WIRE_TEST(what_the_array_does_not_have_does_not_travel)
 {
 	CUmemGenericAllocationHandle memory, plain;
 	CUarrayMapInfo good, bad[9];
@@ -123,7 +120,7 @@ what_the_array_does_not_have_does_not_travel(void **state)
 	bad[0].subresource.sparseLevel.offsetX = 64;
 	bad[1].subresource.sparseLevel.extentHeight = 257;
 	bad[2].memHandle.memHandle = plain;
-	bad[3].offset = FAKE_GRANULE;
+	bad[3].offset = FAKE_WIRE_GRANULE;
 	bad[4].deviceBitMask = 1;
 	bad[5].resource.array = dense;
 	bad[6].memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
@@ -137,17 +134,16 @@ what_the_array_does_not_have_does_not_travel(void **state)
 	INVALID(gpc_cuArrayGetSparseProperties(NULL, array));
 	assert_int_equal(fake.part_calls, 0);
 	/* Nor is memory for tiles mapped anywhere else. */
-	CU(gpc_cuMemAddressReserve(&base, FAKE_GRANULE, 0, 0, 0));
-	INVALID(gpc_cuMemMap(base, FAKE_GRANULE, 0, memory, 0));
-	CU(gpc_cuMemAddressFree(base, FAKE_GRANULE));
+	CU(gpc_cuMemAddressReserve(&base, FAKE_WIRE_GRANULE, 0, 0, 0));
+	INVALID(gpc_cuMemMap(base, FAKE_WIRE_GRANULE, 0, memory, 0));
+	CU(gpc_cuMemAddressFree(base, FAKE_WIRE_GRANULE));
 	CU(gpc_cuMemRelease(memory));
 	CU(gpc_cuMemRelease(plain));
 	CU(gpc_cuArrayDestroy(array));
 	CU(gpc_cuArrayDestroy(dense));
 }
 
-static void
-small_levels_are_the_mip_tail(void **state)
+FAKE_WIRE_TEST(small_levels_are_the_mip_tail)
 {
 	const CUDA_ARRAY3D_DESCRIPTOR described = floats(CUDA_ARRAY3D_SPARSE);
 	CUmemGenericAllocationHandle memory;
@@ -181,15 +177,4 @@ small_levels_are_the_mip_tail(void **state)
 	CU(gpc_cuMemRelease(memory));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(a_device_without_has_none),
-		FAKE_TEST(parts_go_in_few_messages),
-		FAKE_TEST(what_the_array_does_not_have_does_not_travel),
-		FAKE_TEST(small_levels_are_the_mip_tail),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

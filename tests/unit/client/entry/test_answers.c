@@ -33,8 +33,8 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	static const uint64_t object = 4711;
 
 	if (header->call != GP_CALL_gpTextureCreate && header->call != GP_CALL_gpSurfaceCreate)
-		return fake_answer(daemon, header, fields, size);
-	fake_reply(daemon, header, CUDA_SUCCESS, &object, sizeof(object));
+		return fake_daemon_answer(daemon, header, fields, size);
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, &object, sizeof(object));
 	return 0;
 }
 
@@ -80,8 +80,9 @@ tear_down(void **state)
 	return 0;
 }
 
-static void
-contexts_tell_what_they_are(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(contexts_tell_what_they_are)
 {
 	CUsharedconfig shared;
 	unsigned int number;
@@ -119,8 +120,7 @@ contexts_tell_what_they_are(void **state)
 	IS(gpc_cuProfilerStop(), CUDA_ERROR_NOT_INITIALIZED);
 }
 
-static void
-devices_tell_what_they_are(void **state)
+TEST(devices_tell_what_they_are)
 {
 	unsigned int mask;
 	int major, minor;
@@ -154,8 +154,7 @@ devices_tell_what_they_are(void **state)
 	assert_int_equal(major, 1);
 }
 
-static void
-streams_tell_what_they_are(void **state)
+TEST(streams_tell_what_they_are)
 {
 	CUstreamAttrValue value = { 0 };
 	unsigned long long first, second;
@@ -191,8 +190,7 @@ streams_tell_what_they_are(void **state)
 }
 
 /* What functions check first. */
-static void
-a_stream_lends_its_context(void **state)
+TEST(a_stream_lends_its_context)
 {
 	CUcontext of;
 	CUstream stream;
@@ -213,8 +211,7 @@ a_stream_lends_its_context(void **state)
 	CU(gpc_cuStreamDestroy_v2(stream));
 }
 
-static void
-a_context_is_of_a_version(void **state)
+TEST(a_context_is_of_a_version)
 {
 	unsigned int version;
 	CUcontext old;
@@ -232,8 +229,7 @@ a_context_is_of_a_version(void **state)
 	IS(gpc_context_require_v1(context), CUDA_ERROR_NOT_INITIALIZED);
 }
 
-static void
-kernels_and_modules_tell_what_they_are(void **state)
+TEST(kernels_and_modules_tell_what_they_are)
 {
 	struct gp_kernel_info info = { .name = (char *)"a kernel" };
 	struct gp_image_info images = { .kernel_count = 3, .kernels = &info };
@@ -270,8 +266,7 @@ kernels_and_modules_tell_what_they_are(void **state)
 	gpc_handle_remove(&module->handle);
 }
 
-static void
-arrays_and_textures_tell_what_they_are(void **state)
+TEST(arrays_and_textures_tell_what_they_are)
 {
 	CUDA_ARRAY_DESCRIPTOR shape = { 20, 30, CU_AD_FORMAT_FLOAT, 1 }, told;
 	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY }, seen;
@@ -310,8 +305,7 @@ nothing(void *data)
 {
 }
 
-static void
-nodes_of_graphs_tell_what_they_are(void **state)
+TEST(nodes_of_graphs_tell_what_they_are)
 {
 	CUDA_HOST_NODE_PARAMS host = { .fn = nothing, .userData = NONE }, seen;
 	CUDA_MEMSET_NODE_PARAMS fill;
@@ -345,22 +339,9 @@ nodes_of_graphs_tell_what_they_are(void **state)
 	INVALID(gpc_cuGraphNodeGetType(node, &type));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(contexts_tell_what_they_are),
-		TEST(devices_tell_what_they_are),
-		TEST(streams_tell_what_they_are),
-		TEST(a_stream_lends_its_context),
-		TEST(a_context_is_of_a_version),
-		TEST(kernels_and_modules_tell_what_they_are),
-		TEST(arrays_and_textures_tell_what_they_are),
-		TEST(nodes_of_graphs_tell_what_they_are),
-	};
-
 	(void)unsetenv("CUDA_VISIBLE_DEVICES");
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

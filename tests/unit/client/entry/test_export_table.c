@@ -15,7 +15,7 @@
 
 typedef CUresult (*any_slot)(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e);
 
-/* What the rest of the client would answer. */
+/* Replacements of functions in the rest of the client. */
 
 static char context_0, context_1, module_0, function_0, function_1;
 static bool initialized;
@@ -130,8 +130,34 @@ begin(void **state)
 	return 0;
 }
 
-static void
-every_table_has_its_size_and_no_empty_slot(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, begin, NULL)
+
+/* Runs before all others: the environment is read at the first request. */
+TEST(log_names_requests_and_slots_that_are_not_supported)
+{
+	char text[1024] = "";
+	int saved = dup(STDERR_FILENO), log = memfd_create("log", MFD_CLOEXEC);
+	CUuuid unknown = id_of("f8cff95121468b4eb9e2fb469e7c0dd9");
+	const void *found;
+	CUresult result;
+
+	assert_true(saved >= 0 && log >= 0);
+	assert_int_equal(setenv("GPUPOOL_LOG", "wire,tables", 1), 0);
+	assert_int_equal(dup2(log, STDERR_FILENO), STDERR_FILENO);
+	(void)gpc_export_table_get(&found, &unknown);
+	result = ((any_slot)table(TOOLS_CONTEXT)[57])(0xab, 2, 3, 4, 5);
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+
+	assert_true(pread(log, text, sizeof(text) - 1, 0) > 0);
+	assert_int_equal(result, CUDA_ERROR_NOT_SUPPORTED);
+	assert_non_null(strstr(text, "f8cff95121468b4eb9e2fb469e7c0dd9 refused"));
+	assert_non_null(strstr(text, "21318c60971432488ca641ff7324c8f2 tools_context"));
+	assert_non_null(strstr(text, "tools_context[57](0xab, 0x2, 0x3, 0x4, 0x5)"));
+	assert_int_equal(close(saved), 0);
+	assert_int_equal(close(log), 0);
+}
+
+TEST(every_table_has_its_size_and_no_empty_slot)
 {
 	static const struct {
 		const char *id;
@@ -151,8 +177,7 @@ every_table_has_its_size_and_no_empty_slot(void **state)
 	}
 }
 
-static void
-context_storage_has_no_size_and_ends_with_null(void **state)
+TEST(context_storage_has_no_size_and_ends_with_null)
 {
 	void *const *slots = table(CONTEXT_STORAGE);
 
@@ -162,15 +187,13 @@ context_storage_has_no_size_and_ends_with_null(void **state)
 	assert_null(slots[3]);
 }
 
-static void
-table_stays_at_its_address(void **state)
+TEST(table_stays_at_its_address)
 {
 	assert_ptr_equal(table(CUDART_INTERFACE), table(CUDART_INTERFACE));
 	assert_ptr_not_equal(table(CUDART_INTERFACE), table(INTEGRITY));
 }
 
-static void
-tables_that_are_not_served_are_refused_with_null(void **state)
+TEST(tables_that_are_not_served_are_refused_with_null)
 {
 	static const char *const refused[] = { "f8cff95121468b4eb9e2fb469e7c0dd9",
 					       "da9151d33ae6cc41a5c04f26d533e328",
@@ -186,8 +209,7 @@ tables_that_are_not_served_are_refused_with_null(void **state)
 	}
 }
 
-static void
-missing_argument_is_an_invalid_value(void **state)
+TEST(missing_argument_is_an_invalid_value)
 {
 	CUuuid id = id_of(INTEGRITY);
 	const void *found;
@@ -204,8 +226,7 @@ expect_unsupported(const char *id, size_t slot)
 	assert_int_equal(call(1, 2, 3, 4, 5), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-static void
-what_is_not_filled_in_is_not_supported(void **state)
+TEST(what_is_not_filled_in_is_not_supported)
 {
 	for (size_t slot = 1; slot < 16; slot++)
 		expect_unsupported(CUBLASLT, slot);
@@ -225,8 +246,7 @@ what_is_not_filled_in_is_not_supported(void **state)
 	expect_unsupported(INTEGRITY, 2);
 }
 
-static void
-primary_context_is_handed_out(void **state)
+TEST(primary_context_is_handed_out)
 {
 	CUresult (*call)(CUcontext *, CUdevice) =
 		(CUresult(*)(CUcontext *, CUdevice))table(CUDART_INTERFACE)[2];
@@ -238,8 +258,7 @@ primary_context_is_handed_out(void **state)
 	assert_int_equal(call(NULL, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-older_runtimes_load_images(void **state)
+TEST(older_runtimes_load_images)
 {
 	void *const *slots = table(CUDART_INTERFACE);
 	char image;
@@ -259,16 +278,14 @@ older_runtimes_load_images(void **state)
 	}
 }
 
-static void
-compilers_are_there_for_newer_runtimes(void **state)
+TEST(compilers_are_there_for_newer_runtimes)
 {
 	CUresult (*call)(void) = (CUresult(*)(void))table(CUDART_INTERFACE)[12];
 
 	assert_int_equal(call(), CUDA_SUCCESS);
 }
 
-static void
-no_callback_of_a_tool_is_asked_for(void **state)
+TEST(no_callback_of_a_tool_is_asked_for)
 {
 	static const struct {
 		int slot;
@@ -288,8 +305,7 @@ no_callback_of_a_tool_is_asked_for(void **state)
 	}
 }
 
-static void
-current_context_is_told_to_tools(void **state)
+TEST(current_context_is_told_to_tools)
 {
 	CUresult (*call)(CUcontext *) = (CUresult(*)(CUcontext *))table(TOOLS_TLS)[2];
 	CUcontext ctx = (CUcontext)(void *)&context_0;
@@ -302,8 +318,7 @@ current_context_is_told_to_tools(void **state)
 	assert_int_equal(call(NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-storage_of_no_context_is_that_of_the_current_one(void **state)
+TEST(storage_of_no_context_is_that_of_the_current_one)
 {
 	void *const *slots = table(CONTEXT_STORAGE);
 	any_slot put = (any_slot)slots[0], delete = (any_slot)slots[1], get = (any_slot)slots[2];
@@ -328,8 +343,7 @@ storage_of_no_context_is_that_of_the_current_one(void **state)
 			 CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-context_checks_find_nothing_wrong(void **state)
+TEST(context_checks_find_nothing_wrong)
 {
 	void *const *slots = table(CONTEXT_CHECKS);
 	CUresult (*check)(CUcontext, uint32_t *, const void **) =
@@ -344,8 +358,7 @@ context_checks_find_nothing_wrong(void **state)
 	assert_int_equal(check_nothing(), 0);
 }
 
-static void
-integrity_is_answered_for_this_process_and_thread(void **state)
+TEST(integrity_is_answered_for_this_process_and_thread)
 {
 	void *const *slots = table(INTEGRITY);
 	CUresult (*call)(uint32_t, uint64_t, uint8_t *) =
@@ -370,8 +383,7 @@ integrity_is_answered_for_this_process_and_thread(void **state)
 	assert_memory_equal(answer, expected, sizeof(expected));
 }
 
-static void
-integrity_is_not_answered_before_initialization(void **state)
+TEST(integrity_is_not_answered_before_initialization)
 {
 	CUresult (*call)(uint32_t, uint64_t, uint8_t *) =
 		(CUresult(*)(uint32_t, uint64_t, uint8_t *))table(INTEGRITY)[1];
@@ -381,8 +393,7 @@ integrity_is_not_answered_before_initialization(void **state)
 	assert_int_equal(call(13002, 1765432100, answer), CUDA_ERROR_NOT_INITIALIZED);
 }
 
-static void
-context_has_a_number_and_no_context_has_zero(void **state)
+TEST(context_has_a_number_and_no_context_has_zero)
 {
 	CUresult (*call)(CUcontext, uint64_t *) =
 		(CUresult(*)(CUcontext, uint64_t *))table(TOOLS_CONTEXT)[4];
@@ -394,8 +405,7 @@ context_has_a_number_and_no_context_has_zero(void **state)
 	assert_int_equal(id, 0);
 }
 
-static void
-every_stream_has_an_object_of_its_own(void **state)
+TEST(every_stream_has_an_object_of_its_own)
 {
 	void *const *slots = table(TOOLS_CONTEXT);
 	CUresult (*object_of)(CUcontext, CUstream, void **) =
@@ -427,8 +437,7 @@ note_function(void *opaque, CUfunction function, uint64_t number)
 	functions[number] = function;
 }
 
-static void
-functions_of_a_module_are_counted_and_handed_out(void **state)
+TEST(functions_of_a_module_are_counted_and_handed_out)
 {
 	int (*call)(CUcontext, CUmodule, void (*)(void *, CUfunction, uint64_t), void *) =
 		(int (*)(CUcontext, CUmodule, void (*)(void *, CUfunction, uint64_t), void *))table(
@@ -440,58 +449,4 @@ functions_of_a_module_are_counted_and_handed_out(void **state)
 	assert_ptr_equal(functions[1], &function_1);
 }
 
-/* Runs before all others: the environment is read at the first request. */
-static void
-log_names_requests_and_slots_that_are_not_supported(void **state)
-{
-	char text[1024] = "";
-	int saved = dup(STDERR_FILENO), log = memfd_create("log", MFD_CLOEXEC);
-	CUuuid unknown = id_of("f8cff95121468b4eb9e2fb469e7c0dd9");
-	const void *found;
-	CUresult result;
-
-	assert_true(saved >= 0 && log >= 0);
-	assert_int_equal(setenv("GPUPOOL_LOG", "wire,tables", 1), 0);
-	assert_int_equal(dup2(log, STDERR_FILENO), STDERR_FILENO);
-	(void)gpc_export_table_get(&found, &unknown);
-	result = ((any_slot)table(TOOLS_CONTEXT)[57])(0xab, 2, 3, 4, 5);
-	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
-
-	assert_true(pread(log, text, sizeof(text) - 1, 0) > 0);
-	assert_int_equal(result, CUDA_ERROR_NOT_SUPPORTED);
-	assert_non_null(strstr(text, "f8cff95121468b4eb9e2fb469e7c0dd9 refused"));
-	assert_non_null(strstr(text, "21318c60971432488ca641ff7324c8f2 tools_context"));
-	assert_non_null(strstr(text, "tools_context[57](0xab, 0x2, 0x3, 0x4, 0x5)"));
-	assert_int_equal(close(saved), 0);
-	assert_int_equal(close(log), 0);
-}
-
-#define TEST(f) cmocka_unit_test_setup(f, begin)
-
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		TEST(log_names_requests_and_slots_that_are_not_supported),
-		TEST(every_table_has_its_size_and_no_empty_slot),
-		TEST(context_storage_has_no_size_and_ends_with_null),
-		TEST(table_stays_at_its_address),
-		TEST(tables_that_are_not_served_are_refused_with_null),
-		TEST(missing_argument_is_an_invalid_value),
-		TEST(what_is_not_filled_in_is_not_supported),
-		TEST(primary_context_is_handed_out),
-		TEST(older_runtimes_load_images),
-		TEST(compilers_are_there_for_newer_runtimes),
-		TEST(no_callback_of_a_tool_is_asked_for),
-		TEST(current_context_is_told_to_tools),
-		TEST(storage_of_no_context_is_that_of_the_current_one),
-		TEST(context_checks_find_nothing_wrong),
-		TEST(integrity_is_answered_for_this_process_and_thread),
-		TEST(integrity_is_not_answered_before_initialization),
-		TEST(context_has_a_number_and_no_context_has_zero),
-		TEST(every_stream_has_an_object_of_its_own),
-		TEST(functions_of_a_module_are_counted_and_handed_out),
-	};
-
-	return cmocka_run_group_tests_name("client/export_table", tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -28,8 +28,7 @@ example(void)
 }
 
 /* The expected bytes were computed apart from this code, of the fields laid end to end. */
-static void
-third_answer_is_the_keyed_digest_of_all_inputs(void **state)
+UNIT_TEST(third_answer_is_the_keyed_digest_of_all_inputs)
 {
 	static const uint8_t expected[16] = { 0x26, 0xc5, 0x28, 0xd2, 0xad, 0x15, 0x02, 0xbd,
 					      0x97, 0xf2, 0x75, 0x5b, 0x0f, 0xa7, 0xd8, 0x70 };
@@ -40,8 +39,7 @@ third_answer_is_the_keyed_digest_of_all_inputs(void **state)
 	assert_memory_equal(answer, expected, sizeof(expected));
 }
 
-static void
-every_input_matters_to_the_third_answer(void **state)
+UNIT_TEST(every_input_matters_to_the_third_answer)
 {
 	struct gpc_device_identity other[2];
 	struct gpc_integrity_input input;
@@ -77,8 +75,7 @@ every_input_matters_to_the_third_answer(void **state)
 #undef CHANGED
 }
 
-static void
-first_two_answers_are_constants(void **state)
+UNIT_TEST(first_two_answers_are_constants)
 {
 	static const uint8_t zero[16] = { 0x5c, 0x67, 0xcb, 0x03, 0x1c, 0x18, 0x41, 0x33,
 					  0xe8, 0xd1, 0x4c, 0x1f, 0xaa, 0x83, 0xd3, 0x8e };
@@ -95,8 +92,7 @@ first_two_answers_are_constants(void **state)
 	assert_memory_equal(answer, one, sizeof(one));
 }
 
-static void
-answer_needs_no_device(void **state)
+UNIT_TEST(answer_needs_no_device)
 {
 	struct gpc_integrity_input input = example();
 	uint8_t with[16], without[16];
@@ -108,15 +104,4 @@ answer_needs_no_device(void **state)
 	assert_memory_not_equal(with, without, sizeof(with));
 }
 
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(third_answer_is_the_keyed_digest_of_all_inputs),
-		cmocka_unit_test(every_input_matters_to_the_third_answer),
-		cmocka_unit_test(first_two_answers_are_constants),
-		cmocka_unit_test(answer_needs_no_device),
-	};
-
-	return cmocka_run_group_tests_name("client/integrity", tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

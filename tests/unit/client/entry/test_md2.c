@@ -26,8 +26,7 @@ expect_md2(const char *message, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void
-digests_are_those_of_rfc_1319(void **state)
+UNIT_TEST(digests_are_those_of_rfc_1319)
 {
 	expect_md2("", "8350e5a3e24c153df2275c9f80692773");
 	expect_md2("a", "32ec01ec4a6dac72c0ab96fb34c0b5d1");
@@ -41,8 +40,7 @@ digests_are_those_of_rfc_1319(void **state)
 		"d5976f79d83d3a0dc9806c3c66f3efd8");
 }
 
-static void
-digest_is_the_same_however_the_message_is_cut(void **state)
+UNIT_TEST(digest_is_the_same_however_the_message_is_cut)
 {
 	uint8_t message[50], whole[GPC_MD2_LEN], cut[GPC_MD2_LEN];
 	struct gpc_md2 md2;
@@ -85,8 +83,7 @@ hmac_by_hand(const uint8_t *key, size_t key_len, const char *message, uint8_t di
 	gpc_md2_final(&md2, digest);
 }
 
-static void
-hmac_is_that_of_rfc_2104(void **state)
+UNIT_TEST(hmac_is_that_of_rfc_2104)
 {
 	static const uint8_t key[GPC_MD2_LEN] = "0123456789abcdef";
 	static const size_t key_lens[] = { 0, 1, 15, 16 };
@@ -106,14 +103,4 @@ hmac_is_that_of_rfc_2104(void **state)
 	}
 }
 
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(digests_are_those_of_rfc_1319),
-		cmocka_unit_test(digest_is_the_same_however_the_message_is_cut),
-		cmocka_unit_test(hmac_is_that_of_rfc_2104),
-	};
-
-	return cmocka_run_group_tests_name("client/md2", tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -103,7 +103,7 @@ the_daemon_cannot_be_had(void)
 {
 	int number = 0;
 
-	/* What the library says is not for the output of this test. */
+	/* The library's messages do not belong in the output of this test. */
 	if (!freopen("/dev/null", "w", stderr))
 		return 97;
 	if (call_init(0) != CUDA_ERROR_SYSTEM_NOT_READY)
@@ -113,8 +113,7 @@ the_daemon_cannot_be_had(void)
 	return call_number("cuDeviceGetCount", &number) != CUDA_ERROR_NOT_INITIALIZED;
 }
 
-static void
-without_a_daemon_all_calls_go_to_the_machines_driver(void **state)
+UNIT_TEST(without_a_daemon_all_calls_go_to_the_machines_driver)
 {
 	const char *driver = getenv("GP_TEST_DRIVER_PATH");
 
@@ -122,16 +121,14 @@ without_a_daemon_all_calls_go_to_the_machines_driver(void **state)
 	assert_int_equal(in_child("", driver, calls_reach_the_other_driver), 0);
 }
 
-static void
-what_the_machines_driver_lacks_is_not_supported(void **state)
+UNIT_TEST(what_the_machines_driver_lacks_is_not_supported)
 {
 	assert_int_equal(
 		in_child(NULL, getenv("GP_TEST_DRIVER_PATH"), missing_functions_are_not_supported),
 		0);
 }
 
-static void
-without_daemon_and_driver_there_is_no_device(void **state)
+UNIT_TEST(without_daemon_and_driver_there_is_no_device)
 {
 	int status = in_child(NULL, "/nowhere", there_is_no_device);
 
@@ -140,8 +137,7 @@ without_daemon_and_driver_there_is_no_device(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void
-another_copy_of_the_library_is_no_driver(void **state)
+UNIT_TEST(another_copy_of_the_library_is_no_driver)
 {
 	char folder[] = "/tmp/gpupool-test-XXXXXX", path[PATH_MAX], command[2 * PATH_MAX];
 	int status;
@@ -159,8 +155,7 @@ another_copy_of_the_library_is_no_driver(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void
-the_named_daemon_goes_before_the_machines_driver(void **state)
+UNIT_TEST(the_named_daemon_goes_before_the_machines_driver)
 {
 	const char *driver = getenv("GP_TEST_DRIVER_PATH");
 
@@ -169,16 +164,4 @@ the_named_daemon_goes_before_the_machines_driver(void **state)
 	assert_int_equal(in_child("a,b", driver, the_daemon_cannot_be_had), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_daemon_all_calls_go_to_the_machines_driver),
-		cmocka_unit_test(what_the_machines_driver_lacks_is_not_supported),
-		cmocka_unit_test(without_daemon_and_driver_there_is_no_device),
-		cmocka_unit_test(another_copy_of_the_library_is_no_driver),
-		cmocka_unit_test(the_named_daemon_goes_before_the_machines_driver),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

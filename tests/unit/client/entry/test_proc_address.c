@@ -57,8 +57,7 @@ expect(const char *base, int version, cuuint64_t flags, int symbol,
 	assert_int_equal(entry ? entry->symbol : NONE, symbol);
 }
 
-static void
-newest_version_that_is_not_above_the_one_asked_for_is_found(void **state)
+UNIT_TEST(newest_version_that_is_not_above_the_one_asked_for_is_found)
 {
 	expect("cuMemAlloc", 2000, 0, ALLOC, CU_GET_PROC_ADDRESS_SUCCESS);
 	expect("cuMemAlloc", 3019, 0, ALLOC, CU_GET_PROC_ADDRESS_SUCCESS);
@@ -66,31 +65,27 @@ newest_version_that_is_not_above_the_one_asked_for_is_found(void **state)
 	expect("cuMemAlloc", 12080, 0, ALLOC_V2, CU_GET_PROC_ADDRESS_SUCCESS);
 }
 
-static void
-version_above_the_drivers_is_fine_and_minus_one_is_the_newest(void **state)
+UNIT_TEST(version_above_the_drivers_is_fine_and_minus_one_is_the_newest)
 {
 	expect("cuMemAlloc", 99999, 0, ALLOC_V2, CU_GET_PROC_ADDRESS_SUCCESS);
 	expect("cuMemAlloc", NEWEST, 0, ALLOC_V2, CU_GET_PROC_ADDRESS_SUCCESS);
 	expect("cuMemcpyHtoD", NEWEST, PER_THREAD, COPY_V2_PTDS, CU_GET_PROC_ADDRESS_SUCCESS);
 }
 
-static void
-version_below_the_first_is_not_sufficient(void **state)
+UNIT_TEST(version_below_the_first_is_not_sufficient)
 {
 	expect("cuMemAlloc", 0, 0, NONE, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 	expect("cuMemAlloc", 1999, LEGACY, NONE, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
-static void
-what_is_newer_than_the_driver_does_not_exist(void **state)
+UNIT_TEST(what_is_newer_than_the_driver_does_not_exist)
 {
 	expect("cuFuture", 13000, 0, NONE, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	expect("cuFuture", NEWEST, 0, NONE, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	expect("cuMemcpyBatch", 13000, 0, BATCH, CU_GET_PROC_ADDRESS_SUCCESS);
 }
 
-static void
-names_that_are_no_base_names_are_not_found(void **state)
+UNIT_TEST(names_that_are_no_base_names_are_not_found)
 {
 	expect("", 13000, 0, NONE, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 	expect("cuMemAlloc_v2", 13000, 0, NONE, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
@@ -101,28 +96,24 @@ names_that_are_no_base_names_are_not_found(void **state)
 	expect("zzz", 13000, 0, NONE, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
-static void
-legacy_flag_is_the_default(void **state)
+UNIT_TEST(legacy_flag_is_the_default)
 {
 	expect("cuMemcpyHtoD", 13000, 0, COPY_V2, CU_GET_PROC_ADDRESS_SUCCESS);
 	expect("cuMemcpyHtoD", 13000, LEGACY, COPY_V2, CU_GET_PROC_ADDRESS_SUCCESS);
 }
 
-static void
-per_thread_class_is_never_mended_from_the_legacy_one(void **state)
+UNIT_TEST(per_thread_class_is_never_mended_from_the_legacy_one)
 {
 	expect("cuMemcpyHtoD", 7000, PER_THREAD, COPY_V2_PTDS, CU_GET_PROC_ADDRESS_SUCCESS);
 	expect("cuMemcpyHtoD", 6999, PER_THREAD, NONE, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
-static void
-function_without_a_per_thread_class_is_found_in_the_legacy_one(void **state)
+UNIT_TEST(function_without_a_per_thread_class_is_found_in_the_legacy_one)
 {
 	expect("cuMemAlloc", 7000, PER_THREAD, ALLOC_V2, CU_GET_PROC_ADDRESS_SUCCESS);
 }
 
-static void
-unknown_flags_are_invalid_and_touch_nothing(void **state)
+UNIT_TEST(unknown_flags_are_invalid_and_touch_nothing)
 {
 	CUdriverProcAddressQueryResult status = 99;
 	void *function = &status;
@@ -135,8 +126,7 @@ unknown_flags_are_invalid_and_touch_nothing(void **state)
 	assert_int_equal(status, 99);
 }
 
-static void
-second_version_succeeds_with_null_when_nothing_fits(void **state)
+UNIT_TEST(second_version_succeeds_with_null_when_nothing_fits)
 {
 	CUdriverProcAddressQueryResult status = 99;
 	void *function = &status;
@@ -151,8 +141,7 @@ second_version_succeeds_with_null_when_nothing_fits(void **state)
 	assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
 }
 
-static void
-first_version_fails_and_touches_nothing_when_nothing_fits(void **state)
+UNIT_TEST(first_version_fails_and_touches_nothing_when_nothing_fits)
 {
 	void *function = &function;
 
@@ -163,8 +152,7 @@ first_version_fails_and_touches_nothing_when_nothing_fits(void **state)
 	assert_ptr_equal(function, &function);
 }
 
-static void
-both_versions_yield_the_function_that_the_table_names(void **state)
+UNIT_TEST(both_versions_yield_the_function_that_the_table_names)
 {
 	CUdriverProcAddressQueryResult status = 99;
 	void *function = NULL;
@@ -179,8 +167,7 @@ both_versions_yield_the_function_that_the_table_names(void **state)
 	assert_int_equal(status, CU_GET_PROC_ADDRESS_SUCCESS);
 }
 
-static void
-missing_name_or_output_is_an_invalid_value(void **state)
+UNIT_TEST(missing_name_or_output_is_an_invalid_value)
 {
 	void *function = NULL;
 
@@ -194,24 +181,4 @@ missing_name_or_output_is_an_invalid_value(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(newest_version_that_is_not_above_the_one_asked_for_is_found),
-		cmocka_unit_test(version_above_the_drivers_is_fine_and_minus_one_is_the_newest),
-		cmocka_unit_test(version_below_the_first_is_not_sufficient),
-		cmocka_unit_test(what_is_newer_than_the_driver_does_not_exist),
-		cmocka_unit_test(names_that_are_no_base_names_are_not_found),
-		cmocka_unit_test(legacy_flag_is_the_default),
-		cmocka_unit_test(per_thread_class_is_never_mended_from_the_legacy_one),
-		cmocka_unit_test(function_without_a_per_thread_class_is_found_in_the_legacy_one),
-		cmocka_unit_test(unknown_flags_are_invalid_and_touch_nothing),
-		cmocka_unit_test(second_version_succeeds_with_null_when_nothing_fits),
-		cmocka_unit_test(first_version_fails_and_touches_nothing_when_nothing_fits),
-		cmocka_unit_test(both_versions_yield_the_function_that_the_table_names),
-		cmocka_unit_test(missing_name_or_output_is_an_invalid_value),
-	};
-
-	return cmocka_run_group_tests_name("client/proc_address", tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the user is told of a call that is not supported. */
+/* The message about a call that is not supported. */
 #include "client/base/log.h"
 #include "client/entry/entry.h"
 #include "tests/test.h"
@@ -99,45 +99,37 @@ call_twice(size_t entry, const char *log, char *said, size_t room)
 	do_twice(call_entry, log, said, room);
 }
 
-static void
-the_user_is_told_once_and_of_another_way(void **state)
+UNIT_TEST(the_user_is_told_once_and_of_another_way)
 {
 	const char *begin = "gpupool: cuMulticastCreate is not supported; instead: ";
 	char said[1024];
 
-	(void)state;
 	call_twice(MULTICAST, "", said, sizeof(said));
 	assert_int_equal(strncmp(said, begin, strlen(begin)), 0);
 	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
 }
 
-static void
-a_user_who_wants_quiet_has_it(void **state)
+UNIT_TEST(a_user_who_wants_quiet_has_it)
 {
 	char said[1024];
 
-	(void)state;
 	call_twice(MULTICAST, "quiet", said, sizeof(said));
 	assert_string_equal(said, "");
 }
 
-static void
-nothing_is_said_of_what_programs_only_probe(void **state)
+UNIT_TEST(nothing_is_said_of_what_programs_only_probe)
 {
 	char said[1024];
 
-	(void)state;
 	call_twice(PROBED, "", said, sizeof(said));
 	assert_string_equal(said, "");
 }
 
-static void
-a_user_of_a_tool_is_told_once_of_the_timeline(void **state)
+UNIT_TEST(a_user_of_a_tool_is_told_once_of_the_timeline)
 {
 	static bool (*const asks[])(void) = { ask_as_cupti_12, ask_as_cupti_13, begin_injected };
 	char said[1024];
 
-	(void)state;
 	setenv("CUDA_INJECTION64_PATH", "/tool.so", 1);
 	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
 		do_twice(asks[i], "", said, sizeof(said));
@@ -150,28 +142,14 @@ a_user_of_a_tool_is_told_once_of_the_timeline(void **state)
 	unsetenv("CUDA_INJECTION64_PATH");
 }
 
-static void
-without_a_tool_nothing_is_said_of_tools(void **state)
+UNIT_TEST(without_a_tool_nothing_is_said_of_tools)
 {
 	char said[1024];
 
-	(void)state;
 	do_twice(ask_as_the_runtime, "", said, sizeof(said));
 	assert_string_equal(said, "");
 	do_twice(begin_injected, "", said, sizeof(said));
 	assert_string_equal(said, "");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_user_is_told_once_and_of_another_way),
-		cmocka_unit_test(a_user_who_wants_quiet_has_it),
-		cmocka_unit_test(nothing_is_said_of_what_programs_only_probe),
-		cmocka_unit_test(a_user_of_a_tool_is_told_once_of_the_timeline),
-		cmocka_unit_test(without_a_tool_nothing_is_said_of_tools),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

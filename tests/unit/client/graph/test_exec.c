@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executable graphs: what the daemon hears of them, and that nobody waits for it under the lock. */
+/* Executable graphs: the calls that the daemon receives, and that no thread waits for it under the
+ * lock. */
 #include "client/context/lifecycle.h"
 #include "client/entry/context_parts.h"
 #include "client/graph/capture.h"
@@ -28,12 +29,12 @@ static struct gpc_context context;
 static struct gpc_stream legacy, *stream;
 static CUdeviceptr cells;
 static unsigned int made, remade, launched, dropped, uploaded;
-/* What the daemon calls graphs that kernels may launch. */
+/* The daemon's names of graphs that kernels may launch. */
 static uint64_t exec_name;
-/* Whether the daemon has a graph to make that it does not answer for. */
+/* Whether the daemon has received a graph that it does not reply to. */
 static atomic_bool hold_makes, held;
 static CUresult make_result;
-/* The fence that it does not answer for. */
+/* The fence that the daemon does not reply to. */
 static atomic_bool hold_fence, fence_held;
 static struct gp_header fence;
 static atomic_int ended;
@@ -55,18 +56,18 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	if (header->call == GP_CALL_gpGraphMakeLaunchable) {
 		const uint64_t name = htole64(exec_name);
 
-		fake_reply(daemon, header, CUDA_SUCCESS, &name, sizeof(name));
+		fake_daemon_reply(daemon, header, CUDA_SUCCESS, &name, sizeof(name));
 		return 0;
 	}
 	if (header->call == GP_CALL_gpGraphPut && make_result != CUDA_SUCCESS)
-		fake_note_error_of(daemon, make_result, false, GP_CALL_gpGraphPut);
+		fake_daemon_note_error_of(daemon, make_result, false, GP_CALL_gpGraphPut);
 	if (header->call != GP_CALL_gpGraphMake)
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	if (atomic_load(&hold_makes)) {
 		atomic_store(&held, true);
 		(void)sem_wait(&daemon->proceed);
 	}
-	fake_reply(daemon, header, make_result, NULL, 0);
+	fake_daemon_reply(daemon, header, make_result, NULL, 0);
 	return 0;
 }
 
@@ -120,7 +121,7 @@ setup(void **state)
 static void
 make_daemon_old(void)
 {
-	fake_session_lacks(session, GP_CALL_gpGraphPut);
+	fake_daemon_lacks(session, GP_CALL_gpGraphPut);
 }
 
 static int
@@ -162,8 +163,9 @@ settle(void)
 	assert_int_equal(gpc_wait_gpFence(&context, &args), CUDA_SUCCESS);
 }
 
-static void
-test_a_set_is_made_once_and_launched_often(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(test_a_set_is_made_once_and_launched_often)
 {
 	CUgraphExec exec;
 	CUgraphNode node;
@@ -182,8 +184,7 @@ test_a_set_is_made_once_and_launched_often(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-static void
-test_a_change_is_sent_with_the_next_launch(void **state)
+TEST(test_a_change_is_sent_with_the_next_launch)
 {
 	const CUDA_MEMSET_NODE_PARAMS other = fill_with(2);
 	CUgraphExec exec;
@@ -204,8 +205,7 @@ test_a_change_is_sent_with_the_next_launch(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-static void
-test_what_the_daemon_refuses_late_is_told_once(void **state)
+TEST(test_what_the_daemon_refuses_late_is_told_once)
 {
 	const struct gp_args_gpFence fence_args = { 0 };
 	CUgraphExec exec;
@@ -223,8 +223,7 @@ test_what_the_daemon_refuses_late_is_told_once(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-static void
-test_what_an_old_daemon_refuses_leaves_nothing(void **state)
+TEST(test_what_an_old_daemon_refuses_leaves_nothing)
 {
 	CUgraphExec exec = NULL;
 	CUgraphNode node;
@@ -243,8 +242,7 @@ test_what_an_old_daemon_refuses_leaves_nothing(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-static void
-test_what_cannot_be_run_is_refused(void **state)
+TEST(test_what_cannot_be_run_is_refused)
 {
 	CUgraphExec exec = NULL;
 	CUgraphNode nodes[2], child, error = NULL;
@@ -276,8 +274,7 @@ test_what_cannot_be_run_is_refused(void **state)
 	assert_int_equal(made, 0);
 }
 
-static void
-test_what_kernels_may_launch_has_the_daemons_name(void **state)
+TEST(test_what_kernels_may_launch_has_the_daemons_name)
 {
 	const unsigned long long flag = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
 	const CUDA_MEMSET_NODE_PARAMS other = fill_with(2);
@@ -366,8 +363,7 @@ use_graphs(void *arg)
 	return NULL;
 }
 
-static void
-test_others_go_on_while_the_daemon_makes_a_graph(void **state)
+TEST(test_others_go_on_while_the_daemon_makes_a_graph)
 {
 	struct other maker = { 0 }, user = { 0 };
 	pthread_t threads[2];
@@ -421,8 +417,7 @@ exec_with_object(void)
 	return exec;
 }
 
-static void
-test_user_objects_end_behind_the_launches(void **state)
+TEST(test_user_objects_end_behind_the_launches)
 {
 	CUgraphExec exec = exec_with_object();
 
@@ -432,14 +427,13 @@ test_user_objects_end_behind_the_launches(void **state)
 	assert_true(becomes(&fence_held));
 	assert_int_equal(ended, 0);
 	atomic_store(&hold_fence, false);
-	fake_reply(&fake, &fence, CUDA_SUCCESS, NULL, 0);
+	fake_daemon_reply(&fake, &fence, CUDA_SUCCESS, NULL, 0);
 	for (int i = 0; i < PATIENCE_MS && atomic_load(&ended) == 0; i++)
 		(void)usleep(1000);
 	assert_int_equal(ended, 1);
 }
 
-static void
-test_user_objects_of_what_was_never_launched_end_at_once(void **state)
+TEST(test_user_objects_of_what_was_never_launched_end_at_once)
 {
 	CUgraphExec exec = exec_with_object();
 
@@ -447,8 +441,7 @@ test_user_objects_of_what_was_never_launched_end_at_once(void **state)
 	assert_int_equal(ended, 1);
 }
 
-static void
-test_a_step_that_records_an_event_takes_it_out_of_a_capture(void **state)
+TEST(test_a_step_that_records_an_event_takes_it_out_of_a_capture)
 {
 	struct gpc_event *event = gpc_handle_new(GPC_KIND_EVENT, sizeof(*event));
 	struct gpc_stream *other = gpc_handle_new(GPC_KIND_STREAM, sizeof(*other));
@@ -478,8 +471,7 @@ test_a_step_that_records_an_event_takes_it_out_of_a_capture(void **state)
 	gpc_handle_remove(&event->handle);
 }
 
-static void
-test_captures_end_with_their_context(void **state)
+TEST(test_captures_end_with_their_context)
 {
 	struct gpc_context far_context = { .device = &device, .scope = { session, 2 } };
 	struct gpc_stream far = { .context = &far_context, .number = 4 };
@@ -522,8 +514,7 @@ dot_read(CUgraph graph, unsigned int flags, char *text, size_t size)
 	(void)unlink(path);
 }
 
-static void
-test_dot_has_the_parameters_that_flags_ask_for(void **state)
+TEST(test_dot_has_the_parameters_that_flags_ask_for)
 {
 	char seen[2048], host[16];
 	const CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -552,24 +543,4 @@ test_dot_has_the_parameters_that_flags_ask_for(void **state)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_set_is_made_once_and_launched_often),
-		TEST(test_a_change_is_sent_with_the_next_launch),
-		TEST(test_what_the_daemon_refuses_late_is_told_once),
-		TEST(test_what_an_old_daemon_refuses_leaves_nothing),
-		TEST(test_what_cannot_be_run_is_refused),
-		TEST(test_what_kernels_may_launch_has_the_daemons_name),
-		TEST(test_others_go_on_while_the_daemon_makes_a_graph),
-		TEST(test_user_objects_end_behind_the_launches),
-		TEST(test_user_objects_of_what_was_never_launched_end_at_once),
-		TEST(test_a_step_that_records_an_event_takes_it_out_of_a_capture),
-		TEST(test_captures_end_with_their_context),
-		TEST(test_dot_has_the_parameters_that_flags_ask_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs: nodes, edges, questions, clones, and what CUDA refuses, by a client whose daemon hears
- * nothing of it. */
+/* Graphs: nodes, edges, queries, clones, and rejected calls, in the client without calls to the
+ * daemon. */
 #include "client/context/lifecycle.h"
 #include "client/graph/graph.h"
 #include "client/stream/event.h"
@@ -21,7 +21,7 @@ static struct gpc_session *session;
 static int
 setup(void **state)
 {
-	fake.answer = fake_answer;
+	fake.answer = fake_daemon_answer;
 	fake_daemon_start(&fake, "unix", 16, &session);
 	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 	return 0;
@@ -65,8 +65,7 @@ destroy(CUgraph graph)
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-test_nodes_and_edges_are_told(void **state)
+UNIT_TEST(test_nodes_and_edges_are_told)
 {
 	CUgraphNode nodes[3], from[4], to[4], told[4];
 	CUgraph graph = graph_of(3, nodes);
@@ -105,8 +104,7 @@ test_nodes_and_edges_are_told(void **state)
 	assert_int_equal(gpc_cuGraphNodeGetType(nodes[0], &type), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-test_a_destroyed_node_takes_its_edges_along(void **state)
+UNIT_TEST(test_a_destroyed_node_takes_its_edges_along)
 {
 	CUgraphNode nodes[3];
 	CUgraph graph = graph_of(3, nodes);
@@ -121,8 +119,7 @@ test_a_destroyed_node_takes_its_edges_along(void **state)
 	destroy(graph);
 }
 
-static void
-test_wrong_edges_are_refused(void **state)
+UNIT_TEST(test_wrong_edges_are_refused)
 {
 	CUgraphNode nodes[2], others[1], node;
 	CUgraph graph = graph_of(2, nodes), other = graph_of(1, others);
@@ -153,15 +150,14 @@ test_wrong_edges_are_refused(void **state)
 	assert_int_equal(gpc_cuGraphAddEmptyNode(&node, graph, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuGraphAddEmptyNode(NULL, graph, NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuGraphAddEmptyNode(&node, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
-	/* What was refused has left nothing. */
+	/* The rejected calls have left nothing. */
 	assert_int_equal(gpc_cuGraphGetNodes(graph, NULL, &count), CUDA_SUCCESS);
 	assert_int_equal(count, 2);
 	destroy(graph);
 	destroy(other);
 }
 
-static void
-test_a_cycle_is_found_when_it_is_sorted(void **state)
+UNIT_TEST(test_a_cycle_is_found_when_it_is_sorted)
 {
 	CUgraphNode nodes[4];
 	CUgraph token = graph_of(4, nodes);
@@ -184,8 +180,7 @@ test_a_cycle_is_found_when_it_is_sorted(void **state)
 }
 
 /* A random graph: every edge goes forward, so the order must hold. */
-static void
-test_the_order_holds_for_any_graph(void **state)
+UNIT_TEST(test_the_order_holds_for_any_graph)
 {
 	static CUgraphNode nodes[MANY];
 	struct gpc_node **sorted;
@@ -215,8 +210,7 @@ test_the_order_holds_for_any_graph(void **state)
 	destroy(token);
 }
 
-static void
-test_a_clone_is_a_graph_of_its_own(void **state)
+UNIT_TEST(test_a_clone_is_a_graph_of_its_own)
 {
 	CUgraphNode nodes[3], found, other;
 	CUgraph graph = graph_of(3, nodes), clone;
@@ -237,8 +231,7 @@ test_a_clone_is_a_graph_of_its_own(void **state)
 	destroy(clone);
 }
 
-static void
-test_a_child_is_a_copy_that_goes_with_its_node(void **state)
+UNIT_TEST(test_a_child_is_a_copy_that_goes_with_its_node)
 {
 	CUgraphNode nodes[2], child;
 	CUgraph graph, inner = graph_of(2, nodes), copy;
@@ -259,8 +252,7 @@ test_a_child_is_a_copy_that_goes_with_its_node(void **state)
 	assert_int_equal(gpc_cuGraphGetNodes(copy, NULL, &count), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-test_nodes_keep_what_they_were_given(void **state)
+UNIT_TEST(test_nodes_keep_what_they_were_given)
 {
 	const CUDA_HOST_NODE_PARAMS host = { .fn = nothing, .userData = state };
 	CUDA_HOST_NODE_PARAMS told = { 0 };
@@ -294,8 +286,7 @@ test_nodes_keep_what_they_were_given(void **state)
 	gpc_handle_remove(&event->handle);
 }
 
-static void
-test_a_user_object_ends_with_the_last_graph(void **state)
+UNIT_TEST(test_a_user_object_ends_with_the_last_graph)
 {
 	CUgraph graph, clone;
 	CUuserObject object;
@@ -322,8 +313,7 @@ test_a_user_object_ends_with_the_last_graph(void **state)
 	assert_int_equal(ended, 1);
 }
 
-static void
-test_dot_has_nodes_edges_and_child_graphs(void **state)
+UNIT_TEST(test_dot_has_nodes_edges_and_child_graphs)
 {
 	static const char wanted[] = "digraph dot {\n"
 				     "subgraph cluster_1 {\n"
@@ -365,21 +355,4 @@ test_dot_has_nodes_edges_and_child_graphs(void **state)
 	destroy(inner);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nodes_and_edges_are_told),
-		cmocka_unit_test(test_a_destroyed_node_takes_its_edges_along),
-		cmocka_unit_test(test_wrong_edges_are_refused),
-		cmocka_unit_test(test_a_cycle_is_found_when_it_is_sorted),
-		cmocka_unit_test(test_the_order_holds_for_any_graph),
-		cmocka_unit_test(test_a_clone_is_a_graph_of_its_own),
-		cmocka_unit_test(test_a_child_is_a_copy_that_goes_with_its_node),
-		cmocka_unit_test(test_nodes_keep_what_they_were_given),
-		cmocka_unit_test(test_a_user_object_ends_with_the_last_graph),
-		cmocka_unit_test(test_dot_has_nodes_edges_and_child_graphs),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+UNIT_TEST_MAIN(setup, teardown)

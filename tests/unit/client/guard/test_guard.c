@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The call guard: what a signal handler may do within a call, and when a thread can be canceled. */
+/* The call guard: which calls a signal handler may make during a call, and when a thread can be
+ * canceled. */
 #include "client/guard/guard.h"
 #include "tests/test.h"
 
@@ -35,8 +36,7 @@ handle(void (*handler)(int), int flags)
 	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
 }
 
-static void
-handler_outside_of_calls_may_call(void **state)
+UNIT_TEST(handler_outside_of_calls_may_call)
 {
 	handle(call_from_handler, 0);
 	(void)raise(SIGUSR1);
@@ -44,8 +44,7 @@ handler_outside_of_calls_may_call(void **state)
 	assert_false(was_inside);
 }
 
-static void
-handler_within_a_call_is_refused(void **state)
+UNIT_TEST(handler_within_a_call_is_refused)
 {
 	handle(call_from_handler, 0);
 	for (int i = 0; i < 2; i++) {
@@ -60,8 +59,7 @@ handler_within_a_call_is_refused(void **state)
 }
 
 /* Its address may be above or below the thread's own stack. */
-static void
-handler_on_a_signal_stack_is_refused(void **state)
+UNIT_TEST(handler_on_a_signal_stack_is_refused)
 {
 	const size_t size = 1 << 16;
 	stack_t stack = { .ss_size = size }, none = { .ss_flags = SS_DISABLE };
@@ -83,8 +81,7 @@ handler_on_a_signal_stack_is_refused(void **state)
 	}
 }
 
-static void
-callback_may_call(void **state)
+UNIT_TEST(callback_may_call)
 {
 	struct gpc_guard before;
 
@@ -106,8 +103,7 @@ call_that_is_left(void)
 	(void)raise(SIGUSR1);
 }
 
-static void
-call_left_by_longjmp_is_no_call(void **state)
+UNIT_TEST(call_left_by_longjmp_is_no_call)
 {
 	int cancel_state;
 
@@ -139,8 +135,7 @@ be_canceled(void *quick)
 	return NULL;
 }
 
-static void
-cancellation_waits_for_the_end_of_a_call(void **state)
+UNIT_TEST(cancellation_waits_for_the_end_of_a_call)
 {
 	assert_int_equal(pipe(inside), 0);
 	assert_int_equal(pipe(canceled), 0);
@@ -161,17 +156,4 @@ cancellation_waits_for_the_end_of_a_call(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handler_outside_of_calls_may_call),
-		cmocka_unit_test(handler_within_a_call_is_refused),
-		cmocka_unit_test(handler_on_a_signal_stack_is_refused),
-		cmocka_unit_test(callback_may_call),
-		cmocka_unit_test(call_left_by_longjmp_is_no_call),
-		cmocka_unit_test(cancellation_waits_for_the_end_of_a_call),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -4,7 +4,7 @@
 #include "client/host/mirror.h"
 #include "client/memory/host_memory.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 static int
 setup(void **state)
 {
-	int r = fake_setup(state);
+	int r = fake_wire_setup(state);
 
 	fake.shares_memory = true;
-	fake_allow_host();
+	fake_wire_allow_host();
 	return r;
 }
 
@@ -28,15 +28,16 @@ pinned(size_t size)
 	return host;
 }
 
-static void
-kernels_and_the_program_have_one_memory(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, fake_wire_teardown)
+
+TEST(kernels_and_the_program_have_one_memory)
 {
 	uint8_t *host = pinned(1000), *second = pinned(1000);
 	uint64_t address = (uintptr_t)host;
 
 	host[999] = 1;
-	assert_int_equal(fake_host_at((uintptr_t)host)[999], 1);
-	fake_host_at((uintptr_t)host)[0] = 2;
+	assert_int_equal(fake_wire_host_at((uintptr_t)host)[999], 1);
+	fake_wire_host_at((uintptr_t)host)[0] = 2;
 	assert_int_equal(host[0], 2);
 	assert_true(gpc_host_memory_get_device_address(&address, 1000));
 	assert_int_equal(address, (uintptr_t)host);
@@ -50,12 +51,11 @@ kernels_and_the_program_have_one_memory(void **state)
 }
 
 /* Where memory is shared the GPU writes into some of it, and the bytes are copied from there. */
-static void
-short_copies_to_plain_memory_go_through_shared_memory(void **state)
+TEST(short_copies_to_plain_memory_go_through_shared_memory)
 {
 	static const size_t sizes[] = { 32768, 65537, 262144, 262271, 262272, 1048576, 1572864 };
-	uint8_t *in = fake_pattern(1572866, 3), *out = calloc(1, 1572866);
-	CUdeviceptr device = fake_alloc(1572866);
+	uint8_t *in = fake_wire_pattern(1572866, 3), *out = calloc(1, 1572866);
+	CUdeviceptr device = fake_wire_alloc(1572866);
 
 	CU(gpc_cuMemcpyHtoD_v2(device, in, 1572866));
 	/* The first ones do without. */
@@ -86,8 +86,7 @@ short_copies_to_plain_memory_go_through_shared_memory(void **state)
 	free(out);
 }
 
-static void
-freed_memory_waits_for_work(void **state)
+TEST(freed_memory_waits_for_work)
 {
 	uint8_t *host = pinned(4096), *next;
 
@@ -99,45 +98,29 @@ freed_memory_waits_for_work(void **state)
 	fake.done = fake.posted;
 }
 
-static void
-a_large_arena_is_had_again(void **state)
+TEST(a_large_arena_is_had_again)
 {
-	uint8_t *large = pinned(9 * FAKE_MIB), *again;
+	uint8_t *large = pinned(9 * FAKE_WIRE_MIB), *again;
 	int maps = fake.host_maps;
 
-	memset(large, 1, 9 * FAKE_MIB);
+	memset(large, 1, 9 * FAKE_WIRE_MIB);
 	CU(gpc_cuMemFreeHost(large));
-	again = pinned(10 * FAKE_MIB);
+	again = pinned(10 * FAKE_WIRE_MIB);
 	assert_ptr_equal(again, large);
 	assert_int_equal(fake.host_maps, maps);
 	CU(gpc_cuMemFreeHost(again));
 }
 
-static void
-past_the_quota_there_is_no_memory(void **state)
+TEST(past_the_quota_there_is_no_memory)
 {
 	void *host;
 
 	/* What is kept goes first. */
-	fake.host_quota = fake_host_mapped();
-	CU(gpc_cuMemHostAlloc(&host, 5 * FAKE_MIB, 0));
+	fake.host_quota = fake_wire_host_mapped();
+	CU(gpc_cuMemHostAlloc(&host, 5 * FAKE_WIRE_MIB, 0));
 	CU(gpc_cuMemFreeHost(host));
 	fake.host_quota = 0;
-	assert_int_equal(gpc_cuMemHostAlloc(&host, 7 * FAKE_MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuMemHostAlloc(&host, 7 * FAKE_WIRE_MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(kernels_and_the_program_have_one_memory),
-		TEST(short_copies_to_plain_memory_go_through_shared_memory),
-		TEST(freed_memory_waits_for_work),
-		TEST(a_large_arena_is_had_again),
-		TEST(past_the_quota_there_is_no_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies whose bytes leave when the stream reaches them. */
+/* Late copies: their bytes are sent when the stream reaches them. */
 #include "client/context/fence.h"
 #include "client/copy/copy.h"
 #include "client/host/late_copy.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,13 +22,13 @@ begin(void **state)
 {
 	void *memory = NULL;
 
-	if (fake_setup(state) != 0)
+	if (fake_wire_setup(state) != 0)
 		return -1;
-	fake_allow_late();
+	fake_wire_allow_late();
 	CU(gpc_cuMemHostAlloc(&memory, SIZE, 0));
 	source = memory;
-	device = fake_alloc(SIZE);
-	memset(fake_at(device), 0, SIZE);
+	device = fake_wire_alloc(SIZE);
+	memset(fake_wire_at(device), 0, SIZE);
 	fake.has_functions = true;
 	return 0;
 }
@@ -38,60 +38,56 @@ end(void **state)
 {
 	fake.has_functions = false;
 	CU(gpc_cuMemFreeHost(source));
-	return fake_teardown(state);
+	return fake_wire_teardown(state);
 }
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-
 static bool
 device_is(uint8_t value, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
-		if (fake_at(device)[i] != value)
+		if (fake_wire_at(device)[i] != value)
 			return false;
 	}
 	return true;
 }
 
-static void
-pinned_memory_is_read_when_the_stream_reaches_the_copy(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, begin, end)
+
+TEST(pinned_memory_is_read_when_the_stream_reaches_the_copy)
 {
 	memset(source, 1, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs + fake.waits, 0);
 	assert_true(device_is(0, SIZE));
 	memset(source, 2, SIZE);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_true(device_is(2, SIZE));
 	assert_false(gpc_call_passes);
 }
 
-static void
-short_copies_from_pinned_memory_are_late_as_well(void **state)
+TEST(short_copies_from_pinned_memory_are_late_as_well)
 {
 	memset(source, 1, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, 4, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, 4, FAKE_WIRE_STREAM));
 	memset(source, 2, SIZE);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_true(device_is(2, 4));
 }
 
-static void
-pageable_memory_is_read_when_the_copy_is_called(void **state)
+TEST(pageable_memory_is_read_when_the_copy_is_called)
 {
 	uint8_t *pageable = malloc(SIZE);
 
 	assert_non_null(pageable);
 	memset(pageable, 3, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, pageable, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, pageable, SIZE, FAKE_WIRE_STREAM));
 	memset(pageable, 4, SIZE);
 	free(pageable);
 	assert_int_equal(fake.syncs + fake.waits, 0);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_true(device_is(3, SIZE));
 }
 
-static void
-rows_keep_their_places(void **state)
+TEST(rows_keep_their_places)
 {
 	const CUDA_MEMCPY2D rows = {
 		.srcMemoryType = CU_MEMORYTYPE_HOST,
@@ -104,61 +100,57 @@ rows_keep_their_places(void **state)
 		.Height = 100,
 	};
 
-	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_STREAM));
+	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_WIRE_STREAM));
 	for (size_t i = 0; i < SIZE; i++)
 		source[i] = (uint8_t)(i / 1000 + i % 1000);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	for (size_t row = 0; row < 100; row++) {
 		for (size_t column = 0; column < 300; column++)
-			assert_int_equal(fake_at(device)[row * 500 + column],
+			assert_int_equal(fake_wire_at(device)[row * 500 + column],
 					 (uint8_t)(row + column));
 	}
 }
 
-static void
-without_anything_to_wait_for_a_copy_is_not_late(void **state)
+TEST(without_anything_to_wait_for_a_copy_is_not_late)
 {
 	fake.has_functions = false;
 	memset(source, 5, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.late_count, 0);
 	assert_true(device_is(5, SIZE));
 }
 
-static void
-a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody(void **state)
+TEST(a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody)
 {
 	uint8_t *read = source + SIZE / 2;
 
 	fake.has_functions = false;
 	fake.lazy = true;
-	memset(fake_at(device), 6, SIZE / 2);
-	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, SIZE / 2, FAKE_STREAM));
-	CU(gpc_cuMemcpyHtoDAsync_v2(device + SIZE / 2, source, SIZE / 2, FAKE_STREAM));
+	memset(fake_wire_at(device), 6, SIZE / 2);
+	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, SIZE / 2, FAKE_WIRE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device + SIZE / 2, source, SIZE / 2, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.late_count, 1);
-	assert_true(fake_at(device)[SIZE / 2] == 0);
+	assert_true(fake_wire_at(device)[SIZE / 2] == 0);
 	/* Another part of the memory is not being written to. */
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, read, 100, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, read, 100, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.late_count, 1);
-	fake_deliver();
-	fake_run_late(CUDA_SUCCESS);
-	assert_true(fake_at(device)[SIZE / 2] == 6);
+	fake_wire_deliver();
+	fake_wire_run_late(CUDA_SUCCESS);
+	assert_true(fake_wire_at(device)[SIZE / 2] == 6);
 }
 
-static void
-a_copy_after_a_wait_for_another_process_is_late(void **state)
+TEST(a_copy_after_a_wait_for_another_process_is_late)
 {
 	fake.has_functions = false;
 	fake.foreign_wait = true;
 	memset(source, 1, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
 	memset(source, 2, SIZE);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_true(device_is(2, SIZE));
 }
 
-static void
-a_synchronous_copy_waits_instead(void **state)
+TEST(a_synchronous_copy_waits_instead)
 {
 	memset(source, 7, SIZE);
 	CU(gpc_cuMemcpyHtoD_v2(device, source, SIZE));
@@ -167,12 +159,11 @@ a_synchronous_copy_waits_instead(void **state)
 	assert_true(device_is(7, SIZE));
 }
 
-static void
-copies_of_a_session_that_ends_are_dropped(void **state)
+TEST(copies_of_a_session_that_ends_are_dropped)
 {
 	memset(source, 8, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
-	fake_run_late(CUDA_ERROR_DEINITIALIZED);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
+	fake_wire_run_late(CUDA_ERROR_DEINITIALIZED);
 	assert_true(device_is(0, SIZE));
 	gpc_late_copy_settle(source, SIZE);
 }
@@ -180,17 +171,16 @@ copies_of_a_session_that_ends_are_dropped(void **state)
 static void *
 run_late(void *arg)
 {
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	return NULL;
 }
 
-static void
-memory_stays_until_late_copies_have_read_it(void **state)
+TEST(memory_stays_until_late_copies_have_read_it)
 {
 	pthread_t thread;
 
 	memset(source, 9, SIZE);
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE / 2, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE / 2, FAKE_WIRE_STREAM));
 	/* This part is not read. */
 	gpc_late_copy_settle(source + SIZE / 2, SIZE / 2);
 	assert_int_equal(pthread_create(&thread, NULL, run_late, NULL), 0);
@@ -204,48 +194,46 @@ static void
 copy_within(size_t size)
 {
 	CU(gpc_copy_linear_ordered((uintptr_t)(source + SIZE / 2), (uintptr_t)source, size,
-				   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, FAKE_STREAM));
+				   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, FAKE_WIRE_STREAM));
 }
 
-static void
-a_copy_of_a_batch_within_the_host_waits_for_nobody(void **state)
+TEST(a_copy_of_a_batch_within_the_host_waits_for_nobody)
 {
 	memset(source, 1, SIZE);
 	(void)gpc_session_work_mark(gpc_session_get());
 	copy_within(100);
-	CU(gpc_cuMemsetD8Async((uintptr_t)source, 3, 1, FAKE_STREAM));
+	CU(gpc_cuMemsetD8Async((uintptr_t)source, 3, 1, FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs + fake.waits, 0);
 	assert_int_equal(fake.late_count, 2);
 	memset(source, 2, 100);
 	assert_int_equal(source[SIZE / 2], 1);
-	fake_run_late(CUDA_SUCCESS);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_int_equal(source[SIZE / 2], 2);
 	assert_int_equal(source[SIZE / 2 + 99], 2);
 	assert_int_equal(source[SIZE / 2 + 100], 1);
 	assert_int_equal(source[0], 3);
 }
 
-static void
-a_copy_within_the_host_is_done_when_the_call_returns(void **state)
+TEST(a_copy_within_the_host_is_done_when_the_call_returns)
 {
 	uint8_t pageable[100];
 
 	memset(pageable, 4, sizeof(pageable));
 	(void)gpc_session_work_mark(gpc_session_get());
 	CU(gpc_cuMemcpyAsync((uintptr_t)source, (uintptr_t)pageable, sizeof(pageable),
-			     FAKE_STREAM));
+			     FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs, 1);
 	assert_int_equal(source[99], 4);
 	(void)gpc_session_work_mark(gpc_session_get());
-	CU(gpc_cuMemcpyAsync((uintptr_t)(source + SIZE / 2), (uintptr_t)source, 100, FAKE_STREAM));
+	CU(gpc_cuMemcpyAsync((uintptr_t)(source + SIZE / 2), (uintptr_t)source, 100,
+			     FAKE_WIRE_STREAM));
 	assert_int_equal(fake.syncs, 2);
 	assert_int_equal(source[SIZE / 2 + 99], 4);
 	assert_int_equal(fake.late_count, 0);
 }
 
-static void
-the_destination_stays_until_late_copies_have_written_it(void **state)
+TEST(the_destination_stays_until_late_copies_have_written_it)
 {
 	pthread_t thread;
 
@@ -260,34 +248,12 @@ the_destination_stays_until_late_copies_have_written_it(void **state)
 }
 
 /* A late copy is a host function. */
-static void
-a_late_copy_is_work(void **state)
+TEST(a_late_copy_is_work)
 {
 	assert_true(gpc_fence_is_redundant(gpc_session_get()));
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_WIRE_STREAM));
 	assert_false(gpc_fence_is_redundant(gpc_session_get()));
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(pinned_memory_is_read_when_the_stream_reaches_the_copy),
-		TEST(short_copies_from_pinned_memory_are_late_as_well),
-		TEST(pageable_memory_is_read_when_the_copy_is_called),
-		TEST(rows_keep_their_places),
-		TEST(without_anything_to_wait_for_a_copy_is_not_late),
-		TEST(a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody),
-		TEST(a_copy_after_a_wait_for_another_process_is_late),
-		TEST(a_synchronous_copy_waits_instead),
-		TEST(copies_of_a_session_that_ends_are_dropped),
-		TEST(memory_stays_until_late_copies_have_read_it),
-		TEST(a_copy_of_a_batch_within_the_host_waits_for_nobody),
-		TEST(a_copy_within_the_host_is_done_when_the_call_returns),
-		TEST(the_destination_stays_until_late_copies_have_written_it),
-		TEST(a_late_copy_is_work),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

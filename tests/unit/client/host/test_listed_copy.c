@@ -16,13 +16,13 @@ begin(void **state)
 {
 	if (setup(state) != 0)
 		return -1;
-	fake_allow_late();
+	fake_wire_allow_late();
 	source = pinned(SIZE);
 	flag = pinned(64);
 	memset(flag, 0, 64);
 	(void)reach(flag);
 	CU(gpc_coherence_before_work(session()));
-	device = fake_alloc(SIZE);
+	device = fake_wire_alloc(SIZE);
 	/* The mirror of the test before it is the same one. */
 	gpc_coherence_find(session())->listed.polled = false;
 	fake.posted++;
@@ -35,19 +35,17 @@ end(void **state)
 {
 	fake.done = fake.posted;
 	while (fake.late_count > 0)
-		fake_run_late(CUDA_ERROR_DEINITIALIZED);
+		fake_wire_run_late(CUDA_ERROR_DEINITIALIZED);
 	if (source)
 		CU(gpc_cuMemFreeHost(source));
 	CU(gpc_cuMemFreeHost(flag));
-	return fake_teardown(state);
+	return fake_wire_teardown(state);
 }
 #undef TEST
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-
 static void
 copy(size_t size)
 {
-	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, size, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, size, FAKE_WIRE_STREAM));
 }
 
 static void
@@ -57,8 +55,9 @@ publish(uint8_t value)
 	CU(gpc_coherence_before_work(session()));
 }
 
-static void
-a_filled_source_is_sent_again_before_the_word(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, begin, end)
+
+TEST(a_filled_source_is_sent_again_before_the_word)
 {
 	uint32_t number;
 
@@ -75,8 +74,7 @@ a_filled_source_is_sent_again_before_the_word(void **state)
 	assert_true(fake.host_written > 0);
 }
 
-static void
-later_words_send_what_has_changed_since(void **state)
+TEST(later_words_send_what_has_changed_since)
 {
 	copy(SIZE);
 	publish(1);
@@ -89,16 +87,14 @@ later_words_send_what_has_changed_since(void **state)
 	assert_int_equal(fake.last_replaced_byte, 3);
 }
 
-static void
-without_a_changed_word_nothing_is_sent_again(void **state)
+TEST(without_a_changed_word_nothing_is_sent_again)
 {
 	copy(SIZE);
 	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake.replacements, 0);
 }
 
-static void
-what_is_done_is_not_sent_again(void **state)
+TEST(what_is_done_is_not_sent_again)
 {
 	copy(SIZE);
 	fake.done = fake.posted;
@@ -110,19 +106,17 @@ what_is_done_is_not_sent_again(void **state)
 	assert_int_equal(fake.last_listed, 0);
 }
 
-static void
-copies_are_late_once_words_were_polled(void **state)
+TEST(copies_are_late_once_words_were_polled)
 {
 	copy(100);
 	publish(1);
 	copy(200);
 	assert_int_equal(fake.copies_in, 1);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_int_equal(fake.copies_in, 2);
 }
 
-static void
-more_copies_than_the_worker_may_hold_are_late(void **state)
+TEST(more_copies_than_the_worker_may_hold_are_late)
 {
 	int early = 0, late = 0;
 
@@ -131,7 +125,7 @@ more_copies_than_the_worker_may_hold_are_late(void **state)
 		late += fake.copies_in == early;
 	}
 	assert_in_range(early, 100, 1000);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	/* When they are done, copies are listed again. */
 	fake.done = fake.posted;
 	fake.posted++;
@@ -139,8 +133,7 @@ more_copies_than_the_worker_may_hold_are_late(void **state)
 	assert_int_equal(fake.copies_in, early + 2);
 }
 
-static void
-memory_that_is_freed_is_not_read(void **state)
+TEST(memory_that_is_freed_is_not_read)
 {
 	copy(SIZE);
 	CU(gpc_cuMemFreeHost(source));
@@ -149,8 +142,7 @@ memory_that_is_freed_is_not_read(void **state)
 	assert_int_equal(fake.replacements, 0);
 }
 
-static void
-rows_are_sent_again_as_they_were_packed(void **state)
+TEST(rows_are_sent_again_as_they_were_packed)
 {
 	const CUDA_MEMCPY2D rows = { .srcMemoryType = CU_MEMORYTYPE_HOST,
 				     .srcHost = source,
@@ -161,7 +153,7 @@ rows_are_sent_again_as_they_were_packed(void **state)
 				     .WidthInBytes = 300,
 				     .Height = 50 };
 
-	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_STREAM));
+	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_WIRE_STREAM));
 	assert_int_not_equal(fake.last_listed, 0);
 	source[49 * 1000 + 299] = 7;
 	publish(1);
@@ -169,31 +161,14 @@ rows_are_sent_again_as_they_were_packed(void **state)
 	assert_int_equal(fake.last_replaced_byte, 7);
 }
 
-static void
-a_daemon_without_replacements_gets_late_copies(void **state)
+TEST(a_daemon_without_replacements_gets_late_copies)
 {
 	fake.facts->unknown_calls[GP_CALL_gpCopyReplace / 8] |= 1 << GP_CALL_gpCopyReplace % 8;
 	copy(SIZE);
 	assert_int_equal(fake.copies_in, 0);
-	fake_run_late(CUDA_SUCCESS);
+	fake_wire_run_late(CUDA_SUCCESS);
 	assert_int_equal(fake.copies_in, 1);
 	fake.facts->unknown_calls[GP_CALL_gpCopyReplace / 8] &= ~(1 << GP_CALL_gpCopyReplace % 8);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_filled_source_is_sent_again_before_the_word),
-		TEST(later_words_send_what_has_changed_since),
-		TEST(without_a_changed_word_nothing_is_sent_again),
-		TEST(what_is_done_is_not_sent_again),
-		TEST(copies_are_late_once_words_were_polled),
-		TEST(more_copies_than_the_worker_may_hold_are_late),
-		TEST(memory_that_is_freed_is_not_read),
-		TEST(rows_are_sent_again_as_they_were_packed),
-		TEST(a_daemon_without_replacements_gets_late_copies),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

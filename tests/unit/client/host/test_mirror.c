@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that kernels reach: that two copies of it are kept alike. */
+/* Coherence of host memory that kernels access: both replicas have the same contents. */
 #include "tests/unit/client/mirror_fixture.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
-static void
-cold_memory_costs_nothing(void **state)
+TEST(cold_memory_costs_nothing)
 {
-	uint8_t *host = pinned(100), *large = pinned(5 * FAKE_MIB);
+	uint8_t *host = pinned(100), *large = pinned(5 * FAKE_WIRE_MIB);
 
-	memset(large, 1, 5 * FAKE_MIB);
+	memset(large, 1, 5 * FAKE_WIRE_MIB);
 	host[99] = 1;
 	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake.host_maps, 0);
-	assert_int_equal(fake_host_mapped(), 0);
+	assert_int_equal(fake_wire_host_mapped(), 0);
 	CU(gpc_cuMemFreeHost(host));
 	CU(gpc_cuMemFreeHost(large));
 }
 
-static void
-a_block_has_the_same_address_for_kernels(void **state)
+TEST(a_block_has_the_same_address_for_kernels)
 {
 	uint8_t *host = pinned(3000);
 	struct gpc_address found;
 
 	memset(host, 5, 3000);
 	assert_int_equal(reach(host + 10), (uintptr_t)host + 10);
-	assert_int_equal(fake_host_at((uintptr_t)host)[2999], 5);
+	assert_int_equal(fake_wire_host_at((uintptr_t)host)[2999], 5);
 	gpc_address_lookup((uintptr_t)host + 3, &found);
 	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
 	assert_true(found.device_mapped);
@@ -40,13 +38,12 @@ a_block_has_the_same_address_for_kernels(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
-static void
-changes_go_both_ways(void **state)
+TEST(changes_go_both_ways)
 {
 	uint8_t *host = pinned(100000), *there;
 
 	(void)reach(host);
-	there = fake_host_at((uintptr_t)host);
+	there = fake_wire_host_at((uintptr_t)host);
 	fake.host_written = 0;
 	host[5] = 1;
 	host[99999] = 2;
@@ -69,38 +66,39 @@ changes_go_both_ways(void **state)
 }
 
 /* A kernel that is given one block finds the addresses of others in it. */
-static void
-what_a_block_names_is_reached(void **state)
+TEST(what_a_block_names_is_reached)
 {
 	uint64_t *first = (uint64_t *)(void *)pinned(64), *second, *third, *fourth;
 	uint32_t *halves;
 
 	second = (uint64_t *)(void *)pinned(64);
-	third = (uint64_t *)(void *)pinned(5 * FAKE_MIB);
+	third = (uint64_t *)(void *)pinned(5 * FAKE_WIRE_MIB);
 	fourth = (uint64_t *)(void *)pinned(64);
 	halves = (uint32_t *)(void *)pinned(64);
 	memset(first, 0, 64);
-	memset(third, 0, 5 * FAKE_MIB);
+	memset(third, 0, 5 * FAKE_WIRE_MIB);
 	first[3] = (uintptr_t)second;
-	*second = (uintptr_t)third + FAKE_MIB;
+	*second = (uintptr_t)third + FAKE_WIRE_MIB;
 	*fourth = *halves = 7;
-	third[FAKE_MIB / 8] = 9;
+	third[FAKE_WIRE_MIB / 8] = 9;
 	(void)reach(first);
-	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)second),
-			 (uintptr_t)third + FAKE_MIB);
-	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)&third[FAKE_MIB / 8]), 9);
-	assert_int_equal(*fake_host_at((uintptr_t)fourth), 0);
+	assert_int_equal(*(uint64_t *)(void *)fake_wire_host_at((uintptr_t)second),
+			 (uintptr_t)third + FAKE_WIRE_MIB);
+	assert_int_equal(
+		*(uint64_t *)(void *)fake_wire_host_at((uintptr_t)&third[FAKE_WIRE_MIB / 8]), 9);
+	assert_int_equal(*fake_wire_host_at((uintptr_t)fourth), 0);
 	/* What it names later comes before that. */
 	third[0] = (uintptr_t)fourth + 8;
 	CU(gpc_coherence_before_work(session()));
-	assert_int_equal(*fake_host_at((uintptr_t)fourth), 7);
-	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)third),
+	assert_int_equal(*fake_wire_host_at((uintptr_t)fourth), 7);
+	assert_int_equal(*(uint64_t *)(void *)fake_wire_host_at((uintptr_t)third),
 			 (uintptr_t)fourth + 8);
 	/* Of which half of the bytes are as they were. */
 	third[0] = (uintptr_t)halves;
 	CU(gpc_coherence_before_work(session()));
-	assert_int_equal(*fake_host_at((uintptr_t)halves), 7);
-	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)third), (uintptr_t)halves);
+	assert_int_equal(*fake_wire_host_at((uintptr_t)halves), 7);
+	assert_int_equal(*(uint64_t *)(void *)fake_wire_host_at((uintptr_t)third),
+			 (uintptr_t)halves);
 	for (int i = 0; i < 5; i++)
 		CU(gpc_cuMemFreeHost((void *[]){ first, second, third, fourth, halves }[i]));
 }
@@ -130,18 +128,17 @@ name_new_ones(void *arg)
 }
 
 /* At any moment of a look at what kernels reach. */
-static void
-what_is_made_during_a_look_is_reached(void **state)
+TEST(what_is_made_during_a_look_is_reached)
 {
-	uint64_t *block = (uint64_t *)(void *)pinned(FAKE_MIB);
+	uint64_t *block = (uint64_t *)(void *)pinned(FAKE_WIRE_MIB);
 	/* It is looked at last. */
-	struct namer namer = { .word = block + FAKE_MIB / 8 - 1 };
+	struct namer namer = { .word = block + FAKE_WIRE_MIB / 8 - 1 };
 	const uint64_t *there;
 	pthread_t thread;
 
-	memset(block, 0, FAKE_MIB);
+	memset(block, 0, FAKE_WIRE_MIB);
 	(void)reach(block);
-	there = (const uint64_t *)(void *)fake_host_at((uintptr_t)namer.word);
+	there = (const uint64_t *)(void *)fake_wire_host_at((uintptr_t)namer.word);
 	assert_int_equal(pthread_create(&thread, NULL, name_new_ones, &namer), 0);
 	for (int seen = 0; seen < NEW_ONES;) {
 		const uint8_t *named;
@@ -149,7 +146,7 @@ what_is_made_during_a_look_is_reached(void **state)
 		CU(gpc_coherence_before_work(session()));
 		if (*there == atomic_load(&namer.seen))
 			continue;
-		named = fake_host_at(*there);
+		named = fake_wire_host_at(*there);
 		assert_non_null(named);
 		assert_int_equal(*named, 7);
 		atomic_store(&namer.seen, *there);
@@ -161,24 +158,23 @@ what_is_made_during_a_look_is_reached(void **state)
 	CU(gpc_cuMemFreeHost(block));
 }
 
-static void
-much_goes_in_parts(void **state)
+TEST(much_goes_in_parts)
 {
 	const size_t size = 3 * GP_CHANGES_MAX + 12345;
-	uint8_t *host = pinned(size), *pattern = fake_pattern(size, 1), *there;
+	uint8_t *host = pinned(size), *pattern = fake_wire_pattern(size, 1), *there;
 	uint8_t *other = pinned(50);
 
 	(void)reach(other);
 	(void)reach(host);
-	there = fake_host_at((uintptr_t)host);
+	there = fake_wire_host_at((uintptr_t)host);
 	memcpy(host, pattern, size);
 	other[49] = 1;
 	CU(gpc_coherence_before_work(session()));
 	assert_memory_equal(there, pattern, size);
-	assert_int_equal(fake_host_at((uintptr_t)other)[49], 1);
+	assert_int_equal(fake_wire_host_at((uintptr_t)other)[49], 1);
 	for (size_t i = 0; i < size; i++)
 		there[i] = (uint8_t)~pattern[i];
-	fake_host_at((uintptr_t)other)[0] = 8;
+	fake_wire_host_at((uintptr_t)other)[0] = 8;
 	synchronize();
 	for (size_t i = 0; i < size; i++)
 		assert_int_equal(host[i], (uint8_t)~pattern[i]);
@@ -189,8 +185,7 @@ much_goes_in_parts(void **state)
 }
 
 /* Long runs in parts, and then the rest at once. */
-static void
-more_than_a_picture_goes_in_parts(void **state)
+TEST(more_than_a_picture_goes_in_parts)
 {
 	const size_t size = GP_DIFF_SCAN_MAX + GP_DIFF_SCAN_MAX / 2;
 	uint8_t *flag = pinned(64), *host = pinned(size), *there;
@@ -198,16 +193,16 @@ more_than_a_picture_goes_in_parts(void **state)
 
 	(void)reach(flag);
 	(void)reach(host);
-	there = fake_host_at((uintptr_t)host);
+	there = fake_wire_host_at((uintptr_t)host);
 	memset(host, 1, size);
 	flag[0] = 1;
 	host[5] = 0;
 	CU(gpc_coherence_before_work(session()));
 	assert_memory_equal(there, host, size);
-	assert_int_equal(fake_host_at((uintptr_t)flag)[0], 1);
+	assert_int_equal(fake_wire_host_at((uintptr_t)flag)[0], 1);
 	memset(there, 2, size);
 	there[7] = 1;
-	fake_host_at((uintptr_t)flag)[0] = 2;
+	fake_wire_host_at((uintptr_t)flag)[0] = 2;
 	fetches = fake.host_fetches;
 	synchronize();
 	assert_memory_equal(there, host, size);
@@ -231,20 +226,19 @@ send_meanwhile(void)
 	CU(gpc_coherence_send(session()));
 }
 
-/* The answer to a fetch does not know what was sent behind it. */
-static void
-a_word_that_both_change_is_the_same_at_both_ends(void **state)
+/* The reply to a fetch does not include bytes that were sent after it. */
+TEST(a_word_that_both_change_is_the_same_at_both_ends)
 {
 	uint8_t *host = pinned(64);
 	uint32_t there;
 
 	(void)reach(host);
 	racing = (uint32_t *)(void *)host;
-	*(uint32_t *)(void *)fake_host_at((uintptr_t)host) = 55;
-	fake_host_at((uintptr_t)host)[4] = 9;
+	*(uint32_t *)(void *)fake_wire_host_at((uintptr_t)host) = 55;
+	fake_wire_host_at((uintptr_t)host)[4] = 9;
 	fake.meanwhile = send_meanwhile;
 	synchronize();
-	memcpy(&there, fake_host_at((uintptr_t)host), 4);
+	memcpy(&there, fake_wire_host_at((uintptr_t)host), 4);
 	assert_int_equal(there, 77);
 	assert_int_equal(*racing, 77);
 	assert_int_equal(host[4], 9);
@@ -264,13 +258,12 @@ bytes_write_meanwhile(void)
 	bytes[2] = 13;
 }
 
-static void
-bytes_of_one_word_have_two_writers(void **state)
+TEST(bytes_of_one_word_have_two_writers)
 {
 	uint8_t *host = pinned(128), *there;
 
 	(void)reach(host);
-	there = fake_host_at((uintptr_t)host);
+	there = fake_wire_host_at((uintptr_t)host);
 	racing = (uint32_t *)(void *)host;
 	there[0] = 21;
 	there[3] = 22;
@@ -312,12 +305,11 @@ free_meanwhile(void)
 }
 
 /* What a fetch tells of one block is not taken for another one at the same place. */
-static void
-an_answer_of_a_block_that_is_gone_is_forgotten(void **state)
+TEST(an_answer_of_a_block_that_is_gone_is_forgotten)
 {
 	leaving = pinned(64);
 	(void)reach(leaving);
-	memset(fake_host_at((uintptr_t)leaving), 8, 64);
+	memset(fake_wire_host_at((uintptr_t)leaving), 8, 64);
 	fake.meanwhile = free_meanwhile;
 	synchronize();
 	assert_int_equal(leaving[0], 1);
@@ -325,8 +317,7 @@ an_answer_of_a_block_that_is_gone_is_forgotten(void **state)
 }
 
 /* What the program wrote before is sent before, and not later over it. */
-static void
-a_fill_comes_after_what_the_program_has_written(void **state)
+TEST(a_fill_comes_after_what_the_program_has_written)
 {
 	uint8_t *host = pinned(256);
 
@@ -340,8 +331,8 @@ a_fill_comes_after_what_the_program_has_written(void **state)
 		/* It waits. */
 		assert_int_equal(fake.syncs, i + 1);
 		CU(gpc_coherence_before_work(session()));
-		assert_int_equal(fake_host_at((uintptr_t)host)[0], 7);
-		assert_int_equal(fake_host_at((uintptr_t)host)[255], 7);
+		assert_int_equal(fake_wire_host_at((uintptr_t)host)[0], 7);
+		assert_int_equal(fake_wire_host_at((uintptr_t)host)[255], 7);
 		synchronize();
 		assert_int_equal(host[0], 7);
 		assert_int_equal(host[255], 7);
@@ -349,7 +340,7 @@ a_fill_comes_after_what_the_program_has_written(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
-/* A wait that asks for changes before it waits. */
+/* A wait that requests changes before it waits. */
 static void
 synchronize_at_once(void)
 {
@@ -364,13 +355,12 @@ synchronize_at_once(void)
 	assert_int_equal(fake.host_fetches - fetches, 0);
 }
 
-static void
-a_wait_brings_what_has_changed(void **state)
+TEST(a_wait_brings_what_has_changed)
 {
 	uint8_t *host = pinned(1000);
 
 	(void)reach(host);
-	fake_host_at((uintptr_t)host)[999] = 3;
+	fake_wire_host_at((uintptr_t)host)[999] = 3;
 	synchronize_at_once();
 	assert_int_equal(host[999], 3);
 	CU(gpc_cuMemFreeHost(host));
@@ -382,12 +372,11 @@ send_and_be_answered(void)
 	*racing = 77;
 	CU(gpc_coherence_send(session()));
 	/* The kernel has seen it. */
-	*(uint32_t *)(void *)fake_host_at((uintptr_t)racing) = 78;
+	*(uint32_t *)(void *)fake_wire_host_at((uintptr_t)racing) = 78;
 }
 
 /* What was sent while work was under way is older than what that work has made of it. */
-static void
-an_answer_behind_work_knows_what_was_sent_meanwhile(void **state)
+TEST(an_answer_behind_work_knows_what_was_sent_meanwhile)
 {
 	uint8_t *host = pinned(64);
 
@@ -410,12 +399,11 @@ change_blocks(void)
 	gpc_coherence_remove(session(), (uintptr_t)leaving);
 	memset(leaving, 1, 64);
 	CU(gpc_coherence_add(fake.context, leaving, (uintptr_t)leaving, 32));
-	memset(fake_host_at((uintptr_t)leaving), 9, 40);
+	memset(fake_wire_host_at((uintptr_t)leaving), 9, 40);
 }
 
 /* A block that came while work was under way is one that its answer means. */
-static void
-an_answer_behind_work_means_the_blocks_that_are_there_then(void **state)
+TEST(an_answer_behind_work_means_the_blocks_that_are_there_then)
 {
 	leaving = pinned(64);
 	(void)reach(leaving);
@@ -429,14 +417,13 @@ an_answer_behind_work_means_the_blocks_that_are_there_then(void **state)
 }
 
 /* More than the daemon looks at while others wait is fetched behind the wait. */
-static void
-much_is_asked_behind_the_wait(void **state)
+TEST(much_is_asked_behind_the_wait)
 {
 	uint8_t *host = pinned(GP_HOST_AFTER_MAX + 1);
 	struct gpc_coherence_fetch *fetch;
 
 	(void)reach(host);
-	fake_host_at((uintptr_t)host)[7] = 3;
+	fake_wire_host_at((uintptr_t)host)[7] = 3;
 	fake.posted++;
 	fetch = gpc_coherence_before_wait(session(), GP_HOST_AFTER_STREAM, 1, GP_CALL_gpFence);
 	assert_null(fetch);
@@ -445,24 +432,22 @@ much_is_asked_behind_the_wait(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
-static void
-a_large_block_that_is_freed_is_given_back(void **state)
+TEST(a_large_block_that_is_freed_is_given_back)
 {
-	uint64_t before = fake_host_mapped();
-	uint8_t *large = pinned(9 * FAKE_MIB);
+	uint64_t before = fake_wire_host_mapped();
+	uint8_t *large = pinned(9 * FAKE_WIRE_MIB);
 
 	(void)reach(large);
-	assert_int_equal(fake_host_mapped(), before + 10 * FAKE_MIB);
+	assert_int_equal(fake_wire_host_mapped(), before + 10 * FAKE_WIRE_MIB);
 	CU(gpc_cuMemFreeHost(large));
-	assert_int_equal(fake_host_mapped(), before);
+	assert_int_equal(fake_wire_host_mapped(), before);
 	assert_true(gpc_host_space_contains((uintptr_t)large));
 }
 
 /* What was there before goes when no kernel runs. */
-static void
-addresses_that_are_not_free_yet_are_awaited(void **state)
+TEST(addresses_that_are_not_free_yet_are_awaited)
 {
-	uint8_t *host = pinned(9 * FAKE_MIB), *memory = aligned_alloc(4096, 4096);
+	uint8_t *host = pinned(9 * FAKE_WIRE_MIB), *memory = aligned_alloc(4096, 4096);
 
 	fake.host_busy = 20;
 	(void)reach(host);
@@ -476,28 +461,4 @@ addresses_that_are_not_free_yet_are_awaited(void **state)
 	free(memory);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(cold_memory_costs_nothing),
-		TEST(a_block_has_the_same_address_for_kernels),
-		TEST(changes_go_both_ways),
-		TEST(what_a_block_names_is_reached),
-		TEST(what_is_made_during_a_look_is_reached),
-		TEST(much_goes_in_parts),
-		TEST(more_than_a_picture_goes_in_parts),
-		TEST(a_word_that_both_change_is_the_same_at_both_ends),
-		TEST(bytes_of_one_word_have_two_writers),
-		TEST(an_answer_of_a_block_that_is_gone_is_forgotten),
-		TEST(a_fill_comes_after_what_the_program_has_written),
-		TEST(a_wait_brings_what_has_changed),
-		TEST(an_answer_behind_work_knows_what_was_sent_meanwhile),
-		TEST(an_answer_behind_work_means_the_blocks_that_are_there_then),
-		TEST(much_is_asked_behind_the_wait),
-		TEST(a_large_block_that_is_freed_is_given_back),
-		TEST(addresses_that_are_not_free_yet_are_awaited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

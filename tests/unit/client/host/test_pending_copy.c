@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/pending_copy.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 
@@ -22,8 +22,8 @@ copy_done(struct gpc_request *request)
 	done_waited += gpc_pending_copy_done(request->arg, request->result);
 }
 
-/* A copy to the memory number `at`, which is answered when somebody waits.  lanes: the number of
- * its stream if it goes over data lanes, else 0. */
+/* A copy to the memory number `at`, which is completed when the client waits. lanes: the number of
+ * its stream if it uses data lanes, otherwise 0. */
 static struct copy *
 add_over(int at, uint64_t lanes)
 {
@@ -49,7 +49,7 @@ add(int at)
 static void
 start(struct copy *copy, CUresult result)
 {
-	fake_start(&copy->request, NULL, 0, result);
+	fake_wire_start(&copy->request, NULL, 0, result);
 	gpc_pending_copy_started(&copy->pending, true);
 }
 
@@ -63,15 +63,14 @@ static int
 begin(void **state)
 {
 	done = done_waited = 0;
-	if (fake_setup(state) != 0)
+	if (fake_wire_setup(state) != 0)
 		return -1;
 	fake.lazy = true;
 	return 0;
 }
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, fake_teardown)
+#define TEST(test) UNIT_TEST_WITH(test, begin, fake_wire_teardown)
 
-static void
-memory_that_a_copy_writes_to_is_waited_for(void **state)
+TEST(memory_that_a_copy_writes_to_is_waited_for)
 {
 	start(add(1), CUDA_SUCCESS);
 	assert_int_equal(settle(0, 0, SIZE), CUDA_SUCCESS);
@@ -83,30 +82,27 @@ memory_that_a_copy_writes_to_is_waited_for(void **state)
 	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
 }
 
-static void
-an_error_is_told_to_who_waits(void **state)
+TEST(an_error_is_told_to_who_waits)
 {
 	start(add(1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(settle(1, 0, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(done_waited, 1);
 }
 
-static void
-nobody_waits_for_what_has_been_answered(void **state)
+TEST(nobody_waits_for_what_has_been_answered)
 {
 	struct copy *copy = add(1);
 
-	fake_start(&copy->request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_start(&copy->request, NULL, 0, CUDA_SUCCESS);
 	/* The answer overtakes who starts it. */
-	fake_deliver();
+	fake_wire_deliver();
 	assert_int_equal(done, 1);
 	assert_int_equal(done_waited, 0);
 	gpc_pending_copy_started(&copy->pending, true);
 	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
 }
 
-static void
-last_work_of_a_stream_is_waited_for(void **state)
+TEST(last_work_of_a_stream_is_waited_for)
 {
 	struct copy *copies[2] = { add(1), add(2) };
 	CUresult result = CUDA_ERROR_UNKNOWN;
@@ -131,8 +127,7 @@ last_work_of_a_stream_is_waited_for(void **state)
 	assert_false(gpc_pending_copy_await(gpc_session_get(), 7, 10, &result));
 }
 
-static void
-a_copy_that_could_not_be_started_is_in_nobodys_way(void **state)
+TEST(a_copy_that_could_not_be_started_is_in_nobodys_way)
 {
 	gpc_pending_copy_started(&add(1)->pending, false);
 	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
@@ -146,8 +141,7 @@ overlap(int at, size_t offset, uint64_t stream)
 					stream);
 }
 
-static void
-copies_to_the_same_memory_are_found_by_stream_and_lane(void **state)
+TEST(copies_to_the_same_memory_are_found_by_stream_and_lane)
 {
 	struct copy *unstarted = add_over(1, 5);
 
@@ -163,22 +157,9 @@ copies_to_the_same_memory_are_found_by_stream_and_lane(void **state)
 	assert_int_equal(overlap(1, 0, 7), GPC_OVERLAP_STREAM);
 	assert_int_equal(overlap(1, 1, 7), GPC_OVERLAP_LANE_0);
 	assert_int_equal(overlap(1, 1, 8), GPC_OVERLAP_OTHER);
-	fake_deliver();
+	fake_wire_deliver();
 	assert_int_equal(overlap(1, 1, 8), GPC_OVERLAP_NONE);
 	assert_false(gpc_pending_copy_over_lanes());
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_that_a_copy_writes_to_is_waited_for),
-		TEST(an_error_is_told_to_who_waits),
-		TEST(nobody_waits_for_what_has_been_answered),
-		TEST(last_work_of_a_stream_is_waited_for),
-		TEST(a_copy_that_could_not_be_started_is_in_nobodys_way),
-		TEST(copies_to_the_same_memory_are_found_by_stream_and_lane),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -7,8 +7,7 @@
 #include "protocol/image_info.h"
 #include "tests/unit/client/mirror_fixture.h"
 
-static void
-an_address_among_parameters_makes_a_block_one_that_kernels_reach(void **state)
+TEST(an_address_among_parameters_makes_a_block_one_that_kernels_reach)
 {
 	uint8_t *a = pinned(100), *b = pinned(100), *c = pinned(100);
 	const uint64_t words[4] = { 0, (uintptr_t)b + 50, 12345, UINT64_MAX };
@@ -33,8 +32,7 @@ static const struct gp_param_info half_filled_params[] = { { 0, 1016 }, { 1016, 
 static const struct gp_kernel_info half_filled = { .param_count = 2, .params = half_filled_params };
 
 /* A structure that the program has filled in part has what lay there before. */
-static void
-an_address_left_over_in_a_large_structure_does_not(void **state)
+TEST(an_address_left_over_in_a_large_structure_does_not)
 {
 	uint8_t *copied = pinned(100), *other = pinned(100);
 	uint64_t words[128] = { 0 };
@@ -74,15 +72,14 @@ name_alone(const void *host)
 }
 
 /* As a batch that waits for its turn: then the copy tells what the address was. */
-static void
-the_copy_may_come_behind_the_kernel(void **state)
+TEST(the_copy_may_come_behind_the_kernel)
 {
 	uint8_t *host = pinned(100);
 	unsigned int cold = atomic_load(&gpc_host_memory_copy_only);
 
 	name_in_structure(host);
 	assert_int_equal(atomic_load(&gpc_replica_count), 1);
-	fake_host_at((uintptr_t)host)[7] = 3;
+	fake_wire_host_at((uintptr_t)host)[7] = 3;
 	fake.posted++;
 	gpc_host_block_note_copied((uintptr_t)host + 99);
 	assert_int_equal(atomic_load(&gpc_replica_count), 0);
@@ -98,8 +95,7 @@ the_copy_may_come_behind_the_kernel(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
-static void
-unless_something_else_has_named_the_block(void **state)
+TEST(unless_something_else_has_named_the_block)
 {
 	uint8_t *parameter = pinned(100), *asked = pinned(100), *filled = pinned(100);
 	struct gpc_address found;
@@ -123,8 +119,7 @@ unless_something_else_has_named_the_block(void **state)
 }
 
 /* As of another thread. */
-static void
-a_copy_may_come_in_between(void **state)
+TEST(a_copy_may_come_in_between)
 {
 	struct gpc_pointer_scan names = { 0 };
 	uint8_t *host = pinned(100);
@@ -143,8 +138,7 @@ a_copy_may_come_in_between(void **state)
 	assert_int_equal(atomic_load(&gpc_host_memory_copy_only), 0);
 }
 
-static void
-a_doubted_block_may_be_freed(void **state)
+TEST(a_doubted_block_may_be_freed)
 {
 	uint8_t *host = pinned(100), *copied = pinned(100);
 
@@ -158,8 +152,7 @@ a_doubted_block_may_be_freed(void **state)
 }
 
 /* As PyTorch's of 648 bytes, behind a parameter of 4. */
-static void
-nor_in_one_of_a_few_hundred_bytes(void **state)
+TEST(nor_in_one_of_a_few_hundred_bytes)
 {
 	const struct gp_param_info params[] = { { 0, 4 }, { 8, 648 }, { 656, 184 } };
 	const struct gp_kernel_info kernel = { .param_count = 3, .params = params };
@@ -178,8 +171,7 @@ nor_in_one_of_a_few_hundred_bytes(void **state)
 }
 
 /* As in packed structures, which few copy from, and among what is left over. */
-static void
-at_an_odd_place_one_counts_that_no_copy_has_named(void **state)
+TEST(at_an_odd_place_one_counts_that_no_copy_has_named)
 {
 	uint8_t *copied = pinned(100), *other = pinned(100);
 	uint8_t bytes[32] = { 0 };
@@ -198,8 +190,7 @@ at_an_odd_place_one_counts_that_no_copy_has_named(void **state)
 	CU(gpc_cuMemFreeHost(other));
 }
 
-static void
-nor_of_registered_memory(void **state)
+TEST(nor_of_registered_memory)
 {
 	uint8_t *memory = aligned_alloc(4096, 4096);
 	uint64_t words[128] = { 0 };
@@ -220,26 +211,24 @@ nor_of_registered_memory(void **state)
 	free(memory);
 }
 
-static void
-mapped_memory_is_reached_from_the_start(void **state)
+TEST(mapped_memory_is_reached_from_the_start)
 {
-	uint64_t before = fake_host_mapped();
+	uint64_t before = fake_wire_host_mapped();
 	uint8_t *host;
 	void *more = &more;
 
-	CU(gpc_cuMemHostAlloc((void **)&host, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP));
+	CU(gpc_cuMemHostAlloc((void **)&host, 9 * FAKE_WIRE_MIB, CU_MEMHOSTALLOC_DEVICEMAP));
 	assert_int_equal(atomic_load(&gpc_replica_count), 1);
-	assert_int_equal(fake_host_at((uintptr_t)host)[9 * FAKE_MIB - 1], 0);
-	fake.host_quota = fake_host_mapped();
-	assert_int_equal(gpc_cuMemHostAlloc(&more, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP),
+	assert_int_equal(fake_wire_host_at((uintptr_t)host)[9 * FAKE_WIRE_MIB - 1], 0);
+	fake.host_quota = fake_wire_host_mapped();
+	assert_int_equal(gpc_cuMemHostAlloc(&more, 9 * FAKE_WIRE_MIB, CU_MEMHOSTALLOC_DEVICEMAP),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	assert_null(more);
 	CU(gpc_cuMemFreeHost(host));
-	assert_int_equal(fake_host_mapped(), before);
+	assert_int_equal(fake_wire_host_mapped(), before);
 }
 
-static void
-registered_memory_has_another_address(void **state)
+TEST(registered_memory_has_another_address)
 {
 	uint8_t *memory = aligned_alloc(4096, 5 * 4096), *host = memory + 4096 + 24;
 	struct gpc_address found;
@@ -250,9 +239,9 @@ registered_memory_has_another_address(void **state)
 	CU(gpc_cuMemHostRegister_v2(host, 9001, 0));
 	device = reach(host + 1) - 1;
 	assert_int_equal(device % 4096, 24);
-	assert_int_equal(fake_host_at(device)[9000], 1);
-	fake_host_at(device)[0] = 2;
-	fake_host_at(device)[9000] = 3;
+	assert_int_equal(fake_wire_host_at(device)[9000], 1);
+	fake_wire_host_at(device)[0] = 2;
+	fake_wire_host_at(device)[9000] = 3;
 	synchronize();
 	assert_int_equal(host[0], 2);
 	assert_int_equal(host[9000], 3);
@@ -272,8 +261,7 @@ registered_memory_has_another_address(void **state)
 	free(memory);
 }
 
-static void
-parameters_name_registered_memory_as_the_program_does(void **state)
+TEST(parameters_name_registered_memory_as_the_program_does)
 {
 	uint8_t *memory = aligned_alloc(4096, 2 * 4096);
 	uint64_t words[3] = { 1, (uintptr_t)memory + 100, (uintptr_t)memory + 8192 };
@@ -292,8 +280,7 @@ parameters_name_registered_memory_as_the_program_does(void **state)
 }
 
 /* Natively nothing touches it any more. */
-static void
-registered_memory_may_be_gone_before_it_is_unregistered(void **state)
+TEST(registered_memory_may_be_gone_before_it_is_unregistered)
 {
 	uint8_t *gone =
 		mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -308,10 +295,10 @@ registered_memory_may_be_gone_before_it_is_unregistered(void **state)
 	assert_int_equal(munmap(gone, 4096), 0);
 	other[1] = 5;
 	CU(gpc_coherence_before_work(session()));
-	assert_int_equal(fake_host_at((uintptr_t)other)[1], 5);
+	assert_int_equal(fake_wire_host_at((uintptr_t)other)[1], 5);
 	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	/* What a kernel writes there goes nowhere. */
-	*fake_host_at(device) = 1;
+	*fake_wire_host_at(device) = 1;
 	synchronize();
 	CU(gpc_cuMemHostUnregister(gone + 100));
 	/* Before kernels know of it. */
@@ -323,24 +310,22 @@ registered_memory_may_be_gone_before_it_is_unregistered(void **state)
 	CU(gpc_cuMemFreeHost(other));
 }
 
-static void
-past_the_quota_kernels_reach_no_more(void **state)
+TEST(past_the_quota_kernels_reach_no_more)
 {
 	uint8_t *large;
 	CUdeviceptr address;
 
-	fake.host_quota = fake_host_mapped() + 4 * FAKE_MIB;
-	large = pinned(9 * FAKE_MIB);
+	fake.host_quota = fake_wire_host_mapped() + 4 * FAKE_WIRE_MIB;
+	large = pinned(9 * FAKE_WIRE_MIB);
 	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, large, 0),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(address, 0);
 	/* It is the program's memory nevertheless. */
-	large[9 * FAKE_MIB - 1] = 1;
+	large[9 * FAKE_WIRE_MIB - 1] = 1;
 	CU(gpc_cuMemFreeHost(large));
 }
 
-static void
-senseless_questions_are_refused(void **state)
+TEST(senseless_questions_are_refused)
 {
 	uint8_t *host = pinned(10);
 	CUdeviceptr address;
@@ -361,43 +346,19 @@ overlap(const struct gpc_heap_range *a, const struct gpc_heap_range *b)
 	return a->base < b->base + b->size && b->base < a->base + a->size;
 }
 
-static void
-addresses_are_reused_last_when_they_have_been_unmapped(void **state)
+TEST(addresses_are_reused_last_when_they_have_been_unmapped)
 {
 	struct gpc_heap_range first, next;
 	int count = 0;
 
-	CU(gpc_host_space_map(fake.context, 100 * FAKE_MIB, &first));
+	CU(gpc_host_space_map(fake.context, 100 * FAKE_WIRE_MIB, &first));
 	gpc_host_space_unmap(fake.context, &first);
 	do {
-		CU(gpc_host_space_map(fake.context, 100 * FAKE_MIB, &next));
+		CU(gpc_host_space_map(fake.context, 100 * FAKE_WIRE_MIB, &next));
 		gpc_host_space_unmap(fake.context, &next);
 		count++;
 	} while (!overlap(&first, &next) && count < 10);
 	assert_in_range(count, 4, 9);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_address_among_parameters_makes_a_block_one_that_kernels_reach),
-		TEST(at_an_odd_place_one_counts_that_no_copy_has_named),
-		TEST(an_address_left_over_in_a_large_structure_does_not),
-		TEST(the_copy_may_come_behind_the_kernel),
-		TEST(unless_something_else_has_named_the_block),
-		TEST(a_copy_may_come_in_between),
-		TEST(a_doubted_block_may_be_freed),
-		TEST(nor_in_one_of_a_few_hundred_bytes),
-		TEST(nor_of_registered_memory),
-		TEST(mapped_memory_is_reached_from_the_start),
-		TEST(registered_memory_has_another_address),
-		TEST(parameters_name_registered_memory_as_the_program_does),
-		TEST(registered_memory_may_be_gone_before_it_is_unregistered),
-		TEST(past_the_quota_kernels_reach_no_more),
-		TEST(addresses_are_reused_last_when_they_have_been_unmapped),
-		TEST(senseless_questions_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of images: what is found of them, and that nothing else lies there. */
+/* Variables of images: how they are found, and that no other memory is at their addresses. */
 #include "client/connect/window.h"
 #include "client/memory/address.h"
 #include "client/memory/globals.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static void
-variables_are_found_until_their_image_goes(void **state)
+FAKE_WIRE_TEST(variables_are_found_until_their_image_goes)
 {
 	const uint64_t address = 0x7f0000000100;
 	struct gpc_address found;
@@ -42,8 +41,7 @@ kind_of(uint64_t address)
 	return found.kind;
 }
 
-static void
-a_variable_stays_as_long_as_anybody_has_asked_for_it(void **state)
+FAKE_WIRE_TEST(a_variable_stays_as_long_as_anybody_has_asked_for_it)
 {
 	const uint64_t address = 0x7f0000000100;
 	struct gpc_context other = *fake.context;
@@ -79,8 +77,7 @@ is_free(uint64_t address)
 	return found == wanted;
 }
 
-static void
-where_a_variable_lies_the_program_gets_no_memory(void **state)
+FAKE_WIRE_TEST(where_a_variable_lies_the_program_gets_no_memory)
 {
 	/* a ends in the page in which b lies, and c has the one behind it and the next. */
 	const uint64_t page = 0x7f0000001000, a = page - 4096 - 8, b = page + 16, c = page + 4096;
@@ -116,8 +113,7 @@ where_a_variable_lies_the_program_gets_no_memory(void **state)
 	assert_true(is_free(page - 4096 * 4));
 }
 
-static void
-a_variable_that_is_refused_leaves_no_page_reserved(void **state)
+FAKE_WIRE_TEST(a_variable_that_is_refused_leaves_no_page_reserved)
 {
 	const uint64_t page = 0x7f0000001000;
 	void *mine = mmap((void *)(uintptr_t)(page + 8192), 4096, PROT_NONE,
@@ -149,8 +145,7 @@ a_variable_that_is_refused_leaves_no_page_reserved(void **state)
 	assert_true(is_free(page));
 }
 
-static void
-a_variable_lies_where_nothing_else_does(void **state)
+FAKE_WIRE_TEST(a_variable_lies_where_nothing_else_does)
 {
 	const uint64_t address = 0x7f0000000100;
 	static const struct {
@@ -184,16 +179,4 @@ a_variable_lies_where_nothing_else_does(void **state)
 	gpc_globals_drop_image(5);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(variables_are_found_until_their_image_goes),
-		FAKE_TEST(a_variable_stays_as_long_as_anybody_has_asked_for_it),
-		FAKE_TEST(where_a_variable_lies_the_program_gets_no_memory),
-		FAKE_TEST(a_variable_that_is_refused_leaves_no_page_reserved),
-		FAKE_TEST(a_variable_lies_where_nothing_else_does),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

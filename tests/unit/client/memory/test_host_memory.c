@@ -3,7 +3,7 @@
 #include "client/memory/host_memory.h"
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,8 +15,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static void
-pinned_memory_is_page_aligned_zeroed_and_writable(void **state)
+FAKE_WIRE_TEST(pinned_memory_is_page_aligned_zeroed_and_writable)
 {
 	uint8_t *host;
 
@@ -31,8 +30,7 @@ pinned_memory_is_page_aligned_zeroed_and_writable(void **state)
 	assert_false(gpc_host_memory_is_pinned(host, 1));
 }
 
-static void
-write_combining_is_reported_and_all_is_mapped(void **state)
+FAKE_WIRE_TEST(write_combining_is_reported_and_all_is_mapped)
 {
 	unsigned int flags = 99;
 	void *host;
@@ -49,8 +47,7 @@ write_combining_is_reported_and_all_is_mapped(void **state)
 	INVALID(gpc_cuMemHostGetFlags(NULL, host));
 }
 
-static void
-senseless_sizes_are_refused(void **state)
+FAKE_WIRE_TEST(senseless_sizes_are_refused)
 {
 	void *host;
 
@@ -61,8 +58,7 @@ senseless_sizes_are_refused(void **state)
 	assert_int_equal(gpc_cuMemHostAlloc(&host, (size_t)1 << 60, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void
-only_what_was_allocated_can_be_freed(void **state)
+FAKE_WIRE_TEST(only_what_was_allocated_can_be_freed)
 {
 	static uint8_t buffer[8192];
 	uint8_t *host;
@@ -81,8 +77,7 @@ only_what_was_allocated_can_be_freed(void **state)
 	CU(gpc_cuMemHostUnregister(buffer));
 }
 
-static void
-memory_is_registered_once(void **state)
+FAKE_WIRE_TEST(memory_is_registered_once)
 {
 	static uint8_t buffer[16384];
 	uint8_t *host;
@@ -106,10 +101,9 @@ memory_is_registered_once(void **state)
 	CU(gpc_cuMemHostUnregister(buffer + 8100));
 }
 
-static void
-only_memory_can_be_registered(void **state)
+FAKE_WIRE_TEST(only_memory_can_be_registered)
 {
-	CUdeviceptr device = fake_alloc(4096);
+	CUdeviceptr device = fake_wire_alloc(4096);
 	static uint8_t buffer[64];
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *hole =
@@ -148,8 +142,7 @@ register_file(int file, int protection, int sharing, unsigned int flags)
 	return result;
 }
 
-static void
-shared_memory_can_be_registered(void **state)
+FAKE_WIRE_TEST(shared_memory_can_be_registered)
 {
 	static const char name[] = "/gpupool-test-host-memory";
 	int memory = memfd_create("test", 0), shared = shm_open(name, O_RDWR | O_CREAT, 0600);
@@ -185,8 +178,7 @@ is_on_disk(int file)
 	return major(status.st_dev) != 0;
 }
 
-static void
-a_file_on_a_disk_can_be_registered_as_a_copy_only(void **state)
+FAKE_WIRE_TEST(a_file_on_a_disk_can_be_registered_as_a_copy_only)
 {
 	char path[] = "test_host_memory.XXXXXX";
 	int file = mkstemp(path);
@@ -205,8 +197,7 @@ a_file_on_a_disk_can_be_registered_as_a_copy_only(void **state)
 	(void)close(file);
 }
 
-static void
-memory_without_access_cannot_be_registered(void **state)
+FAKE_WIRE_TEST(memory_without_access_cannot_be_registered)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *pages =
@@ -232,8 +223,7 @@ memory_without_access_cannot_be_registered(void **state)
 	(void)munmap(pages, 3 * page);
 }
 
-static void
-a_context_takes_its_host_memory_along(void **state)
+FAKE_WIRE_TEST(a_context_takes_its_host_memory_along)
 {
 	static uint8_t buffer[64];
 	void *host;
@@ -246,8 +236,7 @@ a_context_takes_its_host_memory_along(void **state)
 	assert_false(gpc_host_memory_is_pinned(buffer, 1));
 }
 
-static void
-ranges_find_what_overlaps(void **state)
+UNIT_TEST(ranges_find_what_overlaps)
 {
 	struct gpc_ranges ranges = { 0 };
 	int items[3];
@@ -274,22 +263,4 @@ ranges_find_what_overlaps(void **state)
 	free(ranges.list);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(pinned_memory_is_page_aligned_zeroed_and_writable),
-		FAKE_TEST(write_combining_is_reported_and_all_is_mapped),
-		FAKE_TEST(senseless_sizes_are_refused),
-		FAKE_TEST(only_what_was_allocated_can_be_freed),
-		FAKE_TEST(memory_is_registered_once),
-		FAKE_TEST(only_memory_can_be_registered),
-		FAKE_TEST(memory_without_access_cannot_be_registered),
-		FAKE_TEST(shared_memory_can_be_registered),
-		FAKE_TEST(a_file_on_a_disk_can_be_registered_as_a_copy_only),
-		FAKE_TEST(a_context_takes_its_host_memory_along),
-		cmocka_unit_test(ranges_find_what_overlaps),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

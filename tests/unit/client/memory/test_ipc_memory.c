@@ -5,7 +5,7 @@
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
 #include "protocol/ipc_handle.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <string.h>
 
@@ -37,7 +37,7 @@ foreign(uint64_t offset, uint64_t size)
 		.magic = GP_IPC_MAGIC,
 		.kind = GP_IPC_MEMORY,
 		.secret = { 1 },
-		.mapping = FAKE_GRANULE,
+		.mapping = FAKE_WIRE_GRANULE,
 		.offset = offset,
 		.size = size,
 	};
@@ -47,10 +47,9 @@ foreign(uint64_t offset, uint64_t size)
 	return bytes;
 }
 
-static void
-one_allocation_has_one_handle(void **state)
+FAKE_WIRE_TEST(one_allocation_has_one_handle)
 {
-	CUdeviceptr large = fake_alloc(2 * FAKE_GRANULE), small = fake_alloc(1000);
+	CUdeviceptr large = fake_wire_alloc(2 * FAKE_WIRE_GRANULE), small = fake_wire_alloc(1000);
 	CUipcMemHandle first = share(large), inside = share(large + 100), other = share(small);
 
 	assert_memory_equal(&first, &inside, sizeof(first));
@@ -64,10 +63,10 @@ one_allocation_has_one_handle(void **state)
 	assert_int_equal(fake.shares, 0);
 }
 
-static void
-what_was_shared_is_not_kept(void **state)
+FAKE_WIRE_TEST(what_was_shared_is_not_kept)
 {
-	CUdeviceptr plain = fake_alloc(2 * FAKE_GRANULE), shared = fake_alloc(2 * FAKE_GRANULE);
+	CUdeviceptr plain = fake_wire_alloc(2 * FAKE_WIRE_GRANULE),
+		    shared = fake_wire_alloc(2 * FAKE_WIRE_GRANULE);
 	int unmaps;
 
 	(void)share(shared);
@@ -77,15 +76,14 @@ what_was_shared_is_not_kept(void **state)
 	assert_int_equal(gpc_cuMemFree_v2(shared), CUDA_SUCCESS);
 	assert_int_equal(fake.unmaps, unmaps + 1);
 	/* Another one there is kept again. */
-	plain = fake_alloc(3 * FAKE_GRANULE);
+	plain = fake_wire_alloc(3 * FAKE_WIRE_GRANULE);
 	assert_int_equal(gpc_cuMemFree_v2(plain), CUDA_SUCCESS);
 	assert_int_equal(fake.unmaps, unmaps + 1);
 }
 
-static void
-copies_of_shared_memory_are_waited_for(void **state)
+FAKE_WIRE_TEST(copies_of_shared_memory_are_waited_for)
 {
-	CUdeviceptr plain = fake_alloc(1000), shared = fake_alloc(1000), opened;
+	CUdeviceptr plain = fake_wire_alloc(1000), shared = fake_wire_alloc(1000), opened;
 
 	(void)share(shared);
 	opened = open_memory(foreign(0, 1000));
@@ -95,14 +93,13 @@ copies_of_shared_memory_are_waited_for(void **state)
 	assert_int_equal(gpc_cuIpcCloseMemHandle(opened), CUDA_SUCCESS);
 }
 
-static void
-only_plain_memory_is_shared(void **state)
+FAKE_WIRE_TEST(only_plain_memory_is_shared)
 {
-	CUdeviceptr opened = open_memory(foreign(0, 1000)), pooled, plain = fake_alloc(1000);
+	CUdeviceptr opened = open_memory(foreign(0, 1000)), pooled, plain = fake_wire_alloc(1000);
 	CUipcMemHandle handle;
 	int local, can;
 
-	assert_int_equal(gpc_cuMemAllocAsync(&pooled, 1000, FAKE_STREAM), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAllocAsync(&pooled, 1000, FAKE_WIRE_STREAM), CUDA_SUCCESS);
 	INVALID(gpc_cuIpcGetMemHandle(&handle, opened));
 	INVALID(gpc_cuIpcGetMemHandle(&handle, pooled));
 	INVALID(gpc_cuIpcGetMemHandle(&handle, (uintptr_t)&local));
@@ -122,8 +119,7 @@ only_plain_memory_is_shared(void **state)
 	assert_int_equal(gpc_cuIpcCloseMemHandle(opened), CUDA_SUCCESS);
 }
 
-static void
-memory_opened_twice_is_at_one_place(void **state)
+FAKE_WIRE_TEST(memory_opened_twice_is_at_one_place)
 {
 	CUipcMemHandle handle = foreign(4096, 1000);
 	CUdeviceptr address = open_memory(handle), base;
@@ -148,8 +144,7 @@ memory_opened_twice_is_at_one_place(void **state)
 	INVALID(gpc_cuIpcCloseMemHandle(address));
 }
 
-static void
-what_makes_no_sense_is_not_asked_for(void **state)
+FAKE_WIRE_TEST(what_makes_no_sense_is_not_asked_for)
 {
 	CUdeviceptr address;
 	CUipcMemHandle nothing = { { 0 } }, good = foreign(0, 1000);
@@ -159,37 +154,22 @@ what_makes_no_sense_is_not_asked_for(void **state)
 	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, good, LAZY | 2));
 	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, nothing, LAZY));
 	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(0, 0), LAZY));
-	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(FAKE_GRANULE, 1), LAZY));
-	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(1, FAKE_GRANULE), LAZY));
+	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(FAKE_WIRE_GRANULE, 1), LAZY));
+	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(1, FAKE_WIRE_GRANULE), LAZY));
 	INVALID(gpc_cuIpcOpenMemHandle_v2(&address, foreign(1, UINT64_MAX), LAZY));
 	assert_int_equal(fake.opens, 0);
 	fake.quota = 0;
 	assert_int_equal(gpc_cuIpcOpenMemHandle_v2(&address, good, LAZY), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void
-a_context_takes_along_what_it_has(void **state)
+FAKE_WIRE_TEST(a_context_takes_along_what_it_has)
 {
 	CUdeviceptr opened = open_memory(foreign(0, 1000));
 
-	(void)share(fake_alloc(1000));
+	(void)share(fake_wire_alloc(1000));
 	gpc_ipc_memory_drop_context(fake.context);
 	assert_int_equal(fake.shares, 0);
 	INVALID(gpc_cuIpcCloseMemHandle(opened));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(one_allocation_has_one_handle),
-		FAKE_TEST(what_was_shared_is_not_kept),
-		FAKE_TEST(copies_of_shared_memory_are_waited_for),
-		FAKE_TEST(only_plain_memory_is_shared),
-		FAKE_TEST(memory_opened_twice_is_at_one_place),
-		FAKE_TEST(what_makes_no_sense_is_not_asked_for),
-		FAKE_TEST(a_context_takes_along_what_it_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -4,7 +4,7 @@
 #include "client/memory/globals.h"
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,13 +12,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static void
-small_blocks_need_one_round_trip_for_many(void **state)
+FAKE_WIRE_TEST(small_blocks_need_one_round_trip_for_many)
 {
 	CUdeviceptr blocks[1000];
 
 	for (int i = 0; i < 1000; i++) {
-		blocks[i] = fake_alloc(100);
+		blocks[i] = fake_wire_alloc(100);
 		assert_int_equal(blocks[i] % 512, 0);
 	}
 
@@ -28,17 +27,16 @@ small_blocks_need_one_round_trip_for_many(void **state)
 	assert_int_equal(fake.unmaps, 0);
 }
 
-static void
-the_heap_that_comes_with_the_context_needs_none(void **state)
+FAKE_WIRE_TEST(the_heap_that_comes_with_the_context_needs_none)
 {
 	struct gp_args_gpContextCreate args = { 0 }, again = { 0 };
 
-	atomic_store(&fake.context->device->granted, 4 * FAKE_MIB);
+	atomic_store(&fake.context->device->granted, 4 * FAKE_WIRE_MIB);
 	assert_int_equal(gpc_memory_prepare_context(fake.context, &args), CUDA_SUCCESS);
 	gpc_memory_context_made(fake.context, &args, true);
-	assert_int_equal(args.heap_size, 4 * FAKE_MIB);
-	assert_in_range(args.heap, fake.window, fake.window + FAKE_WINDOW - args.heap_size);
-	assert_in_range(fake_alloc(FAKE_MIB), args.heap, args.heap + args.heap_size - 1);
+	assert_int_equal(args.heap_size, 4 * FAKE_WIRE_MIB);
+	assert_in_range(args.heap, fake.window, fake.window + FAKE_WIRE_WINDOW - args.heap_size);
+	assert_in_range(fake_wire_alloc(FAKE_WIRE_MIB), args.heap, args.heap + args.heap_size - 1);
 
 	assert_int_equal(fake.maps, 0);
 	/* It is granted once. */
@@ -52,26 +50,24 @@ the_heap_that_comes_with_the_context_needs_none(void **state)
 			 CUDA_SUCCESS);
 }
 
-static void
-large_blocks_are_mapped_and_unmapped_by_themselves(void **state)
+FAKE_WIRE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves)
 {
-	CUdeviceptr block = fake_alloc(5 * FAKE_MIB);
+	CUdeviceptr block = fake_wire_alloc(5 * FAKE_WIRE_MIB);
 
-	assert_int_equal(fake_mapped(), 6 * FAKE_MIB);
+	assert_int_equal(fake_wire_mapped(), 6 * FAKE_WIRE_MIB);
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 	assert_int_equal(fake.unmaps, 1);
 }
 
-static void
-what_was_freed_is_had_again_without_a_round_trip(void **state)
+FAKE_WIRE_TEST(what_was_freed_is_had_again_without_a_round_trip)
 {
-	CUdeviceptr block = fake_alloc(5 * FAKE_MIB);
+	CUdeviceptr block = fake_wire_alloc(5 * FAKE_WIRE_MIB);
 
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
 		assert_int_equal(gpc_cuMemsetD8_v2(block, 0, 1), CUDA_ERROR_INVALID_VALUE);
-		assert_int_equal(fake_alloc(5 * FAKE_MIB), block);
+		assert_int_equal(fake_wire_alloc(5 * FAKE_WIRE_MIB), block);
 	}
 	assert_int_equal(fake.maps, 1);
 	assert_int_equal(fake.unmaps, 0);
@@ -81,153 +77,145 @@ what_was_freed_is_had_again_without_a_round_trip(void **state)
 #define MANY 40
 
 /* Of whatever size they are, the first is waited for; what is not used the daemon has back. */
-static void
-large_blocks_come_out_of_credit(void **state)
+FAKE_WIRE_TEST(large_blocks_come_out_of_credit)
 {
 	CUdeviceptr blocks[MANY];
 
-	fake_allow_credit();
+	fake_wire_allow_credit();
 	for (int i = 0; i < MANY; i++)
-		blocks[i] = fake_alloc((3 + (uint64_t)i % 5) * FAKE_MIB);
+		blocks[i] = fake_wire_alloc((3 + (uint64_t)i % 5) * FAKE_WIRE_MIB);
 	assert_int_equal(fake.maps, 0);
 	assert_int_equal(fake.uses, MANY);
 	assert_in_range(fake.grants, 2, 10);
 	assert_true(fake.allowance > 0);
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 	assert_int_equal(fake.allowance, 0);
 }
 
-static void
-credit_is_recalled_with_the_rest(void **state)
+FAKE_WIRE_TEST(credit_is_recalled_with_the_rest)
 {
 	CUdeviceptr blocks[4];
 
-	fake_allow_credit();
+	fake_wire_allow_credit();
 	for (int i = 0; i < 4; i++)
-		blocks[i] = fake_alloc(3 * FAKE_MIB);
+		blocks[i] = fake_wire_alloc(3 * FAKE_WIRE_MIB);
 	assert_true(fake.allowance > 0);
-	fake_recall();
+	fake_wire_recall();
 	assert_int_equal(fake.allowance, 0);
-	assert_int_equal(fake.mapped, 4 * 4 * FAKE_MIB);
+	assert_int_equal(fake.mapped, 4 * 4 * FAKE_WIRE_MIB);
 	/* There is more when it is wanted, and the daemon knows of it. */
-	assert_int_equal(gpc_cuMemFree_v2(fake_alloc(5 * FAKE_MIB)), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemFree_v2(fake_wire_alloc(5 * FAKE_WIRE_MIB)), CUDA_SUCCESS);
 	assert_true(fake.allowance > 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
 /* The last bytes are the program's, whatever was granted. */
-static void
-nothing_is_refused_for_credit(void **state)
+FAKE_WIRE_TEST(nothing_is_refused_for_credit)
 {
 	CUdeviceptr blocks[10], more;
 
-	fake_allow_credit();
-	fake.quota = 10 * 4 * FAKE_MIB;
+	fake_wire_allow_credit();
+	fake.quota = 10 * 4 * FAKE_WIRE_MIB;
 	for (int i = 0; i < 9; i++)
-		blocks[i] = fake_alloc(3 * FAKE_MIB);
-	assert_int_equal(gpc_cuMemAlloc_v2(&more, 5 * FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
-	blocks[9] = fake_alloc(3 * FAKE_MIB);
-	assert_int_equal(gpc_cuMemAlloc_v2(&more, 3 * FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
+		blocks[i] = fake_wire_alloc(3 * FAKE_WIRE_MIB);
+	assert_int_equal(gpc_cuMemAlloc_v2(&more, 5 * FAKE_WIRE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	blocks[9] = fake_wire_alloc(3 * FAKE_WIRE_MIB);
+	assert_int_equal(gpc_cuMemAlloc_v2(&more, 3 * FAKE_WIRE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-credit_is_free_memory(void **state)
+FAKE_WIRE_TEST(credit_is_free_memory)
 {
 	size_t available, total;
 
-	fake_allow_credit();
-	fake.quota = 1024 * FAKE_MIB;
-	(void)fake_alloc(4 * FAKE_MIB);
+	fake_wire_allow_credit();
+	fake.quota = 1024 * FAKE_WIRE_MIB;
+	(void)fake_wire_alloc(4 * FAKE_WIRE_MIB);
 	assert_true(fake.allowance > 0);
 	assert_int_equal(gpc_cuMemGetInfo_v2(&available, &total), CUDA_SUCCESS);
-	assert_int_equal(available, 1020 * FAKE_MIB);
+	assert_int_equal(available, 1020 * FAKE_WIRE_MIB);
 }
 
-static void
-what_is_kept_is_given_back_when_the_daemon_wants_it(void **state)
+FAKE_WIRE_TEST(what_is_kept_is_given_back_when_the_daemon_wants_it)
 {
-	CUdeviceptr block = fake_alloc(5 * FAKE_MIB), other = fake_alloc(7 * FAKE_MIB);
+	CUdeviceptr block = fake_wire_alloc(5 * FAKE_WIRE_MIB),
+		    other = fake_wire_alloc(7 * FAKE_WIRE_MIB);
 
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 8 * FAKE_MIB);
+	assert_int_equal(fake_wire_mapped(), 8 * FAKE_WIRE_MIB);
 	assert_int_equal(fake.kept, 1);
 	/* It is told anew of what is kept from then on. */
 	assert_int_equal(gpc_cuMemFree_v2(other), CUDA_SUCCESS);
-	assert_int_equal(fake.mapped, 8 * FAKE_MIB);
-	fake_recall();
+	assert_int_equal(fake.mapped, 8 * FAKE_WIRE_MIB);
+	fake_wire_recall();
 	assert_int_equal(fake.mapped, 0);
 	assert_int_equal(fake.kept, 2);
 }
 
-static void
-the_daemon_knows_about_how_much_is_kept(void **state)
+FAKE_WIRE_TEST(the_daemon_knows_about_how_much_is_kept)
 {
-	CUdeviceptr small = fake_alloc(20 * FAKE_MIB), large = fake_alloc(100 * FAKE_MIB);
+	CUdeviceptr small = fake_wire_alloc(20 * FAKE_WIRE_MIB),
+		    large = fake_wire_alloc(100 * FAKE_WIRE_MIB);
 
 	assert_int_equal(gpc_cuMemFree_v2(small), CUDA_SUCCESS);
 	assert_int_equal(fake.told_kept, 0);
 	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_SUCCESS);
-	assert_int_equal(fake.told_kept, 120 * FAKE_MIB);
-	small = fake_alloc(20 * FAKE_MIB);
-	assert_int_equal(fake.told_kept, 120 * FAKE_MIB);
-	assert_int_equal(fake_alloc(100 * FAKE_MIB), large);
+	assert_int_equal(fake.told_kept, 120 * FAKE_WIRE_MIB);
+	small = fake_wire_alloc(20 * FAKE_WIRE_MIB);
+	assert_int_equal(fake.told_kept, 120 * FAKE_WIRE_MIB);
+	assert_int_equal(fake_wire_alloc(100 * FAKE_WIRE_MIB), large);
 	assert_int_equal(fake.told_kept, 0);
 	assert_int_equal(gpc_cuMemFree_v2(small), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_SUCCESS);
-	fake_recall();
+	fake_wire_recall();
 	assert_int_equal(fake.told_kept, 0);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-what_work_still_uses_is_had_again_behind_it(void **state)
+FAKE_WIRE_TEST(what_work_still_uses_is_had_again_behind_it)
 {
-	CUdeviceptr block = fake_alloc(5 * FAKE_MIB);
+	CUdeviceptr block = fake_wire_alloc(5 * FAKE_WIRE_MIB);
 
 	fake.lazy = true;
 	fake.posted++;
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
-	assert_int_equal(fake_alloc(5 * FAKE_MIB), block);
+	assert_int_equal(fake_wire_alloc(5 * FAKE_WIRE_MIB), block);
 	assert_int_equal(fake.done, fake.posted);
 	assert_int_equal(fake.maps, 1);
 }
 
-static void
-no_more_is_kept_than_there_is_place_for(void **state)
+FAKE_WIRE_TEST(no_more_is_kept_than_there_is_place_for)
 {
 	CUdeviceptr blocks[70];
 
 	for (int i = 0; i < 70; i++)
-		blocks[i] = fake_alloc(2 * FAKE_MIB);
+		blocks[i] = fake_wire_alloc(2 * FAKE_WIRE_MIB);
 	for (int i = 0; i < 70; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
-	assert_in_range(fake.mapped, 60 * 2 * FAKE_MIB, 64 * 2 * FAKE_MIB);
-	assert_int_equal(fake_mapped(), 0);
+	assert_in_range(fake.mapped, 60 * 2 * FAKE_WIRE_MIB, 64 * 2 * FAKE_WIRE_MIB);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-an_error_of_earlier_work_does_not_lose_what_was_mapped(void **state)
+FAKE_WIRE_TEST(an_error_of_earlier_work_does_not_lose_what_was_mapped)
 {
 	CUdeviceptr block;
 
 	fake.pending = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	block = fake_alloc(5 * FAKE_MIB);
+	block = fake_wire_alloc(5 * FAKE_WIRE_MIB);
 
 	/* Another call tells it. */
 	assert_int_equal(fake.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-senseless_sizes_are_refused_at_once(void **state)
+FAKE_WIRE_TEST(senseless_sizes_are_refused_at_once)
 {
 	CUdeviceptr block;
 
@@ -235,14 +223,13 @@ senseless_sizes_are_refused_at_once(void **state)
 	assert_int_equal(gpc_cuMemAlloc_v2(NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemAlloc_v2(&block, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpc_cuMemAlloc_v2(&block, (size_t)1 << 62), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_WINDOW + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_WIRE_WINDOW + 1), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(fake.maps, 0);
 }
 
-static void
-only_what_cumemalloc_returned_can_be_freed(void **state)
+FAKE_WIRE_TEST(only_what_cumemalloc_returned_can_be_freed)
 {
-	CUdeviceptr block = fake_alloc(4096), large = fake_alloc(3 * FAKE_MIB);
+	CUdeviceptr block = fake_wire_alloc(4096), large = fake_wire_alloc(3 * FAKE_WIRE_MIB);
 	int local;
 
 	assert_int_equal(gpc_cuMemFree_v2(0), CUDA_SUCCESS);
@@ -255,58 +242,54 @@ only_what_cumemalloc_returned_can_be_freed(void **state)
 	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-freed_memory_is_used_again_at_once_when_nothing_is_under_way(void **state)
+FAKE_WIRE_TEST(freed_memory_is_used_again_at_once_when_nothing_is_under_way)
 {
-	CUdeviceptr block = fake_alloc(FAKE_MIB);
+	CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_MIB);
 
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
-	assert_int_equal(fake_alloc(FAKE_MIB), block);
+	assert_int_equal(fake_wire_alloc(FAKE_WIRE_MIB), block);
 	assert_int_equal(fake.fences, 0);
 }
 
-static void
-freed_memory_waits_for_the_work_posted_before(void **state)
+FAKE_WIRE_TEST(freed_memory_waits_for_the_work_posted_before)
 {
-	CUdeviceptr block = fake_alloc(FAKE_MIB);
+	CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_MIB);
 
 	fake.lazy = true;
 	fake.posted++;
 	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
 	for (int i = 0; i < 3; i++)
-		assert_int_not_equal(fake_alloc(FAKE_MIB), block);
+		assert_int_not_equal(fake_wire_alloc(FAKE_WIRE_MIB), block);
 	assert_int_equal(fake.fences, 0);
 
 	assert_int_equal(gpc_cuMemsetD8_v2(block, 0, 1), CUDA_ERROR_INVALID_VALUE);
 	fake.done = fake.posted;
-	assert_int_equal(fake_alloc(FAKE_MIB), block);
+	assert_int_equal(fake_wire_alloc(FAKE_WIRE_MIB), block);
 	assert_int_equal(fake.maps, 1);
 }
 
-static void
-much_waiting_memory_asks_how_far_the_work_is_once(void **state)
+FAKE_WIRE_TEST(much_waiting_memory_asks_how_far_the_work_is_once)
 {
 	CUdeviceptr blocks[4];
 
 	fake.lazy = true;
 	for (int i = 0; i < 4; i++)
-		blocks[i] = fake_alloc(FAKE_MIB);
+		blocks[i] = fake_wire_alloc(FAKE_WIRE_MIB);
 	fake.posted++;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 	assert_int_equal(fake.fences, 1);
 
-	fake_deliver();
+	fake_wire_deliver();
 	assert_int_equal(fake.done, fake.posted);
-	fake_alloc(FAKE_MIB);
+	fake_wire_alloc(FAKE_WIRE_MIB);
 	assert_int_equal(fake.maps, 1);
 }
 
-static void
-a_loop_that_never_waits_lives_on_few_chunks(void **state)
+FAKE_WIRE_TEST(a_loop_that_never_waits_lives_on_few_chunks)
 {
 	for (int i = 0; i < 2000; i++) {
-		CUdeviceptr block = fake_alloc(FAKE_MIB / 2);
+		CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_MIB / 2);
 
 		fake.posted++;
 		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
@@ -314,70 +297,65 @@ a_loop_that_never_waits_lives_on_few_chunks(void **state)
 	assert_true(fake.maps <= 2);
 }
 
-static void
-work_is_waited_for_rather_than_mapping_more_and_more(void **state)
+FAKE_WIRE_TEST(work_is_waited_for_rather_than_mapping_more_and_more)
 {
 	fake.lazy = true;
 	fake.busy = true;
 	for (int i = 0; i < 200; i++) {
-		CUdeviceptr block = fake_alloc(FAKE_MIB);
+		CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_MIB);
 
 		fake.posted++;
 		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
 	}
-	assert_true(fake_mapped() <= 32 * FAKE_MIB);
+	assert_true(fake_wire_mapped() <= 32 * FAKE_WIRE_MIB);
 	assert_in_range(fake.waits, 1, 200 / 8);
 }
 
-static void
-wholly_free_chunks_go_back_when_the_daemon_wants_them(void **state)
+FAKE_WIRE_TEST(wholly_free_chunks_go_back_when_the_daemon_wants_them)
 {
 	CUdeviceptr blocks[60];
 
 	for (int i = 0; i < 60; i++)
-		blocks[i] = fake_alloc(FAKE_MIB);
-	assert_int_equal(fake_mapped(), 60 * FAKE_MIB);
+		blocks[i] = fake_wire_alloc(FAKE_WIRE_MIB);
+	assert_int_equal(fake_wire_mapped(), 60 * FAKE_WIRE_MIB);
 	for (int i = 0; i < 60; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 
-	assert_int_equal(fake.mapped, 60 * FAKE_MIB);
-	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake.mapped, 60 * FAKE_WIRE_MIB);
+	assert_int_equal(fake_wire_mapped(), 0);
 }
 
-static void
-memory_that_is_free_or_waits_is_given_back_before_out_of_memory(void **state)
+FAKE_WIRE_TEST(memory_that_is_free_or_waits_is_given_back_before_out_of_memory)
 {
 	CUdeviceptr small[8], large, block;
 
-	fake.quota = 20 * FAKE_MIB;
+	fake.quota = 20 * FAKE_WIRE_MIB;
 	for (int i = 0; i < 8; i++)
-		small[i] = fake_alloc(FAKE_MIB);
-	assert_int_equal(gpc_cuMemAlloc_v2(&large, 18 * FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
+		small[i] = fake_wire_alloc(FAKE_WIRE_MIB);
+	assert_int_equal(gpc_cuMemAlloc_v2(&large, 18 * FAKE_WIRE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	fake.posted++;
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(gpc_cuMemFree_v2(small[i]), CUDA_SUCCESS);
 
-	assert_int_equal(gpc_cuMemAlloc_v2(&large, 18 * FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAlloc_v2(&large, 18 * FAKE_WIRE_MIB), CUDA_SUCCESS);
 	/* The geometric size does not fit any more, a small chunk does. */
-	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_MIB), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_MIB), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_WIRE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_WIRE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_WIRE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemAlloc_v2(&block, FAKE_WIRE_MIB), CUDA_SUCCESS);
 }
 
-static void
-the_windows_addresses_are_used_again(void **state)
+FAKE_WIRE_TEST(the_windows_addresses_are_used_again)
 {
 	for (int i = 0; i < 20; i++) {
-		CUdeviceptr block = fake_alloc(FAKE_WINDOW - 16 * FAKE_MIB);
+		CUdeviceptr block = fake_wire_alloc(FAKE_WIRE_WINDOW - 16 * FAKE_WIRE_MIB);
 
 		assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
 	}
 }
 
-static void
-pitched_memory_has_rows_of_512(void **state)
+FAKE_WIRE_TEST(pitched_memory_has_rows_of_512)
 {
 	CUdeviceptr block;
 	size_t pitch;
@@ -397,13 +375,12 @@ pitched_memory_has_rows_of_512(void **state)
 		CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void
-free_memory_counts_what_the_chunks_have_left(void **state)
+FAKE_WIRE_TEST(free_memory_counts_what_the_chunks_have_left)
 {
 	size_t before, after, total;
 
 	assert_int_equal(gpc_cuMemGetInfo_v2(&before, &total), CUDA_SUCCESS);
-	fake_alloc(512);
+	fake_wire_alloc(512);
 	assert_int_equal(gpc_cuMemGetInfo_v2(&after, &total), CUDA_SUCCESS);
 
 	assert_int_equal(total, fake.quota);
@@ -412,10 +389,9 @@ free_memory_counts_what_the_chunks_have_left(void **state)
 	assert_int_equal(gpc_cuMemGetInfo_v2(&after, NULL), CUDA_SUCCESS);
 }
 
-static void
-addresses_are_what_they_were_made_as(void **state)
+FAKE_WIRE_TEST(addresses_are_what_they_were_made_as)
 {
-	CUdeviceptr block = fake_alloc(1000);
+	CUdeviceptr block = fake_wire_alloc(1000);
 	struct gpc_address found;
 	int local;
 
@@ -433,8 +409,7 @@ addresses_are_what_they_were_made_as(void **state)
 	assert_false(gpc_address_is_device(block + 1000, SIZE_MAX));
 }
 
-static void
-nothing_is_done_without_a_context(void **state)
+FAKE_WIRE_TEST(nothing_is_done_without_a_context)
 {
 	CUdeviceptr block;
 	size_t size;
@@ -472,8 +447,7 @@ use_memory(void *arg)
 	return NULL;
 }
 
-static void
-threads_allocate_and_free_at_once(void **state)
+FAKE_WIRE_TEST(threads_allocate_and_free_at_once)
 {
 	pthread_t threads[4];
 
@@ -484,39 +458,4 @@ threads_allocate_and_free_at_once(void **state)
 	assert_int_equal(thread_failures, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FAKE_TEST(small_blocks_need_one_round_trip_for_many),
-		FAKE_TEST(the_heap_that_comes_with_the_context_needs_none),
-		FAKE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves),
-		FAKE_TEST(what_was_freed_is_had_again_without_a_round_trip),
-		FAKE_TEST(large_blocks_come_out_of_credit),
-		FAKE_TEST(credit_is_recalled_with_the_rest),
-		FAKE_TEST(nothing_is_refused_for_credit),
-		FAKE_TEST(credit_is_free_memory),
-		FAKE_TEST(what_is_kept_is_given_back_when_the_daemon_wants_it),
-		FAKE_TEST(what_work_still_uses_is_had_again_behind_it),
-		FAKE_TEST(the_daemon_knows_about_how_much_is_kept),
-		FAKE_TEST(no_more_is_kept_than_there_is_place_for),
-		FAKE_TEST(an_error_of_earlier_work_does_not_lose_what_was_mapped),
-		FAKE_TEST(senseless_sizes_are_refused_at_once),
-		FAKE_TEST(only_what_cumemalloc_returned_can_be_freed),
-		FAKE_TEST(freed_memory_is_used_again_at_once_when_nothing_is_under_way),
-		FAKE_TEST(freed_memory_waits_for_the_work_posted_before),
-		FAKE_TEST(much_waiting_memory_asks_how_far_the_work_is_once),
-		FAKE_TEST(a_loop_that_never_waits_lives_on_few_chunks),
-		FAKE_TEST(work_is_waited_for_rather_than_mapping_more_and_more),
-		FAKE_TEST(wholly_free_chunks_go_back_when_the_daemon_wants_them),
-		FAKE_TEST(memory_that_is_free_or_waits_is_given_back_before_out_of_memory),
-		FAKE_TEST(the_windows_addresses_are_used_again),
-		FAKE_TEST(pitched_memory_has_rows_of_512),
-		FAKE_TEST(free_memory_counts_what_the_chunks_have_left),
-		FAKE_TEST(addresses_are_what_they_were_made_as),
-		FAKE_TEST(nothing_is_done_without_a_context),
-		FAKE_TEST(threads_allocate_and_free_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools in what streams and threads ask of them in no order, many thousand times. */
+/* Random pool operations of several streams and threads, many thousand times, compared with a
+ * model. */
 #include "tests/unit/client/pool_fixture.h"
 
 #include <pthread.h>
 #include <string.h>
 
-/* What the allocator should keep to, in the simplest way: live blocks, and frees in flight. */
+/* Model of the allocator in the simplest form: live blocks, and frees in flight. */
 struct piece {
 	CUdeviceptr address;
 	size_t size;
@@ -98,8 +99,7 @@ model_release(struct model *model, struct piece *piece, CUstream stream)
 	piece->size = 0;
 }
 
-static void
-memory_is_one_streams_until_its_work_is_done(void **state)
+TEST(memory_is_one_streams_until_its_work_is_done)
 {
 	static struct model model;
 	unsigned int seed = 7;
@@ -109,7 +109,7 @@ memory_is_one_streams_until_its_work_is_done(void **state)
 	fake.busy = true;
 	for (int i = 0; i < 20000; i++) {
 		struct piece *piece = &model.live[(seed = seed * 1664525u + 1013904223u) >> 26];
-		CUstream stream = seed >> 20 & 1 ? FAKE_STREAM : NULL;
+		CUstream stream = seed >> 20 & 1 ? FAKE_WIRE_STREAM : NULL;
 
 		if (piece->size > 0)
 			model_release(&model, piece, stream);
@@ -121,7 +121,7 @@ memory_is_one_streams_until_its_work_is_done(void **state)
 		}
 		/* Multiples of what is given out, which the model knows nothing of. */
 		piece->size = (seed >> 3) % 8 ? 512 * (1 + (seed >> 6) % 200)
-					      : 2 * FAKE_MIB * (1 + (seed >> 6) % 10);
+					      : 2 * FAKE_WIRE_MIB * (1 + (seed >> 6) % 10);
 		piece->stream = stream;
 		piece->address = alloc(piece->size, stream);
 		land(&model, NULL, false);
@@ -138,7 +138,7 @@ memory_is_one_streams_until_its_work_is_done(void **state)
 
 #define LARGE_THREADS 8
 #define LARGE_EACH 3
-#define LARGE (10 * FAKE_MIB)
+#define LARGE (10 * FAKE_WIRE_MIB)
 
 static int thread_failures;
 
@@ -154,7 +154,7 @@ use_pool(void *arg)
 {
 	CUdeviceptr blocks[16] = { 0 };
 	unsigned int seed = (unsigned int)(uintptr_t)arg;
-	CUstream stream = (uintptr_t)arg % 2 ? FAKE_STREAM : NULL;
+	CUstream stream = (uintptr_t)arg % 2 ? FAKE_WIRE_STREAM : NULL;
 
 	for (int i = 0; i < 2000; i++) {
 		unsigned int at = (seed = seed * 1664525u + 1013904223u) >> 28;
@@ -177,8 +177,7 @@ use_pool(void *arg)
 	return NULL;
 }
 
-static void
-threads_allocate_and_free_at_once(void **state)
+TEST(threads_allocate_and_free_at_once)
 {
 	pthread_t threads[4];
 
@@ -207,8 +206,7 @@ keep_large_blocks(void *arg)
 	return NULL;
 }
 
-static void
-what_others_take_is_mapped_again(void **state)
+TEST(what_others_take_is_mapped_again)
 {
 	CUdeviceptr blocks[LARGE_THREADS][LARGE_EACH];
 	pthread_t threads[LARGE_THREADS];
@@ -223,14 +221,4 @@ what_others_take_is_mapped_again(void **state)
 	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_is_one_streams_until_its_work_is_done),
-		TEST(threads_allocate_and_free_at_once),
-		TEST(what_others_take_is_mapped_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managed pages: what is fetched, what is pushed and when. */
+/* Managed pages: which bytes are fetched and pushed, and when. */
 #include "tests/unit/client/pages_fixture.h"
 
-static void
-test_read_fetches(void **state)
+KNOWN(test_read_fetches)
 {
 	begin(state);
 	assert_true(gpc_pages_any());
@@ -21,8 +20,7 @@ test_read_fetches(void **state)
 	assert_int_equal(READS(at(5 * BLOCK + 17)), other.memory[5 * BLOCK + 17]);
 }
 
-static void
-test_last_block_is_short(void **state)
+KNOWN(test_last_block_is_short)
 {
 	begin(state);
 	assert_int_equal(READS(at(SIZE - 1)), other.memory[SIZE - 1]);
@@ -33,8 +31,7 @@ test_last_block_is_short(void **state)
 	assert_int_equal(other.pushed, BLOCK - 3 * PAGE);
 }
 
-static void
-test_write_is_pushed_once(void **state)
+KNOWN(test_write_is_pushed_once)
 {
 	begin(state);
 	*at(3 * BLOCK + 1) = 42;
@@ -48,8 +45,7 @@ test_write_is_pushed_once(void **state)
 	assert_int_equal(other.pushes, 1);
 }
 
-static void
-test_read_then_write(void **state)
+KNOWN(test_read_then_write)
 {
 	begin(state);
 	assert_int_equal(READS(at(0)), other.memory[0]);
@@ -60,8 +56,7 @@ test_read_then_write(void **state)
 	assert_int_equal(other.memory[0], 1);
 }
 
-static void
-test_runs_grow(void **state)
+KNOWN(test_runs_grow)
 {
 	unsigned int sum = 0, expected = 0;
 
@@ -76,8 +71,7 @@ test_runs_grow(void **state)
 	assert_int_equal(other.fetched, SIZE);
 }
 
-static void
-test_unused_is_not_fetched(void **state)
+UNUSED(test_unused_is_not_fetched)
 {
 	begin(state);
 	expect_state(0, GPC_PAGE_UNUSED);
@@ -97,8 +91,7 @@ test_unused_is_not_fetched(void **state)
 }
 
 /* The system fills what was never touched, too. */
-static void
-test_unused_takes_system_calls(void **state)
+UNUSED(test_unused_takes_system_calls)
 {
 	int ends[2];
 
@@ -115,8 +108,7 @@ test_unused_takes_system_calls(void **state)
 
 /* What is on the other side it fetches where faults within system calls are reported; else it gets
  * no bytes, and never others. */
-static void
-test_system_calls(void **state)
+KNOWN(test_system_calls)
 {
 	uint8_t bytes[300] = { 0 };
 	bool in_kernel = false;
@@ -165,8 +157,7 @@ check_allocated_again(void)
 	}
 }
 
-static void
-test_allocated_again(void **state)
+UNUSED(test_allocated_again)
 {
 	begin(state);
 	check_allocated_again();
@@ -184,9 +175,9 @@ no_file(void **state)
 	return set_up_limited(state, RLIMIT_FSIZE);
 }
 
-/* The kernel does not tell what was written: all of a block is sent. */
+/* The kernel does not report which pages were written, so the whole block is sent. */
 static void
-test_limited(void **state)
+check_limited(void **state)
 {
 	begin(state);
 	gpc_pages_set_unused(other.base, SIZE);
@@ -199,9 +190,18 @@ test_limited(void **state)
 	check_allocated_again();
 }
 
+UNIT_TEST_WITH(test_limited_without_a_descriptor, no_descriptor, tear_down)
+{
+	check_limited(state);
+}
+
+UNIT_TEST_WITH(test_limited_without_a_file, no_file, tear_down)
+{
+	check_limited(state);
+}
+
 /* Memory that is used again: what shares a block with others is fetched. */
-static void
-test_used_again(void **state)
+UNUSED(test_used_again)
 {
 	begin(state);
 	gpc_pages_set_unused(other.base, SIZE);
@@ -218,8 +218,7 @@ test_used_again(void **state)
 	assert_int_equal(other.memory[2 * BLOCK], 3);
 }
 
-static void
-test_part_stays_readable(void **state)
+KNOWN(test_part_stays_readable)
 {
 	begin(state);
 	*at(BLOCK) = 5;
@@ -242,8 +241,7 @@ test_part_stays_readable(void **state)
 	assert_int_equal(other.memory[3 * BLOCK], 6);
 }
 
-static void
-test_other_group_keeps(void **state)
+KNOWN(test_other_group_keeps)
 {
 	int another;
 
@@ -256,8 +254,7 @@ test_other_group_keeps(void **state)
 }
 
 /* Others may wait for the thread: it waits for nobody, and what it changed goes when it says. */
-static void
-test_direct(void **state)
+KNOWN(test_direct)
 {
 	begin(state);
 	*at(0) = 1;
@@ -278,8 +275,7 @@ test_direct(void **state)
 }
 
 /* Work that uses a part gets what such a thread has changed so far. */
-static void
-test_direct_part(void **state)
+KNOWN(test_direct_part)
 {
 	begin(state);
 	gpc_page_faults_set_direct(true);
@@ -306,8 +302,7 @@ test_direct_part(void **state)
 	assert_int_equal(other.awaits, 0);
 }
 
-static void
-test_expected(void **state)
+KNOWN(test_expected)
 {
 	begin(state);
 	gpc_pages_expect(other.base + 10 * BLOCK);
@@ -347,8 +342,7 @@ give_always(void *arg)
 	return arg;
 }
 
-static void
-test_threads(void **state)
+KNOWN(test_threads)
 {
 	pthread_t threads[THREADS], giver;
 	unsigned int before[THREADS] = { 0 }, after[THREADS] = { 0 };
@@ -375,8 +369,7 @@ test_threads(void **state)
 }
 
 /* Steps at random, against plain memory. */
-static void
-test_random(void **state)
+KNOWN(test_random)
 {
 	uint8_t *model = malloc(SIZE);
 	unsigned int seed = 20;
@@ -426,30 +419,4 @@ test_random(void **state)
 	free(model);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		KNOWN(test_read_fetches),
-		KNOWN(test_last_block_is_short),
-		KNOWN(test_write_is_pushed_once),
-		KNOWN(test_read_then_write),
-		KNOWN(test_runs_grow),
-		UNUSED(test_unused_is_not_fetched),
-		UNUSED(test_unused_takes_system_calls),
-		KNOWN(test_system_calls),
-		UNUSED(test_allocated_again),
-		cmocka_unit_test_setup_teardown(test_limited, no_descriptor, tear_down),
-		cmocka_unit_test_setup_teardown(test_limited, no_file, tear_down),
-		UNUSED(test_used_again),
-		KNOWN(test_part_stays_readable),
-		KNOWN(test_other_group_keeps),
-		KNOWN(test_direct),
-		KNOWN(test_direct_part),
-		KNOWN(test_expected),
-		KNOWN(test_threads),
-		KNOWN(test_random),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

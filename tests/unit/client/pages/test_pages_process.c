@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What else there is in the process: its own handlers of faults, and children of fork(). */
+/* Managed pages and the rest of the process: its own fault handlers, and children of fork(). */
 #include "tests/unit/client/pages_fixture.h"
 
 #include <stdio.h>
@@ -36,8 +36,7 @@ faults(const void *address)
 	return false;
 }
 
-static void
-test_program_has_a_handler(void **state)
+KNOWN(test_program_has_a_handler)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO }, before, temporary;
 	const void *nowhere = (const void *)(uintptr_t)reserve(PAGE);
@@ -74,8 +73,7 @@ test_program_has_a_handler(void **state)
 }
 
 /* What gives work must not wait for what was given: its touch is a fault, until it is done. */
-static void
-test_forbidden(void **state)
+KNOWN(test_forbidden)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO }, before;
 
@@ -93,8 +91,7 @@ test_forbidden(void **state)
 }
 
 /* Whatever the program does with the signal. */
-static void
-test_signal_is_the_programs(void **state)
+KNOWN(test_signal_is_the_programs)
 {
 	sigset_t all, before;
 	struct sigaction found, action = { .sa_handler = SIG_DFL };
@@ -116,8 +113,7 @@ test_signal_is_the_programs(void **state)
 }
 
 /* Memory that the program moves faults where it is moved to: other bytes are worse. */
-static void
-test_moved(void **state)
+KNOWN(test_moved)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO }, before;
 	uint8_t *moved = (uint8_t *)(uintptr_t)reserve(BLOCK);
@@ -146,8 +142,7 @@ calls_the_one_before(int number, siginfo_t *info, void *context)
 	theirs.sa_sigaction(number, info, context);
 }
 
-static void
-test_handlers_call_each_other(void **state)
+KNOWN(test_handlers_call_each_other)
 {
 	struct sigaction action = { .sa_flags = SA_SIGINFO }, before;
 	const void *nowhere = (const void *)(uintptr_t)reserve(PAGE);
@@ -177,8 +172,7 @@ touches(int number)
 	seen = READS(at(50 * BLOCK));
 }
 
-static void
-test_nested(void **state)
+KNOWN(test_nested)
 {
 	struct sigaction action = { .sa_handler = touches }, before;
 
@@ -212,8 +206,7 @@ child_of_fork(void)
 	_exit(0);
 }
 
-static void
-test_fork(void **state)
+KNOWN(test_fork)
 {
 	pid_t child;
 	int status, awaits;
@@ -228,7 +221,7 @@ test_fork(void **state)
 		child_of_fork();
 	assert_true(child > 0);
 	gpc_pages_after_fork(false);
-	/* Work may wait for who forks. */
+	/* Work may wait for the thread that forks. */
 	assert_int_equal(atomic_load(&other.awaits), awaits);
 	assert_int_equal(gpc_pages_state(other.base + 9 * BLOCK), GPC_PAGE_REMOTE);
 	/* Its own: whatever is written here from now on is not the child's. */
@@ -243,8 +236,7 @@ test_fork(void **state)
 }
 
 /* Of a session that is over the child has what was here. */
-static void
-test_fork_without_the_other_side(void **state)
+KNOWN(test_fork_without_the_other_side)
 {
 	pid_t child;
 	int status;
@@ -270,8 +262,7 @@ test_fork_without_the_other_side(void **state)
 	assert_int_equal(READS(at(9 * BLOCK)), other.memory[9 * BLOCK]);
 }
 
-static void
-test_fork_unused(void **state)
+UNUSED(test_fork_unused)
 {
 	pid_t child;
 	int status;
@@ -293,8 +284,7 @@ test_fork_unused(void **state)
 }
 
 /* A child of which the library does not learn. */
-static void
-test_raw_fork(void **state)
+KNOWN(test_raw_fork)
 {
 	pid_t child;
 	int status;
@@ -333,8 +323,7 @@ find_userfaultfd(void)
 }
 
 /* Once the program has closed it, all goes on.  The last case: it stays closed. */
-static void
-test_closed_descriptor(void **state)
+KNOWN(test_closed_descriptor)
 {
 	int fd;
 
@@ -365,22 +354,4 @@ test_closed_descriptor(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		KNOWN(test_program_has_a_handler),
-		KNOWN(test_handlers_call_each_other),
-		KNOWN(test_forbidden),
-		KNOWN(test_signal_is_the_programs),
-		KNOWN(test_moved),
-		KNOWN(test_nested),
-		KNOWN(test_fork),
-		KNOWN(test_fork_without_the_other_side),
-		UNUSED(test_fork_unused),
-		KNOWN(test_raw_fork),
-		KNOWN(test_closed_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -28,7 +28,7 @@ static _Atomic CUresult status_told;
 static int order[MANY];
 
 static struct fixture *
-begin_with_stream(void **state, unsigned int max_outstanding, fake_answer_function *answer)
+begin_with_stream(void **state, unsigned int max_outstanding, fake_daemon_answer_function *answer)
 {
 	struct fixture *fixture = begin_limited(state, max_outstanding, answer);
 
@@ -51,7 +51,7 @@ note(struct fake_daemon *daemon, enum gp_note call, uint32_t first, uint32_t sec
 	struct gp_header header = { .size = sizeof(header) + sizeof(fields),
 				    .call = (uint16_t)call };
 
-	fake_send(daemon, &header, fields, sizeof(fields), NULL, 0);
+	fake_daemon_send(daemon, &header, fields, sizeof(fields), NULL, 0);
 }
 
 static void
@@ -76,7 +76,7 @@ take_turns(struct fake_daemon *daemon, const struct gp_header *header, const voi
 {
 	if (header->call == GP_CALL_gpHostFunction)
 		note_turn(daemon, function_of(fields), CUDA_SUCCESS);
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
 static size_t
@@ -125,8 +125,7 @@ count_callback(CUstream handle, CUresult status, void *data)
 	atomic_fetch_add(&callbacks, 1);
 }
 
-static void
-every_function_is_called_and_answered_in_order(void **state)
+UNIT_TEST(every_function_is_called_and_answered_in_order)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
 
@@ -143,8 +142,7 @@ every_function_is_called_and_answered_in_order(void **state)
 	end(fixture);
 }
 
-static void
-what_cuda_refuses_is_not_posted(void **state)
+UNIT_TEST(what_cuda_refuses_is_not_posted)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
 
@@ -170,8 +168,7 @@ call_cuda(void *data)
 	atomic_fetch_add(&calls, 1);
 }
 
-static void
-cuda_is_not_to_be_called_inside(void **state)
+UNIT_TEST(cuda_is_not_to_be_called_inside)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, take_turns);
 	CUresult results[2] = { CUDA_SUCCESS, CUDA_SUCCESS };
@@ -183,10 +180,9 @@ cuda_is_not_to_be_called_inside(void **state)
 	end(fixture);
 }
 
-static void
-a_function_is_work_until_it_has_returned(void **state)
+UNIT_TEST(a_function_is_work_until_it_has_returned)
 {
-	struct fixture *fixture = begin_with_stream(state, 64, fake_answer);
+	struct fixture *fixture = begin_with_stream(state, 64, fake_daemon_answer);
 	struct gpc_session *session = fixture->session;
 
 	assert_true(gpc_fence_is_redundant(session));
@@ -204,11 +200,10 @@ refuse(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 {
 	if (header->call == GP_CALL_gpHostFunction)
 		note_turn(daemon, function_of(fields), CUDA_ERROR_OUT_OF_MEMORY);
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-what_the_daemon_does_not_take_is_not_answered(void **state)
+UNIT_TEST(what_the_daemon_does_not_take_is_not_answered)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, refuse);
 
@@ -230,12 +225,11 @@ fault_on_fence(struct fake_daemon *daemon, const struct gp_header *header, const
 	       size_t size)
 {
 	if (header->call == GP_CALL_gpFence)
-		fake_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
+		fake_daemon_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
 	return 0;
 }
 
-static void
-at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not(void **state)
+UNIT_TEST(at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, fault_on_fence);
 
@@ -252,10 +246,9 @@ at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not(void **state)
 	assert_int_equal(calls, 0);
 }
 
-static void
-at_the_programs_end_nothing_is_called(void **state)
+UNIT_TEST(at_the_programs_end_nothing_is_called)
 {
-	struct fixture *fixture = begin_with_stream(state, 64, fake_answer);
+	struct fixture *fixture = begin_with_stream(state, 64, fake_daemon_answer);
 
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
@@ -273,11 +266,11 @@ turn_of_another(struct fake_daemon *daemon, const struct gp_header *header, cons
 {
 	if (header->call == GP_CALL_gpHostFunction)
 		note_turn(daemon, function_of(fields) + 1, CUDA_SUCCESS);
-	return header->call == GP_CALL_gpFence ? 0 : fake_answer(daemon, header, fields, size);
+	return header->call == GP_CALL_gpFence ? 0
+					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-a_turn_of_no_function_ends_the_session(void **state)
+UNIT_TEST(a_turn_of_no_function_ends_the_session)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, turn_of_another);
 
@@ -306,11 +299,10 @@ end_waits(struct fake_daemon *daemon, const struct gp_header *header, const void
 		note(daemon, GP_NOTE_WAITS, 1, 0);
 	if (header->call == GP_CALL_gpFence)
 		note(daemon, GP_NOTE_WAITS, 1, 0);
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over(void **state)
+UNIT_TEST(waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, end_waits);
 
@@ -335,11 +327,11 @@ end_too_many(struct fake_daemon *daemon, const struct gp_header *header, const v
 {
 	if (header->call == GP_CALL_gpStreamWait)
 		note(daemon, GP_NOTE_WAITS, 2, 0);
-	return header->call == GP_CALL_gpFence ? 0 : fake_answer(daemon, header, fields, size);
+	return header->call == GP_CALL_gpFence ? 0
+					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-more_waits_that_are_over_than_there_are_end_the_session(void **state)
+UNIT_TEST(more_waits_that_are_over_than_there_are_end_the_session)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, end_too_many);
 
@@ -362,8 +354,8 @@ reply_to(struct fake_daemon *daemon, const struct gp_header *header)
 {
 	static const uint64_t kept = 0;
 
-	fake_reply(daemon, header, CUDA_SUCCESS, &kept,
-		   header->call == GP_CALL_gpBacklogRoom ? sizeof(kept) : 0);
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, &kept,
+			  header->call == GP_CALL_gpBacklogRoom ? sizeof(kept) : 0);
 }
 
 /* What waits is answered behind the functions alone. */
@@ -393,8 +385,7 @@ answer_behind(struct fake_daemon *daemon, const struct gp_header *header, const 
 	return take_turns(daemon, header, fields, size);
 }
 
-static void
-an_answer_needs_no_room_among_the_requests(void **state)
+UNIT_TEST(an_answer_needs_no_room_among_the_requests)
 {
 	struct fixture *fixture = begin_with_stream(state, 1, answer_behind);
 	CUresult result = CUDA_ERROR_UNKNOWN;
@@ -403,7 +394,7 @@ an_answer_needs_no_room_among_the_requests(void **state)
 	assert_int_equal(gpc_cuLaunchHostFunc(NULL, stay_inside, NULL), CUDA_SUCCESS);
 	assert_true(wait_for(&inside, 1));
 	assert_int_equal(pthread_create(&thread, NULL, fence_in_thread, &result), 0);
-	assert_true(fake_wait_records(&fixture->daemon, 2));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 2));
 	atomic_store(&inside, 2);
 	(void)pthread_join(thread, NULL);
 	assert_int_equal(result, CUDA_SUCCESS);
@@ -452,26 +443,22 @@ expect_kept(void **state, uint64_t max_held, int records, uint16_t query)
 	end(fixture);
 }
 
-static void
-no_more_is_sent_behind_a_function_than_the_daemon_keeps(void **state)
+UNIT_TEST(no_more_is_sent_behind_a_function_than_the_daemon_keeps)
 {
 	expect_kept(state, 0, 7, GP_CALL_gpBacklogRoom);
 }
 
-static void
-a_daemon_may_keep_less(void **state)
+UNIT_TEST(a_daemon_may_keep_less)
 {
 	expect_kept(state, 20 << 20, 2, GP_CALL_gpBacklogRoom);
 }
 
-static void
-a_daemon_that_keeps_nothing_is_not_believed(void **state)
+UNIT_TEST(a_daemon_that_keeps_nothing_is_not_believed)
 {
 	expect_kept(state, 1, 0, GP_CALL_gpBacklogRoom);
 }
 
-static void
-a_daemon_that_does_not_report_its_room_is_asked_by_a_fence(void **state)
+UNIT_TEST(a_daemon_that_does_not_report_its_room_is_asked_by_a_fence)
 {
 	expect_kept(state, 0, 7, GP_CALL_gpFence);
 }
@@ -498,8 +485,7 @@ keep_names(struct fake_daemon *daemon, const struct gp_header *header, const voi
 	return take_turns(daemon, header, fields, size);
 }
 
-static void
-a_name_is_given_again_only_behind_the_answer(void **state)
+UNIT_TEST(a_name_is_given_again_only_behind_the_answer)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, keep_names);
 	const int many = 20000;
@@ -528,7 +514,7 @@ answer_together(struct fake_daemon *daemon, const struct gp_header *header, cons
 	if (header->call == GP_CALL_gpHostFunction)
 		function = function_of(fields);
 	if (header->call != GP_CALL_gpFence)
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	gp_header_encode(&reply, wire + 2);
 	wire[6] = htole32(note.size);
 	gp_header_encode(&note, wire + 8);
@@ -538,8 +524,7 @@ answer_together(struct fake_daemon *daemon, const struct gp_header *header, cons
 }
 
 /* Both are read by who waits for the reply, while the receiver looks at the descriptor. */
-static void
-a_turn_that_comes_with_a_reply_is_taken_at_once(void **state)
+UNIT_TEST(a_turn_that_comes_with_a_reply_is_taken_at_once)
 {
 	struct fixture *fixture = *state;
 	struct timespec begin, now;
@@ -563,26 +548,5 @@ a_turn_that_comes_with_a_reply_is_taken_at_once(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_function_is_work_until_it_has_returned),
-		cmocka_unit_test(every_function_is_called_and_answered_in_order),
-		cmocka_unit_test(a_turn_that_comes_with_a_reply_is_taken_at_once),
-		cmocka_unit_test(what_cuda_refuses_is_not_posted),
-		cmocka_unit_test(cuda_is_not_to_be_called_inside),
-		cmocka_unit_test(what_the_daemon_does_not_take_is_not_answered),
-		cmocka_unit_test(at_a_sessions_end_callbacks_hear_of_it_and_functions_do_not),
-		cmocka_unit_test(at_the_programs_end_nothing_is_called),
-		cmocka_unit_test(a_turn_of_no_function_ends_the_session),
-		cmocka_unit_test(
-			waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over),
-		cmocka_unit_test(more_waits_that_are_over_than_there_are_end_the_session),
-		cmocka_unit_test(an_answer_needs_no_room_among_the_requests),
-		cmocka_unit_test(a_name_is_given_again_only_behind_the_answer),
-		cmocka_unit_test(no_more_is_sent_behind_a_function_than_the_daemon_keeps),
-		cmocka_unit_test(a_daemon_may_keep_less),
-		cmocka_unit_test(a_daemon_that_keeps_nothing_is_not_believed),
-		cmocka_unit_test(a_daemon_that_does_not_report_its_room_is_asked_by_a_fence),
-	};
-
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	return run_over_both(unit_tests.tests, unit_tests.count);
 }

@@ -2,8 +2,7 @@
 /* Waits that have nothing to wait for send nothing. */
 #include "tests/unit/client/idle_fixture.h"
 
-static void
-stream_without_work_is_not_waited_for(void **state)
+UNIT_TEST(stream_without_work_is_not_waited_for)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -24,8 +23,7 @@ stream_without_work_is_not_waited_for(void **state)
 	end_idle(fixture);
 }
 
-static void
-stream_is_idle_by_its_own_work(void **state)
+UNIT_TEST(stream_is_idle_by_its_own_work)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -77,8 +75,7 @@ expect_event_calls(struct fixture *fixture, size_t waits)
 	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 0);
 }
 
-static void
-event_is_done_with_what_comes_behind_it(void **state)
+UNIT_TEST(event_is_done_with_what_comes_behind_it)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent first = record_event(&streams[0]), second = record_event(&streams[0]);
@@ -102,8 +99,7 @@ event_is_done_with_what_comes_behind_it(void **state)
 	end_idle(fixture);
 }
 
-static void
-stream_is_done_with_an_event_that_is_its_last_work(void **state)
+UNIT_TEST(stream_is_done_with_an_event_that_is_its_last_work)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent event = record_event(&streams[0]);
@@ -119,8 +115,7 @@ stream_is_done_with_an_event_that_is_its_last_work(void **state)
 	end_idle(fixture);
 }
 
-static void
-context_is_done_with_its_streams(void **state)
+UNIT_TEST(context_is_done_with_its_streams)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUstream stream;
@@ -147,8 +142,7 @@ context_is_done_with_its_streams(void **state)
 }
 
 /* A thread has got its place, and nothing is in it yet. */
-static void
-stream_that_is_being_made_has_no_work(void **state)
+UNIT_TEST(stream_that_is_being_made_has_no_work)
 {
 	struct fixture *fixture = begin_idle(state);
 	struct gpc_stream *young = gpc_handle_new(GPC_KIND_STREAM, sizeof(*young));
@@ -161,8 +155,7 @@ stream_that_is_being_made_has_no_work(void **state)
 	end_idle(fixture);
 }
 
-static void
-new_stream_has_not_the_work_of_one_that_is_gone(void **state)
+UNIT_TEST(new_stream_has_not_the_work_of_one_that_is_gone)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -182,8 +175,7 @@ new_stream_has_not_the_work_of_one_that_is_gone(void **state)
 }
 
 /* One behind the other in a stream, as who times runs records them. */
-static void
-times_are_asked_for_together(void **state)
+UNIT_TEST(times_are_asked_for_together)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent events[20];
@@ -212,8 +204,7 @@ times_are_asked_for_together(void **state)
 	end_idle(fixture);
 }
 
-static void
-stream_that_waits_for_an_event_has_work(void **state)
+UNIT_TEST(stream_that_waits_for_an_event_has_work)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent event = make_event();
@@ -232,8 +223,7 @@ take_nothing(struct gpc_request *request, struct gp_conn *conn, uint64_t offset,
 	return 0;
 }
 
-static void
-answer_to_a_read_says_that_the_stream_is_idle(void **state)
+UNIT_TEST(answer_to_a_read_says_that_the_stream_is_idle)
 {
 	struct fixture *fixture = begin_idle(state);
 	struct gp_args_gpCopyOut args = { .stream = legacy.handle.id };
@@ -268,8 +258,7 @@ copy_out(const struct gpc_stream *stream)
 	assert_int_equal(gpc_copy_out_async((struct gpc_stream *)stream, &copy), CUDA_SUCCESS);
 }
 
-static void
-answer_to_a_copy_under_way_says_so_too(void **state)
+UNIT_TEST(answer_to_a_copy_under_way_says_so_too)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -291,8 +280,7 @@ answer_to_a_copy_under_way_says_so_too(void **state)
 }
 
 /* Its work before may still be under way. */
-static void
-copy_that_failed_says_nothing_of_the_stream(void **state)
+UNIT_TEST(copy_that_failed_says_nothing_of_the_stream)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -305,8 +293,7 @@ copy_that_failed_says_nothing_of_the_stream(void **state)
 	end_idle(fixture);
 }
 
-static void
-late_error_is_told_by_a_wait_for_nothing_once(void **state)
+UNIT_TEST(late_error_is_told_by_a_wait_for_nothing_once)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -319,21 +306,5 @@ late_error_is_told_by_a_wait_for_nothing_once(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stream_without_work_is_not_waited_for),
-		cmocka_unit_test(stream_is_idle_by_its_own_work),
-		cmocka_unit_test(event_is_done_with_what_comes_behind_it),
-		cmocka_unit_test(stream_is_done_with_an_event_that_is_its_last_work),
-		cmocka_unit_test(context_is_done_with_its_streams),
-		cmocka_unit_test(stream_that_is_being_made_has_no_work),
-		cmocka_unit_test(new_stream_has_not_the_work_of_one_that_is_gone),
-		cmocka_unit_test(times_are_asked_for_together),
-		cmocka_unit_test(stream_that_waits_for_an_event_has_work),
-		cmocka_unit_test(answer_to_a_read_says_that_the_stream_is_idle),
-		cmocka_unit_test(answer_to_a_copy_under_way_says_so_too),
-		cmocka_unit_test(copy_that_failed_says_nothing_of_the_stream),
-		cmocka_unit_test(late_error_is_told_by_a_wait_for_nothing_once),
-	};
-
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	return run_over_both(unit_tests.tests, unit_tests.count);
 }

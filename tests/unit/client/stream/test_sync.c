@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that synchronize implicitly wait only for what can be seen; queries answer as if they had.
- */
+/* Implicitly synchronizing calls wait only for observable work; queries reply as if they had waited
+ * for all. */
 #include "client/stream/elapsed.h"
 #include "client/stream/sync.h"
 #include "tests/unit/client/idle_fixture.h"
@@ -12,8 +12,7 @@ expect_waits(struct fixture *fixture, size_t waits, size_t barriers)
 	assert_int_equal(received(fixture, GP_CALL_gpContextBarrier), barriers);
 }
 
-static void
-work_that_nobody_sees_is_not_waited_for(void **state)
+UNIT_TEST(work_that_nobody_sees_is_not_waited_for)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -35,8 +34,7 @@ work_that_nobody_sees_is_not_waited_for(void **state)
 	end_idle(fixture);
 }
 
-static void
-work_that_is_seen_is_waited_for_once(void **state)
+UNIT_TEST(work_that_is_seen_is_waited_for_once)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -59,8 +57,7 @@ work_that_is_seen_is_waited_for_once(void **state)
 	end_idle(fixture);
 }
 
-static void
-all_work_is_seen_while_memory_is(void **state)
+UNIT_TEST(all_work_is_seen_while_memory_is)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -82,20 +79,18 @@ all_work_is_seen_while_memory_is(void **state)
 	end_idle(fixture);
 }
 
-static void
-daemon_without_barriers_is_waited_for(void **state)
+UNIT_TEST(daemon_without_barriers_is_waited_for)
 {
 	struct fixture *fixture = begin_idle(state);
 
-	fake_session_lacks(session, GP_CALL_gpContextBarrier);
+	fake_daemon_lacks(session, GP_CALL_gpContextBarrier);
 	give_work(&streams[0]);
 	gpc_sync_implicitly(&context);
 	expect_waits(fixture, 1, 0);
 	end_idle(fixture);
 }
 
-static void
-stream_that_is_implied_is_waited_for_by_a_query(void **state)
+UNIT_TEST(stream_that_is_implied_is_waited_for_by_a_query)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -116,8 +111,7 @@ stream_that_is_implied_is_waited_for_by_a_query(void **state)
 	end_idle(fixture);
 }
 
-static void
-legacy_stream_is_done_with_those_that_it_waits_for(void **state)
+UNIT_TEST(legacy_stream_is_done_with_those_that_it_waits_for)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -132,8 +126,7 @@ legacy_stream_is_done_with_those_that_it_waits_for(void **state)
 	end_idle(fixture);
 }
 
-static void
-event_that_is_implied_is_waited_for_by_a_query(void **state)
+UNIT_TEST(event_that_is_implied_is_waited_for_by_a_query)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent first = make_event(), second;
@@ -148,8 +141,7 @@ event_that_is_implied_is_waited_for_by_a_query(void **state)
 	end_idle(fixture);
 }
 
-static void
-time_between_events_that_are_implied_is_known(void **state)
+UNIT_TEST(time_between_events_that_are_implied_is_known)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent first, second;
@@ -167,8 +159,7 @@ time_between_events_that_are_implied_is_known(void **state)
 }
 
 /* As a synchronous copy to the device does. */
-static void
-stream_is_waited_for_if_its_work_is_seen(void **state)
+UNIT_TEST(stream_is_waited_for_if_its_work_is_seen)
 {
 	struct fixture *fixture = begin_idle(state);
 
@@ -194,8 +185,7 @@ stream_is_waited_for_if_its_work_is_seen(void **state)
 	end_idle(fixture);
 }
 
-static void
-host_function_is_waited_for(void **state)
+UNIT_TEST(host_function_is_waited_for)
 {
 	struct fixture *fixture = begin_idle(state);
 	const struct gp_args_gpStreamWait args = { .stream = streams[0].handle.id };
@@ -210,18 +200,5 @@ host_function_is_waited_for(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(work_that_nobody_sees_is_not_waited_for),
-		cmocka_unit_test(work_that_is_seen_is_waited_for_once),
-		cmocka_unit_test(all_work_is_seen_while_memory_is),
-		cmocka_unit_test(daemon_without_barriers_is_waited_for),
-		cmocka_unit_test(stream_that_is_implied_is_waited_for_by_a_query),
-		cmocka_unit_test(legacy_stream_is_done_with_those_that_it_waits_for),
-		cmocka_unit_test(event_that_is_implied_is_waited_for_by_a_query),
-		cmocka_unit_test(time_between_events_that_are_implied_is_known),
-		cmocka_unit_test(stream_is_waited_for_if_its_work_is_seen),
-		cmocka_unit_test(host_function_is_waited_for),
-	};
-
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	return run_over_both(unit_tests.tests, unit_tests.count);
 }

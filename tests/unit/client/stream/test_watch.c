@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams and events that are queried in a loop are asked once, and watched. */
+/* Streams and events that a program polls are queried once and then watched. */
 #include "tests/unit/client/idle_fixture.h"
 
-static void
-stream_that_is_queried_in_a_loop_is_asked_once(void **state)
+UNIT_TEST(stream_that_is_queried_in_a_loop_is_asked_once)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUresult result = CUDA_ERROR_NOT_READY;
@@ -32,8 +31,7 @@ stream_that_is_queried_in_a_loop_is_asked_once(void **state)
 	end_idle(fixture);
 }
 
-static void
-event_is_asked_once_and_again_when_it_was_recorded_again(void **state)
+UNIT_TEST(event_is_asked_once_and_again_when_it_was_recorded_again)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent event = make_event();
@@ -67,8 +65,7 @@ event_is_asked_once_and_again_when_it_was_recorded_again(void **state)
 	end_idle(fixture);
 }
 
-static void
-event_that_is_asked_for_by_turns_is_waited_for_once(void **state)
+UNIT_TEST(event_that_is_asked_for_by_turns_is_waited_for_once)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent event = make_event();
@@ -88,8 +85,7 @@ event_that_is_asked_for_by_turns_is_waited_for_once(void **state)
 	end_idle(fixture);
 }
 
-static void
-only_so_many_are_watched(void **state)
+UNIT_TEST(only_so_many_are_watched)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent events[2 * GPC_WATCHES_MAX];
@@ -127,7 +123,7 @@ destroy_while_asked(struct fixture *fixture, CUevent event, CUevent *next_p)
 
 	assert_int_equal(gpc_event_lookup(event, &was), CUDA_SUCCESS);
 	assert_int_equal(pthread_create(&asks, NULL, query_in_thread, event), 0);
-	assert_true(fake_wait_records(&fixture->daemon, before + 1));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, before + 1));
 	assert_int_equal(gpc_cuEventDestroy_v2(event), CUDA_SUCCESS);
 	while (next_p && is != was) {
 		*next_p = make_event();
@@ -138,8 +134,7 @@ destroy_while_asked(struct fixture *fixture, CUevent event, CUevent *next_p)
 	assert_int_equal((uintptr_t)result, CUDA_ERROR_NOT_READY);
 }
 
-static void
-event_destroyed_while_asked_leaves_no_watch(void **state)
+UNIT_TEST(event_destroyed_while_asked_leaves_no_watch)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent event;
@@ -166,8 +161,7 @@ event_destroyed_while_asked_leaves_no_watch(void **state)
 	end_idle(fixture);
 }
 
-static void
-watch_of_an_event_destroyed_while_asked_is_not_the_next_ones(void **state)
+UNIT_TEST(watch_of_an_event_destroyed_while_asked_is_not_the_next_ones)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent first = make_event(), next = NULL;
@@ -190,8 +184,7 @@ watch_of_an_event_destroyed_while_asked_is_not_the_next_ones(void **state)
 	end_idle(fixture);
 }
 
-static void
-lost_session_ends_what_is_watched(void **state)
+UNIT_TEST(lost_session_ends_what_is_watched)
 {
 	struct fixture *fixture = begin_idle(state);
 	CUevent event = make_event();
@@ -206,15 +199,5 @@ lost_session_ends_what_is_watched(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stream_that_is_queried_in_a_loop_is_asked_once),
-		cmocka_unit_test(event_is_asked_once_and_again_when_it_was_recorded_again),
-		cmocka_unit_test(event_that_is_asked_for_by_turns_is_waited_for_once),
-		cmocka_unit_test(only_so_many_are_watched),
-		cmocka_unit_test(event_destroyed_while_asked_leaves_no_watch),
-		cmocka_unit_test(watch_of_an_event_destroyed_while_asked_is_not_the_next_ones),
-		cmocka_unit_test(lost_session_ends_what_is_watched),
-	};
-
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	return run_over_both(unit_tests.tests, unit_tests.count);
 }

@@ -28,11 +28,11 @@ answer_numbers(struct fake_daemon *daemon, const struct gp_header *header, const
 	uint32_t device;
 
 	if (header->call != GP_CALL_gpMemoryInfo)
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	memcpy(&device, fields, sizeof(device));
 	numbers[0] = device;
 	numbers[1] = 2 * device;
-	fake_reply(daemon, header, CUDA_SUCCESS, numbers, sizeof(numbers));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, numbers, sizeof(numbers));
 	return 0;
 }
 
@@ -49,11 +49,10 @@ check_order(struct fake_daemon *daemon, const struct gp_header *header, const vo
 
 	if (header->call == GP_CALL_gpFill && address_of_fill(fields, size) != order->next++)
 		order->broken = true;
-	return fake_answer(daemon, header, fields, size);
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-posted_calls_arrive_in_order_and_in_fewer_messages(void **state)
+UNIT_TEST(posted_calls_arrive_in_order_and_in_fewer_messages)
 {
 	struct fixture *fixture = begin(state, check_order);
 	struct order order = { 0 };
@@ -69,22 +68,20 @@ posted_calls_arrive_in_order_and_in_fewer_messages(void **state)
 	end(fixture);
 }
 
-static void
-posted_call_arrives_without_anybody_waiting(void **state)
+UNIT_TEST(posted_call_arrives_without_anybody_waiting)
 {
 	struct fixture *fixture = begin(state, NULL);
 
 	assert_int_equal(post(1), CUDA_SUCCESS);
-	assert_true(fake_wait_records(&fixture->daemon, 1));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 1));
 	(void)usleep(2000); /* the sender sleeps by now */
 	assert_int_equal(post(2), CUDA_SUCCESS);
-	assert_true(fake_wait_records(&fixture->daemon, 2));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 2));
 	assert_int_equal(fixture->daemon.records[0].header.request, 0);
 	end(fixture);
 }
 
-static void
-wait_yields_what_the_daemon_answered(void **state)
+UNIT_TEST(wait_yields_what_the_daemon_answered)
 {
 	struct fixture *fixture = begin(state, answer_numbers);
 	struct gp_reply_gpMemoryInfo reply;
@@ -96,8 +93,7 @@ wait_yields_what_the_daemon_answered(void **state)
 	end(fixture);
 }
 
-static void
-error_of_a_call_is_its_result_and_nothing_more(void **state)
+UNIT_TEST(error_of_a_call_is_its_result_and_nothing_more)
 {
 	struct fixture *fixture = begin(state, refuse_memory_info);
 	struct gp_reply_gpMemoryInfo reply;
@@ -108,7 +104,7 @@ error_of_a_call_is_its_result_and_nothing_more(void **state)
 	end(fixture);
 }
 
-/* Keeps the first of two questions back until it has answered the second. */
+/* Delays the first of two requests until the second has been answered. */
 static int
 answer_backwards(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 		 size_t size)
@@ -120,8 +116,8 @@ answer_backwards(struct fake_daemon *daemon, const struct gp_header *header, con
 		*kept = *header;
 		return 0;
 	}
-	fake_reply(daemon, header, CUDA_SUCCESS, second, sizeof(second));
-	fake_reply(daemon, kept, CUDA_SUCCESS, first, sizeof(first));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, second, sizeof(second));
+	fake_daemon_reply(daemon, kept, CUDA_SUCCESS, first, sizeof(first));
 	return 0;
 }
 
@@ -136,8 +132,7 @@ ask_in_thread(void *arg)
 	return NULL;
 }
 
-static void
-replies_out_of_order_reach_their_waiters(void **state)
+UNIT_TEST(replies_out_of_order_reach_their_waiters)
 {
 	struct fixture *fixture = begin(state, answer_backwards);
 	struct gp_header kept = { 0 };
@@ -146,7 +141,7 @@ replies_out_of_order_reach_their_waiters(void **state)
 
 	fixture->daemon.arg = &kept;
 	assert_int_equal(pthread_create(&threads[0], NULL, ask_in_thread, &first), 0);
-	assert_true(fake_wait_records(&fixture->daemon, 1));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 1));
 	assert_int_equal(pthread_create(&threads[1], NULL, ask_in_thread, &second), 0);
 	(void)pthread_join(threads[0], NULL);
 	(void)pthread_join(threads[1], NULL);
@@ -201,8 +196,7 @@ post_and_ask(void *arg)
 	return NULL;
 }
 
-static void
-many_threads_post_and_wait(void **state)
+UNIT_TEST(many_threads_post_and_wait)
 {
 	struct fixture *fixture = begin(state, check_orders_of_threads);
 	struct order orders[THREADS] = { { 0 } };
@@ -222,8 +216,7 @@ many_threads_post_and_wait(void **state)
 	end(fixture);
 }
 
-static void
-bulk_travels_behind_what_was_posted_before(void **state)
+UNIT_TEST(bulk_travels_behind_what_was_posted_before)
 {
 	struct fixture *fixture = begin(state, NULL);
 	static uint8_t data[3 << 20];
@@ -235,7 +228,7 @@ bulk_travels_behind_what_was_posted_before(void **state)
 	assert_int_equal(fence(), CUDA_SUCCESS);
 
 	for (int i = 0; i < 10; i++) {
-		const struct fake_record *record = &fixture->daemon.records[i];
+		const struct fake_daemon_record *record = &fixture->daemon.records[i];
 
 		assert_int_equal(record->header.call, i % 2 ? GP_CALL_gpCopyIn : GP_CALL_gpFill);
 		assert_int_equal(record->header.flags, i % 2 ? GP_FRAME_BULK : 0);
@@ -258,8 +251,7 @@ copy_often(void *arg)
 	return NULL;
 }
 
-static void
-bulk_of_one_thread_and_posts_of_another_do_not_mix(void **state)
+UNIT_TEST(bulk_of_one_thread_and_posts_of_another_do_not_mix)
 {
 	struct fixture *fixture = begin(state, check_order);
 	struct order order = { 0 };
@@ -278,7 +270,7 @@ bulk_of_one_thread_and_posts_of_another_do_not_mix(void **state)
 	assert_true(good[0] && good[1]);
 	assert_false(order.broken);
 	for (size_t i = 0; i < atomic_load(&fixture->daemon.count); i++) {
-		const struct fake_record *record = &fixture->daemon.records[i];
+		const struct fake_daemon_record *record = &fixture->daemon.records[i];
 
 		assert_int_equal(record->bulk_size,
 				 record->header.call == GP_CALL_gpCopyIn ? 100000 : 0);
@@ -293,8 +285,7 @@ assert_is_data(const uint8_t *bytes)
 		assert_int_equal(bytes[i], (uint8_t)(i * 7));
 }
 
-static void
-data_notes_are_taken_by_the_request(void **state)
+UNIT_TEST(data_notes_are_taken_by_the_request)
 {
 	struct fixture *fixture = begin(state, answer_with_data);
 	struct gp_args_gpCopyOut args = { .stream = 1, .width = DATA_SIZE, .height = 1 };
@@ -309,8 +300,7 @@ data_notes_are_taken_by_the_request(void **state)
 	end(fixture);
 }
 
-static void
-request_with_done_is_answered_though_nobody_waits(void **state)
+UNIT_TEST(request_with_done_is_answered_though_nobody_waits)
 {
 	struct fixture *fixture = begin(state, NULL);
 	struct gp_args_gpFence args = { 0 };
@@ -335,8 +325,7 @@ free_request(struct gpc_request *request)
 	free(request);
 }
 
-static void
-requests_beyond_the_limit_wait_for_their_place(void **state)
+UNIT_TEST(requests_beyond_the_limit_wait_for_their_place)
 {
 	struct fixture *fixture = begin_limited(state, 4, NULL);
 	struct gp_args_gpFence args = { 0 };
@@ -354,8 +343,7 @@ requests_beyond_the_limit_wait_for_their_place(void **state)
 	end(fixture);
 }
 
-static void
-poll_does_not_wait(void **state)
+UNIT_TEST(poll_does_not_wait)
 {
 	struct fixture *fixture = begin(state, answer_when_told);
 	struct gpc_request request = { 0 };
@@ -375,13 +363,12 @@ static int
 print_and_answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 		 size_t size)
 {
-	fake_note_print(daemon, "hello ");
-	fake_note_print(daemon, "from the kernel\n");
-	return fake_answer(daemon, header, fields, size);
+	fake_daemon_note_print(daemon, "hello ");
+	fake_daemon_note_print(daemon, "from the kernel\n");
+	return fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-output_of_kernels_is_on_stdout_when_the_wait_returns(void **state)
+UNIT_TEST(output_of_kernels_is_on_stdout_when_the_wait_returns)
 {
 	struct fixture *fixture = begin(state, print_and_answer);
 	char text[64] = "";
@@ -412,8 +399,7 @@ release_later(void *arg)
 	return NULL;
 }
 
-static void
-daemon_that_does_not_read_holds_posts_up_and_loses_none(void **state)
+UNIT_TEST(daemon_that_does_not_read_holds_posts_up_and_loses_none)
 {
 	struct fixture *fixture = begin(state, check_order);
 	struct order order = { 0 };
@@ -443,14 +429,13 @@ send_much(struct fake_daemon *daemon, const struct gp_header *header, const void
 		*request = header->request;
 	else if (header->call == GP_CALL_gpCopyIn)
 		for (int i = 0; i < 20; i++)
-			fake_note_data(daemon, *request, 0, bytes, sizeof(bytes));
+			fake_daemon_note_data(daemon, *request, 0, bytes, sizeof(bytes));
 	else
-		return fake_answer(daemon, header, fields, size);
+		return fake_daemon_answer(daemon, header, fields, size);
 	return 0;
 }
 
-static void
-both_ends_sending_at_once_is_no_deadlock(void **state)
+UNIT_TEST(both_ends_sending_at_once_is_no_deadlock)
 {
 	struct fixture *fixture = begin(state, send_much);
 	struct gp_args_gpCopyOut args = { .stream = 1, .width = DATA_SIZE, .height = 1 };
@@ -468,8 +453,7 @@ both_ends_sending_at_once_is_no_deadlock(void **state)
 	free(source);
 }
 
-static void
-work_counts_go_up_only(void **state)
+UNIT_TEST(work_counts_go_up_only)
 {
 	struct fixture *fixture = begin(state, NULL);
 
@@ -487,7 +471,6 @@ work_counts_go_up_only(void **state)
 static int
 with_pages(void **state)
 {
-	(void)state;
 	atomic_store(&gpc_pages_count, 1);
 	return 0;
 }
@@ -495,35 +478,19 @@ with_pages(void **state)
 static int
 without_pages(void **state)
 {
-	(void)state;
 	atomic_store(&gpc_pages_count, 0);
 	return 0;
 }
 
-#define TEST(name)                                                                                 \
-	cmocka_unit_test(name), cmocka_unit_test_setup_teardown(name, with_pages, without_pages)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(posted_calls_arrive_in_order_and_in_fewer_messages),
-		TEST(posted_call_arrives_without_anybody_waiting),
-		TEST(wait_yields_what_the_daemon_answered),
-		TEST(error_of_a_call_is_its_result_and_nothing_more),
-		TEST(replies_out_of_order_reach_their_waiters),
-		TEST(many_threads_post_and_wait),
-		TEST(bulk_travels_behind_what_was_posted_before),
-		TEST(bulk_of_one_thread_and_posts_of_another_do_not_mix),
-		TEST(data_notes_are_taken_by_the_request),
-		TEST(request_with_done_is_answered_though_nobody_waits),
-		TEST(requests_beyond_the_limit_wait_for_their_place),
-		TEST(poll_does_not_wait),
-		TEST(output_of_kernels_is_on_stdout_when_the_wait_returns),
-		TEST(daemon_that_does_not_read_holds_posts_up_and_loses_none),
-		TEST(both_ends_sending_at_once_is_no_deadlock),
-		TEST(work_counts_go_up_only),
-	};
+	struct CMUnitTest tests[2 * UNIT_TESTS_MAX];
 
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	for (size_t i = 0; i < unit_tests.count; i++) {
+		tests[2 * i] = tests[2 * i + 1] = unit_tests.tests[i];
+		tests[2 * i + 1].setup_func = with_pages;
+		tests[2 * i + 1].teardown_func = without_pages;
+	}
+	return run_over_both(tests, 2 * unit_tests.count);
 }

@@ -17,12 +17,11 @@ fail_fills(struct fake_daemon *daemon, const struct gp_header *header, const voi
 	   size_t size)
 {
 	if (header->call == GP_CALL_gpFill)
-		fake_note_error(daemon, CUDA_ERROR_INVALID_VALUE, false);
+		fake_daemon_note_error(daemon, CUDA_ERROR_INVALID_VALUE, false);
 	return refuse_memory_info(daemon, header, fields, size);
 }
 
-static void
-error_of_a_posted_call_is_told_once_by_the_next_wait(void **state)
+UNIT_TEST(error_of_a_posted_call_is_told_once_by_the_next_wait)
 {
 	struct fixture *fixture = begin(state, fail_fills);
 
@@ -33,8 +32,7 @@ error_of_a_posted_call_is_told_once_by_the_next_wait(void **state)
 	end(fixture);
 }
 
-static void
-own_error_of_a_wait_comes_before_a_deferred_one(void **state)
+UNIT_TEST(own_error_of_a_wait_comes_before_a_deferred_one)
 {
 	struct fixture *fixture = begin(state, fail_fills);
 	struct gp_reply_gpMemoryInfo reply;
@@ -50,12 +48,11 @@ fault_on_fill(struct fake_daemon *daemon, const struct gp_header *header, const 
 	      size_t size)
 {
 	if (header->call == GP_CALL_gpFill)
-		fake_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
+		fake_daemon_note_error(daemon, CUDA_ERROR_ILLEGAL_ADDRESS, true);
 	return 0;
 }
 
-static void
-sticky_error_ends_the_session_with_its_code(void **state)
+UNIT_TEST(sticky_error_ends_the_session_with_its_code)
 {
 	struct fixture *fixture = begin(state, fault_on_fill);
 
@@ -67,8 +64,7 @@ sticky_error_ends_the_session_with_its_code(void **state)
 	end(fixture);
 }
 
-static void
-sticky_error_wakes_everybody_who_waits(void **state)
+UNIT_TEST(sticky_error_wakes_everybody_who_waits)
 {
 	struct fixture *fixture = begin(state, fault_on_fill);
 	CUresult results[4];
@@ -77,7 +73,7 @@ sticky_error_wakes_everybody_who_waits(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, fence_in_thread, &results[i]),
 				 0);
-	assert_true(fake_wait_records(&fixture->daemon, 4));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 4));
 	assert_int_equal(post(1), CUDA_SUCCESS);
 	for (int i = 0; i < 4; i++) {
 		(void)pthread_join(threads[i], NULL);
@@ -89,11 +85,11 @@ sticky_error_wakes_everybody_who_waits(void **state)
 static int
 hang_up(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
 {
-	return header->call == GP_CALL_gpFence ? 1 : fake_answer(daemon, header, fields, size);
+	return header->call == GP_CALL_gpFence ? 1
+					       : fake_daemon_answer(daemon, header, fields, size);
 }
 
-static void
-lost_connection_is_an_error_of_the_wait_and_of_all_that_follows(void **state)
+UNIT_TEST(lost_connection_is_an_error_of_the_wait_and_of_all_that_follows)
 {
 	struct fixture *fixture = begin(state, hang_up);
 
@@ -127,7 +123,7 @@ seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* For five seconds, or until nobody takes it. */
+/* For five seconds, or until the peer stops receiving. */
 static void *
 talk_on(void *arg)
 {
@@ -138,8 +134,7 @@ talk_on(void *arg)
 	return NULL;
 }
 
-static void
-who_loses_a_session_does_not_wait_for_all_that_the_daemon_says(void **state)
+UNIT_TEST(who_loses_a_session_does_not_wait_for_all_that_the_daemon_says)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	struct gp_conn *control;
@@ -155,8 +150,7 @@ who_loses_a_session_does_not_wait_for_all_that_the_daemon_says(void **state)
 	gp_conn_destroy(control);
 }
 
-static void
-who_loses_a_session_does_not_wait_for_the_rest_of_a_message(void **state)
+UNIT_TEST(who_loses_a_session_does_not_wait_for_the_rest_of_a_message)
 {
 	static const char half[] = { 100, 0, 0, 0, 0, 0, 0, 0, 'h', 'a', 'l', 'f' };
 	struct fixture *fixture = begin(state, hang_up);
@@ -170,7 +164,7 @@ who_loses_a_session_does_not_wait_for_the_rest_of_a_message(void **state)
 	close(control);
 }
 
-/* Of a long message, for five seconds, or until nobody takes it. */
+/* Parts of a long message, for five seconds or until the peer stops receiving. */
 static void *
 talk_slowly(void *arg)
 {
@@ -187,8 +181,7 @@ talk_slowly(void *arg)
 	return NULL;
 }
 
-static void
-who_loses_a_session_does_not_wait_for_a_message_byte_by_byte(void **state)
+UNIT_TEST(who_loses_a_session_does_not_wait_for_a_message_byte_by_byte)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	int control = add_control(fixture);
@@ -203,8 +196,7 @@ who_loses_a_session_does_not_wait_for_a_message_byte_by_byte(void **state)
 	close(control);
 }
 
-static void
-reason_that_the_daemon_gives_is_the_error(void **state)
+UNIT_TEST(reason_that_the_daemon_gives_is_the_error)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	struct gp_conn *control;
@@ -219,8 +211,7 @@ reason_that_the_daemon_gives_is_the_error(void **state)
 	gp_conn_destroy(control);
 }
 
-static void
-lost_connection_wakes_everybody_who_waits(void **state)
+UNIT_TEST(lost_connection_wakes_everybody_who_waits)
 {
 	struct fixture *fixture = begin(state, answer_when_told);
 	CUresult results[4];
@@ -229,7 +220,7 @@ lost_connection_wakes_everybody_who_waits(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, fence_in_thread, &results[i]),
 				 0);
-	assert_true(fake_wait_records(&fixture->daemon, 1));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 1));
 	gp_conn_shutdown(fixture->daemon.conn);
 	for (int i = 0; i < 4; i++) {
 		(void)pthread_join(threads[i], NULL);
@@ -238,8 +229,7 @@ lost_connection_wakes_everybody_who_waits(void **state)
 	end(fixture);
 }
 
-static void
-lost_connection_completes_requests_nobody_waits_for(void **state)
+UNIT_TEST(lost_connection_completes_requests_nobody_waits_for)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	struct gp_args_gpFence args = { 0 };
@@ -254,8 +244,7 @@ lost_connection_completes_requests_nobody_waits_for(void **state)
 	(void)sem_destroy(&done);
 }
 
-static void
-lost_connection_ends_posts_that_are_held_up(void **state)
+UNIT_TEST(lost_connection_ends_posts_that_are_held_up)
 {
 	struct fixture *fixture = begin(state, NULL);
 	CUresult result = CUDA_SUCCESS;
@@ -270,8 +259,7 @@ lost_connection_ends_posts_that_are_held_up(void **state)
 	end(fixture);
 }
 
-static void
-lost_connection_ends_a_large_copy(void **state)
+UNIT_TEST(lost_connection_ends_a_large_copy)
 {
 	struct fixture *fixture = begin(state, hang_up);
 	const size_t size = 64 << 20;
@@ -289,7 +277,7 @@ lost_connection_ends_a_large_copy(void **state)
 
 struct nonsense {
 	struct gp_header header; /* size 0: no message at all, request 0: the question's */
-	size_t cut;              /* so many bytes of the header only */
+	size_t cut;              /* number of header bytes to send */
 	uint32_t fields[4];
 	size_t field_size;
 	size_t bulk_size;
@@ -362,8 +350,7 @@ send_nonsense(struct fake_daemon *daemon, const struct gp_header *header, const 
 	return 0;
 }
 
-static void
-nonsense_ends_the_session_and_nothing_else(void **state)
+UNIT_TEST(nonsense_ends_the_session_and_nothing_else)
 {
 	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
 		struct fixture *fixture = begin(state, send_nonsense);
@@ -388,12 +375,11 @@ reply_too_short(struct fake_daemon *daemon, const struct gp_header *header, cons
 {
 	uint64_t number = 1;
 
-	fake_reply(daemon, header, CUDA_SUCCESS, &number, sizeof(number));
+	fake_daemon_reply(daemon, header, CUDA_SUCCESS, &number, sizeof(number));
 	return 0;
 }
 
-static void
-reply_that_lacks_a_field_ends_the_session(void **state)
+UNIT_TEST(reply_that_lacks_a_field_ends_the_session)
 {
 	struct fixture *fixture = begin(state, reply_too_short);
 	struct gp_reply_gpMemoryInfo reply;
@@ -422,8 +408,7 @@ reply_in_bulk(struct fake_daemon *daemon, const struct gp_header *header, const 
 	return 0;
 }
 
-static void
-fields_of_a_reply_may_be_its_bulk(void **state)
+UNIT_TEST(fields_of_a_reply_may_be_its_bulk)
 {
 	struct fixture *fixture = begin(state, reply_in_bulk);
 	struct gp_reply_gpMemoryInfo reply;
@@ -440,8 +425,7 @@ refuse_data(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, 
 	return -1;
 }
 
-static void
-data_that_the_request_refuses_ends_the_session(void **state)
+UNIT_TEST(data_that_the_request_refuses_ends_the_session)
 {
 	struct fixture *fixture = begin(state, answer_with_data);
 	struct gp_args_gpCopyOut args = { .stream = 1, .width = 1, .height = 1 };
@@ -452,21 +436,19 @@ data_that_the_request_refuses_ends_the_session(void **state)
 	end(fixture);
 }
 
-static void
-close_sends_what_was_posted(void **state)
+UNIT_TEST(close_sends_what_was_posted)
 {
 	struct fixture *fixture = begin(state, NULL);
 
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(post(1), CUDA_SUCCESS);
 	gpc_session_close(fixture->session, 2000);
-	assert_true(fake_wait_records(&fixture->daemon, 1000));
+	assert_true(fake_daemon_wait_records(&fixture->daemon, 1000));
 	assert_int_equal(post(1), CUDA_ERROR_DEINITIALIZED);
 	end(fixture);
 }
 
-static void
-close_does_not_wait_for_a_daemon_that_hangs(void **state)
+UNIT_TEST(close_does_not_wait_for_a_daemon_that_hangs)
 {
 	struct fixture *fixture = begin(state, NULL);
 	static const uint8_t data[1 << 16];
@@ -483,32 +465,8 @@ close_does_not_wait_for_a_daemon_that_hangs(void **state)
 	end(fixture);
 }
 
-#define TEST(name) cmocka_unit_test(name)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(error_of_a_posted_call_is_told_once_by_the_next_wait),
-		TEST(own_error_of_a_wait_comes_before_a_deferred_one),
-		TEST(sticky_error_ends_the_session_with_its_code),
-		TEST(sticky_error_wakes_everybody_who_waits),
-		TEST(lost_connection_is_an_error_of_the_wait_and_of_all_that_follows),
-		TEST(who_loses_a_session_does_not_wait_for_all_that_the_daemon_says),
-		TEST(who_loses_a_session_does_not_wait_for_the_rest_of_a_message),
-		TEST(who_loses_a_session_does_not_wait_for_a_message_byte_by_byte),
-		TEST(reason_that_the_daemon_gives_is_the_error),
-		TEST(lost_connection_wakes_everybody_who_waits),
-		TEST(lost_connection_completes_requests_nobody_waits_for),
-		TEST(lost_connection_ends_posts_that_are_held_up),
-		TEST(lost_connection_ends_a_large_copy),
-		TEST(nonsense_ends_the_session_and_nothing_else),
-		TEST(fields_of_a_reply_may_be_its_bulk),
-		TEST(reply_that_lacks_a_field_ends_the_session),
-		TEST(data_that_the_request_refuses_ends_the_session),
-		TEST(close_sends_what_was_posted),
-		TEST(close_does_not_wait_for_a_daemon_that_hangs),
-	};
-
-	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
+	return run_over_both(unit_tests.tests, unit_tests.count);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data lanes of the client, with a daemon's end that does what it should, or not. */
+/* Data lanes of the client, with a daemon's end that follows the protocol or violates it. */
 #include "base/clock.h"
 #include "client/wire/lane.h"
 #include "client/wire/lane_inside.h"
@@ -103,8 +103,9 @@ has_ended(struct fixture *fixture)
 	return gpc_session_status(fixture->session) != CUDA_SUCCESS;
 }
 
-static void
-lanes_are_opened_once_with_the_ticket_and_their_numbers(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(lanes_are_opened_once_with_the_ticket_and_their_numbers)
 {
 	struct fixture *fixture = *state;
 	struct gp_conn *conn;
@@ -116,8 +117,7 @@ lanes_are_opened_once_with_the_ticket_and_their_numbers(void **state)
 	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
 }
 
-static void
-daemon_that_allows_one_lane_gets_no_other(void **state)
+TEST(daemon_that_allows_one_lane_gets_no_other)
 {
 	struct fixture *fixture = *state;
 	struct gpc_lanes_config source = { .url = *gp_listener_url(fixture->listener), .max = 1 };
@@ -128,8 +128,7 @@ daemon_that_allows_one_lane_gets_no_other(void **state)
 	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
 }
 
-static void
-lanes_that_cannot_be_opened_are_done_without(void **state)
+TEST(lanes_that_cannot_be_opened_are_done_without)
 {
 	struct fixture *fixture = *state;
 
@@ -167,8 +166,7 @@ take_chunks(struct fixture *fixture, uint32_t copy, uint8_t *bytes, uint64_t siz
 	}
 }
 
-static void
-bytes_of_a_copy_go_out_once_behind_its_record(void **state)
+TEST(bytes_of_a_copy_go_out_once_behind_its_record)
 {
 	struct fixture *fixture = *state;
 	const uint64_t size = 5 * CHUNK + 3;
@@ -184,7 +182,7 @@ bytes_of_a_copy_go_out_once_behind_its_record(void **state)
 		take_chunks(fixture, copy, to, size);
 		assert_int_equal(gpc_lanes_wait_sent(fixture->session, &wait), CUDA_SUCCESS);
 		assert_memory_equal(from, to, size);
-		assert_true(fake_wait_records(&fixture->daemon, copy));
+		assert_true(fake_daemon_wait_records(&fixture->daemon, copy));
 		assert_int_equal(fixture->daemon.records[copy - 1].header.call,
 				 GP_CALL_gpCopyInLanes);
 		memset(to, 0, size);
@@ -194,8 +192,7 @@ bytes_of_a_copy_go_out_once_behind_its_record(void **state)
 	free(to);
 }
 
-static void
-copy_behind_a_host_function_is_not_sent(void **state)
+TEST(copy_behind_a_host_function_is_not_sent)
 {
 	struct fixture *fixture = *state;
 	uint8_t byte = 0;
@@ -215,8 +212,7 @@ copy_behind_a_host_function_is_not_sent(void **state)
 	(void)pthread_mutex_unlock(&fixture->session->sender.lock);
 }
 
-static void
-bytes_for_a_copy_are_taken_from_any_lane(void **state)
+TEST(bytes_for_a_copy_are_taken_from_any_lane)
 {
 	struct fixture *fixture = *state;
 	uint8_t memory[20] = { 0 };
@@ -283,8 +279,7 @@ await_chunk(struct fixture *fixture, const struct gpc_lane_in *in, uint64_t rece
 	return had;
 }
 
-static void
-chunk_of_a_later_copy_is_stored_after_the_bytes_of_the_earlier_one(void **state)
+TEST(chunk_of_a_later_copy_is_stored_after_the_bytes_of_the_earlier_one)
 {
 	struct fixture *fixture = *state;
 	struct two_copies copies;
@@ -307,8 +302,7 @@ chunk_of_a_later_copy_is_stored_after_the_bytes_of_the_earlier_one(void **state)
 	assert_memory_equal(copies.memory, "0123456789abcdefghijklmnopqrstuvwxyzABCD", 40);
 }
 
-static void
-chunk_of_another_stream_or_of_a_copy_posted_first_does_not_wait(void **state)
+TEST(chunk_of_another_stream_or_of_a_copy_posted_first_does_not_wait)
 {
 	struct fixture *fixture = *state;
 	struct two_copies copies;
@@ -328,8 +322,7 @@ chunk_of_another_stream_or_of_a_copy_posted_first_does_not_wait(void **state)
 	assert_memory_equal(copies.memory, "wxyz", 4);
 }
 
-static void
-chunk_does_not_wait_for_a_copy_that_failed(void **state)
+TEST(chunk_does_not_wait_for_a_copy_that_failed)
 {
 	struct fixture *fixture = *state;
 	struct two_copies copies;
@@ -343,8 +336,7 @@ chunk_does_not_wait_for_a_copy_that_failed(void **state)
 	assert_memory_equal(copies.memory + 10, "abcdefghijklmnopqrstuvwxyzABCD", 30);
 }
 
-static void
-session_that_ends_wakes_a_lane_with_a_chunk_that_waits(void **state)
+TEST(session_that_ends_wakes_a_lane_with_a_chunk_that_waits)
 {
 	struct fixture *fixture = *state;
 	struct two_copies copies;
@@ -359,8 +351,7 @@ session_that_ends_wakes_a_lane_with_a_chunk_that_waits(void **state)
 	assert_int_equal(copies.earlier.received, 0);
 }
 
-static void
-chunk_that_was_not_asked_for_ends_the_session(void **state)
+TEST(chunk_that_was_not_asked_for_ends_the_session)
 {
 	struct fixture *fixture = *state;
 
@@ -369,8 +360,7 @@ chunk_that_was_not_asked_for_ends_the_session(void **state)
 	assert_true(has_ended(fixture));
 }
 
-static void
-chunk_beyond_its_copy_ends_the_session_and_writes_nothing(void **state)
+TEST(chunk_beyond_its_copy_ends_the_session_and_writes_nothing)
 {
 	struct fixture *fixture = *state;
 	uint8_t memory[20] = { 0 }, zeros[20] = { 0 };
@@ -386,8 +376,7 @@ chunk_beyond_its_copy_ends_the_session_and_writes_nothing(void **state)
 	assert_memory_equal(memory, zeros, sizeof(zeros));
 }
 
-static void
-message_that_is_no_chunk_ends_the_session(void **state)
+TEST(message_that_is_no_chunk_ends_the_session)
 {
 	struct fixture *fixture = *state;
 	struct iovec data = { (void *)"no chunk", 8 };
@@ -397,8 +386,7 @@ message_that_is_no_chunk_ends_the_session(void **state)
 	assert_true(has_ended(fixture));
 }
 
-static void
-lane_that_closes_ends_the_session_and_wakes_who_waits(void **state)
+TEST(lane_that_closes_ends_the_session_and_wakes_who_waits)
 {
 	struct fixture *fixture = *state;
 	uint8_t memory[20];
@@ -423,8 +411,7 @@ end_later(void *arg)
 	return NULL;
 }
 
-static void
-session_that_ends_wakes_who_sends(void **state)
+TEST(session_that_ends_wakes_who_sends)
 {
 	struct fixture *fixture = *state;
 	const uint64_t size = 64 * CHUNK;
@@ -446,27 +433,4 @@ session_that_ends_wakes_who_sends(void **state)
 	free(memory);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-		TEST(lanes_are_opened_once_with_the_ticket_and_their_numbers),
-		TEST(daemon_that_allows_one_lane_gets_no_other),
-		TEST(lanes_that_cannot_be_opened_are_done_without),
-		TEST(bytes_of_a_copy_go_out_once_behind_its_record),
-		TEST(copy_behind_a_host_function_is_not_sent),
-		TEST(bytes_for_a_copy_are_taken_from_any_lane),
-		TEST(chunk_of_a_later_copy_is_stored_after_the_bytes_of_the_earlier_one),
-		TEST(chunk_of_another_stream_or_of_a_copy_posted_first_does_not_wait),
-		TEST(chunk_does_not_wait_for_a_copy_that_failed),
-		TEST(session_that_ends_wakes_a_lane_with_a_chunk_that_waits),
-		TEST(chunk_that_was_not_asked_for_ends_the_session),
-		TEST(chunk_beyond_its_copy_ends_the_session_and_writes_nothing),
-		TEST(message_that_is_no_chunk_ends_the_session),
-		TEST(lane_that_closes_ends_the_session_and_wakes_who_waits),
-		TEST(session_that_ends_wakes_who_sends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -4,8 +4,7 @@
 
 #define MS 1000000ull
 
-static void
-on_a_short_link_lanes_go_by_the_cores(void **state)
+UNIT_TEST(on_a_short_link_lanes_go_by_the_cores)
 {
 	for (unsigned int i = 0; i < 2; i++) {
 		uint64_t round_trip = i ? MS / 5 : 0;
@@ -18,8 +17,7 @@ on_a_short_link_lanes_go_by_the_cores(void **state)
 	}
 }
 
-static void
-on_a_long_link_they_go_by_the_round_trip(void **state)
+UNIT_TEST(on_a_long_link_they_go_by_the_round_trip)
 {
 	assert_int_equal(gpc_lane_count(15, 1, MS, false), 2);
 	assert_int_equal(gpc_lane_count(15, 2, 2 * MS, false), 4);
@@ -27,8 +25,7 @@ on_a_long_link_they_go_by_the_round_trip(void **state)
 	assert_int_equal(gpc_lane_count(15, 16, MS, false), 7);
 }
 
-static void
-there_are_no_more_than_allowed_and_never_one_alone(void **state)
+UNIT_TEST(there_are_no_more_than_allowed_and_never_one_alone)
 {
 	assert_int_equal(gpc_lane_count(3, 16, 0, false), 3);
 	assert_int_equal(gpc_lane_count(1, 16, 30 * MS, false), 0);
@@ -36,22 +33,10 @@ there_are_no_more_than_allowed_and_never_one_alone(void **state)
 	assert_int_equal(gpc_lane_count(15, 64, 30 * MS, true), 3);
 }
 
-static void
-a_copy_that_nobody_waits_for_goes_over_lanes_earlier(void **state)
+UNIT_TEST(a_copy_that_nobody_waits_for_goes_over_lanes_earlier)
 {
 	assert_int_equal(gpc_lane_copy_min(false), GPC_LANE_COPY_MIN);
 	assert_true(gpc_lane_copy_min(true) < GPC_LANE_COPY_MIN);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(on_a_short_link_lanes_go_by_the_cores),
-		cmocka_unit_test(on_a_long_link_they_go_by_the_round_trip),
-		cmocka_unit_test(a_copy_that_nobody_waits_for_goes_over_lanes_earlier),
-		cmocka_unit_test(there_are_no_more_than_allowed_and_never_one_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Openings of a session that do not succeed, or take long. */
 #include "tests/control_messages.h"
-#include "tests/unit/client/supervisor_fixture.h"
+#include "tests/unit/client/fake_supervisor.h"
 
-/* How far the clock of this process is ahead, so that nobody has to wait for it. */
+/* Offset of this process's clock, so that tests do not have to wait. */
 static atomic_int seconds_ahead;
 
 int
@@ -26,8 +26,7 @@ serve_http(struct supervisor *supervisor, struct gp_conn *control)
 	take_hello(supervisor, control);
 }
 
-static void
-other_service_is_said_to_be_none_of_ours(void **state)
+UNIT_TEST(other_service_is_said_to_be_none_of_ours)
 {
 	expect_failure(start(serve_http), GP_E_FOREIGN, "is not a gpupool daemon");
 }
@@ -37,8 +36,7 @@ serve_nothing(struct supervisor *supervisor, struct gp_conn *control)
 {
 }
 
-static void
-service_that_closes_at_once_is_said_to_be_none_of_ours(void **state)
+UNIT_TEST(service_that_closes_at_once_is_said_to_be_none_of_ours)
 {
 	expect_failure(start(serve_nothing), GP_E_FOREIGN, "is not a gpupool daemon");
 }
@@ -50,8 +48,7 @@ serve_other_version(struct supervisor *supervisor, struct gp_conn *control)
 	take_hello(supervisor, control);
 }
 
-static void
-daemon_of_another_version_is_told_apart(void **state)
+UNIT_TEST(daemon_of_another_version_is_told_apart)
 {
 	expect_failure(start(serve_other_version), GP_E_VERSION,
 		       "the daemon speaks protocol 2, this client 1");
@@ -66,8 +63,7 @@ serve_refusal(struct supervisor *supervisor, struct gp_conn *control)
 				       "all 4 places are taken");
 }
 
-static void
-reason_of_a_refusal_is_told(void **state)
+UNIT_TEST(reason_of_a_refusal_is_told)
 {
 	expect_failure(start(serve_refusal), -EBUSY, "refused: all 4 places are taken");
 }
@@ -81,8 +77,7 @@ serve_policy(struct supervisor *supervisor, struct gp_conn *control)
 }
 
 /* Nothing that waiting would mend. */
-static void
-refusal_for_good_is_told_apart(void **state)
+UNIT_TEST(refusal_for_good_is_told_apart)
 {
 	expect_failure(start(serve_policy), GP_E_UNSUPPORTED, "refused: not for you");
 }
@@ -100,8 +95,7 @@ serve_control_characters(struct supervisor *supervisor, struct gp_conn *control)
 	(void)!gp_control_send_refused(control, GPUPOOL__REFUSED__REASON__FULL, text);
 }
 
-static void
-what_a_terminal_would_act_on_is_not_said(void **state)
+UNIT_TEST(what_a_terminal_would_act_on_is_not_said)
 {
 	expect_failure(start(serve_control_characters), -EBUSY,
 		       "refused: \\x1b]0;mine\\x07\\xc2\\x9b[2J\\x0aall is fine\\x0dxxx");
@@ -115,8 +109,7 @@ serve_pong(struct supervisor *supervisor, struct gp_conn *control)
 	(void)!gp_control_send_pong(control, 5);
 }
 
-static void
-other_message_than_a_welcome_is_refused(void **state)
+UNIT_TEST(other_message_than_a_welcome_is_refused)
 {
 	expect_failure(start(serve_pong), GP_E_INVALID, "unexpected Pong");
 }
@@ -138,8 +131,7 @@ serve_slowly(struct supervisor *supervisor, struct gp_conn *control)
 	}
 }
 
-static void
-daemon_that_goes_on_for_ever_is_given_up(void **state)
+UNIT_TEST(daemon_that_goes_on_for_ever_is_given_up)
 {
 	expect_failure(start(serve_slowly), -ETIMEDOUT, ": no whole message came in time");
 	assert_true(atomic_load(&seconds_ahead) < 90);
@@ -154,8 +146,7 @@ serve_a_word_later(struct supervisor *supervisor, struct gp_conn *control)
 	(void)!gp_control_send_pong(control, 5);
 }
 
-static void
-open_session_may_be_silent_for_as_long_as_it_likes(void **state)
+UNIT_TEST(open_session_may_be_silent_for_as_long_as_it_likes)
 {
 	struct supervisor *supervisor = start(serve_a_word_later);
 	Gpupool__ControlMessage *message;
@@ -172,8 +163,7 @@ open_session_may_be_silent_for_as_long_as_it_likes(void **state)
 	clean_up(supervisor);
 }
 
-static void
-nobody_listening_is_said_in_the_words_of_the_system(void **state)
+UNIT_TEST(nobody_listening_is_said_in_the_words_of_the_system)
 {
 	struct supervisor *supervisor = start(serve_nothing);
 	struct gp_url url = *supervisor->url;
@@ -238,8 +228,7 @@ spoil(struct supervisor *supervisor, int how)
 	}
 }
 
-static void
-welcome_that_makes_no_sense_is_refused(void **state)
+UNIT_TEST(welcome_that_makes_no_sense_is_refused)
 {
 	for (int how = 0; how <= 13; how++) {
 		struct supervisor *supervisor = start(serve_welcome);
@@ -249,22 +238,4 @@ welcome_that_makes_no_sense_is_refused(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(other_service_is_said_to_be_none_of_ours),
-		cmocka_unit_test(service_that_closes_at_once_is_said_to_be_none_of_ours),
-		cmocka_unit_test(daemon_of_another_version_is_told_apart),
-		cmocka_unit_test(reason_of_a_refusal_is_told),
-		cmocka_unit_test(refusal_for_good_is_told_apart),
-		cmocka_unit_test(what_a_terminal_would_act_on_is_not_said),
-		cmocka_unit_test(other_message_than_a_welcome_is_refused),
-		cmocka_unit_test(daemon_that_goes_on_for_ever_is_given_up),
-		cmocka_unit_test(open_session_may_be_silent_for_as_long_as_it_likes),
-		cmocka_unit_test(nobody_listening_is_said_in_the_words_of_the_system),
-		cmocka_unit_test(welcome_that_makes_no_sense_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

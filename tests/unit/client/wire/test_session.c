@@ -2,10 +2,9 @@
 /* Sessions that are opened, with their windows, and closed. */
 #include "tests/connection_pair.h"
 #include "tests/control_messages.h"
-#include "tests/unit/client/supervisor_fixture.h"
+#include "tests/unit/client/fake_supervisor.h"
 
-static void
-session_is_opened_with_the_facts_of_the_welcome(void **state)
+UNIT_TEST(session_is_opened_with_the_facts_of_the_welcome)
 {
 	struct supervisor *supervisor = start(serve_session);
 	struct gpc_link link;
@@ -26,7 +25,7 @@ session_is_opened_with_the_facts_of_the_welcome(void **state)
 	assert_int_equal(supervisor->lane.kind, GP_PREAMBLE_LANE);
 	assert_memory_equal(supervisor->lane.ticket, supervisor->ticket, GP_TICKET_SIZE);
 	assert_true(*supervisor->host != '\0' && *supervisor->program != '\0');
-	/* The window is ours: nothing else can be mapped there. */
+	/* The window is reserved: no other mapping fits there. */
 	taken = mmap((void *)(uintptr_t)link.facts.window_base, 4096, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	assert_true(taken == MAP_FAILED);
@@ -35,8 +34,7 @@ session_is_opened_with_the_facts_of_the_welcome(void **state)
 	clean_up(supervisor);
 }
 
-static void
-calls_that_the_daemon_does_not_name_are_unknown_to_it(void **state)
+UNIT_TEST(calls_that_the_daemon_does_not_name_are_unknown_to_it)
 {
 	struct supervisor *supervisor = start(serve_session);
 	uint8_t calls[GP_CALL_gpMemoryMap / 8 + 1] = { 0 };
@@ -56,7 +54,7 @@ calls_that_the_daemon_does_not_name_are_unknown_to_it(void **state)
 	clean_up(supervisor);
 }
 
-/* Of this name: each time it is asked for, the address of another daemon. */
+/* A host name that resolves to another daemon's address each time. */
 #define POOL_NAME "pool.test"
 static unsigned int pool_lookups;
 
@@ -73,8 +71,7 @@ getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
 	return next(name, service, hints, list);
 }
 
-static void
-lanes_go_to_the_daemon_that_welcomed(void **state)
+UNIT_TEST(lanes_go_to_the_daemon_that_welcomed)
 {
 	struct supervisor *supervisor = start(serve_session);
 	struct gp_url url = *supervisor->url;
@@ -90,8 +87,7 @@ lanes_go_to_the_daemon_that_welcomed(void **state)
 	stop(supervisor);
 }
 
-static void
-driver_version_is_at_most_our_own(void **state)
+UNIT_TEST(driver_version_is_at_most_our_own)
 {
 	struct supervisor *supervisor = start(serve_session);
 	struct gpc_link link;
@@ -133,8 +129,7 @@ serve_second_window(struct supervisor *supervisor, struct gp_conn *control)
 		take_lane(supervisor);
 }
 
-static void
-window_that_is_taken_here_is_exchanged_for_another(void **state)
+UNIT_TEST(window_that_is_taken_here_is_exchanged_for_another)
 {
 	struct supervisor *supervisor = start(serve_second_window);
 	void *place = (void *)(uintptr_t)supervisor->window.address;
@@ -157,8 +152,7 @@ window_that_is_taken_here_is_exchanged_for_another(void **state)
 	clean_up(supervisor);
 }
 
-static void
-no_window_at_all_is_an_error(void **state)
+UNIT_TEST(no_window_at_all_is_an_error)
 {
 	struct supervisor *supervisor = start(serve_second_window);
 	void *place = (void *)(uintptr_t)supervisor->window.address;
@@ -171,8 +165,7 @@ no_window_at_all_is_an_error(void **state)
 	(void)munmap(place, 4096);
 }
 
-static void
-reason_that_the_supervisor_knows_is_the_error_of_later_calls(void **state)
+UNIT_TEST(reason_that_the_supervisor_knows_is_the_error_of_later_calls)
 {
 	struct gpc_session_facts facts = { .max_bulk = GP_CONN_BULK_MAX };
 	struct gp_conn *lane, *lane_far, *control, *control_far;
@@ -197,8 +190,7 @@ reason_that_the_supervisor_knows_is_the_error_of_later_calls(void **state)
 	gp_conn_destroy(control_far);
 }
 
-static void
-close_says_goodbye(void **state)
+UNIT_TEST(close_says_goodbye)
 {
 	struct gpc_session_facts facts = { .max_bulk = GP_CONN_BULK_MAX };
 	struct gp_conn *lane, *lane_far, *control, *control_far;
@@ -219,8 +211,7 @@ close_says_goodbye(void **state)
 	gp_conn_destroy(lane_far);
 }
 
-static void
-occupied_ranges_cover_what_is_mapped_in_order(void **state)
+UNIT_TEST(occupied_ranges_cover_what_is_mapped_in_order)
 {
 	struct gpc_window_range *ranges;
 	uintptr_t here = (uintptr_t)&ranges;
@@ -239,20 +230,4 @@ occupied_ranges_cover_what_is_mapped_in_order(void **state)
 	free(ranges);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(session_is_opened_with_the_facts_of_the_welcome),
-		cmocka_unit_test(calls_that_the_daemon_does_not_name_are_unknown_to_it),
-		cmocka_unit_test(lanes_go_to_the_daemon_that_welcomed),
-		cmocka_unit_test(driver_version_is_at_most_our_own),
-		cmocka_unit_test(window_that_is_taken_here_is_exchanged_for_another),
-		cmocka_unit_test(no_window_at_all_is_an_error),
-		cmocka_unit_test(reason_that_the_supervisor_knows_is_the_error_of_later_calls),
-		cmocka_unit_test(close_says_goodbye),
-		cmocka_unit_test(occupied_ranges_cover_what_is_mapped_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -35,8 +35,7 @@ reach(atomic_uint *word, enum gpc_session_state state)
 	go(word, state);
 }
 
-static void
-a_state_leads_where_it_should_and_nowhere_else(void **state)
+UNIT_TEST(a_state_leads_where_it_should_and_nowhere_else)
 {
 	static const CUresult results[STATES] = {
 		[GPC_SESSION_FAILED] = FAULT,
@@ -58,8 +57,7 @@ a_state_leads_where_it_should_and_nowhere_else(void **state)
 	}
 }
 
-static void
-the_first_error_is_what_calls_answer(void **state)
+UNIT_TEST(the_first_error_is_what_calls_answer)
 {
 	atomic_uint word;
 
@@ -72,8 +70,7 @@ the_first_error_is_what_calls_answer(void **state)
 	assert_int_equal(gpc_session_state_result(&word), CUDA_ERROR_NOT_INITIALIZED);
 }
 
-static void
-any_error_of_cuda_fits(void **state)
+UNIT_TEST(any_error_of_cuda_fits)
 {
 	atomic_uint word;
 
@@ -83,14 +80,4 @@ any_error_of_cuda_fits(void **state)
 	assert_int_equal(gpc_session_state_get(&word), GPC_SESSION_FAILED);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_state_leads_where_it_should_and_nowhere_else),
-		cmocka_unit_test(the_first_error_is_what_calls_answer),
-		cmocka_unit_test(any_error_of_cuda_fits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

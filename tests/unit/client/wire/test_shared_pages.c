@@ -66,8 +66,7 @@ count_mappings(const uint8_t *from, size_t size)
 	return count;
 }
 
-static void
-what_is_kept_is_the_programs_alone(void **state)
+UNIT_TEST(what_is_kept_is_the_programs_alone)
 {
 	struct both ours = map_both(session, SIZE), others = map_both(another, SIZE);
 
@@ -110,8 +109,7 @@ write_all(void *arg)
 	return NULL;
 }
 
-static void
-no_store_is_lost_meanwhile(void **state)
+UNIT_TEST(no_store_is_lost_meanwhile)
 {
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		struct both both = map_both(session, SMALL);
@@ -128,13 +126,4 @@ no_store_is_lost_meanwhile(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_kept_is_the_programs_alone),
-		cmocka_unit_test(no_store_is_lost_meanwhile),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -4,7 +4,7 @@
 #include "server/worker/backlog.h"
 #include "server/worker/session/event.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +26,13 @@ struct seen {
 	struct gpd_deferred_entry *entry;
 };
 
-static struct fake fake;
+static struct fake_session fake;
 static struct gpd_stream legacy, a, b, loose;
 static struct seen seen[RECORDS];
 static unsigned int seen_count, step;
 static uint8_t bulk[4096];
 
-/* Only what the records below name; the generated one would bring all hooks along. */
+/* Only the calls that the records below name; the generated dispatcher would need all hooks. */
 bool
 gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)
 {
@@ -230,7 +230,7 @@ setup(void **state)
 	struct gpd_stream *streams[] = { &legacy, &a, &b, &loose };
 	static const uint32_t names[] = { LEGACY, A, B, LOOSE };
 
-	fake_create(&fake);
+	fake_session_create(&fake);
 	memset(seen, 0, sizeof(seen));
 	seen_count = step = 0;
 	for (int i = 0; i < 4; i++) {
@@ -248,12 +248,13 @@ static int
 teardown(void **state)
 {
 	gpd_deferred_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
-static void
-without_functions_nothing_is_kept(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(without_functions_nothing_is_kept)
 {
 	assert_true(work(A)->ended);
 	assert_true(work(LEGACY)->ended);
@@ -263,8 +264,7 @@ without_functions_nothing_is_kept(void **state)
 	assert_true(work(A)->ended);
 }
 
-static void
-a_stream_goes_on_when_its_function_is_done(void **state)
+TEST(a_stream_goes_on_when_its_function_is_done)
 {
 	struct seen *first = function(FREE), *behind = work(FREE), *second = function(FREE);
 	struct seen *last = work(FREE);
@@ -284,8 +284,7 @@ a_stream_goes_on_when_its_function_is_done(void **state)
 	assert_true(query(FREE));
 }
 
-static void
-a_late_copy_goes_ahead_of_what_waits_for_its_function(void **state)
+TEST(a_late_copy_goes_ahead_of_what_waits_for_its_function)
 {
 	struct seen *gate = function(FREE), *behind = work(FREE), *due;
 
@@ -312,8 +311,7 @@ gate_open(struct gpd_deferred_entry *gate)
 	carry_out_kept();
 }
 
-static void
-records_of_a_stream_wait_for_all_its_gates(void **state)
+TEST(records_of_a_stream_wait_for_all_its_gates)
 {
 	struct gpd_deferred_entry *full, *copied;
 	struct seen *gate = function(FREE), *kept = work(FREE), *later;
@@ -330,8 +328,7 @@ records_of_a_stream_wait_for_all_its_gates(void **state)
 	assert_true(kept->ended && later->ended > kept->ended);
 }
 
-static void
-calls_that_do_not_pass_copies_wait_for_their_gates(void **state)
+TEST(calls_that_do_not_pass_copies_wait_for_their_gates)
 {
 	struct gpd_deferred_entry *first = gate_add(GPD_DEFERRED_GATE_COPIES, FREE);
 	struct gpd_deferred_entry *second = gate_add(GPD_DEFERRED_GATE_COPIES, LOOSE);
@@ -346,8 +343,7 @@ calls_that_do_not_pass_copies_wait_for_their_gates(void **state)
 	assert_true(drop->ended);
 }
 
-static void
-an_event_s_gate_leaves_what_came_before_it(void **state)
+TEST(an_event_s_gate_leaves_what_came_before_it)
 {
 	struct seen *gate = function(FREE), *mark, *wait;
 	struct gpd_deferred_entry *held;
@@ -364,8 +360,7 @@ an_event_s_gate_leaves_what_came_before_it(void **state)
 	assert_true(wait->ended);
 }
 
-static void
-a_record_of_a_shared_event_is_answered_when_it_is_kept(void **state)
+TEST(a_record_of_a_shared_event_is_answered_when_it_is_kept)
 {
 	struct seen *gate, *mark;
 
@@ -386,8 +381,7 @@ a_record_of_a_shared_event_is_answered_when_it_is_kept(void **state)
 	assert_true(mark->ended);
 }
 
-static void
-room_is_reported_when_little_enough_is_kept(void **state)
+TEST(room_is_reported_when_little_enough_is_kept)
 {
 	const struct gp_args_gpBacklogRoom none = { 0 }, much = { GP_DEFERRED_QUEUE_MAX };
 	struct gp_reply_gpBacklogRoom reply = { 1 };
@@ -412,8 +406,7 @@ room_is_reported_when_little_enough_is_kept(void **state)
 	assert_int_equal(reply.kept, 0);
 }
 
-static void
-an_event_takes_the_wait_to_other_streams(void **state)
+TEST(an_event_takes_the_wait_to_other_streams)
 {
 	struct seen *gate = function(FREE), *mark, *wait, *behind, *asked;
 
@@ -430,8 +423,7 @@ an_event_takes_the_wait_to_other_streams(void **state)
 	assert_true(mark->ended < wait->begun && wait->ended < behind->begun);
 }
 
-static void
-legacy_work_waits_for_the_functions_of_blocking_streams(void **state)
+TEST(legacy_work_waits_for_the_functions_of_blocking_streams)
 {
 	struct seen *gate = function(A), *in_legacy = work(LEGACY), *in_other = work(B);
 
@@ -445,8 +437,7 @@ legacy_work_waits_for_the_functions_of_blocking_streams(void **state)
 	assert_true(query(LEGACY));
 }
 
-static void
-blocking_streams_wait_for_the_legacy_streams_functions(void **state)
+TEST(blocking_streams_wait_for_the_legacy_streams_functions)
 {
 	struct seen *gate = function(LEGACY), *in_a = function(A), *in_b = work(B);
 
@@ -461,8 +452,7 @@ blocking_streams_wait_for_the_legacy_streams_functions(void **state)
 	finish(in_a);
 }
 
-static void
-what_concerns_all_streams_waits_for_all(void **state)
+TEST(what_concerns_all_streams_waits_for_all)
 {
 	struct seen *first = function(FREE), *second = function(A), *kept = work(FREE);
 	struct seen *fence = call(GP_CALL_gpFence), *unmap = call(GP_CALL_gpMemoryUnmap);
@@ -477,8 +467,7 @@ what_concerns_all_streams_waits_for_all(void **state)
 	assert_true(call(GP_CALL_gpMemoryMap)->ended);
 }
 
-static void
-all_waits_for_a_copy_that_all_wait_for(void **state)
+TEST(all_waits_for_a_copy_that_all_wait_for)
 {
 	struct seen *gate = function(FREE), *copy, *behind;
 
@@ -490,8 +479,7 @@ all_waits_for_a_copy_that_all_wait_for(void **state)
 	assert_true(copy->ended && behind->begun > copy->ended);
 }
 
-static void
-a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end(void **state)
+TEST(a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end)
 {
 	struct seen *gate = function(FREE), *drop, *make, *behind;
 	uint32_t again = FREE | 1u << 20;
@@ -508,8 +496,7 @@ a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end(void **state)
 	assert_true(drop->ended < make->ended && make->ended < behind->ended);
 }
 
-static void
-a_kept_record_has_its_bulk(void **state)
+TEST(a_kept_record_has_its_bulk)
 {
 	struct gp_header header = { .call = GP_CALL_gpCopyIn };
 	struct seen copy = { .call = GP_CALL_gpCopyIn, .stream = FREE };
@@ -552,8 +539,7 @@ replace(uint32_t number, uint64_t offset, const void *bytes, size_t size)
 	return gpd_deferred_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry);
 }
 
-static void
-kept_bytes_of_a_listed_copy_are_replaced(void **state)
+TEST(kept_bytes_of_a_listed_copy_are_replaced)
 {
 	const struct gp_args_gpCopyIn copy = {
 		.stream = FREE,
@@ -589,15 +575,14 @@ kept_bytes_of_a_listed_copy_are_replaced(void **state)
 	assert_non_null(entry);
 	assert_memory_equal(record->bulk, expected, sizeof(expected));
 	gpd_deferred_remove(&fake.session, entry);
-	/* It is kept no more. */
+	/* It is not deferred any more. */
 	gate = function(FREE);
 	(void)work(FREE);
 	assert_int_equal(replace(7, 2, "xyz", 3), 0);
 	finish(gate);
 }
 
-static void
-bytes_of_a_short_listed_copy_are_replaced(void **state)
+TEST(bytes_of_a_short_listed_copy_are_replaced)
 {
 	struct gp_args_gpCopyInShort copy = {
 		.stream = FREE,
@@ -630,8 +615,7 @@ bytes_of_a_short_listed_copy_are_replaced(void **state)
 	gpd_deferred_remove(&fake.session, entry);
 }
 
-static void
-who_sends_too_much_is_shown_out(void **state)
+TEST(who_sends_too_much_is_shown_out)
 {
 	struct gp_header header = { .call = GP_CALL_gpCopyIn };
 	struct seen copy = { .call = GP_CALL_gpCopyIn, .stream = FREE };
@@ -650,7 +634,7 @@ static bool
 comes_before(const struct seen *first, const struct seen *then)
 {
 	bool all = then->call == GP_CALL_gpFence || then->call == GP_CALL_gpMemoryUnmap;
-	/* Who only waits in a stream is no work there. */
+	/* A wait in a stream is not work there. */
 	bool waits_first = first->call == GP_CALL_cuStreamSynchronize;
 	bool waits_then = then->call == GP_CALL_cuStreamSynchronize;
 	bool together = first->stream && first->stream <= B && !waits_first && then->stream &&
@@ -703,7 +687,7 @@ random_record(void)
 	}
 }
 
-/* Every record that has not begun has one in front of it that has not ended. */
+/* Each record that has not started comes after one that has not ended. */
 static void
 check_that_nothing_waits_in_vain(void)
 {
@@ -741,15 +725,14 @@ all_ended(void)
 	return true;
 }
 
-/* Of one thread, and the thread sanitizer takes long over each. */
+/* One thread only, because the thread sanitizer takes long for each. */
 #ifdef __SANITIZE_THREAD__
 #define MIXTURES 300
 #else
 #define MIXTURES 2000
 #endif
 
-static void
-any_mixture_ends_in_a_right_order(void **state)
+TEST(any_mixture_ends_in_a_right_order)
 {
 	for (unsigned int seed = 0; seed < MIXTURES; seed++) {
 		/* All else of the fixture is as before, and takes longer to make than a mixture. */
@@ -775,8 +758,7 @@ any_mixture_ends_in_a_right_order(void **state)
 	}
 }
 
-static void
-a_gate_keeps_what_comes_later_in_its_stream(void **state)
+TEST(a_gate_keeps_what_comes_later_in_its_stream)
 {
 	struct gpd_deferred_entry *gate = gate_add(GPD_DEFERRED_GATE_DEPTH, LOOSE);
 	struct seen *kept = work(LOOSE), *all = call(GP_CALL_gpFence);
@@ -793,8 +775,7 @@ a_gate_keeps_what_comes_later_in_its_stream(void **state)
 }
 
 /* As when the stream is full again while its kept records are carried out. */
-static void
-a_gate_comes_before_what_is_kept(void **state)
+TEST(a_gate_comes_before_what_is_kept)
 {
 	struct seen *first = function(FREE);
 	struct seen *kept = work(FREE), *after = work(FREE);
@@ -807,8 +788,7 @@ a_gate_comes_before_what_is_kept(void **state)
 	assert_true(gpd_deferred_is_empty(&fake.session));
 }
 
-static void
-a_gate_is_part_of_the_legacy_order(void **state)
+TEST(a_gate_is_part_of_the_legacy_order)
 {
 	struct gpd_deferred_entry *gate = gate_add(GPD_DEFERRED_GATE_DEPTH, A);
 	struct seen *blocking = work(B), *of_legacy = work(LEGACY), *later = work(B);
@@ -826,9 +806,8 @@ a_gate_is_part_of_the_legacy_order(void **state)
 	assert_true(blocking->ended);
 }
 
-/* What the host does may be what the GPU waits for. */
-static void
-the_hosts_stores_wait_for_nothing_that_is_kept(void **state)
+/* The GPU may wait for what the host does. */
+TEST(the_hosts_stores_wait_for_nothing_that_is_kept)
 {
 	struct gpd_deferred_entry *gate = gate_add(GPD_DEFERRED_GATE_DEPTH, A);
 	struct seen *all = send_record(
@@ -841,36 +820,4 @@ the_hosts_stores_wait_for_nothing_that_is_kept(void **state)
 	assert_true(all->ended);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(without_functions_nothing_is_kept),
-		TEST(a_stream_goes_on_when_its_function_is_done),
-		TEST(a_late_copy_goes_ahead_of_what_waits_for_its_function),
-		TEST(records_of_a_stream_wait_for_all_its_gates),
-		TEST(calls_that_do_not_pass_copies_wait_for_their_gates),
-		TEST(an_event_s_gate_leaves_what_came_before_it),
-		TEST(a_record_of_a_shared_event_is_answered_when_it_is_kept),
-		TEST(room_is_reported_when_little_enough_is_kept),
-		TEST(an_event_takes_the_wait_to_other_streams),
-		TEST(legacy_work_waits_for_the_functions_of_blocking_streams),
-		TEST(blocking_streams_wait_for_the_legacy_streams_functions),
-		TEST(what_concerns_all_streams_waits_for_all),
-		TEST(all_waits_for_a_copy_that_all_wait_for),
-		TEST(a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end),
-		TEST(a_kept_record_has_its_bulk),
-		TEST(kept_bytes_of_a_listed_copy_are_replaced),
-		TEST(bytes_of_a_short_listed_copy_are_replaced),
-		TEST(who_sends_too_much_is_shown_out),
-		TEST(a_gate_keeps_what_comes_later_in_its_stream),
-		TEST(a_gate_comes_before_what_is_kept),
-		TEST(a_gate_is_part_of_the_legacy_order),
-		TEST(the_hosts_stores_wait_for_nothing_that_is_kept),
-		TEST(any_mixture_ends_in_a_right_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -27,8 +27,7 @@ place_of(close_func *close)
 	return i;
 }
 
-static void
-phases_come_one_after_another(void **state)
+UNIT_TEST(phases_come_one_after_another)
 {
 	assert_int_equal(gpd_closing_parts[0].phase, GPD_CLOSING_STOP);
 	for (size_t i = 1; i < gpd_closing_part_count; i++)
@@ -36,9 +35,8 @@ phases_come_one_after_another(void **state)
 	assert_int_equal(gpd_closing_parts[gpd_closing_part_count - 1].phase, GPD_CLOSING_REPORT);
 }
 
-/* What is freed is used by nothing that is freed, or called, after it. */
-static void
-what_others_use_is_closed_after_them(void **state)
+/* No function that runs later uses what is freed here. */
+UNIT_TEST(what_others_use_is_closed_after_them)
 {
 	static const struct {
 		close_func *user, *used;
@@ -62,13 +60,4 @@ what_others_use_is_closed_after_them(void **state)
 		assert_true(place_of(pairs[i].user) < place_of(pairs[i].used));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(phases_come_one_after_another),
-		cmocka_unit_test(what_others_use_is_closed_after_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection over RDMA on a device that is the test's: what it does when, which in a virtual
- * machine would need a peer that falls silent at the right moment. */
+/* An RDMA connection on a fake device: timing that in a virtual machine would need a peer that
+ * falls silent at the right moment. */
 #include "base/clock.h"
-#include "tests/rdma_fake.h"
+#include "tests/fake_rdma.h"
 #include "tests/test.h"
 #include "transport/transport.h"
 
@@ -43,7 +43,7 @@ complete(const struct ibv_wc *wc)
 	assert_true(side.count < COMPLETIONS_MAX);
 	side.completions[(side.first + side.count++) % COMPLETIONS_MAX] = *wc;
 	if (side.armed)
-		assert_int_equal(write(rdma_fake.channel.fd, &one, sizeof(one)), sizeof(one));
+		assert_int_equal(write(fake_rdma.channel.fd, &one, sizeof(one)), sizeof(one));
 	side.armed = false;
 }
 
@@ -102,7 +102,7 @@ get_cq_event(struct ibv_comp_channel *of, struct ibv_cq **cq_p, void **context_p
 {
 	uint64_t count;
 
-	if (read(rdma_fake.channel.fd, &count, sizeof(count)) != sizeof(count))
+	if (read(fake_rdma.channel.fd, &count, sizeof(count)) != sizeof(count))
 		return -1;
 	pthread_mutex_lock(&side.lock);
 	side.events++;
@@ -125,9 +125,9 @@ dereg_mr(struct ibv_mr *mr)
 static int
 set_up(void **state)
 {
-	struct ibv_context_ops *ops = &rdma_fake.verbs.ops;
+	struct ibv_context_ops *ops = &fake_rdma.verbs.ops;
 
-	rdma_fake_set_up();
+	fake_rdma_set_up();
 	ops->post_send = post_send;
 	ops->post_recv = post_recv;
 	ops->poll_cq = poll_cq;
@@ -146,13 +146,13 @@ create(void)
 	side.first = side.count = side.receive_first = side.receive_count = 0;
 	side.posts = side.writes = side.events = 0;
 	side.silent = side.armed = false;
-	rdma_fake.device.posts_by_kernel = false;
-	conn = rdma_fake_create(false);
+	fake_rdma.device.posts_by_kernel = false;
+	conn = fake_rdma_create(false);
 	assert_non_null(conn);
 	return conn;
 }
 
-/* What the peer sends: a message without bulk, of this size. */
+/* The peer's message: without bulk, with this size. */
 static void
 deliver_message(uint32_t size)
 {
@@ -215,8 +215,7 @@ let_time_pass(struct gp_rdma_conn *conn)
 	assert_int_equal(gp_conn_wait(&conn->stream.conn, 0), 0);
 }
 
-static void
-a_silent_peer_is_asked_behind_short_messages(void **state)
+UNIT_TEST(a_silent_peer_is_asked_behind_short_messages)
 {
 	struct gp_rdma_conn *conn = create();
 
@@ -232,8 +231,7 @@ a_silent_peer_is_asked_behind_short_messages(void **state)
 	destroy(conn);
 }
 
-static void
-an_event_is_left_to_who_sleeps_for_it(void **state)
+UNIT_TEST(an_event_is_left_to_who_sleeps_for_it)
 {
 	struct gp_rdma_conn *conn = create();
 
@@ -274,8 +272,7 @@ wait_until_someone_sleeps(struct gp_rdma_conn *conn)
 	}
 }
 
-static void
-who_watches_is_told_of_what_comes_when_another_reader_has_left(void **state)
+UNIT_TEST(who_watches_is_told_of_what_comes_when_another_reader_has_left)
 {
 	struct gp_rdma_conn *conn = create();
 	struct pollfd poller = { .events = POLLIN };
@@ -323,8 +320,7 @@ wait_until_asleep(struct gp_rdma_conn *conn)
 	}
 }
 
-static void
-who_watches_the_descriptor_is_told_of_what_a_sender_has_taken(void **state)
+UNIT_TEST(who_watches_the_descriptor_is_told_of_what_a_sender_has_taken)
 {
 	struct gp_rdma_conn *conn = create();
 	struct pollfd poller = { .events = POLLIN };
@@ -349,8 +345,7 @@ who_watches_the_descriptor_is_told_of_what_a_sender_has_taken(void **state)
 	destroy(conn);
 }
 
-static void
-a_peer_that_sends_without_end_holds_nobody_up(void **state)
+UNIT_TEST(a_peer_that_sends_without_end_holds_nobody_up)
 {
 	struct gp_rdma_conn *conn = create();
 	int64_t begin = gp_now_ms();
@@ -374,8 +369,7 @@ a_peer_that_sends_without_end_holds_nobody_up(void **state)
 	destroy(conn);
 }
 
-static void
-who_polls_outside_is_told_of_completions_that_were_left(void **state)
+UNIT_TEST(who_polls_outside_is_told_of_completions_that_were_left)
 {
 	struct gp_rdma_conn *conn = create();
 	struct pollfd poller = { .events = POLLIN };
@@ -446,8 +440,7 @@ descriptor(struct gp_rdma_conn *conn, unsigned int which)
 	return which < sizeof(all) / sizeof(all[0]) ? all[which] : -1;
 }
 
-static void
-a_descriptor_that_is_the_programs_now_ends_the_connection(void **state)
+UNIT_TEST(a_descriptor_that_is_the_programs_now_ends_the_connection)
 {
 	struct gp_rdma_conn *conn = create();
 	unsigned int which = 0;
@@ -455,7 +448,7 @@ a_descriptor_that_is_the_programs_now_ends_the_connection(void **state)
 	do {
 		int fd;
 
-		/* The completion queue is to tell, and somebody is to be told. */
+		/* The completion queue must be armed, and a thread must be notified. */
 		(void)gp_conn_fd(&conn->stream.conn);
 		fd = descriptor(conn, which);
 		replace(fd);
@@ -474,40 +467,24 @@ a_descriptor_that_is_the_programs_now_ends_the_connection(void **state)
 	destroy(conn);
 }
 
-static void
-a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs(void **state)
+UNIT_TEST(a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs)
 {
 	struct gp_rdma_conn *conn = create();
 	struct iovec data = { (uint8_t[20]){ 0 }, 20 };
-	int fd = dup(rdma_fake.verbs.cmd_fd);
+	int fd = dup(fake_rdma.verbs.cmd_fd);
 
-	rdma_fake.device.posts_by_kernel = true;
+	fake_rdma.device.posts_by_kernel = true;
 	send_bytes(conn, 20);
 	assert_int_equal(side.posts, 1);
-	replace(rdma_fake.verbs.cmd_fd);
+	replace(fake_rdma.verbs.cmd_fd);
 	/* What it has taken so far it has not sent. */
 	send_bytes(conn, 20);
 	assert_int_equal(gp_conn_send(&conn->stream.conn, &data, 1, NULL, 0), -EBADF);
 	assert_int_equal(side.posts, 1);
-	expect_untouched(rdma_fake.verbs.cmd_fd);
-	assert_int_equal(dup2(fd, rdma_fake.verbs.cmd_fd), rdma_fake.verbs.cmd_fd);
+	expect_untouched(fake_rdma.verbs.cmd_fd);
+	assert_int_equal(dup2(fd, fake_rdma.verbs.cmd_fd), fake_rdma.verbs.cmd_fd);
 	assert_int_equal(close(fd), 0);
 	gp_conn_destroy(&conn->stream.conn);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_that_sends_without_end_holds_nobody_up),
-		cmocka_unit_test(who_polls_outside_is_told_of_completions_that_were_left),
-		cmocka_unit_test(a_descriptor_that_is_the_programs_now_ends_the_connection),
-		cmocka_unit_test(a_device_that_posts_by_a_descriptor_posts_nothing_to_the_programs),
-		cmocka_unit_test(a_silent_peer_is_asked_behind_short_messages),
-		cmocka_unit_test(an_event_is_left_to_who_sleeps_for_it),
-		cmocka_unit_test(who_watches_is_told_of_what_comes_when_another_reader_has_left),
-		cmocka_unit_test(who_watches_the_descriptor_is_told_of_what_a_sender_has_taken),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+UNIT_TEST_MAIN(set_up, NULL)

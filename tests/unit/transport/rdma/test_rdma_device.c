@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process keeps of an RDMA device: who shares it, and who may not. */
-#include "tests/rdma_fake.h"
+/* The RDMA device of a process: which connections share it, and which may not. */
+#include "tests/fake_rdma.h"
 #include "tests/test.h"
 #include "transport/transport.h"
 
@@ -58,7 +58,7 @@ dereg_mr(struct ibv_mr *mr)
 static int
 set_up(void **state)
 {
-	rdma_fake_set_up();
+	fake_rdma_set_up();
 	gp_rdma_lib.ibv_alloc_pd = alloc_pd;
 	gp_rdma_lib.ibv_dealloc_pd = dealloc_pd;
 	gp_rdma_lib.ibv_query_device = query_device;
@@ -67,8 +67,7 @@ set_up(void **state)
 	return 0;
 }
 
-static void
-nothing_is_kept_of_a_device_that_cannot_be_used(void **state)
+UNIT_TEST(nothing_is_kept_of_a_device_that_cannot_be_used)
 {
 	struct ibv_context broken = { .device = NULL };
 	struct gp_rdma_device *found;
@@ -92,15 +91,14 @@ device_of(const char *host, uint16_t port)
 	char detail[160];
 
 	assert_int_equal(inet_pton(AF_INET, host, &address.sin_addr), 1);
-	assert_int_equal(gp_rdma_device_get(&rdma_fake.verbs, (struct sockaddr *)&address, &found,
+	assert_int_equal(gp_rdma_device_get(&fake_rdma.verbs, (struct sockaddr *)&address, &found,
 					    detail, sizeof(detail)),
 			 0);
 	return found;
 }
 
-/* What a program shows to one daemon no other one can reach, even if it knows the key. */
-static void
-each_daemon_has_a_protection_domain_of_its_own(void **state)
+/* Memory that is registered for one daemon is not accessible to another one, even with the key. */
+UNIT_TEST(each_daemon_has_a_protection_domain_of_its_own)
 {
 	struct gp_rdma_device *a = device_of("10.0.0.1", 4833), *b = device_of("10.0.0.2", 4833);
 	static uint8_t memory[65536];
@@ -117,8 +115,7 @@ each_daemon_has_a_protection_domain_of_its_own(void **state)
 	gp_memory_unregister(memory);
 }
 
-static void
-the_child_of_a_fork_does_not_use_its_parents_device(void **state)
+UNIT_TEST(the_child_of_a_fork_does_not_use_its_parents_device)
 {
 	union {
 		struct sockaddr_in in;
@@ -129,18 +126,18 @@ the_child_of_a_fork_does_not_use_its_parents_device(void **state)
 	pid_t child;
 	int status;
 
-	assert_int_equal(gp_rdma_device_get(&rdma_fake.verbs, NULL, &found, detail, sizeof(detail)),
+	assert_int_equal(gp_rdma_device_get(&fake_rdma.verbs, NULL, &found, detail, sizeof(detail)),
 			 0);
-	assert_int_equal(gp_rdma_device_get(&rdma_fake.verbs, NULL, &again, detail, sizeof(detail)),
+	assert_int_equal(gp_rdma_device_get(&fake_rdma.verbs, NULL, &again, detail, sizeof(detail)),
 			 0);
 	assert_ptr_equal(again, found);
 	child = fork();
 	if (child == 0)
-		_exit(gp_rdma_device_get(&rdma_fake.verbs, NULL, &again, detail, sizeof(detail)) ==
+		_exit(gp_rdma_device_get(&fake_rdma.verbs, NULL, &again, detail, sizeof(detail)) ==
 					      -EOPNOTSUPP &&
 				      strstr(detail, "forked") &&
 				      /* Nor for a daemon that its parent does not know. */
-				      gp_rdma_device_get(&rdma_fake.verbs, &new.address, &again,
+				      gp_rdma_device_get(&fake_rdma.verbs, &new.address, &again,
 							 detail, sizeof(detail)) == -EOPNOTSUPP
 			      ? 0
 			      : 1);
@@ -148,14 +145,4 @@ the_child_of_a_fork_does_not_use_its_parents_device(void **state)
 	assert_int_equal(status, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_kept_of_a_device_that_cannot_be_used),
-		cmocka_unit_test(each_daemon_has_a_protection_domain_of_its_own),
-		cmocka_unit_test(the_child_of_a_fork_does_not_use_its_parents_device),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+UNIT_TEST_MAIN(set_up, NULL)

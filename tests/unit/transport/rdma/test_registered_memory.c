@@ -15,8 +15,7 @@ is_kept(size_t at, size_t size)
 	return found != NULL;
 }
 
-static void
-what_lies_in_one_kept_range_is_found(void **state)
+UNIT_TEST(what_lies_in_one_kept_range_is_found)
 {
 	gp_memory_register(bytes + 100, 100);
 	gp_memory_register(bytes + 300, 50);
@@ -35,8 +34,7 @@ what_lies_in_one_kept_range_is_found(void **state)
 	gp_memory_unregister(bytes + 300);
 }
 
-static void
-a_range_that_overlaps_another_is_not_kept(void **state)
+UNIT_TEST(a_range_that_overlaps_another_is_not_kept)
 {
 	gp_memory_register(bytes + 100, 100);
 	gp_memory_register(bytes + 150, 100);
@@ -53,8 +51,7 @@ a_range_that_overlaps_another_is_not_kept(void **state)
 	assert_false(is_kept(100, 1));
 }
 
-static void
-what_was_forgotten_can_be_kept_again(void **state)
+UNIT_TEST(what_was_forgotten_can_be_kept_again)
 {
 	for (int round = 0; round < 3; round++) {
 		for (size_t i = 0; i < 100; i++)
@@ -68,8 +65,7 @@ what_was_forgotten_can_be_kept_again(void **state)
 	}
 }
 
-static void
-addresses_near_the_end_of_memory_do_not_wrap(void **state)
+UNIT_TEST(addresses_near_the_end_of_memory_do_not_wrap)
 {
 	gp_memory_register(bytes + 100, 100);
 
@@ -78,15 +74,4 @@ addresses_near_the_end_of_memory_do_not_wrap(void **state)
 	gp_memory_unregister(bytes + 100);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_lies_in_one_kept_range_is_found),
-		cmocka_unit_test(a_range_that_overlaps_another_is_not_kept),
-		cmocka_unit_test(what_was_forgotten_can_be_kept_again),
-		cmocka_unit_test(addresses_near_the_end_of_memory_do_not_wrap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

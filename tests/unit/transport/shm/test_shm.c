@@ -134,8 +134,9 @@ poll_for(int fd)
 	return poll(&poller, 1, 0);
 }
 
-static void
-nobody_can_change_the_memorys_size(void **state)
+#define SHM_TEST(test) UNIT_TEST_WITH(test, meet, part)
+
+SHM_TEST(nobody_can_change_the_memorys_size)
 {
 	struct peer *peer = *state;
 	size_t size = 0;
@@ -159,8 +160,7 @@ nobody_can_change_the_memorys_size(void **state)
 	assert_memory_equal(message.data, "still there", message.size);
 }
 
-static void
-a_record_is_the_receivers_own(void **state)
+SHM_TEST(a_record_is_the_receivers_own)
 {
 	struct peer *peer = *state;
 	struct gp_message message;
@@ -173,8 +173,7 @@ a_record_is_the_receivers_own(void **state)
 	assert_memory_equal(message.data, "as it was checked", 17);
 }
 
-static void
-positions_that_cannot_be_end_the_connection(void **state)
+SHM_TEST(positions_that_cannot_be_end_the_connection)
 {
 	struct peer *peer = *state;
 	struct gp_message message;
@@ -188,8 +187,7 @@ positions_that_cannot_be_end_the_connection(void **state)
 	assert_string_not_equal(gp_conn_error(peer->daemon), "");
 }
 
-static void
-who_breaks_the_one_ring_is_not_read_from_in_the_other_one(void **state)
+SHM_TEST(who_breaks_the_one_ring_is_not_read_from_in_the_other_one)
 {
 	struct peer *peer = *state;
 	struct gp_message message;
@@ -201,8 +199,7 @@ who_breaks_the_one_ring_is_not_read_from_in_the_other_one(void **state)
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
 }
 
-static void
-a_tail_that_goes_back_ends_the_connection(void **state)
+SHM_TEST(a_tail_that_goes_back_ends_the_connection)
 {
 	struct peer *peer = *state;
 	struct gp_message message;
@@ -214,8 +211,7 @@ a_tail_that_goes_back_ends_the_connection(void **state)
 }
 
 /* Until the socket has no room for wake-ups: the daemon goes on. */
-static void
-wake_ups_that_nobody_takes_stop_nobody(void **state)
+SHM_TEST(wake_ups_that_nobody_takes_stop_nobody)
 {
 	struct peer *peer = *state;
 	struct iovec iov = { "x", 1 };
@@ -231,8 +227,7 @@ wake_ups_that_nobody_takes_stop_nobody(void **state)
 	assert_int_equal(atomic_load(&wakes_sent) - before, 20000);
 }
 
-static void
-wake_ups_without_bytes_make_no_wait_longer(void **state)
+SHM_TEST(wake_ups_without_bytes_make_no_wait_longer)
 {
 	struct peer *peer = *state;
 	char bytes[1000] = { 0 };
@@ -245,8 +240,7 @@ wake_ups_without_bytes_make_no_wait_longer(void **state)
 	assert_int_equal(gp_conn_wait(peer->daemon, 0), 1);
 }
 
-static void
-a_reader_in_time_is_not_woken(void **state)
+SHM_TEST(a_reader_in_time_is_not_woken)
 {
 	struct peer *peer = *state;
 	struct iovec iov = { "x", 1 };
@@ -262,8 +256,7 @@ a_reader_in_time_is_not_woken(void **state)
 }
 
 /* As a library's own thread polls while one of the program reads its answer itself. */
-static void
-who_polls_is_woken_although_another_one_reads(void **state)
+SHM_TEST(who_polls_is_woken_although_another_one_reads)
 {
 	struct peer *peer = *state;
 	struct gp_message message;
@@ -310,9 +303,8 @@ wait_until(const atomic_uint *word)
 		sched_yield();
 }
 
-/* Who sleeps does so until it is woken: no clock wakes it. */
-static void
-an_idle_reader_sleeps(void **state)
+/* A sleeping thread sleeps until it is woken: it has no timeout. */
+SHM_TEST(an_idle_reader_sleeps)
 {
 	struct peer *peer = *state;
 	int before = atomic_load(&polls), bounded = atomic_load(&bounded_polls);
@@ -331,8 +323,7 @@ an_idle_reader_sleeps(void **state)
 	assert_int_equal(atomic_load(&bounded_polls), bounded);
 }
 
-static void
-what_a_peer_wrote_before_its_end_is_read(void **state)
+SHM_TEST(what_a_peer_wrote_before_its_end_is_read)
 {
 	struct peer *peer = *state;
 	struct gp_message message;
@@ -359,9 +350,8 @@ send_for_ever(void *arg)
 	return (void *)(intptr_t)r;
 }
 
-/* Its process ended without a word: the socket alone tells. */
-static void
-a_writer_without_room_notices_that_its_peer_is_gone(void **state)
+/* The process ended without a message: only the socket shows it. */
+SHM_TEST(a_writer_without_room_notices_that_its_peer_is_gone)
 {
 	struct peer *peer = *state;
 	pthread_t thread;
@@ -373,8 +363,7 @@ a_writer_without_room_notices_that_its_peer_is_gone(void **state)
 	assert_int_equal(result_of(thread), -EPIPE);
 }
 
-static void
-a_killed_process_ends_the_connection(void **state)
+UNIT_TEST(a_killed_process_ends_the_connection)
 {
 	struct gp_message message;
 	struct gp_conn *daemon;
@@ -403,7 +392,7 @@ a_killed_process_ends_the_connection(void **state)
 	gp_conn_destroy(daemon);
 }
 
-/* What a client meets at a socket: how many of which descriptor come with which text. */
+/* Errors at a client's socket: the number and kind of descriptors, and the resulting text. */
 struct offer {
 	const char *text;
 	size_t text_size;
@@ -446,8 +435,7 @@ make_offer(void *arg)
 	return NULL;
 }
 
-static void
-a_client_takes_nothing_but_sealed_memory_of_a_size(void **state)
+UNIT_TEST(a_client_takes_nothing_but_sealed_memory_of_a_size)
 {
 	static const struct offer offers[] = {
 		{ GREETING, sizeof(GREETING), 0, 0 },
@@ -502,8 +490,7 @@ end_daemon(struct peer *peer)
 	peer->daemon = NULL;
 }
 
-static void
-memory_goes_with_the_connection_whoever_keeps_it(void **state)
+SHM_TEST(memory_goes_with_the_connection_whoever_keeps_it)
 {
 	struct peer *peer = *state;
 
@@ -515,8 +502,7 @@ memory_goes_with_the_connection_whoever_keeps_it(void **state)
 	assert_int_equal(stored(peer), 0);
 }
 
-static void
-who_breaks_a_ring_keeps_no_memory(void **state)
+SHM_TEST(who_breaks_a_ring_keeps_no_memory)
 {
 	struct peer *peer = *state;
 	struct gp_message message;
@@ -536,8 +522,7 @@ take_some(struct peer *peer, uint8_t *bytes, size_t size)
 }
 
 /* It lies around the ring's end. */
-static void
-what_a_peer_has_not_read_yet_stays_for_it(void **state)
+SHM_TEST(what_a_peer_has_not_read_yet_stays_for_it)
 {
 	static const size_t sizes[] = { 100, 30000, 61000 };
 	static uint8_t bytes[61000], got[8 + 61000];
@@ -559,8 +544,7 @@ what_a_peer_has_not_read_yet_stays_for_it(void **state)
 	assert_memory_equal(got + 8, bytes, sizeof(bytes));
 }
 
-static void
-a_peer_that_ends_after_a_shutdown_keeps_nothing(void **state)
+SHM_TEST(a_peer_that_ends_after_a_shutdown_keeps_nothing)
 {
 	static uint8_t bytes[30000], got[8 + 30000];
 	struct peer *peer = *state;
@@ -578,8 +562,7 @@ a_peer_that_ends_after_a_shutdown_keeps_nothing(void **state)
 	assert_int_equal(stored(peer), 0);
 }
 
-static void
-a_peer_that_does_not_end_keeps_nothing_after_a_discard(void **state)
+SHM_TEST(a_peer_that_does_not_end_keeps_nothing_after_a_discard)
 {
 	struct peer *peer = *state;
 
@@ -593,32 +576,4 @@ a_peer_that_does_not_end_keeps_nothing_after_a_discard(void **state)
 	assert_true(gp_rings_are_discarded(&peer->rings));
 }
 
-#define SHM_TEST(name) cmocka_unit_test_setup_teardown(name, meet, part)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SHM_TEST(nobody_can_change_the_memorys_size),
-		SHM_TEST(a_record_is_the_receivers_own),
-		SHM_TEST(positions_that_cannot_be_end_the_connection),
-		SHM_TEST(who_breaks_the_one_ring_is_not_read_from_in_the_other_one),
-		SHM_TEST(a_tail_that_goes_back_ends_the_connection),
-		SHM_TEST(wake_ups_that_nobody_takes_stop_nobody),
-		SHM_TEST(wake_ups_without_bytes_make_no_wait_longer),
-		SHM_TEST(a_reader_in_time_is_not_woken),
-		SHM_TEST(who_polls_is_woken_although_another_one_reads),
-		SHM_TEST(an_idle_reader_sleeps),
-		SHM_TEST(what_a_peer_wrote_before_its_end_is_read),
-		SHM_TEST(a_writer_without_room_notices_that_its_peer_is_gone),
-		SHM_TEST(memory_goes_with_the_connection_whoever_keeps_it),
-		SHM_TEST(who_breaks_a_ring_keeps_no_memory),
-		SHM_TEST(a_peer_that_ends_after_a_shutdown_keeps_nothing),
-		SHM_TEST(a_peer_that_does_not_end_keeps_nothing_after_a_discard),
-		SHM_TEST(what_a_peer_has_not_read_yet_stays_for_it),
-		cmocka_unit_test(a_killed_process_ends_the_connection),
-		cmocka_unit_test(a_client_takes_nothing_but_sealed_memory_of_a_size),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of tcp the contract suite cannot ask of every backend. */
-#include "tests/connection_pair.h"
+/* Properties of tcp that the contract suite cannot test with every transport. */
 #include "tests/test.h"
 #include "transport/socket/socket_owner.h"
 #include "transport/transport.h"
@@ -40,8 +39,7 @@ try_connect(const char *host, const struct gp_listener *listener, struct gp_conn
 	return gp_connect(&url, NULL, 0, 5000, conn_p, error, sizeof(error));
 }
 
-static void
-port_zero_becomes_a_real_one(void **state)
+UNIT_TEST(port_zero_becomes_a_real_one)
 {
 	struct gp_listener *a = listen_on("127.0.0.1:0"), *b = listen_on("127.0.0.1:0");
 
@@ -52,8 +50,7 @@ port_zero_becomes_a_real_one(void **state)
 	gp_listener_destroy(b);
 }
 
-static void
-a_further_connection_goes_where_the_first_one_did(void **state)
+UNIT_TEST(a_further_connection_goes_where_the_first_one_did)
 {
 	struct gp_listener *listener = listen_on("127.0.0.1:0");
 	struct gp_conn *first, *server, *further, *accepted, *one, *other;
@@ -84,8 +81,7 @@ a_further_connection_goes_where_the_first_one_did(void **state)
 	gp_conn_destroy(other);
 }
 
-static void
-a_star_listens_for_both_families(void **state)
+UNIT_TEST(a_star_listens_for_both_families)
 {
 	static const char *const hosts[] = { "127.0.0.1", "::1", "localhost" };
 	struct gp_listener *listener = listen_on("*:0");
@@ -112,8 +108,7 @@ a_star_listens_for_both_families(void **state)
 	gp_listener_destroy(listener);
 }
 
-static void
-another_user_is_recognised(void **state)
+UNIT_TEST(another_user_is_recognised)
 {
 	struct gp_listener *listener = listen_on("127.0.0.1:0");
 	struct gp_conn *conn;
@@ -121,7 +116,7 @@ another_user_is_recognised(void **state)
 	uid_t uid = 0;
 	pid_t child;
 
-	/* Only root can become somebody else. */
+	/* Only root can change its user. */
 	if (getuid() != 0) {
 		gp_listener_destroy(listener);
 		return;
@@ -147,7 +142,7 @@ another_user_is_recognised(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 
-	/* The socket of a process that is gone belongs to nobody, not to root. */
+	/* The socket of a process that has ended belongs to no user, not to root. */
 	assert_int_equal(gp_conn_wait(conn, 5000), 1);
 	assert_int_equal(gp_conn_peer_uid(conn, &uid), GP_E_UNSUPPORTED);
 	assert_int_equal(gp_peer_query_owner(gp_conn_fd(conn), &uid), GP_E_UNSUPPORTED);
@@ -155,8 +150,7 @@ another_user_is_recognised(void **state)
 	gp_listener_destroy(listener);
 }
 
-static void
-an_unknown_host_is_named(void **state)
+UNIT_TEST(an_unknown_host_is_named)
 {
 	static const char expected[] = "cannot connect to tcp://no-such-host.invalid:4833: ";
 	struct gp_conn *conn;
@@ -179,8 +173,7 @@ option(const struct gp_conn *conn, int level, int name)
 	return value;
 }
 
-static void
-both_ends_send_at_once_and_watch_for_a_dead_peer(void **state)
+UNIT_TEST(both_ends_send_at_once_and_watch_for_a_dead_peer)
 {
 	struct gp_listener *listener = listen_on("127.0.0.1:0");
 	struct gp_conn *ends[2];
@@ -196,8 +189,7 @@ both_ends_send_at_once_and_watch_for_a_dead_peer(void **state)
 	gp_listener_destroy(listener);
 }
 
-static void
-an_idle_connection_is_probed_in_the_second_half_of_the_time(void **state)
+UNIT_TEST(an_idle_connection_is_probed_in_the_second_half_of_the_time)
 {
 	static const struct {
 		unsigned int ms;
@@ -233,8 +225,7 @@ an_idle_connection_is_probed_in_the_second_half_of_the_time(void **state)
 }
 
 /* Its machine acknowledges: that its window stays closed ends nothing. */
-static void
-a_peer_that_only_acknowledges_is_not_silent(void **state)
+UNIT_TEST(a_peer_that_only_acknowledges_is_not_silent)
 {
 	struct gp_listener *listener = listen_on("127.0.0.1:0");
 	const struct iovec part = { calloc(1, 1 << 20), 1 << 20 };
@@ -264,8 +255,7 @@ a_peer_that_only_acknowledges_is_not_silent(void **state)
 	gp_listener_destroy(listener);
 }
 
-static void
-without_descriptors_accept_says_so_and_goes_on_later(void **state)
+UNIT_TEST(without_descriptors_accept_says_so_and_goes_on_later)
 {
 	struct gp_listener *listener = listen_on("127.0.0.1:0");
 	struct gp_conn *client, *server;
@@ -286,8 +276,7 @@ without_descriptors_accept_says_so_and_goes_on_later(void **state)
 }
 
 /* The system says so once, and here the sender hears it. */
-static void
-a_receiver_knows_that_the_system_gave_the_peer_up(void **state)
+UNIT_TEST(a_receiver_knows_that_the_system_gave_the_peer_up)
 {
 	struct gp_listener *listener = listen_on("127.0.0.1:0");
 	const struct iovec part = { calloc(1, 65536), 65536 };
@@ -313,8 +302,7 @@ a_receiver_knows_that_the_system_gave_the_peer_up(void **state)
 	gp_listener_destroy(listener);
 }
 
-static void
-what_a_program_opens_under_its_number_stays_its_own(void **state)
+UNIT_TEST(what_a_program_opens_under_its_number_stays_its_own)
 {
 	static const char words[] = "from one end to the other";
 	struct iovec part = { (void *)words, sizeof(words) };
@@ -353,22 +341,4 @@ what_a_program_opens_under_its_number_stays_its_own(void **state)
 	gp_listener_destroy(listener);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(port_zero_becomes_a_real_one),
-		cmocka_unit_test(a_further_connection_goes_where_the_first_one_did),
-		cmocka_unit_test(a_star_listens_for_both_families),
-		cmocka_unit_test(another_user_is_recognised),
-		cmocka_unit_test(an_unknown_host_is_named),
-		cmocka_unit_test(both_ends_send_at_once_and_watch_for_a_dead_peer),
-		cmocka_unit_test(an_idle_connection_is_probed_in_the_second_half_of_the_time),
-		cmocka_unit_test(a_peer_that_only_acknowledges_is_not_silent),
-		cmocka_unit_test(a_receiver_knows_that_the_system_gave_the_peer_up),
-		cmocka_unit_test(without_descriptors_accept_says_so_and_goes_on_later),
-		cmocka_unit_test(what_a_program_opens_under_its_number_stays_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -58,16 +58,16 @@ leave_a_socket(void)
 	close(fd);
 }
 
-static void
-a_socket_that_an_ended_daemon_left_is_replaced(void **state)
+#define UNIX_TEST(test) UNIT_TEST_WITH(test, make_folder, remove_folder)
+
+UNIX_TEST(a_socket_that_an_ended_daemon_left_is_replaced)
 {
 	leave_a_socket();
 	gp_listener_destroy(listening());
 	assert_int_equal(access(url.host, F_OK), -1);
 }
 
-static void
-everybody_may_connect(void **state)
+UNIX_TEST(everybody_may_connect)
 {
 	mode_t before = umask(0077);
 	struct gp_listener *listener = listening();
@@ -79,8 +79,7 @@ everybody_may_connect(void **state)
 	gp_listener_destroy(listener);
 }
 
-static void
-a_socket_at_which_somebody_listens_stays(void **state)
+UNIX_TEST(a_socket_at_which_somebody_listens_stays)
 {
 	struct gp_listener *listener = listening(), *second;
 	struct gp_conn *conn;
@@ -91,8 +90,7 @@ a_socket_at_which_somebody_listens_stays(void **state)
 	gp_listener_destroy(listener);
 }
 
-static void
-what_is_no_socket_stays(void **state)
+UNIX_TEST(what_is_no_socket_stays)
 {
 	struct gp_listener *listener;
 	FILE *file = fopen(url.host, "w");
@@ -107,8 +105,7 @@ what_is_no_socket_stays(void **state)
 	assert_int_equal(unlink(url.host), 0);
 }
 
-static void
-anothers_socket_is_not_removed(void **state)
+UNIX_TEST(anothers_socket_is_not_removed)
 {
 	struct gp_listener *listener = listening();
 
@@ -119,8 +116,7 @@ anothers_socket_is_not_removed(void **state)
 	assert_int_equal(unlink(url.host), 0);
 }
 
-static void
-the_folder_is_made(void **state)
+UNIX_TEST(the_folder_is_made)
 {
 	snprintf(url.host, sizeof(url.host), "%s/run/socket", folder);
 	gp_listener_destroy(listening());
@@ -177,8 +173,7 @@ taken(const char *path)
 	gp_listener_destroy(listening());
 }
 
-static void
-nobody_else_may_put_a_socket_there(void **state)
+UNIX_TEST(nobody_else_may_put_a_socket_there)
 {
 	static const struct {
 		mode_t mode;
@@ -210,8 +205,7 @@ nobody_else_may_put_a_socket_there(void **state)
 	clear("open");
 }
 
-static void
-no_folder_on_the_way_is_somebody_elses(void **state)
+UNIX_TEST(no_folder_on_the_way_is_somebody_elses)
 {
 	if (geteuid() != 0)
 		LEAVE("it takes root");
@@ -293,8 +287,7 @@ make_good(const char *path)
 	assert_int_equal(mkdir(path, 0755), 0);
 }
 
-static void
-a_folder_that_is_made_meanwhile_is_looked_at(void **state)
+UNIX_TEST(a_folder_that_is_made_meanwhile_is_looked_at)
 {
 	make("sticky", 01777, geteuid());
 	before_mkdir = make_open;
@@ -324,8 +317,7 @@ make_the_way(void)
 	make_open(path);
 }
 
-static void
-no_folder_is_waited_for_that_others_could_make(void **state)
+UNIX_TEST(no_folder_is_waited_for_that_others_could_make)
 {
 	struct gp_listener *listener = NULL;
 	int r;
@@ -341,8 +333,7 @@ no_folder_is_waited_for_that_others_could_make(void **state)
 	clear("sticky");
 }
 
-static void
-links_without_an_end_are_not_followed(void **state)
+UNIX_TEST(links_without_an_end_are_not_followed)
 {
 	struct gp_listener *listener;
 
@@ -380,8 +371,7 @@ listen_in_a_namespace(void)
 	return gp_listen(&url, &listener, error, sizeof(error)) == -EPERM ? 0 : 3;
 }
 
-static void
-a_user_namespace_has_folders_of_nobody_above_its_own(void **state)
+UNIX_TEST(a_user_namespace_has_folders_of_nobody_above_its_own)
 {
 	int status = 0;
 	pid_t child;
@@ -407,8 +397,7 @@ a_user_namespace_has_folders_of_nobody_above_its_own(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void
-a_path_that_is_too_long_is_refused(void **state)
+UNIX_TEST(a_path_that_is_too_long_is_refused)
 {
 	struct gp_listener *listener;
 	struct gp_conn *conn;
@@ -422,8 +411,7 @@ a_path_that_is_too_long_is_refused(void **state)
 			 -ENAMETOOLONG);
 }
 
-static void
-a_full_listener_is_waited_for_no_longer_than_told(void **state)
+UNIX_TEST(a_full_listener_is_waited_for_no_longer_than_told)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0), r = 0;
@@ -441,8 +429,7 @@ a_full_listener_is_waited_for_no_longer_than_told(void **state)
 	assert_int_equal(unlink(url.host), 0);
 }
 
-static void
-both_ends_are_named_by_the_path(void **state)
+UNIX_TEST(both_ends_are_named_by_the_path)
 {
 	struct gp_listener *listener = listening();
 	struct gp_conn *client, *server;
@@ -462,28 +449,4 @@ both_ends_are_named_by_the_path(void **state)
 	gp_listener_destroy(listener);
 }
 
-#define UNIX_TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		UNIX_TEST(a_socket_that_an_ended_daemon_left_is_replaced),
-		UNIX_TEST(everybody_may_connect),
-		UNIX_TEST(a_socket_at_which_somebody_listens_stays),
-		UNIX_TEST(what_is_no_socket_stays),
-		UNIX_TEST(anothers_socket_is_not_removed),
-		UNIX_TEST(the_folder_is_made),
-		UNIX_TEST(nobody_else_may_put_a_socket_there),
-		UNIX_TEST(no_folder_on_the_way_is_somebody_elses),
-		UNIX_TEST(a_folder_that_is_made_meanwhile_is_looked_at),
-		UNIX_TEST(no_folder_is_waited_for_that_others_could_make),
-		UNIX_TEST(links_without_an_end_are_not_followed),
-		UNIX_TEST(a_user_namespace_has_folders_of_nobody_above_its_own),
-		UNIX_TEST(a_path_that_is_too_long_is_refused),
-		UNIX_TEST(a_full_listener_is_waited_for_no_longer_than_told),
-		UNIX_TEST(both_ends_are_named_by_the_path),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -57,8 +57,7 @@ expect_passes(struct gp_conn *from, struct gp_conn *to, size_t size)
 	free(got);
 }
 
-static void
-certificates_make_a_connection_and_name_the_client(void **state)
+UNIT_TEST(certificates_make_a_connection_and_name_the_client)
 {
 	static const struct {
 		const char *certificate, *name;
@@ -85,8 +84,7 @@ certificates_make_a_connection_and_name_the_client(void **state)
 }
 
 /* It is as good as the authority that signed it. */
-static void
-a_certificate_holds_no_longer_than_its_authority(void **state)
+UNIT_TEST(a_certificate_holds_no_longer_than_its_authority)
 {
 	int64_t two_days = time(NULL) + 48 * 3600;
 
@@ -104,8 +102,7 @@ a_certificate_holds_no_longer_than_its_authority(void **state)
 	}
 }
 
-static void
-without_an_authority_no_clients_certificate_counts(void **state)
+UNIT_TEST(without_an_authority_no_clients_certificate_counts)
 {
 	struct tls_ends ends;
 
@@ -136,8 +133,7 @@ expect_refused_daemon(const char *shows, const char *authority, const char *host
 	tls_close(&ends);
 }
 
-static void
-daemons_that_are_not_whom_the_client_wants_are_refused(void **state)
+UNIT_TEST(daemons_that_are_not_whom_the_client_wants_are_refused)
 {
 	static const char bad[] = "the client refuses the TLS handshake: bad certificate";
 
@@ -178,8 +174,7 @@ expect_refused_client(const char *shows, const char *client_says, const char *se
 	tls_close(&ends);
 }
 
-static void
-clients_with_a_bad_certificate_are_refused_and_told(void **state)
+UNIT_TEST(clients_with_a_bad_certificate_are_refused_and_told)
 {
 	expect_refused_client("past",
 			      "the daemon does not accept this end's certificate: "
@@ -196,8 +191,7 @@ clients_with_a_bad_certificate_are_refused_and_told(void **state)
 			      "unsuitable certificate purpose");
 }
 
-static void
-a_key_that_both_ends_have_makes_a_connection(void **state)
+UNIT_TEST(a_key_that_both_ends_have_makes_a_connection)
 {
 	struct tls_ends ends;
 
@@ -214,8 +208,7 @@ a_key_that_both_ends_have_makes_a_connection(void **state)
 }
 
 /* The daemon's preamble comes when its handshake has begun at the client's end. */
-static void
-a_handshake_may_begin_before_the_daemons_preamble(void **state)
+UNIT_TEST(a_handshake_may_begin_before_the_daemons_preamble)
 {
 	static const char greeting[] = "a preamble in clear";
 	struct gp_tls *client = client_of("alice", "ca");
@@ -238,8 +231,7 @@ a_handshake_may_begin_before_the_daemons_preamble(void **state)
 }
 
 /* Nobody answers, and it is forgotten; or whoever answers is not the one who is wanted. */
-static void
-a_handshake_that_has_begun_can_fail_like_any_other(void **state)
+UNIT_TEST(a_handshake_that_has_begun_can_fail_like_any_other)
 {
 	struct gp_tls *client = client_of("alice", "ca");
 	struct tls_ends ends;
@@ -269,8 +261,7 @@ a_handshake_that_has_begun_can_fail_like_any_other(void **state)
 	gp_tls_unref(client);
 }
 
-static void
-another_key_is_refused(void **state)
+UNIT_TEST(another_key_is_refused)
 {
 	struct tls_ends ends;
 
@@ -283,8 +274,7 @@ another_key_is_refused(void **state)
 	tls_close(&ends);
 }
 
-static void
-a_certificate_is_no_key_and_a_key_no_certificate(void **state)
+UNIT_TEST(a_certificate_is_no_key_and_a_key_no_certificate)
 {
 	struct gp_tls *client = client_of("alice", "ca");
 	struct tls_ends ends;
@@ -306,8 +296,7 @@ a_certificate_is_no_key_and_a_key_no_certificate(void **state)
 	tls_close(&ends);
 }
 
-static void
-nothing_goes_out_in_clear_before_the_handshake(void **state)
+UNIT_TEST(nothing_goes_out_in_clear_before_the_handshake)
 {
 	struct gp_message message;
 	struct tls_ends ends;
@@ -318,8 +307,7 @@ nothing_goes_out_in_clear_before_the_handshake(void **state)
 	assert_string_equal(gp_conn_error(ends.client), "no message before the TLS handshake");
 	tls_close(&ends);
 }
-static void
-files_that_cannot_be_used_are_named(void **state)
+UNIT_TEST(files_that_cannot_be_used_are_named)
 {
 	struct gp_tls_files files = { .certificate = "/nowhere/x.pem", .key = "/nowhere/x.key" };
 	char error[400], expected[400];
@@ -347,23 +335,4 @@ files_that_cannot_be_used_are_named(void **state)
 	assert_int_equal(gp_tls_create_client(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	assert_non_null(strstr(error, "authority "));
 }
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(certificates_make_a_connection_and_name_the_client),
-		cmocka_unit_test(a_certificate_holds_no_longer_than_its_authority),
-		cmocka_unit_test(without_an_authority_no_clients_certificate_counts),
-		cmocka_unit_test(daemons_that_are_not_whom_the_client_wants_are_refused),
-		cmocka_unit_test(clients_with_a_bad_certificate_are_refused_and_told),
-		cmocka_unit_test(a_key_that_both_ends_have_makes_a_connection),
-		cmocka_unit_test(a_handshake_may_begin_before_the_daemons_preamble),
-		cmocka_unit_test(a_handshake_that_has_begun_can_fail_like_any_other),
-		cmocka_unit_test(another_key_is_refused),
-		cmocka_unit_test(a_certificate_is_no_key_and_a_key_no_certificate),
-		cmocka_unit_test(nothing_goes_out_in_clear_before_the_handshake),
-		cmocka_unit_test(files_that_cannot_be_used_are_named),
-	};
-
-	return cmocka_run_group_tests(tests, tls_make_folder, tls_remove_folder);
-}
+UNIT_TEST_MAIN(tls_make_folder, tls_remove_folder)

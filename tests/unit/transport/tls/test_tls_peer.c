@@ -52,8 +52,7 @@ peer_close(struct peer *peer)
 	tls_close(&peer->ends);
 }
 
-static void
-a_peer_of_tls_1_2_is_refused(void **state)
+UNIT_TEST(a_peer_of_tls_1_2_is_refused)
 {
 	struct tls_ends ends;
 	int fd = tls_connect_raw(&ends);
@@ -86,8 +85,7 @@ expect_refused_bytes(const void *bytes, size_t size, bool closes, int r, const c
 	tls_close(&ends);
 }
 
-static void
-what_is_no_handshake_is_refused(void **state)
+UNIT_TEST(what_is_no_handshake_is_refused)
 {
 	static const char silence[] = "the client did not finish the TLS handshake in time";
 	static const char closed[] = "the client closed the connection in the TLS handshake";
@@ -103,8 +101,7 @@ what_is_no_handshake_is_refused(void **state)
 	expect_refused_bytes("", 0, true, -ECONNRESET, closed);
 }
 
-static void
-a_shutdown_ends_a_handshake(void **state)
+UNIT_TEST(a_shutdown_ends_a_handshake)
 {
 	struct timespec while_ = { .tv_nsec = 50000000 };
 	struct tls_ends ends;
@@ -119,8 +116,7 @@ a_shutdown_ends_a_handshake(void **state)
 }
 
 /* What a client once sent, sent again: the daemon's own random number is another. */
-static void
-a_replayed_handshake_is_refused(void **state)
+UNIT_TEST(a_replayed_handshake_is_refused)
 {
 	struct tls_ends first, second;
 	uint8_t recorded[8192];
@@ -177,8 +173,7 @@ a_replayed_handshake_is_refused(void **state)
 }
 
 /* Everything that OpenSSL's own records can do is understood, and ours by it. */
-static void
-another_implementation_understands_and_is_understood(void **state)
+UNIT_TEST(another_implementation_understands_and_is_understood)
 {
 	static uint8_t bytes[300000], got[300000];
 	uint32_t frame[2] = { 4, sizeof(bytes) };
@@ -232,8 +227,7 @@ seal_empty_message(SSL *ssl, uint8_t record[static 30])
 	assert_int_equal(BIO_read(memory, record, 30), 30);
 }
 
-static void
-a_changed_byte_and_a_cut_end_are_noticed(void **state)
+UNIT_TEST(a_changed_byte_and_a_cut_end_are_noticed)
 {
 	struct gp_message message;
 	struct peer peer;
@@ -260,8 +254,7 @@ a_changed_byte_and_a_cut_end_are_noticed(void **state)
 }
 
 /* It is like a message that has begun, and no time to look around. */
-static void
-a_record_that_stops_is_given_up(void **state)
+UNIT_TEST(a_record_that_stops_is_given_up)
 {
 	struct gp_message message;
 	struct peer peer;
@@ -299,8 +292,7 @@ send_late(void *arg)
 	return send(late->fd, late->bytes, late->size, MSG_NOSIGNAL) < 0 ? "not sent" : NULL;
 }
 
-static void
-without_a_stall_time_a_record_is_waited_for(void **state)
+UNIT_TEST(without_a_stall_time_a_record_is_waited_for)
 {
 	struct gp_message message;
 	struct late late = { .size = 10 };
@@ -324,19 +316,4 @@ without_a_stall_time_a_record_is_waited_for(void **state)
 	peer_close(&peer);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_of_tls_1_2_is_refused),
-		cmocka_unit_test(what_is_no_handshake_is_refused),
-		cmocka_unit_test(a_shutdown_ends_a_handshake),
-		cmocka_unit_test(a_replayed_handshake_is_refused),
-		cmocka_unit_test(another_implementation_understands_and_is_understood),
-		cmocka_unit_test(a_changed_byte_and_a_cut_end_are_noticed),
-		cmocka_unit_test(a_record_that_stops_is_given_up),
-		cmocka_unit_test(without_a_stall_time_a_record_is_waited_for),
-	};
-
-	return cmocka_run_group_tests(tests, tls_make_folder, tls_remove_folder);
-}
+UNIT_TEST_MAIN(tls_make_folder, tls_remove_folder)

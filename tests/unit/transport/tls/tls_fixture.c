@@ -107,7 +107,7 @@ tls_start_server(struct tls_ends *ends, struct gp_tls *tls, const uint8_t *key)
 	assert_int_equal(pthread_create(&ends->thread, NULL, secure_server, ends), 0);
 }
 
-/* Behind a * at its end there may be anything: dates. */
+/* A * at the end of `expected` matches any rest, for example a date. */
 void
 tls_expect_text(const char *said, const char *expected)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two ends of a tls connection over loopback, the handshake of the daemon's in a thread of its own,
- * and certificates for them (tests/certificates.h) in a folder of the group of tests.  All fail the
- * test if something does not work; the test's thread only.
+ * Fixture for tests of TLS: both ends of a connection over loopback, with the daemon's handshake in
+ * a thread, and certificates (tests/certificates.h) in a folder that the group of tests shares.
+ *
+ * Ownership: tls_connect() creates the ends, tls_close() frees them.
+ * Threads: the functions are called by the test's thread only.
+ * Errors: all failures fail the test.
  */
 #ifndef TLS_FIXTURE_H
 #define TLS_FIXTURE_H
@@ -18,33 +21,34 @@
 struct tls_ends {
 	struct gp_listener *listener;
 	struct gp_conn *client, *server;
-	/* Of the server's thread. */
+	/* Used by the server's thread. */
 	pthread_t thread;
-	struct gp_tls *server_tls; /* NULL: by key */
+	struct gp_tls *server_tls; /* NULL: authenticate with `key` */
 	const uint8_t *key;
 	int timeout_ms;
 	int server_r;
 };
 
-/* A file of the folder, for the next seven calls. */
+/* Returns the path of a file in the folder, which is valid for the next seven calls. */
 const char *tls_file(const char *name, const char *suffix);
-/* A daemon's context with these files; authority NULL: clients show no certificate. */
+/* Returns a daemon's TLS context with these files. With a NULL authority clients need no
+ * certificate. */
 struct gp_tls *tls_server_of(const char *name, const char *authority);
 
-/* Connects them, without a handshake. */
+/* Connects the ends without a handshake. */
 void tls_connect(struct tls_ends *ends);
-/* The client's end is a socket that is the test's own. */
+/* Connects with a plain socket at the client's end, and returns that socket. */
 int tls_connect_raw(struct tls_ends *ends);
 void tls_close(struct tls_ends *ends);
 
-/* The daemon's handshake begins, by certificate (takes the context) or by this key. */
+/* Starts the daemon's handshake, by certificate (takes ownership of the context) or by this key. */
 void tls_start_server(struct tls_ends *ends, struct gp_tls *tls, const uint8_t *key);
-/* Behind a * at the end of what is expected there may be anything. */
+/* Asserts the text. A * at the end of `expected` matches any rest. */
 void tls_expect_text(const char *said, const char *expected);
-/* It has ended so. */
+/* Asserts the result of the daemon's handshake. */
 void tls_expect_server(struct tls_ends *ends, int r, const char *error);
 
-/* For cmocka_run_group_tests(). */
+/* Group setup and teardown for UNIT_TEST_MAIN(). */
 int tls_make_folder(void **state);
 int tls_remove_folder(void **state);
 

@@ -152,8 +152,7 @@ another_thread(void)
 	gpd_nonblocking_reenter(depth);
 }
 
-static void
-calls_that_can_block_end_the_process(void **state)
+UNIT_TEST(calls_that_can_block_end_the_process)
 {
 	static const struct {
 		const char *name;
@@ -200,12 +199,4 @@ calls_that_can_block_end_the_process(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(calls_that_can_block_end_the_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

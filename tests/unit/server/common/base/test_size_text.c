@@ -2,8 +2,7 @@
 #include "server/common/base/size_text.h"
 #include "tests/test.h"
 
-static void
-sizes_are_such_as_people_read(void **state)
+UNIT_TEST(sizes_are_such_as_people_read)
 {
 	char text[GPD_SIZE_TEXT_MAX];
 
@@ -15,12 +14,4 @@ sizes_are_such_as_people_read(void **state)
 	assert_string_equal(gpd_size_format(UINT64_MAX, text), "16 EiB");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_are_such_as_people_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -2,8 +2,7 @@
 #include "server/common/base/source_name.h"
 #include "tests/test.h"
 
-static void
-address_is_named_without_port_and_a_network_of_ipv6_is_one(void **state)
+UNIT_TEST(address_is_named_without_port_and_a_network_of_ipv6_is_one)
 {
 	static const char *const names[][2] = {
 		{ "tcp://10.1.2.3:4711", "10.1.2.3" },
@@ -27,12 +26,4 @@ address_is_named_without_port_and_a_network_of_ipv6_is_one(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(address_is_named_without_port_and_a_network_of_ipv6_is_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -11,8 +11,7 @@
 #define H200_BYTES (143771 * MIB)
 #define H200_SMS 132
 
-static void
-without_a_file_there_is_one_tenant_without_limits(void **state)
+UNIT_TEST(without_a_file_there_is_one_tenant_without_limits)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_config *config;
@@ -60,8 +59,7 @@ without_a_file_there_is_one_tenant_without_limits(void **state)
 	gpd_config_free(NULL);
 }
 
-static void
-keys_of_the_daemon_are_read(void **state)
+UNIT_TEST(keys_of_the_daemon_are_read)
 {
 	struct gpd_config *config = parsed("[daemon]\n"
 					   "sessions = 12\n"
@@ -126,8 +124,7 @@ keys_of_the_daemon_are_read(void **state)
 	gpd_config_free(config);
 }
 
-static void
-section_that_names_a_device_best_decides_key_by_key(void **state)
+UNIT_TEST(section_that_names_a_device_best_decides_key_by_key)
 {
 	struct gpd_config *config = parsed("[device " UUID "]\n"
 					   "virtual-number = 4\n"
@@ -164,8 +161,7 @@ add_warning(void *text, const char *warning)
 	strcat(text, "\n");
 }
 
-static void
-old_name_of_a_key_is_accepted_with_a_warning(void **state)
+UNIT_TEST(old_name_of_a_key_is_accepted_with_a_warning)
 {
 	char text[2 * GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_config *config = parsed("[device 0]\n"
@@ -184,8 +180,7 @@ old_name_of_a_key_is_accepted_with_a_warning(void **state)
 	gpd_config_free(config);
 }
 
-static void
-policies_are_known_by_their_names(void **state)
+UNIT_TEST(policies_are_known_by_their_names)
 {
 	static const char *const names[] = { "none", "best-effort", "equal", "fixed" };
 
@@ -200,8 +195,7 @@ policies_are_known_by_their_names(void **state)
 	}
 }
 
-static void
-keys_of_a_tenant_are_read(void **state)
+UNIT_TEST(keys_of_a_tenant_are_read)
 {
 	struct gpd_config *config = parsed("[tenant vision.lab-2]\n"
 					   "devices = 0, 2\n"
@@ -254,8 +248,7 @@ keys_of_a_tenant_are_read(void **state)
 	gpd_config_free(config);
 }
 
-static void
-words_for_no_limit_are_read(void **state)
+UNIT_TEST(words_for_no_limit_are_read)
 {
 	struct gpd_config *config = parsed("[tenant a]\n"
 					   "devices = all\n"
@@ -285,8 +278,7 @@ struct size_case {
 	uint64_t number, share;
 };
 
-static void
-sizes_are_binary_and_shares_have_two_decimals(void **state)
+UNIT_TEST(sizes_are_binary_and_shares_have_two_decimals)
 {
 	static const struct size_case cases[] = {
 		{ "2097152", 2 * MIB, 0 },
@@ -320,8 +312,7 @@ sizes_are_binary_and_shares_have_two_decimals(void **state)
 	}
 }
 
-static void
-key_for_one_device_goes_before_the_key_for_all_in_any_order(void **state)
+UNIT_TEST(key_for_one_device_goes_before_the_key_for_all_in_any_order)
 {
 	struct gpd_config *config = parsed("[tenant a]\n"
 					   "memory.1 = 8G\n"
@@ -341,8 +332,7 @@ key_for_one_device_goes_before_the_key_for_all_in_any_order(void **state)
 	gpd_config_free(config);
 }
 
-static void
-names_of_tenants_have_up_to_63_characters(void **state)
+UNIT_TEST(names_of_tenants_have_up_to_63_characters)
 {
 	char name[66], text[128], wanted[256];
 	struct gpd_config *config;
@@ -391,8 +381,7 @@ assert_not_admitted(const struct gpd_config *config, const char *name, const cha
 	assert_string_equal(error, wanted);
 }
 
-static void
-client_gets_the_tenant_it_names_or_the_first_with_its_user(void **state)
+UNIT_TEST(client_gets_the_tenant_it_names_or_the_first_with_its_user)
 {
 	struct gpd_config *config = parsed("[tenant a]\nusers = alice\n"
 					   "[tenant default]\n"
@@ -410,8 +399,7 @@ client_gets_the_tenant_it_names_or_the_first_with_its_user(void **state)
 	gpd_config_free(config);
 }
 
-static void
-addresses_of_a_tenant_keep_others_out(void **state)
+UNIT_TEST(addresses_of_a_tenant_keep_others_out)
 {
 	struct gpd_config *config = parsed("[tenant a]\nusers = alice\n"
 					   "addresses = 10.0.0.0/8, 192.0.2.128/25, fd00::/9\n"
@@ -453,8 +441,7 @@ addresses_of_a_tenant_keep_others_out(void **state)
 	gpd_config_free(config);
 }
 
-static void
-default_tenant_can_be_of_addresses_and_devices(void **state)
+UNIT_TEST(default_tenant_can_be_of_addresses_and_devices)
 {
 	struct gpd_config *config =
 		parsed("[tenant default]\naddresses = 127.0.0.0/8\ndevices = 1\n");
@@ -466,8 +453,7 @@ default_tenant_can_be_of_addresses_and_devices(void **state)
 	gpd_config_free(config);
 }
 
-static void
-amounts_become_numbers_of_the_device(void **state)
+UNIT_TEST(amounts_become_numbers_of_the_device)
 {
 	struct gpd_config *config = parsed("[tenant a]\n"
 					   "memory = 50%\nsm = 25%\n"
@@ -502,8 +488,7 @@ amounts_become_numbers_of_the_device(void **state)
 	gpd_config_free(config);
 }
 
-static void
-quotas_that_did_not_change_are_equal_byte_for_byte(void **state)
+UNIT_TEST(quotas_that_did_not_change_are_equal_byte_for_byte)
 {
 	struct gpd_config *one = parsed("[tenant a]\nmemory = 4G\nweight.3 = 7\n");
 	struct gpd_config *same = parsed("# moved\n[tenant b]\n[tenant a]\n weight.3 = 7\n"
@@ -516,26 +501,4 @@ quotas_that_did_not_change_are_equal_byte_for_byte(void **state)
 	gpd_config_free(same);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_file_there_is_one_tenant_without_limits),
-		cmocka_unit_test(keys_of_the_daemon_are_read),
-		cmocka_unit_test(section_that_names_a_device_best_decides_key_by_key),
-		cmocka_unit_test(old_name_of_a_key_is_accepted_with_a_warning),
-		cmocka_unit_test(policies_are_known_by_their_names),
-		cmocka_unit_test(keys_of_a_tenant_are_read),
-		cmocka_unit_test(words_for_no_limit_are_read),
-		cmocka_unit_test(sizes_are_binary_and_shares_have_two_decimals),
-		cmocka_unit_test(key_for_one_device_goes_before_the_key_for_all_in_any_order),
-		cmocka_unit_test(names_of_tenants_have_up_to_63_characters),
-		cmocka_unit_test(client_gets_the_tenant_it_names_or_the_first_with_its_user),
-		cmocka_unit_test(addresses_of_a_tenant_keep_others_out),
-		cmocka_unit_test(default_tenant_can_be_of_addresses_and_devices),
-		cmocka_unit_test(amounts_become_numbers_of_the_device),
-		cmocka_unit_test(quotas_that_did_not_change_are_equal_byte_for_byte),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void
-wrong_keys_of_the_daemon_are_refused(void **state)
+UNIT_TEST(wrong_keys_of_the_daemon_are_refused)
 {
 	static const struct refusal refusals[] = {
 		{ "[daemon]\nsessions = 0\n",
@@ -61,8 +60,7 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 	ASSERT_ALL_REFUSED(refusals);
 }
 
-static void
-wrong_sections_and_keys_of_devices_are_refused(void **state)
+UNIT_TEST(wrong_sections_and_keys_of_devices_are_refused)
 {
 	static const struct refusal refusals[] = {
 		{ "[device]\n", "gpupoold.conf:1: [device]: \"\" is not a device (0, *, or "
@@ -95,8 +93,7 @@ wrong_sections_and_keys_of_devices_are_refused(void **state)
 	ASSERT_ALL_REFUSED(refusals);
 }
 
-static void
-sizes_that_are_none_are_refused(void **state)
+UNIT_TEST(sizes_that_are_none_are_refused)
 {
 	static const char *const none[] = {
 		"12Q",
@@ -244,8 +241,7 @@ static const struct refusal tenant_names[] = {
 	  "which gets all users without a tenant" },
 };
 
-static void
-wrong_keys_of_a_tenant_are_refused(void **state)
+UNIT_TEST(wrong_keys_of_a_tenant_are_refused)
 {
 	ASSERT_ALL_REFUSED(tenant_shares);
 	ASSERT_ALL_REFUSED(tenant_terms);
@@ -253,8 +249,7 @@ wrong_keys_of_a_tenant_are_refused(void **state)
 	ASSERT_ALL_REFUSED(tenant_names);
 }
 
-static void
-what_stands_twice_is_refused_with_the_first_line(void **state)
+UNIT_TEST(what_stands_twice_is_refused_with_the_first_line)
 {
 	static const struct refusal refusals[] = {
 		{ "[tenant a]\nweight = 1\n# again\nweight = 1\n",
@@ -277,8 +272,7 @@ what_stands_twice_is_refused_with_the_first_line(void **state)
 	ASSERT_ALL_REFUSED(refusals);
 }
 
-static void
-lines_that_are_nothing_are_refused(void **state)
+UNIT_TEST(lines_that_are_nothing_are_refused)
 {
 	static const struct refusal refusals[] = {
 		{ "weight = 3\n", "gpupoold.conf:1: weight = 3: before the first section "
@@ -309,8 +303,7 @@ lines_that_are_nothing_are_refused(void **state)
 	ASSERT_ALL_REFUSED(refusals);
 }
 
-static void
-line_that_is_too_long_is_refused_not_cut(void **state)
+UNIT_TEST(line_that_is_too_long_is_refused_not_cut)
 {
 	char text[512] = "[tenant a]\nusers = a", error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_config *config;
@@ -322,8 +315,7 @@ line_that_is_too_long_is_refused_not_cut(void **state)
 		strstr(error, " bytes (a list may continue on the next line after a comma)"));
 }
 
-static void
-contradictions_are_refused(void **state)
+UNIT_TEST(contradictions_are_refused)
 {
 	static const struct refusal refusals[] = {
 		{ "[tenant a]\nmemory = 4G\nsession-memory = 8G\n",
@@ -352,10 +344,9 @@ contradictions_are_refused(void **state)
 	ASSERT_ALL_REFUSED(refusals);
 }
 
-static void
-what_only_looks_contradictory_is_taken(void **state)
+UNIT_TEST(what_only_looks_contradictory_is_taken)
 {
-	/* Of a device whose size is not known, 8G may be less than 10%. */
+	/* If the size of a device is unknown, 8G may be less than 10%. */
 	gpd_config_free(parsed("[tenant a]\nmemory = 10%\nsession-memory = 8G\n"));
 	gpd_config_free(parsed("[tenant a]\nmemory = 4G\nsession-memory = all\n"));
 	gpd_config_free(parsed("[tenant a]\nmemory = 4G\nsession-memory = 4G\n"));
@@ -366,8 +357,7 @@ what_only_looks_contradictory_is_taken(void **state)
 	gpd_config_free(parsed("[tenant a]\nsession-sm = 33%\n"));
 }
 
-static void
-time_shares_of_a_device_with_fixed_parts_are_at_most_the_whole(void **state)
+UNIT_TEST(time_shares_of_a_device_with_fixed_parts_are_at_most_the_whole)
 {
 	static const struct refusal refusals[] = {
 		{ "[tenant a]\ntime-share = 50\n[tenant b]\ntime-share = 60\n"
@@ -397,8 +387,7 @@ time_shares_of_a_device_with_fixed_parts_are_at_most_the_whole(void **state)
 			       "time-share = 60\n[tenant b]\ndevices = 1\ntime-share = 60\n"));
 }
 
-static void
-there_are_at_most_255_tenants(void **state)
+UNIT_TEST(there_are_at_most_255_tenants)
 {
 	char text[256 * 16] = "";
 	size_t length = 0;
@@ -414,8 +403,7 @@ there_are_at_most_255_tenants(void **state)
 			     "included");
 }
 
-static void
-there_are_at_most_128_sections_of_devices(void **state)
+UNIT_TEST(there_are_at_most_128_sections_of_devices)
 {
 	char text[130 * 64] = "";
 	size_t length = 0;
@@ -428,23 +416,4 @@ there_are_at_most_128_sections_of_devices(void **state)
 	assert_refused(text, "gpupoold.conf:129: [device 0]: more than 128 sections of devices");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_keys_of_the_daemon_are_refused),
-		cmocka_unit_test(wrong_sections_and_keys_of_devices_are_refused),
-		cmocka_unit_test(sizes_that_are_none_are_refused),
-		cmocka_unit_test(wrong_keys_of_a_tenant_are_refused),
-		cmocka_unit_test(what_stands_twice_is_refused_with_the_first_line),
-		cmocka_unit_test(lines_that_are_nothing_are_refused),
-		cmocka_unit_test(line_that_is_too_long_is_refused_not_cut),
-		cmocka_unit_test(contradictions_are_refused),
-		cmocka_unit_test(what_only_looks_contradictory_is_taken),
-		cmocka_unit_test(time_shares_of_a_device_with_fixed_parts_are_at_most_the_whole),
-		cmocka_unit_test(there_are_at_most_255_tenants),
-		cmocka_unit_test(there_are_at_most_128_sections_of_devices),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

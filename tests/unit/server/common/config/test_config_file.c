@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void
-file_may_be_written_in_many_ways(void **state)
+UNIT_TEST(file_may_be_written_in_many_ways)
 {
 	struct gpd_config *config = parsed("\xef\xbb\xbf# a byte order mark, and lines of DOS\r\n"
 					   "[tenant a] ; one\r\n"
@@ -28,8 +27,7 @@ file_may_be_written_in_many_ways(void **state)
 	gpd_config_free(config);
 }
 
-static void
-list_goes_on_after_a_comma(void **state)
+UNIT_TEST(list_goes_on_after_a_comma)
 {
 	static const struct refusal refusals[] = {
 		{ "[tenant a]\nusers = alice,\n[tenant b]\n",
@@ -77,8 +75,7 @@ assert_load_refused(const void *bytes, size_t size, const char *wanted)
 	assert_string_equal(error + strlen(path), wanted);
 }
 
-static void
-file_is_loaded_or_refused_by_name(void **state)
+UNIT_TEST(file_is_loaded_or_refused_by_name)
 {
 	char path[] = "/tmp/gpupoold.conf.XXXXXX", error[GPD_CONFIG_ERROR_MAX] = "";
 	static const char text[] = "[tenant a]\nweight = 3\n";
@@ -111,8 +108,7 @@ file_is_loaded_or_refused_by_name(void **state)
 	free(large);
 }
 
-static void
-sample_changes_nothing_as_it_stands(void **state)
+UNIT_TEST(sample_changes_nothing_as_it_stands)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_config *sample, *none;
@@ -154,8 +150,7 @@ next_example(const char **page_p, char *text, size_t size)
 	return true;
 }
 
-static void
-examples_of_the_manual_are_taken(void **state)
+UNIT_TEST(examples_of_the_manual_are_taken)
 {
 	static char page[1 << 16];
 	FILE *file = fopen(getenv("GP_TEST_CONFIG_PAGE"), "re");
@@ -173,16 +168,4 @@ examples_of_the_manual_are_taken(void **state)
 	assert_int_equal(count, 3);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(file_may_be_written_in_many_ways),
-		cmocka_unit_test(list_goes_on_after_a_comma),
-		cmocka_unit_test(file_is_loaded_or_refused_by_name),
-		cmocka_unit_test(sample_changes_nothing_as_it_stands),
-		cmocka_unit_test(examples_of_the_manual_are_taken),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -79,8 +79,9 @@ write_file(const char *text)
 	fclose(file);
 }
 
-static void
-a_token_that_was_made_is_good_and_its_tenants(void **state)
+#define TOKEN_TEST(test) UNIT_TEST_WITH(test, make_folder, remove_folder)
+
+TOKEN_TEST(a_token_that_was_made_is_good_and_its_tenants)
 {
 	struct gp_token token = create("alice", INT64_MAX), other = create("bob", INT64_MAX);
 	struct gpd_tokens tokens = load();
@@ -96,8 +97,7 @@ a_token_that_was_made_is_good_and_its_tenants(void **state)
 	gpd_tokens_free(&tokens);
 }
 
-static void
-the_file_is_the_users_alone_and_has_no_secret(void **state)
+TOKEN_TEST(the_file_is_the_users_alone_and_has_no_secret)
 {
 	struct gp_token token = create("alice", INT64_MAX);
 	struct stat status;
@@ -113,8 +113,7 @@ the_file_is_the_users_alone_and_has_no_secret(void **state)
 	assert_int_equal(status.st_mode & 0777, 0600);
 }
 
-static void
-a_wrong_secret_and_an_unknown_id_are_the_same(void **state)
+TOKEN_TEST(a_wrong_secret_and_an_unknown_id_are_the_same)
 {
 	struct gp_token token = create("alice", INT64_MAX), wrong = token;
 	struct gpd_tokens tokens = load();
@@ -132,8 +131,7 @@ a_wrong_secret_and_an_unknown_id_are_the_same(void **state)
 	gpd_tokens_free(&tokens);
 }
 
-static void
-a_token_holds_until_it_expires(void **state)
+TOKEN_TEST(a_token_holds_until_it_expires)
 {
 	struct gp_token token = create("alice", 4000000000);
 	struct gpd_tokens tokens = load();
@@ -144,8 +142,7 @@ a_token_holds_until_it_expires(void **state)
 	gpd_tokens_free(&tokens);
 }
 
-static void
-a_revoked_token_stays_revoked(void **state)
+TOKEN_TEST(a_revoked_token_stays_revoked)
 {
 	struct gp_token token = create("alice", INT64_MAX), other = create("bob", INT64_MAX);
 	struct gpd_tokens tokens;
@@ -163,8 +160,7 @@ a_revoked_token_stays_revoked(void **state)
 	assert_non_null(strstr(error, "unknown token ID"));
 }
 
-static void
-what_is_long_over_is_forgotten(void **state)
+TOKEN_TEST(what_is_long_over_is_forgotten)
 {
 	char text[1024];
 	struct gpd_tokens tokens;
@@ -186,8 +182,7 @@ what_is_long_over_is_forgotten(void **state)
 	gpd_tokens_free(&tokens);
 }
 
-static void
-tenants_and_comments_are_checked(void **state)
+TOKEN_TEST(tenants_and_comments_are_checked)
 {
 	static const char *const names[] = { "", "a b", "a/b", "a\n" };
 	struct gp_token token;
@@ -202,8 +197,7 @@ tenants_and_comments_are_checked(void **state)
 	assert_non_null(strstr(error, "cannot be printed"));
 }
 
-static void
-lines_that_make_no_sense_are_named(void **state)
+TOKEN_TEST(lines_that_make_no_sense_are_named)
 {
 	static const struct {
 		const char *text, *error;
@@ -233,8 +227,7 @@ lines_that_make_no_sense_are_named(void **state)
 			 GP_E_INVALID);
 }
 
-static void
-a_file_that_is_not_there_has_no_tokens(void **state)
+TOKEN_TEST(a_file_that_is_not_there_has_no_tokens)
 {
 	struct gpd_tokens tokens = load();
 
@@ -243,8 +236,7 @@ a_file_that_is_not_there_has_no_tokens(void **state)
 	assert_int_equal(gpd_tokens_load(folder, &tokens, error, sizeof(error)), -EISDIR);
 }
 
-static void
-the_store_notices_every_change(void **state)
+TOKEN_TEST(the_store_notices_every_change)
 {
 	static struct gpd_token_store store;
 	struct gp_token token;
@@ -272,8 +264,7 @@ the_store_notices_every_change(void **state)
 	gpd_tokens_free(&store.tokens);
 }
 
-static void
-a_file_that_cannot_be_opened_is_tried_again(void **state)
+TOKEN_TEST(a_file_that_cannot_be_opened_is_tried_again)
 {
 	static struct gpd_token_store store;
 	struct rlimit files, none;
@@ -294,8 +285,7 @@ a_file_that_cannot_be_opened_is_tried_again(void **state)
 	gpd_tokens_free(&store.tokens);
 }
 
-static void
-an_owner_and_a_mode_that_were_given_stay(void **state)
+TOKEN_TEST(an_owner_and_a_mode_that_were_given_stay)
 {
 	struct stat status;
 
@@ -318,8 +308,7 @@ create_some(void *arg)
 	return NULL;
 }
 
-static void
-changes_at_a_time_all_count(void **state)
+TOKEN_TEST(changes_at_a_time_all_count)
 {
 	pthread_t threads[4];
 	struct gpd_tokens tokens;
@@ -333,26 +322,4 @@ changes_at_a_time_all_count(void **state)
 	gpd_tokens_free(&tokens);
 }
 
-#define TOKEN_TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TOKEN_TEST(a_token_that_was_made_is_good_and_its_tenants),
-		TOKEN_TEST(the_file_is_the_users_alone_and_has_no_secret),
-		TOKEN_TEST(a_wrong_secret_and_an_unknown_id_are_the_same),
-		TOKEN_TEST(a_token_holds_until_it_expires),
-		TOKEN_TEST(a_revoked_token_stays_revoked),
-		TOKEN_TEST(what_is_long_over_is_forgotten),
-		TOKEN_TEST(tenants_and_comments_are_checked),
-		TOKEN_TEST(lines_that_make_no_sense_are_named),
-		TOKEN_TEST(a_file_that_is_not_there_has_no_tokens),
-		TOKEN_TEST(the_store_notices_every_change),
-		TOKEN_TEST(a_file_that_cannot_be_opened_is_tried_again),
-		TOKEN_TEST(an_owner_and_a_mode_that_were_given_stay),
-		TOKEN_TEST(changes_at_a_time_all_count),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

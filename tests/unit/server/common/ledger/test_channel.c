@@ -37,8 +37,9 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-a_message_arrives_whole_with_its_descriptor(void **state)
+#define CHANNEL_TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+CHANNEL_TEST(a_message_arrives_whole_with_its_descriptor)
 {
 	struct fixture *f = *state;
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_LANE, .session = 7 };
@@ -62,8 +63,7 @@ a_message_arrives_whole_with_its_descriptor(void **state)
 	close(pipe_fds[0]);
 }
 
-static void
-an_empty_channel_is_a_timeout_and_a_closed_one_the_end(void **state)
+CHANNEL_TEST(an_empty_channel_is_a_timeout_and_a_closed_one_the_end)
 {
 	struct fixture *f = *state;
 	struct gpd_channel_message message;
@@ -74,8 +74,7 @@ an_empty_channel_is_a_timeout_and_a_closed_one_the_end(void **state)
 	assert_int_equal(gpd_channel_recv(&f->b, false, &message), GP_E_EOF);
 }
 
-static void
-a_large_message_arrives_and_a_larger_one_is_refused(void **state)
+CHANNEL_TEST(a_large_message_arrives_and_a_larger_one_is_refused)
 {
 	struct fixture *f = *state;
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_READY };
@@ -92,8 +91,7 @@ a_large_message_arrives_and_a_larger_one_is_refused(void **state)
 	free(data);
 }
 
-static void
-what_a_slow_reader_does_not_take_is_kept_in_order(void **state)
+CHANNEL_TEST(what_a_slow_reader_does_not_take_is_kept_in_order)
 {
 	struct fixture *f = *state;
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_CLOSE };
@@ -114,8 +112,7 @@ what_a_slow_reader_does_not_take_is_kept_in_order(void **state)
 	assert_null(f->a.queue);
 }
 
-static void
-a_reader_that_has_stopped_is_noticed(void **state)
+CHANNEL_TEST(a_reader_that_has_stopped_is_noticed)
 {
 	struct fixture *f = *state;
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_CLOSE };
@@ -127,8 +124,7 @@ a_reader_that_has_stopped_is_noticed(void **state)
 	assert_int_equal(r, -ENOBUFS);
 }
 
-static void
-a_posted_descriptor_is_closed_here_in_any_case(void **state)
+CHANNEL_TEST(a_posted_descriptor_is_closed_here_in_any_case)
 {
 	struct fixture *f = *state;
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_LANE };
@@ -141,18 +137,4 @@ a_posted_descriptor_is_closed_here_in_any_case(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
-int
-main(void)
-{
-#define CHANNEL_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		CHANNEL_TEST(a_message_arrives_whole_with_its_descriptor),
-		CHANNEL_TEST(an_empty_channel_is_a_timeout_and_a_closed_one_the_end),
-		CHANNEL_TEST(a_large_message_arrives_and_a_larger_one_is_refused),
-		CHANNEL_TEST(what_a_slow_reader_does_not_take_is_kept_in_order),
-		CHANNEL_TEST(a_reader_that_has_stopped_is_noticed),
-		CHANNEL_TEST(a_posted_descriptor_is_closed_here_in_any_case),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -36,8 +36,9 @@ tenant_line(void)
 	return &ledger->tenants[GPD_TENANT_DEFAULT].devices[0];
 }
 
-static void
-sessions_of_a_tenant_share_its_memory(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(sessions_of_a_tenant_share_its_memory)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
@@ -52,8 +53,7 @@ sessions_of_a_tenant_share_its_memory(void **state)
 	assert_int_equal(tenant_line()->memory, 30);
 }
 
-static void
-what_is_granted_counts_and_is_not_in_use(void **state)
+TEST(what_is_granted_counts_and_is_not_in_use)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
@@ -76,8 +76,7 @@ what_is_granted_counts_and_is_not_in_use(void **state)
 	gpd_ledger_close(ledger, b);
 }
 
-static void
-who_keeps_memory_is_asked_for_it_for_so_long(void **state)
+TEST(who_keeps_memory_is_asked_for_it_for_so_long)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
@@ -102,8 +101,7 @@ who_keeps_memory_is_asked_for_it_for_so_long(void **state)
 }
 
 /* It is asked for what it keeps, but costs others no more time. */
-static void
-who_was_slow_once_is_not_waited_for_again(void **state)
+TEST(who_was_slow_once_is_not_waited_for_again)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT + 1, 11);
@@ -134,14 +132,13 @@ who_was_slow_once_is_not_waited_for_again(void **state)
 	assert_false(gpd_ledger_has_pending_recall(ledger, a, false));
 	gpd_ledger_set_cached(ledger, b, false);
 	assert_int_equal(b->cache_state, GPD_CACHE_EMPTY);
-	/* Another session in its place has been asked for nothing yet. */
+	/* Another session in the same slot has not been asked for memory yet. */
 	gpd_ledger_close(ledger, b);
 	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
 	assert_int_equal(b->slow, 0);
 }
 
-static void
-what_does_not_reach_the_driver_is_not_waited_for_again(void **state)
+TEST(what_does_not_reach_the_driver_is_not_waited_for_again)
 {
 	const uint32_t slow = GPD_TENANT_DEFAULT + 1;
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
@@ -179,8 +176,7 @@ what_does_not_reach_the_driver_is_not_waited_for_again(void **state)
 }
 
 /* Some of it is on its way all the time, and none of it for long. */
-static void
-a_session_that_frees_all_the_time_is_not_slow(void **state)
+TEST(a_session_that_frees_all_the_time_is_not_slow)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
@@ -197,8 +193,7 @@ a_session_that_frees_all_the_time_is_not_slow(void **state)
 }
 
 /* It opens further sessions, which would all be slow once. */
-static void
-a_tenant_that_was_slow_is_not_waited_for_by_others(void **state)
+TEST(a_tenant_that_was_slow_is_not_waited_for_by_others)
 {
 	const uint32_t slow = GPD_TENANT_DEFAULT + 1;
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
@@ -226,13 +221,12 @@ a_tenant_that_was_slow_is_not_waited_for_by_others(void **state)
 	/* Not for ever. */
 	ledger->tenants[slow].slow_ns -= GPD_SLOW_NS;
 	assert_true(gpd_ledger_has_pending_recall(ledger, a, false));
-	/* What takes its place in the ledger has done nothing. */
+	/* A new session in the same slot of the ledger starts with zero usage. */
 	gpd_ledger_add_tenant(ledger, slow, "another");
 	assert_int_equal(ledger->tenants[slow].slow_ns, 0);
 }
 
-static void
-what_travels_without_a_turn_delays_the_next_one(void **state)
+TEST(what_travels_without_a_turn_delays_the_next_one)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
@@ -247,8 +241,7 @@ what_travels_without_a_turn_delays_the_next_one(void **state)
 }
 
 /* What counts is what they would give back: credit, and of what is in use no more than there is. */
-static void
-what_others_keep_could_be_had(void **state)
+TEST(what_others_keep_could_be_had)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
@@ -279,8 +272,7 @@ what_others_keep_could_be_had(void **state)
 	assert_int_equal(gpd_ledger_reclaimable(ledger, a, 0).of_tenant, 0);
 }
 
-static void
-what_a_session_is_refused_its_tenant_keeps(void **state)
+TEST(what_a_session_is_refused_its_tenant_keeps)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 
@@ -290,8 +282,7 @@ what_a_session_is_refused_its_tenant_keeps(void **state)
 	assert_int_equal(gpd_ledger_headroom(ledger, a, 0, 0).left, 50);
 }
 
-static void
-a_lowered_quota_takes_nothing_away(void **state)
+TEST(a_lowered_quota_takes_nothing_away)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 
@@ -304,8 +295,7 @@ a_lowered_quota_takes_nothing_away(void **state)
 }
 
 /* Of the machine's memory, and on the same path as a device's. */
-static void
-device_code_counts_as_device_memory_does(void **state)
+TEST(device_code_counts_as_device_memory_does)
 {
 	struct gpd_ledger_session *a, *b, *other;
 	struct gpd_ledger_tenant_line *line =
@@ -331,8 +321,7 @@ device_code_counts_as_device_memory_does(void **state)
 	assert_int_equal(line->memory, 0);
 }
 
-static void
-an_ended_session_gives_back_its_memory_and_leaves_its_counts(void **state)
+TEST(an_ended_session_gives_back_its_memory_and_leaves_its_counts)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
@@ -356,8 +345,7 @@ an_ended_session_gives_back_its_memory_and_leaves_its_counts(void **state)
 	assert_int_equal(a->devices[0].memory_max, GPD_NO_LIMIT);
 }
 
-static void
-the_sessions_of_a_dead_worker_are_closed_and_no_others(void **state)
+TEST(the_sessions_of_a_dead_worker_are_closed_and_no_others)
 {
 	int status;
 	pid_t worker = fork();
@@ -406,8 +394,7 @@ take_and_give(void *arg)
 	return NULL;
 }
 
-static void
-at_no_time_is_more_taken_than_there_is(void **state)
+TEST(at_no_time_is_more_taken_than_there_is)
 {
 	pthread_t threads[THREADS];
 	void *bad;
@@ -424,15 +411,14 @@ at_no_time_is_more_taken_than_there_is(void **state)
 	assert_int_equal(tenant_line()->memory, 0);
 }
 
-static void
-a_limit_of_bandwidth_is_shared_in_the_order_of_asking(void **state)
+TEST(a_limit_of_bandwidth_is_shared_in_the_order_of_asking)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	const uint64_t second = 1000000000;
 
-	/* Without one nobody waits. */
+	/* Without a limit no session waits. */
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, UINT64_MAX / 2, 5 * second).start_ns,
 			 0);
 	tenant->bandwidth_max = 1000;
@@ -441,15 +427,14 @@ a_limit_of_bandwidth_is_shared_in_the_order_of_asking(void **state)
 			 5 * second + second / 2);
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 1, 5 * second).start_ns,
 			 6 * second + second / 2);
-	/* Time that nobody used is not saved up. */
+	/* Unused link time does not accumulate. */
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 100, 60 * second).start_ns,
 			 60 * second);
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 100, 60 * second).start_ns,
 			 60 * second + second / 10);
 }
 
-static void
-bytes_that_are_announced_are_charged_by_turns(void **state)
+TEST(bytes_that_are_announced_are_charged_by_turns)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
@@ -472,8 +457,7 @@ bytes_that_are_announced_are_charged_by_turns(void **state)
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, UINT32_MAX, 1).bytes, 1 << 20);
 }
 
-static void
-a_turn_that_is_not_waited_for_is_given_back(void **state)
+TEST(a_turn_that_is_not_waited_for_is_given_back)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
@@ -486,7 +470,7 @@ a_turn_that_is_not_waited_for_is_given_back(void **state)
 	turn = gpd_ledger_link_acquire(ledger, b, 2000, now);
 	assert_int_equal(turn.start_ns, now + second);
 	assert_int_equal(b->link_ns, 2 * second);
-	/* Somebody else has asked since, and keeps his time. */
+	/* Another session has queued since, and its link time stays reserved. */
 	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 500, now).start_ns, now + 3 * second);
 	gpd_ledger_link_release(ledger, b, &turn, now + 1);
 	assert_int_equal(b->link_ns, 0);
@@ -498,8 +482,7 @@ a_turn_that_is_not_waited_for_is_given_back(void **state)
 	assert_int_equal(tenant->link_free_ns, now + 2 * second + second / 2);
 }
 
-static void
-what_a_killed_worker_waited_for_on_the_link_is_given_back(void **state)
+TEST(what_a_killed_worker_waited_for_on_the_link_is_given_back)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
@@ -515,8 +498,7 @@ what_a_killed_worker_waited_for_on_the_link_is_given_back(void **state)
 	assert_int_equal(gpd_ledger_link_acquire(ledger, b, 1, now).start_ns, now + 2 * second);
 }
 
-static void
-another_limit_forgets_what_was_asked_for_under_the_old_one(void **state)
+TEST(another_limit_forgets_what_was_asked_for_under_the_old_one)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
@@ -537,8 +519,7 @@ another_limit_forgets_what_was_asked_for_under_the_old_one(void **state)
 	assert_int_equal(a->link_ns, 0);
 }
 
-static void
-all_lines_can_be_taken_and_no_more(void **state)
+TEST(all_lines_can_be_taken_and_no_more)
 {
 	for (uint64_t i = 1; i <= GPD_LEDGER_SESSIONS; i++)
 		assert_non_null(gpd_ledger_open(ledger, i, GPD_TENANT_DEFAULT, 1));
@@ -563,8 +544,7 @@ hold_and_let_go(void *arg)
 	return arg;
 }
 
-static void
-what_sessions_hold_beyond_their_parts_is_limited(void **state)
+TEST(what_sessions_hold_beyond_their_parts_is_limited)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
@@ -589,8 +569,7 @@ what_sessions_hold_beyond_their_parts_is_limited(void **state)
 	assert_int_equal(ledger->host, 0);
 }
 
-static void
-what_a_session_may_send_behind_host_functions_is_given_out_once(void **state)
+TEST(what_a_session_may_send_behind_host_functions_is_given_out_once)
 {
 	struct gpd_ledger_session *a, *b;
 
@@ -604,8 +583,7 @@ what_a_session_may_send_behind_host_functions_is_given_out_once(void **state)
 	assert_int_equal(b->deferred_max, GP_DEFERRED_QUEUE_MAX);
 }
 
-static void
-another_file_is_no_ledger(void **state)
+TEST(another_file_is_no_ledger)
 {
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
@@ -614,8 +592,7 @@ another_file_is_no_ledger(void **state)
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
-static void
-an_ended_session_counts_until_its_line_is_closed(void **state)
+TEST(an_ended_session_counts_until_its_line_is_closed)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
@@ -632,38 +609,4 @@ an_ended_session_counts_until_its_line_is_closed(void **state)
 	assert_false(gpd_ledger_has_closing(ledger, a));
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(sessions_of_a_tenant_share_its_memory),
-		TEST(an_ended_session_counts_until_its_line_is_closed),
-		TEST(what_is_granted_counts_and_is_not_in_use),
-		TEST(who_keeps_memory_is_asked_for_it_for_so_long),
-		TEST(who_was_slow_once_is_not_waited_for_again),
-		TEST(a_tenant_that_was_slow_is_not_waited_for_by_others),
-		TEST(what_does_not_reach_the_driver_is_not_waited_for_again),
-		TEST(a_session_that_frees_all_the_time_is_not_slow),
-		TEST(what_travels_without_a_turn_delays_the_next_one),
-		TEST(what_others_keep_could_be_had),
-		TEST(what_a_session_is_refused_its_tenant_keeps),
-		TEST(a_lowered_quota_takes_nothing_away),
-		TEST(device_code_counts_as_device_memory_does),
-		TEST(an_ended_session_gives_back_its_memory_and_leaves_its_counts),
-		TEST(the_sessions_of_a_dead_worker_are_closed_and_no_others),
-		TEST(at_no_time_is_more_taken_than_there_is),
-		TEST(a_limit_of_bandwidth_is_shared_in_the_order_of_asking),
-		TEST(bytes_that_are_announced_are_charged_by_turns),
-		TEST(a_turn_that_is_not_waited_for_is_given_back),
-		TEST(what_a_killed_worker_waited_for_on_the_link_is_given_back),
-		TEST(another_limit_forgets_what_was_asked_for_under_the_old_one),
-		TEST(all_lines_can_be_taken_and_no_more),
-		TEST(what_sessions_hold_beyond_their_parts_is_limited),
-		TEST(what_a_session_may_send_behind_host_functions_is_given_out_once),
-		TEST(another_file_is_no_ledger),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever comes has lines enough in the log, and cannot fill it, whichever process writes them. */
+/* Log budget: each client may write some lines to the log and cannot fill it, whichever process
+ * writes them. */
 #include "server/common/ledger/ledger.h"
 #include "tests/test.h"
 
@@ -56,8 +57,9 @@ log_has(const char *line)
 	return strstr(text, line) != NULL;
 }
 
-static void
-five_sessions_a_second_lose_no_line(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(five_sessions_a_second_lose_no_line)
 {
 	uint32_t budget = budget_of("a", "10.0.0.1");
 
@@ -68,8 +70,7 @@ five_sessions_a_second_lose_no_line(void **state)
 	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_INFO), 0);
 }
 
-static void
-who_floods_has_ten_lines_a_second(void **state)
+TEST(who_floods_has_ten_lines_a_second)
 {
 	uint32_t budget = budget_of("a", "10.0.0.1");
 	unsigned int said = 0, asked = 0;
@@ -80,8 +81,7 @@ who_floods_has_ten_lines_a_second(void **state)
 	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_INFO), asked - said);
 }
 
-static void
-warnings_have_lines_of_their_own(void **state)
+TEST(warnings_have_lines_of_their_own)
 {
 	uint32_t budget = budget_of("a", "10.0.0.1");
 	unsigned int said = 0;
@@ -95,8 +95,7 @@ warnings_have_lines_of_their_own(void **state)
 	assert_true(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_INFO, 100));
 }
 
-static void
-others_are_heard_besides(void **state)
+TEST(others_are_heard_besides)
 {
 	uint32_t loud = budget_of("a", "10.0.0.1");
 
@@ -107,8 +106,7 @@ others_are_heard_besides(void **state)
 	assert_true(gpd_log_budget_consume(budget_of("b", "10.0.0.1"), GPD_LOG_BUDGET_INFO, 0));
 }
 
-static void
-what_is_left_out_is_said(void **state)
+TEST(what_is_left_out_is_said)
 {
 	uint32_t budget = budget_of("carol", "10.0.0.1");
 
@@ -120,8 +118,7 @@ what_is_left_out_is_said(void **state)
 	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_INFO), 0);
 }
 
-static void
-budget_is_remembered_as_long_as_it_is_used(void **state)
+TEST(budget_is_remembered_as_long_as_it_is_used)
 {
 	uint32_t budget = budget_of("a", "10.0.0.1");
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 1);
@@ -141,8 +138,7 @@ budget_is_remembered_as_long_as_it_is_used(void **state)
 	assert_int_equal(budget_of("b", "10.0.0.9"), budget);
 }
 
-static void
-those_beyond_the_table_share_one(void **state)
+TEST(those_beyond_the_table_share_one)
 {
 	uint32_t last = 0,
 		 address_of_its_own = gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, "10.9.9.9");
@@ -177,8 +173,7 @@ lines_in_log(void)
 	return lines;
 }
 
-static void
-all_lines_of_an_address_without_a_session_are_warnings(void **state)
+TEST(all_lines_of_an_address_without_a_session_are_warnings)
 {
 	for (int i = 0; i < GPD_LOG_BUDGET_WARNINGS + 1000; i++)
 		gpd_log_budget_log(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, "10.0.0.1"),
@@ -195,8 +190,7 @@ all_lines_of_an_address_without_a_session_are_warnings(void **state)
 }
 
 /* As workers that start one after another for one client. */
-static void
-another_process_has_no_fresh_budget(void **state)
+TEST(another_process_has_no_fresh_budget)
 {
 	uint32_t budget = budget_of("a", "10.0.0.1");
 
@@ -222,22 +216,4 @@ another_process_has_no_fresh_budget(void **state)
 	assert_false(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING, 0));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(five_sessions_a_second_lose_no_line),
-		TEST(who_floods_has_ten_lines_a_second),
-		TEST(warnings_have_lines_of_their_own),
-		TEST(others_are_heard_besides),
-		TEST(what_is_left_out_is_said),
-		TEST(budget_is_remembered_as_long_as_it_is_used),
-		TEST(those_beyond_the_table_share_one),
-		TEST(all_lines_of_an_address_without_a_session_are_warnings),
-		TEST(another_process_has_no_fresh_budget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The admin socket with a handler that is the test's: framing, limits, and who is dropped when. */
+/* The admin socket with a handler of the test: framing, limits, and when connections are closed. */
 #include "server/common/base/log.h"
 #include "server/supervisor/admin/admin_socket.h"
 #include "tests/test.h"
@@ -21,7 +21,7 @@
 static struct gpd_admin admin;
 static char folder[64], path[108];
 static int64_t now_ms;
-/* What the handler saw, and how it shall answer. */
+/* The requests that the handler received, and its replies. */
 static int asked, asked_again;
 static uint64_t last_session;
 static bool postpones;
@@ -88,7 +88,7 @@ connect_to(const char *where)
 	return fd;
 }
 
-/* What the supervisor does in a turn. */
+/* One turn of the supervisor's loop. */
 static void
 turn(void)
 {
@@ -143,10 +143,11 @@ receive(int fd, size_t size)
 	return got;
 }
 
-static void
-the_socket_and_its_folder_are_for_their_owner(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(the_socket_and_its_folder_are_for_their_owner)
 {
-	/* The group is there where the package is installed. */
+	/* The group exists where the package is installed. */
 	const struct group *readers = getgrnam(GPD_ADMIN_READERS);
 	char parent[80];
 	struct stat status;
@@ -162,8 +163,7 @@ the_socket_and_its_folder_are_for_their_owner(void **state)
 	assert_int_equal(status.st_mode & 0777, geteuid() == 0 ? 0755 : 0700);
 }
 
-static void
-a_request_in_single_bytes_is_answered_once(void **state)
+TEST(a_request_in_single_bytes_is_answered_once)
 {
 	uint8_t bytes[64];
 	size_t size = pack(7, bytes);
@@ -181,8 +181,7 @@ a_request_in_single_bytes_is_answered_once(void **state)
 	close(fd);
 }
 
-static void
-requests_that_come_together_are_answered_in_order(void **state)
+TEST(requests_that_come_together_are_answered_in_order)
 {
 	uint8_t bytes[128];
 	size_t size = pack(1, bytes);
@@ -199,8 +198,7 @@ requests_that_come_together_are_answered_in_order(void **state)
 	close(fd);
 }
 
-static void
-a_request_over_the_limit_ends_the_connection_before_it_is_read(void **state)
+TEST(a_request_over_the_limit_ends_the_connection_before_it_is_read)
 {
 	uint8_t header[GP_ADMIN_HEADER_SIZE];
 	int fd = connect_to(path);
@@ -213,8 +211,7 @@ a_request_over_the_limit_ends_the_connection_before_it_is_read(void **state)
 	close(fd);
 }
 
-static void
-bytes_that_are_no_request_end_the_connection(void **state)
+TEST(bytes_that_are_no_request_end_the_connection)
 {
 	static const uint8_t bytes[] = { 3, 0, 0, 0, 0xff, 0xff, 0xff };
 	int fd = connect_to(path);
@@ -226,8 +223,7 @@ bytes_that_are_no_request_end_the_connection(void **state)
 	close(fd);
 }
 
-static void
-who_stops_in_the_middle_is_dropped_after_a_while(void **state)
+TEST(who_stops_in_the_middle_is_dropped_after_a_while)
 {
 	uint8_t bytes[64];
 	int fd = connect_to(path);
@@ -244,8 +240,7 @@ who_stops_in_the_middle_is_dropped_after_a_while(void **state)
 	close(fd);
 }
 
-static void
-who_does_not_read_its_reply_is_dropped_after_a_while(void **state)
+TEST(who_does_not_read_its_reply_is_dropped_after_a_while)
 {
 	uint8_t bytes[64];
 	size_t size = pack(7, bytes);
@@ -262,8 +257,7 @@ who_does_not_read_its_reply_is_dropped_after_a_while(void **state)
 	close(fd);
 }
 
-static void
-a_long_reply_arrives_whole_as_it_is_read(void **state)
+TEST(a_long_reply_arrives_whole_as_it_is_read)
 {
 	uint8_t bytes[64];
 	size_t size = pack(7, bytes), got = 0;
@@ -283,8 +277,7 @@ a_long_reply_arrives_whole_as_it_is_read(void **state)
 	close(fd);
 }
 
-static void
-what_is_not_done_yet_is_asked_at_every_turn_without_a_deadline(void **state)
+TEST(what_is_not_done_yet_is_asked_at_every_turn_without_a_deadline)
 {
 	uint8_t bytes[64];
 	size_t size = pack(7, bytes);
@@ -304,8 +297,7 @@ what_is_not_done_yet_is_asked_at_every_turn_without_a_deadline(void **state)
 	close(fd);
 }
 
-static void
-who_leaves_while_it_waits_is_forgotten(void **state)
+TEST(who_leaves_while_it_waits_is_forgotten)
 {
 	uint8_t bytes[64];
 	size_t size = pack(7, bytes);
@@ -321,8 +313,7 @@ who_leaves_while_it_waits_is_forgotten(void **state)
 	assert_int_equal(asked_again, before);
 }
 
-static void
-without_a_free_place_the_next_one_waits_until_there_is_one(void **state)
+TEST(without_a_free_place_the_next_one_waits_until_there_is_one)
 {
 	int fds[GPD_ADMIN_CONNS_MAX], late;
 	uint8_t bytes[64];
@@ -347,8 +338,7 @@ without_a_free_place_the_next_one_waits_until_there_is_one(void **state)
 	close(late);
 }
 
-static void
-without_a_free_place_the_oldest_unfinished_connection_makes_room(void **state)
+TEST(without_a_free_place_the_oldest_unfinished_connection_makes_room)
 {
 	int fds[GPD_ADMIN_CONNS_MAX], late;
 	uint8_t bytes[64];
@@ -386,8 +376,7 @@ without_a_free_place_the_oldest_unfinished_connection_makes_room(void **state)
 	close(late);
 }
 
-static void
-users_who_may_only_read_make_room_for_each_other(void **state)
+TEST(users_who_may_only_read_make_room_for_each_other)
 {
 	int fds[GPD_ADMIN_CONNS_MAX - 4];
 	int count = GPD_ADMIN_CONNS_MAX - 4;
@@ -423,8 +412,7 @@ users_who_may_only_read_make_room_for_each_other(void **state)
 		close(fds[i]);
 }
 
-static void
-a_live_socket_is_nobody_elses_and_a_stale_one_anybodys(void **state)
+TEST(a_live_socket_is_nobody_elses_and_a_stale_one_anybodys)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct gpd_admin other;
@@ -444,8 +432,7 @@ a_live_socket_is_nobody_elses_and_a_stale_one_anybodys(void **state)
 	assert_int_equal(access(address.sun_path, F_OK), -1);
 }
 
-static void
-a_path_that_cannot_be_is_refused_and_nothing_is_removed(void **state)
+TEST(a_path_that_cannot_be_is_refused_and_nothing_is_removed)
 {
 	struct gpd_admin other;
 	char error[256] = "", plain[80], deep[120], longest[200];
@@ -470,8 +457,7 @@ a_path_that_cannot_be_is_refused_and_nothing_is_removed(void **state)
 	gpd_admin_fini(&other);
 }
 
-static void
-a_socket_that_another_has_put_there_since_is_left_alone(void **state)
+TEST(a_socket_that_another_has_put_there_since_is_left_alone)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -484,29 +470,4 @@ a_socket_that_another_has_put_there_since_is_left_alone(void **state)
 	close(fd);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_socket_and_its_folder_are_for_their_owner),
-		TEST(a_request_in_single_bytes_is_answered_once),
-		TEST(requests_that_come_together_are_answered_in_order),
-		TEST(a_request_over_the_limit_ends_the_connection_before_it_is_read),
-		TEST(bytes_that_are_no_request_end_the_connection),
-		TEST(who_stops_in_the_middle_is_dropped_after_a_while),
-		TEST(who_does_not_read_its_reply_is_dropped_after_a_while),
-		TEST(a_long_reply_arrives_whole_as_it_is_read),
-		TEST(what_is_not_done_yet_is_asked_at_every_turn_without_a_deadline),
-		TEST(who_leaves_while_it_waits_is_forgotten),
-		TEST(without_a_free_place_the_next_one_waits_until_there_is_one),
-		TEST(without_a_free_place_the_oldest_unfinished_connection_makes_room),
-		TEST(users_who_may_only_read_make_room_for_each_other),
-		TEST(a_live_socket_is_nobody_elses_and_a_stale_one_anybodys),
-		TEST(a_path_that_cannot_be_is_refused_and_nothing_is_removed),
-		TEST(a_socket_that_another_has_put_there_since_is_left_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

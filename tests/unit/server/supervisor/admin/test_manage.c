@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What requests of the admin socket change, and what they leave alone. */
+/* Requests of the admin socket: the state that each changes, and the state that it leaves alone. */
 #include "server/common/base/log.h"
 #include "server/supervisor/admin/manage.h"
 #include "server/supervisor/workers/child.h"
@@ -121,8 +121,9 @@ setting(Gpupool__AdminSetting__Key key, uint64_t number, uint32_t share)
 #define TIME_SHARE GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE
 #define BANDWIDTH GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH
 
-static void
-a_session_gets_what_it_is_given_on_one_device_or_on_all(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(a_session_gets_what_it_is_given_on_one_device_or_on_all)
 {
 	struct gpd_ledger_session *s = gpd_ledger_open(ledger, 5, 0, 100);
 	Gpupool__AdminSetting memory = setting(MEMORY, 3 * GIB, 0);
@@ -137,8 +138,7 @@ a_session_gets_what_it_is_given_on_one_device_or_on_all(void **state)
 	assert_int_equal(s->devices[1].memory_max, 20 * GIB);
 }
 
-static void
-of_settings_of_which_one_is_wrong_none_is_made(void **state)
+TEST(of_settings_of_which_one_is_wrong_none_is_made)
 {
 	struct gpd_ledger_session *s = gpd_ledger_open(ledger, 5, 0, 100);
 	Gpupool__AdminSetting memory = setting(MEMORY, GIB, 0), weight = setting(WEIGHT, 3, 0);
@@ -161,8 +161,7 @@ of_settings_of_which_one_is_wrong_none_is_made(void **state)
 	assert_true(ledger->tenants[0].devices[0].memory_max == GPD_NO_LIMIT);
 }
 
-static void
-what_the_configuration_forbids_cannot_be_set(void **state)
+TEST(what_the_configuration_forbids_cannot_be_set)
 {
 	struct gpd_ledger_tenant_line *line = &ledger->tenants[0].devices[0];
 	Gpupool__AdminSetting none = setting(MEMORY, 0, 0), slow = setting(BANDWIDTH, 65535, 0);
@@ -192,8 +191,7 @@ what_the_configuration_forbids_cannot_be_set(void **state)
 			    "time-share: 40% of device 0 are more than the limit, 30%");
 }
 
-static void
-sessions_follow_their_tenant_unless_they_have_their_own(void **state)
+TEST(sessions_follow_their_tenant_unless_they_have_their_own)
 {
 	struct gpd_ledger_session *own = gpd_ledger_open(ledger, 1, 0, 100);
 	struct gpd_ledger_session *follows = gpd_ledger_open(ledger, 2, 0, 100);
@@ -208,8 +206,7 @@ sessions_follow_their_tenant_unless_they_have_their_own(void **state)
 	assert_int_equal(follows->priority, 1);
 }
 
-static void
-all_multiprocessors_are_no_partition(void **state)
+TEST(all_multiprocessors_are_no_partition)
 {
 	struct gpd_ledger_session *s = gpd_ledger_open(ledger, 5, 0, 100);
 	Gpupool__AdminSetting all = setting(SM, 132, 0), whole = setting(SM, 0, 10000);
@@ -224,8 +221,7 @@ all_multiprocessors_are_no_partition(void **state)
 	assert_int_equal(s->devices[0].sm_wanted, 0);
 }
 
-static void
-terminating_lasts_until_the_session_is_in_the_ledger_no_more(void **state)
+TEST(terminating_lasts_until_the_session_is_in_the_ledger_no_more)
 {
 	struct gpd_ledger_session *s = gpd_ledger_open(ledger, 5, 0, 100);
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
@@ -241,8 +237,7 @@ terminating_lasts_until_the_session_is_in_the_ledger_no_more(void **state)
 	assert_string_equal(ask(&request, false), "unknown session 5");
 }
 
-static void
-a_drain_waits_for_the_last_session(void **state)
+TEST(a_drain_waits_for_the_last_session)
 {
 	struct gpd_ledger_session *s = gpd_ledger_open(ledger, 5, 0, 100);
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
@@ -263,8 +258,7 @@ a_drain_waits_for_the_last_session(void **state)
 	assert_string_equal(ask(&request, true), "new sessions are admitted again");
 }
 
-static void
-what_only_the_supervisor_can_do_it_is_asked_for(void **state)
+TEST(what_only_the_supervisor_can_do_it_is_asked_for)
 {
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
 	Gpupool__AdminReload again = GPUPOOL__ADMIN_RELOAD__INIT;
@@ -292,30 +286,11 @@ what_only_the_supervisor_can_do_it_is_asked_for(void **state)
 	assert_string_equal(ask(&request, true), "");
 }
 
-static void
-a_request_of_a_later_version_is_answered(void **state)
+TEST(a_request_of_a_later_version_is_answered)
 {
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
 
 	assert_non_null(strstr(ask(&request, false), "does not know this request"));
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_session_gets_what_it_is_given_on_one_device_or_on_all),
-		TEST(of_settings_of_which_one_is_wrong_none_is_made),
-		TEST(what_the_configuration_forbids_cannot_be_set),
-		TEST(sessions_follow_their_tenant_unless_they_have_their_own),
-		TEST(all_multiprocessors_are_no_partition),
-		TEST(terminating_lasts_until_the_session_is_in_the_ledger_no_more),
-		TEST(a_drain_waits_for_the_last_session),
-		TEST(what_only_the_supervisor_can_do_it_is_asked_for),
-		TEST(a_request_of_a_later_version_is_answered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

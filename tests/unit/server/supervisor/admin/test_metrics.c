@@ -20,7 +20,7 @@ forget(void **state)
 	return 0;
 }
 
-/* A device, a tenant and a session whose user is called like that. */
+/* A device, a tenant and a session whose user has this name. */
 static void
 write_report(const char *user)
 {
@@ -74,8 +74,9 @@ write_report(const char *user)
 
 #define DEVICE "gpu=\"0\",UUID=\"GPU-ab000000-0000-0000-0000-000000000000\""
 
-static void
-samples_stand_below_the_help_and_type_of_their_family(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, NULL, forget)
+
+TEST(samples_stand_below_the_help_and_type_of_their_family)
 {
 	write_report("u");
 	assert_has("# HELP gpupool_build_info The daemon's version; always 1.\n"
@@ -87,8 +88,7 @@ samples_stand_below_the_help_and_type_of_their_family(void **state)
 		   "18446744073709551615\n");
 }
 
-static void
-times_are_seconds_to_the_nanosecond(void **state)
+TEST(times_are_seconds_to_the_nanosecond)
 {
 	write_report("u");
 	assert_has("gpupool_device_gpu_seconds_total{" DEVICE ",modelName=\"G\"} 12.000000034\n");
@@ -96,8 +96,7 @@ times_are_seconds_to_the_nanosecond(void **state)
 	assert_has("gpupool_tenant_wait_seconds_total{tenant=\"t\"} 1.500000000\n");
 }
 
-static void
-no_limit_is_the_devices(void **state)
+TEST(no_limit_is_the_devices)
 {
 	write_report("u");
 	assert_has("gpupool_tenant_memory_limit_bytes{" DEVICE ",tenant=\"t\"} 1000\n");
@@ -105,8 +104,7 @@ no_limit_is_the_devices(void **state)
 	assert_has("program=\"\"} 132\n");
 }
 
-static void
-other_tools_names_have_their_labels_and_units(void **state)
+TEST(other_tools_names_have_their_labels_and_units)
 {
 	write_report("u");
 	assert_has("DCGM_FI_DEV_FB_USED{" DEVICE ",modelName=\"G\"} 3\n");
@@ -114,15 +112,13 @@ other_tools_names_have_their_labels_and_units(void **state)
 		   "device_uuid=\"GPU-ab000000-0000-0000-0000-000000000000\",tenant=\"t\"} 7\n");
 }
 
-static void
-labels_are_escaped(void **state)
+TEST(labels_are_escaped)
 {
 	write_report("a\"b\\c\nd");
 	assert_has(",user=\"a\\\"b\\\\c\\nd\",");
 }
 
-static void
-addresses_are_taken_apart(void **state)
+TEST(addresses_are_taken_apart)
 {
 	char host[GPD_METRICS_HOST_MAX];
 	uint16_t port;
@@ -150,8 +146,7 @@ addresses_are_taken_apart(void **state)
 	assert_non_null(gpd_value_parse_metrics("host:-1", 0, host, sizeof(host), &port));
 }
 
-static void
-only_loopback_addresses_need_no_permission(void **state)
+TEST(only_loopback_addresses_need_no_permission)
 {
 	struct gpd_report_source source = { 0 };
 	struct gpd_metrics metrics;
@@ -171,20 +166,4 @@ only_loopback_addresses_need_no_permission(void **state)
 	gpd_metrics_close(&metrics);
 }
 
-#define TEST(function) cmocka_unit_test_teardown(function, forget)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(samples_stand_below_the_help_and_type_of_their_family),
-		TEST(times_are_seconds_to_the_nanosecond),
-		TEST(no_limit_is_the_devices),
-		TEST(other_tools_names_have_their_labels_and_units),
-		TEST(labels_are_escaped),
-		TEST(addresses_are_taken_apart),
-		TEST(only_loopback_addresses_need_no_permission),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report sums up what the ledger has, under the names that the roster gives. */
+/* The report sums up the ledger under the names of the session owners. */
 #include "server/supervisor/admin/report.h"
 #include "server/supervisor/workers/child.h"
 #include "tests/test.h"
@@ -61,7 +61,7 @@ tear_down(void **state)
 	return 0;
 }
 
-/* A session that has used so much of both devices, which it sees all. */
+/* A session with this usage of both devices, which sees all devices. */
 static struct gpd_ledger_session *
 open_session(uint64_t id, uint32_t tenant, uint64_t amount)
 {
@@ -88,8 +88,9 @@ open_session(uint64_t id, uint32_t tenant, uint64_t amount)
 	return session;
 }
 
-static void
-tenants_and_devices_are_the_sums_of_sessions_that_live_and_have_lived(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(tenants_and_devices_are_the_sums_of_sessions_that_live_and_have_lived)
 {
 	struct gpd_ledger_session *gone = open_session(1, 0, 10);
 	Gpupool__AdminReport *report;
@@ -117,8 +118,7 @@ tenants_and_devices_are_the_sums_of_sessions_that_live_and_have_lived(void **sta
 	gpd_report_free(report);
 }
 
-static void
-a_report_of_one_session_has_the_sums_of_all(void **state)
+TEST(a_report_of_one_session_has_the_sums_of_all)
 {
 	Gpupool__AdminReport *report;
 
@@ -134,8 +134,7 @@ a_report_of_one_session_has_the_sums_of_all(void **state)
 	gpd_report_free(report);
 }
 
-static void
-sessions_are_told_by_their_clients_and_in_their_order(void **state)
+TEST(sessions_are_told_by_their_clients_and_in_their_order)
 {
 	struct gpd_ledger_session *first = open_session(1, 0, 1), *last;
 	Gpupool__AdminReport *report;
@@ -160,8 +159,7 @@ sessions_are_told_by_their_clients_and_in_their_order(void **state)
 	gpd_report_free(report);
 }
 
-static void
-a_session_has_lines_of_the_devices_that_it_sees_only(void **state)
+TEST(a_session_has_lines_of_the_devices_that_it_sees_only)
 {
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, 9, 0, 100);
 	struct gpd_assignment assignment = { .count = 1, .units = { { .device = 1 } } };
@@ -178,8 +176,7 @@ a_session_has_lines_of_the_devices_that_it_sees_only(void **state)
 	gpd_report_free(report);
 }
 
-static void
-what_clients_say_is_made_fit_for_terminals(void **state)
+TEST(what_clients_say_is_made_fit_for_terminals)
 {
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, 9, 0, 100);
 	struct gpd_assignment assignment = { .count = 0 };
@@ -200,8 +197,7 @@ what_clients_say_is_made_fit_for_terminals(void **state)
 	gpd_report_free(report);
 }
 
-static void
-workers_are_told_with_their_state_and_sessions(void **state)
+TEST(workers_are_told_with_their_state_and_sessions)
 {
 	struct gpd_worker_process lost = { .pid = 102, .state = GPD_WORKER_LOST };
 	struct gpd_worker_process retiring = { .next = &lost,
@@ -226,8 +222,7 @@ workers_are_told_with_their_state_and_sessions(void **state)
 	gpd_report_free(report);
 }
 
-static void
-the_largest_report_has_room_in_a_reply(void **state)
+TEST(the_largest_report_has_room_in_a_reply)
 {
 	Gpupool__AdminReply reply = GPUPOOL__ADMIN_REPLY__INIT;
 	uint8_t *bytes;
@@ -245,20 +240,4 @@ the_largest_report_has_room_in_a_reply(void **state)
 	gpd_report_free(reply.report);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(tenants_and_devices_are_the_sums_of_sessions_that_live_and_have_lived),
-		TEST(a_report_of_one_session_has_the_sums_of_all),
-		TEST(sessions_are_told_by_their_clients_and_in_their_order),
-		TEST(a_session_has_lines_of_the_devices_that_it_sees_only),
-		TEST(what_clients_say_is_made_fit_for_terminals),
-		TEST(workers_are_told_with_their_state_and_sessions),
-		TEST(the_largest_report_has_room_in_a_reply),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

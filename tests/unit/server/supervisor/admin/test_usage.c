@@ -110,8 +110,9 @@ read_records(const char *tenant)
 	return found;
 }
 
-static void
-short_sessions_beyond_the_budget_are_summed_up(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(short_sessions_beyond_the_budget_are_summed_up)
 {
 	const unsigned long long listed = GPD_USAGE_RECORDS / 2, all = listed + MORE;
 	struct found found;
@@ -133,8 +134,7 @@ short_sessions_beyond_the_budget_are_summed_up(void **state)
 	assert_int_equal(read_records("other").summed, 0);
 }
 
-static void
-long_sessions_are_always_listed(void **state)
+TEST(long_sessions_are_always_listed)
 {
 	for (int i = 0; i < GPD_USAGE_RECORDS / 2 + MORE; i++)
 		run_session(0, 1, 301);
@@ -142,8 +142,7 @@ long_sessions_are_always_listed(void **state)
 	assert_int_equal(read_records("default").summed, 0);
 }
 
-static void
-sessions_that_have_used_nothing_are_counted(void **state)
+TEST(sessions_that_have_used_nothing_are_counted)
 {
 	struct found found;
 
@@ -157,15 +156,4 @@ sessions_that_have_used_nothing_are_counted(void **state)
 	assert_int_equal(read_records("default").sessions, MORE);
 }
 
-int
-main(void)
-{
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(short_sessions_beyond_the_budget_are_summed_up),
-		TEST(long_sessions_are_always_listed),
-		TEST(sessions_that_have_used_nothing_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -69,20 +69,11 @@ open_one(in_addr_t address)
 	return r;
 }
 
-static void
-the_address_that_it_comes_to_counts(void **state)
+UNIT_TEST(the_address_that_it_comes_to_counts)
 {
 	assert_int_equal(open_one(INADDR_LOOPBACK), 0);
 	assert_int_equal(open_one(0x0a090001), -1);
 	assert_int_equal(open_one(INADDR_ANY), -1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_address_that_it_comes_to_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

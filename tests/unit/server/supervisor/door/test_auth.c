@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The whole table: every combination of what can be known of a client. */
+/* Authorization: the whole table, with every combination of a client's credentials. */
 
 enum shown_certificate {
 	NO_CERTIFICATE,
@@ -35,7 +35,7 @@ make_facts(unsigned int bits, enum gpd_token_state token, enum shown_certificate
 	return facts;
 }
 
-/* What the rules of auth.h come to, said in another way than auth.c says it. */
+/* The rules of auth.h, written independently of auth.c. */
 static bool
 is_let_in(const struct gpd_auth_facts *facts, const char **tenant_p)
 {
@@ -97,8 +97,7 @@ check_certificates(unsigned int bits, enum gpd_token_state token, const char *cl
 		}
 }
 
-static void
-the_whole_table_is_as_the_rules_say(void **state)
+UNIT_TEST(the_whole_table_is_as_the_rules_say)
 {
 	for (unsigned int bits = 0; bits < 16; bits++)
 		for (int token = GPD_TOKEN_NONE; token <= GPD_TOKEN_UNREADABLE; token++)
@@ -114,8 +113,7 @@ expect(const struct gpd_auth_facts *facts, enum gpd_auth_refusal refusal, const 
 		fail_msg("\"%s\" is not in \"%s\"", text, gpd_auth_explain(refusal, facts));
 }
 
-static void
-each_refusal_has_its_reason(void **state)
+UNIT_TEST(each_refusal_has_its_reason)
 {
 	struct gpd_auth_facts remote = { .encrypted = true, .claimed = "" }, facts;
 
@@ -149,9 +147,8 @@ each_refusal_has_its_reason(void **state)
 	expect(&facts, GPD_AUTH_OTHER_TENANT, "GPUPOOL_TENANT");
 }
 
-/* Root, too, is told that what he shows is not what he thinks. */
-static void
-a_certificate_of_nobody_is_refused_whoever_shows_it(void **state)
+/* Root, too, gets an error for credentials that are not valid. */
+UNIT_TEST(a_certificate_of_nobody_is_refused_whoever_shows_it)
 {
 	for (unsigned int bits = 0; bits < 16; bits++) {
 		struct gpd_auth_facts facts = make_facts(
@@ -161,8 +158,7 @@ a_certificate_of_nobody_is_refused_whoever_shows_it(void **state)
 	}
 }
 
-static void
-a_token_goes_before_a_certificate(void **state)
+UNIT_TEST(a_token_goes_before_a_certificate)
 {
 	struct gpd_auth_facts facts =
 		make_facts(2, GPD_TOKEN_GOOD, CERTIFICATE_OF_CAROL, GPD_CERTIFICATE_GOOD, "");
@@ -172,8 +168,7 @@ a_token_goes_before_a_certificate(void **state)
 	expect(&facts, GPD_AUTH_REVOKED_TOKEN, NULL);
 }
 
-static void
-root_is_everybodys_user_and_the_overflow_user_nobodys(void **state)
+UNIT_TEST(root_is_everybodys_user_and_the_overflow_user_nobodys)
 {
 	assert_true(gpd_auth_is_daemon_user(0, 0));
 	assert_true(gpd_auth_is_daemon_user(0, 1000));
@@ -183,16 +178,4 @@ root_is_everybodys_user_and_the_overflow_user_nobodys(void **state)
 	assert_false(gpd_auth_is_daemon_user(65534, 65534));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_whole_table_is_as_the_rules_say),
-		cmocka_unit_test(each_refusal_has_its_reason),
-		cmocka_unit_test(a_certificate_of_nobody_is_refused_whoever_shows_it),
-		cmocka_unit_test(a_token_goes_before_a_certificate),
-		cmocka_unit_test(root_is_everybodys_user_and_the_overflow_user_nobodys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -53,8 +53,9 @@ look(int64_t now_ms)
 	return gpd_authentication_recheck(&authentication, &pass, now_ms);
 }
 
-static void
-sessions_outlive_tokens_that_cannot_be_read_by_the_grace(void **state)
+#define GATE_TEST(test) UNIT_TEST_WITH(test, open_gate, close_gate)
+
+GATE_TEST(sessions_outlive_tokens_that_cannot_be_read_by_the_grace)
 {
 	const struct gpd_principal user = { .by = GPD_AUTH_BY_USER };
 	char aside[128];
@@ -77,8 +78,7 @@ sessions_outlive_tokens_that_cannot_be_read_by_the_grace(void **state)
 	assert_int_equal(authentication.store.file.wrong, 0);
 }
 
-static void
-each_time_that_they_cannot_be_read_has_a_grace_of_its_own(void **state)
+GATE_TEST(each_time_that_they_cannot_be_read_has_a_grace_of_its_own)
 {
 	char other[128];
 
@@ -96,8 +96,7 @@ each_time_that_they_cannot_be_read_has_a_grace_of_its_own(void **state)
 }
 
 /* Where the configuration names another file, or none any more. */
-static void
-tokens_are_not_dropped_for_a_file_that_there_is_not(void **state)
+GATE_TEST(tokens_are_not_dropped_for_a_file_that_there_is_not)
 {
 	static struct gpd_config config;
 	static struct gpd_reload_report reloaded;
@@ -127,16 +126,4 @@ tokens_are_not_dropped_for_a_file_that_there_is_not(void **state)
 	assert_int_equal(unsetenv(GPD_FOLDER_VARIABLE), 0);
 }
 
-#define GATE_TEST(name) cmocka_unit_test_setup_teardown(name, open_gate, close_gate)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		GATE_TEST(sessions_outlive_tokens_that_cannot_be_read_by_the_grace),
-		GATE_TEST(each_time_that_they_cannot_be_read_has_a_grace_of_its_own),
-		GATE_TEST(tokens_are_not_dropped_for_a_file_that_there_is_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

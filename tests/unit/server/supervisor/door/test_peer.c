@@ -54,7 +54,7 @@ ask_for_window(struct gp_conn *client)
 	return gp_control_send(client, &message);
 }
 
-/* Within some seconds, else NULL. */
+/* Waits some seconds; NULL: nothing arrived. */
 static struct gpd_connection_event *
 next_event(void)
 {
@@ -100,15 +100,14 @@ expect_gone(struct gpd_connection *peer, const char *text)
 	gpd_connection_destroy(peer);
 }
 
-static void
-requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
+UNIT_TEST(requests_that_do_not_wait_for_answers_are_refused_and_not_kept)
 {
 	static const char text[] = "too many pending WindowRequests";
 	struct gpd_connection *peer, *neighbour;
 	struct gp_conn *client = come(&peer), *other;
 	Gpupool__ControlMessage *message;
 
-	/* The supervisor looks at nothing meanwhile. */
+	/* The supervisor does not run meanwhile. */
 	assert_int_equal(say_hello(client), 0);
 	for (int i = 0; i < REQUESTS && ask_for_window(client) == 0; i++)
 		;
@@ -128,8 +127,7 @@ requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
 	expect_gone(neighbour, "connection closed by the client");
 }
 
-static void
-requests_that_wait_are_passed_on_however_many_there_are(void **state)
+UNIT_TEST(requests_that_wait_are_passed_on_however_many_there_are)
 {
 	struct gpd_connection *peer;
 	struct gp_conn *client = come(&peer);
@@ -174,8 +172,7 @@ static const char *const follows[GPD_CONNECTION_STATES] = {
 	[GPD_CONNECTION_CLOSING] = ".........",
 };
 
-static void
-only_the_states_that_may_follow_follow(void **state)
+UNIT_TEST(only_the_states_that_may_follow_follow)
 {
 	for (int from = 0; from < GPD_CONNECTION_STATES; from++) {
 		assert_int_equal(strlen(follows[from]), GPD_CONNECTION_STATES);
@@ -193,14 +190,4 @@ only_the_states_that_may_follow_follow(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests_that_do_not_wait_for_answers_are_refused_and_not_kept),
-		cmocka_unit_test(requests_that_wait_are_passed_on_however_many_there_are),
-		cmocka_unit_test(only_the_states_that_may_follow_follow),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+UNIT_TEST_MAIN(set_up, tear_down)

@@ -12,8 +12,7 @@ forget(void **state)
 	return 0;
 }
 
-static void
-user_of_this_machine_is_one_address_wherever_he_comes_from(void **state)
+UNIT_TEST(user_of_this_machine_is_one_address_wherever_he_comes_from)
 {
 	static const char *const connection_list[] = { "tcp://127.0.0.1:1", "tls://127.9.9.9:2",
 						       "tcp://[::1]:3",
@@ -38,8 +37,7 @@ user_of_this_machine_is_one_address_wherever_he_comes_from(void **state)
 	gpd_client_address_put(unknown);
 }
 
-static void
-address_has_a_number_of_wasted_connections_and_more_with_time(void **state)
+UNIT_TEST_WITH(address_has_a_number_of_wasted_connections_and_more_with_time, NULL, forget)
 {
 	const uid_t is_privileged = geteuid(), other = is_privileged + 1;
 	struct gpd_client_address *one = gpd_client_address_get("tcp://10.0.0.1:1", NULL);
@@ -76,8 +74,7 @@ address_has_a_number_of_wasted_connections_and_more_with_time(void **state)
 	gpd_client_address_put(one);
 }
 
-static void
-addresses_that_share_a_place_are_not_wasteful(void **state)
+UNIT_TEST_WITH(addresses_that_share_a_place_are_not_wasteful, NULL, forget)
 {
 	struct gpd_client_address *sources[GPD_CLIENT_ADDRESSES_MAX + 1];
 	char name[40];
@@ -93,8 +90,8 @@ addresses_that_share_a_place_are_not_wasteful(void **state)
 		gpd_client_address_put(sources[i]);
 }
 
-static void
-failures_are_answered_at_once_until_there_were_many_and_again_after_a_while(void **state)
+UNIT_TEST_WITH(failures_are_answered_at_once_until_there_were_many_and_again_after_a_while, NULL,
+	       forget)
 {
 	struct gpd_client_address *one = gpd_client_address_get("tcp://10.0.0.1:1", NULL);
 	struct gpd_client_address *same = gpd_client_address_get("tls://10.0.0.1:2", NULL);
@@ -117,8 +114,7 @@ failures_are_answered_at_once_until_there_were_many_and_again_after_a_while(void
 	gpd_client_address_put(other);
 }
 
-static void
-address_is_remembered_until_all_it_has_used_has_come_back(void **state)
+UNIT_TEST_WITH(address_is_remembered_until_all_it_has_used_has_come_back, NULL, forget)
 {
 	struct gpd_client_address *source = gpd_client_address_get("tcp://10.0.0.1:1", NULL);
 	const int64_t all_back =
@@ -142,8 +138,7 @@ address_is_remembered_until_all_it_has_used_has_come_back(void **state)
 	gpd_client_address_put(source);
 }
 
-static void
-addresses_beyond_the_table_share_one_place(void **state)
+UNIT_TEST_WITH(addresses_beyond_the_table_share_one_place, NULL, forget)
 {
 	struct gpd_client_address *sources[GPD_CLIENT_ADDRESSES_MAX + 2];
 	char peer[64];
@@ -177,21 +172,4 @@ addresses_beyond_the_table_share_one_place(void **state)
 	gpd_client_address_expire(0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(user_of_this_machine_is_one_address_wherever_he_comes_from),
-		cmocka_unit_test_teardown(
-			address_has_a_number_of_wasted_connections_and_more_with_time, forget),
-		cmocka_unit_test_teardown(addresses_that_share_a_place_are_not_wasteful, forget),
-		cmocka_unit_test_teardown(
-			failures_are_answered_at_once_until_there_were_many_and_again_after_a_while,
-			forget),
-		cmocka_unit_test_teardown(address_is_remembered_until_all_it_has_used_has_come_back,
-					  forget),
-		cmocka_unit_test_teardown(addresses_beyond_the_table_share_one_place, forget),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

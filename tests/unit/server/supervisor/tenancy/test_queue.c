@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits for what, and who comes first. */
+/* The admission queue: which clients wait for a session slot, and in which order they get one. */
 #include "server/supervisor/tenancy/queue.h"
 #include "tests/test.h"
 
-static void
-who_came_first_is_first(void **state)
+UNIT_TEST(who_came_first_is_first)
 {
 	static struct gpd_queue queue;
 
@@ -16,7 +15,7 @@ who_came_first_is_first(void **state)
 	assert_int_equal(gpd_queue_add(&queue, 12, 2, true, 1), 2);
 	assert_int_equal(gpd_queue_ahead(&queue, 11, 1), 0);
 	assert_int_equal(gpd_queue_ahead(&queue, 13, 1), 2);
-	/* One who does not wait, and one who is new, come behind all. */
+	/* Clients that are not in the queue, and new ones, come after all others. */
 	assert_int_equal(gpd_queue_ahead(&queue, 0, 1), 3);
 	assert_int_equal(gpd_queue_ahead(&queue, 99, 1), 3);
 	gpd_queue_remove(&queue, 11);
@@ -24,8 +23,7 @@ who_came_first_is_first(void **state)
 	assert_int_equal(gpd_queue_add(&queue, 13, 1, true, 1), 2);
 }
 
-static void
-who_waits_for_its_tenant_is_in_nobody_elses_way(void **state)
+UNIT_TEST(who_waits_for_its_tenant_is_in_nobody_elses_way)
 {
 	static struct gpd_queue queue;
 
@@ -39,8 +37,7 @@ who_waits_for_its_tenant_is_in_nobody_elses_way(void **state)
 	assert_int_equal(gpd_queue_ahead_of_tenant(&queue, 0, 3, 0), 0);
 }
 
-static void
-who_does_not_ask_again_is_forgotten(void **state)
+UNIT_TEST(who_does_not_ask_again_is_forgotten)
 {
 	static struct gpd_queue queue;
 
@@ -51,8 +48,7 @@ who_does_not_ask_again_is_forgotten(void **state)
 	assert_int_equal(gpd_queue_add(&queue, 12, 1, true, GPD_QUEUE_EXPIRE_MS + 1), 1);
 }
 
-static void
-a_tenant_has_so_many_lines_and_no_more(void **state)
+UNIT_TEST(a_tenant_has_so_many_lines_and_no_more)
 {
 	static struct gpd_queue queue;
 	unsigned int place = 0;
@@ -69,8 +65,7 @@ a_tenant_has_so_many_lines_and_no_more(void **state)
 	assert_int_equal(queue.count, GPD_QUEUE_MAX);
 }
 
-static void
-the_length_is_of_those_who_are_there(void **state)
+UNIT_TEST(the_length_is_of_those_who_are_there)
 {
 	static struct gpd_queue queue;
 
@@ -90,16 +85,4 @@ the_length_is_of_those_who_are_there(void **state)
 	assert_int_equal(gpd_queue_length(&queue, 1, 9000), 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_came_first_is_first),
-		cmocka_unit_test(who_waits_for_its_tenant_is_in_nobody_elses_way),
-		cmocka_unit_test(who_does_not_ask_again_is_forgotten),
-		cmocka_unit_test(a_tenant_has_so_many_lines_and_no_more),
-		cmocka_unit_test(the_length_is_of_those_who_are_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

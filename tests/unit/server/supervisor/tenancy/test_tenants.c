@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a client has of it that came by a token of this tenant. */
+/* What a client with a token of this tenant gets of it. */
 static struct gpd_assignment
 admit(struct gpd_quota *quota, const char *tenant)
 {
@@ -37,8 +37,7 @@ name_of(const struct gpd_quota *quota, const struct gpd_assignment *assignment)
 	return quota->ledger->tenants[assignment->tenant].name;
 }
 
-static void
-who_waits_for_a_session_keeps_the_line_of_its_tenant(void **state)
+UNIT_TEST(who_waits_for_a_session_keeps_the_line_of_its_tenant)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_quota quota = { 0 };
@@ -52,8 +51,7 @@ who_waits_for_a_session_keeps_the_line_of_its_tenant(void **state)
 	gpd_quota_fini(&quota);
 }
 
-static void
-the_lines_of_those_who_have_no_session_are_given_to_others_at_last(void **state)
+UNIT_TEST(the_lines_of_those_who_have_no_session_are_given_to_others_at_last)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "", name[32];
 	struct gpd_quota quota = { 0 };
@@ -81,8 +79,7 @@ code_of(const struct gpd_quota *quota, uint32_t tenant)
 	return quota->ledger->tenants[tenant].devices[GPD_LEDGER_CODE].memory_max;
 }
 
-static void
-those_who_have_sessions_have_equal_parts_for_device_code(void **state)
+UNIT_TEST(those_who_have_sessions_have_equal_parts_for_device_code)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_quota quota = { 0 };
@@ -104,7 +101,8 @@ those_who_have_sessions_have_equal_parts_for_device_code(void **state)
 	gpd_quota_fini(&quota);
 }
 
-/* Whether a client of the tenant may come that asks for this class, and has a worker of its own. */
+/* Returns whether a client of the tenant is admitted that requests this class and has its own
+ * worker. */
 static int
 ask_for(struct gpd_quota *quota, const char *tenant, Gpupool__Isolation isolation, bool *alone_p,
 	char *error)
@@ -122,8 +120,7 @@ ask_for(struct gpd_quota *quota, const char *tenant, Gpupool__Isolation isolatio
 	return r;
 }
 
-static void
-a_class_may_be_asked_for_where_it_is_not_forbidden(void **state)
+UNIT_TEST(a_class_may_be_asked_for_where_it_is_not_forbidden)
 {
 	static const struct {
 		const char *tenant;
@@ -172,8 +169,7 @@ assert_kept_out(struct gpd_quota *quota, const char *proven, const char *claimed
 	assert_string_equal(error, why);
 }
 
-static void
-who_is_kept_out_is_told_whose_sessions_there_are_none_of(void **state)
+UNIT_TEST(who_is_kept_out_is_told_whose_sessions_there_are_none_of)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_quota quota = { 0 };
@@ -195,14 +191,12 @@ who_is_kept_out_is_told_whose_sessions_there_are_none_of(void **state)
 }
 
 /* A limit of control groups is the machine's memory. */
-static void
-parts_are_of_the_memory_that_the_daemon_may_use(void **state)
+UNIT_TEST(parts_are_of_the_memory_that_the_daemon_may_use)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_quota quota = { 0 };
 	const struct gpd_ledger_tenant *line;
 
-	(void)state;
 	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
 	line = &quota.ledger->tenants[0];
 	assert_int_equal(quota.tenants.machine_memory, gp_machine_memory(""));
@@ -214,18 +208,4 @@ parts_are_of_the_memory_that_the_daemon_may_use(void **state)
 	gpd_quota_fini(&quota);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_are_of_the_memory_that_the_daemon_may_use),
-		cmocka_unit_test(who_waits_for_a_session_keeps_the_line_of_its_tenant),
-		cmocka_unit_test(
-			the_lines_of_those_who_have_no_session_are_given_to_others_at_last),
-		cmocka_unit_test(those_who_have_sessions_have_equal_parts_for_device_code),
-		cmocka_unit_test(who_is_kept_out_is_told_whose_sessions_there_are_none_of),
-		cmocka_unit_test(a_class_may_be_asked_for_where_it_is_not_forbidden),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

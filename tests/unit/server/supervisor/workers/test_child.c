@@ -15,8 +15,7 @@ static const char *const follows[GPD_WORKER_STATES] = {
 	[GPD_WORKER_LOST] = ".........+",      [GPD_WORKER_ENDING] = "..........",
 };
 
-static void
-only_what_may_follow_follows(void **state)
+UNIT_TEST(only_what_may_follow_follows)
 {
 	for (int from = 0; from < GPD_WORKER_STATES; from++) {
 		assert_int_equal(strlen(follows[from]), GPD_WORKER_STATES);
@@ -36,8 +35,7 @@ only_what_may_follow_follows(void **state)
 }
 
 /* However a worker begins, it can end. */
-static void
-every_state_but_the_last_can_end(void **state)
+UNIT_TEST(every_state_but_the_last_can_end)
 {
 	for (int from = 0; from < GPD_WORKER_ENDING; from++) {
 		struct gpd_worker_process child = { .state = (enum gpd_worker_process_state)from };
@@ -46,13 +44,4 @@ every_state_but_the_last_can_end(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_what_may_follow_follows),
-		cmocka_unit_test(every_state_but_the_last_can_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -45,8 +45,7 @@ count_pings(struct ends *ends)
 	return count;
 }
 
-static void
-a_worker_that_answers_gets_a_ping_now_and_then(void **state)
+UNIT_TEST_WITH(a_worker_that_answers_gets_a_ping_now_and_then, setup, teardown)
 {
 	struct gpd_heartbeat heartbeat = { 0 };
 	struct ends *ends = *state;
@@ -62,8 +61,7 @@ a_worker_that_answers_gets_a_ping_now_and_then(void **state)
 	}
 }
 
-static void
-a_worker_that_does_not_answer_counts_as_hanging_once(void **state)
+UNIT_TEST_WITH(a_worker_that_does_not_answer_counts_as_hanging_once, setup, teardown)
 {
 	struct gpd_heartbeat heartbeat = { 0 };
 	struct ends *ends = *state;
@@ -85,8 +83,7 @@ a_worker_that_does_not_answer_counts_as_hanging_once(void **state)
 	assert_int_equal(count_pings(ends), 1);
 }
 
-static void
-time_in_which_the_supervisor_did_not_run_does_not_count(void **state)
+UNIT_TEST_WITH(time_in_which_the_supervisor_did_not_run_does_not_count, setup, teardown)
 {
 	struct gpd_heartbeat heartbeat = { 0 };
 	struct ends *ends = *state;
@@ -101,17 +98,4 @@ time_in_which_the_supervisor_did_not_run_does_not_count(void **state)
 		gpd_heartbeat_check(&heartbeat, &ends->supervisor, 51000 + GPD_HEARTBEAT_DUE_MS));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_worker_that_answers_gets_a_ping_now_and_then,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_worker_that_does_not_answer_counts_as_hanging_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			time_in_which_the_supervisor_did_not_run_does_not_count, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose work goes on in which worker, which one ends because of it, and who gets workers of its
- * own. */
+/* Orphaned work: which workers continue, which worker ends because of it, and which sessions get a
+ * worker of their own. */
 #include "server/supervisor/workers/orphans.h"
 #include "tests/test.h"
 
@@ -71,8 +71,9 @@ leave_work(int worker, uint32_t tenant)
 	return last_session;
 }
 
-static void
-of_too_many_stuck_workers_the_oldest_ends(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(of_too_many_stuck_workers_the_oldest_ends)
 {
 	assert_ptr_equal(gpd_orphaned_work_find_victim(list()), &workers[0]);
 	workers[1].state_ms = 900;
@@ -86,8 +87,7 @@ of_too_many_stuck_workers_the_oldest_ends(void **state)
 	assert_null(gpd_orphaned_work_find_victim(list()));
 }
 
-static void
-who_leaves_work_repeatedly_gets_workers_of_its_own_for_a_while(void **state)
+TEST(who_leaves_work_repeatedly_gets_workers_of_its_own_for_a_while)
 {
 	uint64_t first = leave_work(0, BOB), second;
 	const int64_t end = 7 + GPD_WEDGED_ISOLATE_MS;
@@ -114,8 +114,7 @@ who_leaves_work_repeatedly_gets_workers_of_its_own_for_a_while(void **state)
 	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 8));
 }
 
-static void
-work_in_a_worker_that_is_not_stuck_is_held_against_nobody(void **state)
+TEST(work_in_a_worker_that_is_not_stuck_is_held_against_nobody)
 {
 	for (int i = 0; i < 3; i++)
 		(void)leave_work(i, BOB);
@@ -125,8 +124,7 @@ work_in_a_worker_that_is_not_stuck_is_held_against_nobody(void **state)
 	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 8));
 }
 
-static void
-owners_are_named_once_each(void **state)
+TEST(owners_are_named_once_each)
 {
 	char text[64], small[8];
 
@@ -141,17 +139,4 @@ owners_are_named_once_each(void **state)
 	assert_string_equal(text, "");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(of_too_many_stuck_workers_the_oldest_ends),
-		TEST(who_leaves_work_repeatedly_gets_workers_of_its_own_for_a_while),
-		TEST(work_in_a_worker_that_is_not_stuck_is_held_against_nobody),
-		TEST(owners_are_named_once_each),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

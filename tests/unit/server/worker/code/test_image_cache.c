@@ -116,8 +116,9 @@ files(char *last)
 	return count;
 }
 
-static void
-a_blob_is_found_by_its_hash_and_size(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(a_blob_is_found_by_its_hash_and_size)
 {
 	start(1 << 20, 1 << 20);
 	put('a', 1000);
@@ -126,8 +127,7 @@ a_blob_is_found_by_its_hash_and_size(void **state)
 	assert_false(has('b', 1000));
 }
 
-static void
-two_sessions_share_one_blob(void **state)
+TEST(two_sessions_share_one_blob)
 {
 	uint8_t sha256[GPD_SHA256_SIZE];
 	struct gpd_blob *first, *second;
@@ -144,8 +144,7 @@ two_sessions_share_one_blob(void **state)
 	assert_null(find(sha256, 10));
 }
 
-static void
-memory_keeps_what_was_used_last(void **state)
+TEST(memory_keeps_what_was_used_last)
 {
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 2500, 0 });
 	put('a', 1000);
@@ -158,8 +157,7 @@ memory_keeps_what_was_used_last(void **state)
 	assert_true(has('c', 1000));
 }
 
-static void
-a_later_worker_finds_it_on_disk(void **state)
+TEST(a_later_worker_finds_it_on_disk)
 {
 	start(1 << 20, 1 << 20);
 	put('a', 100000);
@@ -170,8 +168,7 @@ a_later_worker_finds_it_on_disk(void **state)
 	assert_true(has('a', 100000));
 }
 
-static void
-a_damaged_file_is_thrown_away(void **state)
+TEST(a_damaged_file_is_thrown_away)
 {
 	char name[NAME_SIZE];
 	int fd;
@@ -189,8 +186,7 @@ a_damaged_file_is_thrown_away(void **state)
 	assert_int_equal(files(NULL), 0);
 }
 
-static void
-files_are_the_owners_alone(void **state)
+TEST(files_are_the_owners_alone)
 {
 	struct stat status;
 	char name[NAME_SIZE];
@@ -204,8 +200,7 @@ files_are_the_owners_alone(void **state)
 	assert_int_equal(status.st_mode & 0777, 0600);
 }
 
-static void
-the_disk_keeps_what_was_used_last(void **state)
+TEST(the_disk_keeps_what_was_used_last)
 {
 	start(0, 2500);
 	put('a', 1000);
@@ -236,8 +231,7 @@ put_many(unsigned int count)
 	gpd_image_cache_stop();
 }
 
-static void
-many_small_images_are_limited_by_their_number(void **state)
+TEST(many_small_images_are_limited_by_their_number)
 {
 	gpd_image_disk_files_max = 64;
 	start(0, 1 << 20);
@@ -246,8 +240,7 @@ many_small_images_are_limited_by_their_number(void **state)
 	gpd_image_disk_files_max = 65536;
 }
 
-static void
-a_folder_that_others_fill_is_within_its_limit_soon(void **state)
+TEST(a_folder_that_others_fill_is_within_its_limit_soon)
 {
 	start(0, 1 << 20);
 	put_many(300);
@@ -256,8 +249,7 @@ a_folder_that_others_fill_is_within_its_limit_soon(void **state)
 	assert_in_range(files(NULL), 1, 100);
 }
 
-static void
-without_a_folder_there_is_only_memory(void **state)
+TEST(without_a_folder_there_is_only_memory)
 {
 	gpd_image_cache_start("/proc/none/of/this",
 			      &(struct gpd_image_cache_limits){ 1 << 20, 1 << 20 });
@@ -284,8 +276,7 @@ text_blob(const char *text)
 	return add(sha256, bytes, size);
 }
 
-static void
-code_that_prints_is_recognised(void **state)
+TEST(code_that_prints_is_recognised)
 {
 	struct gpd_blob *prints, *silent;
 
@@ -300,8 +291,7 @@ code_that_prints_is_recognised(void **state)
 	gpd_blob_unref(silent);
 }
 
-static void
-code_that_allocates_is_recognised_by_the_whole_name(void **state)
+TEST(code_that_allocates_is_recognised_by_the_whole_name)
 {
 	struct gpd_blob *allocates, *other;
 
@@ -316,8 +306,7 @@ code_that_allocates_is_recognised_by_the_whole_name(void **state)
 	gpd_blob_unref(other);
 }
 
-static void
-code_with_variables_is_recognised(void **state)
+TEST(code_with_variables_is_recognised)
 {
 	struct gpd_blob *counts, *plain;
 
@@ -331,8 +320,7 @@ code_with_variables_is_recognised(void **state)
 	gpd_blob_unref(plain);
 }
 
-static void
-bytes_that_are_no_image_are_told(void **state)
+TEST(bytes_that_are_no_image_are_told)
 {
 	uint8_t sha256[GPD_SHA256_SIZE];
 	const struct gp_image *image;
@@ -347,9 +335,8 @@ bytes_that_are_no_image_are_told(void **state)
 	gpd_blob_unref(blob);
 }
 
-/* An ELF of as many bytes as it says, whose names of sections are nowhere. */
-static void
-machine_code_that_a_driver_would_stumble_over_is_told(void **state)
+/* An ELF file with the size that it declares and with invalid section names. */
+TEST(machine_code_that_a_driver_would_stumble_over_is_told)
 {
 	const Elf64_Ehdr header = {
 		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
@@ -406,8 +393,7 @@ tenant_puts(const char *tenant, char fill, size_t size)
 	gpd_blob_unref(gpd_image_cache_add(&bringer, sha256, bytes, size));
 }
 
-static void
-a_tenant_gets_only_what_it_has_sent(void **state)
+TEST(a_tenant_gets_only_what_it_has_sent)
 {
 	start(1 << 20, 1 << 20);
 	tenant_puts("a", 'a', 1000);
@@ -432,8 +418,7 @@ a_tenant_gets_only_what_it_has_sent(void **state)
 	assert_true(tenant_has("b", 'a', 1000));
 }
 
-static void
-the_cache_leaves_a_tenth_free_or_1_gib(void **state)
+TEST(the_cache_leaves_a_tenth_free_or_1_gib)
 {
 	assert_int_equal(gpd_image_disk_reserve(0), 0);
 	assert_int_equal(gpd_image_disk_reserve(640 << 20), 64 << 20);
@@ -474,8 +459,9 @@ get(const struct gpd_image_name *name, struct gpd_image_uploader *bringer)
 	return gpd_image_cache_get(name, bringer, &going_on);
 }
 
-static void
-nobody_waits_for_another_image(void **state)
+#define TEST_BRINGING(test) UNIT_TEST_WITH(test, setup_bringers, teardown_bringers)
+
+TEST_BRINGING(nobody_waits_for_another_image)
 {
 	assert_null(get(&ONE, &first));
 	assert_null(get(&OTHER, &second));
@@ -494,8 +480,7 @@ get_one(void *arg)
 	return get(&ONE, arg);
 }
 
-static void
-who_waits_gets_what_another_one_brings(void **state)
+TEST_BRINGING(who_waits_gets_what_another_one_brings)
 {
 	struct gpd_blob *blob, *got;
 	pthread_t threads[WAITING];
@@ -533,8 +518,7 @@ bring_in_vain(void *arg)
 	return NULL;
 }
 
-static void
-one_after_another_brings_it_if_it_does_not_come(void **state)
+TEST_BRINGING(one_after_another_brings_it_if_it_does_not_come)
 {
 	pthread_t threads[WAITING];
 
@@ -550,8 +534,7 @@ one_after_another_brings_it_if_it_does_not_come(void **state)
 	assert_int_equal(most, 1);
 }
 
-static void
-who_stalls_is_not_waited_for(void **state)
+TEST_BRINGING(who_stalls_is_not_waited_for)
 {
 	uint64_t begin = gp_now_ns();
 	struct gpd_blob *blob;
@@ -574,8 +557,7 @@ who_stalls_is_not_waited_for(void **state)
 	gpd_blob_unref(blob);
 }
 
-static void
-nobody_waits_longer_than_told_or_than_his_session(void **state)
+TEST_BRINGING(nobody_waits_longer_than_told_or_than_his_session)
 {
 	const _Atomic bool closing = true;
 	uint64_t begin = gp_now_ns(), waited;
@@ -596,8 +578,7 @@ nobody_waits_longer_than_told_or_than_his_session(void **state)
 	assert_true(gp_now_ns() - begin < 30000 * MS);
 }
 
-static void
-no_tenant_waits_for_another_one(void **state)
+TEST_BRINGING(no_tenant_waits_for_another_one)
 {
 	struct gpd_blob *blob;
 
@@ -619,36 +600,4 @@ no_tenant_waits_for_another_one(void **state)
 		gpd_blob_unref(blob);
 }
 
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define TEST_BRINGING(name) cmocka_unit_test_setup_teardown(name, setup_bringers, teardown_bringers)
-	const struct CMUnitTest tests[] = {
-		TEST(a_blob_is_found_by_its_hash_and_size),
-		TEST(two_sessions_share_one_blob),
-		TEST(memory_keeps_what_was_used_last),
-		TEST(a_later_worker_finds_it_on_disk),
-		TEST(a_damaged_file_is_thrown_away),
-		TEST(files_are_the_owners_alone),
-		TEST(the_disk_keeps_what_was_used_last),
-		TEST(many_small_images_are_limited_by_their_number),
-		TEST(a_folder_that_others_fill_is_within_its_limit_soon),
-		TEST(without_a_folder_there_is_only_memory),
-		TEST(a_tenant_gets_only_what_it_has_sent),
-		TEST(the_cache_leaves_a_tenth_free_or_1_gib),
-		TEST(code_that_prints_is_recognised),
-		TEST(code_that_allocates_is_recognised_by_the_whole_name),
-		TEST(code_with_variables_is_recognised),
-		TEST(bytes_that_are_no_image_are_told),
-		TEST(machine_code_that_a_driver_would_stumble_over_is_told),
-		TEST_BRINGING(nobody_waits_for_another_image),
-		TEST_BRINGING(who_waits_gets_what_another_one_brings),
-		TEST_BRINGING(one_after_another_brings_it_if_it_does_not_come),
-		TEST_BRINGING(who_stalls_is_not_waited_for),
-		TEST_BRINGING(no_tenant_waits_for_another_one),
-		TEST_BRINGING(nobody_waits_longer_than_told_or_than_his_session),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

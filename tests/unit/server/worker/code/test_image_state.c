@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the variables of device code take, read from PTX and ELF. */
+/* Size of the variables of device code, read from PTX and ELF. */
 #include "server/worker/code/image_state.h"
 #include "tests/test.h"
 
@@ -13,7 +13,7 @@
 static uint64_t
 size_of(const char *text)
 {
-	/* Exactly so many bytes, so that a sanitizer sees who reads on. */
+	/* A buffer of the exact size, so that a sanitizer detects reads beyond it. */
 	size_t size = strlen(text);
 	char *copy = malloc(size);
 	uint64_t sum;
@@ -25,8 +25,7 @@ size_of(const char *text)
 	return sum;
 }
 
-static void
-declarations_of_ptx_are_added_up(void **state)
+UNIT_TEST(declarations_of_ptx_are_added_up)
 {
 	assert_int_equal(size_of(HEAD ".global .align 4 .u32 counter;\n"), 4);
 	assert_int_equal(size_of(HEAD ".visible .global .align 1 .b8 big[67108864];\n"), 67108864);
@@ -44,8 +43,7 @@ declarations_of_ptx_are_added_up(void **state)
 	assert_int_equal(size_of(HEAD ".global .f64 a;\n.global .s16 b[3] = {1, 2, 3};\n"), 14);
 }
 
-static void
-what_declares_nothing_counts_nothing(void **state)
+UNIT_TEST(what_declares_nothing_counts_nothing)
 {
 	assert_int_equal(size_of(HEAD ".extern .global .align 1 .b8 other[100];\n"), 0);
 	assert_int_equal(size_of(HEAD ".entry k()\n{ ld.global.u32 %r1, [%rd1];\n"
@@ -59,8 +57,7 @@ what_declares_nothing_counts_nothing(void **state)
 	assert_int_equal(size_of(""), 0);
 }
 
-static void
-text_that_breaks_off_is_read_to_its_end_and_no_further(void **state)
+UNIT_TEST(text_that_breaks_off_is_read_to_its_end_and_no_further)
 {
 	static const char whole[] = HEAD ".global .align 4 .v2 .b32 name[12][34] = {1};";
 
@@ -82,8 +79,7 @@ text_that_breaks_off_is_read_to_its_end_and_no_further(void **state)
 		(uint64_t)1 << 47);
 }
 
-static void
-what_is_declared_in_a_body_is_unknown(void **state)
+UNIT_TEST(what_is_declared_in_a_body_is_unknown)
 {
 	static const char body[] = ".entry k() { .global .b8 hidden[100000]; ret; }\n";
 	char text[400];
@@ -125,16 +121,14 @@ make_elf(void)
 	return image;
 }
 
-static void
-sections_of_an_elf_are_added_up(void **state)
+UNIT_TEST(sections_of_an_elf_are_added_up)
 {
 	struct image image = make_elf();
 
 	assert_int_equal(gpd_variables_from_code(&image, sizeof(image)).size, 1024);
 }
 
-static void
-an_elf_is_believed_in_nothing(void **state)
+UNIT_TEST(an_elf_is_believed_in_nothing)
 {
 	struct image whole = make_elf();
 
@@ -171,8 +165,7 @@ keeps(const char *text)
 	return state;
 }
 
-static void
-ptx_with_variables_or_references_keeps_state(void **state)
+UNIT_TEST(ptx_with_variables_or_references_keeps_state)
 {
 	assert_true(keeps(HEAD ".global .u32 counter;\n"));
 	assert_true(keeps(HEAD ".const .align 4 .b8 table[64];\n"));
@@ -188,8 +181,7 @@ ptx_with_variables_or_references_keeps_state(void **state)
 	assert_true(keeps(""));
 }
 
-static void
-ptx_of_kernels_and_constants_keeps_none(void **state)
+UNIT_TEST(ptx_of_kernels_and_constants_keeps_none)
 {
 	assert_false(keeps(HEAD
 			   ".visible .entry k(.param .u64 .ptr .global .align 4 p,\n"
@@ -245,8 +237,7 @@ code_keeps(const struct code *code)
 	return gpd_variables_from_code(code, sizeof(*code)).state;
 }
 
-static void
-an_elf_keeps_state_in_what_can_be_written(void **state)
+UNIT_TEST(an_elf_keeps_state_in_what_can_be_written)
 {
 	struct code code = make_code(".nv.global", 16, "counter");
 
@@ -256,7 +247,7 @@ an_elf_keeps_state_in_what_can_be_written(void **state)
 	code = make_code(".new", 16, "thing");
 	code.sections[1].sh_flags = SHF_WRITE;
 	assert_true(code_keeps(&code));
-	/* Not all of it is told. */
+	/* Only a part of it is reported. */
 	code = make_code(".nv.global.init", 64, "__cudart_i2opi_d");
 	assert_true(code_keeps(&code));
 	/* A reference to a texture. */
@@ -265,8 +256,7 @@ an_elf_keeps_state_in_what_can_be_written(void **state)
 	assert_true(code_keeps(&code));
 }
 
-static void
-an_elf_of_kernels_and_constants_keeps_none(void **state)
+UNIT_TEST(an_elf_of_kernels_and_constants_keeps_none)
 {
 	static const char *const passing[] = { ".text.k",         ".nv.shared.k",
 					       ".nv.constant0.k", ".nv.constant2.k",
@@ -281,8 +271,7 @@ an_elf_of_kernels_and_constants_keeps_none(void **state)
 	}
 }
 
-static void
-an_elf_that_is_damaged_may_keep_anything(void **state)
+UNIT_TEST(an_elf_that_is_damaged_may_keep_anything)
 {
 	struct code whole = make_code(".nv.global", 16, "counter");
 
@@ -302,22 +291,4 @@ an_elf_that_is_damaged_may_keep_anything(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(declarations_of_ptx_are_added_up),
-		cmocka_unit_test(what_declares_nothing_counts_nothing),
-		cmocka_unit_test(text_that_breaks_off_is_read_to_its_end_and_no_further),
-		cmocka_unit_test(what_is_declared_in_a_body_is_unknown),
-		cmocka_unit_test(sections_of_an_elf_are_added_up),
-		cmocka_unit_test(an_elf_is_believed_in_nothing),
-		cmocka_unit_test(ptx_with_variables_or_references_keeps_state),
-		cmocka_unit_test(ptx_of_kernels_and_constants_keeps_none),
-		cmocka_unit_test(an_elf_keeps_state_in_what_can_be_written),
-		cmocka_unit_test(an_elf_of_kernels_and_constants_keeps_none),
-		cmocka_unit_test(an_elf_that_is_damaged_may_keep_anything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -10,8 +10,24 @@ copy_in(const struct gp_args_gpCopyIn *args, const uint8_t *bytes, size_t size)
 	return gpd_gpCopyIn(&fake.session, args);
 }
 
-static void
-bytes_arrive_whole(void **state)
+TEST(a_small_copy_costs_the_driver_one_call)
+{
+	uint8_t *bytes = pattern(64);
+	struct gp_args_gpCopyIn args = {
+		.stream = FAKE_STREAM, .dst = FAKE_WINDOW, .width = 64, .height = 1
+	};
+
+	copy_in(&args, bytes, 64);
+
+	assert_string_equal(fake_driver_calls, "cuMemHostAlloc 8454144\n"
+					       "cuMemcpyHtoDAsync " WINDOW " 64\n");
+	fake_driver_clear_calls();
+	copy_in(&args, bytes, 64);
+	assert_string_equal(fake_driver_calls, "cuMemcpyHtoDAsync " WINDOW " 64\n");
+	free(bytes);
+}
+
+TEST(bytes_arrive_whole)
 {
 	static const size_t sizes[] = { 1,      64,     4096,    131072,  131073,
 					262144, 262145, 1048577, 4194304, 9437189 };
@@ -33,26 +49,7 @@ bytes_arrive_whole(void **state)
 	}
 }
 
-static void
-a_small_copy_costs_the_driver_one_call(void **state)
-{
-	uint8_t *bytes = pattern(64);
-	struct gp_args_gpCopyIn args = {
-		.stream = FAKE_STREAM, .dst = FAKE_WINDOW, .width = 64, .height = 1
-	};
-
-	copy_in(&args, bytes, 64);
-
-	assert_string_equal(fake_calls, "cuMemHostAlloc 8454144\n"
-					"cuMemcpyHtoDAsync " WINDOW " 64\n");
-	fake_forget_calls();
-	copy_in(&args, bytes, 64);
-	assert_string_equal(fake_calls, "cuMemcpyHtoDAsync " WINDOW " 64\n");
-	free(bytes);
-}
-
-static void
-bytes_of_the_record_arrive(void **state)
+TEST(bytes_of_the_record_arrive)
 {
 	uint8_t *bytes = pattern(300);
 	struct gp_args_gpCopyInShort args = { .stream = FAKE_STREAM,
@@ -73,8 +70,7 @@ bytes_of_the_record_arrive(void **state)
 	free(bytes);
 }
 
-static void
-a_record_with_other_bytes_than_it_says_ends_the_session(void **state)
+TEST(a_record_with_other_bytes_than_it_says_ends_the_session)
 {
 	static const uint8_t bytes[64];
 	struct gp_args_gpCopyInShort args = { .stream = FAKE_STREAM,
@@ -109,18 +105,16 @@ rows_in(size_t pitch, size_t width, size_t height)
 	free(bytes);
 }
 
-static void
-rows_arrive_at_their_pitch(void **state)
+TEST(rows_arrive_at_their_pitch)
 {
 	rows_in(100, 7, 5);
 	rows_in(8192, 8000, 700);
 	rows_in(64, 64, 100);
-	assert_int_equal(fake_count_calls("cuMemcpyHtoDAsync " WINDOW " 6400"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyHtoDAsync " WINDOW " 6400"), 1);
 	rows_in(3 << 20, (2 << 20) + 5, 3);
 }
 
-static void
-rows_go_out_packed(void **state)
+TEST(rows_go_out_packed)
 {
 	uint8_t *bytes = pattern(8192 * 700);
 	struct gp_args_gpCopyOut args = { .stream = FAKE_STREAM,
@@ -131,7 +125,7 @@ rows_go_out_packed(void **state)
 
 	memcpy(device, bytes, 8192 * 700);
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.data_size, 8000 * 700);
 	for (size_t y = 0; y < 700; y++)
@@ -143,26 +137,24 @@ rows_go_out_packed(void **state)
 	free(bytes);
 }
 
-static void
-a_copy_out_is_answered_once_when_all_is_sent(void **state)
+TEST(a_copy_out_is_answered_once_when_all_is_sent)
 {
 	struct gp_args_gpCopyOut args = {
 		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = 8 << 20, .height = 1
 	};
 
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	assert_int_equal(fake_markers(&fake), 8);
-	fake_run_markers(&fake, 7);
+	assert_int_equal(fake_session_markers(&fake), 8);
+	fake_session_run_markers(&fake, 7);
 	assert_int_equal(fake.reply_count, 0);
 	assert_int_equal(fake.data_notes, 7);
-	fake_run_markers(&fake, 1);
+	fake_session_run_markers(&fake, 1);
 
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.data_size, 8 << 20);
 }
 
-static void
-a_short_copy_out_comes_in_its_answer(void **state)
+TEST(a_short_copy_out_comes_in_its_answer)
 {
 	struct gp_args_gpCopyOut args = {
 		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = 4, .height = 1
@@ -170,15 +162,14 @@ a_short_copy_out_comes_in_its_answer(void **state)
 
 	memcpy(device, "yes", 4);
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.data_notes, 0);
 	assert_int_equal(fake.reply_count, 1);
 	assert_string_equal(fake.data, "yes");
 }
 
-static void
-every_part_of_a_copy_counts_as_work(void **state)
+TEST(every_part_of_a_copy_counts_as_work)
 {
 	struct gp_args_gpCopyOut args = {
 		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = 8 << 20, .height = 1
@@ -200,31 +191,29 @@ start_large_copy_out(void)
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
 }
 
-static void
-a_large_copy_out_goes_on_as_its_parts_are_sent(void **state)
+TEST(a_large_copy_out_goes_on_as_its_parts_are_sent)
 {
 	for (size_t i = 0; i < MAPPED; i += 4096)
 		device[i] = (uint8_t)(i >> 12);
 	start_large_copy_out();
-	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
+	assert_int_equal(fake_session_markers(&fake), GPD_STAGING_SHARE_OUT);
 	assert_true(gpd_copy_continue(&fake.session));
-	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
+	assert_int_equal(fake_session_markers(&fake), GPD_STAGING_SHARE_OUT);
 
-	fake_run_markers(&fake, 10);
+	fake_session_run_markers(&fake, 10);
 	assert_true(gpd_copy_continue(&fake.session));
-	assert_int_equal(fake_markers(&fake), GPD_STAGING_SHARE_OUT);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_session_markers(&fake), GPD_STAGING_SHARE_OUT);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(fake.reply_count, 0);
 	assert_false(gpd_copy_continue(&fake.session));
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.data_size, MAPPED);
 	assert_memory_equal(fake.data, device, MAPPED);
 }
 
-static void
-other_streams_go_on_during_a_large_copy_out(void **state)
+TEST(other_streams_go_on_during_a_large_copy_out)
 {
 	struct gp_args_gpFill fill = { FAKE_OTHER_STREAM, FAKE_WINDOW, 0, 4, 0, 1, 1 };
 	uint8_t bytes[1 << 18] = { 0 };
@@ -234,7 +223,7 @@ other_streams_go_on_during_a_large_copy_out(void **state)
 	uint32_t other = FAKE_OTHER_STREAM;
 
 	start_large_copy_out();
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpFill, NULL, 0);
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpCopyIn, NULL, 0);
@@ -243,35 +232,33 @@ other_streams_go_on_during_a_large_copy_out(void **state)
 				  sizeof(other));
 
 	assert_int_equal(fake.data_notes, 0);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoHAsync"), 0);
 }
 
-static void
-what_follows_a_large_copy_out_comes_behind_its_last_part(void **state)
+TEST(what_follows_a_large_copy_out_comes_behind_its_last_part)
 {
 	struct gp_args_gpFill fill = { FAKE_STREAM, FAKE_WINDOW, 0, 4, 0, 1, 1 };
 	uint32_t stream = FAKE_STREAM;
 
 	start_large_copy_out();
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), MAPPED / GPD_STAGING_SLOT);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoHAsync"), MAPPED / GPD_STAGING_SLOT);
 	assert_null(fake.session.copies->out);
 
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	start_large_copy_out();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamSynchronize, &stream,
 				  sizeof(stream));
 	assert_null(fake.session.copies->out);
 
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	fake.reply_count = 0;
 	start_large_copy_out();
 	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpFence, NULL, 0);
 	assert_null(fake.session.copies->out);
 }
 
-static void
-copies_out_of_one_stream_queue_up(void **state)
+TEST(copies_out_of_one_stream_queue_up)
 {
 	struct gp_args_gpCopyOut args = { .stream = FAKE_STREAM, .width = 4, .height = 1 };
 
@@ -281,16 +268,15 @@ copies_out_of_one_stream_queue_up(void **state)
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
 	assert_int_equal(fake.data_notes, 0);
 	while (gpd_copy_continue(&fake.session))
-		fake_run_markers(&fake, 7);
-	fake_run_markers(&fake, -1);
+		fake_session_run_markers(&fake, 7);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.reply_count, 2);
 	assert_int_equal(fake.data_size, MAPPED + 4);
 	assert_int_equal(fake.data[MAPPED + 3], 77);
 }
 
-static void
-a_client_that_only_asks_is_made_to_read(void **state)
+TEST(a_client_that_only_asks_is_made_to_read)
 {
 	struct gp_args_gpCopyOut args = {
 		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = 4, .height = 1
@@ -300,17 +286,16 @@ a_client_that_only_asks_is_made_to_read(void **state)
 	fake.keeps_no_replies = true;
 	start_large_copy_out();
 	for (int i = 0; i < 5000; i++) {
-		fake_forget_calls();
+		fake_driver_clear_calls();
 		if (!fake.session.copies->out)
-			fake_run_markers(&fake, -1);
+			fake_session_run_markers(&fake, -1);
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
 		waiting = fake.session.copies->out ? waiting + 1 : 0;
 		assert_true(waiting < 2000);
 	}
 }
 
-static void
-blocking_streams_and_the_default_stream_wait_for_each_other(void **state)
+TEST(blocking_streams_and_the_default_stream_wait_for_each_other)
 {
 	uint32_t other = FAKE_OTHER_STREAM;
 
@@ -323,20 +308,18 @@ blocking_streams_and_the_default_stream_wait_for_each_other(void **state)
 	assert_null(fake.session.copies->out);
 }
 
-static void
-a_session_may_end_in_the_middle_of_a_copy_out(void **state)
+TEST(a_session_may_end_in_the_middle_of_a_copy_out)
 {
 	start_large_copy_out();
-	fake_run_markers(&fake, 3);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, 3);
+	fake_session_run_markers(&fake, -1);
 	gpd_copy_destroy_all(&fake.session);
 
 	assert_null(fake.session.copies->out);
 	assert_int_equal(fake.reply_count, 0);
 }
 
-static void
-a_stream_with_parts_to_come_is_not_idle(void **state)
+TEST(a_stream_with_parts_to_come_is_not_idle)
 {
 	uint64_t marked;
 
@@ -345,31 +328,29 @@ a_stream_with_parts_to_come_is_not_idle(void **state)
 	assert_true(fake.stream.work > marked);
 }
 
-static void
-an_error_in_the_middle_of_a_copy_out_is_its_answer(void **state)
+TEST(an_error_in_the_middle_of_a_copy_out_is_its_answer)
 {
 	struct gp_args_gpCopyOut args = {
 		.stream = FAKE_STREAM, .src = FAKE_WINDOW, .width = 4 << 20, .height = 1
 	};
 
-	fake_fail("cuMemcpyDtoHAsync", CUDA_ERROR_ILLEGAL_ADDRESS, 2);
+	fake_driver_fail("cuMemcpyDtoHAsync", CUDA_ERROR_ILLEGAL_ADDRESS, 2);
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &args), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_int_equal(fake.session.sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void
-an_error_in_a_copy_in_takes_the_rest_of_the_tail(void **state)
+TEST(an_error_in_a_copy_in_takes_the_rest_of_the_tail)
 {
 	uint8_t *bytes = pattern(4 << 20);
 	struct gp_args_gpCopyIn args = {
 		.stream = FAKE_STREAM, .dst = FAKE_WINDOW, .width = 4 << 20, .height = 1
 	};
 
-	fake_fail("cuMemcpyHtoDAsync", CUDA_ERROR_UNKNOWN, 1);
+	fake_driver_fail("cuMemcpyHtoDAsync", CUDA_ERROR_UNKNOWN, 1);
 	assert_int_equal(copy_in(&args, bytes, 4 << 20), CUDA_ERROR_UNKNOWN);
 	assert_int_equal(fake.session.current.bulk_left, 0);
 	args.stream = 77;
@@ -378,8 +359,7 @@ an_error_in_a_copy_in_takes_the_rest_of_the_tail(void **state)
 	free(bytes);
 }
 
-static void
-only_mapped_memory_is_touched(void **state)
+TEST(only_mapped_memory_is_touched)
 {
 	static const struct {
 		uint64_t at, pitch, width, height;
@@ -409,12 +389,11 @@ only_mapped_memory_is_touched(void **state)
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &out), CUDA_ERROR_INVALID_VALUE);
 		assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_ERROR_INVALID_VALUE);
 	}
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-a_tail_of_another_size_breaks_the_protocol(void **state)
+TEST(a_tail_of_another_size_breaks_the_protocol)
 {
 	uint8_t bytes[64] = { 0 };
 	struct gp_args_gpCopyIn args = {
@@ -429,11 +408,10 @@ a_tail_of_another_size_breaks_the_protocol(void **state)
 	args.height = 2;
 	copy_in(&args, bytes, 0);
 	assert_string_not_equal(fake.violation, "");
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
-static void
-nothing_to_do_succeeds_at_once(void **state)
+TEST(nothing_to_do_succeeds_at_once)
 {
 	struct gp_args_gpCopyIn in = { .stream = FAKE_STREAM, .dst = 1 };
 	struct gp_args_gpCopyOut out = { .stream = FAKE_STREAM, .src = 1, .width = 5 };
@@ -444,11 +422,10 @@ nothing_to_do_succeeds_at_once(void **state)
 	assert_int_equal(gpd_gpCopyOut(&fake.session, &out), CUDA_SUCCESS);
 	assert_int_equal(gpd_gpCopyDevice(&fake.session, &device_copy), CUDA_SUCCESS);
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
-static void
-a_barrier_follows_the_copy_that_asks_for_it(void **state)
+TEST(a_barrier_follows_the_copy_that_asks_for_it)
 {
 	uint8_t bytes[8] = { 0 };
 	struct gp_args_gpCopyIn args = {
@@ -462,34 +439,4 @@ a_barrier_follows_the_copy_that_asks_for_it(void **state)
 	assert_int_equal(fake.barriers, 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_small_copy_costs_the_driver_one_call),
-		TEST(bytes_arrive_whole),
-		TEST(bytes_of_the_record_arrive),
-		TEST(a_record_with_other_bytes_than_it_says_ends_the_session),
-		TEST(rows_arrive_at_their_pitch),
-		TEST(rows_go_out_packed),
-		TEST(a_copy_out_is_answered_once_when_all_is_sent),
-		TEST(a_short_copy_out_comes_in_its_answer),
-		TEST(every_part_of_a_copy_counts_as_work),
-		TEST(a_large_copy_out_goes_on_as_its_parts_are_sent),
-		TEST(other_streams_go_on_during_a_large_copy_out),
-		TEST(what_follows_a_large_copy_out_comes_behind_its_last_part),
-		TEST(copies_out_of_one_stream_queue_up),
-		TEST(a_client_that_only_asks_is_made_to_read),
-		TEST(blocking_streams_and_the_default_stream_wait_for_each_other),
-		TEST(a_session_may_end_in_the_middle_of_a_copy_out),
-		TEST(a_stream_with_parts_to_come_is_not_idle),
-		TEST(an_error_in_the_middle_of_a_copy_out_is_its_answer),
-		TEST(an_error_in_a_copy_in_takes_the_rest_of_the_tail),
-		TEST(only_mapped_memory_is_touched),
-		TEST(a_tail_of_another_size_breaks_the_protocol),
-		TEST(nothing_to_do_succeeds_at_once),
-		TEST(a_barrier_follows_the_copy_that_asks_for_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -2,8 +2,7 @@
 /* Copies and fills within devices. */
 #include "tests/unit/server/copy_fixture.h"
 
-static void
-a_box_on_the_device_is_copied_by_the_smallest_means(void **state)
+TEST(a_box_on_the_device_is_copied_by_the_smallest_means)
 {
 	static const struct {
 		uint64_t pitch, slice, width, height, depth;
@@ -26,9 +25,9 @@ a_box_on_the_device_is_copied_by_the_smallest_means(void **state)
 
 		memcpy(device, bytes, 4096);
 		memset(device + 0x100000, 0, 4096);
-		fake_forget_calls();
+		fake_driver_clear_calls();
 		assert_int_equal(gpd_gpCopyDevice(&fake.session, &args), CUDA_SUCCESS);
-		assert_string_equal(fake_calls, boxes[i].call);
+		assert_string_equal(fake_driver_calls, boxes[i].call);
 		for (size_t z = 0; z < boxes[i].depth; z++) {
 			for (size_t y = 0; y < boxes[i].height; y++) {
 				size_t at = z * boxes[i].slice + y * boxes[i].pitch;
@@ -41,8 +40,7 @@ a_box_on_the_device_is_copied_by_the_smallest_means(void **state)
 	free(bytes);
 }
 
-static void
-a_box_outside_mapped_memory_is_invalid(void **state)
+TEST(a_box_outside_mapped_memory_is_invalid)
 {
 	struct gp_args_gpCopyDevice good = {
 		FAKE_STREAM, FAKE_WINDOW + 0x100000, 64, 4096, FAKE_WINDOW, 64, 4096, 64, 64, 4
@@ -67,8 +65,7 @@ a_box_outside_mapped_memory_is_invalid(void **state)
 	assert_int_equal(gpd_gpCopyDevice(&fake.session, &bad), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_fill_writes_elements_of_its_size(void **state)
+TEST(a_fill_writes_elements_of_its_size)
 {
 	static const struct {
 		uint64_t pitch;
@@ -92,9 +89,9 @@ a_fill_writes_elements_of_its_size(void **state)
 					       fills[i].height };
 
 		memset(device, 0, 1024);
-		fake_forget_calls();
+		fake_driver_clear_calls();
 		assert_int_equal(gpd_gpFill(&fake.session, &args), CUDA_SUCCESS);
-		assert_string_equal(fake_calls, fills[i].call);
+		assert_string_equal(fake_driver_calls, fills[i].call);
 		for (size_t y = 0; y < fills[i].height; y++)
 			for (size_t x = 0; x < fills[i].width; x++)
 				assert_memory_equal(device + y * fills[i].pitch +
@@ -103,8 +100,7 @@ a_fill_writes_elements_of_its_size(void **state)
 	}
 }
 
-static void
-a_fill_must_be_aligned_to_its_elements(void **state)
+TEST(a_fill_must_be_aligned_to_its_elements)
 {
 	struct gp_args_gpFill args = { FAKE_STREAM, FAKE_WINDOW + 2, 0, 4, 0, 1, 1 };
 
@@ -117,18 +113,17 @@ a_fill_must_be_aligned_to_its_elements(void **state)
 	assert_int_equal(gpd_gpFill(&fake.session, &args), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* One granule of device 1 behind what is mapped of device 0, where the streams are. */
+/* One granule of device 1 after the mapped memory of device 0, where the streams are. */
 static void
 map_apart(void)
 {
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW + MAPPED, FAKE_GRANULE, 1),
 			 CUDA_SUCCESS);
 	memset(device + MAPPED, 0x5a, 64);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 }
 
-static void
-a_copy_between_devices_names_both(void **state)
+TEST(a_copy_between_devices_names_both)
 {
 	struct gp_args_gpCopyDevice args = { .stream = FAKE_STREAM,
 					     .dst = FAKE_WINDOW,
@@ -139,17 +134,16 @@ a_copy_between_devices_names_both(void **state)
 
 	map_apart();
 	assert_int_equal(gpd_gpCopyDevice(&fake.session, &args), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemcpyPeerAsync " WINDOW " of 100, "), 1);
-	assert_non_null(strstr(fake_calls, " of 101, 64\n"));
-	assert_int_equal(fake_count_calls("cuMemcpyDtoDAsync"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyPeerAsync " WINDOW " of 100, "), 1);
+	assert_non_null(strstr(fake_driver_calls, " of 101, 64\n"));
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoDAsync"), 0);
 	assert_memory_equal(device, device + MAPPED, 64);
 	args.src = FAKE_WINDOW + 4096;
 	assert_int_equal(gpd_gpCopyDevice(&fake.session, &args), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoDAsync"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoDAsync"), 1);
 }
 
-static void
-what_a_stream_does_not_reach_is_worked_on_aside(void **state)
+TEST(what_a_stream_does_not_reach_is_worked_on_aside)
 {
 	const struct gp_args_gpFill fill = { .stream = FAKE_STREAM,
 					     .dst = FAKE_WINDOW + MAPPED,
@@ -165,26 +159,13 @@ what_a_stream_does_not_reach_is_worked_on_aside(void **state)
 	assert_int_equal(device[MAPPED + 32], 0x5a);
 	/* Behind what the stream has (gpd_stream_record() is the fake's), and the stream behind it.
 	 */
-	assert_int_equal(fake_count_calls("cuStreamCreate"), 1);
-	assert_int_equal(fake_count_calls("cuEventRecord"), 1);
-	assert_int_equal(fake_count_calls("cuStreamWaitEvent"), 2);
+	assert_int_equal(fake_driver_count_calls("cuStreamCreate"), 1);
+	assert_int_equal(fake_driver_count_calls("cuEventRecord"), 1);
+	assert_int_equal(fake_driver_count_calls("cuStreamWaitEvent"), 2);
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuStreamCreate"), 1);
-	assert_int_equal(fake_count_calls("cuStreamWaitEvent"), 4);
+	assert_int_equal(fake_driver_count_calls("cuStreamCreate"), 1);
+	assert_int_equal(fake_driver_count_calls("cuStreamWaitEvent"), 4);
 	gpd_stream_destroy_peer_stream(&fake.stream);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_box_on_the_device_is_copied_by_the_smallest_means),
-		TEST(a_box_outside_mapped_memory_is_invalid),
-		TEST(a_fill_writes_elements_of_its_size),
-		TEST(a_fill_must_be_aligned_to_its_elements),
-		TEST(a_copy_between_devices_names_both),
-		TEST(what_a_stream_does_not_reach_is_worked_on_aside),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/copy/staging.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <string.h>
 
-static struct fake fake;
+static struct fake_session fake;
 
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	return gpd_staging_create(&fake.session);
 }
 
 static int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_staging_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
-static void
-small_pieces_share_a_slot_without_overlap(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(without_pinned_memory_there_is_an_error)
+{
+	struct gpd_piece piece;
+
+	fake_driver_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(gpd_staging_acquire_in(&fake.session, GPD_STAGING_SLOT, &piece),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST(small_pieces_share_a_slot_without_overlap)
 {
 	struct gpd_piece pieces[100];
 
@@ -36,24 +46,22 @@ small_pieces_share_a_slot_without_overlap(void **state)
 
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(((uint8_t *)pieces[i].memory)[99], i);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 }
 
-static void
-a_full_slot_takes_one_marker(void **state)
+TEST(a_full_slot_takes_one_marker)
 {
 	struct gpd_piece piece;
 
 	for (size_t i = 0; i < GPD_STAGING_SLOT / GPD_STAGING_SMALL; i++)
 		gpd_staging_acquire_in(&fake.session, GPD_STAGING_SMALL, &piece);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 
 	assert_int_equal(gpd_staging_acquire_in(&fake.session, 1, &piece), CUDA_SUCCESS);
-	assert_int_equal(fake_markers(&fake), 1);
+	assert_int_equal(fake_session_markers(&fake), 1);
 }
 
-static void
-a_session_at_its_share_waits_for_its_copies(void **state)
+TEST(a_session_at_its_share_waits_for_its_copies)
 {
 	struct gpd_piece piece;
 	size_t slots = 3 * GPD_STAGING_SHARE;
@@ -62,12 +70,11 @@ a_session_at_its_share_waits_for_its_copies(void **state)
 		assert_int_equal(gpd_staging_acquire_in(&fake.session, GPD_STAGING_SMALL, &piece),
 				 CUDA_SUCCESS);
 
-	assert_true(fake_markers(&fake) < GPD_STAGING_SHARE);
-	assert_true(fake_count_calls("cuMemHostAlloc") <= GPD_STAGING_SHARE / 8);
+	assert_true(fake_session_markers(&fake) < GPD_STAGING_SHARE);
+	assert_true(fake_driver_count_calls("cuMemHostAlloc") <= GPD_STAGING_SHARE / 8);
 }
 
-static void
-an_answered_piece_is_used_again(void **state)
+TEST(an_answered_piece_is_used_again)
 {
 	struct gpd_piece first, second;
 
@@ -81,11 +88,10 @@ an_answered_piece_is_used_again(void **state)
 		gpd_staging_acquire_out(&fake.session, GPD_STAGING_SMALL, &first);
 		gpd_staging_release(&fake.session, &first);
 	}
-	assert_true(fake_count_calls("cuMemHostAlloc") <= 1);
+	assert_true(fake_driver_count_calls("cuMemHostAlloc") <= 1);
 }
 
-static void
-a_piece_outlives_the_slot_it_was_cut_from(void **state)
+TEST(a_piece_outlives_the_slot_it_was_cut_from)
 {
 	struct gpd_piece old, piece;
 
@@ -101,18 +107,7 @@ a_piece_outlives_the_slot_it_was_cut_from(void **state)
 	gpd_staging_release(&fake.session, &old);
 }
 
-static void
-without_pinned_memory_there_is_an_error(void **state)
-{
-	struct gpd_piece piece;
-
-	fake_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0);
-	assert_int_equal(gpd_staging_acquire_in(&fake.session, GPD_STAGING_SLOT, &piece),
-			 CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-static void
-copies_out_leave_room_for_copies_in(void **state)
+TEST(copies_out_leave_room_for_copies_in)
 {
 	struct gpd_piece out[GPD_STAGING_SHARE], small, in;
 	size_t count = 0;
@@ -130,35 +125,6 @@ copies_out_leave_room_for_copies_in(void **state)
 		gpd_staging_release(&fake.session, &out[--count]);
 }
 
-/* Runs last: the limit stays. */
-static void
-an_exhausted_pool_still_gives_every_session_a_little(void **state)
-{
-	static struct fake other;
-	struct gpd_piece pieces[2 * GPD_STAGING_SHARE], more[GPD_STAGING_SHARE];
-	size_t count = 0, others = 0;
-
-	assert_int_equal(gpd_staging_start(1), CUDA_SUCCESS);
-	while (gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &pieces[count]) ==
-	       CUDA_SUCCESS)
-		count++;
-	fake_create(&other);
-	assert_int_equal(gpd_staging_create(&other.session), 0);
-	while (gpd_staging_acquire_out(&other.session, GPD_STAGING_SLOT, &more[others]) ==
-	       CUDA_SUCCESS)
-		others++;
-
-	assert_true(others >= GPD_STAGING_SHARE_MIN);
-	while (others)
-		gpd_staging_release(&other.session, &more[--others]);
-	while (count)
-		gpd_staging_release(&fake.session, &pieces[--count]);
-	gpd_staging_destroy(&other.session);
-	fake_destroy(&other);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 static void
 take_listed(struct gpd_piece *piece, size_t size, uint32_t number, uint64_t offset)
 {
@@ -174,8 +140,7 @@ bytes_of(const struct gpd_piece *piece)
 	return piece->memory;
 }
 
-static void
-parts_of_a_listed_copy_are_replaced(void **state)
+TEST(parts_of_a_listed_copy_are_replaced)
 {
 	struct gpd_piece first, second, other;
 	uint8_t bytes[300];
@@ -200,8 +165,7 @@ parts_of_a_listed_copy_are_replaced(void **state)
 	gpd_staging_release(&fake.session, &first);
 }
 
-static void
-what_was_put_back_is_not_replaced(void **state)
+TEST(what_was_put_back_is_not_replaced)
 {
 	struct gpd_piece piece;
 	const uint8_t *memory;
@@ -214,8 +178,7 @@ what_was_put_back_is_not_replaced(void **state)
 	assert_int_equal(memory[0], 1);
 }
 
-static void
-listed_copies_leave_the_share_to_others(void **state)
+TEST(listed_copies_leave_the_share_to_others)
 {
 	static struct gpd_piece listed[GPD_STAGING_LISTED], others[GPD_STAGING_SHARE];
 
@@ -229,7 +192,7 @@ listed_copies_leave_the_share_to_others(void **state)
 		gpd_staging_release(&fake.session, &listed[i]);
 	for (size_t i = 0; i < GPD_STAGING_SHARE; i++)
 		gpd_staging_release(&fake.session, &others[i]);
-	/* What they held is the session's again, no more and no less. */
+	/* The bytes of the copies count for the session again, no more and no less. */
 	for (size_t i = 0; i < GPD_STAGING_SHARE_OUT; i++)
 		assert_int_equal(
 			gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &others[i]),
@@ -240,22 +203,30 @@ listed_copies_leave_the_share_to_others(void **state)
 		gpd_staging_release(&fake.session, &others[i]);
 }
 
-int
-main(void)
+/* Runs last: the limit stays. */
+TEST(an_exhausted_pool_still_gives_every_session_a_little)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(without_pinned_memory_there_is_an_error),
-		TEST(small_pieces_share_a_slot_without_overlap),
-		TEST(a_full_slot_takes_one_marker),
-		TEST(a_session_at_its_share_waits_for_its_copies),
-		TEST(an_answered_piece_is_used_again),
-		TEST(a_piece_outlives_the_slot_it_was_cut_from),
-		TEST(copies_out_leave_room_for_copies_in),
-		TEST(parts_of_a_listed_copy_are_replaced),
-		TEST(what_was_put_back_is_not_replaced),
-		TEST(listed_copies_leave_the_share_to_others),
-		TEST(an_exhausted_pool_still_gives_every_session_a_little),
-	};
+	static struct fake_session other;
+	struct gpd_piece pieces[2 * GPD_STAGING_SHARE], more[GPD_STAGING_SHARE];
+	size_t count = 0, others = 0;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(gpd_staging_start(1), CUDA_SUCCESS);
+	while (gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &pieces[count]) ==
+	       CUDA_SUCCESS)
+		count++;
+	fake_session_create(&other);
+	assert_int_equal(gpd_staging_create(&other.session), 0);
+	while (gpd_staging_acquire_out(&other.session, GPD_STAGING_SLOT, &more[others]) ==
+	       CUDA_SUCCESS)
+		others++;
+
+	assert_true(others >= GPD_STAGING_SHARE_MIN);
+	while (others)
+		gpd_staging_release(&other.session, &more[--others]);
+	while (count)
+		gpd_staging_release(&fake.session, &pieces[--count]);
+	gpd_staging_destroy(&other.session);
+	fake_session_destroy(&other);
 }
+
+UNIT_TEST_MAIN(NULL, NULL)

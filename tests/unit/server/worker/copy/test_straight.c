@@ -12,7 +12,7 @@
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 #include "transport/backend.h"
 
 #include <endian.h>
@@ -33,10 +33,10 @@
 #define WINDOW_4M_7 "120000400007"
 #endif
 
-static struct fake fake;
+static struct fake_session fake;
 static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
 
-/* What the lane is asked to send, and what it brings. */
+/* The chunks that the lane is asked to send, and those that it receives. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -170,7 +170,7 @@ stream_query(CUstream stream)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_driver.cuDeviceGetAttribute = attribute;
 	gpd_driver.cuStreamQuery = stream_query;
 	stream_state = CUDA_SUCCESS;
@@ -186,7 +186,7 @@ setup(void **state)
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
 	assert_int_equal(gpd_lanes_create(&fake.session), 0);
 	assert_null(gpd_lanes_add(&fake.session, 1, &lane_conn));
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	fake.session.current.request = 9;
 	fake.session.current.call = 0x302;
 	return 0;
@@ -197,15 +197,15 @@ teardown(void **state)
 {
 	fake.session.closing = true;
 	gpd_lanes_stop(&fake.session);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_lanes_destroy(&fake.session);
 	gpd_copy_destroy_all(&fake.session);
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
 	fake.session.conn = NULL;
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static CUresult
@@ -254,37 +254,37 @@ assert_sent_from(uint64_t address, uint64_t size)
 	assert_int_equal(seen, size);
 }
 
-static void
-a_copy_out_goes_straight_when_its_stream_is_done(void **state)
+#define CASE(test) UNIT_TEST_WITH(test, setup, teardown)
+
+CASE(a_copy_out_goes_straight_when_its_stream_is_done)
 {
 	assert_int_equal(copy_out(3, 4 * MIB + 50000, FAKE_STREAM, 1), GPD_LATER);
 	assert_true(gpd_copy_continue(&fake.session));
-	assert_int_equal(fake_markers(&fake), 1);
+	assert_int_equal(fake_session_markers(&fake), 1);
 	assert_int_equal(wire.sent_count, 0);
 
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	wait_sent(5);
 	wait_answered();
 	assert_int_equal(wire.sent_count, 5);
 	assert_sent_from(FAKE_WINDOW + 3, 4 * MIB + 50000);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoH"), 0);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
 	assert_int_equal(fake.session.copies->gpudirect_out, 4 * MIB + 50000);
 }
 
-static void
-work_behind_it_sends_it_through_the_stream(void **state)
+CASE(work_behind_it_sends_it_through_the_stream)
 {
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
 	/* Another stream has nothing to do with it. */
 	gpd_copy_await(&fake.session, &fake.other);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoH"), 0);
 
 	gpd_copy_await(&fake.session, &fake.stream);
 	assert_null(fake.session.copies->out);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 4);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoH"), 4);
+	fake_session_run_markers(&fake, -1);
 	wait_sent(4);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.session.copies->gpudirect_out, 0);
@@ -303,15 +303,14 @@ settle(void *arg)
 	return NULL;
 }
 
-static void
-work_behind_it_waits_while_it_is_sent(void **state)
+CASE(work_behind_it_waits_while_it_is_sent)
 {
 	pthread_t thread;
 
 	settled = false;
 	wire.holds = true;
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(pthread_create(&thread, NULL, settle, NULL), 0);
 	(void)nanosleep(&(struct timespec){ .tv_nsec = 30000000 }, NULL);
 	assert_false(settled);
@@ -327,53 +326,50 @@ work_behind_it_waits_while_it_is_sent(void **state)
 	assert_int_equal(fake.reply_count, 1);
 }
 
-static void
-a_short_last_chunk_goes_through_the_stream(void **state)
+CASE(a_short_last_chunk_goes_through_the_stream)
 {
 	assert_int_equal(copy_out(7, 4 * MIB + SHORT - 1, FAKE_STREAM, 1), GPD_LATER);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync " WINDOW_4M_7 " 32767"), 1);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoHAsync " WINDOW_4M_7 " 32767"), 1);
+	fake_session_run_markers(&fake, -1);
 	wait_sent(5);
 	wait_answered();
 	assert_int_equal(fake.session.copies->gpudirect_out, 4 * MIB);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoH"), 1);
 	assert_int_equal(fake.reply_count, 1);
 }
 
 /* And only once if the rest does, too. */
-static void
-a_short_last_chunk_is_not_sent_twice(void **state)
+CASE(a_short_last_chunk_is_not_sent_twice)
 {
 	assert_int_equal(copy_out(7, 4 * MIB + 100, FAKE_STREAM, 1), GPD_LATER);
 	gpd_copy_await(&fake.session, NULL);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	wait_sent(5);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 5);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoH"), 5);
 	assert_int_equal(wire.sent_count, 5);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.session.copies->gpudirect_out, 0);
 }
 
-static void
-copies_of_two_streams_do_not_wait_for_one_another(void **state)
+CASE(copies_of_two_streams_do_not_wait_for_one_another)
 {
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
 	assert_int_equal(copy_out(8 * MIB, 4 * MIB, FAKE_OTHER_STREAM, 2), GPD_LATER);
-	assert_int_equal(fake_markers(&fake), 2);
-	/* A second one of the first stream is behind the first. */
+	assert_int_equal(fake_session_markers(&fake), 2);
+	/* The second copy of the first stream comes after its first one. */
 	assert_int_equal(copy_out(4 * MIB, 4 * MIB, FAKE_STREAM, 3), GPD_LATER);
 	assert_true(gpd_copy_continue(&fake.session));
-	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 0);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoH"), 0);
+	fake_session_run_markers(&fake, -1);
 	wait_sent(8);
 	wait_answered();
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	wait_sent(12);
 	assert_int_equal(fake.reply_count, 3);
 	assert_int_equal(fake.session.copies->gpudirect_out, 8 * MIB);
 }
 
-/* Brings the chunks of a copy, one as soon as the last has been taken. */
+/* Delivers the chunks of a copy, one after another. */
 static void *
 bring(void *arg)
 {
@@ -413,68 +409,45 @@ copy_in(uint64_t offset, uint64_t size)
 	assert_int_equal(device[offset + size], 0);
 }
 
-static void
-a_copy_in_goes_straight_if_its_stream_is_idle(void **state)
+CASE(a_copy_in_goes_straight_if_its_stream_is_idle)
 {
 	copy_in(5, 5 * MIB + 100);
 	/* But for its short end. */
 	assert_int_equal(fake.session.copies->gpudirect_in, 5 * MIB);
-	assert_int_equal(fake_count_calls("cuMemcpyHtoD"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyHtoD"), 1);
 	for (uint64_t i = 0; i < 5; i++)
 		assert_int_equal(wire.to[i], FAKE_WINDOW + 5 + i * MIB);
 }
 
-static void
-a_copy_in_behind_work_goes_through_the_stream(void **state)
+CASE(a_copy_in_behind_work_goes_through_the_stream)
 {
 	stream_state = CUDA_ERROR_NOT_READY;
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	copy_in(0, 4 * MIB);
-	fake_events_pending = false;
+	fake_driver_events_pending = false;
 	assert_int_equal(fake.session.copies->gpudirect_in, 0);
-	assert_int_equal(fake_count_calls("cuMemcpyHtoD"), 4);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyHtoD"), 4);
 }
 
-static void
-the_rest_goes_straight_when_the_work_before_is_done(void **state)
+CASE(the_rest_goes_straight_when_the_work_before_is_done)
 {
 	stream_state = CUDA_ERROR_NOT_READY;
 	wire.slow = true;
 	copy_in(0, 6 * MIB);
 	assert_true(fake.session.copies->gpudirect_in > 0);
-	assert_int_equal(fake.session.copies->gpudirect_in + fake_count_calls("cuMemcpyHtoD") * MIB,
+	assert_int_equal(fake.session.copies->gpudirect_in + fake_driver_count_calls("cuMemcpyHtoD") * MIB,
 			 6 * MIB);
-	assert_true(fake_count_calls("cuMemcpyHtoD") > 0);
+	assert_true(fake_driver_count_calls("cuMemcpyHtoD") > 0);
 }
 
-static void
-memory_that_lanes_do_not_reach_is_staged(void **state)
+CASE(memory_that_lanes_do_not_reach_is_staged)
 {
 	wire.reaches = false;
 	copy_in(0, 4 * MIB);
 	assert_int_equal(copy_out(0, 4 * MIB, FAKE_STREAM, 1), GPD_LATER);
-	assert_int_equal(fake_count_calls("cuMemcpyHtoD"), 4);
-	assert_int_equal(fake_count_calls("cuMemcpyDtoH"), 4);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyHtoD"), 4);
+	assert_int_equal(fake_driver_count_calls("cuMemcpyDtoH"), 4);
 	assert_int_equal(fake.session.copies->gpudirect_in + fake.session.copies->gpudirect_out, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_copy_out_goes_straight_when_its_stream_is_done),
-		CASE(work_behind_it_sends_it_through_the_stream),
-		CASE(work_behind_it_waits_while_it_is_sent),
-		CASE(a_short_last_chunk_goes_through_the_stream),
-		CASE(a_short_last_chunk_is_not_sent_twice),
-		CASE(copies_of_two_streams_do_not_wait_for_one_another),
-		CASE(a_copy_in_goes_straight_if_its_stream_is_idle),
-		CASE(a_copy_in_behind_work_goes_through_the_stream),
-		CASE(the_rest_goes_straight_when_the_work_before_is_done),
-		CASE(memory_that_lanes_do_not_reach_is_staged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was written to standard error is there when it is asked for at once, and in the log nobody
- * can take it for the daemon's own. */
+/* Redirection of the driver's standard error: text arrives in the log at once and cannot be
+ * mistaken for the daemon's own lines. */
 #include "server/common/base/log.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/driver_stderr.h"
@@ -24,7 +24,8 @@ say_whose(char *text, size_t size)
 	return gpd_log_budget_get_for_sessions("a", "10.0.0.1");
 }
 
-/* In a process of its own, whose standard error may go: 0, or the round that lost a line. */
+/* Runs in a child process, because it closes standard error. Returns 0, or the round that lost a
+ * line. */
 static int
 take_at_once(void)
 {
@@ -54,7 +55,7 @@ complain(const char *text)
 
 	if (write(STDERR_FILENO, text, strlen(text)) != (ssize_t)strlen(text))
 		return 2;
-	/* What the log does with it changes nothing for the client. */
+	/* The client's result does not depend on the log. */
 	(void)gpd_driver_stderr_read(taken, sizeof(taken));
 	return strncmp(taken, text, GPD_DRIVER_STDERR_MAX - 1) == 0 ? 0 : 3;
 }
@@ -69,7 +70,8 @@ forge(void)
 	       complain("without an end");
 }
 
-/* Its lines are of the budget that it is said to have: 0, or what is wrong. */
+/* Checks that the lines count against the budget of their session. Returns 0 or a description of
+ * the error. */
 static int
 flood(void)
 {
@@ -95,7 +97,7 @@ flood(void)
 		       : 0;
 }
 
-/* In a process of its own: the function's answer, and what it logged. */
+/* Runs a function in a child process; returns its result and what it logged. */
 static int
 run(int (*function)(void))
 {
@@ -120,13 +122,12 @@ run(int (*function)(void))
 	return WEXITSTATUS(status);
 }
 
-static void
-nothing_is_lost(void **state)
+UNIT_TEST(nothing_is_lost)
 {
 	assert_int_equal(run(take_at_once), 0);
 }
 
-/* Each line begins as the daemon's own do, says whose it is, and is printable. */
+/* Each line starts like the daemon's own lines, names its session, and is printable. */
 static unsigned int
 check_lines(void)
 {
@@ -150,8 +151,7 @@ check_lines(void)
 	return count;
 }
 
-static void
-lines_cannot_be_forged(void **state)
+UNIT_TEST(lines_cannot_be_forged)
 {
 	assert_int_equal(run(forge), 0);
 	assert_null(strstr(logged, "\ngpupoold[1]"));
@@ -162,22 +162,11 @@ lines_cannot_be_forged(void **state)
 	assert_int_equal(check_lines(), 4);
 }
 
-static void
-a_flood_is_some_lines_and_a_number(void **state)
+UNIT_TEST(a_flood_is_some_lines_and_a_number)
 {
 	assert_int_equal(run(flood), 0);
 	assert_non_null(strstr(logged, "further lines suppressed"));
 	assert_in_range(check_lines(), GPD_LOG_BUDGET_WARNINGS + 1, GPD_LOG_BUDGET_WARNINGS + 11);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_lost),
-		cmocka_unit_test(lines_cannot_be_forged),
-		cmocka_unit_test(a_flood_is_some_lines_and_a_number),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read from the machine's NVML: a library of the test's, with functions of every shape. */
+/* Device state that is read from NVML, with a library of the test that has functions of each
+ * shape. */
 #include "base/clock.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -18,7 +19,7 @@ give_uuid(CUuuid *uuid, CUdevice device)
 	for (int i = 0; i < 16; i++)
 		uuid->bytes[i] = (char)i;
 	uuid->bytes[14] = (char)0xfe;
-	/* The second is no GPU that this NVML knows. */
+	/* This NVML does not know the second GPU. */
 	uuid->bytes[15] = device == 0 ? (char)0xff : 0;
 	return CUDA_SUCCESS;
 }
@@ -39,8 +40,7 @@ read_device(int ordinal)
 	texts_size = gpd_nvml_read(ordinal, words, texts);
 }
 
-static void
-every_shape_of_function_is_asked(void **state)
+UNIT_TEST(every_shape_of_function_is_asked)
 {
 	read_device(0);
 	assert_int_equal(words[8], 1001);
@@ -60,8 +60,7 @@ every_shape_of_function_is_asked(void **state)
 	assert_int_equal(words[GP_STATE_PCI_SUBSYSTEM], 0x16c110de);
 }
 
-static void
-what_it_refuses_or_lacks_is_not_known(void **state)
+UNIT_TEST(what_it_refuses_or_lacks_is_not_known)
 {
 	read_device(0);
 	assert_true(words[15] == GP_STATE_NONE); /* refused */
@@ -69,8 +68,7 @@ what_it_refuses_or_lacks_is_not_known(void **state)
 	assert_true(words[9] == GP_STATE_NONE);  /* lacked */
 }
 
-static void
-texts_are_told_with_their_ends(void **state)
+UNIT_TEST(texts_are_told_with_their_ends)
 {
 	static const char wanted[] = "580.65\0\0004711\0\0\0";
 	const char *branch = texts + sizeof(wanted);
@@ -82,8 +80,7 @@ texts_are_told_with_their_ends(void **state)
 	assert_int_equal(branch[80], '\0');
 }
 
-static void
-it_is_asked_again_when_that_is_worth_it(void **state)
+UNIT_TEST(it_is_asked_again_when_that_is_worth_it)
 {
 	uint64_t first;
 
@@ -94,8 +91,7 @@ it_is_asked_again_when_that_is_worth_it(void **state)
 	assert_int_equal(words[8], first + 1);
 }
 
-static void
-a_device_that_it_does_not_know_has_nothing(void **state)
+UNIT_TEST(a_device_that_it_does_not_know_has_nothing)
 {
 	read_device(1);
 	for (size_t i = GP_STATE_NVML; i < GP_STATE_WORDS; i++)
@@ -103,16 +99,4 @@ a_device_that_it_does_not_know_has_nothing(void **state)
 	assert_int_equal(texts_size, GP_STATE_TEXTS);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_shape_of_function_is_asked),
-		cmocka_unit_test(what_it_refuses_or_lacks_is_not_known),
-		cmocka_unit_test(texts_are_told_with_their_ends),
-		cmocka_unit_test(it_is_asked_again_when_that_is_worth_it),
-		cmocka_unit_test(a_device_that_it_does_not_know_has_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
-}
+UNIT_TEST_MAIN(setup, NULL)

@@ -199,8 +199,9 @@ forget(struct gpd_shares *shares, unsigned int count)
 		gpd_partition_unassign(&shares[i]);
 }
 
-static void
-whole_device_needs_no_partition(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(whole_device_needs_no_partition)
 {
 	struct gpd_shares shares = { 0 };
 	CUstream stream = (CUstream)&shares;
@@ -217,8 +218,7 @@ whole_device_needs_no_partition(void **state)
 	assert_int_equal(contexts_made, 0);
 }
 
-static void
-share_is_rounded_down_to_whole_groups(void **state)
+TEST(share_is_rounded_down_to_whole_groups)
 {
 	struct gpd_shares shares = { 0 };
 
@@ -230,13 +230,12 @@ share_is_rounded_down_to_whole_groups(void **state)
 	gpd_partition_set_granularity(0, 8);
 	assert_int_equal(assign(&shares, 33), 32);
 	assert_int_equal(assign(&shares, 7), 8);
-	/* What is left of the split belongs to no partition. */
+	/* The rest of the split belongs to no partition. */
 	assert_int_equal(assign(&shares, 131), 120);
 	forget(&shares, 1);
 }
 
-static void
-groups_change_their_size_when_nobody_has_one(void **state)
+TEST(groups_change_their_size_when_nobody_has_one)
 {
 	struct gpd_shares shares[2] = { { 0 } };
 
@@ -262,8 +261,7 @@ groups_change_their_size_when_nobody_has_one(void **state)
 	multiprocessors = ALL;
 }
 
-static void
-shares_are_disjoint_as_long_as_they_last(void **state)
+TEST(shares_are_disjoint_as_long_as_they_last)
 {
 	struct gpd_shares shares[6] = { { 0 } };
 
@@ -272,7 +270,7 @@ shares_are_disjoint_as_long_as_they_last(void **state)
 	for (int i = 0; i < 4; i++)
 		for (int k = 0; k < i; k++)
 			assert_int_equal(overlap(&shares[i], &shares[k]), 0);
-	/* Two groups are left; the others are had by somebody. */
+	/* Two groups are free; the others are in use. */
 	assert_int_equal(assign(&shares[4], 8), 8);
 	for (unsigned int i = 0, all = 0; i < 4; i++) {
 		all += overlap(&shares[4], &shares[i]);
@@ -282,8 +280,7 @@ shares_are_disjoint_as_long_as_they_last(void **state)
 	forget(shares, 5);
 }
 
-static void
-groups_that_fewest_have_are_given_next(void **state)
+TEST(groups_that_fewest_have_are_given_next)
 {
 	struct gpd_shares shares[8] = { { 0 } };
 	unsigned int users[GROUPS_MAX] = { 0 };
@@ -303,8 +300,7 @@ groups_that_fewest_have_are_given_next(void **state)
 	forget(shares, 8);
 }
 
-static void
-freed_groups_go_to_those_that_share(void **state)
+TEST(freed_groups_go_to_those_that_share)
 {
 	struct gpd_shares shares[3] = { { 0 } };
 
@@ -323,8 +319,7 @@ freed_groups_go_to_those_that_share(void **state)
 	forget(&shares[1], 2);
 }
 
-static void
-changed_share_does_not_run_into_the_neighbour(void **state)
+TEST(changed_share_does_not_run_into_the_neighbour)
 {
 	struct gpd_shares shares[2] = { { 0 } };
 
@@ -336,7 +331,7 @@ changed_share_does_not_run_into_the_neighbour(void **state)
 	assert_int_equal(atomic_load(&shares[0].changed), 1);
 	assert_int_equal(assign(&shares[0], 66), 66);
 	assert_int_equal(overlap(&shares[0], &shares[1]), 0);
-	/* The same once more is no change. */
+	/* Setting the same share again changes nothing. */
 	atomic_store(&shares[0].changed, 0);
 	assert_int_equal(assign(&shares[0], 67), 66);
 	assert_int_equal(atomic_load(&shares[0].changed), 0);
@@ -345,8 +340,7 @@ changed_share_does_not_run_into_the_neighbour(void **state)
 	forget(shares, 2);
 }
 
-static void
-idle_green_contexts_are_used_again(void **state)
+TEST(idle_green_contexts_are_used_again)
 {
 	struct gpd_shares shares[2] = { { 0 } };
 
@@ -368,8 +362,7 @@ idle_green_contexts_are_used_again(void **state)
 	forget(shares, 2);
 }
 
-static void
-not_all_idle_green_contexts_are_kept(void **state)
+TEST(not_all_idle_green_contexts_are_kept)
 {
 	struct gpd_shares shares[40] = { { 0 } };
 
@@ -382,8 +375,7 @@ not_all_idle_green_contexts_are_kept(void **state)
 	assert_in_range(greens, 1, 16);
 }
 
-static void
-streams_keep_their_partition(void **state)
+TEST(streams_keep_their_partition)
 {
 	struct gpd_shares shares = { 0 };
 	struct gpd_partition *partition;
@@ -398,8 +390,7 @@ streams_keep_their_partition(void **state)
 	gpd_partition_unref(partition);
 }
 
-static void
-sessions_of_a_tenant_share_what_it_has(void **state)
+TEST(sessions_of_a_tenant_share_what_it_has)
 {
 	struct gpd_shares shares[5] = { { 0 } };
 
@@ -414,8 +405,7 @@ sessions_of_a_tenant_share_what_it_has(void **state)
 	forget(shares, 5);
 }
 
-static void
-sessions_divide_their_tenants_share(void **state)
+TEST(sessions_divide_their_tenants_share)
 {
 	struct gpd_shares shares[3] = { { 0 } };
 
@@ -434,8 +424,7 @@ sessions_divide_their_tenants_share(void **state)
 	forget(shares, 3);
 }
 
-static void
-tenants_share_changes_for_all_its_sessions(void **state)
+TEST(tenants_share_changes_for_all_its_sessions)
 {
 	struct gpd_shares shares[3] = { { 0 } };
 
@@ -452,8 +441,7 @@ tenants_share_changes_for_all_its_sessions(void **state)
 	forget(shares, 3);
 }
 
-static void
-green_context_that_cannot_be_made_is_said(void **state)
+TEST(green_context_that_cannot_be_made_is_said)
 {
 	struct gpd_shares shares = { 0 };
 	struct gpd_partition *partition;
@@ -471,8 +459,7 @@ green_context_that_cannot_be_made_is_said(void **state)
 	gpd_partition_unassign(&shares);
 }
 
-static void
-old_driver_gives_everybody_the_device(void **state)
+TEST(old_driver_gives_everybody_the_device)
 {
 	struct gpd_shares shares = { 0 };
 
@@ -485,8 +472,7 @@ old_driver_gives_everybody_the_device(void **state)
 	gpd_partition_unassign(&shares);
 }
 
-static void
-many_sessions_come_and_go(void **state)
+TEST(many_sessions_come_and_go)
 {
 	static struct gpd_shares shares[64];
 	unsigned int users[GROUPS_MAX], seed = 1;
@@ -518,8 +504,7 @@ many_sessions_come_and_go(void **state)
 	forget(shares, 64);
 }
 
-static void
-parts_are_what_is_picked_of_a_split(void **state)
+TEST(parts_are_what_is_picked_of_a_split)
 {
 	const struct gpd_split split = { .least = 8, .groups = 4, .picks = { 0x6 } };
 	struct gpd_partition *part = gpd_partition_part(0, NULL, &split, false);
@@ -533,8 +518,7 @@ parts_are_what_is_picked_of_a_split(void **state)
 	assert_int_equal(greens, 0);
 }
 
-static void
-part_of_a_share_holds_it(void **state)
+TEST(part_of_a_share_holds_it)
 {
 	const struct gpd_split split = { 0 };
 	struct gpd_shares shares = { 0 };
@@ -550,11 +534,10 @@ part_of_a_share_holds_it(void **state)
 	assert_int_equal(greens, 2);
 	gpd_partition_unassign(&shares);
 	gpd_partition_unref(part);
-	assert_int_equal(greens, 1); /* the share's is kept for a while */
+	assert_int_equal(greens, 1); /* the share's partition is cached for a while */
 }
 
-static void
-split_that_cannot_be_had_is_refused_or_all(void **state)
+TEST(split_that_cannot_be_had_is_refused_or_all)
 {
 	const struct gpd_split split = { .least = 8, .groups = 16, .picks = { 1u << 15 } };
 	struct gpd_partition *part = gpd_partition_part(0, NULL, &split, false);
@@ -566,32 +549,4 @@ split_that_cannot_be_had_is_refused_or_all(void **state)
 	gpd_partition_unref(part);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(whole_device_needs_no_partition),
-		TEST(share_is_rounded_down_to_whole_groups),
-		TEST(groups_change_their_size_when_nobody_has_one),
-		TEST(shares_are_disjoint_as_long_as_they_last),
-		TEST(groups_that_fewest_have_are_given_next),
-		TEST(freed_groups_go_to_those_that_share),
-		TEST(changed_share_does_not_run_into_the_neighbour),
-		TEST(idle_green_contexts_are_used_again),
-		TEST(not_all_idle_green_contexts_are_kept),
-		TEST(streams_keep_their_partition),
-		TEST(sessions_of_a_tenant_share_what_it_has),
-		TEST(sessions_divide_their_tenants_share),
-		TEST(tenants_share_changes_for_all_its_sessions),
-		TEST(green_context_that_cannot_be_made_is_said),
-		TEST(old_driver_gives_everybody_the_device),
-		TEST(many_sessions_come_and_go),
-		TEST(parts_are_what_is_picked_of_a_split),
-		TEST(part_of_a_share_holds_it),
-		TEST(split_that_cannot_be_had_is_refused_or_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -3,7 +3,7 @@
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 #include "transport/backend.h"
 
 #include <errno.h>
@@ -19,8 +19,7 @@ static const struct gpd_gpudirect_facts all = {
 	.alone = true,
 };
 
-static void
-both_ways_are_tried_where_the_driver_has_them(void **state)
+UNIT_TEST(both_ways_are_tried_where_the_driver_has_them)
 {
 	struct gpd_gpudirect_facts facts = all;
 	struct gpd_gpudirect_methods ways = gpd_gpudirect_memory_choose(&facts);
@@ -44,8 +43,7 @@ assert_none(const struct gpd_gpudirect_facts *facts, const char *word)
 	assert_non_null(strstr(ways.why, word));
 }
 
-static void
-without_gpudirect_there_is_no_way(void **state)
+UNIT_TEST(without_gpudirect_there_is_no_way)
 {
 	struct gpd_gpudirect_facts facts = all;
 
@@ -61,8 +59,7 @@ without_gpudirect_there_is_no_way(void **state)
 	assert_none(&facts, "see");
 }
 
-static void
-writes_are_flushed_where_the_gpu_needs_it(void **state)
+UNIT_TEST(writes_are_flushed_where_the_gpu_needs_it)
 {
 	struct gpd_gpudirect_facts facts = all;
 
@@ -80,7 +77,7 @@ writes_are_flushed_where_the_gpu_needs_it(void **state)
 	assert_int_equal(gpd_gpudirect_memory_choose(&facts).flush, 0);
 }
 
-/* A connection whose RDMA device is the test's, and a driver that can all. */
+/* A connection with a fake RDMA device, and a driver that supports everything. */
 static struct {
 	int dma_buf_result, address_result;
 	unsigned int dma_bufs, addresses;
@@ -90,7 +87,7 @@ static struct {
 	unsigned int flushes;
 } card;
 
-static struct fake fake;
+static struct fake_session fake;
 
 static int
 card_keep(struct gp_conn *conn, void *base, size_t size, int dma_buf)
@@ -152,7 +149,7 @@ static int
 setup(void **state)
 {
 	memset(&card, 0, sizeof(card));
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_driver.cuDeviceGetAttribute = attribute;
 	gpd_driver.cuGetErrorName = error_name;
 	gpd_driver.cuMemGetHandleForAddressRange = export_range;
@@ -167,8 +164,8 @@ teardown(void **state)
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake.session.conn = NULL;
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static int
@@ -186,8 +183,9 @@ map(uint64_t granule, uint64_t granules, int device)
 			 CUDA_SUCCESS);
 }
 
-static void
-a_mapping_is_registered_once_when_it_is_first_used(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(a_mapping_is_registered_once_when_it_is_first_used)
 {
 	gpd_gpudirect_memory_start(true);
 	map(0, 2, 0);
@@ -199,7 +197,7 @@ a_mapping_is_registered_once_when_it_is_first_used(void **state)
 	assert_int_equal(card.exports, 1);
 	assert_int_equal(card.dma_bufs, 1);
 	assert_int_equal(card.addresses, 0);
-	/* The descriptor is not kept. */
+	/* The descriptor is closed. */
 	assert_int_equal(fcntl(card.last_fd, F_GETFD), -1);
 	/* Of two mappings, or of none. */
 	assert_int_equal(reach(1, 1, FAKE_GRANULE), -1);
@@ -209,8 +207,7 @@ a_mapping_is_registered_once_when_it_is_first_used(void **state)
 	assert_int_equal(card.flushes, 1);
 }
 
-static void
-what_makes_no_dma_buf_is_registered_by_its_address(void **state)
+TEST(what_makes_no_dma_buf_is_registered_by_its_address)
 {
 	gpd_gpudirect_memory_start(true);
 	card.export_result = CUDA_ERROR_NOT_SUPPORTED;
@@ -237,8 +234,7 @@ what_makes_no_dma_buf_is_registered_by_its_address(void **state)
 }
 
 /* On the other device, of which nothing is known yet. */
-static void
-a_first_failure_is_remembered_of_the_device(void **state)
+TEST(a_first_failure_is_remembered_of_the_device)
 {
 	gpd_gpudirect_memory_start(true);
 	card.dma_buf_result = -EFAULT;
@@ -252,8 +248,7 @@ a_first_failure_is_remembered_of_the_device(void **state)
 	assert_int_equal(card.exports, 1);
 }
 
-static void
-switched_off_nothing_is_tried(void **state)
+TEST(switched_off_nothing_is_tried)
 {
 	gpd_gpudirect_memory_start(false);
 	map(0, 1, 0);
@@ -262,20 +257,4 @@ switched_off_nothing_is_tried(void **state)
 	assert_int_equal(card.exports, 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_ways_are_tried_where_the_driver_has_them),
-		cmocka_unit_test(without_gpudirect_there_is_no_way),
-		cmocka_unit_test(writes_are_flushed_where_the_gpu_needs_it),
-		TEST(switched_off_nothing_is_tried),
-		TEST(a_mapping_is_registered_once_when_it_is_first_used),
-		TEST(what_makes_no_dma_buf_is_registered_by_its_address),
-		TEST(a_first_failure_is_remembered_of_the_device),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

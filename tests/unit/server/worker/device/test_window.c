@@ -38,20 +38,17 @@ is_within(const struct gpd_range *window, uint64_t first, uint64_t end)
 	return window->address >= first && window->address + window->size <= end;
 }
 
-static void
-usual_places_come_first(void **state)
+UNIT_TEST(usual_places_come_first)
 {
 	struct gpd_range window;
 
-	(void)state;
 	assert_true(gpd_window_acquire(GIB, 0, NULL, 0, &window) == 0);
 	assert_true(is_within(&window, GPD_WINDOW_FIRST, GPD_WINDOW_END));
 	gpd_window_release(&window);
 }
 
 /* The shadow of ThreadSanitizer, and the program itself. */
-static void
-program_with_thread_sanitizer(void **state)
+UNIT_TEST(program_with_thread_sanitizer)
 {
 	const struct gpd_range avoid[] = {
 		{ 0x8000000000, 0x550000000000 - 0x8000000000 },
@@ -61,7 +58,6 @@ program_with_thread_sanitizer(void **state)
 	const size_t count = sizeof(avoid) / sizeof(avoid[0]);
 	struct gpd_range window;
 
-	(void)state;
 	own = (struct gpd_range){ GPD_WINDOW_SANITIZED_FIRST, 4 * GIB };
 	assert_true(gpd_window_acquire(GIB, 0, avoid, count, &window) == 0);
 	assert_true(is_within(&window, GPD_WINDOW_SANITIZED_FIRST + 4 * GIB, avoid[1].address));
@@ -77,27 +73,19 @@ program_with_thread_sanitizer(void **state)
 	gpd_window_release(&window);
 }
 
-static void
-no_place_is_an_error(void **state)
+UNIT_TEST(no_place_is_an_error)
 {
 	const struct gpd_range avoid = { 0x1000, 0x7ffffffff000 };
 	struct gpd_range window;
 
-	(void)state;
 	assert_true(gpd_window_acquire(GIB, 0, &avoid, 1, &window) == -ENOMEM);
 }
 
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(usual_places_come_first),
-		cmocka_unit_test(program_with_thread_sanitizer),
-		cmocka_unit_test(no_place_is_an_error),
-	};
-
 	gpd_devices.granularity = 2 << 20;
 	gpd_driver.cuMemAddressReserve = reserve;
 	gpd_driver.cuMemAddressFree = give;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_tests_run(NULL, NULL);
 }

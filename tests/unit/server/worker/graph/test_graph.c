@@ -3,8 +3,7 @@
  * them. */
 #include "tests/unit/server/graph_fixture.h"
 
-static void
-a_graph_is_built_as_it_was_sent(void **state)
+TEST(a_graph_is_built_as_it_was_sent)
 {
 	const uint32_t both[] = { 0, 1 };
 
@@ -16,41 +15,39 @@ a_graph_is_built_as_it_was_sent(void **state)
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_string_equal(fake_calls, "cuGraphCreate\n"
-					"cuGraphAddMemsetNode behind 0: 16 x 1\n"
-					"cuGraphAddMemcpyNode behind 0: 64 x 1\n"
-					"cuGraphAddEmptyNode behind 2\n"
-					"cuGraphAddKernelNode behind 0: zebra\n"
-					"cuGraphInstantiate\n"
-					"cuGraphLaunch\n"
-					"cuGraphLaunch\n");
+	assert_string_equal(fake_driver_calls, "cuGraphCreate\n"
+					       "cuGraphAddMemsetNode behind 0: 16 x 1\n"
+					       "cuGraphAddMemcpyNode behind 0: 64 x 1\n"
+					       "cuGraphAddEmptyNode behind 2\n"
+					       "cuGraphAddKernelNode behind 0: zebra\n"
+					       "cuGraphInstantiate\n"
+					       "cuGraphLaunch\n"
+					       "cuGraphLaunch\n");
 	assert_string_equal(fake.session.progress.kernel, "zebra");
 }
 
-static void
-a_dropped_graph_is_charged_until_the_driver_has_ended_it(void **state)
+TEST(a_dropped_graph_is_charged_until_the_driver_has_ended_it)
 {
 	uint64_t before;
 
 	add_empty(NULL, 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	before = charged();
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
 	assert_int_equal(drop(PLAN), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_execs, 1);
+	assert_int_equal(fake_driver_execs, 1);
 	assert_in_range(charged(), before + GPD_GRAPH_NODE_COST, before + 2 * GPD_GRAPH_NODE_COST);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 0);
 	assert_int_equal(charged(), before);
 }
 
 /* The third graph has all edges that there may be. */
-static void
-edges_are_charged(void **state)
+TEST(edges_are_charged)
 {
 	enum {
 		ALL = 300,
@@ -73,8 +70,7 @@ edges_are_charged(void **state)
 			EDGES * (GPD_GRAPH_EDGE_COST + 2 * sizeof(uint32_t)));
 }
 
-static void
-a_remade_graph_is_charged_twice_until_the_old_one_has_ended(void **state)
+TEST(a_remade_graph_is_charged_twice_until_the_old_one_has_ended)
 {
 	uint64_t one;
 
@@ -82,15 +78,14 @@ a_remade_graph_is_charged_twice_until_the_old_one_has_ended(void **state)
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	one = charged();
 	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_execs, 2);
+	assert_int_equal(fake_driver_execs, 2);
 	assert_in_range(charged(), one + GPD_GRAPH_NODE_COST, one + 2 * GPD_GRAPH_NODE_COST);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 1);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 1);
 	assert_int_equal(charged(), one);
 }
 
-static void
-a_graph_that_is_built_anew_is_charged_with_the_old_one(void **state)
+TEST(a_graph_that_is_built_anew_is_charged_with_the_old_one)
 {
 	uint64_t one;
 
@@ -98,20 +93,19 @@ a_graph_that_is_built_anew_is_charged_with_the_old_one(void **state)
 	add_kernel(GP_KERNEL(IMAGE, ZEBRA), 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	one = charged();
-	/* The image has another library from now on. */
+	/* The image has another library from here on. */
 	fake.session.modules->kernels_changed++;
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_execs, 2);
+	assert_int_equal(fake_driver_execs, 2);
 	assert_in_range(charged(), one + GPD_GRAPH_NODE_COST, one + 2 * GPD_GRAPH_NODE_COST);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 1);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 1);
 	assert_int_equal(charged(), one);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuGraphInstantiate"), 2);
+	assert_int_equal(fake_driver_count_calls("cuGraphInstantiate"), 2);
 }
 
-static void
-what_leaves_makes_room_for_what_comes(void **state)
+TEST(what_leaves_makes_room_for_what_comes)
 {
 	const uint32_t nodes = 3 * GPD_HOST_MIN / GPD_GRAPH_NODE_COST / 4;
 
@@ -119,53 +113,50 @@ what_leaves_makes_room_for_what_comes(void **state)
 	for (uint32_t i = 0; i < nodes; i++)
 		add_empty(NULL, 0);
 	for (int i = 0; i < 3; i++) {
-		fake_forget_calls();
+		fake_driver_clear_calls();
 		assert_int_equal(make(PLAN), CUDA_SUCCESS);
-		fake_forget_calls();
+		fake_driver_clear_calls();
 		assert_int_equal(make(PLAN + 1), CUDA_ERROR_OUT_OF_MEMORY);
-		assert_string_equal(fake_calls, "");
+		assert_string_equal(fake_driver_calls, "");
 		assert_int_equal(remake(PLAN), CUDA_SUCCESS);
 		assert_int_equal(drop(PLAN), CUDA_SUCCESS);
-		assert_in_range(fake_execs, 1, 2);
+		assert_in_range(fake_driver_execs, 1, 2);
 	}
 }
 
-static void
-a_graph_that_cannot_be_awaited_is_the_drivers_to_end(void **state)
+TEST(a_graph_that_cannot_be_awaited_is_the_drivers_to_end)
 {
 	add_empty(NULL, 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
-	fake_fail("marker", CUDA_ERROR_INVALID_VALUE, 0);
+	fake_driver_fail("marker", CUDA_ERROR_INVALID_VALUE, 0);
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_execs, 0);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_driver_execs, 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 }
 
-static void
-a_refused_change_is_told_by_every_launch(void **state)
+TEST(a_refused_change_is_told_by_every_launch)
 {
 	add_fill(FAKE_WINDOW, NULL, 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
 	begin_plan();
 	add_fill(FAKE_WINDOW + FAKE_GRANULE, NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_INVALID_VALUE);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(launch(PLAN), CUDA_ERROR_INVALID_VALUE);
-	assert_string_equal(fake_calls, "");
-	fake_fail("cuGraphInstantiate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_string_equal(fake_driver_calls, "");
+	fake_driver_fail("cuGraphInstantiate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	begin_plan();
 	add_fill(FAKE_WINDOW, NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(launch(PLAN), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuGraphLaunch"), 1);
+	assert_int_equal(fake_driver_count_calls("cuGraphLaunch"), 1);
 }
 
 /* Until it is given something. */
-static void
-a_refused_graph_that_nobody_waits_for_is_told_by_every_launch(void **state)
+TEST(a_refused_graph_that_nobody_waits_for_is_told_by_every_launch)
 {
 	assert_int_equal(put(PLAN), CUDA_ERROR_INVALID_VALUE);
 	add_fill(FAKE_WINDOW + FAKE_GRANULE, NULL, 0);
@@ -181,22 +172,21 @@ a_refused_graph_that_nobody_waits_for_is_told_by_every_launch(void **state)
 	}
 	assert_int_equal(put(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuGraphLaunch"), 3);
+	assert_int_equal(fake_driver_count_calls("cuGraphLaunch"), 3);
 }
 
-static void
-what_kernels_may_launch_stays_one_executable(void **state)
+TEST(what_kernels_may_launch_stays_one_executable)
 {
 	uint64_t exec, one, none;
 
 	load_image();
 	add_kernel(GP_KERNEL(IMAGE, ZEBRA), 0);
-	fake_fail("cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(make_launchable(PLAN, &exec), CUDA_ERROR_OUT_OF_MEMORY);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 0);
 	none = charged();
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	assert_int_equal(make_launchable(PLAN, &exec), CUDA_SUCCESS);
 	assert_int_not_equal(exec, 0);
 	one = charged();
@@ -205,31 +195,30 @@ what_kernels_may_launch_stays_one_executable(void **state)
 	fake.session.modules->kernels_changed++;
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	assert_string_equal(fake_calls, "cuGraphCreate\n"
-					"cuGraphAddKernelNode behind 0: zebra\n"
-					"cuGraphInstantiate with 4\n"
-					"cuGraphUpload\n"
-					"cuGraphUpload\n"
-					"cuGraphCreate\n"
-					"cuGraphAddKernelNode behind 0: zebra\n"
-					"cuGraphExecUpdate\n"
-					"cuGraphCreate\n"
-					"cuGraphAddKernelNode behind 0: zebra\n"
-					"cuGraphExecUpdate\n"
-					"cuGraphLaunch\n"
-					"cuGraphLaunch\n");
-	assert_int_equal(fake_execs, 1);
-	assert_int_equal(fake_graphs, 0);
+	assert_string_equal(fake_driver_calls, "cuGraphCreate\n"
+					       "cuGraphAddKernelNode behind 0: zebra\n"
+					       "cuGraphInstantiate with 4\n"
+					       "cuGraphUpload\n"
+					       "cuGraphUpload\n"
+					       "cuGraphCreate\n"
+					       "cuGraphAddKernelNode behind 0: zebra\n"
+					       "cuGraphExecUpdate\n"
+					       "cuGraphCreate\n"
+					       "cuGraphAddKernelNode behind 0: zebra\n"
+					       "cuGraphExecUpdate\n"
+					       "cuGraphLaunch\n"
+					       "cuGraphLaunch\n");
+	assert_int_equal(fake_driver_execs, 1);
+	assert_int_equal(fake_driver_graphs, 0);
 	assert_int_equal(charged(), one);
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 0);
 	assert_int_equal(charged(), none);
 }
 
 /* It cannot become another one, but what it was before it is no more, either. */
-static void
-what_kernels_may_launch_becomes_nothing_else(void **state)
+TEST(what_kernels_may_launch_becomes_nothing_else)
 {
 	uint64_t exec, one;
 
@@ -241,21 +230,20 @@ what_kernels_may_launch_becomes_nothing_else(void **state)
 	begin_plan();
 	add_fill(FAKE_WINDOW + FAKE_WINDOW_SIZE, NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_INVALID_VALUE);
-	fake_fail("cuGraphExecUpdate", CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 0);
+	fake_driver_fail("cuGraphExecUpdate", CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 0);
 	begin_plan();
 	add_fill(FAKE_WINDOW, NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	assert_int_equal(launch(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	assert_int_equal(upload(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	assert_int_equal(charged(), one);
-	assert_int_equal(fake_graphs, 0);
+	assert_int_equal(fake_driver_graphs, 0);
 	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
 	assert_int_equal(upload(PLAN), CUDA_SUCCESS);
 	assert_int_equal(upload(PLAN + 1), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-graphs_end_with_their_context(void **state)
+TEST(graphs_end_with_their_context)
 {
 	struct gpd_context other = { 0 };
 
@@ -265,28 +253,9 @@ graphs_end_with_their_context(void **state)
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
 	gpd_graph_destroy_context(&fake.session, &fake.context);
 	assert_int_equal(launch(PLAN), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_execs, 1);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_execs, 0);
+	assert_int_equal(fake_driver_execs, 1);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_execs, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_graph_is_built_as_it_was_sent),
-		TEST(a_dropped_graph_is_charged_until_the_driver_has_ended_it),
-		TEST(edges_are_charged),
-		TEST(a_remade_graph_is_charged_twice_until_the_old_one_has_ended),
-		TEST(a_graph_that_is_built_anew_is_charged_with_the_old_one),
-		TEST(what_leaves_makes_room_for_what_comes),
-		TEST(a_graph_that_cannot_be_awaited_is_the_drivers_to_end),
-		TEST(a_refused_change_is_told_by_every_launch),
-		TEST(a_refused_graph_that_nobody_waits_for_is_told_by_every_launch),
-		TEST(what_kernels_may_launch_stays_one_executable),
-		TEST(what_kernels_may_launch_becomes_nothing_else),
-		TEST(graphs_end_with_their_context),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -9,17 +9,16 @@ is_refused(CUresult wanted)
 {
 	const uint64_t before = charged();
 
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	assert_int_equal(make(PLAN), wanted);
 	assert_null(gpd_handle_get(&fake.session.handles, GPD_KIND_GRAPH_PLAN, PLAN));
-	assert_int_equal(fake_execs, 0);
-	assert_int_equal(fake_graphs, 0);
+	assert_int_equal(fake_driver_execs, 0);
+	assert_int_equal(fake_driver_graphs, 0);
 	assert_in_range(charged(), before, before + GPD_HANDLE_CHUNK * sizeof(void *));
 	begin_plan();
 }
 
-static void
-memory_of_others_is_refused(void **state)
+TEST(memory_of_others_is_refused)
 {
 	add_fill(FAKE_WINDOW + FAKE_GRANULE - 32, NULL, 0);
 	is_refused(CUDA_ERROR_INVALID_VALUE);
@@ -33,8 +32,7 @@ memory_of_others_is_refused(void **state)
 	is_refused(CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-kernels_of_no_image_are_refused(void **state)
+TEST(kernels_of_no_image_are_refused)
 {
 	load_image();
 	add_kernel(GP_KERNEL(IMAGE, 2), 0);
@@ -48,8 +46,7 @@ kernels_of_no_image_are_refused(void **state)
 	is_refused(CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-what_is_no_plan_is_refused(void **state)
+TEST(what_is_no_plan_is_refused)
 {
 	const uint32_t itself[] = { 0, 0, 0, 0, 0, 1, 0, 0, 0, 0 };
 	uint8_t byte = 0;
@@ -69,8 +66,7 @@ what_is_no_plan_is_refused(void **state)
 	is_refused(CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session(void **state)
+TEST(a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session)
 {
 	uint8_t *large = test_calloc(1, GP_GRAPH_PLAN_MAX + 8);
 
@@ -86,18 +82,16 @@ a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session(void **stat
 	test_free(large);
 }
 
-static void
-a_million_nodes_are_charged_before_the_driver_hears_of_them(void **state)
+TEST(a_million_nodes_are_charged_before_the_driver_hears_of_them)
 {
 	for (uint32_t i = 0; i < MANY; i++)
 		add_empty(NULL, 0);
 	limit_to(MANY / 2);
 	is_refused(CUDA_ERROR_OUT_OF_MEMORY);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
-static void
-names_are_those_of_graphs(void **state)
+TEST(names_are_those_of_graphs)
 {
 	add_empty(NULL, 0);
 	assert_int_equal(remake(PLAN), CUDA_ERROR_INVALID_HANDLE);
@@ -112,20 +106,7 @@ names_are_those_of_graphs(void **state)
 	bring_bulk(writer.memory, writer.size);
 	assert_int_equal(gpd_gpGraphMake(&fake.session, &(struct gp_args_gpGraphMake){ 77, PLAN }),
 			 CUDA_ERROR_INVALID_CONTEXT);
-	assert_int_equal(fake_execs, 1);
+	assert_int_equal(fake_driver_execs, 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_of_others_is_refused),
-		TEST(kernels_of_no_image_are_refused),
-		TEST(what_is_no_plan_is_refused),
-		TEST(a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session),
-		TEST(a_million_nodes_are_charged_before_the_driver_hears_of_them),
-		TEST(names_are_those_of_graphs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

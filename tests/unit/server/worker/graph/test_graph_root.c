@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs that are made in a root, with a driver that counts handles for each graph, and executables
- * until it is asked about the stream that they ran in. */
+/* Graphs in one root graph, with a driver that counts handles for each graph, and executables until
+ * the stream that they ran in is queried. */
 #include "gpd_calls.h"
 #include "protocol/graph_plan.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_root.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define ROOT 8
 #define STREAMS 2 /* of the session */
 
-static struct fake fake;
+static struct fake_session fake;
 static CUgraph made_in, added_to; /* the last ones */
 static uint64_t last_handle;
 static int refusals; /* of executables; each question takes one */
@@ -82,7 +82,7 @@ stream_query(CUstream stream)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_driver.cuGraphConditionalHandleCreate = handle_create;
 	gpd_driver.cuGraphAddNode_v2 = add_node;
 	gpd_driver.cuGraphGetNodes = get_nodes;
@@ -102,11 +102,11 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_graph_destroy_all(&fake.session);
 	gpd_graph_root_destroy_context(&fake.session, NULL);
-	assert_int_equal(fake_graphs, 0);
-	fake_destroy(&fake);
+	assert_int_equal(fake_driver_graphs, 0);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -150,7 +150,7 @@ drop(uint32_t name)
 {
 	assert_int_equal(gpd_gpGraphDrop(&fake.session, &(struct gp_args_gpGraphDrop){ name }),
 			 CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 }
 
 static CUgraph
@@ -159,8 +159,9 @@ graph_of(uint32_t root)
 	return gpd_graph_root_get(&fake.session, root)->driver;
 }
 
-static void
-roots_with_the_same_handle_are_not_mixed_up(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(roots_with_the_same_handle_are_not_mixed_up)
 {
 	uint64_t first = make_root(ROOT), second = make_root(ROOT + 1);
 
@@ -175,8 +176,7 @@ roots_with_the_same_handle_are_not_mixed_up(void **state)
 	assert_int_equal(make(PLAN + 2, ROOT + 2, first), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_driver_that_still_counts_the_one_before_is_asked_again(void **state)
+TEST(a_driver_that_still_counts_the_one_before_is_asked_again)
 {
 	uint64_t handle = make_root(ROOT);
 
@@ -187,7 +187,7 @@ a_driver_that_still_counts_the_one_before_is_asked_again(void **state)
 	instantiated = 0;
 	assert_int_equal(make(PLAN, ROOT, handle), CUDA_SUCCESS);
 	assert_int_equal(instantiated, 5);
-	/* Another error is no reason to ask. */
+	/* Other errors are not retried. */
 	drop(PLAN);
 	answer = CUDA_ERROR_INVALID_VALUE;
 	refusals = 5 * STREAMS;
@@ -196,8 +196,7 @@ a_driver_that_still_counts_the_one_before_is_asked_again(void **state)
 	assert_int_equal(instantiated, 1);
 }
 
-static void
-a_driver_that_refuses_for_good_is_believed(void **state)
+TEST(a_driver_that_refuses_for_good_is_believed)
 {
 	uint64_t handle = make_root(ROOT);
 
@@ -213,15 +212,4 @@ a_driver_that_refuses_for_good_is_believed(void **state)
 	assert_int_equal(make(PLAN, ROOT, handle), CUDA_SUCCESS);
 }
 
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(roots_with_the_same_handle_are_not_mixed_up),
-		TEST(a_driver_that_still_counts_the_one_before_is_asked_again),
-		TEST(a_driver_that_refuses_for_good_is_believed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -10,7 +10,7 @@
 #include "server/worker/issue/issue.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <openssl/evp.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@
 #define ANT 0
 #define ZEBRA 1
 
-static struct fake fake;
+static struct fake_session fake;
 static void *flat;
 static size_t flat_size;
 static uint8_t flat_sha256[GPD_SHA256_SIZE];
@@ -51,7 +51,7 @@ free_image(void **state)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
 	return gpd_memory_create(&fake.session);
 }
@@ -59,14 +59,14 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_image_destroy_all(&fake.session);
 	gpd_quiesce_jobs_wait();
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	gpd_image_cache_stop();
-	return fake_libraries;
+	return fake_driver_libraries;
 }
 
 static CUresult
@@ -100,27 +100,27 @@ load(void)
 
 	assert_int_equal(load_with(true, IMAGE, (struct gp_bytes){ 0 }, &reply), CUDA_SUCCESS);
 	drop(&reply);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 }
 
-static void
-an_image_is_asked_for_until_it_is_there(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(an_image_is_asked_for_until_it_is_there)
 {
 	struct gp_reply_gpImageLoad reply;
 
 	assert_int_equal(load_with(false, IMAGE, (struct gp_bytes){ 0 }, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.missing, 1);
-	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_driver_libraries, 0);
 
 	load();
 	assert_int_equal(load_with(false, IMAGE + 1, (struct gp_bytes){ 0 }, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.missing, 0);
-	assert_int_equal(fake_libraries, 2);
+	assert_int_equal(fake_driver_libraries, 2);
 	drop(&reply);
 }
 
-static void
-the_client_learns_all_kernels_by_name(void **state)
+TEST(the_client_learns_all_kernels_by_name)
 {
 	struct gp_reply_gpImageLoad reply;
 	struct gp_image_info *info;
@@ -141,12 +141,11 @@ the_client_learns_all_kernels_by_name(void **state)
 	drop(&reply);
 }
 
-static void
-a_compilers_complaint_comes_back(void **state)
+TEST(a_compilers_complaint_comes_back)
 {
 	struct gp_reply_gpImageLoad reply;
 
-	fake_fail("cuLibraryLoadData", CUDA_ERROR_INVALID_PTX, 0);
+	fake_driver_fail("cuLibraryLoadData", CUDA_ERROR_INVALID_PTX, 0);
 	assert_int_equal(load_with(true, IMAGE, (struct gp_bytes){ 0 }, &reply),
 			 CUDA_ERROR_INVALID_PTX);
 	assert_memory_equal(reply.log.data, "line 1: it makes no sense", reply.log.size);
@@ -154,8 +153,7 @@ a_compilers_complaint_comes_back(void **state)
 	drop(&reply);
 }
 
-static void
-options_with_addresses_do_not_reach_the_driver(void **state)
+TEST(options_with_addresses_do_not_reach_the_driver)
 {
 	const struct {
 		uint32_t option, zero;
@@ -173,7 +171,7 @@ options_with_addresses_do_not_reach_the_driver(void **state)
 	assert_int_equal(
 		load_with(true, IMAGE, (struct gp_bytes){ options, sizeof(options) }, &reply),
 		CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuLibraryLoadData options 5"), 1);
+	assert_int_equal(fake_driver_count_calls("cuLibraryLoadData options 5"), 1);
 	drop(&reply);
 	assert_int_equal(load_with(true, IMAGE + 1, (struct gp_bytes){ options, 7 }, &reply),
 			 CUDA_ERROR_INVALID_VALUE);
@@ -181,11 +179,10 @@ options_with_addresses_do_not_reach_the_driver(void **state)
 		assert_int_equal(
 			load_with(true, IMAGE + 1, (struct gp_bytes){ &others[i], 16 }, &reply),
 			CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_count_calls("cuLibraryLoadData options 5"), 1);
+	assert_int_equal(fake_driver_count_calls("cuLibraryLoadData options 5"), 1);
 }
 
-static void
-an_image_that_is_not_what_its_hash_says_ends_the_session(void **state)
+TEST(an_image_that_is_not_what_its_hash_says_ends_the_session)
 {
 	struct gp_reply_gpImageLoad reply;
 
@@ -194,26 +191,24 @@ an_image_that_is_not_what_its_hash_says_ends_the_session(void **state)
 			 CUDA_ERROR_INVALID_IMAGE);
 	flat_sha256[5] ^= 1;
 	assert_string_not_equal(fake.violation, "");
-	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_driver_libraries, 0);
 }
 
-static void
-an_image_leaves_when_earlier_work_is_done(void **state)
+TEST(an_image_leaves_when_earlier_work_is_done)
 {
 	const struct gp_args_gpImageUnload args = { .image = IMAGE };
 
 	load();
 	assert_int_equal(gpd_gpImageUnload(&fake.session, &args), CUDA_SUCCESS);
 	assert_int_equal(gpd_gpImageUnload(&fake.session, &args), CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_libraries, 1);
+	assert_int_equal(fake_driver_libraries, 1);
 
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_driver_libraries, 0);
 }
 
-static void
-a_contexts_images_stay_and_their_variables_start_anew(void **state)
+TEST(a_contexts_images_stay_and_their_variables_start_anew)
 {
 	struct gp_args_gpImageGlobal args = { FAKE_CONTEXT, IMAGE, { "table", 5 } };
 	struct gp_reply_gpImageGlobal reply;
@@ -223,17 +218,16 @@ a_contexts_images_stay_and_their_variables_start_anew(void **state)
 	gpd_image_invalidate_context(&fake.session, &fake.context);
 	assert_non_null(gpd_handle_get(&fake.session.handles, GPD_KIND_IMAGE, IMAGE));
 	assert_false(gpd_memory_accessible(&fake.session, 0x700000, 4));
-	assert_int_equal(fake_allocated(&fake, 0), 0);
-	assert_int_equal(fake_count_calls("cuLibraryUnload"), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_count_calls("cuLibraryUnload"), 0);
 
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuLibraryUnload"), 1);
-	assert_int_equal(fake_libraries, 1);
+	assert_int_equal(fake_driver_count_calls("cuLibraryUnload"), 1);
+	assert_int_equal(fake_driver_libraries, 1);
 	assert_true(gpd_memory_accessible(&fake.session, 0x700000, 4));
 }
 
-static void
-a_variable_may_be_touched_once_it_was_asked_for(void **state)
+TEST(a_variable_may_be_touched_once_it_was_asked_for)
 {
 	struct gp_args_gpImageGlobal args = { FAKE_CONTEXT, IMAGE, { "table", 5 } };
 	struct gp_reply_gpImageGlobal reply;
@@ -248,17 +242,17 @@ a_variable_may_be_touched_once_it_was_asked_for(void **state)
 	assert_true(gpd_memory_accessible(&fake.session, 0x700000, 256));
 	assert_false(gpd_memory_accessible(&fake.session, 0x700001, 256));
 	assert_false(gpd_memory_accessible(&fake.session, 0x6fffff, 1));
-	assert_int_equal(fake_allocated(&fake, 0), 256);
+	assert_int_equal(fake_session_allocated(&fake, 0), 256);
 
 	args.name = (struct gp_bytes){ "tables", 6 };
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_ERROR_NOT_FOUND);
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	assert_false(gpd_memory_accessible(&fake.session, 0x700000, 4));
 	/* Work may still use it. */
-	assert_int_equal(fake_allocated(&fake, 0), 256);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 256);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
 static _Atomic bool held;
@@ -280,40 +274,38 @@ ask_for_table(void)
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
 }
 
-static void
-variables_are_charged_until_the_driver_has_unloaded_them(void **state)
+TEST(variables_are_charged_until_the_driver_has_unloaded_them)
 {
 	held = true;
 	gpd_quiesce_jobs_add(stand_still, NULL);
 	ask_for_table();
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_allocated(&fake, 0), 256);
-	assert_int_equal(fake_libraries, 1);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 256);
+	assert_int_equal(fake_driver_libraries, 1);
 	held = false;
 	assert_true(gpd_image_wait_unloaded(&fake.session));
-	assert_int_equal(fake_libraries, 0);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_libraries, 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 	assert_int_equal(fake.session.account.line->pending_frees[0], 0);
 	gpd_quiesce_jobs_wait();
 	assert_false(gpd_image_wait_unloaded(&fake.session));
 }
 
 /* Its line goes with all that it holds. */
-static void
-a_session_that_ends_pays_for_no_unloaded_variables(void **state)
+TEST(a_session_that_ends_pays_for_no_unloaded_variables)
 {
 	held = true;
 	gpd_quiesce_jobs_add(stand_still, NULL);
 	ask_for_table();
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_image_destroy_all(&fake.session);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
-	assert_int_equal(fake_libraries, 1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_libraries, 1);
 	held = false;
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_libraries, 0);
+	assert_int_equal(fake_driver_libraries, 0);
 }
 
 static CUresult
@@ -343,14 +335,13 @@ launch(uint64_t kernel, size_t params_size, struct gp_bytes attributes)
 	return launch_on(FAKE_STREAM, kernel, params_size, attributes);
 }
 
-static void
-a_launch_reaches_the_driver_as_it_was_asked_for(void **state)
+TEST(a_launch_reaches_the_driver_as_it_was_asked_for)
 {
 	load();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 
-	assert_string_equal(fake_calls,
+	assert_string_equal(fake_driver_calls,
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n"
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n");
 	assert_string_equal(fake.session.progress.kernel, "ant");
@@ -380,8 +371,7 @@ with_threads(void)
 	gpd_issue_message(&fake.session.issue, true);
 }
 
-static void
-launches_on_two_streams_are_left_to_threads(void **state)
+TEST(launches_on_two_streams_are_left_to_threads)
 {
 	with_threads();
 	for (int i = 0; i < 10; i++)
@@ -389,18 +379,17 @@ launches_on_two_streams_are_left_to_threads(void **state)
 	gpd_issue_settle(&fake.session.issue);
 	assert_int_equal(fake.session.issue.handed, 19);
 	assert_int_equal(
-		fake_count_calls(
+		fake_driver_count_calls(
 			"cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12"),
 		20);
 	gpd_issue_stop(&fake.session.issue);
 }
 
-static void
-what_fails_there_is_told_as_of_any_posted_call(void **state)
+TEST(what_fails_there_is_told_as_of_any_posted_call)
 {
 	with_threads();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
-	fake_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
+	fake_driver_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
 	assert_int_equal(
 		launch_on(FAKE_OTHER_STREAM, GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }),
 		CUDA_SUCCESS);
@@ -410,8 +399,7 @@ what_fails_there_is_told_as_of_any_posted_call(void **state)
 }
 
 /* Its client waits for the answer, or something of the session's own follows. */
-static void
-what_is_waited_for_is_launched_by_the_executor(void **state)
+TEST(what_is_waited_for_is_launched_by_the_executor)
 {
 	with_threads();
 	hand_over_one();
@@ -419,9 +407,9 @@ what_is_waited_for_is_launched_by_the_executor(void **state)
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 	fake.session.trace = NULL;
 	assert_false(fake.session.issue.pending);
-	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 3);
+	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 3);
 
-	fake_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
+	fake_driver_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
 	assert_int_equal(gpd_gpLaunchChecked(&fake.session,
 					     &(struct gp_args_gpLaunchChecked){
 						     .kernel = GP_KERNEL(IMAGE, ZEBRA),
@@ -432,8 +420,7 @@ what_is_waited_for_is_launched_by_the_executor(void **state)
 	gpd_issue_stop(&fake.session.issue);
 }
 
-static void
-a_launch_brings_all_parameters_that_the_kernel_reads(void **state)
+TEST(a_launch_brings_all_parameters_that_the_kernel_reads)
 {
 	load();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 11, (struct gp_bytes){ 0 }),
@@ -445,11 +432,10 @@ a_launch_brings_all_parameters_that_the_kernel_reads(void **state)
 		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 16, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ZEBRA), 0, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 2);
+	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 2);
 }
 
-static void
-a_kernel_that_is_not_there_is_an_invalid_handle(void **state)
+TEST(a_kernel_that_is_not_there_is_an_invalid_handle)
 {
 	load();
 	assert_int_equal(launch(GP_KERNEL(IMAGE, 2), 16, (struct gp_bytes){ 0 }),
@@ -458,7 +444,7 @@ a_kernel_that_is_not_there_is_an_invalid_handle(void **state)
 			 CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(launch(0, 16, (struct gp_bytes){ 0 }), CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(launch(UINT64_MAX, 16, (struct gp_bytes){ 0 }), CUDA_ERROR_INVALID_HANDLE);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
 static CUresult
@@ -468,8 +454,7 @@ launch_attribute(const CUlaunchAttribute *attribute)
 		      (struct gp_bytes){ attribute, sizeof(*attribute) });
 }
 
-static void
-only_attributes_without_handles_are_passed_on(void **state)
+TEST(only_attributes_without_handles_are_passed_on)
 {
 	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 					.value.cooperative = 1 };
@@ -477,7 +462,8 @@ only_attributes_without_handles_are_passed_on(void **state)
 	load();
 	assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
 	assert_int_equal(
-		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"), 1);
+		fake_driver_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"),
+		1);
 	attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
 	assert_int_equal(launch_attribute(&attribute), CUDA_ERROR_NOT_SUPPORTED);
 	attribute.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
@@ -486,11 +472,10 @@ only_attributes_without_handles_are_passed_on(void **state)
 	assert_int_equal(launch_attribute(&attribute), CUDA_ERROR_NOT_SUPPORTED);
 	attribute.id = (CUlaunchAttributeID)4711;
 	assert_int_equal(launch_attribute(&attribute), CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 1);
+	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 1);
 }
 
-static void
-an_access_window_lies_in_the_sessions_memory(void **state)
+TEST(an_access_window_lies_in_the_sessions_memory)
 {
 	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW };
 
@@ -500,17 +485,19 @@ an_access_window_lies_in_the_sessions_memory(void **state)
 	attribute.value.accessPolicyWindow.num_bytes = FAKE_GRANULE;
 	assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
 	assert_int_equal(
-		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"), 1);
+		fake_driver_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"),
+		1);
 	attribute.value.accessPolicyWindow.num_bytes++;
 	assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
 	assert_int_equal(
-		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"), 1);
+		fake_driver_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"),
+		1);
 	assert_int_equal(
-		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 0"), 1);
+		fake_driver_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 0"),
+		1);
 }
 
-static void
-a_list_of_attributes_has_a_limit(void **state)
+TEST(a_list_of_attributes_has_a_limit)
 {
 	CUlaunchAttribute attributes[GPD_LAUNCH_ATTRIBUTES_MAX + 1] = { 0 };
 	struct gp_bytes list = { attributes, sizeof(attributes) };
@@ -523,31 +510,4 @@ a_list_of_attributes_has_a_limit(void **state)
 	assert_int_equal(launch(GP_KERNEL(IMAGE, ZEBRA), 0, list), CUDA_ERROR_INVALID_VALUE);
 }
 
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(an_image_is_asked_for_until_it_is_there),
-		TEST(the_client_learns_all_kernels_by_name),
-		TEST(a_compilers_complaint_comes_back),
-		TEST(options_with_addresses_do_not_reach_the_driver),
-		TEST(an_image_that_is_not_what_its_hash_says_ends_the_session),
-		TEST(an_image_leaves_when_earlier_work_is_done),
-		TEST(a_contexts_images_stay_and_their_variables_start_anew),
-		TEST(a_variable_may_be_touched_once_it_was_asked_for),
-		TEST(variables_are_charged_until_the_driver_has_unloaded_them),
-		TEST(a_session_that_ends_pays_for_no_unloaded_variables),
-		TEST(a_launch_reaches_the_driver_as_it_was_asked_for),
-		TEST(launches_on_two_streams_are_left_to_threads),
-		TEST(what_fails_there_is_told_as_of_any_posted_call),
-		TEST(what_is_waited_for_is_launched_by_the_executor),
-		TEST(a_launch_brings_all_parameters_that_the_kernel_reads),
-		TEST(a_kernel_that_is_not_there_is_an_invalid_handle),
-		TEST(only_attributes_without_handles_are_passed_on),
-		TEST(an_access_window_lies_in_the_sessions_memory),
-		TEST(a_list_of_attributes_has_a_limit),
-	};
-
-	return cmocka_run_group_tests(tests, make_image, free_image);
-}
+UNIT_TEST_MAIN(make_image, free_image)

@@ -9,8 +9,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-static void
-what_one_session_loaded_is_there_for_the_next(void **state)
+LIBRARY_TEST(what_one_session_loaded_is_there_for_the_next)
 {
 	load(&theirs, PLAIN);
 	assert_int_equal(launch(&theirs, 0), CUDA_SUCCESS);
@@ -26,8 +25,7 @@ what_one_session_loaded_is_there_for_the_next(void **state)
 	assert_int_equal(gpd_library_counts.own, 0);
 }
 
-static void
-code_stays_loaded_when_nobody_uses_it(void **state)
+LIBRARY_TEST(code_stays_loaded_when_nobody_uses_it)
 {
 	load(&theirs, PLAIN);
 	gpd_image_destroy_all(&theirs.session);
@@ -40,8 +38,7 @@ code_stays_loaded_when_nobody_uses_it(void **state)
 	assert_int_equal(unloads, 0);
 }
 
-static void
-code_with_variables_is_each_sessions_own(void **state)
+LIBRARY_TEST(code_with_variables_is_each_sessions_own)
 {
 	load(&theirs, COUNTER);
 	load(&ours, COUNTER);
@@ -53,8 +50,7 @@ code_with_variables_is_each_sessions_own(void **state)
 	assert_int_equal(unloads, 1);
 }
 
-static void
-code_loaded_with_options_is_the_images_own(void **state)
+LIBRARY_TEST(code_loaded_with_options_is_the_images_own)
 {
 	const struct {
 		uint32_t option, zero;
@@ -78,8 +74,7 @@ load_and_leave(const char *text)
 	gpd_quiesce_jobs_wait();
 }
 
-static void
-what_was_used_last_stays_and_the_rest_goes(void **state)
+LIBRARY_TEST(what_was_used_last_stays_and_the_rest_goes)
 {
 	gpd_library_unused_count = 2;
 	load_and_leave(PLAIN);
@@ -95,8 +90,7 @@ what_was_used_last_stays_and_the_rest_goes(void **state)
 	assert_int_equal(loads, 4);
 }
 
-static void
-bytes_count_as_well(void **state)
+LIBRARY_TEST(bytes_count_as_well)
 {
 	gpd_library_unused_bytes = 1;
 	load_and_leave(PLAIN);
@@ -104,8 +98,7 @@ bytes_count_as_well(void **state)
 	assert_int_equal(unloads, 1);
 }
 
-static void
-a_text_counts_for_more_than_its_bytes(void **state)
+LIBRARY_TEST(a_text_counts_for_more_than_its_bytes)
 {
 	gpd_library_unused_bytes = 1000;
 	load_and_leave(PLAIN);
@@ -142,8 +135,7 @@ load_at_once(CUresult *second_p)
 	return first;
 }
 
-static void
-of_two_sessions_that_load_at_once_one_waits_for_the_other(void **state)
+LIBRARY_TEST(of_two_sessions_that_load_at_once_one_waits_for_the_other)
 {
 	CUresult second;
 
@@ -154,8 +146,7 @@ of_two_sessions_that_load_at_once_one_waits_for_the_other(void **state)
 	assert_ptr_equal(ant_of(&ours), ant_of(&theirs));
 }
 
-static void
-code_that_could_not_be_loaded_is_tried_again(void **state)
+LIBRARY_TEST(code_that_could_not_be_loaded_is_tried_again)
 {
 	load_result = CUDA_ERROR_OUT_OF_MEMORY;
 	assert_int_equal(try_load(&theirs, IMAGE, PLAIN, (struct gp_bytes){ 0 }),
@@ -173,20 +164,19 @@ record(CUcontext context, CUevent event)
 	return CUDA_SUCCESS;
 }
 
-static void
-beside_work_that_does_not_end_nothing_is_unloaded(void **state)
+LIBRARY_TEST(beside_work_that_does_not_end_nothing_is_unloaded)
 {
 	const uint64_t limit_ns = gpd_quiesce_limit_ns, short_ns = gpd_quiesce_short_ns;
 
 	gpd_driver.cuCtxRecordEvent = record;
 	gpd_quiesce_limit_ns = gpd_quiesce_short_ns = 1000000;
 	load(&theirs, COUNTER);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	gpd_image_destroy_all(&theirs.session);
 	usleep(100000);
 	assert_int_equal(unloads, 0);
 
-	fake_events_pending = false;
+	fake_driver_events_pending = false;
 	gpd_quiesce_jobs_wait();
 	assert_int_equal(unloads, 1);
 	gpd_quiesce_limit_ns = limit_ns;
@@ -194,14 +184,13 @@ beside_work_that_does_not_end_nothing_is_unloaded(void **state)
 }
 
 static struct gpd_ledger_line *
-code_of(struct fake *fake)
+code_of(struct fake_session *fake)
 {
 	return &fake->session.account.line->devices[GPD_LEDGER_CODE];
 }
 
-/* Beside kernels that do not end, too, whoever loads finds a quiet moment of its device. */
-static void
-what_waits_to_be_unloaded_counts_and_goes_at_the_next_load(void **state)
+/* A load finds an idle context even if kernels run forever. */
+LIBRARY_TEST(what_waits_to_be_unloaded_counts_and_goes_at_the_next_load)
 {
 	const uint64_t limit_ns = gpd_quiesce_limit_ns, short_ns = gpd_quiesce_short_ns;
 	uint64_t bytes;
@@ -211,14 +200,14 @@ what_waits_to_be_unloaded_counts_and_goes_at_the_next_load(void **state)
 	load(&theirs, COUNTER);
 	bytes = code_of(&theirs)->memory;
 	assert_int_not_equal(bytes, 0);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	gpd_gpImageUnload(&theirs.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	fake_run_markers(&theirs, -1);
+	fake_session_run_markers(&theirs, -1);
 	usleep(20000);
 	assert_int_equal(unloads, 0);
 	assert_int_equal(code_of(&theirs)->memory, bytes);
 
-	fake_events_pending = false;
+	fake_driver_events_pending = false;
 	load(&ours, OTHER);
 	gpd_quiesce_jobs_wait();
 	assert_int_equal(unloads, 1);
@@ -227,8 +216,7 @@ what_waits_to_be_unloaded_counts_and_goes_at_the_next_load(void **state)
 	gpd_quiesce_short_ns = short_ns;
 }
 
-static void
-code_counts_for_each_session_that_has_loaded_it(void **state)
+LIBRARY_TEST(code_counts_for_each_session_that_has_loaded_it)
 {
 	struct gpd_ledger_tenant_line *tenant;
 	uint64_t bytes;
@@ -243,9 +231,9 @@ code_counts_for_each_session_that_has_loaded_it(void **state)
 	tenant->memory_max = bytes;
 	load(&ours, PLAIN);
 	assert_int_equal(code_of(&ours)->memory, bytes);
-	/* What has been unloaded goes for what is loaded next. */
+	/* Unloaded images make room for the next load. */
 	gpd_gpImageUnload(&ours.session, &(struct gp_args_gpImageUnload){ IMAGE });
-	fake_run_markers(&ours, -1);
+	fake_session_run_markers(&ours, -1);
 	load(&ours, PLAIN);
 	assert_int_equal(tenant->memory, bytes);
 
@@ -266,8 +254,7 @@ get_no_param(CUkernel kernel, size_t index, size_t *offset, size_t *size)
 }
 
 /* The driver may need the kernel's code for that, and memory for the code. */
-static void
-what_cannot_be_asked_for_lack_of_memory_is_not_loaded(void **state)
+LIBRARY_TEST(what_cannot_be_asked_for_lack_of_memory_is_not_loaded)
 {
 	gpd_driver.cuKernelGetParamInfo = get_no_param;
 	assert_int_equal(try_load(&ours, IMAGE, PLAIN, (struct gp_bytes){ 0 }),
@@ -320,8 +307,7 @@ make_lazy(struct gpd_library *library)
 		atomic_store(&atomic_load(&library->functions[0])[i].driver, NULL);
 }
 
-static void
-what_the_driver_unpacks_late_takes_a_turn_as_well(void **state)
+LIBRARY_TEST(what_the_driver_unpacks_late_takes_a_turn_as_well)
 {
 	struct gpd_unpacking other;
 	struct gpd_use use;
@@ -337,12 +323,12 @@ what_the_driver_unpacks_late_takes_a_turn_as_well(void **state)
 	begin(&waiter);
 	usleep(50000);
 	assert_int_equal(functions, 0);
-	/* Nobody is stopped for it meanwhile. */
+	/* No session is stopped meanwhile. */
 	assert_int_equal(ours.session.loading_since_ms, 0);
 	gpd_unpacking_end(&other);
 	end(&waiter);
 	assert_int_equal(functions, 1);
-	/* The rest is unpacked then, and waits for nobody. */
+	/* The rest is unpacked by then and does not wait. */
 	assert_true(gpd_unpacking_begin(&other, &theirs.session, 8 << 20));
 	waiter.kernel = 1;
 	begin(&waiter);
@@ -351,25 +337,4 @@ what_the_driver_unpacks_late_takes_a_turn_as_well(void **state)
 	gpd_unpacking_end(&other);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LIBRARY_TEST(what_one_session_loaded_is_there_for_the_next),
-		LIBRARY_TEST(code_stays_loaded_when_nobody_uses_it),
-		LIBRARY_TEST(code_with_variables_is_each_sessions_own),
-		LIBRARY_TEST(code_loaded_with_options_is_the_images_own),
-		LIBRARY_TEST(what_was_used_last_stays_and_the_rest_goes),
-		LIBRARY_TEST(bytes_count_as_well),
-		LIBRARY_TEST(a_text_counts_for_more_than_its_bytes),
-		LIBRARY_TEST(of_two_sessions_that_load_at_once_one_waits_for_the_other),
-		LIBRARY_TEST(code_that_could_not_be_loaded_is_tried_again),
-		LIBRARY_TEST(beside_work_that_does_not_end_nothing_is_unloaded),
-		LIBRARY_TEST(what_waits_to_be_unloaded_counts_and_goes_at_the_next_load),
-		LIBRARY_TEST(code_counts_for_each_session_that_has_loaded_it),
-		LIBRARY_TEST(what_cannot_be_asked_for_lack_of_memory_is_not_loaded),
-		LIBRARY_TEST(what_the_driver_unpacks_late_takes_a_turn_as_well),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

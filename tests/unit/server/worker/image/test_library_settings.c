@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each of several sessions sets of kernels that they share, and asks about them. */
+/* Attributes that each of several sessions sets and queries of kernels that they share. */
 #include "server/worker/device/quiet_jobs.h"
 #include "tests/unit/server/library_fixture.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 static CUresult
-set(struct fake *fake, CUfunction_attribute attribute, int value)
+set(struct fake_session *fake, CUfunction_attribute attribute, int value)
 {
 	const struct gp_args_cuFuncSetAttribute args = {
 		.hfunc = GP_KERNEL(IMAGE, 0),
@@ -21,13 +21,13 @@ set(struct fake *fake, CUfunction_attribute attribute, int value)
 }
 
 static CUresult
-set_dynamic(struct fake *fake, int bytes)
+set_dynamic(struct fake_session *fake, int bytes)
 {
 	return set(fake, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
 }
 
 static int
-attribute_of(struct fake *fake, CUfunction_attribute attribute)
+attribute_of(struct fake_session *fake, CUfunction_attribute attribute)
 {
 	const struct gp_args_cuFuncGetAttribute args = {
 		.hfunc = GP_KERNEL(IMAGE, 0),
@@ -41,7 +41,7 @@ attribute_of(struct fake *fake, CUfunction_attribute attribute)
 
 /* All at once. */
 static void
-attributes_are(struct fake *fake, int dynamic)
+attributes_are(struct fake_session *fake, int dynamic)
 {
 	const struct gp_args_gpFunctionAttributes args = { .kernel = GP_KERNEL(IMAGE, 0) };
 	struct gp_reply_gpFunctionAttributes reply = { 0 };
@@ -61,13 +61,13 @@ attributes_are(struct fake *fake, int dynamic)
 }
 
 static int
-dynamic_of(struct fake *fake)
+dynamic_of(struct fake_session *fake)
 {
 	return attribute_of(fake, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 }
 
 static int
-blocks_of(struct fake *fake, size_t dynamic)
+blocks_of(struct fake_session *fake, size_t dynamic)
 {
 	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags args = {
 		.func = GP_KERNEL(IMAGE, 0),
@@ -82,8 +82,7 @@ blocks_of(struct fake *fake, size_t dynamic)
 	return reply.numBlocks;
 }
 
-static void
-each_session_reads_the_shared_memory_that_it_allowed(void **state)
+LIBRARY_TEST(each_session_reads_the_shared_memory_that_it_allowed)
 {
 	load(&theirs, PLAIN);
 	load(&ours, PLAIN);
@@ -103,13 +102,12 @@ each_session_reads_the_shared_memory_that_it_allowed(void **state)
 	assert_int_equal(loads, 1);
 }
 
-static void
-a_launch_beyond_what_the_session_allowed_is_refused(void **state)
+LIBRARY_TEST(a_launch_beyond_what_the_session_allowed_is_refused)
 {
 	load(&theirs, PLAIN);
 	load(&ours, PLAIN);
 	set_dynamic(&theirs, 90000);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 
 	assert_int_equal(launch(&theirs, 90000), CUDA_SUCCESS);
 	assert_int_equal(launch(&ours, DYNAMIC), CUDA_SUCCESS);
@@ -118,11 +116,10 @@ a_launch_beyond_what_the_session_allowed_is_refused(void **state)
 	assert_int_equal(launch(&ours, 101), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(launch(&ours, 100), CUDA_SUCCESS);
 	assert_int_equal(launch(&theirs, 90000), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 4);
+	assert_int_equal(fake_driver_count_calls("cuLaunchKernelEx"), 4);
 }
 
-static void
-what_else_is_set_is_set_on_code_of_ones_own(void **state)
+LIBRARY_TEST(what_else_is_set_is_set_on_code_of_ones_own)
 {
 	struct kernel *shared;
 
@@ -148,8 +145,7 @@ what_else_is_set_is_set_on_code_of_ones_own(void **state)
 	assert_int_equal(unloads, 0);
 }
 
-static void
-attributes_that_there_are_not_do_not_reach_the_driver(void **state)
+LIBRARY_TEST(attributes_that_there_are_not_do_not_reach_the_driver)
 {
 	static const int none[] = { -1, INT_MIN, CU_FUNC_ATTRIBUTE_MAX, 1 << 30 };
 	struct gp_args_cuFuncGetAttribute args = { .hfunc = GP_KERNEL(IMAGE, 0) };
@@ -166,22 +162,20 @@ attributes_that_there_are_not_do_not_reach_the_driver(void **state)
 	assert_int_equal(gpd_library_counts.own, 0);
 }
 
-static void
-code_of_ones_own_leaves_with_its_image(void **state)
+LIBRARY_TEST(code_of_ones_own_leaves_with_its_image)
 {
 	load(&ours, PLAIN);
 	set(&ours, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50);
 	gpd_gpImageUnload(&ours.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	assert_int_equal(unloads, 0);
-	fake_run_markers(&ours, -1);
+	fake_session_run_markers(&ours, -1);
 	gpd_quiesce_jobs_wait();
 
 	assert_int_equal(unloads, 1);
-	assert_int_equal(fake_libraries, 1);
+	assert_int_equal(fake_driver_libraries, 1);
 }
 
-static void
-setting_what_is_so_already_costs_nothing(void **state)
+LIBRARY_TEST(setting_what_is_so_already_costs_nothing)
 {
 	const struct gp_args_cuFuncSetCacheConfig none = { GP_KERNEL(IMAGE, 0),
 							   CU_FUNC_CACHE_PREFER_NONE };
@@ -199,8 +193,7 @@ setting_what_is_so_already_costs_nothing(void **state)
 	assert_int_equal(ant_of(&ours)->config, CU_FUNC_CACHE_PREFER_L1);
 }
 
-static void
-without_code_of_its_own_a_session_keeps_the_shared(void **state)
+LIBRARY_TEST(without_code_of_its_own_a_session_keeps_the_shared)
 {
 	load(&ours, PLAIN);
 	set_dynamic(&ours, 70000);
@@ -212,8 +205,7 @@ without_code_of_its_own_a_session_keeps_the_shared(void **state)
 	assert_int_equal(launch(&ours, 70000), CUDA_SUCCESS);
 }
 
-static void
-occupancy_is_that_of_what_the_session_allowed(void **state)
+LIBRARY_TEST(occupancy_is_that_of_what_the_session_allowed)
 {
 	load(&theirs, PLAIN);
 	load(&ours, PLAIN);
@@ -256,8 +248,7 @@ ask_clusters(uint32_t sizes, uint32_t shared, unsigned int attribute_count,
 	return result;
 }
 
-static void
-clusters_of_all_sizes_are_one_question(void **state)
+LIBRARY_TEST(clusters_of_all_sizes_are_one_question)
 {
 	struct gp_occupancy_clusters answers[GP_OCCUPANCY_QUERIES_MAX];
 
@@ -272,15 +263,14 @@ clusters_of_all_sizes_are_one_question(void **state)
 	assert_int_equal(ask_clusters(0, 0, 1, answers), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(ask_clusters(GP_OCCUPANCY_QUERIES_MAX + 1, 0, 1, answers),
 			 CUDA_ERROR_INVALID_VALUE);
-	/* Without a cluster, or with two, it is not known what is asked. */
+	/* Without a cluster size, or with two, the query is ambiguous. */
 	assert_int_equal(ask_clusters(6, 0, 0, answers), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(ask_clusters(6, 0, 2, answers), CUDA_ERROR_INVALID_VALUE);
 	/* A fault is the call's. */
 	assert_int_equal(ask_clusters(6, DYNAMIC + 1, 1, answers), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void
-shared_code_outlives_the_context_and_what_was_set_does_not(void **state)
+LIBRARY_TEST(shared_code_outlives_the_context_and_what_was_set_does_not)
 {
 	load(&ours, PLAIN);
 	set_dynamic(&ours, 70000);
@@ -292,8 +282,7 @@ shared_code_outlives_the_context_and_what_was_set_does_not(void **state)
 	assert_int_equal(loads, 1);
 }
 
-static void
-code_of_ones_own_starts_anew_with_the_context(void **state)
+LIBRARY_TEST(code_of_ones_own_starts_anew_with_the_context)
 {
 	load(&ours, PLAIN);
 	set(&ours, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50);
@@ -306,8 +295,7 @@ code_of_ones_own_starts_anew_with_the_context(void **state)
 	assert_int_equal(unloads, 1);
 }
 
-static void
-who_asks_for_a_variable_gets_one_of_its_own(void **state)
+LIBRARY_TEST(who_asks_for_a_variable_gets_one_of_its_own)
 {
 	struct gp_args_gpImageGlobal args = { FAKE_CONTEXT, IMAGE, { "$str", 4 } };
 	struct gp_reply_gpImageGlobal reply;
@@ -327,23 +315,4 @@ who_asks_for_a_variable_gets_one_of_its_own(void **state)
 	assert_ptr_equal(ant_of(&theirs), shared);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LIBRARY_TEST(each_session_reads_the_shared_memory_that_it_allowed),
-		LIBRARY_TEST(a_launch_beyond_what_the_session_allowed_is_refused),
-		LIBRARY_TEST(what_else_is_set_is_set_on_code_of_ones_own),
-		LIBRARY_TEST(attributes_that_there_are_not_do_not_reach_the_driver),
-		LIBRARY_TEST(code_of_ones_own_leaves_with_its_image),
-		LIBRARY_TEST(setting_what_is_so_already_costs_nothing),
-		LIBRARY_TEST(without_code_of_its_own_a_session_keeps_the_shared),
-		LIBRARY_TEST(occupancy_is_that_of_what_the_session_allowed),
-		LIBRARY_TEST(clusters_of_all_sizes_are_one_question),
-		LIBRARY_TEST(shared_code_outlives_the_context_and_what_was_set_does_not),
-		LIBRARY_TEST(code_of_ones_own_starts_anew_with_the_context),
-		LIBRARY_TEST(who_asks_for_a_variable_gets_one_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker remembers of programs, and promises to their sessions. */
+/* Preload: the images of programs that a worker remembers and announces to their later sessions. */
 #include "base/sha256.h"
 #include "image/fatbin.h"
 #include "protocol/control.h"
@@ -8,14 +8,14 @@
 #include "server/worker/code/image_cache.h"
 #include "server/worker/image/promise.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct fake fake;
+static struct fake_session fake;
 static size_t size; /* of an image */
 static size_t text_size;
 static uint8_t program[GPD_PROGRAM_KEY_SIZE];
@@ -23,7 +23,7 @@ static uint8_t program[GPD_PROGRAM_KEY_SIZE];
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ (uint64_t)1 << 20, 0 });
 	/* Each case has a program of its own: nothing is forgotten between them. */
 	program[0]++;
@@ -35,7 +35,7 @@ teardown(void **state)
 {
 	gpd_preload_drop_all(&fake.session);
 	gpd_image_cache_stop();
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -63,7 +63,7 @@ blob_of(int number)
 	return blob;
 }
 
-/* Makes promises to a session of the program; how many images it is told of. */
+/* Preloads for a session of the program. Returns the number of images that it is told about. */
 static size_t
 promised(void)
 {
@@ -78,7 +78,7 @@ promised(void)
 	return count;
 }
 
-/* With one kernel, whose name has so many bytes. */
+/* An image with one kernel, whose name has this length. */
 static void
 remember(int number, size_t name_size)
 {
@@ -137,15 +137,16 @@ told_of(size_t whole, size_t digests, size_t name_size)
 static uint64_t
 code(void)
 {
-	return fake_allocated(&fake, GPD_LEDGER_CODE);
+	return fake_session_allocated(&fake, GPD_LEDGER_CODE);
 }
 
-static void
-test_kept_once(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(test_kept_once)
 {
 	struct gpd_blob *blob = blob_of(1);
 	struct gp_bytes sha256 = { gpd_blob_name(blob)->sha256, GPD_SHA256_SIZE };
-	uint64_t before = fake_allocated(&fake, 0);
+	uint64_t before = fake_session_allocated(&fake, 0);
 	struct gpd_preload *promise;
 
 	assert_int_equal(promised(), 0);
@@ -153,7 +154,7 @@ test_kept_once(void **state)
 	assert_null(gpd_preload_pop(&fake.session, sha256, 0));
 	assert_int_equal(promised(), 1);
 	assert_int_equal(code(), size + text_size);
-	assert_int_equal(fake_allocated(&fake, 0), before + 4 * 1001);
+	assert_int_equal(fake_session_allocated(&fake, 0), before + 4 * 1001);
 	assert_null(gpd_preload_pop(&fake.session, sha256, 1));
 	assert_null(gpd_preload_pop(&fake.session, (struct gp_bytes){ sha256.data, 3 }, 0));
 	promise = gpd_preload_pop(&fake.session, sha256, 0);
@@ -162,12 +163,11 @@ test_kept_once(void **state)
 	assert_null(gpd_preload_pop(&fake.session, sha256, 0));
 	gpd_preload_release(&fake.session, promise);
 	assert_int_equal(code(), 0);
-	assert_int_equal(fake_allocated(&fake, 0), before);
+	assert_int_equal(fake_session_allocated(&fake, 0), before);
 	gpd_blob_unref(blob);
 }
 
-static void
-test_given_back(void **state)
+TEST(test_given_back)
 {
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
@@ -180,8 +180,7 @@ test_given_back(void **state)
 	assert_int_equal(code(), 0);
 }
 
-static void
-test_of_whom(void **state)
+TEST(test_of_whom)
 {
 	uint32_t tenant = fake.session.account.line->tenant;
 
@@ -207,9 +206,8 @@ test_of_whom(void **state)
 	atomic_store(&fake.session.account.line->devices[0].allowed, true);
 }
 
-/* Who does not say which program it is has none. */
-static void
-test_no_program(void **state)
+/* A client that does not name its program gets no preload. */
+TEST(test_no_program)
 {
 	const uint8_t none[GPD_PROGRAM_KEY_SIZE] = { 0 };
 	struct gp_bytes packed = gpd_preload_create_all(&fake.session, none);
@@ -220,8 +218,7 @@ test_no_program(void **state)
 	assert_int_equal(packed.size, 0);
 }
 
-static void
-test_gone_from_memory(void **state)
+TEST(test_gone_from_memory)
 {
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
@@ -231,8 +228,7 @@ test_gone_from_memory(void **state)
 	assert_int_equal(code(), 0);
 }
 
-static void
-test_limits(void **state)
+TEST(test_limits)
 {
 	assert_int_equal(promised(), 0);
 	for (int i = 0; i < 260; i++)
@@ -274,11 +270,10 @@ keep(struct gpd_blob *blob)
 
 /* What the session has unloaded stays, charged, whatever the cache forgets; its variables do not.
  */
-static void
-test_retired(void **state)
+TEST(test_retired)
 {
 	struct gpd_blob *blob = retire(1, 0), *elsewhere = retire(2, 1);
-	uint64_t before = fake_allocated(&fake, 0);
+	uint64_t before = fake_session_allocated(&fake, 0);
 	struct gpd_preload *promise;
 
 	assert_int_equal(code(), 2 * size);
@@ -288,7 +283,7 @@ test_retired(void **state)
 	assert_true(promise->retired);
 	assert_int_equal(promise->code, size);
 	assert_int_equal(promise->variables, 0);
-	assert_int_equal(fake_allocated(&fake, 0), before);
+	assert_int_equal(fake_session_allocated(&fake, 0), before);
 	assert_null(keep(blob));
 	gpd_preload_release(&fake.session, promise);
 	assert_int_equal(code(), size);
@@ -299,8 +294,7 @@ test_retired(void **state)
 }
 
 /* The oldest goes; what a program was promised at its beginning is not counted, and stays. */
-static void
-test_retired_limits(void **state)
+TEST(test_retired_limits)
 {
 	struct gpd_blob *first, *second;
 	struct gpd_preload *promise;
@@ -326,8 +320,7 @@ test_retired_limits(void **state)
 }
 
 /* A tenant that has many programs forgets its own, and not another's. */
-static void
-test_programs(void **state)
+TEST(test_programs)
 {
 	uint32_t *tenant = &fake.session.account.line->tenant, own = *tenant;
 
@@ -354,16 +347,4 @@ test_programs(void **state)
 	*tenant = own;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_kept_once),  TEST(test_given_back),       TEST(test_of_whom),
-		TEST(test_no_program), TEST(test_gone_from_memory), TEST(test_limits),
-		TEST(test_retired),    TEST(test_retired_limits),   TEST(test_programs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -25,7 +25,7 @@ static _Atomic int sticky;
 static struct gpd_issue issue, other;
 static uint8_t launchers[STREAMS];
 
-/* What the driver was given, stream by stream. */
+/* The launches that the driver received, by stream. */
 static struct {
 	uint32_t numbers[NOTES];
 	_Atomic unsigned int count;
@@ -178,8 +178,9 @@ mark(unsigned int stream, uint32_t value)
 			&words[stream], value);
 }
 
-static void
-a_stream_keeps_its_order_and_all_is_there_when_it_is_settled(void **state)
+#define CASE(test) UNIT_TEST_WITH(test, setup, teardown)
+
+CASE(a_stream_keeps_its_order_and_all_is_there_when_it_is_settled)
 {
 	const unsigned int each = 1000;
 
@@ -200,8 +201,7 @@ a_stream_keeps_its_order_and_all_is_there_when_it_is_settled(void **state)
 	assert_int_equal(issue.handed, STREAMS * each);
 }
 
-static void
-a_stream_waits_for_no_other_until_it_is_settled(void **state)
+CASE(a_stream_waits_for_no_other_until_it_is_settled)
 {
 	stops = true;
 	give(0, 1);
@@ -220,8 +220,7 @@ a_stream_waits_for_no_other_until_it_is_settled(void **state)
 	assert_int_equal(notes[0].count, 1);
 }
 
-static void
-marks_stand_between_the_launches_of_their_stream(void **state)
+CASE(marks_stand_between_the_launches_of_their_stream)
 {
 	const uint32_t wanted[] = { 1, 2, MARK + 2, 3, MARK + 3 };
 
@@ -238,8 +237,7 @@ marks_stand_between_the_launches_of_their_stream(void **state)
 	assert_int_equal(words[0], 0);
 }
 
-static void
-nobody_waits_for_a_mark_that_was_refused(void **state)
+CASE(nobody_waits_for_a_mark_that_was_refused)
 {
 	write_result = CUDA_ERROR_INVALID_VALUE;
 	give(0, 1);
@@ -249,8 +247,7 @@ nobody_waits_for_a_mark_that_was_refused(void **state)
 	assert_int_equal(failures, 0);
 }
 
-static void
-a_failure_is_told_with_its_launch(void **state)
+CASE(a_failure_is_told_with_its_launch)
 {
 	give(0, 1);
 	assert_true(hand(0, FAILS, 1, 12));
@@ -262,8 +259,7 @@ a_failure_is_told_with_its_launch(void **state)
 	assert_int_equal(notes[0].count, 3);
 }
 
-static void
-what_is_large_is_launched_by_the_executor_behind_all(void **state)
+CASE(what_is_large_is_launched_by_the_executor_behind_all)
 {
 	give(0, 1);
 	assert_true(hand(1, 2, 1, GPD_ISSUE_ROOM - sizeof(CUlaunchAttribute)));
@@ -274,8 +270,7 @@ what_is_large_is_launched_by_the_executor_behind_all(void **state)
 	assert_int_equal(notes[1].count, 1);
 }
 
-static void
-a_session_that_ends_launches_no_more(void **state)
+CASE(a_session_that_ends_launches_no_more)
 {
 	stops = true;
 	give(0, 1);
@@ -292,8 +287,7 @@ a_session_that_ends_launches_no_more(void **state)
 	assert_int_equal(failures, 0);
 }
 
-static void
-nor_does_one_whose_gpu_is_lost(void **state)
+CASE(nor_does_one_whose_gpu_is_lost)
 {
 	sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
 	give(0, FAILS);
@@ -302,8 +296,7 @@ nor_does_one_whose_gpu_is_lost(void **state)
 	assert_int_equal(failures, 0);
 }
 
-static void
-several_streams_of_a_long_message_are_handed_over(void **state)
+CASE(several_streams_of_a_long_message_are_handed_over)
 {
 	const void *a = &notes[0], *b = &notes[1];
 
@@ -323,8 +316,7 @@ several_streams_of_a_long_message_are_handed_over(void **state)
 	assert_false(gpd_issue_wants(&issue, b));
 }
 
-static void
-one_stream_is_never_handed_over(void **state)
+CASE(one_stream_is_never_handed_over)
 {
 	for (int message = 0; message < 3; message++) {
 		gpd_issue_message(&issue, true);
@@ -334,8 +326,7 @@ one_stream_is_never_handed_over(void **state)
 	assert_int_equal(issue.begun, 0);
 }
 
-static void
-a_session_without_threads_hands_nothing_over(void **state)
+CASE(a_session_without_threads_hands_nothing_over)
 {
 	issue.most = 0;
 	gpd_issue_message(&issue, true);
@@ -354,8 +345,7 @@ alternate(void)
 	return i;
 }
 
-static void
-few_launches_between_other_calls_are_not_worth_while(void **state)
+CASE(few_launches_between_other_calls_are_not_worth_while)
 {
 	unsigned int first, later;
 
@@ -374,8 +364,7 @@ few_launches_between_other_calls_are_not_worth_while(void **state)
 	assert_in_range(alternate(), 0, 2);
 }
 
-static void
-the_process_has_so_many_threads_in_all(void **state)
+CASE(the_process_has_so_many_threads_in_all)
 {
 	const struct gpd_issue_launch empty = { .config = { .hStream = (CUstream)4 },
 						.params = &(uint32_t){ 5 },
@@ -397,20 +386,18 @@ the_process_has_so_many_threads_in_all(void **state)
 	assert_int_equal(notes[3].numbers[0], 5);
 }
 
-static void
-threads_sleep_and_wake(void **state)
+CASE(threads_sleep_and_wake)
 {
 	for (uint32_t i = 0; i < 5; i++) {
 		give(0, i);
 		gpd_issue_settle(&issue);
 		assert_int_equal(notes[0].count, i + 1);
-		/* Longer than they look for more. */
+		/* Longer than the threads poll for more work. */
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 	}
 }
 
-static void
-how_many_threads_there_are_follows_the_processors_unless_it_is_said(void **state)
+CASE(how_many_threads_there_are_follows_the_processors_unless_it_is_said)
 {
 	assert_int_equal(gpd_issue_most(2, NULL), 0);
 	assert_int_equal(gpd_issue_most(7, NULL), 0);
@@ -422,8 +409,7 @@ how_many_threads_there_are_follows_the_processors_unless_it_is_said(void **state
 	assert_int_equal(gpd_issue_most(16, "99999999999999999999"), 64);
 }
 
-static void
-what_is_no_number_of_threads_is_refused(void **state)
+CASE(what_is_no_number_of_threads_is_refused)
 {
 	unsigned int most = 77;
 
@@ -437,28 +423,4 @@ what_is_no_number_of_threads_is_refused(void **state)
 	assert_false(gpd_issue_parse("-1", &most));
 }
 
-int
-main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		CASE(a_stream_keeps_its_order_and_all_is_there_when_it_is_settled),
-		CASE(a_stream_waits_for_no_other_until_it_is_settled),
-		CASE(marks_stand_between_the_launches_of_their_stream),
-		CASE(nobody_waits_for_a_mark_that_was_refused),
-		CASE(a_failure_is_told_with_its_launch),
-		CASE(what_is_large_is_launched_by_the_executor_behind_all),
-		CASE(a_session_that_ends_launches_no_more),
-		CASE(nor_does_one_whose_gpu_is_lost),
-		CASE(several_streams_of_a_long_message_are_handed_over),
-		CASE(one_stream_is_never_handed_over),
-		CASE(a_session_without_threads_hands_nothing_over),
-		CASE(few_launches_between_other_calls_are_not_worth_while),
-		CASE(the_process_has_so_many_threads_in_all),
-		CASE(threads_sleep_and_wake),
-		CASE(what_is_no_number_of_threads_is_refused),
-		CASE(how_many_threads_there_are_follows_the_processors_unless_it_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -7,7 +7,7 @@
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #define TEXTURE ((1u << 20) | 9)
 #define MIB ((uint64_t)1 << 20)
 
-static struct fake fake;
+static struct fake_session fake;
 static atomic_bool held;
 
 /* As if there were no moment at which the GPU is idle. */
@@ -48,7 +48,7 @@ let_quiet_jobs_go(void)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	return gpd_array_session_create(&fake.session);
@@ -58,18 +58,18 @@ static int
 teardown(void **state)
 {
 	let_quiet_jobs_go();
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_textures_destroy(&fake.session);
 	gpd_arrays_destroy(&fake.session);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 	gpd_copy_destroy_all(&fake.session);
 	gpd_array_session_destroy(&fake.session);
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_arrays || fake_textures;
+	fake_session_destroy(&fake);
+	return fake_driver_arrays || fake_driver_textures;
 }
 
 /* So many rows of 1024 floats: 512 are 2 MiB. */
@@ -137,18 +137,19 @@ copy_out(uint32_t name, const struct gp_array_box *box)
 	fake.data_before = 0;
 	fake.session.current.request = 12;
 	result = gpd_gpArrayCopyOut(&fake.session, &args);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	return result;
 }
 
-static void
-an_array_is_charged_as_the_driver_takes_it_and_is_empty(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(an_array_is_charged_as_the_driver_takes_it_and_is_empty)
 {
 	const struct gp_array_box all = { 0, 0, 0, 4096, 1000, 1 };
 
 	assert_int_equal(create(NAME, 1000), CUDA_SUCCESS);
 	/* 1000 rows are 1024 on the device. */
-	assert_int_equal(fake_allocated(&fake, 0), 4 * MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), 4 * MIB);
 	assert_int_equal(copy_out(NAME, &all), GPD_LATER);
 	assert_int_equal(fake.data_size, 4096 * 1000);
 	for (size_t i = 0; i < fake.data_size; i++)
@@ -157,8 +158,7 @@ an_array_is_charged_as_the_driver_takes_it_and_is_empty(void **state)
 	assert_int_equal(destroy(NAME), CUDA_ERROR_INVALID_HANDLE);
 }
 
-static void
-small_arrays_share_a_page(void **state)
+TEST(small_arrays_share_a_page)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 16);
 
@@ -167,52 +167,48 @@ small_arrays_share_a_page(void **state)
 		args.array = (1u << 20) | (i + 1);
 		assert_int_equal(gpd_gpArrayCreate(&fake.session, &args), CUDA_SUCCESS);
 	}
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 }
 
-/* As a driver takes it: 32 of this shape cost 32 MiB, for two fit into a page. */
-static void
-what_is_left_of_a_page_is_charged_to_those_in_it(void **state)
+/* The driver's size: 32 arrays of this shape take 32 MiB, because two fit into a page. */
+TEST(what_is_left_of_a_page_is_charged_to_those_in_it)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 200);
 
 	args.width = 800;
 	assert_int_equal(gpd_gpArrayCreate(&fake.session, &args), CUDA_SUCCESS);
-	assert_int_equal(fake_allocated(&fake, 0), MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), MIB);
 }
 
-static void
-memory_counts_until_the_driver_has_it_back(void **state)
+TEST(memory_counts_until_the_driver_has_it_back)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * MIB;
 	hold_quiet_jobs();
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(create(OTHER, 1024), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 	assert_int_equal(gpd_array_leaving_size(&fake.session, 0), 2 * MIB);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	/* Nothing of this session uses it, but the driver would hold up others. */
-	assert_int_equal(fake_count_calls("cuArrayDestroy"), 0);
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_driver_count_calls("cuArrayDestroy"), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 	let_quiet_jobs_go();
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_allocated(&fake, 0), 0);
-	assert_int_equal(fake_count_calls("cuArrayDestroy"), 1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_count_calls("cuArrayDestroy"), 1);
 }
 
-static void
-an_allocation_waits_for_what_is_on_its_way_back(void **state)
+TEST(an_allocation_waits_for_what_is_on_its_way_back)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * MIB;
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
 	assert_int_equal(create(OTHER, 1024), CUDA_SUCCESS);
-	assert_int_equal(fake_allocated(&fake, 0), 4 * MIB);
+	assert_int_equal(fake_session_allocated(&fake, 0), 4 * MIB);
 }
 
-static void
-the_same_array_again_is_the_old_one(void **state)
+TEST(the_same_array_again_is_the_old_one)
 {
 	const struct gp_array_box corner = { 0, 0, 0, 4, 1, 1 };
 	const uint8_t bytes[4] = { 1, 2, 3, 4 };
@@ -223,14 +219,13 @@ the_same_array_again_is_the_old_one(void **state)
 		assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 		assert_int_equal(copy_in(NAME, &corner, bytes), CUDA_SUCCESS);
 		assert_int_equal(destroy(NAME), CUDA_SUCCESS);
-		fake_run_markers(&fake, -1);
+		fake_session_run_markers(&fake, -1);
 	}
-	assert_int_equal(fake_count_calls("cuArray3DCreate"), 1);
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_driver_count_calls("cuArray3DCreate"), 1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 }
 
-static void
-what_another_session_left_is_zeroed(void **state)
+TEST(what_another_session_left_is_zeroed)
 {
 	const struct gp_array_box corner = { 4, 2, 0, 4, 1, 1 };
 	const uint8_t bytes[4] = { 1, 2, 3, 4 }, zeros[4] = { 0 };
@@ -242,15 +237,14 @@ what_another_session_left_is_zeroed(void **state)
 	assert_memory_equal(fake.data, bytes, 4);
 	/* The end of that session, and the next one. */
 	gpd_arrays_destroy(&fake.session);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuArray3DCreate"), 1);
+	assert_int_equal(fake_driver_count_calls("cuArray3DCreate"), 1);
 	assert_int_equal(copy_out(NAME, &corner), GPD_LATER);
 	assert_memory_equal(fake.data, zeros, 4);
 }
 
-static void
-boxes_go_in_and_come_back_in_parts(void **state)
+TEST(boxes_go_in_and_come_back_in_parts)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 100);
 	const struct gp_array_box box = { 8, 3, 1, 4000, 90, 7 };
@@ -262,15 +256,14 @@ boxes_go_in_and_come_back_in_parts(void **state)
 		bytes[i] = (uint8_t)(i * 7 + i / 4000);
 	assert_int_equal(gpd_gpArrayCreate(&fake.session, &args), CUDA_SUCCESS);
 	assert_int_equal(copy_in(NAME, &box, bytes), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(copy_out(NAME, &box), GPD_LATER);
 	assert_int_equal(fake.data_size, size);
 	assert_memory_equal(fake.data, bytes, size);
 	free(bytes);
 }
 
-static void
-mipmapped_arrays_have_levels_of_their_own(void **state)
+TEST(mipmapped_arrays_have_levels_of_their_own)
 {
 	struct gp_args_gpArrayCreate args = floats(NAME, 16);
 	struct gp_args_gpArrayCopyIn copy = { .stream = FAKE_STREAM,
@@ -299,8 +292,7 @@ mipmapped_arrays_have_levels_of_their_own(void **state)
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-hostile_descriptions_do_not_reach_the_driver(void **state)
+TEST(hostile_descriptions_do_not_reach_the_driver)
 {
 	const struct gp_args_gpArrayCreate good = floats(NAME, 16);
 	struct gp_args_gpArrayCreate bad[] = { good, good, good, good, good,
@@ -324,12 +316,11 @@ hostile_descriptions_do_not_reach_the_driver(void **state)
 	bad[9].depth = 3;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(gpd_gpArrayCreate(&fake.session, &bad[i]), want[i]);
-	assert_int_equal(fake_count_calls("cuArray3DCreate"), 0);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_count_calls("cuArray3DCreate"), 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
-static void
-boxes_outside_an_array_do_not_reach_the_driver(void **state)
+TEST(boxes_outside_an_array_do_not_reach_the_driver)
 {
 	static const struct gp_array_box bad[] = {
 		{ 0, 0, 0, 4100, 1, 1 },
@@ -345,7 +336,7 @@ boxes_outside_an_array_do_not_reach_the_driver(void **state)
 	};
 
 	assert_int_equal(create(NAME, 16), CUDA_SUCCESS);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct gp_args_gpArrayCopy copy = {
 			.stream = FAKE_STREAM,
@@ -366,11 +357,10 @@ boxes_outside_an_array_do_not_reach_the_driver(void **state)
 	}
 	assert_int_equal(copy_out(OTHER, &(struct gp_array_box){ 0, 0, 0, 4, 1, 1 }),
 			 CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_count_calls("cuMemcpy3D"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemcpy3D"), 0);
 }
 
-static void
-memory_beside_an_array_is_checked(void **state)
+TEST(memory_beside_an_array_is_checked)
 {
 	struct gp_args_gpArrayCopy copy = {
 		.stream = FAKE_STREAM,
@@ -403,8 +393,7 @@ texture_of(uint32_t array)
 	return (struct gp_args_gpTextureCreate){ .texture = TEXTURE, .array = array };
 }
 
-static void
-an_array_stays_as_long_as_a_texture_is_of_it(void **state)
+TEST(an_array_stays_as_long_as_a_texture_is_of_it)
 {
 	struct gp_args_gpTextureCreate args = texture_of(NAME);
 	struct gp_reply_gpTextureCreate reply;
@@ -413,24 +402,23 @@ an_array_stays_as_long_as_a_texture_is_of_it(void **state)
 	assert_int_equal(gpd_gpTextureCreate(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.object, 0x1001);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_arrays, 1);
-	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
+	assert_int_equal(fake_driver_arrays, 1);
+	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
 	assert_int_equal(
 		gpd_gpTextureDestroy(&fake.session,
 				     &(struct gp_args_gpTextureDestroy){ .texture = TEXTURE }),
 		CUDA_SUCCESS);
-	assert_int_equal(fake_textures, 1);
-	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_textures, 1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_textures, 0);
-	assert_int_equal(fake_arrays, 0);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_textures, 0);
+	assert_int_equal(fake_driver_arrays, 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
-static void
-a_session_that_ends_leaves_nothing(void **state)
+TEST(a_session_that_ends_leaves_nothing)
 {
 	struct gp_args_gpTextureCreate args = texture_of(NAME);
 	struct gp_reply_gpTextureCreate reply;
@@ -445,13 +433,12 @@ a_session_that_ends_leaves_nothing(void **state)
 	gpd_textures_destroy(&fake.session);
 	gpd_arrays_destroy(&fake.session);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_arrays, 0);
-	assert_int_equal(fake_textures, 0);
-	assert_int_equal(fake_allocated(&fake, 0), 0);
+	assert_int_equal(fake_driver_arrays, 0);
+	assert_int_equal(fake_driver_textures, 0);
+	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 }
 
-static void
-textures_of_what_is_not_the_sessions_are_refused(void **state)
+TEST(textures_of_what_is_not_the_sessions_are_refused)
 {
 	struct gp_args_gpTextureCreate args = texture_of(OTHER);
 	struct gp_reply_gpTextureCreate reply;
@@ -489,8 +476,8 @@ textures_of_what_is_not_the_sessions_are_refused(void **state)
 										.array = OTHER },
 					     &surface),
 			 CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(fake_textures, 0);
-	/* Whatever flags the array was made with. */
+	assert_int_equal(fake_driver_textures, 0);
+	/* The flags of the array do not matter. */
 	assert_int_equal(gpd_gpSurfaceCreate(&fake.session,
 					     &(struct gp_args_gpSurfaceCreate){ .surface = TEXTURE,
 										.array = NAME },
@@ -499,8 +486,7 @@ textures_of_what_is_not_the_sessions_are_refused(void **state)
 	gpd_textures_destroy(&fake.session);
 }
 
-static void
-a_view_stays_within_the_array(void **state)
+TEST(a_view_stays_within_the_array)
 {
 	struct gp_args_gpTextureCreate args = texture_of(NAME);
 	struct gp_reply_gpTextureCreate reply;
@@ -522,29 +508,4 @@ a_view_stays_within_the_array(void **state)
 	assert_int_equal(gpd_gpTextureCreate(&fake.session, &args, &reply), CUDA_SUCCESS);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_array_is_charged_as_the_driver_takes_it_and_is_empty),
-		TEST(small_arrays_share_a_page),
-		TEST(what_is_left_of_a_page_is_charged_to_those_in_it),
-		TEST(memory_counts_until_the_driver_has_it_back),
-		TEST(an_allocation_waits_for_what_is_on_its_way_back),
-		TEST(the_same_array_again_is_the_old_one),
-		TEST(what_another_session_left_is_zeroed),
-		TEST(boxes_go_in_and_come_back_in_parts),
-		TEST(mipmapped_arrays_have_levels_of_their_own),
-		TEST(hostile_descriptions_do_not_reach_the_driver),
-		TEST(boxes_outside_an_array_do_not_reach_the_driver),
-		TEST(memory_beside_an_array_is_checked),
-		TEST(an_array_stays_as_long_as_a_texture_is_of_it),
-		TEST(a_session_that_ends_leaves_nothing),
-		TEST(textures_of_what_is_not_the_sessions_are_refused),
-		TEST(a_view_stays_within_the_array),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -35,7 +35,7 @@ use(uint64_t at, uint64_t size)
 static uint64_t
 counted(void)
 {
-	return fake_allocated(&fake, 0) / UNIT;
+	return fake_session_allocated(&fake, 0) / UNIT;
 }
 
 static uint64_t
@@ -44,8 +44,7 @@ left(void)
 	return fake.session.account.line->devices[0].allowance / UNIT;
 }
 
-static void
-what_is_granted_counts_and_is_used_without_asking(void **state)
+TEST(what_is_granted_counts_and_is_used_without_asking)
 {
 	assert_int_equal(grant(2, 10), 10);
 	assert_int_equal(counted(), 10);
@@ -57,8 +56,7 @@ what_is_granted_counts_and_is_used_without_asking(void **state)
 	assert_int_equal(left(), 3);
 }
 
-static void
-more_than_is_granted_is_not_had(void **state)
+TEST(more_than_is_granted_is_not_had)
 {
 	uint64_t granted;
 
@@ -73,8 +71,7 @@ more_than_is_granted_is_not_had(void **state)
 	assert_int_equal(counted(), 2);
 }
 
-static void
-what_is_not_used_is_given_back(void **state)
+TEST(what_is_not_used_is_given_back)
 {
 	uint64_t granted;
 
@@ -83,39 +80,36 @@ what_is_not_used_is_given_back(void **state)
 	assert_int_equal(ask(4, 0, 0, &granted), CUDA_SUCCESS);
 	assert_int_equal(granted, 0);
 	assert_int_equal(counted(), 4);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_driver_chunks, 1);
 }
 
-static void
-quota_and_device_bound_it(void **state)
+TEST(quota_and_device_bound_it)
 {
 	fake.session.account.line->devices[0].memory_max = 20 * UNIT;
-	/* What is needed, and an eighth of the rest. */
+	/* The size that is needed, and an eighth of the rest. */
 	assert_int_equal(grant(4, 100), 6);
 	assert_int_equal(grant(15, 15), 0);
 	assert_int_equal(counted(), 6);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(grant(4, 4), 0);
 	assert_int_equal(counted(), 6);
 	fake.session.account.line->devices[0].memory_max = GPD_NO_LIMIT;
 	assert_int_equal(grant((uint64_t)7 << 9, (uint64_t)7 << 9), 0);
 }
 
-static void
-a_device_that_has_no_more_takes_what_is_held(void **state)
+TEST(a_device_that_has_no_more_takes_what_is_held)
 {
 	assert_int_equal(grant(2, 10), 10);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(use(0, 5), CUDA_SUCCESS);
 	assert_int_equal(left(), 5);
 	assert_int_equal(use(5, 5), CUDA_SUCCESS);
 	assert_int_equal(counted(), 10);
-	assert_int_equal(fake_chunks, 2);
+	assert_int_equal(fake_driver_chunks, 2);
 }
 
 /* Of one piece of 8 only 4 are credit any more. */
-static void
-what_is_held_besides_is_free(void **state)
+TEST(what_is_held_besides_is_free)
 {
 	const uint64_t before = available();
 
@@ -129,8 +123,7 @@ what_is_held_besides_is_free(void **state)
 	assert_int_equal(available(), before);
 }
 
-static void
-physical_memory_comes_out_of_it_too(void **state)
+TEST(physical_memory_comes_out_of_it_too)
 {
 	const struct gp_args_gpMemoryMake args = { .memory = NAME, .size = 3 * UNIT };
 
@@ -146,8 +139,7 @@ physical_memory_comes_out_of_it_too(void **state)
 	assert_int_equal(counted(), 0);
 }
 
-static void
-all_of_it_goes_with_the_session(void **state)
+TEST(all_of_it_goes_with_the_session)
 {
 	int device = -1;
 
@@ -157,22 +149,7 @@ all_of_it_goes_with_the_session(void **state)
 	gpd_allowance_destroy(&fake.session);
 	assert_int_equal(counted(), 0);
 	assert_int_equal(left(), 0);
-	assert_int_equal(fake_chunks, 0);
+	assert_int_equal(fake_driver_chunks, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_is_granted_counts_and_is_used_without_asking),
-		TEST(more_than_is_granted_is_not_had),
-		TEST(what_is_not_used_is_given_back),
-		TEST(quota_and_device_bound_it),
-		TEST(a_device_that_has_no_more_takes_what_is_held),
-		TEST(what_is_held_besides_is_free),
-		TEST(physical_memory_comes_out_of_it_too),
-		TEST(all_of_it_goes_with_the_session),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -6,14 +6,14 @@
 #include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
 
-static struct fake fake;
+static struct fake_session fake;
 static uint64_t base, room;
 
 static CUresult
@@ -31,7 +31,7 @@ reserve(uint64_t size)
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	/* Twice: with what both ends agreed on. */
 	atomic_store(&fake.session.account.ledger->tenants[0].devices[GPD_LEDGER_PINNED].memory_max,
@@ -46,7 +46,7 @@ teardown(void **state)
 	gpd_quiesce_jobs_wait();
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -71,19 +71,20 @@ at(uint64_t offset)
 static uint64_t
 used(void)
 {
-	uint64_t counts = fake_allocated(&fake, GPD_LEDGER_PINNED);
+	uint64_t counts = fake_session_allocated(&fake, GPD_LEDGER_PINNED);
 
 	assert_int_equal(counts % 2, 0);
 	return counts / 2;
 }
 
-static void
-mapped_memory_is_zeros_that_copies_reach(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(mapped_memory_is_zeros_that_copies_reach)
 {
 	assert_int_equal(room, 256 * MIB);
 	assert_false(gpd_memory_accessible(&fake.session, base, 1));
 	assert_int_equal(map(4 * MIB, 2 * MIB), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemHostRegister"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemHostRegister"), 1);
 	assert_int_equal(at(4 * MIB)[2 * MIB - 1], 0);
 	assert_true(gpd_memory_accessible(&fake.session, base + 4 * MIB, 2 * MIB));
 	assert_false(gpd_memory_accessible(&fake.session, base + 4 * MIB, 2 * MIB + 1));
@@ -92,8 +93,7 @@ mapped_memory_is_zeros_that_copies_reach(void **state)
 	assert_int_equal(used(), 2 * MIB);
 }
 
-static void
-the_size_of_a_piece_is_read_or_refused(void **state)
+TEST(the_size_of_a_piece_is_read_or_refused)
 {
 	static const char *const wrong[] = { "0", "65", "2M", "-1", "1.5" };
 	uint64_t size;
@@ -110,25 +110,23 @@ the_size_of_a_piece_is_read_or_refused(void **state)
 	}
 }
 
-static void
-pieces_are_registered_and_given_up_one_by_one(void **state)
+TEST(pieces_are_registered_and_given_up_one_by_one)
 {
 	uint64_t first = gpd_host_memory_room(&fake.session, base) % (8 * MIB);
 
 	assert_int_equal(map(first, 20 * MIB), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemHostRegister"), 3);
+	assert_int_equal(fake_driver_count_calls("cuMemHostRegister"), 3);
 	assert_int_equal(gpd_host_memory_room(&fake.session, base + first + 5), 8 * MIB - 5);
 	memset(at(first), 7, 20 * MIB);
 	assert_int_equal(unmap(first, 20 * MIB), GPD_LATER);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 3);
+	assert_int_equal(fake_driver_count_calls("cuMemHostUnregister"), 3);
 	assert_int_equal(map(first, 20 * MIB), CUDA_SUCCESS);
 	assert_int_equal(at(first)[0] | at(first + 20 * MIB - 1)[0], 0);
 }
 
-static void
-what_overlaps_or_is_odd_is_refused(void **state)
+TEST(what_overlaps_or_is_odd_is_refused)
 {
 	assert_int_equal(map(4 * MIB, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(map(5 * MIB, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
@@ -142,8 +140,7 @@ what_overlaps_or_is_odd_is_refused(void **state)
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-the_range_is_the_sessions_world(void **state)
+TEST(the_range_is_the_sessions_world)
 {
 	assert_int_equal(map(256 * MIB, 4096), CUDA_ERROR_INVALID_VALUE);
 	assert_string_not_equal(fake.violation, "");
@@ -153,19 +150,18 @@ the_range_is_the_sessions_world(void **state)
 	fake.violation[0] = 0;
 	assert_int_equal(map((uint64_t)-4096, 4096), CUDA_ERROR_INVALID_VALUE);
 	assert_string_not_equal(fake.violation, "");
-	assert_int_equal(fake_count_calls("cuMemHostRegister"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemHostRegister"), 0);
 	assert_int_equal(used(), 0);
 }
 
-static void
-the_quota_holds(void **state)
+TEST(the_quota_holds)
 {
 	assert_int_equal(map(0, 64 * MIB), CUDA_SUCCESS);
 	assert_int_equal(map(64 * MIB, 4096), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(used(), 64 * MIB);
 	assert_int_equal(unmap(0, 64 * MIB), GPD_LATER);
 	assert_int_equal(used(), 64 * MIB);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
 	assert_int_equal(used(), 0);
 	assert_int_equal(fake.reply_count, 1);
@@ -173,29 +169,27 @@ the_quota_holds(void **state)
 	assert_int_equal(map(64 * MIB, 64 * MIB), CUDA_SUCCESS);
 }
 
-static void
-addresses_are_used_again_when_the_driver_is_done_with_them(void **state)
+TEST(addresses_are_used_again_when_the_driver_is_done_with_them)
 {
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	at(0)[5] = 1;
 	assert_int_equal(unmap(0, 2 * MIB), GPD_LATER);
 	assert_false(gpd_memory_accessible(&fake.session, base, 1));
 	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_NOT_READY);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemHostUnregister"), 1);
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(at(0)[5], 0);
 }
 
-static void
-a_driver_that_cannot_leaves_nothing_behind(void **state)
+TEST(a_driver_that_cannot_leaves_nothing_behind)
 {
-	fake_fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemHostRegister", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
-	fake_fail("cuMemHostGetDevicePointer", CUDA_ERROR_NOT_SUPPORTED, 0);
+	fake_driver_fail("cuMemHostGetDevicePointer", CUDA_ERROR_NOT_SUPPORTED, 0);
 	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_NOT_SUPPORTED);
-	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemHostUnregister"), 1);
 	assert_int_equal(used(), 0);
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 }
@@ -214,7 +208,7 @@ write(uint64_t address, uint32_t size, uint8_t value)
 			       &(struct gp_args_gpHostWrite){ .changes = { record, 16 + padded } });
 }
 
-/* What was answered last; its bytes are valid until the next answer. */
+/* The last reply; its bytes are valid until the next one. */
 static void
 read_answer(struct gp_reply_gpHostTake *reply)
 {
@@ -256,8 +250,7 @@ fetch(uint64_t address, uint64_t size, struct gp_reply_gpHostTake *reply)
 	return take(address, size, GP_CONSISTENT_COPY_ALL, reply);
 }
 
-static void
-changes_are_stored_and_told(void **state)
+TEST(changes_are_stored_and_told)
 {
 	struct gp_reply_gpHostTake reply;
 	struct gp_change change;
@@ -283,8 +276,7 @@ changes_are_stored_and_told(void **state)
 	assert_int_equal(reply.changes.size, 0);
 }
 
-static void
-much_is_told_in_parts(void **state)
+TEST(much_is_told_in_parts)
 {
 	struct gp_reply_gpHostTake reply;
 	uint64_t done = 0;
@@ -314,8 +306,7 @@ much_is_told_in_parts(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-changes_elsewhere_end_the_session(void **state)
+TEST(changes_elsewhere_end_the_session)
 {
 	struct gp_reply_gpHostTake reply;
 	const uint64_t bad[3] = { base, 4, 1 }, twice[4] = { base, 2 * MIB, base, 4 };
@@ -334,7 +325,7 @@ changes_elsewhere_end_the_session(void **state)
 					 &(struct gp_args_gpHostWrite){ .changes = { bad, 17 } }),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_string_not_equal(fake.violation, "");
-	/* A question may come behind an end: it is no violation. */
+	/* A request may follow the end: it is not a violation. */
 	assert_int_equal(fetch(base + 2 * MIB, 4, &reply), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch((uintptr_t)&fake, 4, &reply), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch(base, UINT64_MAX, &reply), CUDA_ERROR_INVALID_VALUE);
@@ -350,8 +341,7 @@ changes_elsewhere_end_the_session(void **state)
 }
 
 /* The client's byte is stored, and the kernel's bytes of the word are reported to the client. */
-static void
-unchanged_bytes_of_a_word_are_left_to_kernels(void **state)
+TEST(unchanged_bytes_of_a_word_are_left_to_kernels)
 {
 	const uint64_t record[3] = { htole64(base + 4), htole64(4 | UINT64_C(0xd) << 32),
 				     htole64(0x99990799) };
@@ -380,8 +370,7 @@ unchanged_bytes_of_a_word_are_left_to_kernels(void **state)
 }
 
 /* The whole of the answers, as what was sent says how many writes are in them. */
-static void
-what_is_behind_work_is_told_when_that_is_done(void **state)
+TEST(what_is_behind_work_is_told_when_that_is_done)
 {
 	struct gp_reply_gpHostTake reply;
 	struct gp_change change;
@@ -393,7 +382,7 @@ what_is_behind_work_is_told_when_that_is_done(void **state)
 	assert_int_equal(fake.reply_count, 0);
 	at(0)[8] = 5;
 	assert_int_equal(write(base + 100, 4, 2), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
 	read_answer(&reply);
@@ -409,13 +398,12 @@ what_is_behind_work_is_told_when_that_is_done(void **state)
 	assert_int_equal(reply.changes.size, 0);
 	assert_int_equal(take_behind(GP_HOST_AFTER_CONTEXT, FAKE_CONTEXT, base, 4096), GPD_LATER);
 	at(0)[8] = 6;
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	read_answer(&reply);
 	assert_int_equal(reply.changes.size, 24);
 }
 
-static void
-memory_that_is_gone_when_work_is_done_is_passed_over(void **state)
+TEST(memory_that_is_gone_when_work_is_done_is_passed_over)
 {
 	struct gp_reply_gpHostTake reply;
 
@@ -423,16 +411,15 @@ memory_that_is_gone_when_work_is_done_is_passed_over(void **state)
 	assert_int_equal(take_behind(GP_HOST_AFTER_STREAM, FAKE_STREAM, base, 4096), GPD_LATER);
 	at(0)[8] = 5;
 	assert_int_equal(unmap(0, 2 * MIB), GPD_LATER);
-	fake_run_markers(&fake, 1);
+	fake_session_run_markers(&fake, 1);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
 	read_answer(&reply);
 	assert_int_equal(reply.changes.size, 0);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 }
 
-static void
-odd_questions_behind_work_are_refused(void **state)
+TEST(odd_questions_behind_work_are_refused)
 {
 	const uint64_t odd[3] = { base, 4, 1 };
 	const struct gp_args_gpHostTakeBehind half = { GP_HOST_AFTER_STREAM,
@@ -456,21 +443,20 @@ odd_questions_behind_work_are_refused(void **state)
 		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpd_gpHostTakeBehind(&fake.session, &half, &reply),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-what_a_session_leaves_goes_behind_it(void **state)
+TEST(what_a_session_leaves_goes_behind_it)
 {
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(map(8 * MIB, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(unmap(8 * MIB, 2 * MIB), GPD_LATER);
 	gpd_host_memory_destroy(&fake.session);
 	assert_null(fake.session.host_memory);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	gpd_quiesce_jobs_wait();
-	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemHostUnregister"), 2);
 }
 
 static CUresult
@@ -487,15 +473,14 @@ displace(uint64_t offset, uint64_t size)
 				 &(struct gp_args_gpMemoryUnmap){ FAKE_WINDOW + offset, size });
 }
 
-static void
-memory_is_placed_in_the_window_and_counts_as_pinned(void **state)
+TEST(memory_is_placed_in_the_window_and_counts_as_pinned)
 {
 	uint8_t *placed = (uint8_t *)(uintptr_t)(FAKE_WINDOW + 4 * MIB);
-	uint64_t device = fake_allocated(&fake, 0);
+	uint64_t device = fake_session_allocated(&fake, 0);
 
 	assert_int_equal(place(4 * MIB, 4 * MIB), CUDA_SUCCESS);
 	assert_int_equal(used(), 4 * MIB);
-	assert_int_equal(fake_allocated(&fake, 0), device);
+	assert_int_equal(fake_session_allocated(&fake, 0), device);
 	assert_true(gpd_memory_accessible(&fake.session, FAKE_WINDOW + 4 * MIB, 4 * MIB));
 	assert_int_equal(placed[0], 0);
 	assert_int_equal(placed[4095], 0);
@@ -507,13 +492,12 @@ memory_is_placed_in_the_window_and_counts_as_pinned(void **state)
 	assert_int_equal(reserve(256 * MIB), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(displace(4 * MIB, 4 * MIB), CUDA_SUCCESS);
 	assert_false(gpd_host_memory_mapped(&fake.session, FAKE_WINDOW + 5 * MIB, 1));
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(used(), 2 * MIB);
 	assert_int_equal(place(4 * MIB, 2 * MIB), CUDA_SUCCESS);
 }
 
-static void
-memory_that_cannot_be_placed_is_refused(void **state)
+TEST(memory_that_cannot_be_placed_is_refused)
 {
 	const struct gp_args_gpHostUnmap other_way = { FAKE_WINDOW, 2 * MIB };
 
@@ -529,30 +513,4 @@ memory_that_cannot_be_placed_is_refused(void **state)
 	assert_int_equal(used(), 2 * MIB);
 }
 
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(mapped_memory_is_zeros_that_copies_reach),
-		TEST(the_size_of_a_piece_is_read_or_refused),
-		TEST(pieces_are_registered_and_given_up_one_by_one),
-		TEST(what_overlaps_or_is_odd_is_refused),
-		TEST(the_range_is_the_sessions_world),
-		TEST(the_quota_holds),
-		TEST(addresses_are_used_again_when_the_driver_is_done_with_them),
-		TEST(a_driver_that_cannot_leaves_nothing_behind),
-		TEST(changes_are_stored_and_told),
-		TEST(much_is_told_in_parts),
-		TEST(changes_elsewhere_end_the_session),
-		TEST(unchanged_bytes_of_a_word_are_left_to_kernels),
-		TEST(what_is_behind_work_is_told_when_that_is_done),
-		TEST(memory_that_is_gone_when_work_is_done_is_passed_over),
-		TEST(odd_questions_behind_work_are_refused),
-		TEST(what_a_session_leaves_goes_behind_it),
-		TEST(memory_is_placed_in_the_window_and_counts_as_pinned),
-		TEST(memory_that_cannot_be_placed_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

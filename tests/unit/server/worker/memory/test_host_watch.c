@@ -8,13 +8,13 @@
 #include "server/worker/memory/host_watch.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
 
-static struct fake fake;
+static struct fake_session fake;
 static uint64_t base;
 static unsigned int asked;
 
@@ -24,7 +24,7 @@ setup(void **state)
 	struct gp_reply_gpHostReserve reserved = { 0 };
 
 	asked = 0;
-	fake_create(&fake);
+	fake_session_create(&fake);
 	assert_int_equal(gpd_memory_create(&fake.session), 0);
 	atomic_store(&fake.session.account.ledger->tenants[0].devices[GPD_LEDGER_PINNED].memory_max,
 		     128 * MIB);
@@ -43,7 +43,7 @@ teardown(void **state)
 	gpd_quiesce_jobs_wait();
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
+	fake_session_destroy(&fake);
 	return 0;
 }
 
@@ -109,7 +109,7 @@ read_last(struct gp_reply_gpHostTakeChanged *reply)
 	assert_true(gp_dec_done(&dec));
 }
 
-/* The word that the last answer tells of at an offset; 0: it tells of none. */
+/* Returns the word that the last reply contains for an offset; 0: none. */
 static uint32_t
 told(uint64_t offset)
 {
@@ -125,9 +125,10 @@ told(uint64_t offset)
 	return 0;
 }
 
-/* On a slow machine a question may be held for too long, and be asked again. */
-static void
-a_change_is_told_when_it_comes(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+/* On a slow machine a request may be held too long, and is sent again. */
+TEST(a_change_is_told_when_it_comes)
 {
 	for (uint32_t i = 1; i <= 3; i++) {
 		ask(0, 4096);
@@ -141,8 +142,7 @@ a_change_is_told_when_it_comes(void **state)
 	}
 }
 
-static void
-what_has_changed_before_is_told_at_once(void **state)
+TEST(what_has_changed_before_is_told_at_once)
 {
 	change(200, 7);
 	ask(0, 4096);
@@ -150,18 +150,16 @@ what_has_changed_before_is_told_at_once(void **state)
 	assert_int_equal(told(200), 7);
 }
 
-static void
-a_change_elsewhere_is_none(void **state)
+TEST(a_change_elsewhere_is_none)
 {
 	ask(0, 4096);
 	change(4096, 1);
-	/* After so long it is answered all the same, with nothing. */
+	/* After this time it is answered with nothing. */
 	await_answers();
 	assert_int_equal(told(4096), 0);
 }
 
-static void
-what_the_client_sends_is_acknowledged(void **state)
+TEST(what_the_client_sends_is_acknowledged)
 {
 	const uint64_t run[3] = { base + 8, 8, 5 };
 	const struct gp_args_gpHostWrite args = { { run, sizeof(run) } };
@@ -176,8 +174,7 @@ what_the_client_sends_is_acknowledged(void **state)
 	assert_int_equal(reply.changes.size, 0);
 }
 
-static void
-a_question_for_now_ends_what_is_held(void **state)
+TEST(a_question_for_now_ends_what_is_held)
 {
 	const uint64_t range[2] = { base, 4096 };
 	const struct gp_args_gpHostTake args = { .ranges = { range, sizeof(range) } };
@@ -192,16 +189,14 @@ a_question_for_now_ends_what_is_held(void **state)
 	assert_int_equal(fake.replies[5].call, fake.replies[0].call);
 }
 
-static void
-so_many_are_held_and_no_more(void **state)
+TEST(so_many_are_held_and_no_more)
 {
 	for (int i = 0; i < GP_HOST_PENDING_MAX + 3; i++)
 		ask(0, 64);
 	assert_true(answers() >= 3);
 }
 
-static void
-odd_questions_are_refused(void **state)
+TEST(odd_questions_are_refused)
 {
 	uint64_t ranges[2 * (GP_HOST_AFTER_RANGES + 1)];
 
@@ -219,8 +214,7 @@ odd_questions_are_refused(void **state)
 	assert_string_equal(fake.violation, "");
 }
 
-static void
-memory_may_go_while_a_question_is_held(void **state)
+TEST(memory_may_go_while_a_question_is_held)
 {
 	const struct gp_args_gpHostUnmap unmap = { base, 4 * MIB };
 
@@ -228,11 +222,10 @@ memory_may_go_while_a_question_is_held(void **state)
 	assert_int_equal(gpd_gpHostUnmap(&fake.session, &unmap), GPD_LATER);
 	await_answers();
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 }
 
-static void
-a_session_may_end_meanwhile(void **state)
+TEST(a_session_may_end_meanwhile)
 {
 	for (int i = 0; i < 3; i++)
 		ask(0, 4096);
@@ -241,21 +234,4 @@ a_session_may_end_meanwhile(void **state)
 	gpd_host_watch_stop(&fake.session);
 }
 
-int
-main(void)
-{
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(a_change_is_told_when_it_comes),
-		TEST(what_has_changed_before_is_told_at_once),
-		TEST(a_change_elsewhere_is_none),
-		TEST(what_the_client_sends_is_acknowledged),
-		TEST(a_question_for_now_ends_what_is_held),
-		TEST(so_many_are_held_and_no_more),
-		TEST(odd_questions_are_refused),
-		TEST(memory_may_go_while_a_question_is_held),
-		TEST(a_session_may_end_meanwhile),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

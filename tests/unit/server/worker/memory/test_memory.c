@@ -43,8 +43,7 @@ given_back(void)
 	return fake.session.account.line->cache_state;
 }
 
-static void
-the_ledger_knows_who_keeps_memory(void **state)
+TEST(the_ledger_knows_who_keeps_memory)
 {
 	struct gpd_ledger_session *line = fake.session.account.line;
 
@@ -62,8 +61,7 @@ the_ledger_knows_who_keeps_memory(void **state)
 	assert_int_equal(given_back(), GPD_CACHE_EMPTY);
 }
 
-static void
-fresh_memory_is_zero_and_exportable(void **state)
+TEST(fresh_memory_is_zero_and_exportable)
 {
 	const uint8_t *memory = (const uint8_t *)FAKE_WINDOW;
 
@@ -71,12 +69,11 @@ fresh_memory_is_zero_and_exportable(void **state)
 
 	for (uint64_t i = 0; i < 2 * FAKE_GRANULE; i += 4093)
 		assert_int_equal(memory[i], 0);
-	assert_int_equal(fake_count_calls("cuMemCreate 4194304 device 0 handles 1"), 1);
-	assert_int_equal(fake_count_calls("cuStreamSynchronize"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemCreate 4194304 device 0 handles 1"), 1);
+	assert_int_equal(fake_driver_count_calls("cuStreamSynchronize"), 1);
 }
 
-static void
-what_is_mapped_is_known_to_the_byte(void **state)
+TEST(what_is_mapped_is_known_to_the_byte)
 {
 	map(4, 1);
 	map(1, 1);
@@ -93,13 +90,12 @@ what_is_mapped_is_known_to_the_byte(void **state)
 	assert_true(mapped(FAKE_GRANULE + 3, 0));
 }
 
-static void
-a_map_outside_the_window_or_over_another_is_invalid(void **state)
+TEST(a_map_outside_the_window_or_over_another_is_invalid)
 {
 	uint64_t granules = FAKE_WINDOW_SIZE / FAKE_GRANULE;
 
 	map(3, 2);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 
 	assert_int_equal(map(4, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(map(2, 2), CUDA_ERROR_INVALID_VALUE);
@@ -115,39 +111,36 @@ a_map_outside_the_window_or_over_another_is_invalid(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE, 7),
 			 CUDA_ERROR_INVALID_DEVICE);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
-static void
-a_failed_map_leaves_nothing_behind(void **state)
+TEST(a_failed_map_leaves_nothing_behind)
 {
 	static const char *const steps[] = { "cuMemCreate", "cuMemMap", "cuMemSetAccess",
 					     "cuMemsetD32Async", "cuStreamSynchronize" };
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
-		fake_fail(steps[i], CUDA_ERROR_OUT_OF_MEMORY, 0);
+		fake_driver_fail(steps[i], CUDA_ERROR_OUT_OF_MEMORY, 0);
 		assert_int_equal(map(0, 1), CUDA_ERROR_OUT_OF_MEMORY);
-		assert_int_equal(fake_chunks, 0);
+		assert_int_equal(fake_driver_chunks, 0);
 		assert_false(mapped(0, 1));
 	}
 	assert_int_equal(map(0, 1), CUDA_SUCCESS);
 }
 
-static void
-memory_leaves_when_earlier_work_is_done(void **state)
+TEST(memory_leaves_when_earlier_work_is_done)
 {
 	map(0, 1);
 
 	assert_int_equal(unmap(0, 1), CUDA_SUCCESS);
 	assert_false(mapped(0, 1));
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_driver_chunks, 1);
 
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_chunks, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_chunks, 0);
 }
 
-static void
-an_unmap_must_name_one_whole_map(void **state)
+TEST(an_unmap_must_name_one_whole_map)
 {
 	map(0, 2);
 
@@ -159,49 +152,45 @@ an_unmap_must_name_one_whole_map(void **state)
 	assert_int_equal(unmap(0, 2), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_map_where_memory_is_leaving_waits_for_it(void **state)
+TEST(a_map_where_memory_is_leaving_waits_for_it)
 {
 	map(0, 1);
 	unmap(0, 1);
 
 	assert_int_equal(map(0, 2), CUDA_SUCCESS);
 
-	assert_int_equal(fake_markers(&fake), 0);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_session_markers(&fake), 0);
+	assert_int_equal(fake_driver_chunks, 1);
 	assert_true(mapped(0, 2 * FAKE_GRANULE));
 }
 
-static void
-a_map_that_needs_what_is_leaving_waits_for_it(void **state)
+TEST(a_map_that_needs_what_is_leaving_waits_for_it)
 {
 	map(0, 1);
 	unmap(0, 1);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 
 	assert_int_equal(map(8, 1), CUDA_SUCCESS);
 
-	assert_int_equal(fake_markers(&fake), 0);
-	assert_int_equal(fake_chunks, 1);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
+	assert_int_equal(fake_driver_chunks, 1);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(map(9, 1), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void
-many_chunks_stay_in_order(void **state)
+TEST(many_chunks_stay_in_order)
 {
 	for (uint64_t i = 0; i < 200; i++)
 		assert_int_equal(map(i * 37 % 200, 1), CUDA_SUCCESS);
 	assert_true(mapped(0, 200 * FAKE_GRANULE));
 	for (uint64_t i = 0; i < 200; i += 2)
 		assert_int_equal(unmap(i * 37 % 200, 1), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	for (uint64_t i = 0; i < 200; i++)
 		assert_int_equal(mapped(i * 37 % 200 * FAKE_GRANULE, 1), i % 2);
 }
 
-static void
-free_memory_is_what_the_quota_leaves(void **state)
+TEST(free_memory_is_what_the_quota_leaves)
 {
 	const struct gp_args_gpMemoryInfo args = { .device = 0 };
 	struct gp_reply_gpMemoryInfo reply;
@@ -218,7 +207,8 @@ free_memory_is_what_the_quota_leaves(void **state)
 	assert_int_equal(reply.total, (uint64_t)2 << 30);
 }
 
-/* The worker of a session that has ended gives its memory back while another session asks. */
+/* The worker of a session that has ended releases its memory while another session requests
+ * memory. */
 static void *
 close_when_awaited(void *other)
 {
@@ -228,8 +218,7 @@ close_when_awaited(void *other)
 	return NULL;
 }
 
-static void
-memory_of_a_program_that_has_ended_is_free(void **state)
+TEST(memory_of_a_program_that_has_ended_is_free)
 {
 	const struct gp_args_gpMemoryInfo args = { .device = 0 };
 	struct gpd_ledger_session *other = gpd_ledger_open(fake.ledger, 2, 0, 0);
@@ -254,8 +243,7 @@ memory_of_a_program_that_has_ended_is_free(void **state)
 }
 
 /* Its kernel may run on for ever: an allocation waits as long, and then fails. */
-static void
-memory_that_does_not_become_free_is_waited_for_once(void **state)
+TEST(memory_that_does_not_become_free_is_waited_for_once)
 {
 	const struct gp_args_gpMemoryInfo args = { .device = 0 };
 	struct gpd_ledger_session *other = gpd_ledger_open(fake.ledger, 2, 0, 0);
@@ -274,8 +262,7 @@ memory_that_does_not_become_free_is_waited_for_once(void **state)
 	assert_false(fake.session.account.ending_timed_out);
 }
 
-static void
-free_memory_is_told_of_ones_own_devices_alone(void **state)
+TEST(free_memory_is_told_of_ones_own_devices_alone)
 {
 	static const int32_t others[] = { 31, 32, -1, INT32_MAX, INT32_MIN };
 	struct gp_reply_gpMemoryInfo reply;
@@ -314,11 +301,10 @@ two_devices(void)
 	gpd_devices.all[1].peers = 1;
 	assert_int_equal(map_on(0, 0), CUDA_SUCCESS);
 	assert_int_equal(map_on(1, 1), CUDA_SUCCESS);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 }
 
-static void
-a_peer_reaches_the_memory_that_is_there_and_that_comes(void **state)
+TEST(a_peer_reaches_the_memory_that_is_there_and_that_comes)
 {
 	two_devices();
 	assert_int_equal(apart(1, 0), 1);
@@ -327,22 +313,21 @@ a_peer_reaches_the_memory_that_is_there_and_that_comes(void **state)
 	assert_int_equal(apart(2, 0), -1);
 
 	assert_int_equal(let_reach(0, 1), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuCtxEnablePeerAccess 101"), 1);
-	assert_int_equal(fake_count_calls("cuMemSetAccess"), 1);
-	assert_non_null(strstr(fake_calls, "2097152 devices 0\n"));
+	assert_int_equal(fake_driver_count_calls("cuCtxEnablePeerAccess 101"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemSetAccess"), 1);
+	assert_non_null(strstr(fake_driver_calls, "2097152 devices 0\n"));
 	assert_int_equal(apart(1, 0), -1);
 	assert_int_equal(apart(0, 1), 0);
 
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	assert_int_equal(map_on(1, 2), CUDA_SUCCESS);
-	assert_non_null(strstr(fake_calls, "2097152 devices 0 1\n"));
-	fake_forget_calls();
+	assert_non_null(strstr(fake_driver_calls, "2097152 devices 0 1\n"));
+	fake_driver_clear_calls();
 	assert_int_equal(map_on(0, 3), CUDA_SUCCESS);
-	assert_non_null(strstr(fake_calls, "2097152 devices 0\n"));
+	assert_non_null(strstr(fake_driver_calls, "2097152 devices 0\n"));
 }
 
-static void
-only_ones_own_devices_with_a_link_are_peers(void **state)
+TEST(only_ones_own_devices_with_a_link_are_peers)
 {
 	static const int32_t others[] = { 32, 64, -1, INT32_MAX, INT32_MIN };
 
@@ -359,61 +344,34 @@ only_ones_own_devices_with_a_link_are_peers(void **state)
 	atomic_store(&fake.session.account.line->devices[1].allowed, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(let_reach(1, 0), CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(fake_count_calls("cuMemSetAccess"), 0);
-	assert_int_equal(fake_count_calls("cuCtxEnablePeerAccess"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemSetAccess"), 0);
+	assert_int_equal(fake_driver_count_calls("cuCtxEnablePeerAccess"), 0);
 }
 
-static void
-what_the_driver_refuses_is_not_given(void **state)
+TEST(what_the_driver_refuses_is_not_given)
 {
 	two_devices();
-	fake_fail("cuMemSetAccess", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemSetAccess", CUDA_ERROR_OUT_OF_MEMORY, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(apart(1, 0), 1);
-	fake_fail("cuCtxEnablePeerAccess", CUDA_ERROR_TOO_MANY_PEERS, 0);
+	fake_driver_fail("cuCtxEnablePeerAccess", CUDA_ERROR_TOO_MANY_PEERS, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_ERROR_TOO_MANY_PEERS);
 	assert_int_equal(apart(1, 0), 1);
-	fake_fail("cuCtxEnablePeerAccess", CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 0);
+	fake_driver_fail("cuCtxEnablePeerAccess", CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 0);
 	assert_int_equal(let_reach(0, 1), CUDA_SUCCESS);
 	assert_int_equal(apart(1, 0), -1);
 }
 
-/* Runs last: from then on the driver is not asked again. */
-static void
-a_driver_without_exportable_memory_still_makes_memory(void **state)
+/* Runs last: the driver is not queried again after it. */
+TEST(a_driver_without_exportable_memory_still_makes_memory)
 {
-	fake_fail("cuMemCreate", CUDA_ERROR_NOT_SUPPORTED, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_NOT_SUPPORTED, 0);
 
 	assert_int_equal(map(0, 1), CUDA_SUCCESS);
 	assert_int_equal(map(1, 1), CUDA_SUCCESS);
 
-	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 1"), 1);
-	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 0"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemCreate 2097152 device 0 handles 1"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemCreate 2097152 device 0 handles 0"), 2);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_ledger_knows_who_keeps_memory),
-		TEST(fresh_memory_is_zero_and_exportable),
-		TEST(what_is_mapped_is_known_to_the_byte),
-		TEST(a_map_outside_the_window_or_over_another_is_invalid),
-		TEST(a_failed_map_leaves_nothing_behind),
-		TEST(memory_leaves_when_earlier_work_is_done),
-		TEST(an_unmap_must_name_one_whole_map),
-		TEST(a_map_where_memory_is_leaving_waits_for_it),
-		TEST(a_map_that_needs_what_is_leaving_waits_for_it),
-		TEST(many_chunks_stay_in_order),
-		TEST(free_memory_is_told_of_ones_own_devices_alone),
-		TEST(a_peer_reaches_the_memory_that_is_there_and_that_comes),
-		TEST(only_ones_own_devices_with_a_link_are_peers),
-		TEST(what_the_driver_refuses_is_not_given),
-		TEST(free_memory_is_what_the_quota_leaves),
-		TEST(memory_of_a_program_that_has_ended_is_free),
-		TEST(memory_that_does_not_become_free_is_waited_for_once),
-		TEST(a_driver_without_exportable_memory_still_makes_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

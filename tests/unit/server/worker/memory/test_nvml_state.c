@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session is told of a device: its quota's memory, and its tenant's processes. */
+/* Device state that a session sees: the memory of its quota, and the processes of its tenant. */
 #include "gpd_calls.h"
 #include "protocol/device_state.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdlib.h>
 
@@ -12,12 +12,12 @@
 #define HERE 77
 #define ELSEWHERE 78
 
-static struct fake fake;
+static struct fake_session fake;
 
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	fake.session.account.line->machine = HERE;
 	fake.session.account.line->pid = 100;
 	return gpd_memory_create(&fake.session);
@@ -28,20 +28,20 @@ teardown(void **state)
 {
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static CUresult
-ask(int device, unsigned int what, struct gp_device_state *state)
+ask(int device, unsigned int what, struct gp_device_state *device_state)
 {
 	struct gp_args_gpDeviceState args = { .device = device, .what = what };
 	struct gp_reply_gpDeviceState reply = { 0 };
 	CUresult result = gpd_gpDeviceState(&fake.session, &args, &reply);
 
 	if (result == CUDA_SUCCESS)
-		assert_true(
-			gp_device_state_decode(state, reply.words, reply.texts, reply.processes));
+		assert_true(gp_device_state_decode(device_state, reply.words, reply.texts,
+						   reply.processes));
 	free((void *)reply.words.data);
 	free((void *)reply.texts.data);
 	free((void *)reply.processes.data);
@@ -60,38 +60,37 @@ another(uint64_t id, uint32_t tenant, uint64_t machine, uint32_t pid, uint64_t m
 	return session;
 }
 
-static void
-memory_is_the_quota(void **unused)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(memory_is_the_quota)
 {
-	struct gp_device_state state;
+	struct gp_device_state device_state;
 
 	fake.session.account.line->devices[0].memory_max = 2 * GIB;
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
-	assert_int_equal(ask(0, 0, &state), CUDA_SUCCESS);
-	assert_int_equal(state.words[GP_STATE_MEMORY_TOTAL], 2 * GIB);
-	assert_int_equal(state.words[GP_STATE_MEMORY_FREE], GIB);
-	assert_true(state.words[GP_STATE_NVML] == GP_STATE_NONE);
-	assert_int_equal(state.process_count, 0);
+	assert_int_equal(ask(0, 0, &device_state), CUDA_SUCCESS);
+	assert_int_equal(device_state.words[GP_STATE_MEMORY_TOTAL], 2 * GIB);
+	assert_int_equal(device_state.words[GP_STATE_MEMORY_FREE], GIB);
+	assert_true(device_state.words[GP_STATE_NVML] == GP_STATE_NONE);
+	assert_int_equal(device_state.process_count, 0);
 }
 
-static void
-what_was_granted_and_is_not_used_is_free(void **unused)
+TEST(what_was_granted_and_is_not_used_is_free)
 {
-	struct gp_device_state state;
+	struct gp_device_state device_state;
 
 	fake.session.account.line->devices[0].memory_max = GIB;
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
 	fake.session.account.line->devices[0].allowance = GIB;
-	assert_int_equal(ask(0, 0, &state), CUDA_SUCCESS);
-	assert_int_equal(state.words[GP_STATE_MEMORY_FREE], GIB);
-	assert_int_equal(ask(0, GP_STATE_PROCESSES, &state), CUDA_SUCCESS);
-	assert_int_equal(state.process_count, 0);
+	assert_int_equal(ask(0, 0, &device_state), CUDA_SUCCESS);
+	assert_int_equal(device_state.words[GP_STATE_MEMORY_FREE], GIB);
+	assert_int_equal(ask(0, GP_STATE_PROCESSES, &device_state), CUDA_SUCCESS);
+	assert_int_equal(device_state.process_count, 0);
 }
 
-static void
-processes_are_the_tenants_on_the_same_machine(void **unused)
+TEST(processes_are_the_tenants_on_the_same_machine)
 {
-	struct gp_device_state state;
+	struct gp_device_state device_state;
 
 	gpd_ledger_add_tenant(fake.ledger, 1, "other");
 	(void)another(2, 0, HERE, 102, GIB);
@@ -99,57 +98,41 @@ processes_are_the_tenants_on_the_same_machine(void **unused)
 	(void)another(4, 1, HERE, 104, GIB);
 	(void)another(5, 0, HERE, 105, 0);
 	another(6, 0, HERE, 106, GIB / 2)->devices[0].allowance = GIB / 2;
-	assert_int_equal(ask(0, GP_STATE_PROCESSES, &state), CUDA_SUCCESS);
-	assert_int_equal(state.process_count, 1);
-	assert_int_equal(state.processes[0].pid, 102);
-	assert_int_equal(state.processes[0].memory, GIB);
+	assert_int_equal(ask(0, GP_STATE_PROCESSES, &device_state), CUDA_SUCCESS);
+	assert_int_equal(device_state.process_count, 1);
+	assert_int_equal(device_state.processes[0].pid, 102);
+	assert_int_equal(device_state.processes[0].memory, GIB);
 
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
-	assert_int_equal(ask(0, GP_STATE_PROCESSES, &state), CUDA_SUCCESS);
-	assert_int_equal(state.process_count, 2);
-	assert_int_equal(state.processes[0].pid, 100);
+	assert_int_equal(ask(0, GP_STATE_PROCESSES, &device_state), CUDA_SUCCESS);
+	assert_int_equal(device_state.process_count, 2);
+	assert_int_equal(device_state.processes[0].pid, 100);
 }
 
-static void
-times_are_of_the_same_processes(void **unused)
+TEST(times_are_of_the_same_processes)
 {
-	struct gp_device_state state;
+	struct gp_device_state device_state;
 
 	another(2, 0, HERE, 102, GIB)->devices[0].gpu_ns = 12345;
 	another(3, 0, ELSEWHERE, 103, GIB)->devices[0].gpu_ns = 1;
 	another(5, 0, HERE, 105, 0)->devices[0].gpu_ns = 1;
-	assert_int_equal(ask(0, GP_STATE_TIMES, &state), CUDA_SUCCESS);
-	assert_int_equal(state.process_count, 1);
-	assert_int_equal(state.processes[0].pid, 102);
-	assert_int_equal(state.processes[0].gpu_ns, 12345);
-	assert_int_equal(ask(0, GP_STATE_TIMES | GP_STATE_PROCESSES, &state),
+	assert_int_equal(ask(0, GP_STATE_TIMES, &device_state), CUDA_SUCCESS);
+	assert_int_equal(device_state.process_count, 1);
+	assert_int_equal(device_state.processes[0].pid, 102);
+	assert_int_equal(device_state.processes[0].gpu_ns, 12345);
+	assert_int_equal(ask(0, GP_STATE_TIMES | GP_STATE_PROCESSES, &device_state),
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
-static void
-a_device_that_is_not_the_sessions_is_not_told_of(void **unused)
+TEST(a_device_that_is_not_the_sessions_is_not_told_of)
 {
-	struct gp_device_state state;
+	struct gp_device_state device_state;
 
 	fake.session.account.line->devices[1].allowed = 0;
-	assert_int_equal(ask(1, GP_STATE_PROCESSES | GP_STATE_SENSORS, &state),
+	assert_int_equal(ask(1, GP_STATE_PROCESSES | GP_STATE_SENSORS, &device_state),
 			 CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(ask(99, GP_STATE_PROCESSES, &state), CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(ask(-1, GP_STATE_SENSORS, &state), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(ask(99, GP_STATE_PROCESSES, &device_state), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(ask(-1, GP_STATE_SENSORS, &device_state), CUDA_ERROR_INVALID_DEVICE);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_is_the_quota),
-		TEST(what_was_granted_and_is_not_used_is_free),
-		TEST(processes_are_the_tenants_on_the_same_machine),
-		TEST(times_are_of_the_same_processes),
-		TEST(a_device_that_is_not_the_sessions_is_not_told_of),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -51,8 +51,7 @@ left(void)
 		.left;
 }
 
-static void
-memory_counts_until_the_driver_has_it_back(void **state)
+TEST(memory_counts_until_the_driver_has_it_back)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * UNIT;
 	assert_int_equal(create(3), CUDA_SUCCESS);
@@ -72,16 +71,15 @@ memory_counts_until_the_driver_has_it_back(void **state)
 	/* Work may still use it; the session could have it again. */
 	assert_int_equal(left(), UNIT);
 	assert_int_equal(available(), 4);
-	fake_run_markers(&fake, 1);
+	fake_session_run_markers(&fake, 1);
 	assert_int_equal(left(), UNIT);
-	fake_run_markers(&fake, -1);
+	fake_session_run_markers(&fake, -1);
 	assert_int_equal(left(), 4 * UNIT);
-	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemRelease"), 1);
 	assert_int_equal(create(5), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void
-an_allocation_waits_for_what_is_on_its_way_back(void **state)
+TEST(an_allocation_waits_for_what_is_on_its_way_back)
 {
 	fake.session.account.line->devices[0].memory_max = 4 * UNIT;
 	assert_int_equal(create(3), CUDA_SUCCESS);
@@ -89,27 +87,25 @@ an_allocation_waits_for_what_is_on_its_way_back(void **state)
 	assert_int_equal(detach(0, 3), CUDA_SUCCESS);
 	assert_int_equal(release(), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, 4 * UNIT), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemRelease"), 1);
 }
 
-static void
-every_byte_is_zeroed_once_before_it_is_seen(void **state)
+TEST(every_byte_is_zeroed_once_before_it_is_seen)
 {
 	assert_int_equal(create(4), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemset"), 0);
+	assert_int_equal(fake_driver_count_calls("cuMemset"), 0);
 	assert_int_equal(attach(0, 1), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemset"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemset"), 1);
 	assert_int_equal(attach(4, 4), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemset"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemset"), 2);
 	assert_int_equal(*(const uint8_t *)(FAKE_WINDOW + 5 * UNIT), 0);
 	/* What is there is the session's own from now on. */
 	assert_int_equal(*(const uint8_t *)(FAKE_WINDOW + 4 * UNIT), 0xee);
 	assert_int_equal(attach(16, 4), CUDA_SUCCESS);
-	assert_int_equal(fake_count_calls("cuMemset"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemset"), 2);
 }
 
-static void
-memory_outlives_the_mappings_on_their_way_out(void **state)
+TEST(memory_outlives_the_mappings_on_their_way_out)
 {
 	assert_int_equal(create(1), CUDA_SUCCESS);
 	assert_int_equal(attach(0, 1), CUDA_SUCCESS);
@@ -117,14 +113,13 @@ memory_outlives_the_mappings_on_their_way_out(void **state)
 	assert_int_equal(attach(1, 1), CUDA_SUCCESS);
 	assert_int_equal(detach(1, 1), CUDA_SUCCESS);
 	assert_int_equal(release(), CUDA_SUCCESS);
-	fake_run_markers(&fake, -1);
-	assert_int_equal(fake_count_calls("cuMemUnmap"), 2);
-	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
-	assert_int_equal(fake_chunks, 0);
+	fake_session_run_markers(&fake, -1);
+	assert_int_equal(fake_driver_count_calls("cuMemUnmap"), 2);
+	assert_int_equal(fake_driver_count_calls("cuMemRelease"), 1);
+	assert_int_equal(fake_driver_chunks, 0);
 }
 
-static void
-what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
 	assert_int_equal(attach(0, 1), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(create(2), CUDA_SUCCESS);
@@ -141,24 +136,22 @@ what_does_not_fit_is_refused(void **state)
 					    &(struct gp_args_gpMemoryCreate){ .memory = NAME + 1,
 									      .size = 4096 }),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_driver_chunks, 1);
 }
 
-static void
-memory_that_needs_what_is_leaving_waits_for_it(void **state)
+TEST(memory_that_needs_what_is_leaving_waits_for_it)
 {
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, UNIT), CUDA_SUCCESS);
 	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, UNIT, 0), CUDA_SUCCESS);
 	assert_int_equal(detach(0, 1), CUDA_SUCCESS);
-	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	fake_driver_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 
 	assert_int_equal(create(1), CUDA_SUCCESS);
-	assert_int_equal(fake_markers(&fake), 0);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_session_markers(&fake), 0);
+	assert_int_equal(fake_driver_chunks, 1);
 }
 
-static void
-addresses_besides_the_window_can_be_had_and_given_back(void **state)
+TEST(addresses_besides_the_window_can_be_had_and_given_back)
 {
 	const struct gp_args_gpAddressReserve args = { .size = (uint64_t)4 << 30 };
 	const struct gp_args_gpAddressReserve much = { .size = (uint64_t)1 << 40 };
@@ -185,23 +178,9 @@ addresses_besides_the_window_can_be_had_and_given_back(void **state)
 					   }),
 			 CUDA_SUCCESS);
 	assert_int_equal(gpd_gpAddressFree(&fake.session, &free), CUDA_SUCCESS);
-	assert_int_equal(fake_markers(&fake), 0);
+	assert_int_equal(fake_session_markers(&fake), 0);
 	assert_int_equal(gpd_gpAddressFree(&fake.session, &free), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(fake_count_calls("cuMemAddressFree"), 1);
+	assert_int_equal(fake_driver_count_calls("cuMemAddressFree"), 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_counts_until_the_driver_has_it_back),
-		TEST(an_allocation_waits_for_what_is_on_its_way_back),
-		TEST(every_byte_is_zeroed_once_before_it_is_seen),
-		TEST(memory_outlives_the_mappings_on_their_way_out),
-		TEST(what_does_not_fit_is_refused),
-		TEST(memory_that_needs_what_is_leaving_waits_for_it),
-		TEST(addresses_besides_the_window_can_be_had_and_given_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session is charged, and refused. */
+/* The account of a session: charges and refusals. */
 #include "base/clock.h"
 #include "server/worker/schedule/account.h"
 #include "tests/test.h"
@@ -32,8 +32,9 @@ tear_down(void **state)
 	return 0;
 }
 
-static void
-an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(an_account_refuses_what_is_past_the_quota_and_counts_nothing)
 {
 	struct gpd_ledger_line *line = &account.line->devices[1];
 
@@ -50,8 +51,7 @@ an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
 	assert_int_equal(account.line->counts.refusals, 2);
 }
 
-static void
-what_no_device_has_is_never_charged(void **state)
+TEST(what_no_device_has_is_never_charged)
 {
 	struct gpd_ledger_line *line = &account.line->devices[1];
 
@@ -78,8 +78,7 @@ give_back_late(void *arg)
 	return NULL;
 }
 
-static void
-what_another_session_is_giving_back_is_waited_for(void **state)
+TEST(what_another_session_is_giving_back_is_waited_for)
 {
 	struct gpd_account other = account;
 	pthread_t thread;
@@ -110,8 +109,7 @@ count_recall(void)
 	recalls++;
 }
 
-static void
-what_others_keep_is_waited_for_but_not_by_two_for_each_other(void **state)
+TEST(what_others_keep_is_waited_for_but_not_by_two_for_each_other)
 {
 	struct gpd_ledger_session *other =
 		gpd_ledger_open(account.ledger, 8, GPD_TENANT_DEFAULT, 1);
@@ -128,7 +126,7 @@ what_others_keep_is_waited_for_but_not_by_two_for_each_other(void **state)
 	assert_false(gpd_account_wait(&account, true, &until));
 	other->waiting = 0;
 	assert_true(gpd_account_wait(&account, true, &until));
-	/* What another tenant keeps is not what is missing in the quota. */
+	/* Memory that another tenant keeps is not missing in this quota. */
 	other->tenant = 1;
 	assert_false(gpd_account_wait(&account, true, &until));
 	assert_true(gpd_account_wait(&account, false, &until));
@@ -139,8 +137,7 @@ what_others_keep_is_waited_for_but_not_by_two_for_each_other(void **state)
 }
 
 /* As who asks for what there is not, again and again, brings about. */
-static void
-what_is_recalled_anew_all_the_time_is_not_waited_for_without_end(void **state)
+TEST(what_is_recalled_anew_all_the_time_is_not_waited_for_without_end)
 {
 	struct gpd_ledger_session *other =
 		gpd_ledger_open(account.ledger, 9, GPD_TENANT_DEFAULT, 1);
@@ -169,8 +166,7 @@ wait_for_another(void *arg)
 	return NULL;
 }
 
-static void
-others_see_who_waits_for_what_they_keep(void **state)
+TEST(others_see_who_waits_for_what_they_keep)
 {
 	struct gpd_ledger_session *other =
 		gpd_ledger_open(account.ledger, 8, GPD_TENANT_DEFAULT, 1);
@@ -187,8 +183,7 @@ others_see_who_waits_for_what_they_keep(void **state)
 	account.recall = NULL;
 }
 
-static void
-each_device_has_a_quota_of_its_own(void **state)
+TEST(each_device_has_a_quota_of_its_own)
 {
 	account.line->devices[1].memory_max = 100;
 	assert_int_equal(gpd_account_allocate(&account, 0, 1000), CUDA_SUCCESS);
@@ -197,8 +192,7 @@ each_device_has_a_quota_of_its_own(void **state)
 	assert_int_equal(gpd_ledger_headroom(account.ledger, account.line, 1, 0).max, 100);
 }
 
-static void
-a_device_that_cannot_be_is_refused(void **state)
+TEST(a_device_that_cannot_be_is_refused)
 {
 	assert_int_equal(gpd_account_allocate(&account, -1, 1), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(gpd_account_allocate(&account, GPD_LEDGER_DEVICES, 1),
@@ -208,8 +202,7 @@ a_device_that_cannot_be_is_refused(void **state)
 	assert_int_equal(account.line->devices[0].memory, 0);
 }
 
-static void
-launches_and_both_directions_of_copies_are_counted(void **state)
+TEST(launches_and_both_directions_of_copies_are_counted)
 {
 	gpd_account_launch(&account);
 	gpd_account_copy(&account, 10, 0);
@@ -234,7 +227,7 @@ wait_for_link(void *arg)
 	return NULL;
 }
 
-/* Somebody else has the link for an hour. */
+/* Another session has the link for an hour. */
 static void
 start_waiting(struct waiter *waiter, uint64_t now)
 {
@@ -248,8 +241,7 @@ start_waiting(struct waiter *waiter, uint64_t now)
 	assert_true(tenant->link_free_ns > now + HOUR_NS);
 }
 
-static void
-who_waits_under_a_limit_goes_on_when_there_is_another(void **state)
+TEST(who_waits_under_a_limit_goes_on_when_there_is_another)
 {
 	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
 	const uint64_t limits[] = { GPD_NO_LIMIT, 2 << 20 };
@@ -269,8 +261,7 @@ who_waits_under_a_limit_goes_on_when_there_is_another(void **state)
 	}
 }
 
-static void
-a_session_that_closes_gives_back_what_it_waits_for(void **state)
+TEST(a_session_that_closes_gives_back_what_it_waits_for)
 {
 	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
 	struct waiter waiter = { 0 };
@@ -283,8 +274,7 @@ a_session_that_closes_gives_back_what_it_waits_for(void **state)
 	assert_int_equal(account.line->link_ns, 0);
 }
 
-static void
-what_travels_in_one_piece_waits_for_all_its_turns(void **state)
+TEST(what_travels_in_one_piece_waits_for_all_its_turns)
 {
 	struct gpd_ledger_tenant *tenant = &account.ledger->tenants[GPD_TENANT_DEFAULT];
 	uint64_t begin = gp_now_ns();
@@ -296,25 +286,4 @@ what_travels_in_one_piece_waits_for_all_its_turns(void **state)
 	assert_true(tenant->link_free_ns >= begin + 195000000);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(an_account_refuses_what_is_past_the_quota_and_counts_nothing),
-		TEST(what_no_device_has_is_never_charged),
-		TEST(what_another_session_is_giving_back_is_waited_for),
-		TEST(what_others_keep_is_waited_for_but_not_by_two_for_each_other),
-		TEST(what_is_recalled_anew_all_the_time_is_not_waited_for_without_end),
-		TEST(others_see_who_waits_for_what_they_keep),
-		TEST(each_device_has_a_quota_of_its_own),
-		TEST(a_device_that_cannot_be_is_refused),
-		TEST(launches_and_both_directions_of_copies_are_counted),
-		TEST(who_waits_under_a_limit_goes_on_when_there_is_another),
-		TEST(a_session_that_closes_gives_back_what_it_waits_for),
-		TEST(what_travels_in_one_piece_waits_for_all_its_turns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who launches when, and so who gets how much of a GPU. */
+/* The schedule: which session launches when, and the share of the GPU that each gets. */
 #include "server/worker/schedule/schedule_turns.h"
 #include "tests/unit/server/schedule_fixture.h"
 
 #include <pthread.h>
 
-static void
-one_alone_keeps_the_gpu_busy(void **state)
+CASE(one_alone_keeps_the_gpu_busy)
 {
 	const struct part part = { 800, 1050 };
 
@@ -15,8 +14,7 @@ one_alone_keeps_the_gpu_busy(void **state)
 	assert_parts(false, &part);
 }
 
-static void
-short_and_long_kernels_get_the_same_time(void **state)
+CASE(short_and_long_kernels_get_the_same_time)
 {
 	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
 	(void)add_client(1, 50 * US);
@@ -26,8 +24,7 @@ short_and_long_kernels_get_the_same_time(void **state)
 	assert_true(waited(&clients[1]) > 0);
 }
 
-static void
-who_waits_for_each_kernel_gets_the_same_time(void **state)
+CASE(who_waits_for_each_kernel_gets_the_same_time)
 {
 	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
 	add_client(1, 500 * US)->waits = true;
@@ -39,8 +36,7 @@ who_waits_for_each_kernel_gets_the_same_time(void **state)
 	gpd_turn_idle_ns = MS / 5;
 }
 
-static void
-weights_divide_the_time(void **state)
+CASE(weights_divide_the_time)
 {
 	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
 	(void)add_client(1, MS);
@@ -52,8 +48,7 @@ weights_divide_the_time(void **state)
 	assert_parts(true, (const struct part[]){ { 100, 150 }, { 225, 275 }, { 590, 660 } });
 }
 
-static void
-a_limit_leaves_the_gpu_idle(void **state)
+CASE(a_limit_leaves_the_gpu_idle)
 {
 	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
 	(void)add_client(1, 500 * US);
@@ -61,8 +56,7 @@ a_limit_leaves_the_gpu_idle(void **state)
 	assert_parts(false, (const struct part[]){ { 200, 330 } });
 }
 
-static void
-equal_parts_are_not_exceeded(void **state)
+CASE(equal_parts_are_not_exceeded)
 {
 	ledger->policies[0] = GPD_POLICY_EQUAL;
 	(void)add_client(1, MS);
@@ -70,8 +64,7 @@ equal_parts_are_not_exceeded(void **state)
 	assert_parts(false, (const struct part[]){ { 350, 540 }, { 10, 90 } });
 }
 
-static void
-fixed_parts_are_kept_and_not_exceeded(void **state)
+CASE(fixed_parts_are_kept_and_not_exceeded)
 {
 	ledger->policies[0] = GPD_POLICY_FIXED;
 	(void)add_client(1, MS);
@@ -81,8 +74,7 @@ fixed_parts_are_kept_and_not_exceeded(void **state)
 	assert_parts(false, (const struct part[]){ { 150, 280 }, { 300, 540 } });
 }
 
-static void
-a_session_with_its_own_multiprocessors_is_not_held_back(void **state)
+CASE(a_session_with_its_own_multiprocessors_is_not_held_back)
 {
 	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
 	(void)add_client(1, MS);
@@ -92,7 +84,7 @@ a_session_with_its_own_multiprocessors_is_not_held_back(void **state)
 	assert_int_equal(waited(&clients[0]), 0);
 }
 
-/* Uses up what a limit of one per cent allows. */
+/* Uses the whole allowance of a limit of one percent. */
 static void
 exhaust(struct client *client)
 {
@@ -143,26 +135,22 @@ raise_limit(struct client *client)
 	terms_of(1)->limit = 100;
 }
 
-static void
-closing_ends_the_wait(void **state)
+CASE(closing_ends_the_wait)
 {
 	assert_in_range(held_back(add_client(1, 0), close_it), 0, 5000 * MS);
 }
 
-static void
-the_end_of_the_policy_ends_the_wait(void **state)
+CASE(the_end_of_the_policy_ends_the_wait)
 {
 	assert_in_range(held_back(add_client(1, 0), drop_policy), 0, 5000 * MS);
 }
 
-static void
-a_higher_limit_ends_the_wait(void **state)
+CASE(a_higher_limit_ends_the_wait)
 {
 	assert_in_range(held_back(add_client(1, 0), raise_limit), 0, 5000 * MS);
 }
 
-static void
-a_policy_that_was_off_leaves_no_debts(void **state)
+CASE(a_policy_that_was_off_leaves_no_debts)
 {
 	ledger->policies[0] = GPD_POLICY_BEST_EFFORT;
 	(void)add_client(1, MS);
@@ -179,8 +167,7 @@ a_policy_that_was_off_leaves_no_debts(void **state)
 	assert_parts(true, (const struct part[]){ { 440, 560 }, { 440, 560 } });
 }
 
-static void
-work_that_hangs_is_waited_for_half_a_second(void **state)
+CASE(work_that_hangs_is_waited_for_half_a_second)
 {
 	uint64_t begin;
 
@@ -196,8 +183,7 @@ work_that_hangs_is_waited_for_half_a_second(void **state)
 	clients[0].session.closing = true;
 }
 
-static void
-a_kernel_counts_while_it_runs_and_once(void **state)
+CASE(a_kernel_counts_while_it_runs_and_once)
 {
 	uint64_t begin = now_ns(), half, all;
 	struct client *client;
@@ -224,8 +210,7 @@ a_kernel_counts_while_it_runs_and_once(void **state)
 	assert_true(measured(client) - all <= now_ns() - begin);
 }
 
-static void
-priorities_of_streams_follow_the_session(void **state)
+CASE(priorities_of_streams_follow_the_session)
 {
 	struct client *client = add_client(1, 0);
 	struct gpd_ledger_session *line = client->session.account.line;
@@ -240,26 +225,4 @@ priorities_of_streams_follow_the_session(void **state)
 	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -9), -5);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(one_alone_keeps_the_gpu_busy),
-		CASE(short_and_long_kernels_get_the_same_time),
-		CASE(who_waits_for_each_kernel_gets_the_same_time),
-		CASE(weights_divide_the_time),
-		CASE(a_limit_leaves_the_gpu_idle),
-		CASE(equal_parts_are_not_exceeded),
-		CASE(fixed_parts_are_kept_and_not_exceeded),
-		CASE(a_session_with_its_own_multiprocessors_is_not_held_back),
-		CASE(closing_ends_the_wait),
-		CASE(the_end_of_the_policy_ends_the_wait),
-		CASE(a_higher_limit_ends_the_wait),
-		CASE(a_policy_that_was_off_leaves_no_debts),
-		CASE(a_kernel_counts_while_it_runs_and_once),
-		CASE(work_that_hangs_is_waited_for_half_a_second),
-		CASE(priorities_of_streams_follow_the_session),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -100,7 +100,7 @@ run_kernel(struct gpu *gpu, struct client *client)
 	gpd_order_charge(&gpu->order, &client->run, client->kernel_ns, gpu->now);
 }
 
-/* The GPU idles until somebody may or wants to go on. */
+/* The GPU idles until a session may or wants to continue. */
 static void
 pass_time(struct gpu *gpu, uint64_t when, uint64_t end)
 {
@@ -151,8 +151,38 @@ assert_share(const struct client *client, uint64_t ns, uint64_t wanted, uint64_t
 			 (unsigned long)wanted);
 }
 
+/* A client, its terms (0: the default ones) and its share of 10 s, in per mille. */
+struct share {
+	uint32_t tenant;
+	uint64_t kernel_ns;
+	unsigned int weight, limit;
+	unsigned int wanted, within;
+};
+
 static void
-one_alone_has_all_of_the_gpu(void **state)
+check_shares(struct gpu *gpu, const struct share *shares, size_t count)
+{
+	struct client *clients[4];
+
+	assert_true(count <= sizeof(clients) / sizeof(clients[0]));
+	for (size_t i = 0; i < count; i++)
+		clients[i] = add(gpu, shares[i].tenant, shares[i].kernel_ns);
+	for (size_t i = 0; i < count; i++) {
+		if (shares[i].weight)
+			terms(gpu, clients[i], shares[i].weight, shares[i].limit);
+	}
+	run_for(gpu, 10 * SECOND);
+	for (size_t i = 0; i < count; i++)
+		assert_share(clients[i], 10 * SECOND, shares[i].wanted, shares[i].within);
+}
+
+#define CHECK_SHARES(...)                                                                          \
+	check_shares(*state, (const struct share[]){ __VA_ARGS__ },                                \
+		     sizeof((const struct share[]){ __VA_ARGS__ }) / sizeof(struct share))
+
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(one_alone_has_all_of_the_gpu)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 0, 50 * US);
@@ -161,51 +191,24 @@ one_alone_has_all_of_the_gpu(void **state)
 	assert_share(a, SECOND, 1000, 1);
 }
 
-static void
-weights_divide_the_gpu_time(void **state)
+TEST(weights_divide_the_gpu_time)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 50 * US),
-		      *c = add(gpu, 3, 50 * US);
-
-	terms(gpu, a, 1, 100);
-	terms(gpu, b, 2, 100);
-	terms(gpu, c, 5, 100);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 125, 5);
-	assert_share(b, 10 * SECOND, 250, 5);
-	assert_share(c, 10 * SECOND, 625, 5);
+	CHECK_SHARES({ 1, 50 * US, 1, 100, 125, 5 }, { 2, 50 * US, 2, 100, 250, 5 },
+		     { 3, 50 * US, 5, 100, 625, 5 });
 }
 
-static void
-short_kernels_get_as_much_time_as_long_ones(void **state)
+TEST(short_kernels_get_as_much_time_as_long_ones)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 50 * MS);
-
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 500, 10);
-	assert_share(b, 10 * SECOND, 500, 10);
+	CHECK_SHARES({ 1, 50 * US, 0, 0, 500, 10 }, { 2, 50 * MS, 0, 0, 500, 10 });
 }
 
-static void
-weights_hold_for_kernels_of_any_length(void **state)
+TEST(weights_hold_for_kernels_of_any_length)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * MS), *b = add(gpu, 2, 50 * US),
-		      *c = add(gpu, 3, 3 * MS);
-
-	terms(gpu, a, 20, 100);
-	terms(gpu, b, 30, 100);
-	terms(gpu, c, 50, 100);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 200, 12);
-	assert_share(b, 10 * SECOND, 300, 12);
-	assert_share(c, 10 * SECOND, 500, 12);
+	CHECK_SHARES({ 1, 50 * MS, 20, 100, 200, 12 }, { 2, 50 * US, 30, 100, 300, 12 },
+		     { 3, 3 * MS, 50, 100, 500, 12 });
 }
 
-static void
-what_one_does_not_use_the_others_get(void **state)
+TEST(what_one_does_not_use_the_others_get)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, MS), *c = add(gpu, 3, MS);
@@ -219,22 +222,13 @@ what_one_does_not_use_the_others_get(void **state)
 	assert_share(b, 10 * SECOND, 600, 5);
 }
 
-static void
-sessions_of_a_tenant_share_its_part_equally(void **state)
+TEST(sessions_of_a_tenant_share_its_part_equally)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 100 * US),
-		      *c = add(gpu, 2, 7 * MS), *d = add(gpu, 2, MS);
-
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 500, 5);
-	assert_share(b, 10 * SECOND, 167, 5);
-	assert_share(c, 10 * SECOND, 167, 5);
-	assert_share(d, 10 * SECOND, 167, 5);
+	CHECK_SHARES({ 1, 50 * US, 0, 0, 500, 5 }, { 2, 100 * US, 0, 0, 167, 5 },
+		     { 2, 7 * MS, 0, 0, 167, 5 }, { 2, MS, 0, 0, 167, 5 });
 }
 
-static void
-a_limit_holds_on_an_idle_gpu(void **state)
+TEST(a_limit_holds_on_an_idle_gpu)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 50 * MS);
@@ -248,52 +242,24 @@ a_limit_holds_on_an_idle_gpu(void **state)
 	assert_share(a, 10 * SECOND, 300, 10);
 }
 
-static void
-a_limit_holds_beside_one_without(void **state)
+TEST(a_limit_holds_beside_one_without)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 5 * MS);
-
-	terms(gpu, a, 100, 30);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 300, 10);
-	assert_share(b, 10 * SECOND, 700, 10);
+	CHECK_SHARES({ 1, 50 * US, 100, 30, 300, 10 }, { 2, 5 * MS, 0, 0, 700, 10 });
 }
 
-static void
-parts_below_all_of_the_time_leave_the_rest_idle(void **state)
+TEST(parts_below_all_of_the_time_leave_the_rest_idle)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 3 * MS),
-		      *c = add(gpu, 3, 50 * MS);
-
-	terms(gpu, a, 25, 25);
-	terms(gpu, b, 25, 25);
-	terms(gpu, c, 25, 25);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 250, 10);
-	assert_share(b, 10 * SECOND, 250, 10);
-	assert_share(c, 10 * SECOND, 250, 15);
+	CHECK_SHARES({ 1, 50 * US, 25, 25, 250, 10 }, { 2, 3 * MS, 25, 25, 250, 10 },
+		     { 3, 50 * MS, 25, 25, 250, 15 });
 }
 
-static void
-parts_that_are_all_of_the_time_are_kept(void **state)
+TEST(parts_that_are_all_of_the_time_are_kept)
 {
-	struct gpu *gpu = *state;
-	struct client *a = add(gpu, 1, 50 * US), *b = add(gpu, 2, 3 * MS),
-		      *c = add(gpu, 3, 20 * MS);
-
-	terms(gpu, a, 20, 20);
-	terms(gpu, b, 30, 30);
-	terms(gpu, c, 50, 50);
-	run_for(gpu, 10 * SECOND);
-	assert_share(a, 10 * SECOND, 200, 15);
-	assert_share(b, 10 * SECOND, 300, 15);
-	assert_share(c, 10 * SECOND, 500, 15);
+	CHECK_SHARES({ 1, 50 * US, 20, 20, 200, 15 }, { 2, 3 * MS, 30, 30, 300, 15 },
+		     { 3, 20 * MS, 50, 50, 500, 15 });
 }
 
-static void
-borrowed_time_is_given_back_within_a_quarter_of_a_second(void **state)
+TEST(borrowed_time_is_given_back_within_a_quarter_of_a_second)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 1, MS), *b = add(gpu, 2, 50 * US);
@@ -309,8 +275,7 @@ borrowed_time_is_given_back_within_a_quarter_of_a_second(void **state)
 	assert_share(b, 500 * MS, 700, 30);
 }
 
-static void
-who_was_away_claims_nothing_for_that_time(void **state)
+TEST(who_was_away_claims_nothing_for_that_time)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 1, MS), *b = add(gpu, 2, MS);
@@ -360,26 +325,22 @@ owed_after(struct gpu *gpu, bool one_tenant, uint64_t pause_ns)
 	return (b->run.tenant->had - a->run.tenant->had) / 1024;
 }
 
-static void
-a_pause_in_which_a_long_kernel_begins_leaves_what_is_owed(void **state)
+TEST(a_pause_in_which_a_long_kernel_begins_leaves_what_is_owed)
 {
 	assert_int_equal(owed_after(*state, false, MS) / MS, 60);
 }
 
-static void
-the_same_holds_among_the_sessions_of_a_tenant(void **state)
+TEST(the_same_holds_among_the_sessions_of_a_tenant)
 {
 	assert_int_equal(owed_after(*state, true, MS) / MS, 60);
 }
 
-static void
-who_is_away_for_long_is_owed_little(void **state)
+TEST(who_is_away_for_long_is_owed_little)
 {
 	assert_int_equal(owed_after(*state, false, SECOND) / MS, 20);
 }
 
-static void
-who_waits_for_each_kernel_gets_its_time_as_well(void **state)
+TEST(who_waits_for_each_kernel_gets_its_time_as_well)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 1, 5 * MS), *b = add(gpu, 2, 20 * MS);
@@ -390,8 +351,7 @@ who_waits_for_each_kernel_gets_its_time_as_well(void **state)
 		fail_msg("%lu beside %lu", (unsigned long)a->used_ns, (unsigned long)b->used_ns);
 }
 
-static void
-a_higher_rank_goes_first(void **state)
+TEST(a_higher_rank_goes_first)
 {
 	struct gpu *gpu = *state;
 	struct client *hog = add(gpu, 1, 20 * MS), *quick = add(gpu, 2, 100 * US);
@@ -403,8 +363,7 @@ a_higher_rank_goes_first(void **state)
 	assert_in_range(quick->waited_max_ns, 0, 20 * MS + 100 * US);
 }
 
-static void
-nobody_starves(void **state)
+TEST(nobody_starves)
 {
 	struct gpu *gpu = *state;
 	struct client *low = add(gpu, 1, MS), *high = add(gpu, 2, MS);
@@ -416,8 +375,7 @@ nobody_starves(void **state)
 	assert_share(low, 10 * SECOND, 10, 8);
 }
 
-static void
-sixty_four_equal_ones_get_the_same(void **state)
+TEST(sixty_four_equal_ones_get_the_same)
 {
 	struct gpu *gpu = *state;
 	double sum = 0, squares = 0;
@@ -434,8 +392,7 @@ sixty_four_equal_ones_get_the_same(void **state)
 	assert_true(sum * sum / (CLIENTS_MAX * squares) >= 0.99);
 }
 
-static void
-a_new_limit_counts_from_now_on(void **state)
+TEST(a_new_limit_counts_from_now_on)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 1, MS), *b = add(gpu, 2, MS);
@@ -450,8 +407,7 @@ a_new_limit_counts_from_now_on(void **state)
 	assert_share(a, SECOND, 1000, 5);
 }
 
-static void
-a_limited_tenant_is_owed_nothing_when_its_limit_goes(void **state)
+TEST(a_limited_tenant_is_owed_nothing_when_its_limit_goes)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 1, MS), *b = add(gpu, 2, MS);
@@ -464,8 +420,7 @@ a_limited_tenant_is_owed_nothing_when_its_limit_goes(void **state)
 	assert_share(b, SECOND, 500, 30);
 }
 
-static void
-the_holder_that_leaves_makes_room(void **state)
+TEST(the_holder_that_leaves_makes_room)
 {
 	struct gpu *gpu = *state;
 	struct client *a = add(gpu, 1, MS), *b = add(gpu, 1, MS);
@@ -480,35 +435,4 @@ the_holder_that_leaves_makes_room(void **state)
 	assert_int_equal(gpd_order_add(&gpu->order, &a->run, 1, gpu->now), 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(one_alone_has_all_of_the_gpu),
-		TEST(weights_divide_the_gpu_time),
-		TEST(short_kernels_get_as_much_time_as_long_ones),
-		TEST(weights_hold_for_kernels_of_any_length),
-		TEST(what_one_does_not_use_the_others_get),
-		TEST(sessions_of_a_tenant_share_its_part_equally),
-		TEST(a_limit_holds_on_an_idle_gpu),
-		TEST(a_limit_holds_beside_one_without),
-		TEST(parts_below_all_of_the_time_leave_the_rest_idle),
-		TEST(parts_that_are_all_of_the_time_are_kept),
-		TEST(borrowed_time_is_given_back_within_a_quarter_of_a_second),
-		TEST(who_was_away_claims_nothing_for_that_time),
-		TEST(a_pause_in_which_a_long_kernel_begins_leaves_what_is_owed),
-		TEST(the_same_holds_among_the_sessions_of_a_tenant),
-		TEST(who_is_away_for_long_is_owed_little),
-		TEST(who_waits_for_each_kernel_gets_its_time_as_well),
-		TEST(a_higher_rank_goes_first),
-		TEST(nobody_starves),
-		TEST(sixty_four_equal_ones_get_the_same),
-		TEST(a_new_limit_counts_from_now_on),
-		TEST(a_limited_tenant_is_owed_nothing_when_its_limit_goes),
-		TEST(the_holder_that_leaves_makes_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much GPU time the sessions take, and what it costs to know. */
+/* Measurement of the GPU time that sessions use, and its cost. */
 #include "server/worker/device/device.h"
 #include "server/worker/device/stamp.h"
 #include "server/worker/schedule/schedule_meter.h"
@@ -22,8 +22,7 @@ measure_queued(uint64_t *wanted)
 	return measured(client);
 }
 
-static void
-the_time_of_queued_kernels_is_measured(void **state)
+CASE(the_time_of_queued_kernels_is_measured)
 {
 	assert_measured(measure_queued, 20);
 }
@@ -47,8 +46,7 @@ measure_waited_for(uint64_t *wanted)
 	return measured(client);
 }
 
-static void
-the_time_of_kernels_that_are_waited_for_is_measured(void **state)
+CASE(the_time_of_kernels_that_are_waited_for_is_measured)
 {
 	assert_measured(measure_waited_for, 20);
 }
@@ -67,15 +65,13 @@ measure_overlapping(uint64_t *wanted)
 	return measured(client);
 }
 
-static void
-time_counts_once_on_streams_that_overlap(void **state)
+CASE(time_counts_once_on_streams_that_overlap)
 {
 	assert_measured(measure_overlapping, 70);
 }
 
-/* What is behind a copy is the copy's. */
-static void
-a_copy_ends_what_is_measured(void **state)
+/* Work after a copy counts as the copy's. */
+CASE(a_copy_ends_what_is_measured)
 {
 	struct client *client = add_client(0, 0);
 
@@ -86,8 +82,7 @@ a_copy_ends_what_is_measured(void **state)
 	assert_part(measured(client), 10 * MS, 1000, 50);
 }
 
-static void
-the_time_is_known_while_the_session_goes_on(void **state)
+CASE(the_time_is_known_while_the_session_goes_on)
 {
 	struct client *client = add_client(0, 0);
 	uint64_t deadline = now_ns() + 5 * SECOND;
@@ -100,8 +95,7 @@ the_time_is_known_while_the_session_goes_on(void **state)
 }
 
 /* Once it is known: first there are as many as there are batches. */
-static void
-one_alone_costs_few_marks(void **state)
+CASE(one_alone_costs_few_marks)
 {
 	struct client *client = add_client(1, 0);
 
@@ -116,8 +110,7 @@ one_alone_costs_few_marks(void **state)
 }
 
 /* Else a stream that is never idle would hide how far it is. */
-static void
-what_had_no_mark_is_done_with_what_follows(void **state)
+CASE(what_had_no_mark_is_done_with_what_follows)
 {
 	struct gpu_stream stream = { 0 }, other = { 0 };
 	struct gpd_usage_meter_harvest found;
@@ -145,8 +138,7 @@ what_had_no_mark_is_done_with_what_follows(void **state)
 	gpd_usage_meter_fini(&meter);
 }
 
-static void
-a_stream_that_goes_is_asked_no_more(void **state)
+CASE(a_stream_that_goes_is_asked_no_more)
 {
 	struct client *client = add_client(1, 0);
 
@@ -166,9 +158,8 @@ a_stream_that_goes_is_asked_no_more(void **state)
 	gpu.gone = NULL;
 }
 
-/* Recording one would hold up who launches in other threads. */
-static void
-no_event_is_ever_made_or_recorded(void **state)
+/* Recording one would delay launches of other threads. */
+CASE(no_event_is_ever_made_or_recorded)
 {
 	struct client *client = add_client(1, 0), *other = add_client(2, 0);
 
@@ -192,7 +183,7 @@ no_event_is_ever_made_or_recorded(void **state)
 	assert_int_equal(gpu.events, 0);
 }
 
-/* Right on average, whatever the GPU did before, and with a policy, too. */
+/* The average is right whatever the GPU did before, with a policy too. */
 static uint64_t
 measure_unstamped(uint64_t *wanted)
 {
@@ -214,8 +205,7 @@ measure_unstamped(uint64_t *wanted)
 	return measured(client);
 }
 
-static void
-a_driver_that_loads_no_kernel_leaves_it_to_looks(void **state)
+CASE(a_driver_that_loads_no_kernel_leaves_it_to_looks)
 {
 	gpu.refuses = true;
 	gpd_gpu_timestamp_stop(0);
@@ -226,15 +216,14 @@ a_driver_that_loads_no_kernel_leaves_it_to_looks(void **state)
 	assert_int_equal(gpu.stamps, 0);
 }
 
-static void
-a_driver_that_runs_no_kernel_leaves_it_to_looks(void **state)
+CASE(a_driver_that_runs_no_kernel_leaves_it_to_looks)
 {
 	gpu.refuses = true;
 	assert_measured(measure_unstamped, 70);
 	gpu.refuses = false;
 }
 
-/* Both ends of so many batches with one launch each. */
+/* Both ends of this number of batches with one launch each. */
 static int
 stamps_of(struct client *client, uint32_t stream, int batches)
 {
@@ -247,9 +236,8 @@ stamps_of(struct client *client, uint32_t stream, int batches)
 	return gpu.stamps - before;
 }
 
-/* A stamp would wait for a place, and what follows on its stream for the stamp. */
-static void
-no_stamp_stands_beside_work_of_another_stream(void **state)
+/* A timestamp would wait for a slot, and later work of its stream for the timestamp. */
+CASE(no_stamp_stands_beside_work_of_another_stream)
 {
 	struct client *client = add_client(1, 0);
 	uint64_t end;
@@ -270,8 +258,7 @@ no_stamp_stands_beside_work_of_another_stream(void **state)
 	assert_int_equal(gpu.stamps, 1);
 }
 
-static void
-a_stream_that_is_used_no_more_is_forgotten(void **state)
+CASE(a_stream_that_is_used_no_more_is_forgotten)
 {
 	struct client *client = add_client(1, 0);
 
@@ -284,9 +271,8 @@ a_stream_that_is_used_no_more_is_forgotten(void **state)
 	assert_true(stamps_of(client, STREAM, 3000) > 0);
 }
 
-/* Entries are used again, in whatever order they end. */
-static void
-as_many_as_there_is_room_for_are_measured_again_and_again(void **state)
+/* Entries are reused in whatever order they end. */
+CASE(as_many_as_there_is_room_for_are_measured_again_and_again)
 {
 	struct gpu_stream streams[4] = { 0 };
 	struct gpd_usage_meter_harvest found;
@@ -321,8 +307,7 @@ as_many_as_there_is_room_for_are_measured_again_and_again(void **state)
 	gpd_usage_meter_fini(&meter);
 }
 
-static void
-a_lost_gpu_is_waited_for_no_more(void **state)
+CASE(a_lost_gpu_is_waited_for_no_more)
 {
 	struct gpu_stream stream = { 0 }, other = { 0 };
 	struct gpd_usage_meter_harvest found;
@@ -350,26 +335,4 @@ a_lost_gpu_is_waited_for_no_more(void **state)
 	gpd_usage_meter_fini(&meter);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(the_time_of_queued_kernels_is_measured),
-		CASE(the_time_of_kernels_that_are_waited_for_is_measured),
-		CASE(time_counts_once_on_streams_that_overlap),
-		CASE(a_copy_ends_what_is_measured),
-		CASE(the_time_is_known_while_the_session_goes_on),
-		CASE(one_alone_costs_few_marks),
-		CASE(what_had_no_mark_is_done_with_what_follows),
-		CASE(a_stream_that_goes_is_asked_no_more),
-		CASE(no_event_is_ever_made_or_recorded),
-		CASE(a_driver_that_loads_no_kernel_leaves_it_to_looks),
-		CASE(a_driver_that_runs_no_kernel_leaves_it_to_looks),
-		CASE(no_stamp_stands_beside_work_of_another_stream),
-		CASE(a_stream_that_is_used_no_more_is_forgotten),
-		CASE(as_many_as_there_is_room_for_are_measured_again_and_again),
-		CASE(a_lost_gpu_is_waited_for_no_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

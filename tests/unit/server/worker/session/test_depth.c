@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of a GPU that carries out what it is told to, when it is told to. */
+/* Queue depth of streams, on a GPU that executes an operation when the test says so. */
 #include "server/worker/device/driver.h"
 #include "server/worker/session/depth.h"
 #include "server/worker/session/session.h"
@@ -15,7 +15,7 @@
 #define STREAMS 64
 #define MARKS 4096
 
-/* Marks that a stream has been given, with how many operations were in front of them. */
+/* Marks in a stream, with the number of operations before each. */
 static struct queue {
 	struct gpd_stream stream;
 	CUdeviceptr to[MARKS];
@@ -154,8 +154,9 @@ settle(void)
 	return before;
 }
 
-static void
-few_operations_cost_no_mark(void **state)
+#define CASE(test) UNIT_TEST_WITH(test, setup, teardown)
+
+CASE(few_operations_cost_no_mark)
 {
 	open_streams(1);
 	for (int i = 0; i < 60; i++)
@@ -163,8 +164,7 @@ few_operations_cost_no_mark(void **state)
 	assert_int_equal(queues[0].given, 0);
 }
 
-static void
-a_full_stream_waits_for_the_gpu(void **state)
+CASE(a_full_stream_waits_for_the_gpu)
 {
 	unsigned int added;
 
@@ -191,9 +191,8 @@ a_full_stream_waits_for_the_gpu(void **state)
 	assert_int_equal(pthread_join(adder.thread, NULL), 0);
 }
 
-/* What it waits for may be in a record that comes later. */
-static void
-the_executor_waits_for_a_full_stream_only_briefly(void **state)
+/* The value that it waits for may be in a later record. */
+CASE(the_executor_waits_for_a_full_stream_only_briefly)
 {
 	struct gpd_stream *stream = &queues[0].stream;
 
@@ -212,8 +211,7 @@ the_executor_waits_for_a_full_stream_only_briefly(void **state)
 	assert_false(stream->depth.full);
 }
 
-static void
-many_streams_have_less_room_each(void **state)
+CASE(many_streams_have_less_room_each)
 {
 	open_streams(STREAMS);
 	start(1000);
@@ -222,9 +220,8 @@ many_streams_have_less_room_each(void **state)
 	assert_int_equal(pthread_join(adder.thread, NULL), 0);
 }
 
-/* What is first in the stream may wait for what another one is given later. */
-static void
-without_progress_there_is_room_for_what_a_driver_takes(void **state)
+/* The first operation of a stream may wait for a later one of another stream. */
+CASE(without_progress_there_is_room_for_what_a_driver_takes)
 {
 	gpd_depth_timeout_ns = 5000000;
 	open_streams(STREAMS);
@@ -236,8 +233,7 @@ without_progress_there_is_room_for_what_a_driver_takes(void **state)
 	assert_int_equal(pthread_join(adder.thread, NULL), 0);
 }
 
-static void
-after_a_long_wait_marks_are_far_apart_again(void **state)
+CASE(after_a_long_wait_marks_are_far_apart_again)
 {
 	open_streams(1);
 	start(900);
@@ -254,8 +250,7 @@ after_a_long_wait_marks_are_far_apart_again(void **state)
 	assert_int_equal(queues[0].stream.depth.stride, 64);
 }
 
-static void
-closing_ends_the_wait(void **state)
+CASE(closing_ends_the_wait)
 {
 	open_streams(1);
 	start(2000);
@@ -265,8 +260,7 @@ closing_ends_the_wait(void **state)
 	assert_int_equal(adder.added, 2000);
 }
 
-static void
-numbers_wrap_around(void **state)
+CASE(numbers_wrap_around)
 {
 	struct gpd_depth *depth = &queues[0].stream.depth;
 
@@ -282,8 +276,7 @@ numbers_wrap_around(void **state)
 	assert_in_range(queues[0].given, 14, 16);
 }
 
-static void
-places_are_used_again_and_what_has_none_is_not_counted(void **state)
+CASE(places_are_used_again_and_what_has_none_is_not_counted)
 {
 	static struct gpd_stream streams[GPD_MARKER_PAGE_SLOTS + 1];
 	struct gpd_stream *last = &streams[GPD_MARKER_PAGE_SLOTS];
@@ -301,22 +294,4 @@ places_are_used_again_and_what_has_none_is_not_counted(void **state)
 		gpd_depth_close(&session, &streams[i]);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(few_operations_cost_no_mark),
-		CASE(a_full_stream_waits_for_the_gpu),
-		CASE(the_executor_waits_for_a_full_stream_only_briefly),
-		CASE(many_streams_have_less_room_each),
-		CASE(without_progress_there_is_room_for_what_a_driver_takes),
-		CASE(after_a_long_wait_marks_are_far_apart_again),
-		CASE(closing_ends_the_wait),
-		CASE(numbers_wrap_around),
-		CASE(places_are_used_again_and_what_has_none_is_not_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

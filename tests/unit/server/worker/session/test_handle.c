@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-static void
-a_handle_is_found_by_its_kind_and_whole_name(void **state)
+UNIT_TEST(a_handle_is_found_by_its_kind_and_whole_name)
 {
 	struct gpd_handle_table table = { 0 };
 	struct gpd_handle stream, event;
@@ -22,8 +21,7 @@ a_handle_is_found_by_its_kind_and_whole_name(void **state)
 	gpd_handle_fini(&table);
 }
 
-static void
-any_name_is_answered(void **state)
+UNIT_TEST(any_name_is_answered)
 {
 	struct gpd_handle_table table = { 0 };
 	struct gpd_handle handle;
@@ -36,8 +34,7 @@ any_name_is_answered(void **state)
 	gpd_handle_fini(&table);
 }
 
-static void
-a_place_is_taken_until_its_handle_is_removed(void **state)
+UNIT_TEST(a_place_is_taken_until_its_handle_is_removed)
 {
 	struct gpd_handle_table table = { 0 };
 	struct gpd_handle first, second;
@@ -48,7 +45,7 @@ a_place_is_taken_until_its_handle_is_removed(void **state)
 	gpd_handle_remove(&table, &first);
 	assert_null(gpd_handle_get(&table, GPD_KIND_EVENT, old));
 	assert_int_equal(gpd_handle_add(&table, GPD_KIND_EVENT, new, &second), 0);
-	/* Removing what is not there any more leaves the place alone. */
+	/* Removing a handle that does not exist leaves the slot alone. */
 	gpd_handle_remove(&table, &first);
 	assert_ptr_equal(gpd_handle_get(&table, GPD_KIND_EVENT, new), &second);
 	gpd_handle_fini(&table);
@@ -65,8 +62,7 @@ add_until_refused(struct gpd_handle_table *table, struct gpd_handle *handles, un
 	return count;
 }
 
-static void
-all_tables_have_so_much_together_and_each_its_part(void **state)
+UNIT_TEST(all_tables_have_so_much_together_and_each_its_part)
 {
 	enum {
 		MANY = 150000
@@ -92,7 +88,7 @@ all_tables_have_so_much_together_and_each_its_part(void **state)
 	assert_null(gpd_handle_get(greedy, GPD_KIND_STREAM, 7));
 	first = add_until_refused(other, handles + MANY, MANY);
 	assert_in_range(first, 12500, 16384);
-	/* What one drops is there for the other. */
+	/* A slot that one session frees is available to the other. */
 	for (unsigned int i = 0; i < count / 2; i++)
 		gpd_handle_remove(greedy, &handles[i]);
 	assert_int_equal(gpd_handle_add(other, GPD_KIND_EVENT, MANY, &handles[2 * MANY - 1]), 0);
@@ -105,8 +101,7 @@ all_tables_have_so_much_together_and_each_its_part(void **state)
 	test_free(handles);
 }
 
-static void
-a_walk_finds_all_which_may_be_removed_meanwhile(void **state)
+UNIT_TEST(a_walk_finds_all_which_may_be_removed_meanwhile)
 {
 	struct gpd_handle_table table = { 0 };
 	struct gpd_handle handles[200], *handle;
@@ -128,16 +123,4 @@ a_walk_finds_all_which_may_be_removed_meanwhile(void **state)
 	gpd_handle_fini(&table);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_handle_is_found_by_its_kind_and_whole_name),
-		cmocka_unit_test(any_name_is_answered),
-		cmocka_unit_test(a_place_is_taken_until_its_handle_is_removed),
-		cmocka_unit_test(a_walk_finds_all_which_may_be_removed_meanwhile),
-		cmocka_unit_test(all_tables_have_so_much_together_and_each_its_part),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of a session whose share of the multiprocessors changes while they work. */
+/* Streams of a session whose share of the multiprocessors changes during their work. */
 #include "gpd_calls.h"
 #include "server/worker/session/wait.h"
 #include "tests/test.h"
@@ -11,8 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static void
-kernels_run_on_the_sessions_share(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, move_setup, move_teardown)
+
+TEST(kernels_run_on_the_sessions_share)
 {
 	struct move_fixture *f = *state;
 
@@ -29,8 +30,7 @@ kernels_run_on_the_sessions_share(void **state)
 	assert_true(move_within_seconds(move_none_is_leaving, f));
 }
 
-static void
-two_sessions_run_on_different_multiprocessors(void **state)
+TEST(two_sessions_run_on_different_multiprocessors)
 {
 	struct move_fixture *f = *state, *g;
 	unsigned int ran[2][BLOCKS], users[256] = { 0 }, count[4] = { 0 };
@@ -60,8 +60,7 @@ two_sessions_run_on_different_multiprocessors(void **state)
 	assert_int_equal(move_teardown((void **)&g), 0);
 }
 
-static void
-stream_without_work_moves_at_once(void **state)
+TEST(stream_without_work_moves_at_once)
 {
 	struct move_fixture *f = *state;
 	CUstream before;
@@ -75,8 +74,7 @@ stream_without_work_moves_at_once(void **state)
 	assert_true(move_none_is_leaving(f));
 }
 
-static void
-stream_whose_work_is_done_is_done_after_the_move(void **state)
+TEST(stream_whose_work_is_done_is_done_after_the_move)
 {
 	struct move_fixture *f = *state;
 	const struct gpd_stream *stream = gpd_stream_get(&f->session, A);
@@ -97,8 +95,7 @@ stream_whose_work_is_done_is_done_after_the_move(void **state)
 	}
 }
 
-static void
-work_goes_on_where_it_is_and_new_work_follows(void **state)
+TEST(work_goes_on_where_it_is_and_new_work_follows)
 {
 	struct move_fixture *f = *state;
 	CUstream before;
@@ -122,8 +119,7 @@ work_goes_on_where_it_is_and_new_work_follows(void **state)
 	assert_true(move_within_seconds(move_none_is_leaving, f));
 }
 
-static void
-who_waits_for_a_stream_waits_for_what_it_had(void **state)
+TEST(who_waits_for_a_stream_waits_for_what_it_had)
 {
 	struct move_fixture *f = *state;
 
@@ -140,8 +136,7 @@ who_waits_for_a_stream_waits_for_what_it_had(void **state)
 	move_synchronize(f);
 }
 
-static void
-events_recorded_before_stay_valid(void **state)
+TEST(events_recorded_before_stay_valid)
 {
 	struct move_fixture *f = *state;
 	CUevent event;
@@ -166,8 +161,7 @@ events_recorded_before_stay_valid(void **state)
 	assert_int_equal(gpd_driver.cuEventDestroy_v2(event), CUDA_SUCCESS);
 }
 
-static void
-legacy_stream_keeps_its_order(void **state)
+TEST(legacy_stream_keeps_its_order)
 {
 	struct move_fixture *f = *state;
 
@@ -196,7 +190,7 @@ ask_stream(struct move_fixture *f, uint32_t id)
 
 static CUresult asked_when_told;
 
-/* As a client that asks as soon as it has the answer. */
+/* Like a client that sends the next request when it has the reply. */
 static void
 ask_when_told(struct gpd_session *session, void *arg, CUresult result)
 {
@@ -204,9 +198,8 @@ ask_when_told(struct gpd_session *session, void *arg, CUresult result)
 	move_tell(session, arg, result);
 }
 
-/* Also when something else was put behind it. */
-static void
-stream_is_done_when_the_legacy_stream_that_waited_for_it_is(void **state)
+/* Also if other work follows it. */
+TEST(stream_is_done_when_the_legacy_stream_that_waited_for_it_is)
 {
 	struct move_fixture *f = *state;
 
@@ -234,8 +227,7 @@ stream_is_done_when_the_legacy_stream_that_waited_for_it_is(void **state)
 	move_check_list(0, 3);
 }
 
-static void
-barrier_holds_for_streams_that_moved(void **state)
+TEST(barrier_holds_for_streams_that_moved)
 {
 	struct move_fixture *f = *state;
 	struct gpd_stream *stream;
@@ -264,8 +256,7 @@ is_appended(struct move_fixture *f)
 	return gpd_driver.cuEventQuery(appended) == CUDA_SUCCESS;
 }
 
-static void
-dropped_stream_finishes_where_it_is(void **state)
+TEST(dropped_stream_finishes_where_it_is)
 {
 	struct move_fixture *f = *state;
 
@@ -293,8 +284,7 @@ dropped_stream_finishes_where_it_is(void **state)
 }
 
 /* The teardown must not hang, and nothing may run after it. */
-static void
-session_may_end_while_a_stream_is_left(void **state)
+TEST(session_may_end_while_a_stream_is_left)
 {
 	struct move_fixture *f = *state;
 
@@ -319,8 +309,7 @@ now_us(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static void
-moving_does_not_wait_for_kernels(void **state)
+TEST(moving_does_not_wait_for_kernels)
 {
 	struct move_fixture *f = *state, *g;
 	CUdeviceptr word = move_memory + 65536;
@@ -364,8 +353,7 @@ moving_does_not_wait_for_kernels(void **state)
 	assert_int_equal(move_teardown((void **)&g), 0);
 }
 
-static void
-events_outlive_the_green_context_that_they_were_recorded_in(void **state)
+TEST(events_outlive_the_green_context_that_they_were_recorded_in)
 {
 	struct move_fixture *f = *state;
 	CUevent first, last;
@@ -408,8 +396,7 @@ failing_create(CUstream *stream, CUgreenCtx ctx, unsigned int flags, int priorit
 	return real_create(stream, ctx, flags, priority);
 }
 
-static void
-streams_that_cannot_move_stay_and_try_again(void **state)
+TEST(streams_that_cannot_move_stay_and_try_again)
 {
 	struct move_fixture *f = *state;
 	CUstream before = move_begin(f, A)->driver;
@@ -448,8 +435,7 @@ change(void *arg)
 	return NULL;
 }
 
-static void
-share_changes_while_streams_work(void **state)
+TEST(share_changes_while_streams_work)
 {
 	struct changer changer = { .f = *state };
 	struct move_fixture *f = *state;
@@ -472,29 +458,4 @@ share_changes_while_streams_work(void **state)
 	assert_true(move_within_seconds(move_none_is_leaving, f));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, move_setup, move_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(kernels_run_on_the_sessions_share),
-		TEST(two_sessions_run_on_different_multiprocessors),
-		TEST(stream_without_work_moves_at_once),
-		TEST(stream_whose_work_is_done_is_done_after_the_move),
-		TEST(work_goes_on_where_it_is_and_new_work_follows),
-		TEST(who_waits_for_a_stream_waits_for_what_it_had),
-		TEST(events_recorded_before_stay_valid),
-		TEST(legacy_stream_keeps_its_order),
-		TEST(stream_is_done_when_the_legacy_stream_that_waited_for_it_is),
-		TEST(barrier_holds_for_streams_that_moved),
-		TEST(dropped_stream_finishes_where_it_is),
-		TEST(session_may_end_while_a_stream_is_left),
-		TEST(moving_does_not_wait_for_kernels),
-		TEST(events_outlive_the_green_context_that_they_were_recorded_in),
-		TEST(streams_that_cannot_move_stay_and_try_again),
-		TEST(share_changes_while_streams_work),
-	};
-
-	return cmocka_run_group_tests(tests, move_start, move_stop);
-}
+UNIT_TEST_MAIN(move_start, move_stop)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/print.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,14 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct fake one, two;
+static struct fake_session one, two;
 
 static int
 setup(void **state)
 {
-	fake_create(&one);
-	fake_create(&two);
-	fake_kernel_text = NULL;
+	fake_session_create(&one);
+	fake_session_create(&two);
+	fake_driver_kernel_text = NULL;
 	gpd_print_limit_ns = 30000000000ull;
 	return 0;
 }
@@ -25,52 +25,51 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	fake_events_pending = false;
+	fake_driver_events_pending = false;
 	gpd_print_destroy(&one.session);
 	gpd_print_destroy(&two.session);
-	fake_destroy(&one);
-	fake_destroy(&two);
+	fake_session_destroy(&one);
+	fake_session_destroy(&two);
 	return 0;
 }
 
 static void
-launch(struct fake *fake)
+launch(struct fake_session *fake)
 {
 	assert_int_equal(gpd_print_begin(&fake->session, &fake->stream), CUDA_SUCCESS);
 	gpd_print_end(&fake->session, &fake->stream);
 }
 
-static void
-output_reaches_the_session_that_launched(void **state)
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(output_reaches_the_session_that_launched)
 {
 	launch(&one);
-	fake_kernel_text = "hello\n";
+	fake_driver_kernel_text = "hello\n";
 	gpd_print_flush(&one.session);
 
 	assert_string_equal(one.printed, "hello\n");
 	assert_string_equal(two.printed, "");
 }
 
-static void
-a_session_that_never_prints_asks_nothing_of_the_driver(void **state)
+TEST(a_session_that_never_prints_asks_nothing_of_the_driver)
 {
 	gpd_print_flush(&one.session);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 
 	launch(&one);
 	gpd_print_flush(&one.session);
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	gpd_print_flush(&one.session);
-	assert_string_equal(fake_calls, "");
+	assert_string_equal(fake_driver_calls, "");
 }
 
-static void
-another_sessions_launch_delivers_what_was_printed_before(void **state)
+TEST(another_sessions_launch_delivers_what_was_printed_before)
 {
 	launch(&one);
-	fake_kernel_text = "of one";
+	fake_driver_kernel_text = "of one";
 	launch(&two);
-	fake_kernel_text = "of two";
+	fake_driver_kernel_text = "of two";
 	gpd_print_flush(&two.session);
 	gpd_print_flush(&one.session);
 
@@ -78,20 +77,19 @@ another_sessions_launch_delivers_what_was_printed_before(void **state)
 	assert_string_equal(two.printed, "of two");
 }
 
-static void
-text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back(void **state)
+TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back)
 {
 	struct gpd_ledger_session *line = one.session.account.line;
 
 	one.ledger->host_max = 0;
 	assert_true(gpd_ledger_charge_host(one.ledger, line, GPD_HOST_MIN));
 	launch(&one);
-	fake_kernel_text = "lost";
+	fake_driver_kernel_text = "lost";
 	gpd_print_flush(&one.session);
 	assert_string_equal(one.printed, "");
 	gpd_ledger_uncharge_host(one.ledger, line, GPD_HOST_MIN);
 	launch(&one);
-	fake_kernel_text = "told";
+	fake_driver_kernel_text = "told";
 	gpd_print_flush(&one.session);
 	assert_string_equal(one.printed, "told");
 	assert_int_equal(line->host, 0);
@@ -101,18 +99,17 @@ static void *
 finish_later(void *unused)
 {
 	usleep(100000);
-	fake_kernel_text = "late, of one";
-	fake_events_pending = false;
+	fake_driver_kernel_text = "late, of one";
+	fake_driver_events_pending = false;
 	return unused;
 }
 
-static void
-a_launch_waits_for_another_sessions_printing_kernels(void **state)
+TEST(a_launch_waits_for_another_sessions_printing_kernels)
 {
 	pthread_t thread;
 
 	launch(&one);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	assert_int_equal(pthread_create(&thread, NULL, finish_later, NULL), 0);
 	launch(&two);
 	pthread_join(thread, NULL);
@@ -131,13 +128,12 @@ complete_later(void *arg)
 	struct timespec pause = { .tv_nsec = 50000000 };
 
 	nanosleep(&pause, NULL);
-	fake_kernel_text = "of one";
+	fake_driver_kernel_text = "of one";
 	gpd_print_end(&one.session, &one.stream);
 	return NULL;
 }
 
-static void
-a_launch_that_another_session_is_just_making_is_waited_for(void **state)
+TEST(a_launch_that_another_session_is_just_making_is_waited_for)
 {
 	pthread_t thread;
 
@@ -152,12 +148,11 @@ a_launch_that_another_session_is_just_making_is_waited_for(void **state)
 	assert_string_equal(two.printed, "");
 }
 
-static void
-whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once(void **state)
+TEST(whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once)
 {
 	gpd_print_limit_ns = 100000000ull;
 	launch(&one);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	launch(&two);
 	assert_string_equal(two.complained, "");
 	gpd_print_flush(&two.session);
@@ -181,13 +176,12 @@ end_later(void *unused)
 	return unused;
 }
 
-static void
-a_session_that_ends_does_not_wait_any_longer(void **state)
+TEST(a_session_that_ends_does_not_wait_any_longer)
 {
 	pthread_t thread;
 
 	launch(&one);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	assert_int_equal(pthread_create(&thread, NULL, end_later, NULL), 0);
 	assert_int_not_equal(gpd_print_begin(&two.session, &two.stream), CUDA_SUCCESS);
 	pthread_join(thread, NULL);
@@ -197,8 +191,8 @@ a_session_that_ends_does_not_wait_any_longer(void **state)
 	two.session.sticky = CUDA_SUCCESS;
 
 	/* It is still the other's turn. */
-	fake_kernel_text = "of one";
-	fake_events_pending = false;
+	fake_driver_kernel_text = "of one";
+	fake_driver_events_pending = false;
 	gpd_print_flush(&one.session);
 	assert_string_equal(one.printed, "of one");
 }
@@ -210,20 +204,19 @@ launch_two(void *unused)
 	return unused;
 }
 
-static void
-whoever_waits_is_let_in_before_the_owners_next_launch(void **state)
+TEST(whoever_waits_is_let_in_before_the_owners_next_launch)
 {
 	pthread_t waits, finishes;
 
 	launch(&one);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	assert_int_equal(pthread_create(&waits, NULL, launch_two, NULL), 0);
 	usleep(50000);
 	assert_int_equal(pthread_create(&finishes, NULL, finish_later, NULL), 0);
 	launch(&one);
 	pthread_join(waits, NULL);
 	pthread_join(finishes, NULL);
-	fake_kernel_text = "of one again";
+	fake_driver_kernel_text = "of one again";
 	gpd_print_flush(&one.session);
 	gpd_print_flush(&two.session);
 
@@ -231,29 +224,27 @@ whoever_waits_is_let_in_before_the_owners_next_launch(void **state)
 	assert_string_equal(two.printed, "");
 }
 
-static void
-what_cannot_be_told_apart_is_nobodys(void **state)
+TEST(what_cannot_be_told_apart_is_nobodys)
 {
 	gpd_print_limit_ns = 100000000ull;
 	launch(&one);
-	fake_events_pending = true;
+	fake_driver_events_pending = true;
 	launch(&two);
-	fake_kernel_text = "of one or of two";
+	fake_driver_kernel_text = "of one or of two";
 	gpd_print_flush(&two.session);
 	assert_string_equal(two.printed, "");
-	fake_events_pending = false;
-	fake_kernel_text = "still of either";
+	fake_driver_events_pending = false;
+	fake_driver_kernel_text = "still of either";
 	gpd_print_flush(&two.session);
 	launch(&two);
-	fake_kernel_text = "of two";
+	fake_driver_kernel_text = "of two";
 	gpd_print_flush(&two.session);
 
 	assert_string_equal(one.printed, "");
 	assert_string_equal(two.printed, "of two");
 }
 
-static void
-more_output_than_the_pipe_holds_does_not_stop_the_driver(void **state)
+TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver)
 {
 	size_t size = (3 << 20) + 7;
 	char *text = malloc(size + 1);
@@ -261,19 +252,18 @@ more_output_than_the_pipe_holds_does_not_stop_the_driver(void **state)
 	memset(text, 'x', size);
 	text[size] = 0;
 	launch(&one);
-	fake_kernel_text = text;
-	/* The fake keeps only what it has room for; what counts is that this returns. */
+	fake_driver_kernel_text = text;
+	/* The fake stores only as much as it has room for; the test is that this call returns. */
 	one.printed[0] = 0;
 	gpd_print_flush(&one.session);
 	free(text);
 	assert_int_equal(strlen(one.printed), FAKE_TEXT - 1);
 }
 
-static void
-a_session_that_ends_leaves_its_output_to_nobody(void **state)
+TEST(a_session_that_ends_leaves_its_output_to_nobody)
 {
 	launch(&one);
-	fake_kernel_text = "last words";
+	fake_driver_kernel_text = "last words";
 	gpd_print_destroy(&one.session);
 	assert_string_equal(one.printed, "last words");
 	launch(&two);
@@ -285,21 +275,6 @@ a_session_that_ends_leaves_its_output_to_nobody(void **state)
 int
 main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(output_reaches_the_session_that_launched),
-		TEST(a_session_that_never_prints_asks_nothing_of_the_driver),
-		TEST(another_sessions_launch_delivers_what_was_printed_before),
-		TEST(a_launch_waits_for_another_sessions_printing_kernels),
-		TEST(a_launch_that_another_session_is_just_making_is_waited_for),
-		TEST(whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once),
-		TEST(a_session_that_ends_does_not_wait_any_longer),
-		TEST(whoever_waits_is_let_in_before_the_owners_next_launch),
-		TEST(what_cannot_be_told_apart_is_nobodys),
-		TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver),
-		TEST(a_session_that_ends_leaves_its_output_to_nobody),
-		TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back),
-	};
 	int report = dup(STDOUT_FILENO);
 	FILE *kept;
 	int failed;
@@ -309,7 +284,7 @@ main(void)
 	if (gpd_print_start() || !kept)
 		return 1;
 	stdout = kept;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = unit_tests_run(NULL, NULL);
 	fflush(kept);
 	return failed;
 }

@@ -13,8 +13,7 @@ static const char *const changes[GPD_SESSION_STATES] = {
 };
 static const char letters[GPD_SESSION_STATES] = "osvledfc";
 
-static void
-a_session_changes_its_state_as_the_table_says(void **state)
+UNIT_TEST(a_session_changes_its_state_as_the_table_says)
 {
 	for (int from = 0; from < GPD_SESSION_STATES; from++) {
 		for (int to = 0; to < GPD_SESSION_STATES; to++) {
@@ -28,8 +27,7 @@ a_session_changes_its_state_as_the_table_says(void **state)
 	}
 }
 
-static void
-who_waits_for_a_session_sees_that_it_ends(void **state)
+UNIT_TEST(who_waits_for_a_session_sees_that_it_ends)
 {
 	struct gpd_session session = { .state = GPD_SESSION_SERVING };
 
@@ -41,13 +39,4 @@ who_waits_for_a_session_sees_that_it_ends(void **state)
 	assert_true(session.closing);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_session_changes_its_state_as_the_table_says),
-		cmocka_unit_test(who_waits_for_a_session_sees_that_it_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order that a session keeps between its streams, as the driver is told of it. */
+/* The order between the streams of a session, as the driver's calls express it. */
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/context.h"
@@ -151,7 +151,7 @@ work(struct fixture *f, uint32_t id)
 	return stream;
 }
 
-/* What the driver was told by one operation. */
+/* The driver's calls for one operation. */
 #define assert_says(f, id, text)                                                                   \
 	do {                                                                                       \
 		said[0] = 0;                                                                       \
@@ -159,8 +159,9 @@ work(struct fixture *f, uint32_t id)
 		assert_string_equal(said, text);                                                   \
 	} while (0)
 
-static void
-one_stream_alone_costs_nothing(void **state)
+#define STREAM_TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+STREAM_TEST(one_stream_alone_costs_nothing)
 {
 	struct fixture *f = *state;
 
@@ -173,8 +174,7 @@ one_stream_alone_costs_nothing(void **state)
 	assert_says(f, LEGACY, "");
 }
 
-static void
-legacy_work_waits_for_every_blocking_stream_once(void **state)
+STREAM_TEST(legacy_work_waits_for_every_blocking_stream_once)
 {
 	struct fixture *f = *state;
 
@@ -186,8 +186,7 @@ legacy_work_waits_for_every_blocking_stream_once(void **state)
 	assert_says(f, LEGACY, "");
 }
 
-static void
-a_blocking_stream_waits_for_legacy_work_it_has_not_seen(void **state)
+STREAM_TEST(a_blocking_stream_waits_for_legacy_work_it_has_not_seen)
 {
 	struct fixture *f = *state;
 
@@ -200,8 +199,7 @@ a_blocking_stream_waits_for_legacy_work_it_has_not_seen(void **state)
 	assert_says(f, FREE, "");
 }
 
-static void
-an_order_goes_through_the_legacy_stream(void **state)
+STREAM_TEST(an_order_goes_through_the_legacy_stream)
 {
 	struct fixture *f = *state;
 
@@ -212,8 +210,7 @@ an_order_goes_through_the_legacy_stream(void **state)
 	assert_says(f, LEGACY, "e3 on s3. s1 after e3. ");
 }
 
-static void
-finished_work_is_not_waited_for(void **state)
+STREAM_TEST(finished_work_is_not_waited_for)
 {
 	struct fixture *f = *state;
 	struct gpd_stream *a;
@@ -225,8 +222,7 @@ finished_work_is_not_waited_for(void **state)
 	assert_says(f, LEGACY, "");
 }
 
-static void
-a_barrier_holds_back_every_other_stream_once(void **state)
+STREAM_TEST(a_barrier_holds_back_every_other_stream_once)
 {
 	struct fixture *f = *state;
 
@@ -240,8 +236,7 @@ a_barrier_holds_back_every_other_stream_once(void **state)
 	assert_says(f, FREE, "");
 }
 
-static void
-a_stream_made_after_a_barrier_waits_for_it(void **state)
+STREAM_TEST(a_stream_made_after_a_barrier_waits_for_it)
 {
 	struct fixture *f = *state;
 
@@ -253,8 +248,7 @@ a_stream_made_after_a_barrier_waits_for_it(void **state)
 	assert_says(f, FREE, "s2 after e1. ");
 }
 
-static void
-a_destroyed_stream_goes_when_its_work_is_done(void **state)
+STREAM_TEST(a_destroyed_stream_goes_when_its_work_is_done)
 {
 	struct fixture *f = *state;
 	struct gpd_stream *a;
@@ -272,8 +266,7 @@ a_destroyed_stream_goes_when_its_work_is_done(void **state)
 	assert_string_equal(said, "destroy s2. ");
 }
 
-static void
-a_destroyed_idle_stream_goes_at_once(void **state)
+STREAM_TEST(a_destroyed_idle_stream_goes_at_once)
 {
 	struct fixture *f = *state;
 
@@ -283,8 +276,7 @@ a_destroyed_idle_stream_goes_at_once(void **state)
 	assert_string_equal(said, "destroy s3. ");
 }
 
-static void
-a_name_in_use_or_a_strange_flag_makes_no_stream(void **state)
+STREAM_TEST(a_name_in_use_or_a_strange_flag_makes_no_stream)
 {
 	struct fixture *f = *state;
 
@@ -296,22 +288,4 @@ a_name_in_use_or_a_strange_flag_makes_no_stream(void **state)
 	assert_int_equal(f->session.streams->count, 1);
 }
 
-int
-main(void)
-{
-#define STREAM_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		STREAM_TEST(one_stream_alone_costs_nothing),
-		STREAM_TEST(legacy_work_waits_for_every_blocking_stream_once),
-		STREAM_TEST(a_blocking_stream_waits_for_legacy_work_it_has_not_seen),
-		STREAM_TEST(an_order_goes_through_the_legacy_stream),
-		STREAM_TEST(finished_work_is_not_waited_for),
-		STREAM_TEST(a_barrier_holds_back_every_other_stream_once),
-		STREAM_TEST(a_stream_made_after_a_barrier_waits_for_it),
-		STREAM_TEST(a_destroyed_stream_goes_when_its_work_is_done),
-		STREAM_TEST(a_destroyed_idle_stream_goes_at_once),
-		STREAM_TEST(a_name_in_use_or_a_strange_flag_makes_no_stream),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -20,7 +20,7 @@
 
 #define WRITES 4096
 
-/* What streams were told to write, in order. */
+/* Values written by streams, in order. */
 static struct {
 	volatile uint32_t *where;
 	uint32_t value;
@@ -98,7 +98,7 @@ nap(void)
 	nanosleep(&time, NULL);
 }
 
-/* Whether exactly these were called, after some patience. */
+/* Waits up to two seconds; returns whether exactly these callbacks were called. */
 static bool
 is_told(const char *names)
 {
@@ -167,8 +167,9 @@ await_all(struct fixture *f)
 		gpd_wait_oldest(&f->session);
 }
 
-static void
-a_wait_is_called_when_the_gpu_gets_there(void **state)
+#define WAIT_TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+WAIT_TEST(a_wait_is_called_when_the_gpu_gets_there)
 {
 	struct fixture *f = *state;
 
@@ -186,8 +187,7 @@ a_wait_is_called_when_the_gpu_gets_there(void **state)
 	assert_int_equal(f->a.waits, 0);
 }
 
-static void
-streams_are_waited_for_independently(void **state)
+WAIT_TEST(streams_are_waited_for_independently)
 {
 	struct fixture *f = *state;
 
@@ -207,8 +207,7 @@ query_event(CUevent event)
 	return CUDA_SUCCESS;
 }
 
-static void
-what_the_gpu_did_first_is_told_first(void **state)
+WAIT_TEST(what_the_gpu_did_first_is_told_first)
 {
 	struct fixture *f = *state;
 	struct gpd_event_ref event = { .count = 1 };
@@ -227,8 +226,7 @@ send_answer(struct gp_conn *conn, const struct iovec *data, int data_count,
 	return 0;
 }
 
-static void
-what_is_done_is_answered_behind_those_that_are_complete_already(void **state)
+WAIT_TEST(what_is_done_is_answered_behind_those_that_are_complete_already)
 {
 	const struct gp_transport_ops ops = { .send = send_answer };
 	struct gp_conn conn = { .ops = &ops };
@@ -247,8 +245,7 @@ what_is_done_is_answered_behind_those_that_are_complete_already(void **state)
 	f->session.conn = NULL;
 }
 
-static void
-a_wait_for_all_is_told_when_the_last_stream_is_done(void **state)
+WAIT_TEST(a_wait_for_all_is_told_when_the_last_stream_is_done)
 {
 	struct fixture *f = *state;
 
@@ -260,14 +257,13 @@ a_wait_for_all_is_told_when_the_last_stream_is_done(void **state)
 	run(0);
 	assert_true(is_told("all"));
 	await_all(f);
-	/* Nothing has been given to a stream since. */
+	/* No work was added to a stream since. */
 	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "!"), CUDA_SUCCESS);
 	assert_int_equal(write_count, 2);
 	assert_true(is_told("all!"));
 }
 
-static void
-a_marker_that_the_driver_refuses_is_never_called(void **state)
+WAIT_TEST(a_marker_that_the_driver_refuses_is_never_called)
 {
 	struct fixture *f = *state;
 
@@ -282,8 +278,7 @@ a_marker_that_the_driver_refuses_is_never_called(void **state)
 	assert_true(is_told("b"));
 }
 
-static void
-many_waits_go_through_few_places(void **state)
+WAIT_TEST(many_waits_go_through_few_places)
 {
 	struct fixture *f = *state;
 
@@ -296,8 +291,7 @@ many_waits_go_through_few_places(void **state)
 	assert_true(is_told("......"));
 }
 
-static void
-a_session_that_ends_tells_those_whose_work_was_dropped(void **state)
+WAIT_TEST(a_session_that_ends_tells_those_whose_work_was_dropped)
 {
 	struct fixture *f = *state;
 
@@ -308,8 +302,7 @@ a_session_that_ends_tells_those_whose_work_was_dropped(void **state)
 	assert_int_equal(f->a.waits, 0);
 }
 
-static void
-a_sticky_error_is_told_to_all(void **state)
+WAIT_TEST(a_sticky_error_is_told_to_all)
 {
 	struct fixture *f = *state;
 
@@ -324,8 +317,7 @@ a_sticky_error_is_told_to_all(void **state)
 }
 
 /* As in a process that has no memory for one more stack. */
-static void
-without_a_thread_it_says_why_there_is_none(void **state)
+UNIT_TEST(without_a_thread_it_says_why_there_is_none)
 {
 	static struct gpd_session session;
 	pthread_attr_t usual, huge;
@@ -343,22 +335,4 @@ without_a_thread_it_says_why_there_is_none(void **state)
 	assert_null(session.waits);
 }
 
-int
-main(void)
-{
-#define WAIT_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		WAIT_TEST(a_wait_is_called_when_the_gpu_gets_there),
-		WAIT_TEST(streams_are_waited_for_independently),
-		WAIT_TEST(what_the_gpu_did_first_is_told_first),
-		WAIT_TEST(what_is_done_is_answered_behind_those_that_are_complete_already),
-		WAIT_TEST(a_wait_for_all_is_told_when_the_last_stream_is_done),
-		WAIT_TEST(a_marker_that_the_driver_refuses_is_never_called),
-		WAIT_TEST(many_waits_go_through_few_places),
-		WAIT_TEST(a_session_that_ends_tells_those_whose_work_was_dropped),
-		WAIT_TEST(a_sticky_error_is_told_to_all),
-		cmocka_unit_test(without_a_thread_it_says_why_there_is_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

@@ -56,13 +56,11 @@ give_all(const CUstream *taken, int count)
 		assert_true(gpd_stream_pool_release(taken[i]));
 }
 
-static void
-each_is_given_to_one_until_none_is_left(void **state)
+UNIT_TEST_WITH(each_is_given_to_one_until_none_is_left, move_setup, move_teardown)
 {
 	CUstream taken[MANY], again[MANY];
 	int count = take_all(taken);
 
-	(void)state;
 	assert_in_range(count, 2, MANY - 1);
 	assert_null(gpd_stream_pool_acquire(0));
 	for (int i = 0; i < count; i++) {
@@ -75,15 +73,13 @@ each_is_given_to_one_until_none_is_left(void **state)
 	give_all(again, count);
 }
 
-/* The first two that are taken are at different places. */
-static void
-what_is_taken_next_is_where_fewer_are_in_use(void **state)
+/* The first two streams are taken from different places. */
+UNIT_TEST_WITH(what_is_taken_next_is_where_fewer_are_in_use, move_setup, move_teardown)
 {
 	CUstream first = gpd_stream_pool_acquire(0), second = gpd_stream_pool_acquire(0),
 		 taken[MANY];
 	int count = take_all(taken);
 
-	(void)state;
 	give_all(taken, count);
 	assert_true(gpd_stream_pool_release(second));
 	for (int i = 0; i < 3; i++) {
@@ -93,12 +89,10 @@ what_is_taken_next_is_where_fewer_are_in_use(void **state)
 	assert_true(gpd_stream_pool_release(first));
 }
 
-static void
-what_is_none_of_them_is_not_taken_back(void **state)
+UNIT_TEST_WITH(what_is_none_of_them_is_not_taken_back, move_setup, move_teardown)
 {
 	CUstream stream = gpd_stream_pool_acquire(0), other;
 
-	(void)state;
 	assert_true(gpd_stream_pool_release(stream));
 	assert_false(gpd_stream_pool_release(stream));
 	assert_false(gpd_stream_pool_release(NULL));
@@ -109,8 +103,7 @@ what_is_none_of_them_is_not_taken_back(void **state)
 }
 
 /* The fixture's session has one. */
-static void
-a_session_has_one_for_its_default_stream_until_it_ends(void **state)
+UNIT_TEST_WITH(a_session_has_one_for_its_default_stream_until_it_ends, move_setup, move_teardown)
 {
 	struct move_fixture *f = *state;
 	CUstream taken[MANY], legacy = move_begin(f, LEGACY)->driver;
@@ -130,8 +123,7 @@ a_session_has_one_for_its_default_stream_until_it_ends(void **state)
 	give_all(taken, count + 1);
 }
 
-static void
-with_none_left_a_session_gets_a_stream_of_its_own(void **state)
+UNIT_TEST_WITH(with_none_left_a_session_gets_a_stream_of_its_own, move_setup, move_teardown)
 {
 	struct move_fixture *f = *state, *second;
 	CUstream taken[MANY];
@@ -149,9 +141,8 @@ with_none_left_a_session_gets_a_stream_of_its_own(void **state)
 	move_synchronize(f);
 }
 
-/* Its share is of a green context, whose streams are made there. */
-static void
-a_session_that_moves_gives_it_back(void **state)
+/* Its share is a green context, and its streams are created there. */
+UNIT_TEST_WITH(a_session_that_moves_gives_it_back, move_setup, move_teardown)
 {
 	struct move_fixture *f = *state;
 	CUstream taken[MANY];
@@ -166,7 +157,7 @@ a_session_that_moves_gives_it_back(void **state)
 	give_all(taken, count + 1);
 }
 
-/* So many are there besides the fixture's, and then none. */
+/* This number exists besides those of the fixture, and then none. */
 static int
 made_after(struct move_fixture *f, uint32_t more)
 {
@@ -186,14 +177,13 @@ made_after(struct move_fixture *f, uint32_t more)
 	return made;
 }
 
-static void
-with_few_streams_they_stay(void **state)
+UNIT_TEST_WITH(with_few_streams_they_stay, move_setup, move_teardown)
 {
 	assert_int_equal(made_after(*state, 1), 0);
 }
 
-static void
-after_more_streams_than_queues_they_are_made_anew_once_nobody_has_one(void **state)
+UNIT_TEST_WITH(after_more_streams_than_queues_they_are_made_anew_once_nobody_has_one, move_setup,
+	       move_teardown)
 {
 	void *second = NULL;
 
@@ -203,29 +193,4 @@ after_more_streams_than_queues_they_are_made_anew_once_nobody_has_one(void **sta
 	assert_int_equal(move_teardown(&second), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(each_is_given_to_one_until_none_is_left, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(what_is_taken_next_is_where_fewer_are_in_use,
-						move_setup, move_teardown),
-		cmocka_unit_test_setup_teardown(what_is_none_of_them_is_not_taken_back, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_session_has_one_for_its_default_stream_until_it_ends, move_setup,
-			move_teardown),
-		cmocka_unit_test_setup_teardown(with_none_left_a_session_gets_a_stream_of_its_own,
-						move_setup, move_teardown),
-		cmocka_unit_test_setup_teardown(a_session_that_moves_gives_it_back, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(with_few_streams_they_stay, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(
-			after_more_streams_than_queues_they_are_made_anew_once_nobody_has_one,
-			move_setup, move_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, start, move_stop);
-}
+UNIT_TEST_MAIN(start, move_stop)

@@ -2,17 +2,17 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/share/shared.h"
 #include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #define SIZE FAKE_GRANULE
 
-static struct fake fake;
+static struct fake_session fake;
 static struct gpd_account other;
 
 static int
 setup(void **state)
 {
-	fake_create(&fake);
+	fake_session_create(&fake);
 	other = fake.session.account;
 	other.line = gpd_ledger_open(fake.ledger, 2, 0, 0);
 	return 0;
@@ -21,8 +21,8 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	fake_destroy(&fake);
-	return fake_chunks;
+	fake_session_destroy(&fake);
+	return fake_driver_chunks;
 }
 
 static struct gpd_shared_physical *
@@ -47,22 +47,20 @@ expect(uint64_t first, uint64_t second)
 	assert_int_equal(fake.ledger->tenants[0].devices[0].memory, first + second);
 }
 
-static void
-it_goes_with_the_last_use(void **state)
+UNIT_TEST_WITH(it_goes_with_the_last_use, setup, teardown)
 {
 	struct gpd_shared_physical *shared = make();
 
 	assert_true(gpd_shared_physical_ref(shared, &fake.session.account));
 	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(SIZE, 0);
-	assert_int_equal(fake_chunks, 1);
+	assert_int_equal(fake_driver_chunks, 1);
 	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(0, 0);
-	assert_int_equal(fake_chunks, 0);
+	assert_int_equal(fake_driver_chunks, 0);
 }
 
-static void
-who_has_it_for_longest_pays(void **state)
+UNIT_TEST_WITH(who_has_it_for_longest_pays, setup, teardown)
 {
 	struct gpd_shared_physical *shared = make();
 
@@ -82,8 +80,7 @@ who_has_it_for_longest_pays(void **state)
 	expect(0, 0);
 }
 
-static void
-who_pays_may_have_less_than_that(void **state)
+UNIT_TEST_WITH(who_pays_may_have_less_than_that, setup, teardown)
 {
 	struct gpd_shared_physical *shared = make();
 
@@ -96,14 +93,4 @@ who_pays_may_have_less_than_that(void **state)
 	expect(0, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(it_goes_with_the_last_use, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_has_it_for_longest_pays, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_pays_may_have_less_than_that, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

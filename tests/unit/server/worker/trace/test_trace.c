@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session that is traced tells of its work, on a GPU that is a clock. */
+/* The trace of a session's work, on a GPU that is a clock. */
 #include "base/clock.h"
 #include "gpd_calls.h"
 #include "protocol/trace_event.h"
@@ -28,7 +28,7 @@ struct event {
 };
 
 static uint64_t gpu_ahead; /* of ours */
-static uint64_t work_ns;   /* what a piece takes */
+static uint64_t work_ns;   /* duration of a kernel */
 static uint64_t free_ns[8];
 static unsigned int events_alive, records;
 static bool idle_gpu;
@@ -192,8 +192,9 @@ work(struct fixture *f, uint32_t stream, uint16_t call, uint64_t kernel, const c
 						 .call = call });
 }
 
-static void
-nothing_is_measured_before_it_is_asked_for(void **state)
+#define CASE(test) UNIT_TEST_WITH(test, setup, teardown)
+
+CASE(nothing_is_measured_before_it_is_asked_for)
 {
 	struct fixture *f = *state;
 
@@ -205,8 +206,7 @@ nothing_is_measured_before_it_is_asked_for(void **state)
 	assert_true(f->reply.now > 0);
 }
 
-static void
-work_lies_between_being_given_and_its_end(void **state)
+CASE(work_lies_between_being_given_and_its_end)
 {
 	struct fixture *f = *state;
 	uint64_t before;
@@ -237,8 +237,7 @@ work_lies_between_being_given_and_its_end(void **state)
 	assert_int_equal(f->count, 0);
 }
 
-static void
-what_is_not_done_is_told_later(void **state)
+CASE(what_is_not_done_is_told_later)
 {
 	struct fixture *f = *state;
 
@@ -256,8 +255,7 @@ what_is_not_done_is_told_later(void **state)
 	assert_int_equal(f->events[0].stream, A);
 }
 
-static void
-a_name_is_told_with_the_first_that_is_told(void **state)
+CASE(a_name_is_told_with_the_first_that_is_told)
 {
 	struct fixture *f = *state;
 
@@ -283,8 +281,7 @@ a_name_is_told_with_the_first_that_is_told(void **state)
 	assert_memory_equal(f->events[0].name.data, "slow", 4);
 }
 
-static void
-what_is_too_much_is_counted(void **state)
+CASE(what_is_too_much_is_counted)
 {
 	struct fixture *f = *state;
 	unsigned int told = 0, joined = 0;
@@ -312,8 +309,7 @@ what_is_too_much_is_counted(void **state)
 	assert_int_equal(joined, f->reply.missed);
 }
 
-static void
-a_session_s_share_of_memory_is_kept(void **state)
+CASE(a_session_s_share_of_memory_is_kept)
 {
 	struct fixture *f = *state;
 
@@ -328,19 +324,4 @@ a_session_s_share_of_memory_is_kept(void **state)
 	assert_in_range(f->reply.missed, 1, MANY - 1);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(nothing_is_measured_before_it_is_asked_for),
-		CASE(work_lies_between_being_given_and_its_end),
-		CASE(what_is_not_done_is_told_later),
-		CASE(a_name_is_told_with_the_first_that_is_told),
-		CASE(what_is_too_much_is_counted),
-		CASE(a_session_s_share_of_memory_is_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_TEST_MAIN(NULL, NULL)

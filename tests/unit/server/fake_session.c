@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session of server_fake.h, its markers, and what the rest of a worker is to it. */
+/* Fake session of a worker (fake_session.h), its markers, and the functions of the worker that
+ * sessions call. */
 
-/* What is asserted here is part of the tests, in every build. */
+/* assert() checks the tested code, so it is active in every build. */
 #undef NDEBUG
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include "server/worker/copy/copy.h"
 #include "server/worker/device/device.h"
@@ -13,7 +14,7 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
-#include "tests/unit/server/server_fake_driver.h"
+#include "tests/unit/server/fake_driver.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@ gpd_sessions_timeout_ms(void)
 	return 30000;
 }
 
-/* As session_life.c has it. */
+/* The same as in session_life.c. */
 static bool
 reclaim_memory(struct gpd_account *account)
 {
@@ -55,7 +56,7 @@ reclaim_memory(struct gpd_account *account)
 }
 
 void
-fake_create(struct fake *fake)
+fake_session_create(struct fake_session *fake)
 {
 	int fd;
 
@@ -101,7 +102,7 @@ fake_create(struct fake *fake)
 }
 
 void
-fake_destroy(struct fake *fake)
+fake_session_destroy(struct fake_session *fake)
 {
 	gpd_handle_remove(&fake->session.handles, &fake->context.handle);
 	gpd_handle_remove(&fake->session.handles, &fake->stream.handle);
@@ -114,25 +115,25 @@ fake_destroy(struct fake *fake)
 }
 
 uint64_t
-fake_allocated(const struct fake *fake, int device)
+fake_session_allocated(const struct fake_session *fake, int device)
 {
 	return fake->session.account.line->devices[device].memory;
 }
 
-static struct fake *
+static struct fake_session *
 of(struct gpd_session *session)
 {
-	return (struct fake *)session;
+	return (struct fake_session *)session;
 }
 
 unsigned int
-fake_markers(const struct fake *fake)
+fake_session_markers(const struct fake_session *fake)
 {
 	return fake->session.waits->last - fake->session.waits->first;
 }
 
 void
-fake_run_markers(struct fake *fake, int count)
+fake_session_run_markers(struct fake_session *fake, int count)
 {
 	struct gpd_wait_queue *queue = fake->session.waits;
 
@@ -147,7 +148,7 @@ CUresult
 gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done, void *arg)
 {
 	struct gpd_wait_queue *queue = session->waits;
-	CUresult result = fake_called("marker");
+	CUresult result = fake_driver_called("marker");
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -173,7 +174,7 @@ gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, 
 	return result == CUDA_SUCCESS ? GPD_LATER : result;
 }
 
-/* It has no events. */
+/* The fake has no events. */
 struct gpd_event *
 gpd_event_get(const struct gpd_session *session, uint32_t id)
 {
@@ -222,7 +223,7 @@ gpd_wait_is_empty(struct gpd_session *session)
 void
 gpd_wait_oldest(struct gpd_session *session)
 {
-	fake_run_markers(of(session), 1);
+	fake_session_run_markers(of(session), 1);
 }
 
 struct gpd_stream *
@@ -255,7 +256,7 @@ gpd_stream_destroy_peer_stream(struct gpd_stream *stream)
 CUresult
 gpd_stream_record(struct gpd_stream *stream, CUevent *event)
 {
-	return fake_called("record");
+	return fake_driver_called("record");
 }
 
 CUresult
@@ -346,13 +347,13 @@ int
 gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		  const void *fields, size_t size)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 
 	fake->data_before = fake->data_size;
 	if (fake->keeps_no_replies)
 		return 0;
 	fake->replies[fake->reply_count++ % FAKE_REPLIES] =
-		(struct fake_reply){ call, request, result };
+		(struct fake_session_reply){ call, request, result };
 	free(fake->fields);
 	fake->fields = malloc(size + 1);
 	assert(fake->fields);
@@ -373,7 +374,7 @@ int
 gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 		      const void *data, size_t size)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 
 	assert(offset == fake->data_size - fake->data_before);
 	if (fake->data_size + size > fake->data_room) {
@@ -399,7 +400,7 @@ gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t requ
 int
 gpd_session_send_print(struct gpd_session *session, const char *text, size_t size)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 
 	size_t used = strlen(fake->printed);
 
@@ -414,7 +415,7 @@ gpd_session_send_print(struct gpd_session *session, const char *text, size_t siz
 int
 gpd_session_send_complaint(struct gpd_session *session, const char *text)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 	size_t used = strlen(fake->complained);
 
 	snprintf(fake->complained + used, sizeof(fake->complained) - used, "%s", text);
@@ -455,7 +456,7 @@ gpd_session_stop(struct gpd_session *session, const char *reason)
 void
 gpd_session_violation(struct gpd_session *session, const char *format, ...)
 {
-	struct fake *fake = of(session);
+	struct fake_session *fake = of(session);
 	va_list args;
 
 	va_start(args, format);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/rdma_fake.h"
+#include "tests/fake_rdma.h"
 
 #include "transport/own_fd.h"
 
@@ -7,14 +7,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static struct ibv_pd pd = { .context = &rdma_fake.verbs };
-static struct ibv_cq cq = { .context = &rdma_fake.verbs };
-static struct rdma_cm_id id = { .verbs = &rdma_fake.verbs };
+static struct ibv_pd pd = { .context = &fake_rdma.verbs };
+static struct ibv_cq cq = { .context = &fake_rdma.verbs };
+static struct rdma_cm_id id = { .verbs = &fake_rdma.verbs };
 static struct rdma_event_channel events;
 
-struct rdma_fake rdma_fake = {
-	.qp = { .context = &rdma_fake.verbs },
-	.device = { .verbs = &rdma_fake.verbs, .pd = &pd, .reads_max = 4 },
+struct fake_rdma fake_rdma = {
+	.qp = { .context = &fake_rdma.verbs },
+	.device = { .verbs = &fake_rdma.verbs, .pd = &pd, .reads_max = 4 },
 };
 
 static int
@@ -26,8 +26,8 @@ req_notify_cq(struct ibv_cq *of, int solicited)
 static struct ibv_comp_channel *
 create_channel(struct ibv_context *of)
 {
-	rdma_fake.channel.fd = eventfd(0, EFD_CLOEXEC);
-	return rdma_fake.channel.fd < 0 ? NULL : &rdma_fake.channel;
+	fake_rdma.channel.fd = eventfd(0, EFD_CLOEXEC);
+	return fake_rdma.channel.fd < 0 ? NULL : &fake_rdma.channel;
 }
 
 static int
@@ -63,7 +63,7 @@ ack_cq_events(struct ibv_cq *of, unsigned int count)
 static int
 create_qp(struct rdma_cm_id *of, struct ibv_pd *in, struct ibv_qp_init_attr *attr)
 {
-	of->qp = &rdma_fake.qp;
+	of->qp = &fake_rdma.qp;
 	return 0;
 }
 
@@ -105,9 +105,9 @@ status_text(enum ibv_wc_status status)
 }
 
 void
-rdma_fake_set_up(void)
+fake_rdma_set_up(void)
 {
-	rdma_fake.verbs.ops.req_notify_cq = req_notify_cq;
+	fake_rdma.verbs.ops.req_notify_cq = req_notify_cq;
 	gp_rdma_lib.ibv_create_comp_channel = create_channel;
 	gp_rdma_lib.ibv_destroy_comp_channel = destroy_channel;
 	gp_rdma_lib.ibv_create_cq = create_cq;
@@ -123,7 +123,7 @@ rdma_fake_set_up(void)
 	gp_rdma_lib.rdma_destroy_event_channel = destroy_events;
 }
 
-/* What the library opens of a device. */
+/* Creates the descriptors that opening a device would create. */
 static bool
 open_descriptors(struct ibv_context *verbs)
 {
@@ -137,17 +137,17 @@ open_descriptors(struct ibv_context *verbs)
 }
 
 struct gp_rdma_conn *
-rdma_fake_create(bool server)
+fake_rdma_create(bool server)
 {
 	struct gp_rdma_conn *conn;
 	char detail[160];
 
-	if (!open_descriptors(&rdma_fake.verbs))
+	if (!open_descriptors(&fake_rdma.verbs))
 		return NULL;
 	conn = gp_rdma_create(&events, server);
 	if (!conn)
 		return NULL;
 	conn->id = &id;
-	conn->device = &rdma_fake.device;
+	conn->device = &fake_rdma.device;
 	return gp_rdma_queue_init(conn, detail, sizeof(detail)) ? NULL : conn;
 }

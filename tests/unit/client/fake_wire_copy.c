@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies and fills of the device's memory, and waiting for them. */
+/* Copies and fills of the fake wire layer, and waits for them. */
 #include "gpc_calls.h"
 #include "protocol/frame.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 CUresult
 gpc_wait_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args)
 {
-	fake_count(&fake.waits);
-	fake_deliver();
+	fake_wire_count(&fake.waits);
+	fake_wire_deliver();
 	return CUDA_SUCCESS;
 }
 
@@ -22,21 +22,21 @@ CUresult
 gpc_start_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args,
 		  struct gpc_request *request)
 {
-	fake_count(&fake.fences);
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_count(&fake.fences);
+	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_wait_cuStreamSynchronize(struct gpc_context *c, const struct gp_args_cuStreamSynchronize *args)
 {
-	fake_count(&fake.syncs);
-	fake_deliver();
+	fake_wire_count(&fake.syncs);
+	fake_wire_deliver();
 	return CUDA_SUCCESS;
 }
 
 uint8_t *
-fake_gather(const struct iovec *bulk, int bulk_count, uint64_t size)
+fake_wire_gather(const struct iovec *bulk, int bulk_count, uint64_t size)
 {
 	uint8_t *packed = malloc(size);
 	uint64_t at = 0;
@@ -56,16 +56,17 @@ gpc_post_gpCopyIn(struct gpc_context *c, const struct gp_args_gpCopyIn *args,
 		  const struct iovec *bulk, int bulk_count)
 {
 	uint64_t size = args->width * args->height;
-	uint8_t *packed = fake_gather(bulk, bulk_count, size);
+	uint8_t *packed = fake_wire_gather(bulk, bulk_count, size);
 
 	for (uint64_t y = 0; y < args->height; y++) {
-		fake_expect_mapped(args->dst + y * args->pitch, args->width);
-		memcpy(fake_at(args->dst + y * args->pitch), packed + y * args->width, args->width);
+		fake_wire_expect_mapped(args->dst + y * args->pitch, args->width);
+		memcpy(fake_wire_at(args->dst + y * args->pitch), packed + y * args->width,
+		       args->width);
 	}
 	free(packed);
-	fake_count(&fake.copies_in);
+	fake_wire_count(&fake.copies_in);
 	if (args->flags == GP_COPY_BARRIER)
-		fake_count(&fake.barriers);
+		fake_wire_count(&fake.barriers);
 	if (args->flags & GP_COPY_LISTED)
 		fake.last_listed = args->flags >> GP_COPY_NUMBER_SHIFT;
 	(void)pthread_mutex_lock(&lock);
@@ -86,17 +87,17 @@ gpc_post_gpCopyInShort(struct gpc_context *c, const struct gp_args_gpCopyInShort
 					       .flags = args->flags };
 	const struct iovec bytes = { (void *)args->data.data, args->data.size };
 
-	fake_count(&fake.copies_in_short);
+	fake_wire_count(&fake.copies_in_short);
 	return gpc_post_gpCopyIn(c, &copy, &bytes, 1);
 }
 
-/* What was replaced is kept: the fake has carried out its copies. */
+/* A replacement is only recorded, because the fake has already executed the copies. */
 CUresult
 gpc_post_gpCopyReplace(struct gpc_context *c, const struct gp_args_gpCopyReplace *args)
 {
 	assert_in_range(args->data.size, 1, GP_REPLACE_MAX);
 	assert_in_range(args->copy, 1, GP_COPY_NUMBERS - 1);
-	fake_count(&fake.replacements);
+	fake_wire_count(&fake.replacements);
 	fake.last_replaced = args->copy;
 	fake.replaced_bytes += args->data.size;
 	fake.last_replaced_byte = ((const uint8_t *)args->data.data)[args->data.size - 1];
@@ -113,11 +114,12 @@ gpc_start_gpCopyOut(struct gpc_context *c, const struct gp_args_gpCopyOut *args,
 	uint8_t *packed = malloc(size);
 
 	for (uint64_t y = 0; y < args->height; y++) {
-		fake_expect_mapped(args->src + y * args->pitch, args->width);
-		memcpy(packed + y * args->width, fake_at(args->src + y * args->pitch), args->width);
+		fake_wire_expect_mapped(args->src + y * args->pitch, args->width);
+		memcpy(packed + y * args->width, fake_wire_at(args->src + y * args->pitch),
+		       args->width);
 	}
-	fake_count(&fake.copies_out);
-	fake_start(request, packed, empty ? 0 : size, fake.copy_out_result);
+	fake_wire_count(&fake.copies_out);
+	fake_wire_start(request, packed, empty ? 0 : size, fake.copy_out_result);
 	return CUDA_SUCCESS;
 }
 
@@ -129,13 +131,14 @@ gpc_post_gpCopyDevice(struct gpc_context *c, const struct gp_args_gpCopyDevice *
 			uint64_t dst = args->dst + z * args->dst_slice + y * args->dst_pitch;
 			uint64_t src = args->src + z * args->src_slice + y * args->src_pitch;
 
-			fake_expect_mapped(dst, args->width);
-			fake_expect_mapped(src, args->width);
-			memmove(fake_host_has(dst, 1) ? fake_host_at(dst) : fake_at(dst),
-				fake_at(src), args->width);
+			fake_wire_expect_mapped(dst, args->width);
+			fake_wire_expect_mapped(src, args->width);
+			memmove(fake_wire_host_has(dst, 1) ? fake_wire_host_at(dst)
+							   : fake_wire_at(dst),
+				fake_wire_at(src), args->width);
 		}
 	}
-	fake_count(&fake.copies_device);
+	fake_wire_count(&fake.copies_device);
 	return CUDA_SUCCESS;
 }
 
@@ -146,15 +149,15 @@ gpc_post_gpFill(struct gpc_context *c, const struct gp_args_gpFill *args)
 		uint64_t row = args->dst + y * args->pitch;
 		uint8_t *there;
 
-		if (row - fake.window >= FAKE_WINDOW) {
-			there = fake_host_at(row);
+		if (row - fake.window >= FAKE_WIRE_WINDOW) {
+			there = fake_wire_host_at(row);
 		} else {
-			fake_expect_mapped(row, args->width * args->element_size);
-			there = fake_at(row);
+			fake_wire_expect_mapped(row, args->width * args->element_size);
+			there = fake_wire_at(row);
 		}
 		for (uint64_t x = 0; x < args->width; x++)
 			memcpy(there + x * args->element_size, &args->value, args->element_size);
 	}
-	fake_count(&fake.fills);
+	fake_wire_count(&fake.fills);
 	return CUDA_SUCCESS;
 }

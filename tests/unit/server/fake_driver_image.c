@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of the driver of server_fake.h: each has the same two kernels and one variable. */
-#include "tests/unit/server/server_fake.h"
-#include "tests/unit/server/server_fake_driver.h"
+/* Images of the fake CUDA driver of fake_session.h. Each has the same two kernels and one
+ * variable. */
+#include "tests/unit/server/fake_driver.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <string.h>
 
-_Atomic int fake_libraries;
+_Atomic int fake_driver_libraries;
 
 static CUresult
 library_load(CUlibrary *library, const void *code, CUjit_option *options, void **values,
 	     unsigned int count, CUlibraryOption *library_options, void **library_values,
 	     unsigned int library_count)
 {
-	CUresult result = fake_called("cuLibraryLoadData options %u", count);
+	CUresult result = fake_driver_called("cuLibraryLoadData options %u", count);
 
 	for (unsigned int i = 0; result != CUDA_SUCCESS && i < count; i++) {
 		if (options[i] == CU_JIT_ERROR_LOG_BUFFER)
@@ -21,15 +22,15 @@ library_load(CUlibrary *library, const void *code, CUjit_option *options, void *
 	if (result != CUDA_SUCCESS)
 		return result;
 	*library = (CUlibrary)0x99;
-	fake_libraries++;
+	fake_driver_libraries++;
 	return CUDA_SUCCESS;
 }
 
 static CUresult
 library_unload(CUlibrary library)
 {
-	fake_libraries--;
-	return fake_called("cuLibraryUnload");
+	fake_driver_libraries--;
+	return fake_driver_called("cuLibraryUnload");
 }
 
 static const char *const kernel_names[] = { "zebra", "ant" };
@@ -60,10 +61,10 @@ static CUresult
 kernel_function(CUfunction *function, CUkernel kernel)
 {
 	*function = (CUfunction)kernel;
-	return fake_called("cuKernelGetFunction");
+	return fake_driver_called("cuKernelGetFunction");
 }
 
-/* "ant" takes a pointer and an int; "zebra" nothing. */
+/* "ant" has a pointer and an int as parameters, "zebra" has none. */
 static CUresult
 kernel_param(CUkernel kernel, size_t index, size_t *offset, size_t *size)
 {
@@ -96,7 +97,7 @@ launch(const CUlaunchConfig *config, CUfunction function, void **params, void **
 {
 	size_t size = extra ? *(size_t *)extra[3] : 0;
 
-	return fake_called(
+	return fake_driver_called(
 		"cuLaunchKernelEx %s %ux%ux%u %ux%ux%u shared %u attributes %u params %zu",
 		*(const char *const *)function, config->gridDimX, config->gridDimY,
 		config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's end of one control connection, by a thread that does as the case says, and the
- * client's opening of a session to it.
+ * Fake supervisor for tests of connection setup: a thread accepts a client's control connection and
+ * serves it by the test's function. The client's side opens a session to it.
+ *
+ * Ownership: start() creates a supervisor; stop() joins its thread and frees it, clean_up() frees
+ * one whose thread never ran.
+ * Threads: `serve` runs in the supervisor's thread. The test changes the members before open_link()
+ * and reads what was received after stop().
+ * Errors: failures of the set-up fail the test.
  */
-#ifndef SUPERVISOR_FIXTURE_H
-#define SUPERVISOR_FIXTURE_H
+#ifndef FAKE_SUPERVISOR_H
+#define FAKE_SUPERVISOR_H
 
 #include "client/connect/connect.h"
 #include "client/connect/window.h"
@@ -31,19 +37,19 @@
 #define WINDOW_SIZE ((uint64_t)1 << 30)
 #define GRANULARITY ((uint64_t)2 << 20)
 
-/* The supervisor's end, by a thread: takes the control connection and does as the test says. */
+/* The supervisor and what it sends and has received. */
 struct supervisor {
 	struct gp_listener *listener;
 	const struct gp_url *url;
 	pthread_t thread;
 	void (*serve)(struct supervisor *supervisor, struct gp_conn *control);
-	/* What serve() of most tests sends. */
+	/* The messages that serve_welcome() sends. */
 	Gpupool__Welcome welcome;
 	Gpupool__Limits limits;
 	Gpupool__Window window, other_window;
 	Gpupool__Device device, *devices[GPC_DEVICES_MAX + 1];
 	uint8_t ticket[GP_TICKET_SIZE], uuid[16];
-	/* What came. */
+	/* What the client has sent. */
 	struct gp_preamble lane;
 	char host[64], program[64];
 	size_t avoided;
@@ -53,7 +59,8 @@ struct supervisor {
 static inline uint64_t
 free_address(void)
 {
-	/* Far from where the next mapping, a stack say, will come to lie. */
+	/* The range is large, so that the next mappings (a thread's stack, for example) are far
+	 * from the address. */
 	uint8_t *place = mmap(NULL, 8 * WINDOW_SIZE, PROT_NONE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -189,7 +196,8 @@ stop(struct supervisor *supervisor)
 	clean_up(supervisor);
 }
 
-/* Opens, and expects not to get far. */
+/* Opens a session and asserts that this fails with result `r` and with `words` and the URL in one
+ * line. */
 static inline void
 expect_failure(struct supervisor *supervisor, int r, const char *words)
 {
@@ -222,4 +230,4 @@ close_link(struct gpc_link *link)
 	gpc_link_fini(link);
 }
 
-#endif /* SUPERVISOR_FIXTURE_H */
+#endif /* FAKE_SUPERVISOR_H */

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of the driver of server_fake.h: it keeps nothing of them but how many there are. */
-#include "tests/unit/server/server_fake.h"
-#include "tests/unit/server/server_fake_driver.h"
+/* Graphs of the fake CUDA driver of fake_session.h, which only counts them. */
+#include "tests/unit/server/fake_driver.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <stdint.h>
 
-_Atomic int fake_graphs, fake_execs;
+_Atomic int fake_driver_graphs, fake_driver_execs;
 static uintptr_t last;
 
 static CUresult
 graph_create(CUgraph *graph, unsigned int flags)
 {
-	CUresult result = fake_called("cuGraphCreate");
+	CUresult result = fake_driver_called("cuGraphCreate");
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	fake_graphs++;
+	fake_driver_graphs++;
 	*graph = (CUgraph)++last;
 	return CUDA_SUCCESS;
 }
@@ -23,7 +23,7 @@ graph_create(CUgraph *graph, unsigned int flags)
 static CUresult
 graph_destroy(CUgraph graph)
 {
-	fake_graphs--;
+	fake_driver_graphs--;
 	return CUDA_SUCCESS;
 }
 
@@ -31,7 +31,7 @@ static CUresult
 add_empty(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count)
 {
 	*node = (CUgraphNode)++last;
-	return fake_called("cuGraphAddEmptyNode behind %zu", count);
+	return fake_driver_called("cuGraphAddEmptyNode behind %zu", count);
 }
 
 static CUresult
@@ -39,8 +39,8 @@ add_fill(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size
 	 const CUDA_MEMSET_NODE_PARAMS *fill, CUcontext ctx)
 {
 	*node = (CUgraphNode)++last;
-	return fake_called("cuGraphAddMemsetNode behind %zu: %zu x %zu", count, fill->width,
-			   fill->height);
+	return fake_driver_called("cuGraphAddMemsetNode behind %zu: %zu x %zu", count, fill->width,
+				  fill->height);
 }
 
 static CUresult
@@ -48,8 +48,8 @@ add_copy(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size
 	 const CUDA_MEMCPY3D *copy, CUcontext ctx)
 {
 	*node = (CUgraphNode)++last;
-	return fake_called("cuGraphAddMemcpyNode behind %zu: %zu x %zu", count, copy->WidthInBytes,
-			   copy->Height);
+	return fake_driver_called("cuGraphAddMemcpyNode behind %zu: %zu x %zu", count,
+				  copy->WidthInBytes, copy->Height);
 }
 
 static CUresult
@@ -57,25 +57,25 @@ add_kernel(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, si
 	   const CUDA_KERNEL_NODE_PARAMS *kernel)
 {
 	*node = (CUgraphNode)++last;
-	return fake_called("cuGraphAddKernelNode behind %zu: %s", count,
-			   *(const char *const *)kernel->kern);
+	return fake_driver_called("cuGraphAddKernelNode behind %zu: %s", count,
+				  *(const char *const *)kernel->kern);
 }
 
 static CUresult
 set_attribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue *value)
 {
-	return fake_called("cuGraphKernelNodeSetAttribute %d", (int)id);
+	return fake_driver_called("cuGraphKernelNodeSetAttribute %d", (int)id);
 }
 
 static CUresult
 instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-	CUresult result = flags ? fake_called("cuGraphInstantiate with %llu", flags)
-				: fake_called("cuGraphInstantiate");
+	CUresult result = flags ? fake_driver_called("cuGraphInstantiate with %llu", flags)
+				: fake_driver_called("cuGraphInstantiate");
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	fake_execs++;
+	fake_driver_execs++;
 	*exec = (CUgraphExec)++last;
 	return CUDA_SUCCESS;
 }
@@ -83,26 +83,26 @@ instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 static CUresult
 exec_destroy(CUgraphExec exec)
 {
-	fake_execs--;
-	return fake_called("cuGraphExecDestroy");
+	fake_driver_execs--;
+	return fake_driver_called("cuGraphExecDestroy");
 }
 
 static CUresult
 update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
-	return fake_called("cuGraphExecUpdate");
+	return fake_driver_called("cuGraphExecUpdate");
 }
 
 static CUresult
 upload(CUgraphExec exec, CUstream stream)
 {
-	return fake_called("cuGraphUpload");
+	return fake_driver_called("cuGraphUpload");
 }
 
 static CUresult
 launch(CUgraphExec exec, CUstream stream)
 {
-	return fake_called("cuGraphLaunch");
+	return fake_driver_called("cuGraphLaunch");
 }
 
 void
@@ -120,5 +120,5 @@ fake_driver_add_graphs(void)
 	gpd_driver.cuGraphExecUpdate_v2 = update;
 	gpd_driver.cuGraphUpload = upload;
 	gpd_driver.cuGraphLaunch = launch;
-	fake_graphs = fake_execs = 0;
+	fake_driver_graphs = fake_driver_execs = 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of server_fake.h: what it is asked for, memory, copies, streams and events. */
+/* Fake CUDA driver of fake_session.h: log of calls, memory, copies, streams and events. */
 
-/* What is asserted here is part of the tests, in every build. */
+/* assert() checks the tested code, so it is active in every build. */
 #undef NDEBUG
-#include "tests/unit/server/server_fake_driver.h"
+#include "tests/unit/server/fake_driver.h"
 
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -16,13 +16,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* How much of fresh memory shows what it was used for before. */
+/* Size of the part of new memory that is filled with the data of an earlier use. */
 #define LEFT_BEHIND (2 * FAKE_GRANULE)
 
-char fake_calls[FAKE_TEXT];
-_Atomic int fake_chunks;
-const char *fake_kernel_text;
-_Atomic bool fake_events_pending;
+char fake_driver_calls[FAKE_TEXT];
+_Atomic int fake_driver_chunks;
+const char *fake_driver_kernel_text;
+_Atomic bool fake_driver_events_pending;
 struct gpd_driver gpd_driver;
 
 static size_t calls_size;
@@ -34,7 +34,7 @@ static struct {
 } failure;
 
 void
-fake_fail(const char *function, CUresult result, unsigned int skip)
+fake_driver_fail(const char *function, CUresult result, unsigned int skip)
 {
 	snprintf(failure.function, sizeof(failure.function), "%s", function);
 	failure.result = result;
@@ -42,37 +42,37 @@ fake_fail(const char *function, CUresult result, unsigned int skip)
 }
 
 void
-fake_forget_calls(void)
+fake_driver_clear_calls(void)
 {
 	calls_size = 0;
-	fake_calls[0] = 0;
+	fake_driver_calls[0] = 0;
 }
 
 unsigned int
-fake_count_calls(const char *start)
+fake_driver_count_calls(const char *start)
 {
 	unsigned int count = 0;
 
-	for (const char *line = fake_calls; *line; line = strchr(line, '\n') + 1)
+	for (const char *line = fake_driver_calls; *line; line = strchr(line, '\n') + 1)
 		count += !strncmp(line, start, strlen(start));
 	return count;
 }
 
 CUresult
-fake_called(const char *format, ...)
+fake_driver_called(const char *format, ...)
 {
 	CUresult result = CUDA_SUCCESS;
 	va_list args;
 	char *line;
 
 	pthread_mutex_lock(&calls_lock);
-	line = fake_calls + calls_size;
+	line = fake_driver_calls + calls_size;
 	va_start(args, format);
 	calls_size += (size_t)vsnprintf(line, FAKE_TEXT - calls_size, format, args);
 	va_end(args);
 	assert(calls_size + 2 < FAKE_TEXT);
-	fake_calls[calls_size++] = '\n';
-	fake_calls[calls_size] = 0;
+	fake_driver_calls[calls_size++] = '\n';
+	fake_driver_calls[calls_size] = 0;
 	if (failure.function[0] && !strncmp(line, failure.function, strlen(failure.function)) &&
 	    !failure.skip--) {
 		failure.function[0] = 0;
@@ -86,27 +86,27 @@ static CUresult
 mem_create(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
 	   unsigned long long flags)
 {
-	CUresult result = fake_called("cuMemCreate %zu device %d handles %d", size,
-				      prop->location.id, (int)prop->requestedHandleTypes);
+	CUresult result = fake_driver_called("cuMemCreate %zu device %d handles %d", size,
+					     prop->location.id, (int)prop->requestedHandleTypes);
 
 	if (result == CUDA_SUCCESS)
-		*handle = (CUmemGenericAllocationHandle)++fake_chunks;
+		*handle = (CUmemGenericAllocationHandle)++fake_driver_chunks;
 	return result;
 }
 
 static CUresult
 mem_release(CUmemGenericAllocationHandle handle)
 {
-	fake_chunks--;
-	return fake_called("cuMemRelease");
+	fake_driver_chunks--;
+	return fake_driver_called("cuMemRelease");
 }
 
-/* Full of what somebody else left there. */
+/* New memory contains the data of an earlier use. */
 static CUresult
 mem_map(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 	unsigned long long flags)
 {
-	CUresult result = fake_called("cuMemMap %llx %zu", address, size);
+	CUresult result = fake_driver_called("cuMemMap %llx %zu", address, size);
 	void *wanted = (void *)(uintptr_t)address;
 
 	if (result != CUDA_SUCCESS)
@@ -122,7 +122,7 @@ static CUresult
 mem_unmap(CUdeviceptr address, size_t size)
 {
 	munmap((void *)(uintptr_t)address, size);
-	return fake_called("cuMemUnmap %llx %zu", address, size);
+	return fake_driver_called("cuMemUnmap %llx %zu", address, size);
 }
 
 static CUresult
@@ -133,13 +133,13 @@ mem_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, si
 	for (size_t i = 0; i < count && i < 8; i++)
 		(void)snprintf(devices + strlen(devices), sizeof(devices) - strlen(devices), " %d",
 			       desc[i].location.id);
-	return fake_called("cuMemSetAccess %llx %zu devices%s", address, size, devices);
+	return fake_driver_called("cuMemSetAccess %llx %zu devices%s", address, size, devices);
 }
 
 static CUresult
 enable_peer(CUcontext peer, unsigned int flags)
 {
-	return fake_called("cuCtxEnablePeerAccess %zx", (size_t)peer);
+	return fake_driver_called("cuCtxEnablePeerAccess %zx", (size_t)peer);
 }
 
 static CUresult
@@ -147,13 +147,13 @@ mem_address_reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdevic
 		    unsigned long long flags)
 {
 	*address = hint;
-	return fake_called("cuMemAddressReserve %zu", size);
+	return fake_driver_called("cuMemAddressReserve %zu", size);
 }
 
 static CUresult
 mem_address_free(CUdeviceptr address, size_t size)
 {
-	return fake_called("cuMemAddressFree %zu", size);
+	return fake_driver_called("cuMemAddressFree %zu", size);
 }
 
 static CUresult
@@ -161,13 +161,13 @@ mem_get_info(size_t *available, size_t *total)
 {
 	*available = (size_t)6 << 30;
 	*total = (size_t)8 << 30;
-	return fake_called("cuMemGetInfo");
+	return fake_driver_called("cuMemGetInfo");
 }
 
 static CUresult
 host_alloc(void **memory, size_t size, unsigned int flags)
 {
-	CUresult result = fake_called("cuMemHostAlloc %zu", size);
+	CUresult result = fake_driver_called("cuMemHostAlloc %zu", size);
 
 	if (result == CUDA_SUCCESS)
 		*memory = aligned_alloc(4096, size);
@@ -177,9 +177,9 @@ host_alloc(void **memory, size_t size, unsigned int flags)
 static CUresult
 host_register(void *memory, size_t size, unsigned int flags)
 {
-	CUresult result = fake_called("cuMemHostRegister %p %zu", memory, size);
+	CUresult result = fake_driver_called("cuMemHostRegister %p %zu", memory, size);
 
-	/* The driver pins pages that can be written. */
+	/* The driver pins writable pages. */
 	if (result == CUDA_SUCCESS)
 		memset(memory, *(const char *)memory, 1);
 	return result;
@@ -188,20 +188,20 @@ host_register(void *memory, size_t size, unsigned int flags)
 static CUresult
 host_unregister(void *memory)
 {
-	return fake_called("cuMemHostUnregister %p", memory);
+	return fake_driver_called("cuMemHostUnregister %p", memory);
 }
 
 static CUresult
 host_get_device_pointer(CUdeviceptr *address, void *memory, unsigned int flags)
 {
 	*address = (uintptr_t)memory;
-	return fake_called("cuMemHostGetDevicePointer");
+	return fake_driver_called("cuMemHostGetDevicePointer");
 }
 
 static CUresult
 htod(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
 {
-	CUresult result = fake_called("cuMemcpyHtoDAsync %llx %zu", dst, size);
+	CUresult result = fake_driver_called("cuMemcpyHtoDAsync %llx %zu", dst, size);
 
 	if (result == CUDA_SUCCESS)
 		memcpy((void *)(uintptr_t)dst, src, size);
@@ -211,7 +211,7 @@ htod(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
 static CUresult
 dtoh(void *dst, CUdeviceptr src, size_t size, CUstream stream)
 {
-	CUresult result = fake_called("cuMemcpyDtoHAsync %llx %zu", src, size);
+	CUresult result = fake_driver_called("cuMemcpyDtoHAsync %llx %zu", src, size);
 
 	if (result == CUDA_SUCCESS)
 		memcpy(dst, (void *)(uintptr_t)src, size);
@@ -222,7 +222,7 @@ static CUresult
 dtod(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
 {
 	memmove((void *)(uintptr_t)dst, (void *)(uintptr_t)src, size);
-	return fake_called("cuMemcpyDtoDAsync %llx %llx %zu", dst, src, size);
+	return fake_driver_called("cuMemcpyDtoDAsync %llx %llx %zu", dst, src, size);
 }
 
 static CUresult
@@ -230,8 +230,8 @@ peer_copy(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src
 	  size_t size, CUstream stream)
 {
 	memmove((void *)(uintptr_t)dst, (void *)(uintptr_t)src, size);
-	return fake_called("cuMemcpyPeerAsync %llx of %zx, %llx of %zx, %zu", dst,
-			   (size_t)dst_context, src, (size_t)src_context, size);
+	return fake_driver_called("cuMemcpyPeerAsync %llx of %zx, %llx of %zx, %zu", dst,
+				  (size_t)dst_context, src, (size_t)src_context, size);
 }
 
 static CUresult
@@ -241,7 +241,7 @@ mem_alloc(CUdeviceptr *address, size_t size)
 
 	assert(size <= sizeof(memory));
 	*address = (CUdeviceptr)(uintptr_t)memory;
-	return fake_called("cuMemAlloc %zu", size);
+	return fake_driver_called("cuMemAlloc %zu", size);
 }
 
 static void
@@ -258,25 +258,25 @@ static CUresult
 set_8(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream)
 {
 	fill(dst, 0, &value, 1, count, 1);
-	return fake_called("cuMemsetD8Async %llx %zu", dst, count);
+	return fake_driver_called("cuMemsetD8Async %llx %zu", dst, count);
 }
 
 static CUresult
 set_16(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream)
 {
 	fill(dst, 0, &value, 2, count, 1);
-	return fake_called("cuMemsetD16Async %llx %zu", dst, count);
+	return fake_driver_called("cuMemsetD16Async %llx %zu", dst, count);
 }
 
 static CUresult
 set_32(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream)
 {
-	/* Pages that are given back read as zeros, and cost nothing. */
+	/* Released pages read as zeros and take no memory. */
 	if (value || 4 * count < FAKE_GRANULE)
 		fill(dst, 0, &value, 4, count, 1);
 	else
 		assert(!madvise((void *)(uintptr_t)dst, 4 * count, MADV_DONTNEED));
-	return fake_called("cuMemsetD32Async %llx %zu", dst, count);
+	return fake_driver_called("cuMemsetD32Async %llx %zu", dst, count);
 }
 
 static CUresult
@@ -284,7 +284,7 @@ set_2d_8(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width, size_
 	 CUstream stream)
 {
 	fill(dst, pitch, &value, 1, width, height);
-	return fake_called("cuMemsetD2D8Async %zu x %zu", width, height);
+	return fake_driver_called("cuMemsetD2D8Async %zu x %zu", width, height);
 }
 
 static CUresult
@@ -292,7 +292,7 @@ set_2d_16(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width, siz
 	  CUstream stream)
 {
 	fill(dst, pitch, &value, 2, width, height);
-	return fake_called("cuMemsetD2D16Async %zu x %zu", width, height);
+	return fake_driver_called("cuMemsetD2D16Async %zu x %zu", width, height);
 }
 
 static CUresult
@@ -300,62 +300,62 @@ set_2d_32(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width, size_
 	  CUstream stream)
 {
 	fill(dst, pitch, &value, 4, width, height);
-	return fake_called("cuMemsetD2D32Async %zu x %zu", width, height);
+	return fake_driver_called("cuMemsetD2D32Async %zu x %zu", width, height);
 }
 
 static CUresult
 stream_create(CUstream *stream, unsigned int flags, int priority)
 {
 	*stream = (CUstream)0x77;
-	return fake_called("cuStreamCreateWithPriority flags %u", flags);
+	return fake_driver_called("cuStreamCreateWithPriority flags %u", flags);
 }
 
 static CUresult
 stream_synchronize(CUstream stream)
 {
-	const char *text = fake_kernel_text;
+	const char *text = fake_driver_kernel_text;
 
-	fake_kernel_text = NULL;
+	fake_driver_kernel_text = NULL;
 	if (text)
 		assert(write(STDOUT_FILENO, text, strlen(text)) == (ssize_t)strlen(text));
-	return fake_called("cuStreamSynchronize");
+	return fake_driver_called("cuStreamSynchronize");
 }
 
 static CUresult
 stream_destroy(CUstream stream)
 {
-	return fake_called("cuStreamDestroy");
+	return fake_driver_called("cuStreamDestroy");
 }
 
 static CUresult
 stream_wait_event(CUstream stream, CUevent event, unsigned int flags)
 {
-	return fake_called("cuStreamWaitEvent");
+	return fake_driver_called("cuStreamWaitEvent");
 }
 
 static CUresult
 event_create(CUevent *event, unsigned int flags)
 {
 	*event = (CUevent)0x88;
-	return fake_called("cuEventCreate");
+	return fake_driver_called("cuEventCreate");
 }
 
 static CUresult
 event_record(CUevent event, CUstream stream)
 {
-	return fake_called("cuEventRecord");
+	return fake_driver_called("cuEventRecord");
 }
 
 static CUresult
 event_query(CUevent event)
 {
-	return fake_events_pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	return fake_driver_events_pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 static CUresult
 event_destroy(CUevent event)
 {
-	return fake_called("cuEventDestroy");
+	return fake_driver_called("cuEventDestroy");
 }
 
 static CUresult
@@ -406,7 +406,7 @@ fake_driver_create(void)
 	fake_driver_add_arrays();
 	fake_driver_add_images();
 	fake_driver_add_graphs();
-	fake_forget_calls();
+	fake_driver_clear_calls();
 	failure.function[0] = 0;
-	fake_events_pending = false;
+	fake_driver_events_pending = false;
 }

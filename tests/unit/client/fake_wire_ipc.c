@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon of client_fake.h shares with other processes: names, and handles that say which.
- */
+/* Memory that the fake wire layer shares with other processes: names, and handles that contain
+ * them. */
 #include "gpc_calls.h"
 #include "protocol/ipc_handle.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +18,8 @@ gpc_wait_gpMemoryShare(struct gpc_context *c, const struct gp_args_gpMemoryShare
 	memcpy(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic));
 	handle->kind = GP_IPC_MEMORY;
 	handle->number = args->share;
-	handle->mapping = FAKE_GRANULE;
-	handle->offset = args->address % FAKE_GRANULE;
+	handle->mapping = FAKE_WIRE_GRANULE;
+	handle->offset = args->address % FAKE_WIRE_GRANULE;
 	handle->size = args->size;
 	reply->handle = (struct gp_bytes){ handle, sizeof(*handle) };
 	*raw = handle;
@@ -56,7 +56,7 @@ gpc_wait_gpPoolMemoryShare(struct gpc_context *c, const struct gp_args_gpPoolMem
 {
 	CUresult result = share_of_pool(GP_IPC_POOL_MEMORY, args->share, &reply->handle, raw);
 
-	assert_int_equal(args->address % FAKE_GRANULE, 0);
+	assert_int_equal(args->address % FAKE_WIRE_GRANULE, 0);
 	((struct gp_ipc_handle *)*raw)->mapping = args->size;
 	((struct gp_ipc_handle *)*raw)->size = args->size;
 	return result;
@@ -67,7 +67,7 @@ gpc_start_gpPoolOpen(struct gpc_context *c, const struct gp_args_gpPoolOpen *arg
 		     struct gpc_request *request)
 {
 	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 
@@ -80,7 +80,7 @@ gpc_start_gpPoolMemoryOpen(struct gpc_context *c, const struct gp_args_gpPoolMem
 	assert_int_equal(args->pool.size, GP_IPC_HANDLE_SIZE);
 	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
 	fake.opens++;
-	fake_start(request, NULL, 0, gpc_wait_gpMemoryMap(c, &map));
+	fake_wire_start(request, NULL, 0, gpc_wait_gpMemoryMap(c, &map));
 	return CUDA_SUCCESS;
 }
 
@@ -91,7 +91,7 @@ gpc_post_gpUnshare(struct gpc_context *c, const struct gp_args_gpUnshare *args)
 	return CUDA_SUCCESS;
 }
 
-/* Memory of its own does as well. */
+/* Maps new memory in place of the memory of another process. */
 CUresult
 gpc_start_gpMemoryOpen(struct gpc_context *c, const struct gp_args_gpMemoryOpen *args,
 		       struct gpc_request *request)
@@ -100,7 +100,7 @@ gpc_start_gpMemoryOpen(struct gpc_context *c, const struct gp_args_gpMemoryOpen 
 
 	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
 	fake.opens++;
-	fake_start(request, NULL, 0, gpc_wait_gpMemoryMap(c, &map));
+	fake_wire_start(request, NULL, 0, gpc_wait_gpMemoryMap(c, &map));
 	return CUDA_SUCCESS;
 }
 
@@ -114,7 +114,7 @@ gpc_wait_gpPhysicalShare(struct gpc_context *c, const struct gp_args_gpPhysicalS
 	memcpy(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic));
 	handle->kind = GP_IPC_PHYSICAL;
 	handle->device = 1;
-	handle->mapping = FAKE_GRANULE;
+	handle->mapping = FAKE_WIRE_GRANULE;
 	reply->handle = (struct gp_bytes){ handle, sizeof(*handle) };
 	*raw = handle;
 	fake.shares++;

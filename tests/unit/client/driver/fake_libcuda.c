@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A driver library that is recognised by its answers and lacks most functions. */
+/* Fake libcuda.so.1, recognizable by its results. It lacks most functions. */
 #include <cuda.h>
 
 #define EXPORTED __attribute__((visibility("default")))

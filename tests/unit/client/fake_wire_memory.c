@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the device: what is mapped, of what, and how much of it is credit. */
+/* Device memory of the fake wire layer: mappings, physical memory, and the allowance. */
 #include "gpc_calls.h"
 #include "protocol/frame.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 struct mapping {
 	uint64_t base, size;
-	uint32_t memory; /* whose beginning it is; 0: its own */
+	uint32_t memory; /* physical memory that begins here; 0: memory of the window */
 };
 
 struct physical {
@@ -25,7 +25,7 @@ static struct mapping mappings[MAPPINGS];
 static struct physical physicals[PHYSICALS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What nobody waits for, and is answered before the next question is. */
+/* A request without a waiter, which is completed before the next request. */
 static struct gpc_request *refilling;
 
 static void
@@ -39,7 +39,7 @@ answer_refill(void)
 }
 
 void
-fake_memory_end(void)
+fake_wire_memory_end(void)
 {
 	if (refilling)
 		answer_refill();
@@ -48,7 +48,7 @@ fake_memory_end(void)
 }
 
 void
-fake_expect_mapped(uint64_t address, uint64_t size)
+fake_wire_expect_mapped(uint64_t address, uint64_t size)
 {
 	bool mapped = false;
 
@@ -57,7 +57,7 @@ fake_expect_mapped(uint64_t address, uint64_t size)
 		mapped |= address >= mappings[i].base &&
 			  address + size <= mappings[i].base + mappings[i].size;
 	(void)pthread_mutex_unlock(&lock);
-	if (!mapped && !fake_host_has(address, size))
+	if (!mapped && !fake_wire_host_has(address, size))
 		fail_msg("device access outside mapped memory");
 }
 
@@ -84,10 +84,10 @@ gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *ar
 {
 	CUresult result;
 
-	assert_int_equal(args->address % FAKE_GRANULE, 0);
-	assert_int_equal(args->size % FAKE_GRANULE, 0);
+	assert_int_equal(args->address % FAKE_WIRE_GRANULE, 0);
+	assert_int_equal(args->size % FAKE_WIRE_GRANULE, 0);
 	assert_int_equal(args->device, fake.context->device->remote);
-	fake_count(&fake.maps);
+	fake_wire_count(&fake.maps);
 	(void)pthread_mutex_lock(&lock);
 	result = args->size > fake.quota - fake.mapped ? CUDA_ERROR_OUT_OF_MEMORY
 						       : map(args->address, args->size, 0);
@@ -95,7 +95,7 @@ gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *ar
 	return result;
 }
 
-/* What is answered before anybody waits. */
+/* Completes a request at once. */
 static CUresult
 answered(struct gpc_request *request, CUresult result)
 {
@@ -113,7 +113,7 @@ gpc_start_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *a
 }
 
 void
-fake_allow_credit(void)
+fake_wire_allow_credit(void)
 {
 	fake.facts->unknown_calls[GP_CALL_gpMemoryGrant / 8] &=
 		(uint8_t) ~(1u << GP_CALL_gpMemoryGrant % 8);
@@ -145,7 +145,7 @@ gpc_start_gpMemoryGrant(struct gpc_context *c, const struct gp_args_gpMemoryGran
 
 	assert_int_equal(args->device, fake.context->device->remote);
 	answer_refill();
-	fake_count(&fake.grants);
+	fake_wire_count(&fake.grants);
 	(void)pthread_mutex_lock(&lock);
 	reply.granted = grant(args);
 	(void)pthread_mutex_unlock(&lock);
@@ -163,7 +163,7 @@ gpc_start_gpMemoryGrant(struct gpc_context *c, const struct gp_args_gpMemoryGran
 	return CUDA_SUCCESS;
 }
 
-/* Whatever is made of it counts as before. */
+/* Moves bytes of the allowance to an allocation, which adds them to `mapped` again. */
 static void
 use_credit(uint64_t size)
 {
@@ -177,7 +177,7 @@ gpc_post_gpMemoryUse(struct gpc_context *c, const struct gp_args_gpMemoryUse *ar
 {
 	CUresult result;
 
-	fake_count(&fake.uses);
+	fake_wire_count(&fake.uses);
 	(void)pthread_mutex_lock(&lock);
 	use_credit(args->size);
 	result = map(args->address, args->size, 0);
@@ -190,9 +190,9 @@ gpc_post_gpMemoryUnmap(struct gpc_context *c, const struct gp_args_gpMemoryUnmap
 {
 	bool mapped = false;
 
-	if (fake_host_displace(args->address, args->size))
+	if (fake_wire_host_displace(args->address, args->size))
 		return CUDA_SUCCESS;
-	fake_count(&fake.unmaps);
+	fake_wire_count(&fake.unmaps);
 	(void)pthread_mutex_lock(&lock);
 	for (int i = 0; i < MAPPINGS && !mapped; i++) {
 		mapped = mappings[i].base == args->address && mappings[i].size == args->size;
@@ -215,7 +215,7 @@ gpc_start_gpMemoryKeep(struct gpc_context *c, const struct gp_args_gpMemoryKeep 
 {
 	assert_null(keeping);
 	assert_true(request->lazy);
-	fake_count(&fake.keeps);
+	fake_wire_count(&fake.keeps);
 	keeping = request;
 	return CUDA_SUCCESS;
 }
@@ -230,12 +230,12 @@ gpc_post_gpMemoryCountKept(struct gpc_context *c, const struct gp_args_gpMemoryC
 CUresult
 gpc_post_gpMemoryKept(struct gpc_context *c, const struct gp_args_gpMemoryKept *args)
 {
-	fake_count(&fake.kept);
+	fake_wire_count(&fake.kept);
 	return CUDA_SUCCESS;
 }
 
 void
-fake_recall(void)
+fake_wire_recall(void)
 {
 	struct gpc_request *request = keeping;
 
@@ -247,10 +247,10 @@ fake_recall(void)
 }
 
 uint64_t
-fake_mapped(void)
+fake_wire_mapped(void)
 {
 	if (keeping)
-		fake_recall();
+		fake_wire_recall();
 	return fake.mapped;
 }
 
@@ -269,7 +269,7 @@ CUresult
 gpc_start_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCreate *args,
 			 struct gpc_request *request)
 {
-	assert_int_equal(args->size % FAKE_GRANULE, 0);
+	assert_int_equal(args->size % FAKE_WIRE_GRANULE, 0);
 	assert_int_equal(args->device, fake.context->device->remote);
 	if (args->size > fake.quota - fake.mapped)
 		return answered(request, CUDA_ERROR_OUT_OF_MEMORY);
@@ -281,7 +281,7 @@ gpc_start_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCre
 CUresult
 gpc_post_gpMemoryMake(struct gpc_context *c, const struct gp_args_gpMemoryMake *args)
 {
-	fake_count(&fake.uses);
+	fake_wire_count(&fake.uses);
 	use_credit(args->size);
 	*physical_find(0) = (struct physical){ .id = args->memory, .size = args->size };
 	fake.mapped += args->size;
@@ -311,7 +311,7 @@ CUresult
 gpc_wait_gpAddressReserve(struct gpc_context *c, const struct gp_args_gpAddressReserve *args,
 			  struct gp_reply_gpAddressReserve *reply)
 {
-	reply->address = FAKE_BESIDES + ((uint64_t)fake.reserves++ << 33);
+	reply->address = FAKE_WIRE_BESIDES + ((uint64_t)fake.reserves++ << 33);
 	fake.reserved++;
 	return fake.reserve_result;
 }

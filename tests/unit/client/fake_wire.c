@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include "client/context/fence.h"
 #include "client/copy/managed_copy.h"
@@ -22,13 +22,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define NOTE_MAX 1000 /* an odd size, so that rows are cut anywhere */
+#define NOTE_MAX 1000 /* an odd size, so that rows are split at any byte */
 
 struct gpc_session {
 	struct gpc_session_facts facts;
 };
 
-/* What a request still has to get: its bytes as they were when it was started. */
+/* A queued reply, with its bytes as they were when the request was sent. */
 struct under_way {
 	struct gpc_request *request;
 	uint8_t *bytes;
@@ -37,54 +37,56 @@ struct under_way {
 	struct under_way *next;
 };
 
-struct fake fake;
+struct fake_wire fake;
 static struct gpc_session session;
 static struct gpc_device device;
 static struct gpc_context context;
 static struct gpc_stream streams[2];
 static struct under_way *under_way;
-static const uint8_t *note; /* bytes that the data sink may take */
+static const uint8_t *note; /* remaining bytes that the request may receive */
 static uint64_t note_left;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t reader = PTHREAD_MUTEX_INITIALIZER;
 
 int
-fake_setup(void **state)
+fake_wire_setup(void **state)
 {
-	uint8_t *window = mmap(NULL, FAKE_WINDOW + FAKE_GRANULE, PROT_NONE,
+	uint8_t *window = mmap(NULL, FAKE_WIRE_WINDOW + FAKE_WIRE_GRANULE, PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	assert_true(window != MAP_FAILED);
-	/* The client keeps what it knows of a session, so each test has the first one's window. */
+	/* The client caches the window of a session, so each test uses the window of the first
+	 * one. */
 	if (session.facts.window_base == 0) {
 		session.facts = (struct gpc_session_facts){
-			.window_base = ((uintptr_t)window + FAKE_GRANULE - 1) & ~(FAKE_GRANULE - 1),
-			.window_size = FAKE_WINDOW,
-			.granularity = FAKE_GRANULE,
-			.heap_size = 4 * FAKE_MIB,
+			.window_base = ((uintptr_t)window + FAKE_WIRE_GRANULE - 1) &
+				       ~(FAKE_WIRE_GRANULE - 1),
+			.window_size = FAKE_WIRE_WINDOW,
+			.granularity = FAKE_WIRE_GRANULE,
+			.heap_size = 4 * FAKE_WIRE_MIB,
 		};
 	} else {
-		(void)munmap(window, FAKE_WINDOW + FAKE_GRANULE);
+		(void)munmap(window, FAKE_WIRE_WINDOW + FAKE_WIRE_GRANULE);
 	}
 	memset(&fake, 0, sizeof(fake));
-	fake.host_quota = FAKE_WINDOW;
+	fake.host_quota = FAKE_WIRE_WINDOW;
 	session.facts.max_bulk = UINT32_MAX;
 	session.facts.features = 0;
 	session.facts.unknown_calls[GP_CALL_gpMemoryGrant / 8] |=
 		(uint8_t)(1u << GP_CALL_gpMemoryGrant % 8);
 	fake.facts = &session.facts;
-	fake_forbid_host();
+	fake_wire_forbid_host();
 	fake.window = session.facts.window_base;
-	fake.device = mmap(NULL, FAKE_WINDOW, PROT_READ | PROT_WRITE,
+	fake.device = mmap(NULL, FAKE_WIRE_WINDOW, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_true(fake.device != MAP_FAILED);
-	fake.quota = FAKE_WINDOW;
+	fake.quota = FAKE_WIRE_WINDOW;
 	device = (struct gpc_device){
 		.ordinal = 3,
 		.remote = 1,
 		.session = &session,
 		.primary = &context,
-		.total_memory = FAKE_WINDOW,
+		.total_memory = FAKE_WIRE_WINDOW,
 	};
 	(void)pthread_mutex_init(&device.allowance.lock, NULL);
 	context = (struct gpc_context){ .device = &device, .scope = { &session, 77 } };
@@ -101,27 +103,27 @@ fake_setup(void **state)
 }
 
 int
-fake_teardown(void **state)
+fake_wire_teardown(void **state)
 {
-	fake_deliver();
+	fake_wire_deliver();
 	gpc_host_block_drop_context(&context);
 	gpc_globals_drop_context(&context);
 	gpc_ipc_memory_drop_context(&context);
 	gpc_memory_drop_context(&context);
 	fake.done = fake.posted;
-	fake_memory_end();
-	(void)munmap(fake.device, FAKE_WINDOW);
+	fake_wire_memory_end();
+	(void)munmap(fake.device, FAKE_WIRE_WINDOW);
 	return 0;
 }
 
 uint8_t *
-fake_at(CUdeviceptr address)
+fake_wire_at(CUdeviceptr address)
 {
-	assert_in_range(address, fake.window, fake.window + FAKE_WINDOW);
+	assert_in_range(address, fake.window, fake.window + FAKE_WIRE_WINDOW);
 	return fake.device + (address - fake.window);
 }
 
-/* How bytes of managed memory travel. */
+/* The transfer path of managed memory. */
 static bool
 pages_await(void *owner)
 {
@@ -131,21 +133,21 @@ pages_await(void *owner)
 static bool
 pages_fetch(void *owner, uint64_t address, uint64_t size, void *to)
 {
-	memcpy(to, fake_at(address), size);
+	memcpy(to, fake_wire_at(address), size);
 	return true;
 }
 
 static bool
 pages_push(void *owner, uint64_t address, uint64_t size, const void *from)
 {
-	memcpy(fake_at(address), from, size);
+	memcpy(fake_wire_at(address), from, size);
 	return true;
 }
 
 const struct gpc_pages_ops gpc_managed_calls = { pages_await, pages_fetch, pages_push };
 
 CUdeviceptr
-fake_alloc(size_t size)
+fake_wire_alloc(size_t size)
 {
 	CUdeviceptr address = 0;
 
@@ -154,7 +156,7 @@ fake_alloc(size_t size)
 }
 
 uint8_t *
-fake_pattern(size_t size, unsigned int seed)
+fake_wire_pattern(size_t size, unsigned int seed)
 {
 	uint8_t *bytes = malloc(size);
 
@@ -164,7 +166,7 @@ fake_pattern(size_t size, unsigned int seed)
 	return bytes;
 }
 
-/* The session. */
+/* Replacements of the session's functions. */
 
 CUresult
 gpc_enter(struct gpc_context **context_p)
@@ -185,7 +187,7 @@ gpc_session_at(int number)
 	return &session;
 }
 
-/* Data lanes, for copies from the device. */
+/* Replacements of the data lanes, which carry copies from the device. */
 
 bool
 gpc_lanes_open_for_copy(struct gpc_session *s, uint64_t size, bool later)
@@ -215,8 +217,8 @@ CUresult
 gpc_start_gpCopyOutLanes(struct gpc_context *c, const struct gp_args_gpCopyOutLanes *args,
 			 struct gpc_request *request)
 {
-	fake_count(&fake.copies_out_lanes);
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_count(&fake.copies_out_lanes);
+	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 
@@ -328,13 +330,13 @@ gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 }
 
 void
-fake_allow_late(void)
+fake_wire_allow_late(void)
 {
 	fake.facts->features |= GP_FEATURE_LATE;
 }
 
 void
-fake_run_late(CUresult result)
+fake_wire_run_late(CUresult result)
 {
 	struct gpc_host_call call = fake.late[0];
 
@@ -423,7 +425,7 @@ gpc_stream_default(struct gpc_context *c, struct gpc_stream **stream_p)
 CUresult
 gpc_stream_lookup(struct gpc_context *c, CUstream hStream, struct gpc_stream **stream_p)
 {
-	if (hStream && hStream != FAKE_STREAM)
+	if (hStream && hStream != FAKE_WIRE_STREAM)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*stream_p = hStream ? fake.stream : fake.legacy;
 	return CUDA_SUCCESS;
@@ -454,14 +456,14 @@ gpc_stream_is_known_idle(const struct gpc_stream *stream)
 	return gpc_fence_is_redundant(stream->context->scope.session);
 }
 
-/* The stream has reached what is late. */
+/* Sends late copies at their turn in the stream. */
 CUresult
 gpc_stream_fence(struct gpc_stream *stream)
 {
 	struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
 
 	while (fake.late_count > 0)
-		fake_run_late(CUDA_SUCCESS);
+		fake_wire_run_late(CUDA_SUCCESS);
 	return gpc_wait_cuStreamSynchronize(stream->context, &args);
 }
 
@@ -474,7 +476,7 @@ gpc_stream_fence_functions(struct gpc_stream *stream)
 int
 gpc_thread_start(struct gpc_session *s, void *(*main)(void *arg), void *arg, const char *name)
 {
-	/* That one is for work that goes on while nobody waits. */
+	/* This thread is for work that continues while no thread waits. */
 	if (strcmp(name, "gpupool-replica") != 0)
 		(void)main(arg);
 	return 0;
@@ -485,10 +487,10 @@ gpc_thread_ended(struct gpc_session *s)
 {
 }
 
-/* Requests. */
+/* Replacements of the functions that send requests. */
 
 void
-fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result)
+fake_wire_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result)
 {
 	struct under_way *new = calloc(1, sizeof(*new)), **link = &under_way;
 
@@ -503,17 +505,17 @@ fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult 
 	*link = new;
 	(void)pthread_mutex_unlock(&lock);
 	if (!fake.lazy)
-		fake_deliver();
+		fake_wire_deliver();
 }
 
 static void
 answer(struct under_way *one)
 {
 	struct gpc_request *request = one->request;
-	/* As receiver.c has it: a complete request without done() is its caller's again. */
+	/* As in receiver.c: a complete request without done() belongs to its caller again. */
 	void (*done)(struct gpc_request *) = request->done;
 
-	fake_host_look(request);
+	fake_wire_host_look(request);
 	for (uint64_t at = 0; at < one->size;) {
 		uint64_t size = one->size - at < NOTE_MAX ? one->size - at : NOTE_MAX;
 
@@ -534,7 +536,7 @@ answer(struct under_way *one)
 }
 
 void
-fake_deliver(void)
+fake_wire_deliver(void)
 {
 	struct under_way *one;
 
@@ -552,7 +554,7 @@ fake_deliver(void)
 }
 
 bool
-fake_is_idle(void)
+fake_wire_is_idle(void)
 {
 	bool idle;
 
@@ -573,7 +575,7 @@ gpc_request_wait(struct gpc_request *request)
 		meanwhile();
 	}
 	while (!__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
-		fake_deliver();
+		fake_wire_deliver();
 	if (request->result != CUDA_SUCCESS || pending == CUDA_SUCCESS)
 		return request->result;
 	fake.pending = CUDA_SUCCESS;
@@ -584,7 +586,7 @@ bool
 gpc_request_poll(struct gpc_request *request)
 {
 	if (!fake.busy)
-		fake_deliver();
+		fake_wire_deliver();
 	return __atomic_load_n(&request->complete, __ATOMIC_ACQUIRE);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's arrays, for tests of the client: rows follow each other, and levels do. */
+/* Arrays of the fake wire layer. Rows and levels are contiguous. */
 #include "gpc_calls.h"
 #include "protocol/array_tiles.h"
 #include "protocol/frame.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define ARRAYS 16
 
 static struct array {
-	uint32_t id; /* 0: a free place */
+	uint32_t id; /* 0: unused entry */
 	struct gp_array_shape shape;
 	uint8_t *levels[GP_ARRAY_LEVELS_MAX];
 } arrays[ARRAYS];
@@ -28,11 +28,11 @@ find(uint32_t id)
 }
 
 int
-fake_arrays(void)
+fake_wire_arrays(void)
 {
 	int count = 0;
 
-	(void)fake_mapped();
+	(void)fake_wire_mapped();
 	for (int i = 0; i < ARRAYS; i++)
 		count += arrays[i].id != 0;
 	return count;
@@ -56,7 +56,7 @@ gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreat
 
 	assert_int_equal(result, CUDA_SUCCESS);
 	if (gp_array_get_bytes(&shape) > fake.quota) {
-		fake_start(request, NULL, 0, CUDA_ERROR_OUT_OF_MEMORY);
+		fake_wire_start(request, NULL, 0, CUDA_ERROR_OUT_OF_MEMORY);
 		return CUDA_SUCCESS;
 	}
 	array = find(0);
@@ -64,7 +64,7 @@ gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreat
 	array->shape = shape;
 	for (uint32_t i = 0; i < (args->levels ? args->levels : 1); i++)
 		array->levels[i] = calloc(1, level_size(array, i));
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 
@@ -87,7 +87,7 @@ gpc_post_gpArrayMake(struct gpc_context *c, const struct gp_args_gpArrayMake *ar
 	return gpc_start_gpArrayCreate(c, &create, &request);
 }
 
-/* 128 by 128 elements, and two levels that have tiles. */
+/* 128 by 128 elements, and two levels with tiles. */
 CUresult
 gpc_wait_gpArrayTiling(struct gpc_context *c, const struct gp_args_gpArrayTiling *args,
 		       struct gp_reply_gpArrayTiling *reply, void **raw)
@@ -115,7 +115,7 @@ gpc_wait_gpArrayTiles(struct gpc_context *c, const struct gp_args_gpArrayTiles *
 	return CUDA_SUCCESS;
 }
 
-/* Memory like any other. */
+/* Tiles are ordinary device memory. */
 CUresult
 gpc_start_gpTilePoolCreate(struct gpc_context *c, const struct gp_args_gpTilePoolCreate *args,
 			   struct gpc_request *request)
@@ -140,7 +140,7 @@ gpc_post_gpArrayDestroy(struct gpc_context *c, const struct gp_args_gpArrayDestr
 	return CUDA_SUCCESS;
 }
 
-/* Where a byte of the array is; the box that begins there lies in it. */
+/* Returns the address of a byte of the array. The box that begins there must be in the array. */
 static uint8_t *
 place(uint32_t id, uint32_t level, const struct gp_array_box *box, uint64_t *pitch_p,
       uint64_t *slice_p)
@@ -162,7 +162,7 @@ gpc_post_gpArrayCopyIn(struct gpc_context *c, const struct gp_args_gpArrayCopyIn
 					  args->width, args->height, args->depth };
 	uint64_t size = args->width * args->height * args->depth, pitch, slice;
 	uint8_t *to = place(args->array, args->level, &box, &pitch, &slice);
-	uint8_t *packed = fake_gather(bulk, bulk_count, size);
+	uint8_t *packed = fake_wire_gather(bulk, bulk_count, size);
 
 	for (uint64_t row = 0; row < args->height * args->depth; row++)
 		memcpy(to + row % args->height * pitch + row / args->height * slice,
@@ -187,7 +187,7 @@ gpc_start_gpArrayCopyOut(struct gpc_context *c, const struct gp_args_gpArrayCopy
 		memcpy(packed + row * args->width,
 		       from + row % args->height * pitch + row / args->height * slice, args->width);
 	fake.copies_out++;
-	fake_start(request, packed, size, CUDA_SUCCESS);
+	fake_wire_start(request, packed, size, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 
@@ -202,10 +202,10 @@ gpc_post_gpArrayCopy(struct gpc_context *c, const struct gp_args_gpArrayCopy *ar
 	uint64_t src_pitch = args->src_pitch, src_slice = args->src_slice;
 	uint8_t *dst = args->dst_array ? place(args->dst_array, args->dst_level, &dst_box,
 					       &dst_pitch, &dst_slice)
-				       : fake_at(args->dst);
+				       : fake_wire_at(args->dst);
 	const uint8_t *src = args->src_array ? place(args->src_array, args->src_level, &src_box,
 						     &src_pitch, &src_slice)
-					     : fake_at(args->src);
+					     : fake_wire_at(args->src);
 
 	for (uint64_t z = 0; z < args->depth; z++)
 		for (uint64_t y = 0; y < args->height; y++)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays, textures and surfaces of the driver of server_fake.h. */
+/* Arrays, textures and surfaces of the fake CUDA driver of fake_session.h. */
 
-/* What is asserted here is part of the tests, in every build. */
+/* assert() checks the tested code, so it is active in every build. */
 #undef NDEBUG
 #include "protocol/array_geometry.h"
-#include "tests/unit/server/server_fake.h"
-#include "tests/unit/server/server_fake_driver.h"
+#include "tests/unit/server/fake_driver.h"
+#include "tests/unit/server/fake_session.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-_Atomic int fake_arrays;
-_Atomic int fake_textures;
+_Atomic int fake_driver_arrays;
+_Atomic int fake_driver_textures;
 
-/* An array of the driver's: rows follow each other. */
+/* An array; its rows are contiguous. */
 struct array {
 	size_t pitch, height;
 	uint8_t memory[];
@@ -25,7 +25,7 @@ struct mipmap {
 	struct array *levels[GP_ARRAY_LEVELS_MAX];
 };
 
-/* Full of what somebody else left there. */
+/* A new array contains the data of an earlier use. */
 static struct array *
 make_array(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int level)
 {
@@ -49,12 +49,12 @@ make_array(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int level)
 static CUresult
 array_create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *described)
 {
-	CUresult result = fake_called("cuArray3DCreate %zu x %zu x %zu", described->Width,
-				      described->Height, described->Depth);
+	CUresult result = fake_driver_called("cuArray3DCreate %zu x %zu x %zu", described->Width,
+					     described->Height, described->Depth);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	fake_arrays++;
+	fake_driver_arrays++;
 	*array = (CUarray)make_array(described, 0);
 	return CUDA_SUCCESS;
 }
@@ -62,16 +62,16 @@ array_create(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *described)
 static CUresult
 array_destroy(CUarray array)
 {
-	fake_arrays--;
+	fake_driver_arrays--;
 	free(array);
-	return fake_called("cuArrayDestroy");
+	return fake_driver_called("cuArrayDestroy");
 }
 
 static CUresult
 mipmap_create(CUmipmappedArray *handle, const CUDA_ARRAY3D_DESCRIPTOR *described,
 	      unsigned int levels)
 {
-	CUresult result = fake_called("cuMipmappedArrayCreate %u", levels);
+	CUresult result = fake_driver_called("cuMipmappedArrayCreate %u", levels);
 	struct mipmap *mipmap;
 
 	if (result != CUDA_SUCCESS)
@@ -81,7 +81,7 @@ mipmap_create(CUmipmappedArray *handle, const CUDA_ARRAY3D_DESCRIPTOR *described
 	mipmap->count = levels;
 	for (unsigned int i = 0; i < levels; i++)
 		mipmap->levels[i] = make_array(described, i);
-	fake_arrays++;
+	fake_driver_arrays++;
 	*handle = (CUmipmappedArray)mipmap;
 	return CUDA_SUCCESS;
 }
@@ -94,8 +94,8 @@ mipmap_destroy(CUmipmappedArray handle)
 	for (unsigned int i = 0; i < mipmap->count; i++)
 		free(mipmap->levels[i]);
 	free(mipmap);
-	fake_arrays--;
-	return fake_called("cuMipmappedArrayDestroy");
+	fake_driver_arrays--;
+	return fake_driver_called("cuMipmappedArrayDestroy");
 }
 
 static CUresult
@@ -109,30 +109,30 @@ static CUresult
 texture_create(CUtexObject *object, const CUDA_RESOURCE_DESC *resource,
 	       const CUDA_TEXTURE_DESC *description, const CUDA_RESOURCE_VIEW_DESC *view)
 {
-	*object = 0x1000 + (unsigned long long)++fake_textures;
-	return fake_called("cuTexObjectCreate %d flags %u%s", (int)resource->resType,
-			   description->flags, view ? " view" : "");
+	*object = 0x1000 + (unsigned long long)++fake_driver_textures;
+	return fake_driver_called("cuTexObjectCreate %d flags %u%s", (int)resource->resType,
+				  description->flags, view ? " view" : "");
 }
 
 static CUresult
 texture_destroy(CUtexObject object)
 {
-	fake_textures--;
-	return fake_called("cuTexObjectDestroy");
+	fake_driver_textures--;
+	return fake_driver_called("cuTexObjectDestroy");
 }
 
 static CUresult
 surface_create(CUsurfObject *object, const CUDA_RESOURCE_DESC *resource)
 {
-	*object = 0x2000 + (unsigned long long)++fake_textures;
-	return fake_called("cuSurfObjectCreate");
+	*object = 0x2000 + (unsigned long long)++fake_driver_textures;
+	return fake_driver_called("cuSurfObjectCreate");
 }
 
 static CUresult
 surface_destroy(CUsurfObject object)
 {
-	fake_textures--;
-	return fake_called("cuSurfObjectDestroy");
+	fake_driver_textures--;
+	return fake_driver_called("cuSurfObjectDestroy");
 }
 
 static CUresult
@@ -163,8 +163,8 @@ copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream)
 		for (size_t y = 0; y < copy->Height; y++)
 			memmove(dst + (z * dst_height + y) * dst_pitch,
 				src + (z * src_height + y) * src_pitch, copy->WidthInBytes);
-	return fake_called("cuMemcpy3DAsync %zu x %zu x %zu", copy->WidthInBytes, copy->Height,
-			   copy->Depth);
+	return fake_driver_called("cuMemcpy3DAsync %zu x %zu x %zu", copy->WidthInBytes,
+				  copy->Height, copy->Depth);
 }
 
 void

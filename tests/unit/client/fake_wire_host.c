@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's host memory of client_fake.h: what kernels reach, and what both ends agreed on. */
+/* Host memory of the fake wire layer: the pages that kernels access, and the contents that both
+ * sides have agreed on. */
 #include "client/memory/host_memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "protocol/host_merge.h"
 #include "protocol/host_picture.h"
-#include "tests/unit/client/client_fake.h"
+#include "tests/unit/client/fake_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 #define ARENAS 64
-#define RANGE (512 * FAKE_MIB)
+#define RANGE (512 * FAKE_WIRE_MIB)
 
 struct arena {
 	uint64_t base, size;
@@ -25,8 +26,8 @@ struct arena {
 static struct arena arenas[ARENAS];
 static int taken_fd = -1;
 static uint64_t writes;
-static bool merges; /* gpHostMerge came */
-/* The question that is answered when the work is done. */
+static bool merges; /* gpHostMerge has been received */
+/* The gpHostTakeBehind request, which is answered when the work is done. */
 static struct {
 	struct gpc_request *request;
 	struct gp_changes_range ranges[GP_HOST_AFTER_RANGES];
@@ -34,14 +35,14 @@ static struct {
 } behind;
 
 void
-fake_allow_host(void)
+fake_wire_allow_host(void)
 {
 	fake.facts->unknown_calls[GP_CALL_gpHostReserve / 8] &=
 		(uint8_t) ~(1u << GP_CALL_gpHostReserve % 8);
 }
 
 void
-fake_forbid_host(void)
+fake_wire_forbid_host(void)
 {
 	fake.facts->unknown_calls[GP_CALL_gpHostReserve / 8] |=
 		(uint8_t)(1u << GP_CALL_gpHostReserve % 8);
@@ -59,13 +60,13 @@ find(uint64_t address, uint64_t size)
 }
 
 bool
-fake_host_has(uint64_t address, uint64_t size)
+fake_wire_host_has(uint64_t address, uint64_t size)
 {
 	return find(address, size) != NULL;
 }
 
 uint8_t *
-fake_host_at(uint64_t address)
+fake_wire_host_at(uint64_t address)
 {
 	struct arena *arena = find(address, 1);
 
@@ -74,7 +75,7 @@ fake_host_at(uint64_t address)
 }
 
 uint64_t
-fake_host_mapped(void)
+fake_wire_host_mapped(void)
 {
 	uint64_t sum = 0;
 
@@ -109,7 +110,7 @@ gpc_start_gpHostReserve(struct gpc_context *c, const struct gp_args_gpHostReserv
 			struct gpc_request *request)
 {
 	const struct gp_reply_gpHostReserve reply = {
-		.address = FAKE_HOST + (uint64_t)fake.host_reserves * RANGE, .room = RANGE
+		.address = FAKE_WIRE_HOST + (uint64_t)fake.host_reserves * RANGE, .room = RANGE
 	};
 	size_t size = gp_reply_gpHostReserve_size(&reply);
 	struct gp_enc enc;
@@ -121,7 +122,7 @@ gpc_start_gpHostReserve(struct gpc_context *c, const struct gp_args_gpHostReserv
 	return complete(request, CUDA_SUCCESS);
 }
 
-/* A file that the client maps as well, if it is to. */
+/* Memory of the device side; a file if the client maps it too. */
 static uint8_t *
 make_memory(uint64_t size, bool shared)
 {
@@ -170,16 +171,16 @@ CUresult
 gpc_start_gpHostPlace(struct gpc_context *c, const struct gp_args_gpHostPlace *args,
 		      struct gpc_request *request)
 {
-	if (fake_host_mapped() + args->size > fake.host_quota)
+	if (fake_wire_host_mapped() + args->size > fake.host_quota)
 		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
 	assert_true(args->address >= fake.window &&
-		    args->address + args->size <= fake.window + FAKE_WINDOW);
+		    args->address + args->size <= fake.window + FAKE_WIRE_WINDOW);
 	make_arena(args->address, args->size, false);
 	return complete(request, CUDA_SUCCESS);
 }
 
 bool
-fake_host_displace(uint64_t address, uint64_t size)
+fake_wire_host_displace(uint64_t address, uint64_t size)
 {
 	struct arena *arena = find(address, size);
 
@@ -195,7 +196,7 @@ gpc_start_gpHostMap(struct gpc_context *c, const struct gp_args_gpHostMap *args,
 	fake.host_maps++;
 	if (fake.host_busy > 0 && fake.host_busy--)
 		return complete(request, CUDA_ERROR_NOT_READY);
-	if (fake_host_mapped() + args->size > fake.host_quota)
+	if (fake_wire_host_mapped() + args->size > fake.host_quota)
 		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
 	make_arena(args->address, args->size, args->shared);
 	assert_int_equal(args->shared, fake.shares_memory);
@@ -252,7 +253,7 @@ gpc_post_gpHostPublish(struct gpc_context *c, const struct gp_args_gpHostPublish
 	return CUDA_SUCCESS;
 }
 
-/* How many the bytes name; of those that are mapped, where they are. */
+/* Returns the number of ranges in the bytes, and the addresses of those that are mapped. */
 static size_t
 find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
 {
@@ -274,9 +275,9 @@ find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
 	return count;
 }
 
-/* Only now: the work is done. */
+/* The copy is taken now, because the work is done. */
 void
-fake_host_look(struct gpc_request *request)
+fake_wire_host_look(struct gpc_request *request)
 {
 	struct gp_consistent_copy picture = { .merges = merges };
 	struct gp_reply_gpHostTakeBehind reply = { .writes = writes };
@@ -309,12 +310,12 @@ gpc_start_gpHostTakeBehind(struct gpc_context *c, const struct gp_args_gpHostTak
 	behind.count = find_ranges(args->ranges, behind.ranges);
 	behind.request = request;
 	fake.lazy = true;
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	fake.lazy = lazy;
 	return CUDA_SUCCESS;
 }
 
-/* The thread gpupool-mirror alone asks so, which the fake has not. */
+/* Only the thread gpupool-mirror uses this call, and the fake has no such thread. */
 CUresult
 gpc_start_gpHostTakeChanged(struct gpc_context *c, const struct gp_args_gpHostTakeChanged *args,
 			    struct gpc_request *request)
@@ -343,9 +344,9 @@ gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *arg
 	gp_enc_pad(&enc);
 	request->reply_size = gp_enc_size(&enc);
 	gp_consistent_copy_fini(&picture);
-	/* It comes when somebody waits for it. */
+	/* The reply arrives when the client waits for it. */
 	fake.lazy = true;
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	fake.lazy = lazy;
 	return CUDA_SUCCESS;
 }
