@@ -16,9 +16,9 @@ static const struct {
 	int (*create)(struct gpd_session *session);
 	void (*destroy)(struct gpd_session *session);
 } parts[] = {
+	{ gpd_stream_session_create, gpd_stream_session_destroy },
 	{ gpd_memory_create, gpd_memory_destroy },
 	{ gpd_array_session_create, gpd_array_session_destroy },
-	{ gpd_stream_session_create, gpd_stream_session_destroy },
 	{ gpd_copy_session_create, gpd_copy_session_destroy },
 	{ gpd_module_session_create, gpd_module_session_destroy },
 	{ gpd_graph_session_create, gpd_graph_session_destroy },

@@ -78,8 +78,6 @@ void gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const
 int gpd_copy_for_each_unfinished(struct gpd_session *session,
 				 int (*use)(struct gpd_session *session,
 					    struct gpd_stream *stream));
-/* Whether any copy to the client has parts left. */
-bool gpd_copy_is_pending(const struct gpd_session *session);
 /* Whether a copy of the stream has parts left. */
 bool gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream);
 

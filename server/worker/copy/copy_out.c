@@ -263,12 +263,6 @@ gpd_copy_for_each_unfinished(struct gpd_session *session,
 }
 
 bool
-gpd_copy_is_pending(const struct gpd_session *session)
-{
-	return session->copies->out != NULL;
-}
-
-bool
 gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream)
 {
 	const struct gpd_copy_out *out = session->copies->out;

@@ -114,7 +114,7 @@ launch_to_thread(struct gpd_session *session, struct gpd_stream *stream, const s
 		 const struct gpd_issue_launch *kernel_launch)
 {
 	/* Such a launch is followed by other driver calls at once. */
-	if (use->image->uses.print || session->trace || gpd_copy_is_pending(session)) {
+	if (use->image->uses.print || session->trace || session->copies->out) {
 		gpd_issue_settle(&session->issue);
 		return false;
 	}

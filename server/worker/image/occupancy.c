@@ -123,7 +123,7 @@ gpd_gpOccupancyBlocks(struct gpd_session *session, const struct gp_args_gpOccupa
 CUresult
 gpd_gpShareWatch(struct gpd_session *session, const struct gp_args_gpShareWatch *args)
 {
-	gpd_stream_watch_shares(session);
+	session->streams->watches_shares = true;
 	return CUDA_SUCCESS;
 }
 

@@ -177,8 +177,6 @@ gpd_stream_has_waits(const struct gpd_stream *stream)
 	return atomic_load_explicit(&stream->waits, memory_order_acquire) != 0;
 }
 
-/* Notifies the client whenever the session's share of a device has changed. */
-void gpd_stream_watch_shares(struct gpd_session *session);
 /* Moves the streams of devices on which the session's share has changed. */
 void gpd_stream_follow_shares(struct gpd_session *session);
 /* Frees dropped streams whose work has finished. */

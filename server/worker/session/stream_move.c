@@ -116,12 +116,6 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 	return result;
 }
 
-void
-gpd_stream_watch_shares(struct gpd_session *session)
-{
-	session->streams->watches_shares = true;
-}
-
 /* Called when the session's share of a device has changed. */
 void
 gpd_stream_follow_shares(struct gpd_session *session)

@@ -67,7 +67,7 @@ dispatch(struct gpc_call *call, uint32_t request)
 
 	gp_enc_pad(&call->enc);
 	assert_false(call->enc.bad);
-	daemon_session.context = header.context;
+	daemon_session.current.context = header.context;
 	return gpd_dispatch(&daemon_session, &header, record, gp_enc_size(&call->enc));
 }
 

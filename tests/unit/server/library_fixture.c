@@ -5,6 +5,7 @@
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet_jobs.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/session/sessions.h"
 
 #include <openssl/evp.h>
@@ -147,6 +148,8 @@ library_setup(void **state)
 {
 	fake_session_create(&theirs);
 	fake_session_create(&ours);
+	if (gpd_memory_create(&theirs.session) || gpd_memory_create(&ours.session))
+		return -1;
 	gpd_driver.cuLibraryLoadData = load_data;
 	gpd_driver.cuLibraryUnload = unload_data;
 	gpd_driver.cuLibraryEnumerateKernels = enumerate;
@@ -180,6 +183,8 @@ library_teardown(void **state)
 	gpd_library_trim();
 	gpd_quiesce_jobs_wait();
 	gpd_sessions.count = 0;
+	gpd_memory_destroy(&ours.session);
+	gpd_memory_destroy(&theirs.session);
 	fake_session_destroy(&ours);
 	fake_session_destroy(&theirs);
 	gpd_image_cache_stop();

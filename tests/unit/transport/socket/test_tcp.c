@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of tcp that the contract suite cannot test with every transport. */
+#include "tests/connection_pair.h"
 #include "tests/test.h"
 #include "transport/socket/socket_owner.h"
 #include "transport/transport.h"

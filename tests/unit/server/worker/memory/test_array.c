@@ -6,6 +6,7 @@
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
+#include "server/worker/memory/memory_state.h"
 #include "tests/test.h"
 #include "tests/unit/server/fake_session.h"
 
@@ -188,7 +189,7 @@ TEST(memory_counts_until_the_driver_has_it_back)
 	assert_int_equal(create(OTHER, 1024), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
 	assert_int_equal(fake_session_allocated(&fake, 0), 2 * MIB);
-	assert_int_equal(gpd_array_leaving_size(&fake.session, 0), 2 * MIB);
+	assert_int_equal(fake.session.memory->array_ops->leaving_size(&fake.session, 0), 2 * MIB);
 	fake_session_run_markers(&fake, -1);
 	/* Nothing of this session uses it, but the driver would hold up others. */
 	assert_int_equal(fake_driver_count_calls("cuArrayDestroy"), 0);

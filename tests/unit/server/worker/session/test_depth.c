@@ -22,8 +22,8 @@ static struct queue {
 	uint32_t value[MARKS];
 	_Atomic unsigned int given, done;
 } queues[STREAMS];
-static struct gpd_stream_session streams;
-static struct gpd_session session = { .streams = &streams };
+static struct gpd_stream_session stream_part;
+static struct gpd_session session;
 
 static CUresult
 host_alloc(void **memory, size_t size, unsigned int flags)
@@ -91,6 +91,8 @@ setup(void **state)
 		.cuStreamWriteValue32_v2 = write_value,
 	};
 	memset(&session, 0, sizeof(session));
+	memset(&stream_part, 0, sizeof(stream_part));
+	session.streams = &stream_part;
 	memset(queues, 0, sizeof(queues));
 	gpd_depth_timeout_ns = UINT64_C(3600000000000);
 	return 0;
