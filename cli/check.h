@@ -8,8 +8,8 @@
 #ifndef CLI_CHECK_H
 #define CLI_CHECK_H
 
-#include "cli/choice.h"
-#include "cli/look.h"
+#include "cli/launch_env.h"
+#include "cli/probe.h"
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* devices: lists the devices of a pool, the user's quota, and the user's sessions. */
 #include "base/clock.h"
-#include "cli/choice.h"
 #include "cli/command.h"
-#include "cli/look.h"
+#include "cli/launch_env.h"
+#include "cli/probe.h"
 #include "ctl/table.h"
 
 #include <cjson/cJSON.h>

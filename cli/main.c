@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpupool: runs programs on the GPUs of a pool. */
 #include "cli/command.h"
-#include "protocol/standard.h"
+#include "protocol/standard_fds.h"
 
 #include <stdio.h>
 #include <string.h>

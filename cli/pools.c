@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/pools.h"
 
-#include "base/similar.h"
+#include "base/edit_distance.h"
 #include "client/base/config.h"
 #include "ctl/value.h"
 #include "transport/url.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run, env: runs a program with the environment for a pool, or prints that environment. */
-#include "cli/choice.h"
 #include "cli/command.h"
+#include "cli/launch_env.h"
 #include "cli/library.h"
 #include "cli/program.h"
 

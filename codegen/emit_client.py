@@ -25,14 +25,14 @@ def get_senders(call):
 
 def calls_h(api):
     out = [emit_banner(SOURCE), "#ifndef GPC_CALLS_H\n#define GPC_CALLS_H\n\n#include <cuda.h>\n\n"
-           "#include \"client/wire/call.h\"\n#include \"client/context/context.h\"\n#include \"gp_calls.h\"\n\n"
+           "#include \"client/session/call.h\"\n#include \"client/context/context.h\"\n#include \"gp_calls.h\"\n\n"
            "/* The CUDA functions of this library. Functions of GP_LOCAL and CLIENT_HOOK are written by hand. */\n"]
     out += [format_declaration(c, "gpc_") + "\n" for c in api.cuda_calls]
     nodes = [c for c in api.cuda_calls if c.options.get("CAPTURE") == "node"]
     if nodes:
         out.append("\n/* The same functions while a stream is captured (client/graph/capture.h). */\n")
     out += [format_declaration(c, "gpc_capture_") + "\n" for c in nodes]
-    out.append("\n/* Functions that send a call (client/wire/call.h). */\n")
+    out.append("\n/* Functions that send a call (client/session/call.h). */\n")
     for call in api.wire_calls:
         out += [text.replace("\n", " ") + ";\n" for _, text in get_senders(call)]
     chains = get_types_by_word("OPTIONS")
@@ -84,7 +84,7 @@ def must_wait_itself(call):
 
 
 def calls_c(api):
-    out = [emit_banner(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/base/error.h\"\n#include \"client/wire/session.h\"\n"
+    out = [emit_banner(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/base/error.h\"\n#include \"client/session/session.h\"\n"
            + ("#include \"protocol/scratch.h\"\n" if get_types_by_word("OPTIONS") else ""),
            """
 /* A malformed reply fails the session, as the two ends no longer agree on the byte stream. */
@@ -352,7 +352,7 @@ def emit_entry_row(symbol, target, unsupported):
 
 def stubs_c(api):
     out = [emit_banner(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"base/clock.h\"\n#include \"client/guard/guard.h\"\n#include \"client/base/trace.h\"\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
-           "#include \"client/code/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/stream/sync.h\"\n#include \"client/context/object.h\"\n"
+           "#include \"client/module/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/stream/sync.h\"\n#include \"client/context/object.h\"\n"
            "#include \"protocol/scratch.h\"\n\n#include <string.h>\n"]
     out += [emit_stub(c) for c in get_stubbed_calls(api)]
     out += [emit_hooked(c) for c in api.cuda_calls if is_hooked(c)]

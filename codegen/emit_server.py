@@ -269,13 +269,13 @@ HEAD = """#include "gpd_calls.h"
 
 #include "protocol/scratch.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/given.h"
-#include "server/worker/image/image.h"
-#include "server/worker/session/object.h"
-#include "server/worker/session/context.h"
+#include "server/worker/executor/arg_decode.h"
+#include "server/worker/module/image.h"
+#include "server/worker/context/object.h"
+#include "server/worker/context/context.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
-#include "server/worker/trace/trace.h"
+#include "server/worker/stream/stream.h"
+#include "server/worker/trace/gpu_trace.h"
 
 static bool
 header_is_valid(const struct gp_header *header, bool waits, bool bulk)
@@ -374,7 +374,7 @@ def dispatch_c(api):
 def names_c(api):
     """Returns gpd_names.c: the handles of each record, and the destruction of objects."""
     return (emit_banner(SOURCE) + "#include \"gpd_calls.h\"\n#include \"server/worker/device/driver.h\"\n"
-            "#include \"server/worker/session/object.h\"\n\n#include <string.h>\n" + emit_object_kinds(api) + emit_call_names(api))
+            "#include \"server/worker/context/object.h\"\n\n#include <string.h>\n" + emit_object_kinds(api) + emit_call_names(api))
 
 
 def options_c(api):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/certificate.h"
 
-#include "ctl/ask.h"
+#include "ctl/request.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -8,7 +8,7 @@
 #ifndef CTL_COMMAND_H
 #define CTL_COMMAND_H
 
-#include "ctl/ask.h"
+#include "ctl/request.h"
 #include "ctl/table.h"
 
 #include <stdbool.h>

@@ -10,8 +10,8 @@
 #ifndef CTL_DOCTOR_H
 #define CTL_DOCTOR_H
 
-#include "ctl/ask.h"
 #include "ctl/pool_file.h"
+#include "ctl/request.h"
 #include "ctl/table.h"
 #include "server/common/config/config.h"
 #include "server/common/config/token.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* help, and suggestions for unknown commands. */
-#include "base/similar.h"
+#include "base/edit_distance.h"
 #include "ctl/command.h"
 
 #include <string.h>

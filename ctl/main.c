@@ -6,7 +6,7 @@
  * standard input.
  */
 #include "ctl/command.h"
-#include "protocol/standard.h"
+#include "protocol/standard_fds.h"
 
 #include <argp.h>
 #include <signal.h>

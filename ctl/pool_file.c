@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/pool_file.h"
 
-#include "ctl/ask.h"
+#include "ctl/request.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/base/privilege.h"
 

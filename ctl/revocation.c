@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/revocation.h"
 
-#include "ctl/ask.h"
+#include "ctl/request.h"
 #include "server/common/base/shared_file.h"
 
 #include <ctype.h>

@@ -13,7 +13,7 @@
 #ifndef CTL_SAVE_H
 #define CTL_SAVE_H
 
-#include "ctl/ask.h"
+#include "ctl/request.h"
 
 #include <stddef.h>
 

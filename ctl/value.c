@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/value.h"
 
-#include "base/similar.h"
+#include "base/edit_distance.h"
 
 #include <ctype.h>
 #include <errno.h>

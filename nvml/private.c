@@ -9,8 +9,8 @@
 #include "nvml/answer.h"
 #include "nvml/entry.h"
 #include "nvml/pool.h"
-#include "nvml/share.h"
 #include "nvml/usage.h"
+#include "nvml/utilization.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

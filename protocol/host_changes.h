@@ -50,7 +50,7 @@ struct gp_changes_range {
 	uint64_t address;
 	void *copy, *shadow;
 	size_t size;
-	/* See host_marks.h; its first byte covers the 32 bytes that contain `address`. */
+	/* See host_run_bitmap.h; its first byte covers the 32 bytes that contain `address`. */
 	uint8_t *run_bitmap;
 };
 

@@ -156,7 +156,7 @@ class Tree:
         seen = set()
         for path, kind in sources(root):
             top = path.split('/')[0] if '/' in path else '.'
-            # A file has the name of its folder, too: cli/look.c is cli_look.
+            # A file has the name of its folder, too: cli/probe.c is cli_probe.
             for part, depth in ((os.path.dirname(path), 1), (os.path.splitext(path)[0] if kind != PAGE else '', 2)):
                 if part not in seen:
                     seen.add(part)

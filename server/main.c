@@ -10,7 +10,7 @@
  * its sessions are notified, the worker exits, and the supervisor starts another one.
  */
 #include "protocol/frame.h"
-#include "protocol/standard.h"
+#include "protocol/standard_fds.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/base/privilege.h"
@@ -20,8 +20,8 @@
 #include "server/supervisor/supervisor.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/window.h"
+#include "server/worker/host/host_arena.h"
 #include "server/worker/issue/issue.h"
-#include "server/worker/memory/host_arena.h"
 #include "server/worker/worker.h"
 #include "transport/timeout.h"
 #include "transport/url.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fake_rdma.h"
 
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/fd_poll.h"
 #include "transport/backend.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 #include "transport/tcp_silence.h"
 #include "transport/timeout.h"
 

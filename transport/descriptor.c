@@ -2,7 +2,7 @@
 #include "transport/descriptor.h"
 
 #include "base/lock.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 
 #include <errno.h>
 #include <fcntl.h>

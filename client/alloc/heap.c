@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/alloc/heap.h"
 
-#include "client/alloc/fit.h"
-#include "client/alloc/fit_queue.h"
+#include "client/alloc/deferred_free.h"
+#include "client/alloc/segregated_fit.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #include "client/alloc/pool_space.h"
 
 #include "client/alloc/heap.h"
-#include "client/alloc/pool_shelf.h"
+#include "client/alloc/pool_free_list.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #define GPC_POOL_SPACE_H
 
 #include "base/status.h"
-#include "client/alloc/fit.h"
+#include "client/alloc/segregated_fit.h"
 
 #include <stdbool.h>
 #include <stdint.h>

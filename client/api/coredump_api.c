@@ -5,7 +5,7 @@
  * that of the application.
  */
 #include "base/lock.h"
-#include "client/base/lacks.h"
+#include "client/base/unsupported_feature.h"
 #include "client/context/context.h"
 #include "gpc_calls.h"
 

@@ -3,7 +3,7 @@
 #include "client/base/query_cache.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
-#include "client/context/reach.h"
+#include "client/memory/peer_access.h"
 #include "gpc_calls.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: the error log. It works before cuInit() and is local to the process. Flags are
  * ignored, as in NVIDIA's driver. */
-#include "client/base/log_kept.h"
+#include "client/base/log_history.h"
 #include "gpc_calls.h"
 
 #include <stdio.h>

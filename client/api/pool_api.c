@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: memory pools. */
-#include "client/api/advice.h"
-#include "client/api/pool_place.h"
+#include "client/api/pool_location.h"
 #include "client/context/context.h"
-#include "client/context/reach.h"
+#include "client/managed/advice.h"
 #include "client/memory/ipc_memory.h"
+#include "client/memory/ipc_pool.h"
 #include "client/memory/memory.h"
+#include "client/memory/peer_access.h"
 #include "client/memory/pool.h"
-#include "client/memory/pool_share.h"
 #include "client/pages/pages.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"

@@ -125,7 +125,7 @@ slot_release(struct table *table, uint32_t index) GP_LOCKED(table->lock)
 }
 
 /* Word by word and atomically, because a thread may still read the previous object
- * (client/stream/managed.c). */
+ * (client/stream/stream_managed.c). */
 static void
 object_clear(uint64_t *words, size_t size)
 {

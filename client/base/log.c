@@ -3,7 +3,7 @@
 
 #include "base/environment.h"
 #include "base/file_limit.h"
-#include "client/base/log_kept.h"
+#include "client/base/log_history.h"
 #include "client/guard/guard.h"
 #include "protocol/printable.h"
 

@@ -5,7 +5,7 @@
  * By default it prints only what a user must know: a session could not be opened or ended early,
  * the daemon sent false information about an image, the program called an unsupported function, or
  * a setting in the environment is likely to be a mistake. GPUPOOL_LOG enables more. Errors are also
- * stored (log_kept.h).
+ * stored (log_history.h).
  *
  * Threads: any thread, at any time.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/pools.h"
 
+#include "base/edit_distance.h"
 #include "base/environment.h"
-#include "base/similar.h"
 #include "client/base/log.h"
 #include "protocol/token_text.h"
 

@@ -13,7 +13,7 @@
 #ifndef GPC_CONNECT_H
 #define GPC_CONNECT_H
 
-#include "client/connect/facts.h"
+#include "client/connect/welcome.h"
 #include "protocol/control.h"
 #include "protocol/pack.h"
 #include "protocol/preamble.h"

@@ -3,7 +3,7 @@
  * State of a session that is being opened: parameters, and the buffer for the error. Internal to
  * client/connect.
  *
- * Ownership: created and owned by the functions in connect.c and first_lane.c.
+ * Ownership: created and owned by the functions in connect.c and lane_connect.c.
  * Threads: one thread per opening.
  * Errors: as in connect.h; on failure opening->error is set.
  */
@@ -70,7 +70,7 @@ bool gpc_url_wants_rdma(const struct gp_url *url);
  * memory is enabled. */
 bool gpc_url_wants_shm(const struct gp_url *url);
 
-/* greeting.c: opens the control connection, and receives and validates the Welcome. */
+/* control_connection.c: opens the control connection, and receives and validates the Welcome. */
 GP_MUST_CHECK int gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link);
 /* Receives the next message of the daemon, which must be of this kind. A refusal or any other
  * message is reported as an error. */
@@ -82,9 +82,9 @@ GP_MUST_CHECK int gpc_opening_recv_message(struct gpc_opening *opening, struct g
  * daemon. */
 GP_MUST_CHECK int gpc_link_reserve_window(struct gpc_opening *opening, struct gpc_link *link);
 
-/* first_lane.c: start() starts connecting lane 0 ahead of time, if connecting takes time; finish()
- * waits for the connection when the Welcome is due; open() opens lane 0 and sets the address for
- * the other lanes. */
+/* lane_connect.c: start() starts connecting lane 0 ahead of time, if connecting takes time;
+ * finish() waits for the connection when the Welcome is due; open() opens lane 0 and sets the
+ * address for the other lanes. */
 void gpc_first_lane_connect_start(struct gpc_opening *opening, const struct gp_conn *control);
 void gpc_first_lane_connect_finish(struct gpc_opening *opening, const struct gp_conn *control);
 GP_MUST_CHECK int gpc_first_lane_open(struct gpc_opening *opening, struct gpc_link *link);

@@ -2,13 +2,13 @@
 #include "client/context/context.h"
 
 #include "base/lock.h"
-#include "client/base/log_kept.h"
+#include "client/base/log_history.h"
 #include "client/context/context_storage.h"
 #include "client/context/device.h"
 #include "client/context/lifecycle.h"
 #include "client/pages/pages.h"
-#include "client/wire/host_queue.h"
-#include "client/wire/session.h"
+#include "client/session/host_queue.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 #define GPC_CONTEXT_H
 
 #include "client/base/handle.h"
-#include "client/wire/call.h"
+#include "client/session/call.h"
 
 #include <cuda.h>
 #include <pthread.h>
@@ -60,8 +60,9 @@ struct gpc_device {
 	const int32_t *attributes; /* indexed by CUdevice_attribute */
 	int limit_count;
 	const uint64_t *limits; /* indexed by CUlimit */
-	uint32_t peers; /* devices with possible peer access, a mask of daemon ordinals (reach.h) */
-	const int32_t *links; /* GP_LINK_ATTRIBUTES values for each of the daemon's devices */
+	uint32_t peers;         /* devices with possible peer access, a mask of daemon ordinals
+				   (peer_access.h) */
+	const int32_t *links;   /* GP_LINK_ATTRIBUTES values for each of the daemon's devices */
 	int link_count;
 	_Atomic uint32_t peers_enabled; /* mask like peers: devices whose memory this one can access
 					   in the daemon */
@@ -187,8 +188,8 @@ gpc_context_get_current(void)
 	return gpc_current_context;
 }
 
-/* First check of calls that need a context (GP_PRECHECK): returns CUDA_ERROR_INVALID_CONTEXT if there
- * is none. */
+/* First check of calls that need a context (GP_PRECHECK): returns CUDA_ERROR_INVALID_CONTEXT if
+ * there is none. */
 CUresult gpc_context_require(void);
 /* First check of the first version of cuCtxPushCurrent() (GP_PRECHECK): returns
  * CUDA_ERROR_INVALID_CONTEXT unless the context was created by the first version of

@@ -4,7 +4,7 @@
 #include "client/base/config.h"
 #include "client/base/log.h"
 #include "client/connect/connect.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 
 #include <errno.h>

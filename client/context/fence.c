@@ -2,7 +2,7 @@
 #include "client/context/fence.h"
 
 #include "client/context/context.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 
 #include <stddef.h>

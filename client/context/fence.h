@@ -8,7 +8,7 @@
 #ifndef GPC_FENCE_H
 #define GPC_FENCE_H
 
-#include "client/wire/call.h"
+#include "client/session/call.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

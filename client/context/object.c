@@ -2,7 +2,7 @@
 #include "client/context/object.h"
 
 #include "client/base/error.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 
 CUresult
 gpc_object_create(enum gpc_kind kind, struct gpc_context *context, struct gpc_object **object_p)

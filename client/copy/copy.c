@@ -2,21 +2,21 @@
 /* CUDA driver API: cuMemcpy*. Normalizes each copy and dispatches it by the kind of its sides. */
 #include "client/copy/copy.h"
 
+#include "client/array/array.h"
 #include "client/base/container.h"
 #include "client/context/context.h"
-#include "client/copy/array.h"
 #include "client/copy/copy_between.h"
 #include "client/copy/copy_in.h"
 #include "client/copy/copy_out.h"
 #include "client/copy/copy_region.h"
-#include "client/copy/pointer.h"
+#include "client/host/coherence.h"
 #include "client/host/late_copy.h"
-#include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
+#include "client/memory/pointer.h"
 #include "client/pages/pages.h"
-#include "client/stream/managed.h"
+#include "client/session/session.h"
 #include "client/stream/stream.h"
-#include "client/wire/session.h"
+#include "client/stream/stream_managed.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/copy_between.h"
 
-#include "client/base/lacks.h"
+#include "client/array/array.h"
+#include "client/base/unsupported_feature.h"
 #include "client/context/context.h"
-#include "client/copy/array.h"
 #include "client/copy/copy_in.h"
 #include "client/copy/copy_out.h"
-#include "client/host/mirror.h"
+#include "client/host/coherence.h"
 #include "client/memory/address.h"
+#include "client/session/session.h"
 #include "client/stream/stream.h"
-#include "client/wire/session.h"
 
 #include <stdlib.h>
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/copy_out.h"
 
+#include "client/array/array.h"
 #include "client/base/container.h"
 #include "client/base/error.h"
 #include "client/base/stats.h"
-#include "client/copy/array.h"
+#include "client/host/bounce_buffer.h"
 #include "client/host/pending_copy.h"
-#include "client/host/staged.h"
+#include "client/session/lane.h"
+#include "client/session/session.h"
 #include "client/stream/stream.h"
-#include "client/wire/lane.h"
-#include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "transport/transport.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/copy_region.h"
 
+#include "client/array/array.h"
 #include "client/context/context.h"
-#include "client/copy/array.h"
 #include "client/host/host_block.h"
 #include "client/memory/address.h"
 

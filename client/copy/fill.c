@@ -2,15 +2,15 @@
 /* CUDA driver API: cuMemset*. */
 #include "client/context/context.h"
 #include "client/copy/copy_between.h"
-#include "client/copy/pointer.h"
+#include "client/host/coherence.h"
 #include "client/host/late_copy.h"
-#include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
-#include "client/stream/managed.h"
+#include "client/memory/pointer.h"
+#include "client/session/session.h"
 #include "client/stream/stream.h"
-#include "client/wire/session.h"
+#include "client/stream/stream_managed.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of the rest of the client that the private driver tables call. */
-#include "client/code/module.h"
 #include "client/context/context.h"
 #include "client/entry/export_table.h"
 #include "client/guard/guard.h"
+#include "client/module/module.h"
 #include "gpc_calls.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/base/lacks.h"
 #include "client/base/log.h"
+#include "client/base/unsupported_feature.h"
 #include "client/entry/entry.h"
 #include "client/guard/guard.h"
 

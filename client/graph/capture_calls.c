@@ -3,12 +3,12 @@
  * Stream calls that become nodes while their stream is captured (CAPTURE(node) in the API
  * description). Each returns GPC_NOT_CAPTURED if it is not.
  */
-#include "client/api/green.h"
-#include "client/code/launch.h"
+#include "client/api/green_context.h"
 #include "client/context/context.h"
 #include "client/graph/capture.h"
 #include "client/graph/graph_memory.h"
 #include "client/memory/pool.h"
+#include "client/module/launch.h"
 #include "gpc_calls.h"
 
 #include <stddef.h>

@@ -6,10 +6,10 @@
  * type, the name of its kernel or the direction of its copy, and the properties that
  * CUgraphDebugDot_flags request. Kernel attributes and edge data are not printed.
  */
-#include "client/code/function.h"
 #include "client/graph/graph.h"
 #include "client/graph/graph_memory.h"
-#include "client/graph/mem_ops.h"
+#include "client/module/function.h"
+#include "client/stream_ops/mem_op.h"
 #include "gpc_calls.h"
 #include "protocol/image_info.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/graph/graph.h"
 
-#include "client/base/lacks.h"
+#include "client/base/unsupported_feature.h"
 #include "client/context/context.h"
 #include "client/graph/graph_memory.h"
 #include "client/graph/user_object.h"

@@ -37,7 +37,7 @@ struct gpc_graph {
 	struct gpc_node *nodes; /* utlist, in the order of addition */
 	size_t count;
 	struct gpc_node *owner_node; /* child or conditional node that owns the graph, or NULL */
-	struct gpc_graph_root *root; /* root of its handles (condition.h); or NULL */
+	struct gpc_graph_root *root; /* root of its handles (graph_root.h); or NULL */
 	bool hidden;                 /* copy of an executable graph, unknown to the application */
 	bool capturing;
 	bool has_memory;    /* contains memory allocation or free nodes */
@@ -112,8 +112,8 @@ CUresult gpc_edge_remove(struct gpc_node *from, struct gpc_node *to, const CUgra
 CUresult gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Element of a flattened graph, from which a plan is made (plan.c): a node of the graph or of a
- * child graph, or the end of a child graph. */
+/* Element of a flattened graph, from which a plan is made (graph_plan.c): a node of the graph or of
+ * a child graph, or the end of a child graph. */
 struct gpc_flat_node {
 	const struct gpc_node *node; /* NULL: does nothing */
 	size_t *dependencies;        /* indexes in the list, all lower than its own */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: addition, queries and changes of graph nodes. */
-#include "client/base/lacks.h"
+#include "client/base/unsupported_feature.h"
 #include "client/context/context.h"
 #include "client/graph/graph.h"
 #include "client/graph/graph_memory.h"
-#include "client/graph/mem_ops.h"
-#include "client/graph/plan.h"
+#include "client/graph/graph_plan.h"
+#include "client/stream_ops/mem_op.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

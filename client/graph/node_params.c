@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/graph/node_params.h"
 
-#include "client/base/lacks.h"
-#include "client/code/image.h"
-#include "client/code/launch.h"
+#include "client/base/unsupported_feature.h"
 #include "client/context/context.h"
 #include "client/copy/copy_region.h"
 #include "client/graph/graph.h"
 #include "client/graph/graph_memory.h"
-#include "client/graph/mem_ops.h"
 #include "client/memory/host_memory.h"
+#include "client/module/image.h"
+#include "client/module/launch.h"
 #include "client/stream/event.h"
 #include "client/stream/stream.h"
+#include "client/stream_ops/mem_op.h"
 #include "protocol/image_info.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef GPC_NODE_PARAMS_H
 #define GPC_NODE_PARAMS_H
 
-#include "client/graph/condition.h"
+#include "client/graph/graph_root.h"
 
 #include <cuda.h>
 #include <stdbool.h>

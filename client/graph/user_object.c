@@ -4,7 +4,7 @@
 #include "client/context/context.h"
 #include "client/graph/graph.h"
 #include "client/guard/guard.h"
-#include "client/wire/host_queue.h"
+#include "client/session/host_queue.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "client/connect/window.h"
 #include "client/context/context.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 
 #include <stdlib.h>
 

@@ -12,8 +12,8 @@
 #include "client/context/fence.h"
 #include "client/guard/guard.h"
 #include "client/host/host_range.h"
-#include "client/wire/session.h"
-#include "client/wire/shared_pages.h"
+#include "client/session/session.h"
+#include "client/session/shared_pages.h"
 #include "gpc_calls.h"
 #include "transport/shm/sealed_memory.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/lock.h"
 #include "client/guard/guard.h"
-#include "client/wire/host_queue.h"
-#include "client/wire/session.h"
+#include "client/session/host_queue.h"
+#include "client/session/session.h"
 #include "protocol/control.h"
 
 #include <pthread.h>

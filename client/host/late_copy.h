@@ -16,7 +16,7 @@
 #ifndef GPC_LATE_COPY_H
 #define GPC_LATE_COPY_H
 
-#include "client/wire/call.h"
+#include "client/session/call.h"
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/listed_copy.h"
 
-#include "client/connect/facts.h"
+#include "client/connect/welcome.h"
 #include "client/context/fence.h"
 #include "client/guard/guard.h"
+#include "client/host/coherence.h"
+#include "client/host/coherence_internal.h"
 #include "client/host/host_block.h"
 #include "client/host/late_copy.h"
-#include "client/host/mirror.h"
-#include "client/host/mirror_state.h"
-#include "client/wire/lane.h"
-#include "client/wire/session.h"
+#include "client/session/lane.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 #include "protocol/frame.h"
 

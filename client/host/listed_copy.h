@@ -3,7 +3,7 @@
  * Listed copies: copies from pinned memory that were sent early and may have to be corrected.
  *
  * CUDA reads the source of an asynchronous copy from pinned memory when the stream reaches the
- * copy. A kernel before the copy may wait for a value in replicated memory (mirror.h), and the
+ * copy. A kernel before the copy may wait for a value in replicated memory (coherence.h), and the
  * program may fill the source until it stores that value. For programs that do so, the filled
  * source reaches device memory; for all others (such as a training step of cuDNN, which maps two
  * words) the data is sent at once, without a round trip.

@@ -2,9 +2,9 @@
 #include "client/host/pending_copy.h"
 
 #include "base/lock.h"
-#include "client/host/mirror.h"
-#include "client/wire/host_queue.h"
-#include "client/wire/session.h"
+#include "client/host/coherence.h"
+#include "client/session/host_queue.h"
+#include "client/session/session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

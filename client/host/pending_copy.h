@@ -11,8 +11,8 @@
 #ifndef GPC_PENDING_COPY_H
 #define GPC_PENDING_COPY_H
 
-#include "client/host/mirror.h"
-#include "client/wire/call.h"
+#include "client/host/coherence.h"
+#include "client/session/call.h"
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -5,9 +5,9 @@
 #include "client/memory/globals.h"
 #include "client/memory/host_memory.h"
 #include "client/memory/ipc_memory.h"
+#include "client/memory/ipc_pool.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
-#include "client/memory/pool_share.h"
 #include "client/memory/virtual_memory.h"
 
 void

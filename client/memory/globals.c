@@ -7,7 +7,7 @@
 #include "client/context/context.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 
 #include <errno.h>
 #include <pthread.h>

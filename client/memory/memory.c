@@ -5,10 +5,10 @@
 #include "client/context/context.h"
 #include "client/context/fence.h"
 #include "client/memory/address.h"
-#include "client/memory/credit.h"
-#include "client/memory/memory_state.h"
+#include "client/memory/allowance.h"
+#include "client/memory/memory_internal.h"
 #include "client/memory/pool.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 
 #include <stdatomic.h>

@@ -3,11 +3,11 @@
 
 #include "client/base/log.h"
 #include "client/context/context.h"
-#include "client/memory/credit.h"
-#include "client/memory/memory_state.h"
+#include "client/memory/allowance.h"
+#include "client/memory/memory_internal.h"
 #include "client/memory/pool.h"
-#include "client/wire/session.h"
-#include "client/wire/session_threads.h"
+#include "client/session/session.h"
+#include "client/session/session_threads.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

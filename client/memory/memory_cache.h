@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Object cache of a session's device memory: released arrays, textures and physical memory, and
- * mappings (memory_state.h), stored for reuse.
+ * mappings (memory_internal.h), stored for reuse.
  *
  * The cached bytes are reported to the daemon, which may recall them (gpMemoryKeep): then all
  * objects are dropped, and the unused memory of pools and the allowance are returned.

@@ -3,11 +3,11 @@
 
 #include "client/context/context.h"
 #include "client/host/host_block.h"
-#include "client/memory/credit.h"
+#include "client/memory/allowance.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/memory_cache.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 #include "transport/shm/sealed_memory.h"
 

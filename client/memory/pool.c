@@ -6,11 +6,11 @@
 #include "client/base/container.h"
 #include "client/base/ranges.h"
 #include "client/connect/connect.h"
-#include "client/host/host_pooled.h"
+#include "client/host/pool_block.h"
 #include "client/memory/address.h"
+#include "client/memory/ipc_pool.h"
 #include "client/memory/memory.h"
-#include "client/memory/pool_share.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -42,7 +42,7 @@ struct gpc_pool {
 	uint64_t threshold;
 	uint64_t peer_devices; /* bit mask of other devices that may access it */
 	bool follow_events, opportunistic, internal_dependencies;
-	/* Sharing with other processes (pool_share.h): allowed handle types and the export; or, for
+	/* Sharing with other processes (ipc_pool.h): allowed handle types and the export; or, for
 	 * an imported pool, from which nothing can be allocated here, the exporter's handle. */
 	unsigned int handle_types;
 	struct gpc_ipc_export *share;
@@ -51,7 +51,7 @@ struct gpc_pool {
 	/* Kind of memory and, for the program's own pools, its location. */
 	CUmemAllocationType type;
 	CUmemLocation location;
-	bool host; /* memory of this machine, accessible to kernels (client/host/host_pooled.h) */
+	bool host; /* memory of this machine, accessible to kernels (client/host/pool_block.h) */
 	/* Host memory that can be exported: the file that contains all mappings, else -1; and
 	 * whether the program has its descriptor. */
 	int file;

@@ -4,7 +4,7 @@
 #include "client/context/context.h"
 #include "client/memory/memory.h"
 #include "client/memory/virtual_memory.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 
 /* Larger reservations may exceed the memory that exists, and the window does not have enough

@@ -4,14 +4,14 @@
 #include "base/lock.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
-#include "client/context/reach.h"
 #include "client/host/host_block.h"
-#include "client/host/host_placed.h"
+#include "client/host/host_mapping.h"
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
 #include "client/memory/memory.h"
+#include "client/memory/peer_access.h"
 #include "client/memory/physical_memory.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>

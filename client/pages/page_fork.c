@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/pages/pages_state.h"
+#include "client/pages/pages_internal.h"
 
 /* Remote blocks are fetched for the child only, in their present state, because the work may wait
  * for this thread. */

@@ -5,7 +5,7 @@
 #include "client/pages/page_faults.h"
 #include "client/pages/page_userfault.h"
 #include "transport/descriptor.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
 #include "base/thread.h"
 #include "base/userfault.h"
 #include "transport/descriptor.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 
 #include <errno.h>
 #include <linux/futex.h>

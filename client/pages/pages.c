@@ -7,7 +7,7 @@
 #include "client/guard/guard.h"
 #include "client/pages/page_memory.h"
 #include "client/pages/page_userfault.h"
-#include "client/pages/pages_state.h"
+#include "client/pages/pages_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,15 +2,15 @@
 #include "client/stream/event.h"
 
 #include "client/context/object.h"
+#include "client/host/coherence.h"
 #include "client/host/host_block.h"
-#include "client/host/mirror.h"
 #include "client/memory/pool.h"
-#include "client/stream/elapsed.h"
+#include "client/session/host_queue.h"
+#include "client/session/session.h"
+#include "client/stream/completion_watch.h"
+#include "client/stream/event_elapsed.h"
 #include "client/stream/stream.h"
 #include "client/stream/sync.h"
-#include "client/stream/watch.h"
-#include "client/wire/host_queue.h"
-#include "client/wire/session.h"
 #include "gpc_calls.h"
 
 #include <stdlib.h>

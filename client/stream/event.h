@@ -12,7 +12,7 @@
 
 #include "client/base/handle.h"
 #include "client/context/context.h"
-#include "client/stream/elapsed.h"
+#include "client/stream/event_elapsed.h"
 
 #include <cuda.h>
 #include <stdatomic.h>

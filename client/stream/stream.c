@@ -2,12 +2,12 @@
 #include "client/stream/stream.h"
 
 #include "client/context/fence.h"
-#include "client/host/mirror.h"
+#include "client/host/coherence.h"
 #include "client/host/pending_copy.h"
 #include "client/memory/pool.h"
+#include "client/session/session.h"
+#include "client/stream/completion_watch.h"
 #include "client/stream/sync.h"
-#include "client/stream/watch.h"
-#include "client/wire/session.h"
 #include "gpc_calls.h"
 
 #include <stdatomic.h>

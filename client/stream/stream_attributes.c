@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/base/lacks.h"
+#include "client/base/unsupported_feature.h"
 #include "client/context/device.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"

@@ -2,14 +2,14 @@
 #include "client/stream/sync.h"
 
 #include "client/context/context.h"
-#include "client/host/mirror.h"
+#include "client/host/coherence.h"
 #include "client/memory/address.h"
 #include "client/memory/ipc_memory.h"
+#include "client/memory/ipc_pool.h"
 #include "client/memory/physical_memory.h"
 #include "client/memory/pool.h"
-#include "client/memory/pool_share.h"
+#include "client/session/session.h"
 #include "client/stream/stream.h"
-#include "client/wire/session.h"
 #include "gpc_calls.h"
 
 #include <stdatomic.h>

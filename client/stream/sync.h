@@ -36,8 +36,8 @@ void gpc_sync_implicitly_stream(struct gpc_stream *stream);
 /* Called by cuInit(): from the start of exit() on, no call waits implicitly. */
 void gpc_sync_watch_exit(void);
 
-/* Returns whether the stream's work up to this work number (client/wire/session.h) is implied to be
- * done. */
+/* Returns whether the stream's work up to this work number (client/session/session.h) is implied to
+ * be done. */
 bool gpc_sync_is_implied(const struct gpc_stream *stream, uint64_t issued);
 /* Returns whether all work of the context's streams up to this work number is implied to be
  * done. */

@@ -37,22 +37,22 @@ GP_CLIENT_OBJECT(session, ENTER(gpc_enter_initialized), HEADER("client/base/conf
 GP_CLIENT_OBJECT(active, STRUCT(gpc_context), ENTER(gpc_enter), HEADER("client/context/context.h"))
 GP_CLIENT_OBJECT(current, STRUCT(gpc_context), ENTER(gpc_context_enter_current), HEADER("client/context/context.h"))
 GP_CLIENT_OBJECT(context, TYPES(CUcontext), STRUCT(gpc_context), ENTER(gpc_context_enter), HEADER("client/context/context.h"))
-GP_CLIENT_OBJECT(green, TYPES(CUgreenCtx), STRUCT(gpc_green_context), ENTER(gpc_green_context_enter), HEADER("client/api/green.h"))
+GP_CLIENT_OBJECT(green, TYPES(CUgreenCtx), STRUCT(gpc_green_context), ENTER(gpc_green_context_enter), HEADER("client/api/green_context.h"))
 GP_CLIENT_OBJECT(device, TYPES(CUdevice), STRUCT(gpc_device), ENTER(gpc_device_enter), HEADER("client/context/context.h"))
 GP_CLIENT_OBJECT(stream, TYPES(CUstream), STRUCT(gpc_stream), ENTER(gpc_stream_enter), HEADER("client/stream/stream.h"))
-GP_CLIENT_OBJECT(module, TYPES(CUmodule), STRUCT(gpc_module), KIND(module), HEADER("client/code/module.h"))
+GP_CLIENT_OBJECT(module, TYPES(CUmodule), STRUCT(gpc_module), KIND(module), HEADER("client/module/module.h"))
 /* The token shows if it is a kernel or a function. */
-GP_CLIENT_OBJECT(function, TYPES(CUfunction), STRUCT(gpc_function), ENTER(gpc_function_enter), HEADER("client/code/image.h"))
-GP_CLIENT_OBJECT(kernel, TYPES(CUkernel), STRUCT(gpc_function), KIND(kernel), HEADER("client/code/image.h"))
-GP_CLIENT_OBJECT(library, TYPES(CUlibrary), STRUCT(gpc_image), ENTER(gpc_library_enter_image), HEADER("client/code/module.h"))
-GP_CLIENT_OBJECT(array, TYPES(CUarray), STRUCT(gpc_array), ENTER(gpc_array_enter), HEADER("client/copy/array.h"))
+GP_CLIENT_OBJECT(function, TYPES(CUfunction), STRUCT(gpc_function), ENTER(gpc_function_enter), HEADER("client/module/image.h"))
+GP_CLIENT_OBJECT(kernel, TYPES(CUkernel), STRUCT(gpc_function), KIND(kernel), HEADER("client/module/image.h"))
+GP_CLIENT_OBJECT(library, TYPES(CUlibrary), STRUCT(gpc_image), ENTER(gpc_library_enter_image), HEADER("client/module/module.h"))
+GP_CLIENT_OBJECT(array, TYPES(CUarray), STRUCT(gpc_array), ENTER(gpc_array_enter), HEADER("client/array/array.h"))
 GP_CLIENT_OBJECT(mipmapped, TYPES(CUmipmappedArray), STRUCT(gpc_array), ENTER(gpc_array_enter_mipmapped),
-        HEADER("client/copy/array.h"))
+        HEADER("client/array/array.h"))
 GP_CLIENT_OBJECT(texture, TYPES(CUtexObject), STRUCT(gpc_texture), ENTER(gpc_texture_lock), LEAVE(gpc_texture_unlock),
-        HEADER("client/copy/texture.h"))
+        HEADER("client/array/texture.h"))
 GP_CLIENT_OBJECT(surface, TYPES(CUsurfObject), STRUCT(gpc_texture), ENTER(gpc_surface_lock), LEAVE(gpc_texture_unlock),
-        HEADER("client/copy/texture.h"))
+        HEADER("client/array/texture.h"))
 GP_CLIENT_OBJECT(graph_node, TYPES(CUgraphNode), STRUCT(gpc_node), ENTER(gpc_graphs_begin_node), LEAVE(gpc_graphs_end),
-        HEADER("client/graph/graph.h", "client/graph/graph_memory.h", "client/graph/mem_ops.h"))
+        HEADER("client/graph/graph.h", "client/graph/graph_memory.h", "client/stream_ops/mem_op.h"))
 GP_CLIENT_OBJECT(graph_exec, TYPES(CUgraphExec), STRUCT(gpc_exec), ENTER(gpc_exec_begin), LEAVE(gpc_graphs_end),
-        HEADER("client/graph/exec.h"))
+        HEADER("client/graph/graph_exec.h"))

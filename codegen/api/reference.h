@@ -7,8 +7,8 @@
 
 GP_KIND(texref, TYPES(CUtexref))
 GP_KIND(surfref, TYPES(CUsurfref))
-GP_CLIENT_OBJECT(texref, TYPES(CUtexref), STRUCT(gpc_texture_reference), KIND(texref), HEADER("client/copy/reference.h"))
-GP_CLIENT_OBJECT(surfref, TYPES(CUsurfref), STRUCT(gpc_texture_reference), KIND(surfref), HEADER("client/copy/reference.h"))
+GP_CLIENT_OBJECT(texref, TYPES(CUtexref), STRUCT(gpc_texture_reference), KIND(texref), HEADER("client/module/texture_reference.h"))
+GP_CLIENT_OBJECT(surfref, TYPES(CUsurfref), STRUCT(gpc_texture_reference), KIND(surfref), HEADER("client/module/texture_reference.h"))
 
 GP_LOCAL(VIA(gpReferenceFind))
 CUresult cuModuleGetTexRef(

@@ -9,7 +9,7 @@
 #include "server/supervisor/admin/admin_socket.h"
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/admission/listen.h"
-#include "server/supervisor/door/tls_files.h"
+#include "server/supervisor/auth/tls_files.h"
 
 #include <errno.h>
 #include <stdarg.h>

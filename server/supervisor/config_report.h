@@ -10,7 +10,7 @@
 
 #include "server/common/config/config_lint.h"
 #include "server/common/config/options.h"
-#include "server/common/config/reloaded.h"
+#include "server/common/config/reload_report.h"
 #include "server/supervisor/admission/admission.h"
 
 /* Called at the start, once the first worker has reported its devices. Also logs the path of the

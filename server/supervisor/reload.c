@@ -6,10 +6,10 @@
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/config/options.h"
-#include "server/common/config/reloaded.h"
+#include "server/common/config/reload_report.h"
 #include "server/supervisor/admin/manage.h"
+#include "server/supervisor/auth/tls_files.h"
 #include "server/supervisor/config_report.h"
-#include "server/supervisor/door/tls_files.h"
 #include "server/supervisor/notify.h"
 
 #include <limits.h>

@@ -9,12 +9,12 @@
 #include "server/supervisor/admin/manage.h"
 #include "server/supervisor/admission/admission.h"
 #include "server/supervisor/admission/listen.h"
-#include "server/supervisor/children.h"
+#include "server/supervisor/auth/connection.h"
+#include "server/supervisor/auth/tls_files.h"
 #include "server/supervisor/config_report.h"
-#include "server/supervisor/door/peer.h"
-#include "server/supervisor/door/tls_files.h"
 #include "server/supervisor/notify.h"
 #include "server/supervisor/reload.h"
+#include "server/supervisor/worker_pool.h"
 
 #include <errno.h>
 #include <malloc.h>

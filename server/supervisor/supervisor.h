@@ -3,8 +3,8 @@
  * The supervisor process: listens, authenticates and admits clients, and manages worker processes.
  * It never uses CUDA itself.
  *
- * One thread runs the poll() loop; the only other threads are the receivers of peer.h. admission.h
- * handles the clients, children.h the workers.
+ * One thread runs the poll() loop; the only other threads are the receivers of connection.h.
+ * admission.h handles the clients, worker_pool.h the workers.
  */
 #ifndef GPD_SUPERVISOR_H
 #define GPD_SUPERVISOR_H

@@ -21,7 +21,7 @@ def changed(root):
     api = re.search(r'GP_SET\(absent_attribute,(.*?)\)', read(root, 'codegen/api/device.h'), re.S)[1]
     device = read(root, 'client/context/device.c')
     names = re.findall(PREFIX + r'(\w+)', api)
-    for text in (device, read(root, 'server/worker/snapshot.c')):
+    for text in (device, read(root, 'server/worker/connect/snapshot.c')):
         names += re.findall(r'attributes\[' + PREFIX + r'(\w+)\]\s*&?=[^=]', text)
     return set(names)
 

@@ -3,7 +3,7 @@
 
 #include "tests/certificates.h"
 #include "transport/tls/tls.h"
-#include "transport/tls/tls_help.h"
+#include "transport/tls/tls_helpers.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
  * The first byte selects whether the file's hash is corrected. With a wrong hash nothing else is
  * read.
  */
-#include "server/worker/code/image_cache.h"
-#include "server/worker/code/image_disk.h"
+#include "server/worker/image_cache/image_cache.h"
+#include "server/worker/image_cache/image_disk.h"
 
 #include <fcntl.h>
 #include <openssl/evp.h>

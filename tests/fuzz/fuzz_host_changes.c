@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzer of changes of host memory from the other side. Valid changes are stored inside their
  * ranges. Changes that the diff scan finds make both sides equal. */
-#include "protocol/host_marks.h"
+#include "protocol/host_consistent_copy.h"
 #include "protocol/host_merge.h"
-#include "protocol/host_picture.h"
+#include "protocol/host_run_bitmap.h"
 
 #include <stdlib.h>
 #include <string.h>

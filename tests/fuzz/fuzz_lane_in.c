@@ -5,8 +5,8 @@
  * input's, messages of the input's, and bytes.  At the end the lanes are closed, and whoever waits
  * must go on, with nothing written but what he waited for.
  */
-#include "client/wire/lane.h"
-#include "client/wire/session_inside.h"
+#include "client/session/lane.h"
+#include "client/session/session_internal.h"
 #include "protocol/frame.h"
 #include "tests/connection_pair.h"
 #include "transport/transport.h"

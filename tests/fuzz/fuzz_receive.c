@@ -4,7 +4,7 @@
  * the rest the records of one message; the calls under way have the numbers 1 (with fields in its
  * reply), 2 (with data notes) and 3 (nobody waits).  All of them must end, whatever comes.
  */
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 #include "tests/connection_pair.h"
 #include "transport/transport.h"

@@ -5,7 +5,7 @@
  * with its size, and its content: 0 goes out as it is, anything else is sealed, as a record of this
  * type.
  */
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

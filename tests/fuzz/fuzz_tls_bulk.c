@@ -7,8 +7,8 @@
  * records: a type, a size of two bytes, the content.  Types above the known ones are bytes on the
  * wire as they are, records with a wrong bit, padded ones, and full ones of one byte.
  */
-#include "transport/tls/tls_help.h"
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_helpers.h"
+#include "transport/tls/tls_internal.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzzer of the GPU's work that a daemon reports for the timeline: each line that is written is
  * complete. */
-#include "client/context/trace_gpu.h"
+#include "client/trace/gpu_trace.h"
 
 #include <stdlib.h>
 #include <string.h>

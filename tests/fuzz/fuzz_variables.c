@@ -2,8 +2,8 @@
 /* Fuzzer of the scan of a client's device code before it is loaded: the functions that it calls and
  * its variables, in ELF, PTX and their containers. */
 #include "image/fatbin.h"
-#include "server/worker/code/image_scan.h"
-#include "server/worker/code/image_state.h"
+#include "server/worker/image_cache/image_scan.h"
+#include "server/worker/image_cache/image_state.h"
 
 #include <stdlib.h>
 #include <string.h>

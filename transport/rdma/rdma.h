@@ -138,7 +138,7 @@ struct gp_rdma_conn {
 	uint64_t offered, roomed;                    /* ... and offers and rooms sent */
 	struct gp_rdma_stage stage_out, stage_in;
 
-	/* Segments that wait for credits while no thread sends (rdma_courier.c). */
+	/* Segments that wait for credits while no thread sends (rdma_progress.c). */
 	unsigned int progress_post;
 	int64_t progress_deadline; /* the peer must return credits by this time; 0: nothing waits */
 	struct gp_rdma_conn *progress_next;
@@ -275,7 +275,7 @@ int gp_rdma_send_bulk(struct gp_rdma_conn *conn, const struct iovec *bulk, int c
 int gp_rdma_recv_bulk(struct gp_rdma_conn *conn, uint8_t *dst, size_t size);
 void gp_rdma_bulk_fini(struct gp_rdma_conn *conn);
 
-/* rdma_courier.c; called without the lock: hands segments that wait for credits to the progress
+/* rdma_progress.c; called without the lock: hands segments that wait for credits to the progress
  * thread when no other thread sends, and takes the connection back */
 void gp_rdma_progress_add(struct gp_rdma_conn *conn);
 void gp_rdma_progress_remove(struct gp_rdma_conn *conn);

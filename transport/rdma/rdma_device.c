@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RDMA devices used by connections, and the memory registered with them. */
 #include "base/lock.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 #include "transport/rdma/rdma.h"
 #include "transport/rdma/registered_memory.h"
 

@@ -2,7 +2,7 @@
 /* Creation of a connection's queue pair and associated objects. */
 #include "base/clock.h"
 #include "transport/descriptor.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 #include "transport/rdma/rdma.h"
 
 #include <errno.h>

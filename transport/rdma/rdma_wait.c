@@ -3,7 +3,7 @@
  * may close. */
 #include "base/clock.h"
 #include "base/lock.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 #include "transport/rdma/rdma.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "transport/descriptor.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 #include "transport/shm/message_fd.h"
 #include "transport/shm/sealed_memory.h"
 #include "transport/shm/shm_ring.h"

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/fd_poll.h"
 #include "transport/descriptor.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 #include "transport/socket/socket_owner.h"
 #include "transport/tcp_silence.h"
 

@@ -4,7 +4,7 @@
  * peer by its user ID, which the kernel provides.
  */
 #include "transport/descriptor.h"
-#include "transport/socket/folder_trust.h"
+#include "transport/socket/path_trust.h"
 #include "transport/socket/tcp.h"
 
 #include <errno.h>

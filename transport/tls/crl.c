@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tls/crl.h"
 
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_internal.h"
 
 #include <errno.h>
 #include <limits.h>

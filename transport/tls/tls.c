@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tls/tls.h"
 
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/tls/tls_help.h"
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_helpers.h"
+#include "transport/tls/tls_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/tls/openssl.h"
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_internal.h"
 
 #include <errno.h>
 #include <openssl/err.h>

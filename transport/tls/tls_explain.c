@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Explains why a certificate was not accepted, with its names and dates. */
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

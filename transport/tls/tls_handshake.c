@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_internal.h"
 
 #include <ctype.h>
 #include <errno.h>

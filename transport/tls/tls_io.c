@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/lock.h"
-#include "transport/tls/tls_link.h"
+#include "transport/tls/tls_internal.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/config/config_lint.h"
 
-#include "base/similar.h"
+#include "base/edit_distance.h"
 #include "server/common/base/size_text.h"
 #include "server/common/config/config_key.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parser of gpupoold.conf(5). */
-#include "base/similar.h"
+#include "base/edit_distance.h"
 #include "server/common/config/config_key.h"
 #include "server/common/config/config_lint.h"
 #include "server/common/config/config_value.h"

@@ -30,7 +30,7 @@
 /* Index after the devices: host memory for device code that sessions have loaded. It is charged and
  * uncharged as a device's memory. */
 #define GPD_LEDGER_CODE GPD_LEDGER_DEVICES
-/* The next index: pinned host memory that kernels of sessions access (host_memory.h). */
+/* The next index: pinned host memory that kernels of sessions access (host_space.h). */
 #define GPD_LEDGER_PINNED (GPD_LEDGER_DEVICES + 1)
 #define GPD_LEDGER_LINES (GPD_LEDGER_DEVICES + 2)
 #define GPD_LEDGER_TENANTS 256
@@ -280,8 +280,8 @@ void gpd_ledger_set_closing(struct gpd_ledger *ledger, struct gpd_ledger_session
 /* Returns whether any other session is closing and still has its memory. */
 bool gpd_ledger_has_closing(const struct gpd_ledger *ledger,
 			    const struct gpd_ledger_session *session);
-/* Sets the session's allowance (grant.h): bytes that are charged to it, but that its client does
- * not use yet. allowance_backing is the device memory that the worker has allocated for it, at
+/* Sets the session's allowance (allowance.h): bytes that are charged to it, but that its client
+ * does not use yet. allowance_backing is the device memory that the worker has allocated for it, at
  * least as much. */
 void gpd_ledger_set_allowance(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			      int device, uint64_t bytes, uint64_t allowance_backing);

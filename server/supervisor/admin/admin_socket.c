@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/admin_socket.h"
 
+#include "server/common/base/client_address_name.h"
 #include "server/common/base/log.h"
-#include "server/common/base/source_name.h"
 #include "server/common/ledger/log_budget.h"
 
 #include <errno.h>

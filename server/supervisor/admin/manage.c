@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/manage.h"
 
-#include "base/similar.h"
+#include "base/edit_distance.h"
 #include "server/common/base/log.h"
 
 #include <stdio.h>

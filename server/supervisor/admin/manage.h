@@ -11,7 +11,7 @@
 
 #include "base/lock.h"
 #include "server/common/config/options.h"
-#include "server/common/config/reloaded.h"
+#include "server/common/config/reload_report.h"
 #include "server/supervisor/admin/admin_socket.h"
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/admin/report.h"

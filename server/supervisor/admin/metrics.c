@@ -5,7 +5,7 @@
 #include "server/common/base/nonblocking.h"
 #include "server/supervisor/admin/metrics_text.h"
 #include "server/supervisor/admission/listen.h"
-#include "server/supervisor/admission/port_holder.h"
+#include "server/supervisor/admission/port_owner.h"
 #include "transport/transport.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "server/supervisor/admin/report.h"
 
 #include "base/clock.h"
-#include "server/supervisor/door/tls_files.h"
-#include "server/supervisor/workers/child.h"
+#include "server/supervisor/auth/tls_files.h"
+#include "server/supervisor/workers/worker_process.h"
 
 #include <stdlib.h>
 #include <string.h>

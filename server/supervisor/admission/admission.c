@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "server/common/base/log.h"
-#include "server/supervisor/admission/admission_state.h"
-#include "server/supervisor/door/control_reply.h"
+#include "server/supervisor/admission/admission_internal.h"
+#include "server/supervisor/auth/control_reply.h"
 
 #include <cuda.h>
 #include <errno.h>

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Admission of clients: accepts connections, authenticates them, assigns them to tenants, and takes
- * each through its states (peer.h) to a session in a worker.
+ * each through its states (connection.h) to a session in a worker.
  *
- * Files: admission_wait.c has connections without a receiver thread yet; admission_gate.c the
- * credentials; admission_session.c the way from Hello to the end of the session; admission_alone.c
- * sessions with a dedicated worker; admission_lane.c the data connections (lanes); admission_look.c
- * the queries without a session; admission.c the list of connections, their states and their end.
+ * Files: admission_wait.c has connections without a receiver thread yet; admission_auth.c the
+ * credentials; admission_session.c the way from Hello to the end of the session;
+ * admission_process.c sessions with a dedicated worker; admission_lane.c the data connections
+ * (lanes); admission_probe.c the queries without a session; admission.c the list of connections,
+ * their states and their end.
  *
  * Threads: the supervisor's main thread.
  */
 #ifndef GPD_ADMISSION_H
 #define GPD_ADMISSION_H
 
-#include "server/supervisor/admission/roster.h"
-#include "server/supervisor/door/gate.h"
-#include "server/supervisor/door/peer.h"
+#include "server/supervisor/admission/session_owners.h"
+#include "server/supervisor/auth/authentication.h"
+#include "server/supervisor/auth/connection.h"
 #include "server/supervisor/tenancy/quota.h"
-#include "server/supervisor/workers/child.h"
+#include "server/supervisor/workers/worker_process.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "protocol/ticket.h"
 #include "server/common/base/log.h"
-#include "server/supervisor/admission/admission_state.h"
+#include "server/supervisor/admission/admission_internal.h"
 
 #include <stdio.h>
 #include <string.h>

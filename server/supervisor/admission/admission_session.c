@@ -6,9 +6,9 @@
 #include "protocol/printable.h"
 #include "protocol/ticket.h"
 #include "server/common/base/log.h"
-#include "server/supervisor/admission/admission_state.h"
-#include "server/supervisor/door/control_reply.h"
-#include "server/supervisor/workers/orphans.h"
+#include "server/supervisor/admission/admission_internal.h"
+#include "server/supervisor/auth/control_reply.h"
+#include "server/supervisor/workers/orphaned_work.h"
 
 #include <cuda.h>
 #include <stdio.h>

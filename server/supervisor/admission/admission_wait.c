@@ -6,7 +6,7 @@
  */
 #include "base/clock.h"
 #include "server/common/base/log.h"
-#include "server/supervisor/admission/admission_state.h"
+#include "server/supervisor/admission/admission_internal.h"
 #include "transport/socket/socket_owner.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 #include "protocol/preamble.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission.h"
-#include "server/supervisor/admission/port_holder.h"
-#include "server/supervisor/door/tls_files.h"
+#include "server/supervisor/admission/port_owner.h"
+#include "server/supervisor/auth/tls_files.h"
 #include "transport/socket/socket_owner.h"
 #include "transport/transport.h"
 

@@ -2,13 +2,13 @@
 /* Copies to, from and between arrays. Offsets and sizes from the client are checked here, so that
  * the driver never gets a request beyond an array. */
 #include "gpd_calls.h"
+#include "server/worker/array/array.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_part.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
+#include "server/worker/stream/stream.h"
 
 static CUresult
 copy_in(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)

@@ -11,7 +11,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
+#include "server/worker/stream/stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

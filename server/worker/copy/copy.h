@@ -4,7 +4,7 @@
  *
  * A copy to the host may not fit into the session's staging memory at once. The executor then goes
  * on with other calls and enqueues the remaining parts as staging becomes free. Records that must
- * follow such a copy wait in the deferred queue (backlog_gate.h) until all its parts are enqueued.
+ * follow such a copy wait in the deferred queue (deferred_gate.h) until all its parts are enqueued.
  *
  * Threads: executor only.
  * Errors: a CUresult; a malformed record is a protocol violation that ends the session.
@@ -35,7 +35,7 @@ struct gpd_copy_session {
 	struct gpd_staging *staging; /* staging.h: pinned memory */
 	struct gpd_lanes *lanes;     /* lane.h: data lanes */
 	struct gpd_copy_out *out;    /* copies to the client that have parts left; utlist */
-	bool added;                  /* to it, since backlog_gate.h looked */
+	bool added;                  /* to it, since deferred_gate.h looked */
 	_Atomic uint64_t gpudirect_in, gpudirect_out; /* bytes of copies without staging */
 };
 
@@ -74,7 +74,7 @@ void gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const
 			       size_t size);
 
 /* Calls use() with the stream of each copy that has parts left, until it returns nonzero; returns
- * that result. Copies by GPUDirect (straight.h) are left out, as they are not split into parts. */
+ * that result. Copies by GPUDirect (gpudirect.h) are left out, as they are not split into parts. */
 int gpd_copy_for_each_unfinished(struct gpd_session *session,
 				 int (*use)(struct gpd_session *session,
 					    struct gpd_stream *stream));

@@ -9,8 +9,8 @@
 #include "server/worker/copy/staging.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
-#include "server/worker/session/wait.h"
+#include "server/worker/stream/responder.h"
+#include "server/worker/stream/stream.h"
 
 /* A failed receive needs no report here: the next record fails in the same way. */
 static CUresult

@@ -5,19 +5,19 @@
  * with a copy on lane 0.
  *
  * Later work is given to a stream only after the executor has all chunks. It is therefore ordered
- * after them even where chunks are written directly to the device by GPUDirect (straight.h).
+ * after them even where chunks are written directly to the device by GPUDirect (gpudirect.h).
  */
 #include "gpd_calls.h"
 #include "protocol/frame.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_part.h"
+#include "server/worker/copy/gpudirect.h"
 #include "server/worker/copy/lane.h"
-#include "server/worker/copy/straight.h"
 #include "server/worker/device/device.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
-#include "server/worker/session/wait.h"
+#include "server/worker/stream/responder.h"
+#include "server/worker/stream/stream.h"
 
 /* Larger than the address space. */
 #define SIZE_LIMIT ((uint64_t)1 << 47)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/copy/copy_part.h"
 
-#include "server/worker/copy/aside.h"
+#include "server/worker/copy/peer_stream.h"
 #include "server/worker/copy/pieces.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
+#include "server/worker/stream/stream.h"
 
 /* Short copies are split too, so that their first part is sent early. */
 #define PART_MIN ((size_t)256 << 10)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fills of device memory with a value: the hook of gpFill. */
 #include "gpd_calls.h"
-#include "server/worker/copy/aside.h"
+#include "server/worker/copy/peer_stream.h"
 #include "server/worker/copy/pieces.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
+#include "server/worker/stream/stream.h"
 
 static CUresult
 fill_row(const struct gp_args_gpFill *fill, uint64_t count, CUstream stream)

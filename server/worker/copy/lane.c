@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "protocol/control.h"
 #include "server/worker/copy/copy.h"
-#include "server/worker/copy/lane_state.h"
+#include "server/worker/copy/lane_internal.h"
 #include "server/worker/session/session.h"
 #include "transport/transport.h"
 

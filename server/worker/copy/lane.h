@@ -52,9 +52,9 @@ bool gpd_lanes_are_uniform(struct gpd_session *session);
  * end. gpd_lanes_pop() then waits for its next chunk: 1 and a chunk, 0 after the last one, or a
  * negative errno if the session is over.
  *
- * gpudirect: address of registered device memory (peer_memory.h) to which the chunks that arrive
- * from now on are written directly. 0: through staging, until gpd_gpudirect_in_poll() sets an
- * address.
+ * gpudirect: address of registered device memory (gpudirect_memory.h) to which the chunks that
+ * arrive from now on are written directly. 0: through staging, until gpd_gpudirect_in_poll() sets
+ * an address.
  */
 GP_MUST_CHECK int gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size,
 				   uint64_t gpudirect);

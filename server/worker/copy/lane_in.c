@@ -4,8 +4,8 @@
 #include "base/lock.h"
 #include "protocol/control.h"
 #include "server/worker/copy/copy.h"
-#include "server/worker/copy/lane_state.h"
-#include "server/worker/copy/straight.h"
+#include "server/worker/copy/gpudirect.h"
+#include "server/worker/copy/lane_internal.h"
 #include "server/worker/session/session.h"
 #include "transport/transport.h"
 

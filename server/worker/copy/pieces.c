@@ -2,7 +2,7 @@
 #include "server/worker/copy/pieces.h"
 
 #include "gp_calls.h"
-#include "server/worker/memory/host_memory.h"
+#include "server/worker/host/host_space.h"
 
 #include <stddef.h>
 

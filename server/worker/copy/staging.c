@@ -6,11 +6,11 @@
 #include "protocol/frame.h"
 #include "protocol/pack.h"
 #include "server/worker/copy/copy.h"
-#include "server/worker/copy/listed.h"
+#include "server/worker/copy/listed_copy.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/wait.h"
+#include "server/worker/stream/responder.h"
 #include "transport/transport.h"
 
 #include <errno.h>

@@ -29,7 +29,7 @@
 #define GPD_STAGING_SHARE_MIN 4
 /* Slots of the share that data lanes leave to copies that have started. */
 #define GPD_STAGING_RESERVE 8
-/* Slots of listed copies (listed.h), in addition to the share. */
+/* Slots of listed copies (listed_copy.h), in addition to the share. */
 #define GPD_STAGING_LISTED 64
 /* Pieces up to this size share slots. */
 #define GPD_STAGING_SMALL ((size_t)128 << 10)
@@ -80,9 +80,9 @@ void gpd_staging_wake(void);
 
 /*
  * Executor, before the piece is given to a stream: lists the piece as the bytes at this offset of a
- * listed copy (listed.h), until it is released. While at most GPD_STAGING_LISTED such slots exist,
- * the slot does not count towards the session's share, because a later record of the client may be
- * needed before the GPU can reach the copy.
+ * listed copy (listed_copy.h), until it is released. While at most GPD_STAGING_LISTED such slots
+ * exist, the slot does not count towards the session's share, because a later record of the client
+ * may be needed before the GPU can reach the copy.
  */
 CUresult gpd_staging_list(struct gpd_session *session, const struct gpd_piece *piece,
 			  uint32_t number, uint64_t offset, size_t size);
@@ -92,7 +92,7 @@ void gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t 
 
 /* Any thread. Releases the piece; neither the GPU nor another thread may use it any more. */
 void gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece);
-/* The same, as the completion function of a wait (wait.h). */
+/* The same, as the completion function of a wait (responder.h). */
 void gpd_staging_done(struct gpd_session *session, void *slot, CUresult result);
 
 #endif /* GPD_STAGING_H */

@@ -5,9 +5,9 @@
 #include "server/common/base/log.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/device/gpu_timestamp.h"
+#include "server/worker/device/marker_page.h"
 #include "server/worker/device/partition.h"
-#include "server/worker/device/stamp.h"
-#include "server/worker/device/wait_page.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -83,7 +83,7 @@ void gpd_partition_unref(struct gpd_partition *partition);
 /*
  * Creates a non-blocking stream in the partition (NULL: in the primary context); the device's
  * primary context must be current. If the partition has no green context yet, waits for an idle
- * context (quiet.h) and creates one. CUDA_ERROR_DEINITIALIZED: *given_up became true first (NULL:
+ * context (idle.h) and creates one. CUDA_ERROR_DEINITIALIZED: *given_up became true first (NULL:
  * never).
  */
 CUresult gpd_partition_stream(struct gpd_partition *partition, int priority,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal table of partitions, shared by partition.c, which creates them, partition_share.c, which
- * assigns them, and partition_part.c: the groups of each device and its partitions.
+ * Internal table of partitions, shared by partition.c, which creates them, partition_assign.c,
+ * which assigns them, and partition_part.c: the groups of each device and its partitions.
  *
  * Ownership: the table owns its partitions; those that are parts belong to their references alone.
  * Threads: gpd_partition_lock protects everything except the creation and use of a partition's

@@ -9,7 +9,7 @@
 #ifndef GPD_GRAPH_BUILD_H
 #define GPD_GRAPH_BUILD_H
 
-#include "server/worker/image/image.h"
+#include "server/worker/module/image.h"
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -3,15 +3,15 @@
 
 #include "base/clock.h"
 #include "gpd_calls.h"
+#include "server/worker/context/context.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
-#include "server/worker/graph/graph.h"
 #include "server/worker/graph/graph_build.h"
-#include "server/worker/session/context.h"
+#include "server/worker/graph/graph_exec.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
-#include "server/worker/session/wait.h"
+#include "server/worker/stream/responder.h"
+#include "server/worker/stream/stream.h"
 
 #include <stdlib.h>
 

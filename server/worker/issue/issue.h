@@ -6,7 +6,7 @@
  * accepts launches on different streams concurrently. A program with several streams, whose calls
  * arrive faster than one thread can launch, therefore gets two to three times the throughput. The
  * executor does everything except the driver's call, which it hands to the stream's launcher: a
- * queue with a thread. Nothing else is handed over, except the markers of depth.h between a
+ * queue with a thread. Nothing else is handed over, except the markers of stream_depth.h between a
  * stream's launches.
  *
  * Order: a stream has one launcher, and gpd_issue_settle() comes before any other driver call of

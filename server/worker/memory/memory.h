@@ -40,7 +40,7 @@ struct gpd_memory_array_ops {
 	bool (*wait_idle_freed)(struct gpd_session *session, int device);
 };
 
-/* The part of a session that its memory has, session->memory (memory_state.h).  -ENOMEM. */
+/* The part of a session that its memory has, session->memory (memory_internal.h).  -ENOMEM. */
 int gpd_memory_create(struct gpd_session *session);
 /* Nothing is mapped, or the process is about to end. */
 void gpd_memory_destroy(struct gpd_session *session);
@@ -86,7 +86,7 @@ bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
 
 /* Returns the device that has the memory of the whole range, if it is in one mapping that the
  * session's lanes can access by GPUDirect, else -1. The mapping is registered on its first query
- * (peer_memory.h). */
+ * (gpudirect_memory.h). */
 int gpd_memory_get_gpudirect_device(struct gpd_session *session, uint64_t address, uint64_t size);
 
 /* Gives kernels of `device` access to the session's present and future memory on `owner`. */

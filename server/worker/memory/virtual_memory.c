@@ -6,10 +6,10 @@
  */
 #include "gpd_calls.h"
 #include "server/worker/device/window.h"
-#include "server/worker/memory/host_memory.h"
+#include "server/worker/host/host_space.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/memory/memory_state.h"
-#include "server/worker/memory/physical.h"
+#include "server/worker/memory/memory_internal.h"
+#include "server/worker/memory/physical_memory.h"
 #include "server/worker/session/session.h"
 
 /* Maximum total size of the ranges besides the window: all sessions share the address space. */

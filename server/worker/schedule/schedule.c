@@ -5,7 +5,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/issue/issue.h"
 #include "server/worker/schedule/account.h"
-#include "server/worker/schedule/schedule_turns.h"
+#include "server/worker/schedule/turn.h"
 
 #include <stdlib.h>
 

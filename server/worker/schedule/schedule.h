@@ -3,7 +3,7 @@
  * Scheduling of a session's launches, and measurement of its GPU time.
  *
  * Without a policy nothing is delayed, and GPU time is measured by sampling. With a policy, the
- * sessions of a device take turns (schedule_turns.h): the executor of a session that does not have
+ * sessions of a device take turns (turn.h): the executor of a session that does not have
  * the turn waits in gpd_schedule_launch(). Sessions with multiprocessors of their own, and copies
  * to and from the device, need no turn.
  *

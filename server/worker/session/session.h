@@ -3,8 +3,8 @@
  * A session in a worker: one client process and all that belongs to it.
  *
  * Two threads: the *executor* receives records and carries them out in order (every gpd_<call>()
- * hook runs there, one at a time per session); the *responder* (wait.h) watches the GPU for what
- * the session waits for and sends what comes later.  Launches on several streams may go to the
+ * hook runs there, one at a time per session); the *responder* (responder.h) watches the GPU for
+ * what the session waits for and sends what comes later.  Launches on several streams may go to the
  * driver from further threads (issue.h).  Everything below is for the executor unless it says
  * otherwise.  Hooks return the driver's CUresult; GPD_LATER means that the hook arranged
  * for the reply itself.
@@ -37,7 +37,7 @@
 
 struct gp_conn;
 struct gpd_memory;      /* memory.h: the window and what is mapped in it */
-struct gpd_host_memory; /* host_memory.h: the machine's memory that its kernels reach */
+struct gpd_host_memory; /* host_space.h: the machine's memory that its kernels reach */
 struct gpd_print;       /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_deferred_entry;
@@ -45,10 +45,10 @@ struct gpd_stream_session;     /* stream.h */
 struct gpd_array_session;      /* array.h */
 struct gpd_copy_session;       /* copy.h */
 struct gpd_module_session;     /* image.h */
-struct gpd_graph_session;      /* graph.h */
-struct gpd_stream_ops_session; /* backlog.h */
+struct gpd_graph_session;      /* graph_exec.h */
+struct gpd_stream_ops_session; /* deferred_queue.h */
 struct gpd_stream;
-struct gpd_trace; /* trace.h: when its work ran */
+struct gpd_trace; /* gpu_trace.h: when its work ran */
 struct gpd_waker;
 
 /* How far the work of a session is, for the log of a fault. */
@@ -108,8 +108,9 @@ struct gpd_session {
 	_Atomic bool violated;            /* the client is at fault */
 	_Atomic bool client_is_gone;      /* the supervisor knows that it is */
 	_Atomic bool closing;             /* ENDING or later, for who waits */
-	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
-	bool busy_reported;               /* retire.h */
+	_Atomic int64_t loading_since_ms; /* worker_retirement.h; 0: not in a call that may wait for
+					     others */
+	bool busy_reported;               /* worker_retirement.h */
 	pthread_mutex_t wakers_lock;
 	struct gpd_waker *wakers;
 	pthread_mutex_t reason_lock;
@@ -186,9 +187,10 @@ void gpd_session_add_waker(struct gpd_session *session, struct gpd_waker *waker)
 void gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *waker);
 void gpd_session_wake(struct gpd_session *session);
 /*
- * Around calls of the driver that wait for everything in the context, at a quiet moment (quiet.h)
- * of the device, which is current; meanwhile the session is seen to wait (retire.h).  false: the
- * session is closing, and the call must not be made.  Either way gpd_session_quiesce_end() follows.
+ * Around calls of the driver that wait for everything in the context, at a quiet moment (idle.h)
+ * of the device, which is current; meanwhile the session is seen to wait (worker_retirement.h).
+ * false: the session is closing, and the call must not be made.  Either way
+ * gpd_session_quiesce_end() follows.
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
 void gpd_session_quiesce_end(struct gpd_session *session, int device);

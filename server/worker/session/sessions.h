@@ -3,7 +3,7 @@
  * The sessions of this worker process, and what they share with the supervisor: the ledger and the
  * channel.
  *
- * Ownership: the list does not own the sessions (session_life.h).
+ * Ownership: the list does not own the sessions (executor.h).
  * Threads: any. The members before `lock` are set before any session exists.
  */
 #ifndef GPD_SESSIONS_H

@@ -4,24 +4,24 @@
  * function and back: stub, record, dispatcher and reply are the generator's; the session between
  * the two ends and the driver are this test's.
  */
-#include "client/code/function.h"
 #include "client/context/object.h"
+#include "client/module/function.h"
+#include "client/session/call.h"
 #include "client/stream/event.h"
 #include "client/stream/stream.h"
-#include "client/wire/call.h"
 #include "gpc_calls.h"
 #include "gpd_calls.h"
 #include "protocol/frame.h"
+#include "server/worker/context/context.h"
+#include "server/worker/context/object.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/image/image.h"
+#include "server/worker/module/image.h"
 #include "server/worker/schedule/schedule.h"
-#include "server/worker/session/context.h"
-#include "server/worker/session/event.h"
-#include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
-#include "server/worker/trace/trace.h"
+#include "server/worker/stream/event.h"
+#include "server/worker/stream/stream.h"
+#include "server/worker/trace/gpu_trace.h"
 #include "tests/codegen/readme/example.h"
 #include "tests/test.h"
 
@@ -709,7 +709,8 @@ UNIT_TEST_WITH(what_begins_with_a_lock_ends_with_it, begin, end)
 	assert_int_equal(gpc_cuUserObjectGetNumber((CUuserObject)&example, &number, &seven), 0);
 	assert_int_equal(number + seven, 9);
 	assert_int_equal(gpc_cuUserObjectGetNumber((CUuserObject)&example, &number, NULL), 0);
-	assert_int_equal(gpc_cuUserObjectGetNumber(NULL, &number, &seven), CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(gpc_cuUserObjectGetNumber(NULL, &number, &seven),
+			 CUDA_ERROR_INVALID_HANDLE);
 	example.kind.number = 3;
 	assert_int_equal(gpc_cuUserObjectGetNumber((CUuserObject)&example, &number, NULL),
 			 CUDA_ERROR_INVALID_VALUE);

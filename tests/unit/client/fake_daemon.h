@@ -14,7 +14,7 @@
 #ifndef FAKE_DAEMON_H
 #define FAKE_DAEMON_H
 
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "protocol/frame.h"
 #include "transport/transport.h"
 

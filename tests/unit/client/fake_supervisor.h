@@ -14,7 +14,7 @@
 
 #include "client/connect/connect.h"
 #include "client/connect/window.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 #include "protocol/preamble.h"
 #include "tests/control_messages.h"

@@ -18,11 +18,11 @@
 #define FAKE_WIRE_H
 
 #include "client/context/context.h"
+#include "client/session/call.h"
+#include "client/session/host_queue.h"
+#include "client/session/session.h"
 #include "client/stream/stream.h"
 #include "client/stream/sync.h"
-#include "client/wire/call.h"
-#include "client/wire/host_queue.h"
-#include "client/wire/session.h"
 #include "tests/test.h"
 
 #include <cuda.h>

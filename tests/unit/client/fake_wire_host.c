@@ -2,10 +2,10 @@
 /* Host memory of the fake wire layer: the pages that kernels access, and the contents that both
  * sides have agreed on. */
 #include "client/memory/host_memory.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
+#include "protocol/host_consistent_copy.h"
 #include "protocol/host_merge.h"
-#include "protocol/host_picture.h"
 #include "tests/unit/client/fake_wire.h"
 
 #include <errno.h>

@@ -10,10 +10,10 @@
 
 #include "client/context/lifecycle.h"
 #include "client/copy/copy_out.h"
+#include "client/session/session_internal.h"
+#include "client/stream/completion_watch.h"
 #include "client/stream/event.h"
 #include "client/stream/stream.h"
-#include "client/stream/watch.h"
-#include "client/wire/session_inside.h"
 #include "tests/unit/client/call_fixture.h"
 
 #include <stdlib.h>

@@ -8,8 +8,8 @@
 #ifndef LAUNCH_FIXTURE_H
 #define LAUNCH_FIXTURE_H
 
-#include "client/code/function.h"
-#include "client/code/image.h"
+#include "client/module/function.h"
+#include "client/module/image.h"
 #include "gpc_calls.h"
 #include "protocol/image_info.h"
 #include "tests/test.h"

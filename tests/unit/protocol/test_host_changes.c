@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "protocol/host_marks.h"
-#include "protocol/host_picture.h"
+#include "protocol/host_consistent_copy.h"
+#include "protocol/host_run_bitmap.h"
 #include "tests/test.h"
 
 #include <pthread.h>

@@ -8,12 +8,12 @@
 
 #include "server/worker/copy/copy.h"
 #include "server/worker/device/device.h"
-#include "server/worker/image/image.h"
 #include "server/worker/memory/memory.h"
-#include "server/worker/session/event.h"
+#include "server/worker/module/image.h"
 #include "server/worker/session/sessions.h"
-#include "server/worker/session/stream.h"
-#include "server/worker/session/wait.h"
+#include "server/worker/stream/event.h"
+#include "server/worker/stream/responder.h"
+#include "server/worker/stream/stream.h"
 #include "tests/unit/server/fake_driver.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ gpd_sessions_timeout_ms(void)
 	return 30000;
 }
 
-/* The same as in session_life.c. */
+/* The same as in executor.c. */
 static bool
 reclaim_memory(struct gpd_account *account)
 {

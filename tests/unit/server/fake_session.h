@@ -17,14 +17,14 @@
 #ifndef FAKE_SESSION_H
 #define FAKE_SESSION_H
 
-#include "server/worker/backlog.h"
+#include "server/worker/array/array.h"
+#include "server/worker/context/context.h"
 #include "server/worker/copy/copy.h"
-#include "server/worker/graph/graph.h"
-#include "server/worker/image/image.h"
-#include "server/worker/memory/array.h"
-#include "server/worker/session/context.h"
+#include "server/worker/graph/graph_exec.h"
+#include "server/worker/module/image.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
+#include "server/worker/stream/stream.h"
+#include "server/worker/stream_ops/deferred_queue.h"
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -2,9 +2,9 @@
 #include "tests/unit/server/library_fixture.h"
 
 #include "image/fatbin.h"
-#include "server/worker/code/image_cache.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/quiet_jobs.h"
+#include "server/worker/device/idle_jobs.h"
+#include "server/worker/image_cache/image_cache.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/sessions.h"
 

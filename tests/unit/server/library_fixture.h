@@ -10,8 +10,8 @@
 
 #include "gpd_calls.h"
 #include "protocol/image_info.h"
-#include "server/worker/image/image.h"
-#include "server/worker/image/library.h"
+#include "server/worker/module/image.h"
+#include "server/worker/module/library.h"
 #include "tests/test.h"
 #include "tests/unit/server/fake_session.h"
 

@@ -5,7 +5,7 @@
 #define MEMORY_FIXTURE_H
 
 #include "gpd_calls.h"
-#include "server/worker/memory/grant.h"
+#include "server/worker/memory/allowance.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
 #include "tests/unit/server/fake_session.h"

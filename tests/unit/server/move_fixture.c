@@ -2,8 +2,8 @@
 #include "tests/unit/server/move_fixture.h"
 
 #include "server/worker/device/device.h"
-#include "server/worker/device/wait_page.h"
-#include "server/worker/session/wait.h"
+#include "server/worker/device/marker_page.h"
+#include "server/worker/stream/responder.h"
 #include "tests/test.h"
 
 #include <dlfcn.h>

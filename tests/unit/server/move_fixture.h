@@ -11,10 +11,10 @@
 #ifndef MOVE_FIXTURE_H
 #define MOVE_FIXTURE_H
 
+#include "server/worker/context/context.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
+#include "server/worker/stream/stream.h"
 
 #include <cuda.h>
 #include <stdatomic.h>

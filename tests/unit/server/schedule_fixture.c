@@ -3,8 +3,8 @@
 
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/stamp.h"
-#include "server/worker/device/wait_page.h"
+#include "server/worker/device/gpu_timestamp.h"
+#include "server/worker/device/marker_page.h"
 
 #include <pthread.h>
 #include <stdlib.h>

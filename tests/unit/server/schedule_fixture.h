@@ -15,7 +15,7 @@
 #include "server/common/ledger/ledger.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/stream.h"
+#include "server/worker/stream/stream.h"
 #include "tests/test.h"
 #include "tests/unit/server/virtual_time.h"
 

@@ -3,7 +3,7 @@
  * own may go: it leaves the line of the check that failed, or 0. */
 #include "tests/test.h"
 #include "transport/descriptor.h"
-#include "transport/own_fd.h"
+#include "transport/private_fd.h"
 #include "transport/transport.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools as a program sees them: attributes, access, and how they are made and destroyed. */
-#include "client/api/advice.h"
-#include "client/host/mirror.h"
+#include "client/host/coherence.h"
+#include "client/managed/advice.h"
 #include "client/memory/host_memory.h"
 #include "protocol/ipc_handle.h"
 #include "tests/unit/client/pool_fixture.h"

@@ -3,11 +3,11 @@
  * What the client answers alone, by functions that are generated out of what it holds: each writes
  * what is held, refuses NULL and what is no handle of it, and finds nothing before cuInit.
  */
-#include "client/code/image.h"
-#include "client/code/module.h"
 #include "client/context/device.h"
 #include "client/context/lifecycle.h"
 #include "client/entry/context_parts.h"
+#include "client/module/image.h"
+#include "client/module/module.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory that is the daemon's, too: arenas of shared memory. */
+#include "client/host/coherence.h"
 #include "client/host/host_space.h"
-#include "client/host/mirror.h"
 #include "client/memory/host_memory.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/fake_wire.h"

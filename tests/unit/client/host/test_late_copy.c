@@ -3,7 +3,7 @@
 #include "client/context/fence.h"
 #include "client/copy/copy.h"
 #include "client/host/late_copy.h"
-#include "client/wire/session.h"
+#include "client/session/session.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/fake_wire.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Early copies from pinned memory that are corrected before changed words are published. */
+#include "client/host/coherence_internal.h"
 #include "client/host/listed_copy.h"
-#include "client/host/mirror_state.h"
 #include "protocol/frame.h"
-#include "tests/unit/client/mirror_fixture.h"
+#include "tests/unit/client/coherence_fixture.h"
 
 #define SIZE ((size_t)100000)
 

@@ -2,10 +2,10 @@
 /* Which host memory kernels reach, and at which addresses. */
 #include "client/alloc/heap.h"
 #include "client/host/host_block.h"
-#include "client/host/host_names.h"
 #include "client/host/host_space.h"
+#include "client/host/pointer_scan.h"
 #include "protocol/image_info.h"
-#include "tests/unit/client/mirror_fixture.h"
+#include "tests/unit/client/coherence_fixture.h"
 
 TEST(an_address_among_parameters_makes_a_block_one_that_kernels_reach)
 {

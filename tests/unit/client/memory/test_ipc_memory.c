@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/copy/pointer.h"
 #include "client/memory/address.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
+#include "client/memory/pointer.h"
 #include "gpc_calls.h"
 #include "protocol/ipc_handle.h"
 #include "tests/unit/client/fake_wire.h"

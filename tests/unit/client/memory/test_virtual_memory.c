@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/host/coherence.h"
 #include "client/host/host_block.h"
-#include "client/host/mirror.h"
 #include "client/memory/address.h"
 #include "client/memory/physical_memory.h"
 #include "client/memory/pool.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implicitly synchronizing calls wait only for observable work; queries reply as if they had waited
  * for all. */
-#include "client/stream/elapsed.h"
+#include "client/stream/event_elapsed.h"
 #include "client/stream/sync.h"
 #include "tests/unit/client/idle_fixture.h"
 

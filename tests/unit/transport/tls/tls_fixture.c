@@ -3,7 +3,7 @@
 
 #include "tests/certificates.h"
 #include "tests/test.h"
-#include "transport/tls/tls_help.h"
+#include "transport/tls/tls_helpers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* Requests of the admin socket: the state that each changes, and the state that it leaves alone. */
 #include "server/common/base/log.h"
 #include "server/supervisor/admin/manage.h"
-#include "server/supervisor/workers/child.h"
+#include "server/supervisor/workers/worker_process.h"
 #include "tests/test.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report sums up the ledger under the names of the session owners. */
 #include "server/supervisor/admin/report.h"
-#include "server/supervisor/workers/child.h"
+#include "server/supervisor/workers/worker_process.h"
 #include "tests/test.h"
 
 #include <cuda.h>

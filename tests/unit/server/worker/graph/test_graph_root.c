@@ -4,7 +4,7 @@
 #include "gpd_calls.h"
 #include "protocol/graph_plan.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/graph/graph.h"
+#include "server/worker/graph/graph_exec.h"
 #include "server/worker/graph/graph_root.h"
 #include "tests/test.h"
 #include "tests/unit/server/fake_session.h"

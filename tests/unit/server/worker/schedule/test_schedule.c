@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schedule: which session launches when, and the share of the GPU that each gets. */
-#include "server/worker/schedule/schedule_turns.h"
+#include "server/worker/schedule/turn.h"
 #include "tests/unit/server/schedule_fixture.h"
 
 #include <pthread.h>

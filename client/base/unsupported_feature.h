@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unsupported features: returns CUDA_ERROR_NOT_SUPPORTED, and reports each feature once on standard
+ * error with an alternative, unless GPUPOOL_LOG contains quiet.
+ *
+ * Threads: any thread, at any time.
+ */
+#ifndef GPC_UNSUPPORTED_FEATURE_H
+#define GPC_UNSUPPORTED_FEATURE_H
+
+#include <cuda.h>
+
+/* Unsupported parts of calls that are supported otherwise, and exceeded limits. */
+enum gpc_unsupported_feature {
+	GPC_UNSUPPORTED_CONTEXTS_IN_GRAPH,
+	GPC_UNSUPPORTED_HOST_COPY_IN_BODY,
+	GPC_UNSUPPORTED_CONDITIONS_OF_SEVERAL,
+	GPC_UNSUPPORTED_NESTED_UPDATABLE,
+	GPC_UNSUPPORTED_SEMAPHORE_NODE,
+	GPC_UNSUPPORTED_LAUNCH_ATTRIBUTE,
+	GPC_UNSUPPORTED_STREAM_PRIORITY,
+	GPC_UNSUPPORTED_CORE_DUMP,
+	GPC_UNSUPPORTED_SEVERAL_DEVICES,
+	GPC_UNSUPPORTED_ARRAYS_OF_DAEMONS,
+	GPC_UNSUPPORTED_MORE_NODES,
+	GPC_UNSUPPORTED_COUNT,
+};
+
+/* Reports the feature if it was not reported before. Always returns CUDA_ERROR_NOT_SUPPORTED. */
+CUresult gpc_not_supported(enum gpc_unsupported_feature feature);
+
+/* Reports that `what` is not supported. instead: an alternative, or NULL. */
+void gpc_not_supported_report(const char *what, const char *instead);
+
+#endif /* GPC_UNSUPPORTED_FEATURE_H */

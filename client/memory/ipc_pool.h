@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sharing of memory pools between processes (cuMemPoolExportToShareableHandle and the like).
+ *
+ * The daemon assigns an exported pool a handle, and each of its mappings from which a pointer was
+ * exported another one; a pointer is the mapping's handle and an offset. The importer maps the
+ * whole mapping, once for all pointers into it, until the last of them is freed. So processes can
+ * exchange stream-ordered allocations, and only the first pointer into each mapping of 64 MiB takes
+ * a round trip on both sides.
+ *
+ * A pool of host memory is a memory file of this machine that contains all its mappings. Its
+ * shareable handle is the descriptor of that file, and a pointer contains the file offset of its
+ * mapping: the daemon is not involved. Each process replicates its mappings to its own session.
+ * Threads: any.
+ */
+#ifndef GPC_IPC_POOL_H
+#define GPC_IPC_POOL_H
+
+#include "protocol/ipc_handle.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpc_address;
+struct gpc_context;
+struct gpc_device;
+struct gpc_ipc_export;
+
+/* Return the handle of a pool, or of a block that starts at the address, for other processes.
+ * Return CUDA_ERROR_INVALID_VALUE if there is none, if it was not created for sharing, or if the
+ * block's pool has not been exported yet. */
+CUresult gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes);
+CUresult gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes);
+
+/* Creates the file of a new exportable pool of host memory. Returns its descriptor, or -1 if memory
+ * is exhausted or the daemon cannot make host memory accessible to kernels. */
+int gpc_pool_create_file(struct gpc_device *device);
+/* Returns a new descriptor of that file, owned by the caller. Returns CUDA_ERROR_NOT_SUPPORTED for
+ * a pool of device memory. */
+CUresult gpc_pool_export_file(CUmemoryPool handle, int *fd_p);
+/* Imports a pool by its file; the descriptor stays the caller's. Returns CUDA_ERROR_INVALID_VALUE
+ * if it is not such a file, CUDA_ERROR_NOT_SUPPORTED if the file was created by this process. */
+CUresult gpc_pool_import_file(int fd, CUmemoryPool *handle_p);
+
+/* Import a pool or a block of another process, or of this one a second time. Errors of the daemon
+ * are returned. */
+CUresult gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
+			 CUmemoryPool *handle_p);
+CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes,
+			       uint64_t *address_p);
+
+/* Returns whether any pool was ever shared or imported; without a lock. */
+bool gpc_pool_any_shared(void);
+/* Fills in `found` and returns true if the address is in an imported block. */
+bool gpc_pool_find_imported(uint64_t address, struct gpc_address *found);
+/* Frees an imported block, however often it was imported, in the order of a stream or of none
+ * (NULL, 0). Returns CUDA_ERROR_INVALID_VALUE if no imported block starts at the address. */
+CUresult gpc_pool_free_imported(uint64_t address, const struct gpc_context *context,
+				uint64_t stream);
+/* Unmaps imported host memory that has no blocks and whose work is done. */
+void gpc_pool_close_unused(void);
+
+/* For pool.c: withdraws an export, so that it cannot be opened any more. Accepts NULL. */
+void gpc_pool_export_withdraw(struct gpc_ipc_export *share);
+
+#endif /* GPC_IPC_POOL_H */

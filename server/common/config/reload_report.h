@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Report of a configuration reload. Each message goes to the log at once; the report collects the
+ * failures and the changes that need a restart, one text each, for the client that requested the
+ * reload.
+ *
+ * Threads: the supervisor's main thread.
+ */
+#ifndef GPD_RELOAD_REPORT_H
+#define GPD_RELOAD_REPORT_H
+
+#include "base/status.h"
+#include "server/common/base/log.h"
+#include "server/common/config/config.h"
+
+#define GPD_RELOAD_REPORT_TEXT_MAX 2048
+
+struct gpd_reload_report {
+	char error[GPD_RELOAD_REPORT_TEXT_MAX]; /* settings that failed to take effect; "": none */
+	/* Settings that take effect after a restart; "": none. */
+	char warning[GPD_RELOAD_REPORT_TEXT_MAX];
+};
+
+static_assert(GPD_RELOAD_REPORT_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,
+	      "has what is wrong with a configuration");
+
+/* Logs a message and appends it to the report. level GPD_LOG_ERROR: this setting failed, the others
+ * are in force; GPD_LOG_WARNING: it takes effect after a restart. */
+void gpd_reload_report_add(struct gpd_reload_report *reloaded, enum gpd_log_level level,
+			   const char *format, ...) GP_PRINTF(3, 4);
+
+/* Appends the warnings to the errors if there are both. */
+void gpd_reload_report_merge(struct gpd_reload_report *reloaded);
+
+#endif /* GPD_RELOAD_REPORT_H */

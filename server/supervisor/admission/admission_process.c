@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions with a dedicated worker. A process and a CUDA context are expensive, so one is started
+ * only for a client that already has a session slot, and few at a time; the slot becomes free when
+ * the process has exited. A worker that is still starting when its client disconnects is killed.
+ */
+#include "server/supervisor/admission/admission_internal.h"
+
+#include <signal.h>
+
+/* Starting workers occupy the driver and the CPUs, at the cost of running sessions. */
+#define STARTING_MAX 4
+/* How long a client waits for a slot of a process that is exiting, which takes a while. */
+#define FULL_ENDING_MS 10000
+
+/* Includes those that fail before they are ready. */
+static int
+count_starting(const struct gpd_admission *admission)
+{
+	int count = 0;
+
+	for (const struct gpd_worker_process *c = admission->workers; c; c = c->next)
+		count += gpd_worker_process_is_dedicated(c) && !c->facts;
+	return count;
+}
+
+/* Returns whether the worker's client has disconnected. */
+static bool
+worker_is_abandoned(const struct gpd_worker_process *c)
+{
+	return gpd_worker_process_is_dedicated(c) && c->state >= GPD_WORKER_ABANDONED;
+}
+
+/* client_address NULL: of all addresses. */
+static int
+count_abandoned(const struct gpd_admission *admission,
+		const struct gpd_client_address *client_address)
+{
+	int count = 0;
+
+	for (const struct gpd_worker_process *c = admission->workers; c; c = c->next)
+		count += worker_is_abandoned(c) &&
+			 (!client_address || c->client_address == client_address);
+	return count;
+}
+
+void
+gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connection *peer)
+{
+	int ending = count_abandoned(admission, NULL);
+	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_SLOT_WAIT_MS;
+	/* Exclude the connection itself, which is counted unless it waits. */
+	int self = peer->full_reason[0] ? 0 : 1;
+	const char *full_reason = gpd_admission_get_full_reason(
+		admission, peer, ending - self,
+		count_abandoned(admission, peer->client_address) - self);
+
+	peer->daemon_is_full = full_reason != NULL;
+	if (full_reason) {
+		gpd_admission_wait_for_slot(admission, peer, full_reason, wait_ms);
+		return;
+	}
+	if (gpd_admission_acquire_slot(admission, peer, wait_ms))
+		gpd_admission_set_state(admission, peer, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
+}
+
+/* Tenants take turns, and among the clients of a tenant their addresses. */
+static bool
+starts_before(const struct gpd_admission *admission, const struct gpd_connection *a,
+	      const struct gpd_connection *b)
+{
+	uint64_t tenant_a = admission->tenant_starts[a->assignment.tenant];
+	uint64_t tenant_b = admission->tenant_starts[b->assignment.tenant];
+	uint64_t start_a = a->client_address->last_start;
+	uint64_t start_b = b->client_address->last_start;
+
+	if (tenant_a != tenant_b)
+		return tenant_a < tenant_b;
+	return start_a != start_b ? start_a < start_b : a->session < b->session;
+}
+
+static struct gpd_connection *
+find_next_to_start(const struct gpd_admission *admission)
+{
+	struct gpd_connection *first = NULL;
+
+	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
+		if (p->state == GPD_CONNECTION_STARTING && !p->own_worker &&
+		    (!first || starts_before(admission, p, first)))
+			first = p;
+	}
+	return first;
+}
+
+/* Starts a worker for the session, which has a slot. */
+static void
+worker_start(struct gpd_admission *admission, struct gpd_connection *peer)
+{
+	struct gpd_ledger_session *line = gpd_ledger_find(admission->quota->ledger, peer->session);
+	struct gpd_worker_process *child = line ? admission->start_dedicated(admission->arg) : NULL;
+
+	if (!child) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+				     "cannot start a process for the session");
+		return;
+	}
+	/* From here on the slot becomes free when the process has exited. */
+	line->worker = child->pid;
+	child->client_address = peer->client_address;
+	child->client_address->users++;
+	peer->own_worker = child;
+	admission->tenant_starts[peer->assignment.tenant] = ++admission->starts;
+	peer->client_address->last_start = admission->starts;
+	gpd_admission_set_state(admission, peer, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
+	/* It was spare. */
+	if (child->state == GPD_WORKER_SPARE)
+		(void)gpd_admission_dedicated_ready(admission, child);
+}
+
+void
+gpd_admission_start_workers(struct gpd_admission *admission)
+{
+	struct gpd_connection *peer;
+
+	while ((peer = find_next_to_start(admission)) && count_starting(admission) < STARTING_MAX)
+		worker_start(admission, peer);
+}
+
+bool
+gpd_admission_dedicated_ready(struct gpd_admission *admission, struct gpd_worker_process *worker)
+{
+	const struct gpd_ledger_session *line;
+	struct gpd_connection *peer = admission->connection_list;
+
+	while (peer && (peer->own_worker != worker || peer->state != GPD_CONNECTION_STARTING))
+		peer = peer->next;
+	line = peer ? gpd_ledger_find(admission->quota->ledger, peer->session) : NULL;
+	if (!line || !gpd_worker_process_set_state(worker, GPD_WORKER_DEDICATED))
+		return false;
+	gpd_admission_request_open(admission, peer, worker, line);
+	/* The worker exits after its session. */
+	gpd_admission_send_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
+	return true;
+}
+
+void
+gpd_admission_abandon_worker(struct gpd_admission *admission, struct gpd_connection *peer)
+{
+	struct gpd_worker_process *own_worker = peer->own_worker;
+
+	if (!own_worker && peer->state == GPD_CONNECTION_STARTING)
+		gpd_quota_close(admission->quota, peer->session);
+	if (!own_worker)
+		return;
+	/* Before it is ready there is no work to lose. */
+	if (own_worker->state == GPD_WORKER_STARTING &&
+	    gpd_worker_process_set_state(own_worker, GPD_WORKER_ENDING))
+		(void)kill(own_worker->pid, SIGKILL);
+	else if (own_worker->state == GPD_WORKER_DEDICATED)
+		(void)gpd_worker_process_set_state(own_worker, GPD_WORKER_ABANDONED);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Authorization: maps a client's credentials to a tenant or to a reason for refusal.
+ *
+ * A revoked certificate is always rejected, even if the client presents other valid credentials.
+ * Otherwise a token decides if there is one, then a certificate; invalid credentials are rejected
+ * even if the client would be admitted without any. Without credentials, the daemon's own user and
+ * root are admitted from this machine, and every client if the daemon runs with --insecure.
+ *
+ * Threads: any; the functions keep no state.
+ */
+#ifndef GPD_AUTHORIZATION_H
+#define GPD_AUTHORIZATION_H
+
+#include "server/common/config/token.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Revocation state of a client certificate that is valid otherwise. */
+enum gpd_certificate_state {
+	GPD_CERTIFICATE_GOOD, /* also if there is no CRL, or no certificate */
+	GPD_CERTIFICATE_REVOKED,
+	GPD_CERTIFICATE_UNCHECKED, /* there is a CRL, but it cannot be used */
+};
+
+struct gpd_auth_facts {
+	bool local;          /* the client is on this machine */
+	bool encrypted;      /* the connection is protected from reading and tampering */
+	bool is_daemon_user; /* local, and of the daemon's user or root */
+	bool insecure;       /* the daemon admits every client */
+	enum gpd_token_state token;
+	const char *token_tenant;       /* with GPD_TOKEN_GOOD */
+	const char *certificate;        /* name in a valid certificate; NULL: none was presented */
+	const char *certificate_tenant; /* tenant of that name; NULL: none */
+	enum gpd_certificate_state certificate_state;
+	const char *claimed; /* tenant that the client requests; "": none */
+};
+
+enum gpd_auth_refusal {
+	GPD_AUTH_OK,
+	GPD_AUTH_NO_CREDENTIALS,
+	GPD_AUTH_CLEARTEXT_TOKEN, /* a token on an unencrypted network connection */
+	GPD_AUTH_UNKNOWN_TOKEN,
+	GPD_AUTH_REVOKED_TOKEN,
+	GPD_AUTH_EXPIRED_TOKEN,
+	GPD_AUTH_UNREADABLE_TOKENS, /* the daemon cannot check the token at the moment */
+	GPD_AUTH_REVOKED_CERTIFICATE,
+	GPD_AUTH_UNCHECKED_CERTIFICATE,
+	GPD_AUTH_UNKNOWN_CERTIFICATE, /* no tenant has its name */
+	GPD_AUTH_OTHER_TENANT, /* the client requests another tenant than that of its credentials */
+	/* TLS handshake or invalid certificate; not returned by gpd_auth_decide(). */
+	GPD_AUTH_HANDSHAKE,
+	/* Invalid ticket or key of a data connection; not returned by gpd_auth_decide(). */
+	GPD_AUTH_TICKET,
+	GPD_AUTH_REFUSALS,
+};
+
+enum gpd_auth_by {
+	GPD_AUTH_BY_NONE, /* --insecure, or not authenticated yet */
+	GPD_AUTH_BY_TOKEN,
+	GPD_AUTH_BY_CERTIFICATE,
+	GPD_AUTH_BY_USER,
+};
+
+struct gpd_auth {
+	enum gpd_auth_refusal refusal;
+	enum gpd_auth_by by; /* with GPD_AUTH_OK */
+	const char *tenant;  /* tenant of the client; NULL: the one that it requests */
+};
+
+/* The authenticated identity of a connection. */
+struct gpd_principal {
+	enum gpd_auth_by by;
+	char token[GP_TOKEN_ID_LENGTH + 1]; /* ID of the token, with GPD_AUTH_BY_TOKEN */
+	/* Expiry of the certificate in seconds since 1970, with GPD_AUTH_BY_CERTIFICATE. */
+	int64_t until_s;
+	uid_t uid;      /* local user ID, with GPD_AUTH_BY_USER */
+	bool certified; /* a certificate was presented, even if other credentials counted */
+	/* Tenant of the credentials; "": the one that the client requests. */
+	char tenant[GPD_TENANT_NAME_MAX];
+};
+
+/* Decides on admission. auth.tenant points into facts. */
+struct gpd_auth gpd_auth_decide(const struct gpd_auth_facts *facts);
+
+/* Returns the text that is sent to the client, without information that only an authenticated
+ * client may have. */
+const char *gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts);
+/* Returns a short name for logs and metrics labels: "no_credentials". */
+const char *gpd_auth_name(enum gpd_auth_refusal refusal);
+
+/* Returns whether the peer of a local connection is the daemon's user or root. */
+bool gpd_auth_is_daemon_user(uid_t peer, uid_t own);
+
+#endif /* GPD_AUTHORIZATION_H */

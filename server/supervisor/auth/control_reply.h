@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replies of the supervisor to a client on its control connection.
+ *
+ * Each function sends one message without waiting, by gpd_connection_send(). Threads: the
+ * supervisor's main thread.
+ */
+#ifndef GPD_CONTROL_REPLY_H
+#define GPD_CONTROL_REPLY_H
+
+#include "protocol/enc.h"
+#include "server/common/ledger/channel.h"
+#include "server/supervisor/auth/connection.h"
+#include "server/supervisor/tenancy/quota.h"
+
+/* Refuses the client a session, with a reason and a text for its user. */
+void gpd_control_reply_refused(struct gpd_connection *peer, Gpupool__Refused__Reason reason,
+			       const char *text);
+/* Reports that the session is lost; result is a CUresult. */
+void gpd_control_reply_session_error(struct gpd_connection *peer, int result, const char *text);
+/* Announces the end of the connection, with the reason. */
+void gpd_control_reply_bye(struct gpd_connection *peer, const char *text);
+/* Sends Welcome for a new session: facts are the worker's part of the message, opened its reply for
+ * this session, and known Welcome.known_images. The devices are those assigned to the client, as
+ * its quota presents them. Returns 0 or -ENOMEM. */
+GP_MUST_CHECK int gpd_control_reply_welcome(const struct gpd_quota *quota,
+					    struct gpd_connection *peer,
+					    const Gpupool__Welcome *facts,
+					    const struct gpd_channel_opened *opened,
+					    struct gp_bytes known);
+/* Sends another address window. */
+void gpd_control_reply_window(struct gpd_connection *peer, const Gpupool__Welcome *facts,
+			      const struct gpd_channel_opened *opened);
+
+#endif /* GPD_CONTROL_REPLY_H */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Orphaned work: GPU work of disconnected clients that still runs. Counts it per worker and tenant,
+ * selects the worker to kill if there are too many wedged ones, and isolates tenants that cause it
+ * repeatedly.
+ *
+ * Workers report orphaned work by GPD_CHANNEL_BUSY; a worker in which it runs for too long is
+ * WEDGED.
+ *
+ * Threads: the supervisor's main thread.
+ */
+#ifndef GPD_ORPHANED_WORK_H
+#define GPD_ORPHANED_WORK_H
+
+#include "server/common/ledger/channel.h"
+#include "server/common/ledger/ledger.h"
+#include "server/supervisor/workers/worker_process.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Maximum number of workers that are WEDGED at a time. The limit exists because their contexts
+ * occupy device memory that is charged to no tenant. */
+#define GPD_WEDGED_WORKERS_MAX 4
+/* A tenant with orphaned work in at least REPEATED wedged workers gets a worker per session, and
+ * for ISOLATE_MS afterwards. */
+#define GPD_WEDGED_REPEATED 2
+#define GPD_WEDGED_ISOLATE_MS 600000
+
+/* Handles GPD_CHANNEL_BUSY: orphaned work of a session has started or ended. */
+void gpd_orphaned_work_update(struct gpd_worker_process *child, struct gpd_ledger *ledger,
+			      const struct gpd_channel_message *message);
+
+/* Returns the worker that has been WEDGED for the longest time if there are too many, else NULL. */
+struct gpd_worker_process *gpd_orphaned_work_find_victim(struct gpd_worker_process *list);
+
+/* After the worker has become WEDGED: isolates those tenants with orphaned work there that have
+ * caused it repeatedly, and logs them. */
+void gpd_orphaned_work_isolate_tenants(const struct gpd_worker_process *list,
+				       const struct gpd_worker_process *child,
+				       struct gpd_ledger *ledger, int64_t now_ms);
+
+/* Returns whether new sessions of the tenant get workers of their own for that reason. */
+bool gpd_orphaned_work_is_isolated(const struct gpd_worker_process *list,
+				   const struct gpd_ledger *ledger, uint32_t tenant,
+				   int64_t now_ms);
+
+/* Writes the names of the tenants with orphaned work in the worker, separated by commas, as far as
+ * they fit. */
+void gpd_orphaned_work_format_tenants(const struct gpd_worker_process *child,
+				      const struct gpd_ledger *ledger, char *text, size_t size);
+
+#endif /* GPD_ORPHANED_WORK_H */

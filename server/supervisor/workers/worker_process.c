@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/supervisor/workers/worker_process.h"
+
+#include "base/clock.h"
+#include "server/common/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TO(state) (1u << (GPD_WORKER_##state))
+
+/* Valid successors of each state. */
+static const unsigned int next_states[GPD_WORKER_STATES] = {
+	[GPD_WORKER_STARTING] =
+		TO(SERVING) | TO(SPARE) | TO(DEDICATED) | TO(ABANDONED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_SERVING] = TO(BUSY) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_BUSY] = TO(SERVING) | TO(WEDGED) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_WEDGED] = TO(SERVING) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_SPARE] = TO(RETIRED) | TO(DEDICATED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_RETIRED] = TO(LOST) | TO(ENDING),
+	[GPD_WORKER_DEDICATED] = TO(ABANDONED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_ABANDONED] = TO(LOST) | TO(ENDING),
+	[GPD_WORKER_LOST] = TO(ENDING),
+	[GPD_WORKER_ENDING] = 0,
+};
+
+bool
+gpd_worker_process_set_state(struct gpd_worker_process *child, enum gpd_worker_process_state state)
+{
+	if (!(next_states[child->state] >> state & 1))
+		return false;
+	child->state = state;
+	child->state_ms = gp_now_ms();
+	return true;
+}
+
+/* Between fork and exec in a process with threads: only async-signal-safe functions. */
+static void
+become_worker(int fd, int ledger_fd, char *const argv[])
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) == 0 && fcntl(fd, F_SETFD, 0) == 0 &&
+	    fcntl(ledger_fd, F_SETFD, 0) == 0)
+		execv("/proc/self/exe", argv);
+	_exit(127);
+}
+
+struct gpd_worker_process *
+gpd_worker_process_start(const char *driver, bool software, const char *rdma, bool peer_memory,
+			 int ledger_fd)
+{
+	struct gpd_worker_process *child = calloc(1, sizeof(*child));
+	char number[16], ledger[16];
+	const char *argv[14] = { "gpupoold",
+				 "--worker-fd",
+				 number,
+				 "--ledger-fd",
+				 ledger,
+				 "--log-level",
+				 gpd_log_level_name(gpd_log_level) };
+	int count = 7;
+	int fds[2], r;
+
+	if (!child || (r = gpd_channel_pair(fds)) < 0) {
+		free(child);
+		return NULL;
+	}
+	if (driver) {
+		argv[count++] = "--driver";
+		argv[count++] = driver;
+	}
+	if (!software)
+		argv[count++] = "--software-device=off";
+	if (rdma) {
+		argv[count++] = "--worker-rdma";
+		argv[count++] = rdma;
+	}
+	if (!peer_memory)
+		argv[count++] = "--peer-memory=off";
+	snprintf(number, sizeof(number), "%d", fds[1]);
+	snprintf(ledger, sizeof(ledger), "%d", ledger_fd);
+	r = gpd_channel_init(&child->channel, fds[0]);
+	if (r == 0)
+		child->pid = fork();
+	if (r == 0 && child->pid == 0)
+		become_worker(fds[1], ledger_fd, (char *const *)argv);
+	close(fds[1]);
+	if (r || child->pid < 0) {
+		int error = r ? -r : errno;
+
+		gpd_channel_fini(&child->channel);
+		free(child);
+		errno = error;
+		return NULL;
+	}
+	child->deadline_ms = INT64_MAX;
+	child->poll_index = -1;
+	return child;
+}
+
+void
+gpd_worker_process_destroy(struct gpd_worker_process *child)
+{
+	gpd_channel_fini(&child->channel);
+	if (child->facts)
+		gpupool__welcome__free_unpacked(child->facts, NULL);
+	free(child);
+}
+
+void
+gpd_worker_process_explain_exit(int status, char *text, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
+}

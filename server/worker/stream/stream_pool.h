@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stream pool: prepared streams for the default streams of sessions, balanced over the two front
+ * ends of the GPU.
+ *
+ * A GPU accepts work from streams at two front ends, each of which starts about 500,000 small
+ * kernels per second of several streams. The driver assigns a stream to one of them at its first
+ * work: alternately, but avoiding the one where another stream has just had work. A session's
+ * memory is zeroed before its first launch, so all sessions got the front end that does not do
+ * that, which halved the launch rate of eight sessions (docs/measured.md). The pool therefore gives
+ * streams their first work one after another, before there are sessions, and hands out a stream of
+ * the front end with fewer streams in use.
+ *
+ * With more streams than hardware queues the driver rebinds streams. After that the pool recreates
+ * its streams as soon as no session has any.
+ *
+ * Ownership: the pool owns its streams; a caller borrows one until gpd_stream_pool_release().
+ * Threads: any, with the device current.
+ * Errors: none; without streams in the pool the caller creates its own.
+ */
+#ifndef GPD_STREAM_POOL_H
+#define GPD_STREAM_POOL_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+/* Creates the streams of a device; to be called once per device, before there are sessions and
+ * after gpd_marker_page_setup(). On failure there are fewer streams, or none. */
+void gpd_stream_pool_start(int device);
+
+/* Returns a non-blocking stream of the least priority without work; NULL: all are in use. */
+CUstream gpd_stream_pool_acquire(int device);
+/* The stream must have no work left. Returns false if it is not from the pool. */
+bool gpd_stream_pool_release(CUstream stream);
+
+/* To be called for every stream that a session creates, from the pool or not, and after it is
+ * released or destroyed; the latter may change the current device. */
+void gpd_stream_pool_stream_added(void);
+void gpd_stream_pool_stream_removed(void);
+
+#endif /* GPD_STREAM_POOL_H */

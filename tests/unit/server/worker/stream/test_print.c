@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/stream/print.h"
+#include "tests/test.h"
+#include "tests/unit/server/fake_session.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct fake_session one, two;
+
+static int
+setup(void **state)
+{
+	fake_session_create(&one);
+	fake_session_create(&two);
+	fake_driver_kernel_text = NULL;
+	gpd_print_limit_ns = 30000000000ull;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	fake_driver_events_pending = false;
+	gpd_print_destroy(&one.session);
+	gpd_print_destroy(&two.session);
+	fake_session_destroy(&one);
+	fake_session_destroy(&two);
+	return 0;
+}
+
+static void
+launch(struct fake_session *fake)
+{
+	assert_int_equal(gpd_print_begin(&fake->session, &fake->stream), CUDA_SUCCESS);
+	gpd_print_end(&fake->session, &fake->stream);
+}
+
+#define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
+
+TEST(output_reaches_the_session_that_launched)
+{
+	launch(&one);
+	fake_driver_kernel_text = "hello\n";
+	gpd_print_flush(&one.session);
+
+	assert_string_equal(one.printed, "hello\n");
+	assert_string_equal(two.printed, "");
+}
+
+TEST(a_session_that_never_prints_asks_nothing_of_the_driver)
+{
+	gpd_print_flush(&one.session);
+	assert_string_equal(fake_driver_calls, "");
+
+	launch(&one);
+	gpd_print_flush(&one.session);
+	fake_driver_clear_calls();
+	gpd_print_flush(&one.session);
+	assert_string_equal(fake_driver_calls, "");
+}
+
+TEST(another_sessions_launch_delivers_what_was_printed_before)
+{
+	launch(&one);
+	fake_driver_kernel_text = "of one";
+	launch(&two);
+	fake_driver_kernel_text = "of two";
+	gpd_print_flush(&two.session);
+	gpd_print_flush(&one.session);
+
+	assert_string_equal(one.printed, "of one");
+	assert_string_equal(two.printed, "of two");
+}
+
+TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back)
+{
+	struct gpd_ledger_session *line = one.session.account.line;
+
+	one.ledger->host_max = 0;
+	assert_true(gpd_ledger_charge_host(one.ledger, line, GPD_HOST_MIN));
+	launch(&one);
+	fake_driver_kernel_text = "lost";
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "");
+	gpd_ledger_uncharge_host(one.ledger, line, GPD_HOST_MIN);
+	launch(&one);
+	fake_driver_kernel_text = "told";
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "told");
+	assert_int_equal(line->host, 0);
+}
+
+static void *
+finish_later(void *unused)
+{
+	usleep(100000);
+	fake_driver_kernel_text = "late, of one";
+	fake_driver_events_pending = false;
+	return unused;
+}
+
+TEST(a_launch_waits_for_another_sessions_printing_kernels)
+{
+	pthread_t thread;
+
+	launch(&one);
+	fake_driver_events_pending = true;
+	assert_int_equal(pthread_create(&thread, NULL, finish_later, NULL), 0);
+	launch(&two);
+	pthread_join(thread, NULL);
+	gpd_print_flush(&one.session);
+
+	assert_string_equal(one.printed, "late, of one");
+	assert_string_equal(two.printed, "");
+	gpd_print_flush(&two.session);
+	assert_string_equal(one.complained, "");
+	assert_string_equal(two.complained, "");
+}
+
+static void *
+complete_later(void *arg)
+{
+	struct timespec pause = { .tv_nsec = 50000000 };
+
+	nanosleep(&pause, NULL);
+	fake_driver_kernel_text = "of one";
+	gpd_print_end(&one.session, &one.stream);
+	return NULL;
+}
+
+TEST(a_launch_that_another_session_is_just_making_is_waited_for)
+{
+	pthread_t thread;
+
+	assert_int_equal(gpd_print_begin(&one.session, &one.stream), CUDA_SUCCESS);
+	assert_int_equal(pthread_create(&thread, NULL, complete_later, NULL), 0);
+	launch(&two);
+	pthread_join(thread, NULL);
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(one.printed, "of one");
+	assert_string_equal(two.printed, "");
+}
+
+TEST(whoever_has_waited_for_too_long_and_whoever_it_waited_for_are_told_once)
+{
+	gpd_print_limit_ns = 100000000ull;
+	launch(&one);
+	fake_driver_events_pending = true;
+	launch(&two);
+	assert_string_equal(two.complained, "");
+	gpd_print_flush(&two.session);
+	gpd_print_flush(&one.session);
+	assert_non_null(strstr(two.complained, "output of device printf may be lost"));
+	assert_non_null(strstr(one.complained, "output of device printf may be lost"));
+
+	one.complained[0] = two.complained[0] = 0;
+	launch(&one);
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+	assert_string_equal(one.complained, "");
+	assert_string_equal(two.complained, "");
+}
+
+static void *
+end_later(void *unused)
+{
+	usleep(100000);
+	atomic_store(&two.session.closing, true);
+	return unused;
+}
+
+TEST(a_session_that_ends_does_not_wait_any_longer)
+{
+	pthread_t thread;
+
+	launch(&one);
+	fake_driver_events_pending = true;
+	assert_int_equal(pthread_create(&thread, NULL, end_later, NULL), 0);
+	assert_int_not_equal(gpd_print_begin(&two.session, &two.stream), CUDA_SUCCESS);
+	pthread_join(thread, NULL);
+	two.session.sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+	two.session.closing = false;
+	assert_int_not_equal(gpd_print_begin(&two.session, &two.stream), CUDA_SUCCESS);
+	two.session.sticky = CUDA_SUCCESS;
+
+	/* It is still the other's turn. */
+	fake_driver_kernel_text = "of one";
+	fake_driver_events_pending = false;
+	gpd_print_flush(&one.session);
+	assert_string_equal(one.printed, "of one");
+}
+
+static void *
+launch_two(void *unused)
+{
+	launch(&two);
+	return unused;
+}
+
+TEST(whoever_waits_is_let_in_before_the_owners_next_launch)
+{
+	pthread_t waits, finishes;
+
+	launch(&one);
+	fake_driver_events_pending = true;
+	assert_int_equal(pthread_create(&waits, NULL, launch_two, NULL), 0);
+	usleep(50000);
+	assert_int_equal(pthread_create(&finishes, NULL, finish_later, NULL), 0);
+	launch(&one);
+	pthread_join(waits, NULL);
+	pthread_join(finishes, NULL);
+	fake_driver_kernel_text = "of one again";
+	gpd_print_flush(&one.session);
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(one.printed, "late, of oneof one again");
+	assert_string_equal(two.printed, "");
+}
+
+TEST(what_cannot_be_told_apart_is_nobodys)
+{
+	gpd_print_limit_ns = 100000000ull;
+	launch(&one);
+	fake_driver_events_pending = true;
+	launch(&two);
+	fake_driver_kernel_text = "of one or of two";
+	gpd_print_flush(&two.session);
+	assert_string_equal(two.printed, "");
+	fake_driver_events_pending = false;
+	fake_driver_kernel_text = "still of either";
+	gpd_print_flush(&two.session);
+	launch(&two);
+	fake_driver_kernel_text = "of two";
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(one.printed, "");
+	assert_string_equal(two.printed, "of two");
+}
+
+TEST(more_output_than_the_pipe_holds_does_not_stop_the_driver)
+{
+	size_t size = (3 << 20) + 7;
+	char *text = malloc(size + 1);
+
+	memset(text, 'x', size);
+	text[size] = 0;
+	launch(&one);
+	fake_driver_kernel_text = text;
+	/* The fake stores only as much as it has room for; the test is that this call returns. */
+	one.printed[0] = 0;
+	gpd_print_flush(&one.session);
+	free(text);
+	assert_int_equal(strlen(one.printed), FAKE_TEXT - 1);
+}
+
+TEST(a_session_that_ends_leaves_its_output_to_nobody)
+{
+	launch(&one);
+	fake_driver_kernel_text = "last words";
+	gpd_print_destroy(&one.session);
+	assert_string_equal(one.printed, "last words");
+	launch(&two);
+	gpd_print_flush(&two.session);
+
+	assert_string_equal(two.printed, "");
+}
+
+int
+main(void)
+{
+	int report = dup(STDOUT_FILENO);
+	FILE *kept;
+	int failed;
+
+	/* CMocka reports on the standard output, which the units under test take away. */
+	kept = fdopen(report, "w");
+	if (gpd_print_start() || !kept)
+		return 1;
+	stdout = kept;
+	failed = unit_tests_run(NULL, NULL);
+	fflush(kept);
+	return failed;
+}
