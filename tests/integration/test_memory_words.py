@@ -171,7 +171,7 @@ def _():
                 session.copy_in(session.base, bytes(session.granularity), flags=0, stream=5)
         except Closed:
             pass
-        daemon.expect_ended(session, "closed: it sent more than 64 MiB behind")
+        daemon.expect_ended(session, "closed: it sent more than 64 MiB after")
         session = prepared()
         more = record("gpStreamWait", {"stream": 5, "address": session.base, "value": 1, "size": 4, "condition": EQ}, 0, 1)
         try:
@@ -179,7 +179,7 @@ def _():
                 session.send(more * 4000)
         except Closed:
             pass
-        daemon.expect_ended(session, "closed: it sent more than 64 MiB behind")
+        daemon.expect_ended(session, "closed: it sent more than 64 MiB after")
 
         def on_lanes(session):
             session.post("cuStreamCreateWithPriority", {"phStream": 5, "flags": 1})

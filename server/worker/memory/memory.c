@@ -112,17 +112,19 @@ gpd_memory_find(const struct gpd_memory *memory, uint64_t address)
 }
 
 static bool
-range_contains(uint64_t base, uint64_t chunk_room, uint64_t address, uint64_t size)
+range_contains(uint64_t base, uint64_t range_size, uint64_t address, uint64_t size)
 {
-	return address >= base && address - base <= chunk_room &&
-	       size <= chunk_room - (address - base);
+	return address >= base && address - base <= range_size &&
+	       size <= range_size - (address - base);
 }
 
 /* Whether the range is in the window or in one of the other reserved ranges. */
 static bool
 memory_contains(const struct gpd_memory *memory, uint64_t address, uint64_t size)
 {
-	if (range_contains(memory->base, memory->size, address, size))
+	const struct gpd_session *session = memory->session;
+
+	if (range_contains(session->window_base, session->window_size, address, size))
 		return true;
 	for (size_t i = 0; i < RESERVED_MAX; i++) {
 		const struct gpd_range *range = &memory->reserved[i];
@@ -462,8 +464,6 @@ gpd_memory_create(struct gpd_session *session)
 	if (!memory)
 		return -ENOMEM;
 	memory->session = session;
-	memory->base = session->window_base;
-	memory->size = session->window_size;
 	pthread_mutex_init(&memory->lock, NULL);
 	session->memory = memory;
 	return 0;

@@ -45,8 +45,6 @@ struct gpd_allowance;
 
 struct gpd_memory {
 	struct gpd_session *session;
-	uint64_t base;
-	uint64_t size;
 	struct gpd_chunk *chunks; /* sorted by address */
 	size_t count;
 	size_t room;
