@@ -6,7 +6,8 @@
  *
  * Ownership: arrays have no reference count; memory of an array is reused only for another array
  * (client/base/handle.h), so a stale pointer is safe to read. A mipmapped array owns its levels.
- * Threads: any thread except the reader of the connection; a lock of array.c guards the levels.
+ * Threads: any thread except the thread that reads the daemon's replies; a lock of array.c guards
+ * the levels.
  * Errors: functions that return CUresult return CUDA_SUCCESS or the errors named at them; *array_p
  * is unchanged after an error.
  */

@@ -6,8 +6,8 @@
  *
  * Ownership: an object belongs to its context and is destroyed with it. The array or memory that it
  * uses belongs to the program.
- * Threads: any thread except the reader of the connection. Objects are accessed only with a lock of
- * texture.c held, which the functions acquire.
+ * Threads: any thread except the thread that reads the daemon's replies. Objects are accessed only
+ * with a lock of texture.c held, which the functions acquire.
  * Errors: functions that return CUresult return CUDA_SUCCESS or the errors named at them.
  */
 #ifndef GPC_TEXTURE_H
@@ -39,7 +39,7 @@ CUresult gpc_texture_unlock(CUresult result);
 
 /* Implement cuTexObjectCreate() and cuSurfObjectCreate() in a given context, and store the object's
  * handle in *object_p. pResViewDesc may be NULL; the other pointers must not. Descriptors are
- * copied. Wait for the daemon unless an identical object is cached. Return
+ * copied. Both functions wait for the daemon unless an identical object is cached. Return
  * CUDA_ERROR_INVALID_VALUE; CUDA_ERROR_INVALID_HANDLE if an array is invalid;
  * CUDA_ERROR_OUT_OF_MEMORY; the error of the daemon; or the session's error. *object_p is unchanged
  * after an error. */

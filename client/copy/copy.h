@@ -5,8 +5,8 @@
  *
  * Ownership: parameters are read during the call. The memory must stay valid until the copy is
  * complete, as for cuMemcpyAsync().
- * Threads: any thread except the reader of the connection; the current context is used, as by
- * cuMemcpyAsync().
+ * Threads: any thread except the thread that reads the daemon's replies; the current context is
+ * used, as by cuMemcpyAsync().
  * Errors: return CUDA_SUCCESS or an error of cuMemcpyAsync() or cuMemcpy3DAsync(); nothing is
  * copied if the parameters are invalid. An error of the copy itself becomes the session's deferred
  * error.

@@ -3,7 +3,7 @@
  * Copies with several daemons, which do not know each other. A copy is executed by the daemon that
  * owns the device memory; data between two daemons is transferred through this process.
  *
- * Threads: any thread except the reader of the connection.
+ * Threads: any thread except the thread that reads the daemon's replies.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or an error
  * of gpc_stream_fence().
  */

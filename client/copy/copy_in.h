@@ -2,7 +2,7 @@
 /*
  * Copies from host memory to the device.
  *
- * Threads: any thread except the reader of the connection.
+ * Threads: any thread except the thread that reads the daemon's replies.
  */
 #ifndef GPC_COPY_IN_H
 #define GPC_COPY_IN_H

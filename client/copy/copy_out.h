@@ -5,7 +5,7 @@
  *
  * Ownership: the destination must stay valid until the data has arrived; struct gpc_copy is not
  * used after the call.
- * Threads: any thread except the reader of the connection.
+ * Threads: any thread except the thread that reads the daemon's replies.
  */
 #ifndef GPC_COPY_OUT_H
 #define GPC_COPY_OUT_H

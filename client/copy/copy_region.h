@@ -44,8 +44,8 @@ struct gpc_copy {
 
 /*
  * Initialize *copy: look up and check both sides as CUDA does before it copies anything. A side of
- * type CU_MEMORYTYPE_UNIFIED is classified by its address. Do not wait. gpc_copy_linear() is a copy
- * of `size` bytes.
+ * type CU_MEMORYTYPE_UNIFIED is classified by its address. The functions do not wait.
+ * gpc_copy_linear() is a copy of `size` bytes.
  * Errors: return CUDA_SUCCESS, also for an empty copy; CUDA_ERROR_INVALID_VALUE; or
  * CUDA_ERROR_INVALID_HANDLE if an array is invalid. *copy is undefined after an error.
  */

@@ -8,7 +8,7 @@
  * third short copy until its end; at most eight sessions have one.
  * Ownership: the process owns the buffers and never frees them; a caller has exclusive use between
  * acquire and release.
- * Threads: any thread except the reader of the connection.
+ * Threads: any thread except the thread that reads the daemon's replies.
  */
 #ifndef GPC_BOUNCE_BUFFER_H
 #define GPC_BOUNCE_BUFFER_H

@@ -5,8 +5,8 @@
  *
  * Each session has a list of replicated blocks and, from the first block on, a thread that
  * exchanges changes while work is in progress.
- * Threads: any thread except the reader of the connection. No function may be called with a lock
- * that the reader acquires.
+ * Threads: any thread except the thread that reads the daemon's replies. No function may be called
+ * with a lock that the reader acquires.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the session's error or
  * CUDA_ERROR_OUT_OF_MEMORY. Changes that were not exchanged because of an error are exchanged
  * later, unless the session is over.
@@ -42,7 +42,7 @@ void gpc_coherence_remove(struct gpc_session *session, uint64_t address);
 CUresult gpc_coherence_send(struct gpc_session *session);
 /* Wakes the thread that exchanges changes, after work was posted. */
 void gpc_coherence_wake(struct gpc_session *session);
-/* Fetches the changes of kernels and blocks until they are stored in the program's memory. Sends
+/* Fetches the changes of kernels and waits until they are stored in the program's memory. Sends
  * nothing if all work is known to be done and its changes are stored. */
 CUresult gpc_coherence_fetch(struct gpc_session *session);
 /* Slow paths of gpc_coherence_before_wait() and gpc_coherence_after_wait(); see there.

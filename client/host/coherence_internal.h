@@ -71,7 +71,7 @@ struct gpc_coherence_fetch {
 struct gpc_coherence_cursor {
 	uint64_t at, from, end; /* byte offsets in the concatenation of all blocks: the next byte,
 				   and the bounds of the part that is sent in two passes */
-	uint64_t revision;
+	uint64_t revision;      /* revision of the list of blocks for which the offsets are valid */
 	enum gp_consistent_copy_part part;
 	int tries; /* number of attempts to send the part as one consistent copy */
 };
@@ -97,8 +97,8 @@ struct gpc_coherence {
 	struct gpc_listed_copies listed;
 	bool opened; /* the calls that start the exchange were posted */
 
-	/* Guards the members until `over`. Never held while something is posted, because the reader
-	 * of the connection acquires it. */
+	/* Guards the members until `over`. Never held while something is posted, because the thread
+	 * that reads the daemon's replies acquires it. */
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;      /* signaled for the exchange thread */
 	struct gpc_replica *blocks; /* list of `count` blocks, owned; NULL: none */

@@ -86,7 +86,7 @@ GP_MUST_CHECK int gpc_host_block_add(void *address, size_t size, const struct gp
  * Returns true and stores the block's range in *range_p and its current state in *copy_p. If
  * elsewhere_p is not NULL, *elsewhere_p is set to whether the address is only that of kernels.
  * Returns false if there is no block; *range_p and *copy_p are then unchanged. Any thread,
- * including the reader of the connection. */
+ * including the thread that reads the daemon's replies. */
 bool gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host_block *copy_p,
 			 bool *elsewhere_p);
 

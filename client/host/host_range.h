@@ -4,7 +4,7 @@
  * process and in the worker.
  *
  * Ownership: the caller owns the reservation and releases it with gpc_window_release().
- * Threads: one thread per session at a time; not the reader of the connection.
+ * Threads: one thread per session at a time; not the thread that reads the daemon's replies.
  */
 #ifndef GPC_HOST_RANGE_H
 #define GPC_HOST_RANGE_H

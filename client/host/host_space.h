@@ -8,7 +8,7 @@
  * request.
  * Ownership: the process owns a session's range, from the first block until the process exits. The
  * caller owns a block until it frees it.
- * Threads: any thread except the reader of the connection.
+ * Threads: any thread except the thread that reads the daemon's replies.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
  * session's error; out parameters are undefined after an error.
  * Units: bytes.

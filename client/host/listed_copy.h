@@ -15,8 +15,8 @@
  *
  * Ownership: the coherence state of the session (coherence_internal.h) owns the list. Sources are
  * borrowed; gpc_listed_copies_drop() must be called before they are freed.
- * Threads: any but the reader of the connection. The coherence state's send_lock guards the list;
- * calls posted under it are in the order of the list.
+ * Threads: any but the thread that reads the daemon's replies. The coherence state's send_lock
+ * guards the list; calls posted under it are in the order of the list.
  * Units: bytes.
  */
 #ifndef GPC_LISTED_COPY_H

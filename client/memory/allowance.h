@@ -9,7 +9,8 @@
  * The daemon can recall the allowance along with the cached memory (memory_cache.h).
  * Ownership: part of struct gpc_device (client/context/context.h).
  * Units: bytes; counted per device.
- * Threads: any. Functions that wait may not be called by the reader of the connection.
+ * Threads: any. Functions that wait may not be called by the thread that reads the daemon's
+ * replies.
  */
 #ifndef GPC_ALLOWANCE_H
 #define GPC_ALLOWANCE_H

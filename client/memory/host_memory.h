@@ -3,7 +3,8 @@
  * Host memory that the application allocated or registered through CUDA, as seen by copies and
  * kernel launches (docs/host-memory.md).
  *
- * Threads: any thread except the reader of the connection, which may only look up addresses.
+ * Threads: any thread except the thread that reads the daemon's replies, which may only look up
+ * addresses.
  * Errors: functions that return CUresult return CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the
  * session's error.
  * Units: bytes.

@@ -8,7 +8,7 @@
  * importers may keep it longer.
  * Ownership: the module owns exports of allocations; struct gpc_physical and struct gpc_pool own
  * theirs.
- * Threads: any thread except the reader of the connection.
+ * Threads: any thread except the thread that reads the daemon's replies.
  */
 #ifndef GPC_IPC_MEMORY_H
 #define GPC_IPC_MEMORY_H

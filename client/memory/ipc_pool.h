@@ -12,8 +12,8 @@
  * shareable handle is the descriptor of that file, and a pointer contains the file offset of its
  * mapping: the daemon is not involved. Each process replicates its mappings to its own session.
  * Ownership: an imported pool is destroyed like any pool (pool.h).
- * Threads: any thread except the reader of the connection; called without the pools' lock. Exports
- * and imports wait for the daemon.
+ * Threads: any thread except the thread that reads the daemon's replies; called without the pools'
+ * lock. Exports and imports wait for the daemon.
  * Errors: functions that return CUresult return CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, the errors
  * named at them, or an error of the daemon or the session. Out parameters are undefined after an
  * error.

@@ -8,7 +8,7 @@
  * done.
  * Ownership: an allocation belongs to its context and is freed with it. The allocator of a session
  * is never freed.
- * Threads: any thread except the reader of the connection.
+ * Threads: any thread except the thread that reads the daemon's replies.
  * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
  * quota, the device or the window is exhausted; or the session's error. Out parameters are
  * undefined after an error.

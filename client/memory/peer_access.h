@@ -8,7 +8,8 @@
  * in the same worker.
  *
  * Ownership: devices are borrowed and live as long as the process.
- * Threads: any thread may call; gpc_peer_access_enable() not on the reader of the connection.
+ * Threads: any thread may call; gpc_peer_access_enable() not on the thread that reads the daemon's
+ * replies.
  */
 #ifndef GPC_PEER_ACCESS_H
 #define GPC_PEER_ACCESS_H

@@ -7,9 +7,9 @@
  * until they are unmapped: beyond the release threshold when the application synchronizes, and all
  * free ones when memory is exhausted.
  * Ownership: a destroyed pool is freed when it has no blocks and no references (gpc_pool_ref()).
- * Threads: any, except the reader of the connection. Pools are looked up under the pools' lock, and
- * referenced while a thread allocates from a pool without the lock. A pool pointer is valid while
- * the lock is held or a reference is owned.
+ * Threads: any, except the thread that reads the daemon's replies. Pools are looked up under the
+ * pools' lock, and referenced while a thread allocates from a pool without the lock. A pool pointer
+ * is valid while the lock is held or a reference is owned.
  * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
  * quota, the device or the window is exhausted; the errors named at them; or the session's error.
  * Units: bytes.
@@ -179,14 +179,17 @@ bool gpc_pool_find(uint64_t address, struct gpc_address *found);
 /* Returns the number of frees so far, in constant time and without a lock. It is read before a
  * synchronization and passed to one of the next functions after it. */
 uint64_t gpc_pool_frees(void);
-/*
- * Called without the lock after a synchronization with a stream, of the context, or an event.
- * Memory that was freed in the order of the stream, or of any stream of the context, up to the
- * number `frees` is no longer in use; after an event, this is not known. The functions also
- * unmap free memory beyond the release thresholds. Do not wait.
- */
+/* Called without the lock after a synchronization with the stream with this number, of the context:
+ * memory that was freed in the order of the stream, up to the number `frees`, is no longer in use.
+ * Also unmaps free memory of the device's pools beyond their release thresholds. Does not wait. */
 void gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_t frees);
+/* Called without the lock after a synchronization with the context: memory that was freed in the
+ * order of any of its streams, up to the number `frees`, is no longer in use. Otherwise like
+ * gpc_pool_stream_done(). */
 void gpc_pool_context_done(struct gpc_context *context, uint64_t frees);
+/* Called without the lock after a synchronization with an event: unmaps free memory beyond the
+ * release thresholds, and requests the progress of the work that freed memory waits for. Does not
+ * wait. */
 void gpc_pool_event_done(struct gpc_context *context);
 
 /* Called without the lock when memory is exhausted and all work is done: unmaps all free mappings

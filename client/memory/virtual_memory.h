@@ -6,8 +6,8 @@
  * Reservations belong to no context. Small ones are in the session's address window; large ones are
  * outside of the window, at addresses that the daemon chooses and that are free in this process
  * (virtual_address.c).
- * Threads: any thread except the reader of the connection. gpc_virtual_memory_find() takes a lock
- * of its own.
+ * Threads: any thread except the thread that reads the daemon's replies. gpc_virtual_memory_find()
+ * takes a lock of its own.
  * Units: bytes.
  */
 #ifndef GPC_VIRTUAL_MEMORY_H

@@ -157,18 +157,18 @@ extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
  */
 CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
 			size_t size, uint32_t stream);
-/* Acquires the send lock, if it is not held yet, and blocks until the daemon has room to defer the call
- * and its `lane_bytes` bytes on the data lanes, so that gpc_call_post() does not wait. The fields must
- * be encoded. Returns CUDA_SUCCESS. After an error (that of the session, or
+/* Acquires the send lock, if it is not held yet, and blocks until the daemon has room to defer the
+ * call and its `lane_bytes` bytes on the data lanes, so that gpc_call_post() does not wait. The
+ * fields must be encoded. Returns CUDA_SUCCESS. After an error (that of the session, or
  * CUDA_ERROR_OUT_OF_MEMORY) the lock is not held and the call is abandoned: no other function may
  * follow. */
 CUresult gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes);
 /* Commit the encoded call without a reply (post) or with one (start, see struct gpc_request), and
- * release the send lock, also on failure. Block while the daemon would have to defer more than its
- * limit. bulk is sent after the record; its memory may be reused when the function returns. Return
- * CUDA_SUCCESS or an error listed at the head of this file. If gpc_call_start() fails, the request
- * is not registered. After CUDA_SUCCESS the request may be complete, and freed by its done(),
- * before the function returns. */
+ * release the send lock, also on failure. Both block while the daemon would have to defer more than
+ * its limit. bulk is sent after the record; its memory may be reused when the function returns.
+ * Return CUDA_SUCCESS or an error listed at the head of this file. If gpc_call_start() fails, the
+ * request is not registered. After CUDA_SUCCESS the request may be complete, and freed by its
+ * done(), before the function returns. */
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);

@@ -23,8 +23,8 @@
 
 /* Parameters for opening the lanes. */
 struct gpc_lanes_config {
-	struct gp_url url;
-	uint8_t ticket[GP_TICKET_SIZE];
+	struct gp_url url;              /* address of the daemon */
+	uint8_t ticket[GP_TICKET_SIZE]; /* secret that binds the lanes to the session */
 	unsigned int max; /* maximum number of lanes of the session, including lane 0; less than 2:
 			     no data lanes */
 	bool exact; /* open exactly `max` lanes, whatever the link and the number of processors */
@@ -116,7 +116,8 @@ struct gpc_lane_in {
  * and ordered must be set, and the rest must be zero. gpc_lanes_finish() must follow, also if the
  * record cannot be posted. */
 void gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in);
-/* Called after the copy's record has been posted. */
+/* Called after the copy's record has been posted: later ordered copies are stored after this one.
+ */
 void gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in);
 /* Blocks until `sent` bytes of the copy have arrived or the session is over, and no lane writes to
  * its memory; then unregisters the copy. The caller may free the struct and the memory afterwards.

@@ -16,8 +16,8 @@
  * are opened only on the user's request. */
 #define GPC_LANES_DEFAULT 8
 /*
- * Minimum size of a copy that uses the lanes. Smaller copies finish on one connection before the
- * others could help, and waking their threads costs more than it gains.
+ * Minimum size of a copy that uses the lanes. Smaller copies finish on one connection before other
+ * lanes could help, and waking the threads of other lanes costs more than it gains.
  */
 #define GPC_LANE_COPY_MIN ((uint64_t)512 << 10)
 /* Minimum size of a copy that uses the lanes if its caller may return before the data is sent; on

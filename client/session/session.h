@@ -152,8 +152,8 @@ bool gpc_session_has_host_functions(const struct gpc_session *session);
  * Approximate work counters, for memory that may be reused only when the GPU is done with it.
  *
  * gpc_session_work_mark() is called after work is posted to a stream; it increments the count of
- * posted work and returns it. A fence (a request that is answered when all earlier work is done)
- * that is sent after that call comes after the work. When the fence has completed,
+ * posted work and returns it. A fence (a request to which the daemon replies when all earlier work
+ * is done) that is sent after that call comes after the work. When the fence has completed,
  * gpc_session_work_set_done() is called with the count; a lower count than before has no effect.
  */
 uint64_t gpc_session_work_mark(struct gpc_session *session); /* increments and returns the count */

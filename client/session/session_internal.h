@@ -203,8 +203,8 @@ CUresult gpc_sender_reserve_locked(struct gpc_session *session, size_t size, voi
 void gpc_sender_commit_locked(struct gpc_session *session, size_t size)
 	GP_LOCKED(session->sender.lock);
 /* Ensure that the gathered records are sent, and release the lock. post leaves it to the sender
- * thread. flush sends in the calling thread and blocks until the data is with the kernel, unless
- * another thread is sending, which then sends them too. An error ends the session. */
+ * thread. flush sends in the calling thread and blocks until the transport has accepted the data,
+ * unless another thread is sending, which then sends them too. An error ends the session. */
 void gpc_sender_post_unlock(struct gpc_session *session) GP_UNLOCKS(session->sender.lock);
 void gpc_sender_flush_unlock(struct gpc_session *session) GP_UNLOCKS(session->sender.lock);
 /* Sends the gathered records and, after the last record, the bulk data; waits until they are sent,
@@ -212,8 +212,9 @@ void gpc_sender_flush_unlock(struct gpc_session *session) GP_UNLOCKS(session->se
  * reused afterwards. */
 CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count)
 	GP_UNLOCKS(session->sender.lock);
-/* Block until any state that is guarded by the sender's lock changes or the session ends, releasing
- * the lock while waiting; and wake the threads that wait for it. */
+/* gpc_sender_wait_locked() blocks until gpc_sender_notify_locked() reports a change of state that
+ * the sender's lock guards, or the session ends; it releases the lock while waiting, and may return
+ * without a change. */
 void gpc_sender_wait_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
 void gpc_sender_notify_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
 /* Blocks until everything is sent or the session is over. Returns true, or false if the deadline

@@ -4,12 +4,12 @@
  * round trip.
  *
  * The daemon is sent a wait that no thread here waits for; until its reply arrives, queries return
- * CUDA_ERROR_NOT_READY without asking the daemon. A slot (a pointer in an event or a stream,
+ * CUDA_ERROR_NOT_READY without a query to the daemon. A slot (a pointer in an event or a stream,
  * initially NULL) has at most one watch at a time, for the work up to a mark.
  * Ownership: a watch is reference-counted by its slot and by its request. A watch belongs to one
  * wire ID, and none is created in a dropped slot, so that a query that races with the drop leaves
  * nothing behind.
- * Threads: any thread except the reader of the connection; one lock guards all slots.
+ * Threads: any thread except the thread that reads the daemon's replies; one lock guards all slots.
  */
 #ifndef GPC_COMPLETION_WATCH_H
 #define GPC_COMPLETION_WATCH_H

@@ -5,8 +5,8 @@
  * Ownership: events are not reference-counted. The memory of a destroyed event is only ever reused
  * for another event (client/base/handle.h), and contexts are never freed, so a stale pointer is
  * safe to read.
- * Threads: any thread except the reader of the connection. Members are atomic, or constant after
- * creation, unless noted otherwise.
+ * Threads: any thread except the thread that reads the daemon's replies. Members are atomic, or
+ * constant after creation, unless noted otherwise.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
  * session's error.
  */

@@ -8,8 +8,8 @@
  * Ownership: streams are not reference-counted. The memory of a destroyed stream is only ever
  * reused for another stream (client/base/handle.h), and contexts are never freed, so a stale
  * pointer is safe to read.
- * Threads: any thread except the reader of the connection. Members are atomic, or constant after
- * creation, unless noted otherwise.
+ * Threads: any thread except the thread that reads the daemon's replies. Members are atomic, or
+ * constant after creation, unless noted otherwise.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
  * session's error. Out parameters are undefined after an error.
  * Units: work numbers are those of client/session/session.h.

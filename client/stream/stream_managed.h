@@ -5,9 +5,9 @@
  * Before work is posted, the locally modified pages that it may use are sent to the device. After
  * the work is posted, pages that it may have changed are not accessible to the program until the
  * work is done.
- * Threads: any thread except the reader of the connection; needed only while gpc_pages_any(). A
- * begin function starts a critical section (gpc_pages_begin()) that gpc_managed_end() ends; in
- * between, the thread may only post the work.
+ * Threads: any thread except the thread that reads the daemon's replies; needed only while
+ * gpc_pages_any(). A begin function starts a critical section (gpc_pages_begin()) that
+ * gpc_managed_end() ends; in between, the thread may only post the work.
  * Errors: functions that return CUresult return CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the
  * session's error. After a failure the critical section has been left, and the work must not be
  * posted.

@@ -7,7 +7,7 @@
  * see (gpc_session_issued_visible()). Other work is *implied* to be done: work that is given later
  * comes after it, and a query about it waits first. So the program cannot observe the difference.
  *
- * Threads: any thread except the reader of the connection.
+ * Threads: any thread except the thread that reads the daemon's replies.
  * Errors: errors of earlier work become the session's deferred error, which a later call returns.
  * Source: docs/streams.md#implicit-synchronization.
  */
@@ -30,14 +30,16 @@ CUresult gpc_sync_context(struct gpc_context *context);
  * the work that the program may see, and has no effect if there is none, if the context is
  * inactive, or after the start of exit(). */
 void gpc_sync_implicitly(struct gpc_context *context);
-/* Does the same for the primary context of the current context. Has no effect without a current
- * context or in a host function. */
+/* Calls gpc_sync_implicitly() for the current context or, if that is a green context, for its
+ * primary context. Has no effect without a current context or in a host function. */
 void gpc_sync_implicitly_current(void);
-/* Does the same for the context that owns the memory at the address. Has no effect if freeing
- * that memory does not synchronize in CUDA (address 0, memory of pools, memory unknown to CUDA). */
+/* Calls gpc_sync_implicitly() for the context that owns the memory at the address. Has no effect if
+ * freeing that memory does not synchronize in CUDA (address 0, memory of pools, memory unknown to
+ * CUDA). */
 void gpc_sync_implicitly_owner(uint64_t address);
-/* Called before a call that synchronizes with one stream: waits for the stream's work, including
- * the work that it waits for, in the same way. */
+/* Called before a call that synchronizes with one stream: waits, without limit, for the stream's
+ * work that the program may see, including the work that the stream waits for. Has no effect if
+ * there is none, or after the start of exit(). */
 void gpc_sync_implicitly_stream(struct gpc_stream *stream);
 
 /* Called once by cuInit(): registers a handler with atexit(), so that no call synchronizes

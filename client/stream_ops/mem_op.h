@@ -4,7 +4,7 @@
  * lists of operations, and their posting to a stream (docs/streams.md).
  *
  * Ownership: lists are reference-counted; the last gpc_mem_ops_unref() frees the list.
- * Threads: any thread except the reader of the connection; lists are immutable.
+ * Threads: any thread except the thread that reads the daemon's replies; lists are immutable.
  */
 #ifndef GPC_MEM_OP_H
 #define GPC_MEM_OP_H
