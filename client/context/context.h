@@ -3,12 +3,17 @@
  * Contexts and devices of the application, and the functions with which every CUDA call starts.
  *
  * A context is primary (one per device, activated on first use) or created by cuCtxCreate(); both
- * share the address space of the device. Creating one is local; activating it creates it in the
- * daemon.
+ * share the address space of the device. Creating a context is local. Activating it creates it in
+ * the daemon, which then knows its wire ID.
  *
  * Ownership: a context object is never freed (except in the child of a fork), because a thread may
- * still have a destroyed one as its current context.
+ * still have a destroyed one as its current context. So pointers to contexts and devices stay valid
+ * without a reference.
  * Threads: any thread may call. The current context and the stack of contexts belong to the thread.
+ * A context's lock guards its activation and its destruction.
+ * Errors: functions that return CUresult return CUDA_SUCCESS on success; out parameters are
+ * undefined after an error.
+ * Units: memory sizes in bytes.
  */
 #ifndef GPC_CONTEXT_H
 #define GPC_CONTEXT_H
@@ -29,73 +34,83 @@
 struct gp_args_gpContextCreate;
 struct gpc_stream;
 
-/* Allowance: memory that the daemon has granted to the session and that is not used yet
- * (memory/credit.h). */
+/* Allowance: memory that the daemon has granted to the session on this device and that is not used
+ * yet (client/memory/allowance.h). */
 struct gpc_allowance {
-	atomic_uint_fast64_t bytes;
+	atomic_uint_fast64_t bytes;  /* granted and unused */
 	atomic_uint_fast64_t mapped; /* bytes in mappings; used by memory.c */
-	atomic_bool exhausted; /* the daemon could not grant more, so it is not requested again */
-	pthread_mutex_t lock;  /* held to start or poll the request */
-	struct gpc_request request; /* for more memory; no thread waits for it */
-	atomic_bool requested;      /* the request is in flight */
+	atomic_bool exhausted;       /* the daemon could not grant more, so no more is requested */
+	pthread_mutex_t lock;        /* held by the thread that starts or polls the request */
+	struct gpc_request request;  /* for more memory; no thread waits for it */
+	atomic_bool requested;       /* the request is in flight */
 };
 
+/* A device of the pool. Constant after gpc_devices_create() (device.h), except for the atomic
+ * members and `allowance`. */
 struct gpc_device {
-	int ordinal; /* CUdevice in the application */
-	int remote;  /* ordinal in the daemon */
-	struct gpc_session *session;
-	struct gpc_context *primary; /* its handle always exists; activated on first use */
-	const char *name;
+	int ordinal;                 /* CUdevice in the application, from 0 */
+	int remote;                  /* ordinal on the daemon's side */
+	struct gpc_session *session; /* session with the device's daemon */
+	struct gpc_context
+		*primary; /* primary context; its handle always exists; activated on first use */
+	const char *name; /* owned, as are `attributes`, `limits` and `links` */
 	CUuuid uuid;
 	char pci_bus_id[16];
 	int pci_domain, pci_bus, pci_device;
 	uint64_t total_memory;        /* bytes */
 	atomic_uint_fast64_t granted; /* bytes granted in the Welcome, for the first context */
 	struct gpc_allowance allowance;
-	/* Bytes of device memory that this client caches unused, and the last count reported to the
-	 * daemon. */
+	/* bytes of device memory that this client caches unused, and the last such count that was
+	 * reported to the daemon */
 	atomic_uint_fast64_t cached_bytes, cached_reported;
 	int priority_least, priority_greatest;
 	int attribute_count;
-	const int32_t *attributes; /* indexed by CUdevice_attribute */
+	const int32_t *attributes; /* attribute_count values, indexed by CUdevice_attribute */
 	int limit_count;
-	const uint64_t *limits; /* indexed by CUlimit */
-	uint32_t peers;         /* devices with possible peer access, a mask of daemon ordinals
-				   (peer_access.h) */
-	const int32_t *links;   /* GP_LINK_ATTRIBUTES values for each of the daemon's devices */
+	const uint64_t *limits; /* limit_count default values, indexed by CUlimit */
+	uint32_t peers;         /* devices with possible peer access: bit i is the daemon's device i
+				   (memory/peer_access.h) */
+	const int32_t
+		*links; /* link_count values: GP_LINK_ATTRIBUTES for each of the daemon's devices */
 	int link_count;
-	_Atomic uint32_t peers_enabled; /* mask like peers: devices whose memory this one can access
-					   in the daemon */
+	_Atomic uint32_t peers_enabled; /* devices whose memory this device can access in the
+					   daemon; a mask like `peers` */
 };
 
+/* A context. Members that change are guarded by `lock` or atomic, unless noted otherwise. */
 struct gpc_context {
 	struct gpc_handle handle;
 	struct gpc_device *device;
-	struct gpc_scope scope;     /* its context is written under lock; 0 while inactive */
-	struct gpc_stream *legacy;  /* its NULL stream; NULL while inactive */
-	struct gpc_context *parent; /* of a green context: the primary context, to which everything
-				       except streams belongs */
-	void *green;                /* token of the CUgreenCtx; NULL if it is not a green context */
+	struct gpc_scope
+		scope; /* session and wire ID; the ID is written under `lock`; 0: inactive */
+	struct gpc_stream *legacy;  /* its NULL stream; NULL: inactive */
+	struct gpc_context *parent; /* for a green context, the primary context, to which everything
+				       except streams belongs; NULL: not a green context */
+	void *green;                /* token of the CUgreenCtx; NULL: not a green context */
 	bool primary;
-	bool destroyed;  /* permanently; or, of a primary context, reset and not retained since */
-	int retained;    /* reference count, of a primary context or by cuCtxAttach() */
+	bool destroyed; /* destroyed permanently; for a primary context: reset and not retained
+			   since */
+	int retained; /* number of references by cuDevicePrimaryCtxRetain(), for a primary context,
+			 or by cuCtxAttach() */
 	uint64_t number; /* the ID that cuCtxGetId() returns */
-	/* Work given to its streams up to this record number is done, and its changes to replicated
-	 * host memory have arrived. */
+	/* Work that was given to the context's streams up to this work number (session.h) is done,
+	 * and its changes to replicated host memory have arrived. */
 	atomic_uint_fast64_t done;
-	/* The program considers work up to this record number done (client/stream/sync.h). */
+	/* Work number up to which the program may consider the work of the context's streams done
+	 * (client/stream/sync.h). */
 	atomic_uint_fast64_t implied;
-	/* The last record that gave work to a stream that was then destroyed before the work was
-	 * done. */
+	/* Work number of the last record that gave work to a stream that was then destroyed before
+	 * the work was done; 0: none. */
 	atomic_uint_fast64_t left;
-	unsigned int flags;
+	unsigned int flags;       /* flags of cuCtxCreate() */
 	unsigned int api_version; /* as cuCtxGetApiVersion() returns it */
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
-	uint64_t limits[16];     /* indexed by CUlimit, as set */
-	CUstream managed_stream; /* stream for copies of its managed memory; NULL: none yet */
+	uint64_t limits[16]; /* indexed by CUlimit, as set by the program */
+	CUstream
+		managed_stream; /* stream for copies of its managed memory; NULL: not yet created */
 	pthread_mutex_t lock;
-	struct gpc_context *next; /* in the list of all contexts ever created */
+	struct gpc_context *next; /* next in the list of all contexts ever created; NULL: last */
 };
 
 /* Returns whether the context exists in the daemon. */
@@ -105,14 +120,16 @@ gpc_context_is_active(const struct gpc_context *context)
 	return __atomic_load_n(&context->scope.context, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Returns whether objects of `other` also belong to `context`. */
+/* Returns whether objects of `other` also belong to `context`: it is the same context, or a green
+ * context of it. `other` may be NULL. */
 static inline bool
 gpc_context_covers(const struct gpc_context *context, const struct gpc_context *other)
 {
 	return other == context || (other && other->parent == context);
 }
 
-/* Accepts NULL, for which it returns NULL. */
+/* Returns the scope for calls in the context; it lives as long as the context. Returns NULL for
+ * NULL. */
 static inline const struct gpc_scope *
 gpc_context_get_scope(const struct gpc_context *context)
 {
@@ -125,96 +142,120 @@ gpc_context_get_scope(const struct gpc_context *context)
  * held, in the order of the parts.
  */
 struct gpc_context_part {
-	/* The context is about to be destroyed or reset; called without its lock. */
+	/* Called without the context's lock, before it is destroyed or reset. */
 	void (*leave)(struct gpc_context *context);
-	/* The context is about to be activated. Prepares what the daemon creates with it. */
+	/* Called before the context is activated. Prepares what the daemon creates together with
+	 * it, and stores its parameters in args. After an error the context is not activated, and
+	 * the remaining parts are not prepared. */
 	CUresult (*prepare)(struct gpc_context *context, struct gp_args_gpContextCreate *args);
-	/* Called after all prepare(), whether or not the daemon has created the context. */
+	/* Called after all prepare(), also after an error, with the outcome. If success is false,
+	 * frees what prepare() has created. */
 	void (*created)(struct gpc_context *context, const struct gp_args_gpContextCreate *args,
 			bool success);
-	/* The context is being destroyed; calls in it are still possible. */
+	/* Called when the context is being destroyed; calls in it are still possible. */
 	void (*unload)(struct gpc_context *context);
-	/* The daemon has been notified, so IDs may be reused. */
+	/* Called after the daemon was notified that an active context is destroyed, so IDs may be
+	 * reused. */
 	void (*drop_context)(struct gpc_context *context);
 };
 
-/* Registers the parts; called by entry/ while the library is loaded. The array must be static. */
+/* Registers the parts. Called once by entry/ while the library is loaded. The array is not copied
+ * and must be static. */
 void gpc_context_set_parts(const struct gpc_context_part *parts, size_t count);
 
 /* Number of contexts that exist in daemons. */
 extern atomic_uint gpc_contexts_active;
 
-/* Returns the number of devices visible to the program after a successful cuInit(). */
+/* Returns the number of devices visible to the program after a successful cuInit(), otherwise 0. */
 int gpc_device_count(void);
-struct gpc_device *gpc_device_get(CUdevice ordinal); /* NULL: invalid ordinal */
-/* Starts a call on a device. Returns CUDA_ERROR_INVALID_DEVICE if the ordinal is invalid. */
+struct gpc_device *gpc_device_get(CUdevice ordinal); /* returns NULL if the ordinal is invalid */
+/* Starts a CUDA call on a device that needs no context. Returns CUDA_ERROR_INVALID_DEVICE if the
+ * ordinal is invalid, or an error of gpc_enter_local(). */
 CUresult gpc_device_enter(CUdevice ordinal, struct gpc_device **device_p);
 /* Returns the properties as cuDeviceGetProperties() reports them. */
 CUdevprop gpc_device_properties(const struct gpc_device *device);
-/* Returns 0 for an attribute that the daemon's driver does not know. */
+/* Returns the value of an attribute, or 0 if the daemon's driver does not know it. */
 int gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribute);
-/* For the first version of cuDeviceTotalMem(): returns the size of the device's memory in bytes, at
- * most UINT32_MAX. */
+/* Returns the size of the device's memory in bytes, at most UINT32_MAX, for the first version of
+ * cuDeviceTotalMem(). */
 unsigned int gpc_device_total_memory_32(const struct gpc_device *device);
 
 /*
- * Starts a CUDA call that needs a context: returns the current context, activated; for a green
- * context, its primary one.
- * Errors: CUDA_ERROR_NOT_INITIALIZED: before cuInit() or after a fork; CUDA_ERROR_NOT_PERMITTED:
- * inside a host function; CUDA_ERROR_INVALID_CONTEXT: no current context; the sticky error of the
- * session; errors of activating the context.
+ * Starts a CUDA call that needs a context: stores the current context, activated, in *context_p;
+ * for a green context, its primary one. The context is borrowed. Activation may block on the
+ * daemon.
+ * Errors: CUDA_ERROR_NOT_INITIALIZED: before cuInit() or after a fork; CUDA_ERROR_DEINITIALIZED: at
+ * the process's exit; CUDA_ERROR_NOT_PERMITTED: inside a host function; CUDA_ERROR_INVALID_CONTEXT:
+ * no current context; the sticky error of the session; errors of gpc_context_activate().
  */
 CUresult gpc_enter(struct gpc_context **context_p);
-/* Starts a call that needs no context, for objects that belong to none. Otherwise like
- * gpc_enter(). */
+/* Starts a call that needs no context, for objects that belong to none. Returns CUDA_SUCCESS or an
+ * error of gpc_enter(), except those about the context. */
 CUresult gpc_enter_initialized(void);
-/* Starts a call that is handled locally and cannot fail, such as one about devices. Ignores the
- * sticky error. */
+/* Starts a call that is handled locally, such as a query about devices. Ignores the session's
+ * sticky error. Returns CUDA_SUCCESS, or CUDA_ERROR_NOT_INITIALIZED or CUDA_ERROR_DEINITIALIZED as
+ * gpc_enter() does. */
 CUresult gpc_enter_local(void);
 
-/* Returns the context of a handle (NULL: the current one). Errors: CUDA_ERROR_INVALID_CONTEXT;
- * CUDA_ERROR_CONTEXT_IS_DESTROYED: the current context has been destroyed. */
+/*
+ * Stores the context of a handle in *context_p (borrowed). A NULL handle means the current context.
+ * Errors: CUDA_ERROR_INVALID_CONTEXT: invalid handle or no current context;
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED: the current context has been destroyed.
+ */
 CUresult gpc_context_lookup(CUcontext handle, struct gpc_context **context_p);
-/* Start a local call on a context; gpc_enter_local() and gpc_context_lookup() in one. */
+/* Start a call on a context that is handled locally: gpc_enter_local(), then gpc_context_lookup()
+ * of the handle or of the current context. The context is not activated. */
 CUresult gpc_context_enter(CUcontext handle, struct gpc_context **context_p);
 CUresult gpc_context_enter_current(struct gpc_context **context_p);
 
-/* Current context of the calling thread, or NULL. Written only by context.c. */
+/* Current context of the calling thread, which may have been destroyed; NULL: none. Written only by
+ * context.c. */
 extern __thread struct gpc_context *gpc_current_context __attribute__((tls_model("initial-exec")));
 
+/* Returns the current context of the calling thread, or NULL. It may be inactive or destroyed. */
 static inline struct gpc_context *
 gpc_context_get_current(void)
 {
 	return gpc_current_context;
 }
 
-/* First check of calls that need a context (GP_PRECHECK): returns CUDA_ERROR_INVALID_CONTEXT if
- * there is none. */
+/* First check of calls that need a context (GP_PRECHECK in codegen/api). Returns CUDA_SUCCESS, an
+ * error of gpc_enter_initialized(), or CUDA_ERROR_INVALID_CONTEXT if there is no current
+ * context. */
 CUresult gpc_context_require(void);
-/* First check of the first version of cuCtxPushCurrent() (GP_PRECHECK): returns
- * CUDA_ERROR_INVALID_CONTEXT unless the context was created by the first version of
- * cuCtxCreate(). */
+/* First check of the first version of cuCtxPushCurrent() (GP_PRECHECK in codegen/api). Returns
+ * CUDA_SUCCESS, an error of gpc_enter_local(), or CUDA_ERROR_INVALID_CONTEXT unless the handle is
+ * that of a context that the first version of cuCtxCreate() has created. */
 CUresult gpc_context_require_v1(CUcontext handle);
 
-/* Creates a context that is neither current nor activated. Returns NULL if out of memory. */
+/* Creates a context object that is neither current nor active. Returns the context, or NULL if
+ * memory is exhausted. It is freed only by gpc_contexts_drop_all(). */
 struct gpc_context *gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary);
-/* Creates the context in the daemon, if it does not exist there. gpc_enter() does so on first
- * use. */
+/* Creates the context in the daemon, if it is not active; gpc_enter() does so on first use. May
+ * block on the daemon. Returns CUDA_SUCCESS, CUDA_ERROR_CONTEXT_IS_DESTROYED,
+ * CUDA_ERROR_OUT_OF_MEMORY, or the session's error. After an error the context remains inactive and
+ * may be activated later. */
 CUresult gpc_context_activate(struct gpc_context *context);
-/* Destroys everything that belongs to the context, and the context in the daemon. A primary context
- * can be activated again. */
+/* Destroys everything that belongs to the context, and the context in the daemon; sets `destroyed`.
+ * Calls the destructors of context_storage.h. The object itself stays allocated. A primary context
+ * can be activated again after the caller has cleared `destroyed`. Called without the context's
+ * lock. */
 void gpc_context_reset(struct gpc_context *context);
 
-/* Operate on the calling thread's stack, whose top is the current context. push() may return
- * CUDA_ERROR_OUT_OF_MEMORY; set_current() replaces the top, or pops it if context is NULL. */
+/* Operate on the calling thread's stack of contexts, whose top is the current context.
+ * gpc_context_push() makes the context current; returns CUDA_SUCCESS, or CUDA_ERROR_OUT_OF_MEMORY
+ * with the stack unchanged. */
 CUresult gpc_context_push(struct gpc_context *context);
-struct gpc_context *gpc_context_pop(void); /* NULL: the stack is empty */
+struct gpc_context *
+gpc_context_pop(void); /* removes and returns the top; NULL: the stack is empty */
+/* Replaces the top of the stack, or pops it if context is NULL. Returns CUDA_SUCCESS. */
 CUresult gpc_context_set_current(struct gpc_context *context);
 
-/* Frees all contexts. Only for the child of a fork, which has one thread, and for tests. */
+/* Frees all contexts and their handles, but none of the objects that belong to them. Only for the
+ * child of a fork, which has one thread, and for tests. */
 void gpc_contexts_drop_all(void);
 
-/* Inside a _ptds or _ptsz entry point, stream 0 means the per-thread default stream. */
+/* Set inside a _ptds or _ptsz entry point, where stream 0 means the per-thread default stream. */
 extern __thread bool gpc_per_thread_default __attribute__((tls_model("initial-exec")));
 
 #endif /* GPC_CONTEXT_H */

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life-cycle state of the library in this process: whether CUDA calls are allowed. Set by
- * entry/init.c, checked by every call. */
+/*
+ * Life-cycle state of the library in this process: whether CUDA calls are allowed.
+ *
+ * Threads: any thread may read; entry/init.c sets the state, and every call checks it.
+ */
 #ifndef GPC_LIFECYCLE_H
 #define GPC_LIFECYCLE_H
 
 #include <cuda.h>
 #include <stdatomic.h>
 
-/* CUDA_SUCCESS after a successful cuInit(); otherwise the error that every call returns: not
- * initialized, in the child of a fork, or while the process exits. */
+/* CUDA_SUCCESS after a successful cuInit(); otherwise the error that every call returns:
+ * CUDA_ERROR_NOT_INITIALIZED before it and in the child of a fork, or CUDA_ERROR_DEINITIALIZED
+ * while the process exits. */
 extern atomic_int gpc_lifecycle;
 
 /* Returns CUDA_SUCCESS if calls are allowed, otherwise the error to return. */

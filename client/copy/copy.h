@@ -3,16 +3,13 @@
  * Asynchronous copies on behalf of batches and graphs, which are not cuMemcpy* calls of the
  * application.
  *
- * gpc_copy_linear_ordered(), gpc_copy_3d_ordered(): copies of a batch; `order` states when the
- * source may be read. Unlike cuMemcpyAsync() they do not wait for copies within host memory, unless
- * the source must be read during the call.
- *
- * gpc_copy_node_run(): the copy of a graph node, when the graph is launched. A copy within host
- * memory waits for the stream's earlier work, as in NVIDIA's driver (measured with version 580),
- * and is complete when the call returns; any other copy returns at once.
- *
- * Threads: as cuMemcpyAsync().
- * Errors: as cuMemcpyAsync().
+ * Ownership: parameters are read during the call. The memory must stay valid until the copy is
+ * complete, as for cuMemcpyAsync().
+ * Threads: any thread except the thread that reads the daemon's replies; the current context is
+ * used, as by cuMemcpyAsync().
+ * Errors: return CUDA_SUCCESS or an error of cuMemcpyAsync() or cuMemcpy3DAsync(); nothing is
+ * copied if the parameters are invalid. An error of the copy itself becomes the session's deferred
+ * error.
  */
 #ifndef GPC_COPY_H
 #define GPC_COPY_H
@@ -20,10 +17,20 @@
 #include <cuda.h>
 #include <stddef.h>
 
+/*
+ * Start a copy of a batch, of `size` bytes or of a box. `order` states when the source may be
+ * read. Unlike cuMemcpyAsync() they do not wait for copies within host memory, unless the source
+ * must be read during the call.
+ */
 CUresult gpc_copy_linear_ordered(CUdeviceptr dst, CUdeviceptr src, size_t size,
 				 CUmemcpySrcAccessOrder order, CUstream hStream);
 CUresult gpc_copy_3d_ordered(const CUDA_MEMCPY3D *params, CUmemcpySrcAccessOrder order,
 			     CUstream hStream);
+/*
+ * Starts the copy of a graph node, when the graph is launched. A copy within host memory waits
+ * for the stream's earlier work, as in NVIDIA's driver (measured with version 580), and is
+ * complete when the call returns. Any other copy returns at once.
+ */
 CUresult gpc_copy_node_run(const CUDA_MEMCPY3D *params, CUstream hStream);
 
 #endif /* GPC_COPY_H */

@@ -3,7 +3,9 @@
  * Copies from the device to host memory. The thread that reads the connection stores the rows at
  * their destination, before it processes the reply to a later wait for the stream or for an event.
  *
- * Threads: any thread may call.
+ * Ownership: the destination must stay valid until the data has arrived; struct gpc_copy is not
+ * used after the call.
+ * Threads: any thread except the thread that reads the daemon's replies.
  */
 #ifndef GPC_COPY_OUT_H
 #define GPC_COPY_OUT_H
@@ -12,10 +14,15 @@
 
 struct gpc_stream;
 
-/* Copies and returns when the data has arrived. */
+/* Copies, after the stream's earlier work, and blocks, without limit, until the data has arrived.
+ * Returns CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, the error of the copy or of an earlier posted
+ * call, or the session's error; the destination is undefined after an error. */
 CUresult gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy);
 
-/* Starts the copy and returns. A later failure becomes a deferred error of the session. */
+/* Starts the copy, after the stream's earlier work, and returns without waiting for the data.
+ * Returns CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the session's error; after an error a part may
+ * have been started. A later failure becomes a deferred error of the session, unless a thread waits
+ * for the copy (client/host/pending_copy.h). */
 CUresult gpc_copy_out_async(struct gpc_stream *stream, const struct gpc_copy *copy);
 
 #endif /* GPC_COPY_OUT_H */

@@ -3,10 +3,12 @@
  * Bounce buffer: memory shared with the worker, through which short copies to pageable memory are
  * made.
  *
- * The GPU writes directly into it, so the client copies the bytes once instead of twice through a
- * ring. A session has one buffer, which counts as pinned memory, from its third copy until its end.
- * Ownership: the buffers are static; a caller has exclusive use between acquire and release.
- * Threads: any.
+ * The GPU writes directly into the buffer, so the client copies the bytes once instead of twice
+ * through the transport's ring. A session has one buffer, which counts as pinned memory, from its
+ * third short copy until its end; at most eight sessions have one.
+ * Ownership: the process owns the buffers and never frees them; a caller has exclusive use between
+ * acquire and release.
+ * Threads: any thread except the thread that reads the daemon's replies.
  */
 #ifndef GPC_BOUNCE_BUFFER_H
 #define GPC_BOUNCE_BUFFER_H
@@ -17,19 +19,25 @@
 struct gpc_context;
 struct gpc_session;
 
+/* Size of a buffer in bytes. */
 #define GPC_BOUNCE_BUFFER_SIZE ((uint64_t)1536 << 10)
 
-/* The buffer of a session; used by one thread at a time. */
+/* The buffer of a session; used by the thread that has acquired it. */
 struct gpc_bounce_buffer {
-	_Atomic(const struct gpc_session *) session;
-	atomic_bool busy;
-	unsigned int copies;
-	uint64_t address; /* of GPC_BOUNCE_BUFFER_SIZE bytes, in both processes; 0: not allocated */
+	_Atomic(const struct gpc_session *) session; /* NULL: the buffer is unused */
+	atomic_bool busy;                            /* a thread has acquired it */
+	unsigned int copies; /* number of attempts to acquire it, up to three */
+	uint64_t address;    /* address of GPC_BOUNCE_BUFFER_SIZE bytes, equal in both processes; 0:
+				not allocated */
 };
 
-/* Returns the session's buffer, or NULL if memory is not shared with the daemon, the quota is
- * exhausted, or another thread is using the buffer. */
+/* Acquires the buffer of the context's session. Returns it, with its address set;
+ * gpc_bounce_buffer_release() must follow. Returns NULL, for the first two copies of a session, and
+ * if memory is not shared with the worker, it cannot be allocated, or another thread is using the
+ * buffer; the caller then copies without it. Does not wait for the buffer; the third call for a
+ * session may wait for the daemon. */
 struct gpc_bounce_buffer *gpc_bounce_buffer_acquire(struct gpc_context *context);
+/* Releases the buffer. Its contents may then be overwritten. */
 void gpc_bounce_buffer_release(struct gpc_bounce_buffer *buffer);
 
 #endif /* GPC_BOUNCE_BUFFER_H */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Coherence of replicated host memory: keeps host memory of this process and the daemon's replica,
+ * Coherence of replicated host memory: keeps host memory of this process and the worker's replica,
  * which kernels access, identical (docs/host-memory.md).
  *
  * Each session has a list of replicated blocks and, from the first block on, a thread that
  * exchanges changes while work is in progress.
- * Threads: any. No function may be called with a lock that the reader of the connection acquires.
- * Errors: functions that return CUresult return the session's error or CUDA_ERROR_OUT_OF_MEMORY.
+ * Threads: any thread except the thread that reads the daemon's replies. No function may be called
+ * with a lock that the reader acquires.
+ * Errors: functions that return CUresult return CUDA_SUCCESS, the session's error or
+ * CUDA_ERROR_OUT_OF_MEMORY. Changes that were not exchanged because of an error are exchanged
+ * later, unless the session is over.
  */
 #ifndef GPC_COHERENCE_H
 #define GPC_COHERENCE_H
@@ -22,30 +25,36 @@ struct gpc_context;
 struct gpc_coherence_fetch;
 struct gpc_session;
 
-/* Number of blocks of all sessions. */
+/* Number of replicated blocks of all sessions. */
 extern atomic_uint gpc_replica_count;
 
-/* Copies the block to the daemon's replica at this address, and keeps both identical from then on.
- * The memory must stay mapped until gpc_coherence_remove(). host and address must be equally
- * aligned modulo 8. */
+/* Copies the block to the worker's replica at this address, and keeps both identical afterwards.
+ * The memory must stay mapped until gpc_coherence_remove(), unless the program unmaps registered
+ * memory. host and address must be equally aligned modulo 8. Posts the contents and does not wait
+ * for the worker. After an error the block is not in the list. */
 CUresult gpc_coherence_add(struct gpc_context *context, void *host, uint64_t address, size_t size);
-/* Removes the block whose replica starts at this address, if there is one. */
+/* Removes the block whose replica starts at this address, if there is such a block. Changes that
+ * were not yet exchanged are lost. Nothing of the block is posted afterwards. */
 void gpc_coherence_remove(struct gpc_session *session, uint64_t address);
 
-/* Sends the program's changes; wakes the exchange thread; fetches the changes of kernels and waits
- * until they are stored. */
+/* Sends the program's changes to the worker, in the order of posted calls; does not wait for a
+ * reply. */
 CUresult gpc_coherence_send(struct gpc_session *session);
+/* Wakes the thread that exchanges changes, after work was posted. */
 void gpc_coherence_wake(struct gpc_session *session);
+/* Fetches the changes of kernels and waits until they are stored in the program's memory. Sends
+ * nothing if all work is known to be done and its changes are stored. */
 CUresult gpc_coherence_fetch(struct gpc_session *session);
-/* Slow paths of gpc_coherence_before_wait() and gpc_coherence_after_wait(), for a fetch that was
- * started. */
+/* Slow paths of gpc_coherence_before_wait() and gpc_coherence_after_wait(); see there.
+ * gpc_coherence_wait_end() frees the fetch. */
 struct gpc_coherence_fetch *gpc_coherence_wait_begin(struct gpc_session *session,
 						     enum gp_host_after kind, uint32_t name,
 						     uint16_t call);
 CUresult gpc_coherence_wait_end(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
 				CUresult result);
 
-/* Called before work is posted that may read a block: sends the program's changes. */
+/* Called before work is posted that may read a block: sends the program's changes. Returns the
+ * result of gpc_coherence_send(). */
 static inline CUresult
 gpc_coherence_before_work(struct gpc_session *session)
 {
@@ -54,7 +63,7 @@ gpc_coherence_before_work(struct gpc_session *session)
 		       : gpc_coherence_send(session);
 }
 
-/* Called after work was posted: changes are exchanged while it is in progress. */
+/* Called after work was posted: changes are exchanged while the work is in progress. */
 static inline void
 gpc_coherence_after_work(struct gpc_session *session)
 {
@@ -62,10 +71,12 @@ gpc_coherence_after_work(struct gpc_session *session)
 		gpc_coherence_wake(session);
 }
 
-/* Called before a wait for the daemon is posted, for the work that kind and name denote: requests
- * the changes of that work, so that the wait takes one round trip. call: the waiting call, for the
- * statistics, which count everything until gpc_coherence_after_wait() as one wait. Returns NULL if
- * the changes are fetched after the wait instead. */
+/* Called before a wait for the daemon is posted: requests the changes of the work that is waited
+ * for, so that the wait takes one round trip. kind and name identify the work: a stream, event or
+ * context and its wire ID. call: number of the waiting call, for the statistics, which count
+ * everything until gpc_coherence_after_wait() as one wait. Returns a fetch, which must be passed to
+ * gpc_coherence_after_wait() on every path. Returns NULL if no fetch was started;
+ * gpc_coherence_after_wait() then fetches what is needed. */
 static inline struct gpc_coherence_fetch *
 gpc_coherence_before_wait(struct gpc_session *session, enum gp_host_after kind, uint32_t name,
 			  uint16_t call)
@@ -75,8 +86,9 @@ gpc_coherence_before_wait(struct gpc_session *session, enum gp_host_after kind, 
 		       : gpc_coherence_wait_begin(session, kind, name, call);
 }
 
-/* Called before the program learns that work is done, with this result: waits until the changes of
- * the work have been stored. fetch: result of gpc_coherence_before_wait(), or NULL. */
+/* Called before the program learns that work is done: blocks until the changes of the work have
+ * been stored. fetch: return value of gpc_coherence_before_wait(), which is freed, or NULL. result:
+ * result of the wait. Returns `result` if that is an error, else the result of the fetch. */
 static inline CUresult
 gpc_coherence_after_wait(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
 			 CUresult result)

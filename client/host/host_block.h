@@ -5,8 +5,11 @@
  * (docs/host-memory.md).
  *
  * Ownership: the registry owns a block until gpc_host_block_remove() returns it to one thread,
- * which then frees it with gpc_host_block_destroy().
- * Threads: any.
+ * which then frees it with gpc_host_block_destroy(). Lookups return copies, so no reference is
+ * needed.
+ * Threads: any thread may call. The registry has two locks of its own; no function may be called by
+ * the thread that reads the connection, except where noted.
+ * Units: sizes in bytes.
  */
 #ifndef GPC_HOST_BLOCK_H
 #define GPC_HOST_BLOCK_H
@@ -24,15 +27,17 @@
 struct gpc_context;
 struct gpc_pointer_scan;
 
-/* How kernels access a block; see docs/host-memory.md. */
+/* How kernels access a block (docs/host-memory.md). The program's address and the kernels' address
+ * may differ. */
 enum gpc_host_state {
-	GPC_HOST_PLAIN,      /* never accessible to kernels */
-	GPC_HOST_COPY_ONLY,  /* not yet accessible to kernels */
-	GPC_HOST_REPLICATED, /* the daemon has a replica */
-	GPC_HOST_SHARED,     /* the same memory as the daemon's */
+	GPC_HOST_PLAIN, /* not accessible to kernels, and becomes so only by gpc_host_block_map() */
+	GPC_HOST_COPY_ONLY, /* used by copies only; mapped for kernels when they may get its address
+			     */
+	GPC_HOST_REPLICATED, /* the daemon has a replica, kept identical by coherence.h */
+	GPC_HOST_SHARED,     /* the same memory as the worker's, at the same address */
 };
 
-/* Owner of the memory itself. */
+/* Which object owns the memory itself. */
 enum gpc_host_origin {
 	GPC_HOST_ALLOCATED,  /* the block; freed with it */
 	GPC_HOST_REGISTERED, /* the program */
@@ -40,77 +45,100 @@ enum gpc_host_origin {
 	GPC_HOST_PLACED,     /* a mapped physical allocation (client/memory/virtual_memory.h) */
 };
 
-/* A block of host memory. */
+/* A block of host memory. Guarded by the registry's lock; constant after gpc_host_block_add()
+ * except for state, device, worker_range, copied, speculative and awaited. */
 struct gpc_host_block {
-	struct gpc_context *context;
-	unsigned int flags;
+	struct gpc_context
+		*context;   /* context that it was allocated or registered in; never NULL */
+	unsigned int flags; /* flags of the allocation or registration */
 	enum gpc_host_origin origin;
 	enum gpc_host_state state;
-	uint64_t id;
-	uint64_t host;                      /* start address in this process */
-	uint64_t device;                    /* address for kernels, now or later; 0: none */
-	struct gpc_heap_range worker_range; /* registered and replicated: the daemon's memory */
-	size_t mapped;                      /* plain and allocated: size in whole pages */
-	void *pool;                         /* pooled: the CUmemoryPool */
-	bool copied;                        /* the program has passed it to a copy */
-	bool speculative; /* replicated only because of pointers that may be stale */
-	bool awaited;     /* streams may wait for values in it */
+	uint64_t id;     /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+	uint64_t host;   /* start address in this process */
+	uint64_t device; /* address of the start for kernels, now or once mapped; 0: none */
+	struct gpc_heap_range worker_range; /* for registered and replicated blocks, the worker's
+					       memory; size 0: none */
+	size_t mapped; /* for plain allocated blocks, size in whole pages, to be unmapped with the
+			  block; 0: otherwise */
+	void *pool;    /* for pooled blocks, the CUmemoryPool; otherwise NULL */
+	bool copied;   /* the program has passed it to a copy */
+	bool speculative; /* replicated only because of pointers that may be left over in unused
+			     memory (pointer_scan.h) */
+	bool awaited;     /* streams have waited for values in it */
 	bool exchanged;   /* pooled: other processes may have the memory too */
 };
 
-/* Numbers of blocks of all sessions: those that are copy-only or speculative, those that were
- * registered, and those that are shared with the daemon. */
+/* Numbers of blocks of all sessions, for quick checks without a lock: those that are copy-only or
+ * speculative, those that were registered, and those that are shared with the worker. */
 extern atomic_uint gpc_host_memory_copy_only, gpc_host_memory_registered, gpc_host_memory_shared;
 
-/* Set when host memory was exported to or imported from other processes: from then on their events
- * exchange changes (client/stream/event.c). */
+/* Set, and never cleared, when host memory was exported to or imported from other processes.
+ * Afterwards events that are shared with other processes exchange changes
+ * (client/stream/event.c). */
 extern atomic_bool gpc_host_memory_exchanged;
 
-/* Adds a copy of `what` to the registry, for the memory at the address. Returns GP_E_INVALID if a
- * block overlaps, or -ENOMEM. */
+/* Adds a copy of *what, with `host` set to the address, to the registry. Returns 0, GP_E_INVALID if
+ * another block overlaps, or -ENOMEM; the registry is then unchanged, and the caller still owns the
+ * memory. */
 GP_MUST_CHECK int gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what);
 
-/* Finds the block around an address of the program or, if elsewhere_p is not NULL, of kernels
- * (*elsewhere_p is then true). Copies its current state to *copy_p. Returns false if there is
- * none. */
+/* Finds the block around an address of the program or, if elsewhere_p is not NULL, of kernels.
+ * Returns true and stores the block's range in *range_p and its current state in *copy_p. If
+ * elsewhere_p is not NULL, *elsewhere_p is set to whether the address is only that of kernels.
+ * Returns false if there is no block; *range_p and *copy_p are then unchanged. Any thread,
+ * including the thread that reads the daemon's replies. */
 bool gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host_block *copy_p,
 			 bool *elsewhere_p);
 
-/* Removes the block that starts at the address and returns it; the caller owns it. Returns NULL if
- * there is none of that origin; *known_p tells whether the address is in any block. */
+/* Removes the block that starts at the address and has this origin, and returns it; the caller owns
+ * it and must call gpc_host_block_destroy(). Stores its range in *taken. Returns NULL if there is
+ * no such block. *known_p is set to whether the address is in any block. */
 struct gpc_host_block *gpc_host_block_remove(uint64_t address, enum gpc_host_origin origin,
 					     struct gpc_range *taken, bool *known_p);
-/* Waits for copies in flight to or from the memory, unmaps it from the device and frees the block.
- * Returns the error of these copies. */
+/* Destroys a removed block: waits, without limit, for copies in flight to or from the memory,
+ * unmaps it from the device and frees the block. Frees the memory too if the origin is
+ * GPC_HOST_ALLOCATED; otherwise its owner must. range is the one of gpc_host_block_remove().
+ * Returns CUDA_SUCCESS or the error of the copies; the block is freed in either case. */
 CUresult gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *range);
 
-/* Makes the block around the address accessible to kernels, at *device_p, and all blocks that its
- * contents point to. Returns CUDA_ERROR_NOT_SUPPORTED if kernels cannot access it,
- * CUDA_ERROR_NOT_PERMITTED if kernels access the same memory at another address,
- * CUDA_ERROR_INVALID_VALUE if there is no block. */
+/* Makes the block around an address of the program accessible to kernels, and all blocks that its
+ * contents point to. Stores the address for kernels in *device_p. Waits for the daemon if the block
+ * is not mapped yet. Returns CUDA_SUCCESS; CUDA_ERROR_NOT_SUPPORTED if kernels cannot access it;
+ * CUDA_ERROR_NOT_PERMITTED if kernels access the same memory at another address;
+ * CUDA_ERROR_INVALID_VALUE if there is no block or it is not mapped in this process;
+ * CUDA_ERROR_OUT_OF_MEMORY; or the session's error. *device_p is undefined after an error. */
 CUresult gpc_host_block_map(uint64_t address, uint64_t *device_p);
 
-/* The same for all blocks in the list, which is then empty unless an error is returned. */
+/* Makes all blocks in the list, and all blocks that their contents point to, accessible to kernels.
+ * Addresses without a block, and blocks that kernels cannot access, are skipped. Returns
+ * CUDA_SUCCESS with an empty list, or an error of gpc_host_block_map() with the addresses that are
+ * left; the caller frees the list. */
 CUresult gpc_host_block_map_pointers(struct gpc_pointer_scan *pointers);
 
-/* Called before a copy that reads or writes the block around an address of the program. A
- * speculative block becomes copy-only and remains speculative, because kernels may still access
- * it. */
+/* Called before a copy that reads or writes the block around an address of the program. Has no
+ * effect if there is no block. A speculative block becomes copy-only after the kernels' changes
+ * were fetched, which waits for the daemon; it remains speculative, because kernels may still
+ * access it. */
 void gpc_host_block_note_copied(uint64_t address);
 
 /* Called before a stream waits for a value in the block around an address of the program or of
- * kernels. */
+ * kernels. Has no effect if there is no block. */
 void gpc_host_block_note_awaited(uint64_t address);
-/* Waits until no stream waits for values in the block around the address. */
+/* Called before the block around an address of the program is freed. If streams have waited for
+ * values in it, waits, without limit, until all work of its context's session is done. Returns
+ * CUDA_SUCCESS or an error of gpc_fence_wait(). */
 CUresult gpc_host_block_settle_wait_values(uint64_t address);
 
-/* Returns whether the whole range is mapped in this process. */
+/* Returns whether the whole range, whose size is not 0, is mapped in this process. Makes a system
+ * call. */
 bool gpc_host_block_is_mapped(const void *memory, size_t size);
 
-/* Returns false if the address cannot be in registered memory: a quick check without a lock. */
+/* Returns false if the address cannot be in registered memory, and true if it may be. A quick check
+ * without a lock. */
 bool gpc_host_block_may_be_registered(uint64_t address);
 
-/* Destroys the context's allocated and registered blocks. */
+/* Removes and destroys the allocated and registered blocks of the context. Blocks as
+ * gpc_host_block_destroy() does. */
 void gpc_host_block_drop_context(struct gpc_context *context);
 
 #endif /* GPC_HOST_BLOCK_H */

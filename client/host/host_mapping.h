@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host memory at addresses that the program has reserved (cuMemMap): a memory file of this process,
- * mapped over the reservation, with a block (host_block.h) around it.
+ * mapped over the reservation, and registered as a block (host_block.h).
  *
- * Kernels can access it once a device is given access; the daemon then has a replica at the same
- * address.
- * Threads: any; serialized by virtual_memory.c.
+ * Kernels can access it once the program gives a device access; the worker then has a replica at
+ * the same address.
+ * Ownership: the caller owns the file and the reservation.
+ * Threads: any thread; client/memory/virtual_memory.c serializes the calls for one reservation.
  */
 #ifndef GPC_HOST_MAPPING_H
 #define GPC_HOST_MAPPING_H
@@ -15,11 +16,14 @@
 
 struct gpc_context;
 
-/* Maps the whole file, which stays the caller's, at the address. The context determines the daemon
- * that owns the addresses. Returns CUDA_ERROR_OUT_OF_MEMORY on failure. */
+/* Maps the first `size` bytes of the file at the address. fd stays the caller's and may be closed
+ * afterwards. The context determines the daemon that owns the addresses. id:
+ * CU_POINTER_ATTRIBUTE_BUFFER_ID. Returns CUDA_SUCCESS, or CUDA_ERROR_OUT_OF_MEMORY with nothing
+ * mapped. */
 CUresult gpc_host_placed_map(struct gpc_context *context, uint64_t address, uint64_t size, int fd,
 			     uint64_t id);
-/* Unmaps the memory; the addresses stay reserved. */
+/* Unmaps the memory that starts at the address, after waiting for copies in flight; the addresses
+ * stay reserved. Has no effect if there is none. */
 void gpc_host_placed_unmap(uint64_t address);
 
 #endif /* GPC_HOST_MAPPING_H */

@@ -3,10 +3,15 @@
  * Allocator for host memory that kernels can access (docs/host-memory.md): a heap in an address
  * range of each session, which the daemon reserves too.
  *
- * If the lane is shared memory, the memory is shared with the daemon. Otherwise it belongs to this
- * process, and the daemon allocates memory at the same address on request.
- * Ownership: a session's range is created with the first block and exists until the process exits.
- * Threads: any.
+ * If the session can pass file descriptors (a Unix socket), the memory is shared with the worker.
+ * Otherwise it belongs to this process, and the worker allocates memory at the same address on
+ * request.
+ * Ownership: the process owns a session's range, from the first block until the process exits. The
+ * caller owns a block until it frees it.
+ * Threads: any thread except the thread that reads the daemon's replies.
+ * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
+ * session's error; out parameters are undefined after an error.
+ * Units: bytes.
  */
 #ifndef GPC_HOST_SPACE_H
 #define GPC_HOST_SPACE_H
@@ -21,43 +26,52 @@ struct gpc_context;
 struct gpc_heap_range;
 
 /*
- * Allocates a block; *shared_p is set to whether it is shared with the daemon. Returns
- * CUDA_ERROR_NOT_SUPPORTED if the daemon has no such memory or the range is full,
- * CUDA_ERROR_OUT_OF_MEMORY if the quota is exhausted.
+ * Allocates a block and stores its address, equal on both sides, in *address_p. *shared_p is set to
+ * whether it is shared with the worker. May wait for the daemon. Returns CUDA_ERROR_NOT_SUPPORTED
+ * if the daemon does not support such memory or the range is full; CUDA_ERROR_OUT_OF_MEMORY if the
+ * quota or this process's memory is exhausted; CUDA_ERROR_OPERATING_SYSTEM if shared memory cannot
+ * be mapped here.
  */
 CUresult gpc_host_space_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p,
 			      bool *shared_p);
-/* Frees a block. device_mapped: kernels may still be using it, so it is reused only after the work
- * posted so far. */
+/* Frees a block of any session. Does not wait. device_mapped: kernels may still be using the block,
+ * so its memory is reused only after the work posted so far. */
 void gpc_host_space_free(struct gpc_context *context, uint64_t address, bool device_mapped);
 
-/* Makes the daemon allocate memory at the address of a block that is not shared. */
+/* Makes the worker allocate memory at the address of a block that is not shared; has no effect if
+ * it has memory there. Waits for the daemon, for up to five seconds while it releases old memory at
+ * the address. Returns CUDA_ERROR_INVALID_VALUE if the address is in no block of the context's
+ * session; CUDA_ERROR_OUT_OF_MEMORY if the quota is exhausted. */
 CUresult gpc_host_space_map_at_worker(struct gpc_context *context, uint64_t address);
 
 /*
- * Maps a part of a file that several processes map. Over every transport this process's memory is
- * that part, and the daemon has none until gpc_host_space_map_at_worker(). Freed by
- * gpc_host_space_free(). offset is the offset in the file, or GPC_HOST_SPACE_OWN for
- * gpc_host_space_offset() of the address. Returns CUDA_ERROR_NOT_SUPPORTED if the session has no
- * range.
+ * Maps a part of a file that several processes map as a block of `size` bytes. fd stays the
+ * caller's and may be closed afterwards. offset is the part's offset in the file;
+ * GPC_HOST_SPACE_OWN means gpc_host_space_offset() of the address. With every transport, the worker
+ * has no memory there until gpc_host_space_map_at_worker(). The caller frees the block with
+ * gpc_host_space_free(). Returns CUDA_ERROR_NOT_SUPPORTED if the session has no range;
+ * CUDA_ERROR_OUT_OF_MEMORY if the range is full or the file cannot be mapped.
  */
 #define GPC_HOST_SPACE_OWN UINT64_MAX
 CUresult gpc_host_space_map_file(struct gpc_context *context, uint64_t size, int fd,
 				 uint64_t offset, uint64_t *address_p);
-/* Returns the size of the session's range in bytes; 0 if it has none. */
+/* Returns the size of the session's range. Returns 0 if the session has none. */
 uint64_t gpc_host_space_size(struct gpc_context *context);
-/* Returns the offset of an address in its range. */
+/* Returns the offset of an address in its range. The address must be in a range. */
 uint64_t gpc_host_space_offset(uint64_t address);
 
-/* Allocates whole pages at the daemon only, for memory that has another address here; and frees
- * them. */
+/* Allocates whole pages in the worker only, for memory that has another address in this process,
+ * and stores their addresses in *range_p. Waits for the daemon. Returns CUDA_ERROR_NOT_SUPPORTED if
+ * the session has no range or it is full; CUDA_ERROR_OUT_OF_MEMORY if the quota is exhausted. The
+ * caller frees the pages with gpc_host_space_unmap(). */
 CUresult gpc_host_space_map(struct gpc_context *context, uint64_t size,
 			    struct gpc_heap_range *range_p);
+/* Frees pages of gpc_host_space_map(), after the calls posted so far. Does not wait. */
 void gpc_host_space_unmap(struct gpc_context *context, const struct gpc_heap_range *range);
 
 /* Returns whether the address is in the range of any session. */
 bool gpc_host_space_contains(uint64_t address);
-/* Returns bounds of all ranges, for a quick check. size 0: there are no ranges. */
+/* Stores bounds that contain all ranges, for a quick check. *size_p is 0 if there are no ranges. */
 void gpc_host_space_bounds(uint64_t *base_p, uint64_t *size_p);
 
 #endif /* GPC_HOST_SPACE_H */

@@ -4,9 +4,8 @@
  *
  * CUDA reads the source of an asynchronous copy from pinned memory when the stream reaches the
  * copy. A kernel before the copy may wait for a value in replicated memory (coherence.h), and the
- * program may fill the source until it stores that value. For programs that do so, the filled
- * source reaches device memory; for all others (such as a training step of cuDNN, which maps two
- * words) the data is sent at once, without a round trip.
+ * program may fill the source until it stores that value. The client cannot know whether a kernel
+ * waits, so the data is sent at once, without a round trip, and corrected if necessary.
  *
  * While work is in progress that may be such a kernel, each early copy is listed. Before changes of
  * replicated memory are published, the sources of the listed copies are sent again (gpCopyReplace):
@@ -14,9 +13,11 @@
  * become late copies (late_copy.h) while such work is in progress, and so do copies that do not fit
  * into the list.
  *
- * Ownership: the list belongs to the session's coherence state.
- * Threads: any but the reader of the connection. The coherence state's send_lock guards the list;
- * calls posted under it are in the order of the list.
+ * Ownership: the coherence state of the session (coherence_internal.h) owns the list. Sources are
+ * borrowed; gpc_listed_copies_drop() must be called before they are freed.
+ * Threads: any but the thread that reads the daemon's replies. The coherence state's send_lock
+ * guards the list; calls posted under it are in the order of the list.
+ * Units: bytes.
  */
 #ifndef GPC_LISTED_COPY_H
 #define GPC_LISTED_COPY_H
@@ -31,42 +32,50 @@ struct gpc_listed_record;
 struct gpc_coherence;
 struct gpc_session;
 
-/* The list of a session. */
+/* The list of a session. Zeroed: empty. */
 struct gpc_listed_copies {
-	struct gpc_listed_record *records; /* oldest first */
-	unsigned int count;
-	uint64_t room; /* bytes of GP_LISTED_ROOM in use */
-	uint32_t last_number;
-	bool polled; /* sources were sent again */
+	struct gpc_listed_record *records; /* owned, oldest first; NULL: none */
+	unsigned int count;                /* length of the list */
+	uint64_t room; /* bytes of the worker's staging memory, of GP_LISTED_ROOM, that the listed
+			  copies use */
+	uint32_t last_number; /* number of the last record; 0: none */
+	bool polled;          /* sources were sent again at least once */
 };
 
-/* The source of one record: rows of host memory, packed in the record. */
+/* The source of one record (call on the wire): `rows` rows of `width` bytes, whose starts are
+ * `pitch` bytes apart. They are contiguous in the record. */
 struct gpc_listed_rows {
-	const uint8_t *base;
+	const uint8_t *base; /* first byte; in memory of the program */
 	uint64_t pitch, width, rows;
-	bool on_lanes; /* the data is sent over data lanes, after the record */
+	bool on_lanes; /* the data is sent over data lanes (session/lane.h), after the record */
 };
 
-/* Returns whether a kernel in progress may be waiting for a value in replicated memory. */
+/* Returns whether a kernel in progress may be waiting for a value in replicated memory, so that
+ * copies must be listed. Does not query the daemon. */
 bool gpc_listed_copy_is_needed(struct gpc_session *session);
 
 /*
  * Called before a copy is posted as at most `records` records, which need at most `room` bytes of
- * the worker's staging memory. Returns NULL if it must be a late copy; otherwise send_lock is held
- * until gpc_listed_copy_end().
+ * the worker's staging memory, after gpc_listed_copy_is_needed() has returned true. Returns the
+ * coherence state with send_lock held; gpc_listed_copy_end() must follow on every path. Returns
+ * NULL, without the lock, if the copy must be a late copy.
  */
 struct gpc_coherence *gpc_listed_copy_begin(struct gpc_session *session, uint64_t records,
 					    uint64_t room) GP_LOCK_UNCHECKED;
-/* Lists the record that is posted next. Returns its number, or 0 if memory is exhausted. */
+/* Lists the record that is posted next; *rows is copied. room: bytes of staging memory that the
+ * record needs. Returns its number, from 1, to be sent in the record. Returns 0 if memory is
+ * exhausted; the record is then not listed, and cannot be corrected. */
 uint32_t gpc_listed_copy_add(struct gpc_coherence *coherence, const struct gpc_listed_rows *rows,
 			     uint64_t room) GP_LOCK_UNCHECKED;
-/* Ends a copy whose records have been posted, and releases send_lock. */
+/* Ends a copy whose records have been posted, or could not be, and releases send_lock. */
 void gpc_listed_copy_end(struct gpc_coherence *coherence) GP_LOCK_UNCHECKED;
 
-/* Sends the sources of the listed copies again. Called with send_lock, after changes were read and
- * before they are posted. */
+/* Sends the sources of the listed copies again, with send_lock held, after changes were read and
+ * before they are posted. May wait until data lanes have sent their data. Returns CUDA_SUCCESS,
+ * also if the list is empty, or the session's error. */
 CUresult gpc_listed_copies_replace(struct gpc_coherence *coherence);
-/* Drops the records that read from [base, base + size), which is about to be freed. */
+/* Drops the records of all sessions that read from [base, base + size), which is about to be freed.
+ * They are not corrected any more. */
 void gpc_listed_copies_drop(const void *base, uint64_t size);
 
 #endif /* GPC_LISTED_COPY_H */

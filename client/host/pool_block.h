@@ -2,9 +2,11 @@
 /*
  * Host memory blocks that pools allocate and free in stream order (client/memory/pool.h).
  *
- * A freed block no longer belongs to the program, but stays mapped until all work and host
- * functions issued before the free have completed or the pool reuses its bytes, which it does only
- * then.
+ * A freed block no longer belongs to the program, but stays mapped for kernels until all work and
+ * host functions issued before the free have completed or the pool reuses its bytes, which it does
+ * only then.
+ * Ownership: host_block.h's registry owns a block until it is freed; then this module does, until
+ * the block is destroyed. The pool owns the memory.
  * Threads: any; the pool serializes the calls for one block.
  */
 #ifndef GPC_POOL_BLOCK_H
@@ -18,25 +20,33 @@
 struct gpc_context;
 struct gpc_space_free_order;
 
-/* Registers a part of a pool's mapping as a block of the program. exchanged: the mapping is part of
- * a file that other processes may have too. Returns 0 or -ENOMEM. */
+/* Registers a part of a pool's mapping as a block of the program; destroys freed blocks that
+ * overlap it. id: CU_POINTER_ATTRIBUTE_BUFFER_ID. pool: the CUmemoryPool. exchanged: the mapping is
+ * part of a file that other processes may have mapped too. Returns 0, -ENOMEM, or GP_E_INVALID if a
+ * block of the program overlaps. */
 GP_MUST_CHECK int gpc_host_pooled_create(struct gpc_context *context, uint64_t address,
 					 uint64_t size, uint64_t id, void *pool, bool exchanged);
-/* Frees the block after the work that `end` describes; at once if memory is exhausted. */
+/* Frees the block that starts at the address. It is destroyed after the work that *end (copied)
+ * describes, or at once if that work is done or memory is exhausted. Has no effect if there is no
+ * such block. */
 void gpc_host_pooled_free(uint64_t address, const struct gpc_space_free_order *end);
 
-/* Selects freed blocks by completed work or by address, with one of these groups of members; the
- * others are 0. */
+/* Selects freed blocks by completed work or by address. One group of members is set: session and
+ * done; stream and number; context and number; or base and size. The others are 0. */
 struct gpc_host_pooled_query {
-	const void *session; /* work of the session up to `done` */
+	const void *session; /* session whose work up to the count `done` is complete
+				(gpc_session_work_done()); NULL: not this group */
 	uint64_t done;
-	uint64_t stream;     /* frees up to `number` on the stream */
-	const void *context; /* frees up to `number` on all streams of the context and on none */
+	uint64_t stream; /* number of a stream on which frees up to `number` are complete; 0: not
+			    this group */
+	const void *context; /* context on all of whose streams, and on no stream, frees up to
+				`number` are complete; NULL: not this group */
 	uint64_t number;
-	uint64_t base, size; /* blocks that overlap the range */
+	uint64_t base, size; /* range that the blocks overlap; size 0: not this group */
 };
 
-/* Destroys the freed blocks that the query selects. See pool_space.h. */
+/* Destroys the freed blocks that the query selects, which may wait for copies in flight. See
+ * client/alloc/pool_space.h for streams and numbers. */
 void gpc_host_pooled_reap(const struct gpc_host_pooled_query *query);
 
 #endif /* GPC_POOL_BLOCK_H */

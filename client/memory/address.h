@@ -2,7 +2,9 @@
 /*
  * Address lookup: describes the memory at an address, of any kind, without a round trip.
  *
- * Threads: any.
+ * Ownership: the description is a copy; the context in it is borrowed and never freed.
+ * Threads: any. The memory may be freed by another thread after the lookup.
+ * Units: bytes.
  */
 #ifndef GPC_ADDRESS_H
 #define GPC_ADDRESS_H
@@ -17,38 +19,49 @@ struct gpc_context;
 enum gpc_address_kind {
 	GPC_ADDRESS_PAGEABLE, /* the application's own memory, unknown to CUDA */
 	GPC_ADDRESS_HOST,     /* pinned or registered host memory: host_memory.h */
-	GPC_ADDRESS_DEVICE,   /* allocated device memory, or a variable of an image */
-	GPC_ADDRESS_INVALID,  /* in an address range of the library, but not allocated */
+	GPC_ADDRESS_DEVICE,   /* device memory: allocated, or a variable of an image (loaded device
+				 code) */
+	GPC_ADDRESS_INVALID,  /* in an address range of the library, but not allocated or not
+				 accessible */
 };
 
-/* Description of the memory at an address. */
+/* Description of the memory at an address. Members that do not apply to the kind are 0. */
 struct gpc_address {
 	enum gpc_address_kind kind;
 	uint64_t base;               /* start of the allocation */
 	size_t size;                 /* requested size */
-	struct gpc_context *context; /* context of the allocation; NULL for pageable memory */
-	unsigned int flags;          /* host memory: flags of its allocation or registration */
-	uint64_t host, device; /* host memory: address of base here and for kernels; 0: none */
-	bool device_mapped;    /* host memory: accessible to kernels now, at device */
-	bool replicated;       /* host memory: and the daemon has a replica there */
-	bool copied;           /* host memory: a copy has used it */
-	bool speculative;      /* host memory: replicated on suspicion; a copy makes it copy-only */
+	struct gpc_context *context; /* context of the allocation; NULL: pageable memory */
+	unsigned int flags;          /* host memory: flags of its allocation or registration
+					(CU_MEMHOSTALLOC_*, CU_MEMHOSTREGISTER_*) */
+	uint64_t host,
+		device; /* host memory: addresses of base in the program and for kernels; 0: none */
+	bool device_mapped; /* host memory: kernels can access it now, at `device` */
+	bool replicated;  /* host memory: device_mapped, and the worker has a replica at `device` */
+	bool copied;      /* host memory: the program has passed it to a copy */
+	bool speculative; /* host memory: replicated only because of a pointer that may be stale; a
+			     copy makes it copy-only (host/host_block.h) */
 	uint64_t buffer_id;    /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
-	uint64_t mapping_base; /* device memory: range of the mapping that contains it */
-	size_t mapping_size;
-	void *pool;                /* its CUmemoryPool; NULL: none */
-	bool contextless;          /* belongs to its device; context is the primary one */
-	bool shared;               /* physical or foreign memory: shared with other processes */
-	unsigned int handle_types; /* physical memory: CUmemAllocationHandleType */
-	bool plain;                /* from cuMemAlloc and the like: exportable to other processes */
-	bool managed;              /* managed memory, also mapped here: client/pages/pages.h */
-	bool joined;               /* base and size cover adjacent mappings of physical memory */
+	uint64_t mapping_base; /* start of the mapping that contains it */
+	size_t mapping_size;   /* size of that mapping */
+	void *pool;            /* CUmemoryPool that it was allocated from; NULL: none */
+	bool contextless;      /* belongs to its device instead of a context; `context` is then the
+				  primary one */
+	bool shared;           /* physical or imported memory: shared with other processes */
+	unsigned int
+		handle_types; /* physical memory and pools: mask of CUmemAllocationHandleType */
+	bool plain;   /* from cuMemAlloc and the like, so it can be exported by cuIpcGetMemHandle */
+	bool managed; /* managed memory, which is also mapped in this process (client/pages/pages.h)
+		       */
+	bool joined; /* base and size cover adjacent mappings of physical memory, not one allocation
+		      */
 };
 
-/* Looks up an address and fills in *found. */
+/* Looks up an address and fills in *found. An address that CUDA does not know is reported as
+ * GPC_ADDRESS_PAGEABLE. */
 void gpc_address_lookup(uint64_t address, struct gpc_address *found);
 
-/* Returns whether [address, address + size) is device memory of one allocation. */
+/* Returns whether [address, address + size) is device memory of one allocation, or of adjacent
+ * mappings of physical memory. */
 bool gpc_address_is_device(uint64_t address, size_t size);
 
 #endif /* GPC_ADDRESS_H */

@@ -6,9 +6,11 @@
  * Allocations within the allowance need no reply from the daemon, so a program that allocates
  * memory of ever new sizes rarely waits. The target size of the allowance depends on the last
  * allocation and on all mapped memory; a refill is requested asynchronously when a quarter is used.
- * The daemon can recall it along with the cached memory (memory.h).
- * Units: bytes; counted per device (context.h).
- * Threads: any.
+ * The daemon can recall the allowance along with the cached memory (memory_cache.h).
+ * Ownership: part of struct gpc_device (client/context/context.h).
+ * Units: bytes; counted per device.
+ * Threads: any. Functions that wait may not be called by the thread that reads the daemon's
+ * replies.
  */
 #ifndef GPC_ALLOWANCE_H
 #define GPC_ALLOWANCE_H
@@ -20,16 +22,19 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_session;
 
-/* Takes `size` bytes from the allowance; the caller then posts the allocation. Waits for the
- * daemon's reply if the allowance is too small. Returns false if the daemon grants too little; the
- * allowance is then empty. */
+/* Removes `size` bytes from the allowance of the context's device; the caller then posts the
+ * allocation. Waits for the daemon's reply if the allowance is too small. Returns true. Returns
+ * false if the daemon grants too little, the session is over, or the daemon does not support
+ * allowances; nothing was removed for the caller, and the allowance is empty. */
 bool gpc_allowance_acquire(struct gpc_context *context, uint64_t size);
-/* The same without waiting: returns false if the allowance is too small. */
+/* Removes `size` bytes as gpc_allowance_acquire() does, but without waiting. Returns true, or false
+ * without any effect if the allowance is too small. */
 bool gpc_allowance_try_acquire(struct gpc_context *context, uint64_t size);
-/* Returns the size of the allowance, including refills that have arrived. */
+/* Returns the size of the device's allowance, including refills that have arrived. Does not
+ * wait. */
 uint64_t gpc_allowance_get_bytes(struct gpc_device *device);
 /* Returns the allowance of all devices of the session to the daemon, including refills in flight.
- * May be called only by a thread that may wait for the daemon. */
+ * Waits for the daemon's replies; returns early if the session is over. */
 void gpc_allowance_return(const struct gpc_session *session);
 
 #endif /* GPC_ALLOWANCE_H */

@@ -3,8 +3,11 @@
  * Host memory that the application allocated or registered through CUDA, as seen by copies and
  * kernel launches (docs/host-memory.md).
  *
- * Threads: any.
- * Errors: functions that return CUresult return CUDA_ERROR_OUT_OF_MEMORY or the session's error.
+ * Threads: any thread except the thread that reads the daemon's replies, which may only look up
+ * addresses.
+ * Errors: functions that return CUresult return CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the
+ * session's error.
+ * Units: bytes.
  */
 #ifndef GPC_HOST_MEMORY_H
 #define GPC_HOST_MEMORY_H
@@ -20,27 +23,29 @@
 struct gp_kernel_info;
 struct gpc_address;
 
-/* Fills in `found` and returns true if the address, as used by the program or by kernels, is in
- * pinned memory. */
+/* Returns whether the address, as used by the program or by kernels, is in pinned memory. If so,
+ * fills in *found; otherwise *found is unchanged. */
 bool gpc_host_memory_find(uint64_t address, struct gpc_address *found);
 
-/* Returns whether all of [address, address + size) is in one block of pinned memory. */
+/* Returns whether all of [address, address + size) is in one block of pinned memory
+ * (client/host/host_block.h). */
 bool gpc_host_memory_is_pinned(const void *address, size_t size);
 
 /*
  * Returns whether kernels and copies on the device can access the range, which is then part of one
- * block. *address, an address of the program or of kernels, is then replaced by the one for
- * kernels.
+ * block. If so, *address, an address of the program or of kernels, is replaced by the address for
+ * kernels; otherwise it is unchanged. May wait for the daemon.
  */
 bool gpc_host_memory_get_device_address(uint64_t *address, size_t size);
 
-/* Slow path of the following two functions. kernel: the kernel whose parameters these are, or
- * NULL. */
+/* Slow path of the following two functions. kernel: the kernel whose parameters the bytes are;
+ * NULL: other bytes. */
 CUresult gpc_host_memory_scan_pointers(struct gpc_context *context, const void *bytes, size_t size,
 				       const struct gp_kernel_info *kernel);
 
 /* Called with bytes, aligned to 8, that the device is about to see: makes the blocks that they
- * point to accessible to kernels. */
+ * point to accessible to kernels, which may wait for the daemon. Values that are not addresses of
+ * such blocks are ignored. */
 static inline CUresult
 gpc_host_memory_scan(struct gpc_context *context, const void *bytes, size_t size)
 {
@@ -49,7 +54,9 @@ gpc_host_memory_scan(struct gpc_context *context, const void *bytes, size_t size
 		       : gpc_host_memory_scan_pointers(context, bytes, size, NULL);
 }
 
-/* The same for all parameters of a kernel; large ones may be filled only in part. */
+/* Called with all parameters of a kernel: makes the blocks that they point to accessible to
+ * kernels, like gpc_host_memory_scan(). A large parameter may be filled only in part, so addresses
+ * in it may be stale (client/host/pointer_scan.h). */
 static inline CUresult
 gpc_host_memory_scan_parameters(struct gpc_context *context, const void *bytes, size_t size,
 				const struct gp_kernel_info *kernel)
@@ -65,7 +72,7 @@ bool gpc_host_memory_has_registered(const void *bytes, size_t size,
 
 /*
  * Returns whether parameters of a kernel, aligned to 8, contain addresses of registered memory as
- * used by the program. Kernels access that memory at other addresses, which
+ * used by the program. Kernels access such memory at other addresses, which
  * gpc_host_memory_translate() then stores in place.
  */
 static inline bool
@@ -74,6 +81,12 @@ gpc_host_memory_must_translate(const void *bytes, size_t size, const struct gp_k
 	return __builtin_expect(atomic_load(&gpc_host_memory_registered) != 0, 0) &&
 	       gpc_host_memory_has_registered(bytes, size, kernel);
 }
+/*
+ * Replaces, in the parameters of a kernel, addresses of registered memory of the context's
+ * session by the addresses for kernels, which makes the memory accessible to kernels and may
+ * wait for the daemon. Addresses that kernels cannot access are left unchanged. After an error
+ * some may have been replaced.
+ */
 CUresult gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size,
 				   const struct gp_kernel_info *kernel);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * IPC of device memory (cuIpcGetMemHandle, cuIpcOpenMemHandle): allocations of this process that
- * are exported to others, and imported allocations of other processes, mapped in this process's
- * window.
+ * are exported to other processes, and imported allocations of other processes, mapped in this
+ * process's window.
  *
  * An exported mapping is unmapped when it is freed instead of being cached (memory.h), because
  * importers may keep it longer.
- * Threads: any.
+ * Ownership: the module owns exports of allocations; struct gpc_physical and struct gpc_pool own
+ * theirs.
+ * Threads: any thread except the thread that reads the daemon's replies.
  */
 #ifndef GPC_IPC_MEMORY_H
 #define GPC_IPC_MEMORY_H
@@ -20,29 +22,31 @@
 struct gpc_address;
 struct gpc_context;
 
-/* An export: an allocation, or physical memory (physical_memory.h). */
+/* An export: of an allocation, of physical memory (physical_memory.h), or of a pool
+ * (ipc_pool.h). */
 struct gpc_ipc_export {
 	struct gpc_handle handle;
 	struct gpc_context *context; /* context of the memory */
-	uint64_t address;            /* start address of an allocation */
-	struct gp_ipc_handle bytes;
+	uint64_t address;            /* start address of an allocation; 0: another export */
+	struct gp_ipc_handle bytes;  /* handle that other processes open */
 };
 
-/* Returns whether anything was ever exported or imported; until then, the queries below need no
- * lock. */
+/* Returns whether anything was ever exported or imported; without a lock. Until then, the functions
+ * below need no lock. */
 bool gpc_ipc_memory_any(void);
-/* Fills in `found` if the address is in imported memory. Returns whether it is in an imported
- * mapping. */
+/* Returns whether the address is in an imported mapping. If it is in the imported allocation, fills
+ * in *found; otherwise *found is unchanged. */
 bool gpc_ipc_memory_find(uint64_t address, struct gpc_address *found);
-/* Return whether the memory can be exported; and whether it is exported or imported. */
+/* Returns whether the memory, as looked up, can be exported. */
 bool gpc_ipc_memory_can_export(const struct gpc_address *found);
+/* Returns whether the address is in an exported or imported allocation. */
 bool gpc_ipc_memory_is_shared(uint64_t address);
 
-/* Withdraws the export of the allocation that starts at the address, if any; called before it is
- * freed. */
+/* Withdraws the export of the allocation that starts at the address, so that it cannot be opened
+ * any more. Has no effect if there is none. Called before the allocation is freed. */
 void gpc_ipc_memory_withdraw(uint64_t address);
 
-/* Hook for struct gpc_context_part. */
+/* Hook for struct gpc_context_part (context.h): drops the exports and imports of the context. */
 void gpc_ipc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_IPC_MEMORY_H */

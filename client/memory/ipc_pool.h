@@ -2,16 +2,21 @@
 /*
  * Sharing of memory pools between processes (cuMemPoolExportToShareableHandle and the like).
  *
- * The daemon assigns an exported pool a handle, and each of its mappings from which a pointer was
- * exported another one; a pointer is the mapping's handle and an offset. The importer maps the
- * whole mapping, once for all pointers into it, until the last of them is freed. So processes can
- * exchange stream-ordered allocations, and only the first pointer into each mapping of 64 MiB takes
- * a round trip on both sides.
+ * The daemon assigns a handle to an exported pool, and another handle to each of its mappings from
+ * which a pointer was exported. An exported pointer consists of the mapping's handle and an offset.
+ * The importer maps the whole mapping, once for all pointers into it, until the last of them is
+ * freed. So processes can exchange stream-ordered allocations, and only the first pointer into each
+ * mapping of 64 MiB takes a round trip on both sides.
  *
  * A pool of host memory is a memory file of this machine that contains all its mappings. Its
  * shareable handle is the descriptor of that file, and a pointer contains the file offset of its
  * mapping: the daemon is not involved. Each process replicates its mappings to its own session.
- * Threads: any.
+ * Ownership: an imported pool is destroyed like any pool (pool.h).
+ * Threads: any thread except the thread that reads the daemon's replies; called without the pools'
+ * lock. Exports and imports wait for the daemon.
+ * Errors: functions that return CUresult return CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, the errors
+ * named at them, or an error of the daemon or the session. Out parameters are undefined after an
+ * error.
  */
 #ifndef GPC_IPC_POOL_H
 #define GPC_IPC_POOL_H
@@ -27,24 +32,29 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_ipc_export;
 
-/* Return the handle of a pool, or of a block that starts at the address, for other processes.
- * Return CUDA_ERROR_INVALID_VALUE if there is none, if it was not created for sharing, or if the
- * block's pool has not been exported yet. */
+/* Store in *bytes the handle, for other processes, of a pool, or of the block that starts at the
+ * address. Return CUDA_ERROR_INVALID_VALUE if there is no such pool or block, if it was not created
+ * for sharing, or if the block's pool has not been exported yet. */
 CUresult gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes);
 CUresult gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes);
 
-/* Creates the file of a new exportable pool of host memory. Returns its descriptor, or -1 if memory
- * is exhausted or the daemon cannot make host memory accessible to kernels. */
+/* Creates the file of a new exportable pool of host memory. Returns its descriptor, owned by the
+ * caller. Returns -1 if memory is exhausted or the daemon cannot make host memory accessible to
+ * kernels. */
 int gpc_pool_create_file(struct gpc_device *device);
-/* Returns a new descriptor of that file, owned by the caller. Returns CUDA_ERROR_NOT_SUPPORTED for
- * a pool of device memory. */
+/* Stores in *fd_p a new descriptor of a pool's file, owned by the caller. Returns
+ * CUDA_ERROR_INVALID_VALUE if the pool is invalid or was not created for sharing;
+ * CUDA_ERROR_NOT_SUPPORTED for a pool of device memory; CUDA_ERROR_OPERATING_SYSTEM if there are no
+ * more descriptors. */
 CUresult gpc_pool_export_file(CUmemoryPool handle, int *fd_p);
-/* Imports a pool by its file; the descriptor stays the caller's. Returns CUDA_ERROR_INVALID_VALUE
- * if it is not such a file, CUDA_ERROR_NOT_SUPPORTED if the file was created by this process. */
+/* Imports a pool of host memory by its file and stores its handle in *handle_p; fd stays the
+ * caller's. Returns CUDA_ERROR_INVALID_VALUE if it is not such a file; CUDA_ERROR_NOT_SUPPORTED if
+ * the file was created by this process, or the daemon cannot make host memory accessible to
+ * kernels; CUDA_ERROR_OPERATING_SYSTEM if there are no more descriptors. */
 CUresult gpc_pool_import_file(int fd, CUmemoryPool *handle_p);
 
-/* Import a pool or a block of another process, or of this one a second time. Errors of the daemon
- * are returned. */
+/* Import a pool or a block of another process, or of this process a second time, and store its
+ * handle or address. Return CUDA_ERROR_INVALID_VALUE if the pool or the bytes are not valid. */
 CUresult gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 			 CUmemoryPool *handle_p);
 CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes,
@@ -52,16 +62,19 @@ CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *
 
 /* Returns whether any pool was ever shared or imported; without a lock. */
 bool gpc_pool_any_shared(void);
-/* Fills in `found` and returns true if the address is in an imported block. */
+/* Returns whether the address is in an imported block. If so, fills in *found; otherwise *found is
+ * unchanged. */
 bool gpc_pool_find_imported(uint64_t address, struct gpc_address *found);
-/* Frees an imported block, however often it was imported, in the order of a stream or of none
- * (NULL, 0). Returns CUDA_ERROR_INVALID_VALUE if no imported block starts at the address. */
+/* Frees an imported block, regardless of how often it was imported, in the order of the stream with
+ * this number. context NULL and stream 0: in the order of no stream. Does not wait. Returns
+ * CUDA_ERROR_INVALID_VALUE if no imported block starts at the address. */
 CUresult gpc_pool_free_imported(uint64_t address, const struct gpc_context *context,
 				uint64_t stream);
-/* Unmaps imported host memory that has no blocks and whose work is done. */
+/* Unmaps imported host memory that has no blocks and whose work is done. Does not wait. */
 void gpc_pool_close_unused(void);
 
-/* For pool.c: withdraws an export, so that it cannot be opened any more. Accepts NULL. */
+/* For pool.c: withdraws an export, so that it cannot be opened any more, and frees it. Accepts
+ * NULL. May be called with the pools' lock. */
 void gpc_pool_export_withdraw(struct gpc_ipc_export *share);
 
 #endif /* GPC_IPC_POOL_H */

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory allocator of a session: a heap in the session's address window, managed by the
- * client.
+ * Device memory allocator of a session: a heap in the session's address window (the range of device
+ * addresses that is reserved on both sides), managed by the client.
  *
- * Small allocations are taken from mapped chunks without a round trip; large ones are mappings of
+ * Small allocations are made from mapped chunks without a round trip; large ones are mappings of
  * their own (gpMemoryMap). Freed memory is reused only when the work posted before the free is
  * done.
- * Threads: any.
- * Errors: functions that return CUresult return CUDA_ERROR_OUT_OF_MEMORY if the quota, the device
- * or the window is exhausted, or the session's error.
+ * Ownership: an allocation belongs to its context and is freed with it. The allocator of a session
+ * is never freed.
+ * Threads: any thread except the thread that reads the daemon's replies.
+ * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
+ * quota, the device or the window is exhausted; or the session's error. Out parameters are
+ * undefined after an error.
+ * Units: bytes.
  */
 #ifndef GPC_MEMORY_H
 #define GPC_MEMORY_H
@@ -25,49 +29,67 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_heap_range;
 
-/* Returns whether the address is in the window of any session, and fills in `found`; its kind is
- * GPC_ADDRESS_INVALID if nothing is allocated there. */
+/* Returns whether the address is in the window of any session. If so, fills in *found; its kind is
+ * GPC_ADDRESS_INVALID if this allocator has nothing there. Otherwise *found is unchanged. */
 bool gpc_memory_find(uint64_t address, struct gpc_address *found);
 
-/* Returns, in *bytes_p, the amount of mapped or granted memory of the context's device that is
- * unused. Returns false if memory is exhausted. */
+/* Stores in *bytes_p the amount of mapped or granted memory of the context's device that is unused.
+ * Does not wait. Returns true, or false with *bytes_p unchanged if this process's memory is
+ * exhausted. */
 bool gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p);
 
-/* Returns an ID that is unique in this process. */
+/* Returns an ID for CU_POINTER_ATTRIBUTE_BUFFER_ID, unique in this process and never 0. */
 uint64_t gpc_memory_next_id(void);
 
 /* Number of attempts to allocate from a new mapping, as other threads may take its memory first. */
 #define GPC_GROW_TRIES 16
 
-/* Maps memory for a pool. */
+/* Maps at least `size` bytes for a pool and stores the mapping in *range_p; from the cache if
+ * possible, otherwise it may wait for the daemon. The caller owns the mapping and returns it with
+ * gpc_memory_unmap(). */
 CUresult gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p);
-/* Unmaps it, ordered after all work posted before, without waiting. */
+/* Caches or unmaps a mapping of gpc_memory_map(), ordered after all work posted before. Does not
+ * wait. */
 void gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range);
-/* Requests the progress of the work, and handles the reply to the previous request. */
+/* Requests the progress of the work from the daemon, and handles the reply to the previous request
+ * if it has arrived. Does not wait. */
 void gpc_memory_poll(struct gpc_context *context);
-/* Allows the daemon to recall cached memory (memory_cache.h); called before something is cached. */
+/* Sends the daemon a request to which it replies when it recalls cached memory (memory_cache.h),
+ * unless such a request is outstanding. Called before something is cached. Does not wait. */
 void gpc_memory_allow_recall(struct gpc_context *context);
-/* Adds `more` bytes (modulo 2^64, so it may be negative) to the device's cached memory. */
+/* Adds `more` bytes (modulo 2^64, so it may be negative) to the device's count of cached memory,
+ * which is reported to the daemon. */
 void gpc_memory_count_cached(struct gpc_device *device, uint64_t more);
-/* Waits for all posted work; gpc_memory_reclaim() then also returns all unused memory to the
- * daemon. */
+/* Blocks, without limit, until all posted work and unmappings of the session are done. */
 CUresult gpc_memory_settle(struct gpc_context *context);
+/*
+ * Blocks until all posted work is done and all unused memory, including that of pools and the
+ * allowance, has been returned to the daemon. Called before an allocation that has failed is
+ * tried again.
+ */
 CUresult gpc_memory_reclaim(struct gpc_context *context);
-/* Ensures that the mapping at base is unmapped when it is freed, and not cached, because another
- * process may have it. */
+/* Ensures that the mapping at base is unmapped, not cached, when it is freed next, because another
+ * process may have it mapped. */
 CUresult gpc_memory_set_uncacheable(struct gpc_context *context, uint64_t base);
-/* Reserves addresses of the window for the caller to map memory at. */
+/* Reserves at least `size` bytes of addresses of the window, in *range_p, at which the caller maps
+ * memory. Does not wait. The caller releases them with gpc_memory_unreserve_addresses(). */
 CUresult gpc_memory_reserve_addresses(struct gpc_context *context, uint64_t size,
 				      struct gpc_heap_range *range_p);
+/* Releases the addresses, after posting the unmapping of what was mapped there. They may be
+ * reused at once. */
 void gpc_memory_unreserve_addresses(struct gpc_context *context,
 				    const struct gpc_heap_range *range);
-/* Allocates memory of any size except 0. */
+/* Allocates memory of any size except 0 and stores its address in *address_p. May wait for the
+ * daemon, and for posted work if memory is exhausted. gpc_memory_free() frees it. */
 CUresult gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p);
-/* Frees memory that does not belong to a pool. Returns CUDA_ERROR_INVALID_VALUE if no allocation
- * starts at the address. */
+/* Frees an allocation of any context; context is the one in which the call is posted. Does not
+ * wait. Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE, without any effect, if no allocation of
+ * gpc_memory_alloc() starts at the address. */
 CUresult gpc_memory_free(struct gpc_context *context, uint64_t address);
 
-/* Hooks for struct gpc_context_part: create the first chunk of the heap with a context, and free
+/* Hooks for struct gpc_context_part (context.h). gpc_memory_prepare_context() reserves addresses
+ * for the first chunk of the context's heap and always succeeds; gpc_memory_context_made() adds the
+ * chunk, or releases the addresses if the context was not created; gpc_memory_drop_context() frees
  * the context's memory. */
 CUresult gpc_memory_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);

@@ -3,28 +3,32 @@
  * Object cache of a session's device memory: released arrays, textures and physical memory, and
  * mappings (memory_internal.h), stored for reuse.
  *
- * The cached bytes are reported to the daemon, which may recall them (gpMemoryKeep): then all
- * objects are dropped, and the unused memory of pools and the allowance are returned.
+ * The cached bytes are reported to the daemon, which may recall them (gpMemoryKeep). In that case
+ * all objects are dropped, and the unused memory of pools and the allowance are returned.
  * Ownership: the cache owns its objects; the drop() function of their kind destroys them.
- * Threads: any. drop() functions never wait.
+ * Threads: any. drop() functions must not wait.
  */
 #ifndef GPC_MEMORY_CACHE_H
 #define GPC_MEMORY_CACHE_H
 
 #include "client/alloc/object_cache.h"
 
-/* Budget of each kind except mappings. */
+/* Limits of each kind except mappings: number of objects, and bytes. */
 #define GPC_MEMORY_CACHE_BUDGET .count_max = 32, .bytes_max = (uint64_t)256 << 20
 
-/* Puts an object into the cache. Returns false if the object is too large or the session has
- * failed; the caller must then destroy the object. */
+/* Puts an object of `bytes` bytes into the cache, which may drop others. It is reused after the
+ * work posted so far. Does not wait. Returns true, and the cache owns the object. Returns false if
+ * the object is too large, memory is exhausted or the session has failed; the caller must then
+ * destroy the object. *kind must be static. */
 bool gpc_memory_cache_put(const struct gpc_cached_kind *kind, void *object,
 			  struct gpc_context *context, uint64_t bytes);
-/* Takes an object of this kind and context that no work uses and that fits `wanted`. Returns NULL
- * if there is none; otherwise the caller owns it. */
+/* Removes an object of this kind and context that no work uses and that fits *wanted, and returns
+ * it; the caller owns it. Returns NULL if there is none. Does not wait. wanted: interpreted by the
+ * kind. */
 void *gpc_memory_cache_acquire(const struct gpc_cached_kind *kind, struct gpc_context *context,
 			       const void *wanted);
-/* Drop the objects of the context's session that pass the filter, or those of the context. */
+/* Drop (destroy) the objects of the context's session that pass the filter; or those of the
+ * context. arg is passed to the filter. */
 void gpc_memory_cache_drop_if(struct gpc_context *context, gpc_cached_filter *filter,
 			      const void *arg);
 void gpc_memory_cache_drop_context(struct gpc_context *context);

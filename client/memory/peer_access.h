@@ -7,7 +7,9 @@
  * kernel that uses the memory nevertheless would otherwise fault and end the work of other sessions
  * in the same worker.
  *
- * Threads: any thread may call.
+ * Ownership: devices are borrowed and live as long as the process.
+ * Threads: any thread may call; gpc_peer_access_enable() not on the thread that reads the daemon's
+ * replies.
  */
 #ifndef GPC_PEER_ACCESS_H
 #define GPC_PEER_ACCESS_H
@@ -17,14 +19,17 @@
 
 struct gpc_device;
 
-/* Returns whether kernels of device can access the memory of the other device. */
+/* Returns whether kernels of `device` can be given access to the memory of the other device.
+ * Returns false for devices of different daemons. Does not query the daemon. */
 bool gpc_peer_access_is_possible(const struct gpc_device *device, const struct gpc_device *other);
-/* Returns a property of the link, as the daemon's driver reports it; 0 if there is no link. */
+/* Returns a property of the link, as the daemon's driver reports it; 0: there is no link, or the
+ * attribute is unknown. Does not query the daemon. */
 int gpc_peer_access_get_attribute(const struct gpc_device *device, const struct gpc_device *other,
 				  CUdevice_P2PAttribute attribute);
-/* Enables access from device to all present and future memory of the other one;
- * gpc_peer_access_is_possible() must be true. Waits for the daemon the first time. Returns the
- * result of that call. */
+/* Enables access from `device` to all present and future memory of the other device;
+ * gpc_peer_access_is_possible() must be true. Waits for the daemon the first time. Returns
+ * CUDA_SUCCESS, also if it is enabled already, or the error of the daemon or the session; access is
+ * then not enabled. */
 CUresult gpc_peer_access_enable(struct gpc_device *device, const struct gpc_device *other);
 
 #endif /* GPC_PEER_ACCESS_H */

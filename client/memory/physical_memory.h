@@ -5,9 +5,13 @@
  *
  * Memory of the daemon that was released and is not mapped is cached (memory_cache.h), unless it
  * was shared.
- * Ownership: an allocation is destroyed or cached by gpc_physical_drop_unused() when it has neither
- * users nor mappings.
+ * Ownership: the handle table owns an allocation, until gpc_physical_drop_unused() destroys or
+ * caches it. Returned pointers are borrowed while the lock is held.
  * Threads: the caller holds the lock of gpc_virtual_memory_lock(), unless noted otherwise.
+ * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
+ * quota, the device or this process's memory is exhausted; the errors named at them; or the
+ * session's error. The handle is unchanged after an error.
+ * Units: bytes.
  */
 #ifndef GPC_PHYSICAL_MEMORY_H
 #define GPC_PHYSICAL_MEMORY_H
@@ -22,45 +26,56 @@ struct gp_ipc_handle;
 struct gpc_device;
 struct gpc_ipc_export;
 
-/* An allocation of physical memory. */
+/* An allocation of physical memory. Destroyed or cached when users and mappings are both 0. */
 struct gpc_physical {
 	struct gpc_handle handle;
-	struct gpc_device *device;
+	struct gpc_device *device; /* for host memory, the device of gpc_physical_device() */
 	uint64_t size;
-	CUmemAllocationProp prop;
-	int users;    /* number of cuMemCreate and cuMemRetainAllocationHandle minus cuMemRelease */
-	int mappings; /* destroyed when both counts are 0 */
-	struct gpc_ipc_export *share; /* its export; NULL: not exported by this process */
-	bool shared;                  /* other processes may have it */
-	int host;                     /* file of host memory; -1: device memory */
+	CUmemAllocationProp prop;     /* as passed to cuMemCreate, without hints */
+	int users;                    /* number of references of the program: cuMemCreate and
+					 cuMemRetainAllocationHandle minus cuMemRelease */
+	int mappings;                 /* number of addresses at which it is mapped */
+	struct gpc_ipc_export *share; /* its export, owned; NULL: not exported by this process */
+	bool shared;                  /* other processes may have it, so it is not cached */
+	int host; /* descriptor of the file of host memory, owned; -1: device memory */
 };
 
-/* Returns CUDA_SUCCESS if such memory is supported, otherwise the error of cuMemCreate. */
+/* Returns CUDA_SUCCESS if such memory is supported, otherwise the error that cuMemCreate returns.
+ * Any thread, without the lock. */
 CUresult gpc_physical_check_prop(const CUmemAllocationProp *prop);
-/* Creates an allocation with one user. prop must have been checked. */
+/* Creates an allocation with one user and stores its handle in *handle. *prop is copied and must
+ * have passed gpc_physical_check_prop(). May wait for the daemon. Returns CUDA_ERROR_INVALID_VALUE
+ * if the size is 0 or not a multiple of the granularity; CUDA_ERROR_NOT_SUPPORTED for host memory
+ * that the daemon does not support. */
 CUresult gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 			     CUmemGenericAllocationHandle *handle);
 /* Returns whether any allocation was ever shared. Any thread, without the lock. */
 bool gpc_physical_any_shared(void);
-/* Exports the allocation to other processes: creates its `share`. */
+/* Exports the allocation to other processes: sets its `share`. Waits for the daemon. Has no effect
+ * if it is exported already. */
 CUresult gpc_physical_export(struct gpc_physical *allocation);
-/* Opens an allocation of another process, or of this one a second time, on this device. */
+/* Opens an allocation of another process, or of this process a second time, on this device, with
+ * one user, and stores its handle in *handle. Waits for the daemon, whose error is returned if the
+ * bytes are not a valid handle. */
 CUresult gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 			   CUmemGenericAllocationHandle *handle);
-/* Returns whether a location, of memory or of an access, is the host. */
+/* Returns whether a location, of memory or of an access, is the host. Any thread, without the
+ * lock. */
 bool gpc_physical_is_host(const CUmemLocation *location);
-/* Returns the device of a location. For the host, this is the device whose daemon makes the memory
- * accessible to kernels: that of the current context, or the first one. Returns NULL if there is
- * none. */
+/* Returns the device of a location. For the host, returns the device whose daemon makes the memory
+ * accessible to kernels: that of the current context or, without a current context, the first
+ * device. Returns NULL if the location's device does not exist. Any thread, without the lock. */
 struct gpc_device *gpc_physical_device(const CUmemLocation *location);
-/* Opens host memory of another process by the descriptor of its file, which stays the caller's.
- * Returns CUDA_ERROR_INVALID_VALUE if it is not such a file. */
+/* Opens host memory of another process by the descriptor of its file, with one user, and stores its
+ * handle in *handle. fd stays the caller's. Returns CUDA_ERROR_INVALID_VALUE if it is not such a
+ * file. */
 CUresult gpc_physical_open_host(int fd, CUmemGenericAllocationHandle *handle);
-/* Returns whether the memory is for sparse arrays and cannot be mapped elsewhere. */
+/* Returns whether the memory is for the tiles of sparse arrays and cannot be mapped elsewhere. */
 bool gpc_physical_is_for_tiles(const struct gpc_physical *allocation);
-/* Returns NULL if the handle is invalid or was released. */
+/* Returns the allocation of a handle. Returns NULL if the handle is invalid or was released. */
 struct gpc_physical *gpc_physical_get(CUmemGenericAllocationHandle handle);
-/* Caches or destroys the allocation if it has no users and no mappings. */
+/* Called after a user or a mapping was removed: if none is left, caches the allocation, or destroys
+ * it and posts its release. Does not wait. */
 void gpc_physical_drop_unused(struct gpc_physical *allocation);
 
 #endif /* GPC_PHYSICAL_MEMORY_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pointer attributes that affect other calls.
+ * Pointer attributes (cuPointerSetAttribute) that affect other calls.
  *
  * Threads: any thread may call.
  */

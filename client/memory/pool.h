@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory pools of the application (CUmemoryPool): stream-ordered allocations from mappings in the
- * session's window.
+ * Memory pools of the application (CUmemoryPool): stream-ordered allocations (blocks) from mappings
+ * in the session's window.
  *
  * A pool belongs to its device and outlives contexts. Its mappings count as used by the session
  * until they are unmapped: beyond the release threshold when the application synchronizes, and all
  * free ones when memory is exhausted.
  * Ownership: a destroyed pool is freed when it has no blocks and no references (gpc_pool_ref()).
- * Threads: any. Pools are looked up under the pools' lock, and referenced while a thread allocates
- * from one without the lock.
- * Errors: functions that return CUresult return CUDA_ERROR_OUT_OF_MEMORY if the quota, the device
- * or the window is exhausted.
+ * Threads: any, except the thread that reads the daemon's replies. Pools are looked up under the
+ * pools' lock, and referenced while a thread allocates from a pool without the lock. A pool pointer
+ * is valid while the lock is held or a reference is owned.
+ * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
+ * quota, the device or the window is exhausted; the errors named at them; or the session's error.
+ * Units: bytes.
  */
 #ifndef GPC_POOL_H
 #define GPC_POOL_H
@@ -29,136 +31,175 @@ struct gpc_heap_range;
 struct gpc_ipc_export;
 struct gpc_pages_ops;
 
-/* A memory pool. */
+/* A memory pool. Guarded by the pools' lock. */
 struct gpc_pool {
 	struct gpc_handle handle;
-	struct gpc_pool *next;
+	struct gpc_pool *next; /* in the list of all pools */
 	struct gpc_device *device;
-	bool standard;      /* default pool of its location */
-	bool current;       /* location other than a device: set as its current pool */
-	bool destroyed;     /* by the application; freed when nothing of it is in use */
-	unsigned int users; /* number of references */
-	uint64_t max_size;  /* 0: unlimited */
-	uint64_t threshold;
-	uint64_t peer_devices; /* bit mask of other devices that may access it */
-	bool follow_events, opportunistic, internal_dependencies;
-	/* Sharing with other processes (ipc_pool.h): allowed handle types and the export; or, for
-	 * an imported pool, from which nothing can be allocated here, the exporter's handle. */
+	bool standard;  /* default pool of its location; never destroyed by the application */
+	bool current;   /* for locations other than devices: set as the current pool of its location
+			 */
+	bool destroyed; /* destroyed by the application; freed when it is not in use any more */
+	unsigned int users;    /* number of references of threads (gpc_pool_ref()) */
+	uint64_t max_size;     /* maximum size; 0: unlimited */
+	uint64_t threshold;    /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+	uint64_t peer_devices; /* bit mask of other devices (CUdevice) that may access it */
+	bool follow_events, opportunistic, internal_dependencies; /* CU_MEMPOOL_ATTR_REUSE_* */
+	/* Handle types with which the pool may be shared with other processes (ipc_pool.h). */
 	unsigned int handle_types;
+	/* Export of the pool; NULL: not exported. */
 	struct gpc_ipc_export *share;
+	/* Imported from another process: nothing can be allocated from it here, and `origin` is
+	 * the exporter's handle. */
 	bool imported;
 	struct gp_ipc_handle origin;
-	/* Kind of memory and, for the program's own pools, its location. */
+	/* Type and location of the memory, as the program reads them. */
 	CUmemAllocationType type;
 	CUmemLocation location;
-	bool host; /* memory of this machine, accessible to kernels (client/host/pool_block.h) */
-	/* Host memory that can be exported: the file that contains all mappings, else -1; and
-	 * whether the program has its descriptor. */
+	bool host; /* memory of this machine that kernels can access (client/host/pool_block.h) */
+	/* Host memory that can be exported: the file that contains all mappings, owned; -1:
+	 * none. */
 	int file;
+	/* The program has a descriptor of `file`. */
 	bool exported;
-	/* Managed memory: the context, and pages here (client/pages/pages.h); else NULL. The
-	 * program's own pools outlive the context, as pools do. */
+	/* Context of managed memory; NULL: not a pool of managed memory. The program's own pools
+	 * outlive the context. */
 	struct gpc_context *managed;
-	bool own; /* managed memory: a pool of the program's own */
-	const struct gpc_pages_ops *pages;
-	uint64_t spare; /* unused bytes of the space that are counted as cached */
-	struct gpc_space space;
+	bool own; /* managed memory: created by the program, not by gpc_pool_get_managed() */
+	const struct gpc_pages_ops *pages; /* managed memory: functions for its pages
+					      (client/pages/pages.h); NULL: otherwise */
+	uint64_t spare; /* unused bytes that are counted as cached (gpc_memory_count_cached()) */
+	struct gpc_space space; /* blocks and mappings */
 };
 
-/* Lock for the functions below that take a pool, and for all fields. */
+/* Acquire and release the pools' lock, which guards all pools and the list of pools. It is not
+ * recursive. */
 void gpc_pools_lock(void);
 void gpc_pools_unlock(void);
 
-/* Called with the lock held. Return NULL if there is no such pool or, for create and get_default,
- * if memory is exhausted. */
+/* Called with the lock held. gpc_pool_get() returns the pool of a handle; NULL: the handle is
+ * invalid. gpc_pool_create() returns a new pool, which gpc_pool_destroy() destroys; NULL: memory is
+ * exhausted. gpc_pool_get_default() and gpc_pool_get_current() return the device's default and
+ * current pool; NULL: memory is exhausted. gpc_pool_set_current() makes the pool the current pool
+ * of its device. */
 struct gpc_pool *gpc_pool_get(CUmemoryPool handle);
 struct gpc_pool *gpc_pool_create(struct gpc_device *device);
 struct gpc_pool *gpc_pool_get_default(struct gpc_device *device);
 struct gpc_pool *gpc_pool_get_current(struct gpc_device *device);
 void gpc_pool_set_current(struct gpc_pool *pool);
 
-/* Return the first of all pools, and the pool mapping around the address, or NULL. */
+/* Called with the lock held. gpc_pools_first() returns the first of all pools, linked by `next`;
+ * NULL: none. gpc_pool_find_mapping() returns the mapping of a pool that contains the address;
+ * NULL: none. gpc_pool_from_mapping() returns the pool of a mapping. */
 struct gpc_pool *gpc_pools_first(void);
 struct gpc_space_mapping *gpc_pool_find_mapping(uint64_t address);
 struct gpc_pool *gpc_pool_from_mapping(const struct gpc_space_mapping *mapping);
-/* Unmaps one free mapping of a pool, as long as `keep` bytes stay mapped; with `spare`, the last
- * one may be retained. Returns false if there is none to unmap. */
+/* Called with the lock held: unmaps one free mapping of a pool, if at least `keep` bytes stay
+ * mapped. If `spare` is set, one free mapping may be retained. Does not wait. Returns true, or
+ * false if there is no such mapping. */
 bool gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool spare);
-/* Makes freed memory available if the work posted before its free is known to be done. */
+/* Called with the lock held: makes freed memory available if the work posted before its free is
+ * known to be done. Does not query the daemon. */
 void gpc_pool_reap(struct gpc_pool *pool);
-/* Updates the count of cached memory (memory.h) with the pool's unused bytes beyond the
- * threshold. */
+/* Called with the lock held: updates the count of cached memory (memory.h) with the pool's unused
+ * bytes beyond the threshold. */
 void gpc_pool_count_spare(struct gpc_pool *pool);
-/* Acquires a reference: the pool is not freed until gpc_pool_unref(), even if it is destroyed. */
+/* Called with the lock held: acquires a reference. The pool is not freed until gpc_pool_unref(),
+ * even if it is destroyed. */
 void gpc_pool_ref(struct gpc_pool *pool);
 
-/* Returns the device whose daemon serves locations other than devices: that of the current context,
- * or the first one. */
+/* Returns the device whose daemon serves locations other than devices: that of the current context
+ * or, without a current context, the first device. */
 struct gpc_device *gpc_pool_device(void);
-/* Returns whether host memory pools are supported, as the daemon can make host memory accessible to
- * kernels. */
+/* Returns whether pools of host memory are supported, which requires that the daemon can make host
+ * memory accessible to kernels. */
 bool gpc_pool_can_be_host(const struct gpc_device *device);
 
-/* Returns the pool for a context's managed memory, which is freed with the context; pages must be
- * the same in all calls. */
+/* Called with the lock held: returns the pool for the context's managed memory, which is created if
+ * necessary and freed by gpc_pool_drop_context(). Returns NULL if memory is exhausted. pages must
+ * be the same in all calls and stay valid. */
 struct gpc_pool *gpc_pool_get_managed(struct gpc_context *context,
 				      const struct gpc_pages_ops *pages);
 
-/* Called without the lock: frees the rest of a context's managed memory, while calls in the context
- * are still possible. */
+/* Called without the lock: frees the context's managed memory that is left, even if it is in use,
+ * while calls in the context are still possible. */
 void gpc_pool_drop_context(struct gpc_context *context);
 
-/* For pool.c: map memory for the pool's blocks (without the lock), and unmap it (with or without
- * the lock). */
+/* For pool.c. gpc_pool_map() maps `size` bytes for the pool's blocks and stores the mapping in
+ * *range; called without the lock; may wait for the daemon. gpc_pool_unmap() unmaps it, after the
+ * work posted so far; called with or without the lock; does not wait. */
 CUresult gpc_pool_map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range);
 void gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range);
-/* Returns the size to map for a block: the preferred and the required one; 0: the pool's maximum
- * size is reached. Called without the lock. */
+/* Called without the lock: stores the sizes to map for a block of `size` bytes, the preferred size
+ * in *wanted_p and the required size in *needed_p. *needed_p is 0 if the pool's maximum size is
+ * reached. */
 void gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_t *needed_p);
 
-/* Returns whether there has ever been a pool. */
+/* Returns whether there has ever been a pool. A quick check without the lock. */
 bool gpc_pools_any(void);
 /* Called with the lock held: frees destroyed pools that waited only for work that is now done. */
 void gpc_pools_drop_unused(void);
+/* Called without the lock: drops a reference. Frees a destroyed pool that is not in use any
+ * more. */
 void gpc_pool_unref(struct gpc_pool *pool);
-/* Invalidates the handle; the pool is freed now or with its last block. */
+/* Called without the lock: invalidates the handle; the pool is freed now or when its last block is
+ * freed and its last reference dropped. If it was the current pool of its device, the default pool
+ * becomes current. */
 void gpc_pool_destroy(struct gpc_pool *pool);
-/* Unmaps free memory as long as `keep` bytes stay reserved. */
+/* Called without the lock: unmaps free memory as long as `keep` bytes stay mapped. Does not
+ * wait. */
 void gpc_pool_trim(struct gpc_pool *pool, uint64_t keep);
 
-/* A stream number that no stream has: memory freed with it is reused only when the work is done. */
+/* A stream number that no stream has: memory freed with it is reused only when the work posted
+ * before is done. */
 #define GPC_POOL_NO_STREAM UINT64_MAX
 
-/* Allocates memory from the pool, or from the current pool of the context's device (handle NULL). A
- * stream is identified by its number (cuStreamGetId), which is unique, and its context. Returns
- * CUDA_ERROR_INVALID_VALUE for an invalid or imported pool. */
+/* Called without the lock: allocates `size` bytes in the order of a stream and stores the address
+ * in *address_p. handle NULL means the current pool of the context's device. stream: number of the
+ * stream (cuStreamGetId), which is unique; context: its context. May wait for the daemon, and for
+ * posted work if memory is exhausted. Returns CUDA_ERROR_INVALID_VALUE for an invalid or imported
+ * pool; CUDA_ERROR_NOT_SUPPORTED if the pool belongs to another daemon than the context. */
 CUresult gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t stream,
 			uint64_t size, CUdeviceptr *address_p);
-/* Frees memory in the order of the stream, or of no stream (NULL, 0). Returns
- * CUDA_ERROR_INVALID_VALUE if the address is not a block of a pool. */
+/* Called without the lock: frees a block, or an imported block (ipc_pool.h), in the order of the
+ * stream with this number. context NULL and stream 0: in the order of no stream. Does not wait.
+ * Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE if no block starts at the address or it belongs to
+ * another daemon than the context, or CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream);
 
-/* Returns the order of a free on a stream, or on no stream (NULL, 0). */
+/* Returns the position of a free in the order of work, for pool_space.h. context NULL and stream 0:
+ * a free on no stream. Without a lock. */
 struct gpc_space_free_order gpc_pool_get_end(struct gpc_session *session,
 					     const struct gpc_context *context, uint64_t stream);
 
-/* Fills in `found` and returns true if the address is in a block of a pool. */
+/* Called without the lock: returns whether the address is in a block of a pool. If so, fills in
+ * *found; otherwise *found is unchanged. */
 bool gpc_pool_find(uint64_t address, struct gpc_address *found);
 
-/* gpc_pool_frees() returns the number of frees so far. It is called before a synchronization, and
- * the number is passed to one of the other functions after it: memory freed before in the order of
- * this stream, or of any stream of the context, is no longer in use. */
+/* Returns the number of frees so far, in constant time and without a lock. It is read before a
+ * synchronization and passed to one of the next functions after it. */
 uint64_t gpc_pool_frees(void);
+/* Called without the lock after a synchronization with the stream with this number, of the context:
+ * memory that was freed in the order of the stream, up to the number `frees`, is no longer in use.
+ * Also unmaps free memory of the device's pools beyond their release thresholds. Does not wait. */
 void gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_t frees);
+/* Called without the lock after a synchronization with the context: memory that was freed in the
+ * order of any of its streams, up to the number `frees`, is no longer in use. Otherwise like
+ * gpc_pool_stream_done(). */
 void gpc_pool_context_done(struct gpc_context *context, uint64_t frees);
+/* Called without the lock after a synchronization with an event: unmaps free memory beyond the
+ * release thresholds, and requests the progress of the work that freed memory waits for. Does not
+ * wait. */
 void gpc_pool_event_done(struct gpc_context *context);
 
-/* gpc_pool_reclaim() unmaps all free memory of the device's pools; called when memory is exhausted
- * and all work is done. gpc_pool_release_spare() unmaps the cached memory of the session's pools
- * when the daemon recalls it. */
+/* Called without the lock when memory is exhausted and all work is done: unmaps all free mappings
+ * of the device's pools. Does not wait. */
 void gpc_pool_reclaim(struct gpc_device *device);
+/* Called without the lock when the daemon recalls cached memory: unmaps the unused memory of the
+ * session's pools beyond their thresholds. Does not wait. */
 void gpc_pool_release_spare(const struct gpc_session *session);
-/* Returns the unused bytes of the device's pools beyond their thresholds. */
+/* Called without the lock: returns the unused bytes of the device's pools beyond their
+ * thresholds. */
 uint64_t gpc_pool_spare(const struct gpc_device *device);
 
 #endif /* GPC_POOL_H */

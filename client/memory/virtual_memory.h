@@ -3,9 +3,12 @@
  * Virtual memory management of the application (cuMemAddressReserve, cuMemMap, cuMemSetAccess):
  * maps physical memory (physical_memory.h) at reserved addresses.
  *
- * Reservations belong to no context. Small ones are in the session's window; large ones are outside
- * it, at addresses that the daemon chooses and that are free in this process (virtual_address.c).
- * Threads: any.
+ * Reservations belong to no context. Small ones are in the session's address window; large ones are
+ * outside of the window, at addresses that the daemon chooses and that are free in this process
+ * (virtual_address.c).
+ * Threads: any thread except the thread that reads the daemon's replies. gpc_virtual_memory_find()
+ * takes a lock of its own.
+ * Units: bytes.
  */
 #ifndef GPC_VIRTUAL_MEMORY_H
 #define GPC_VIRTUAL_MEMORY_H
@@ -19,26 +22,31 @@ struct gpc_context;
 
 /* A reservation; for virtual_*.c only. */
 struct gpc_virtual_address {
-	uint64_t base;              /* address returned to the application */
-	uint64_t whole, whole_size; /* the whole range reserved for it, including alignment */
-	bool outside_window;        /* not in the session's window */
+	uint64_t base;              /* address that the application gets */
+	uint64_t whole, whole_size; /* start and size of the whole range that is reserved, including
+				       what the alignment needs */
+	bool outside_window;        /* the range is not in the session's window */
 };
 
-/* Reserves addresses. alignment: a power of two, or 0. context determines the session. Returns
- * CUDA_ERROR_OUT_OF_MEMORY if none are available. */
+/* Reserves `size` bytes of addresses of the context's session and fills in *address. alignment: a
+ * power of two; 0: none. Waits for the daemon if the range is outside of the window. Returns
+ * CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if no addresses are available; or the session's error.
+ * *address is undefined after an error. */
 CUresult gpc_virtual_address_reserve(struct gpc_context *context, uint64_t size, uint64_t alignment,
 				     struct gpc_virtual_address *address);
-/* Frees a reservation in which nothing is mapped. */
+/* Frees a reservation in which nothing is mapped. context: of the same session. Does not wait. */
 void gpc_virtual_address_free(struct gpc_context *context,
 			      const struct gpc_virtual_address *address);
 
-/* Returns whether the application has reserved the address, and fills in `found` with the
- * accessible memory there, extended over adjacent mappings. */
+/* Returns whether the application has reserved the address. If so, fills in *found with the
+ * accessible memory there, extended over adjacent mappings; its kind is GPC_ADDRESS_INVALID if
+ * there is none. Otherwise *found is unchanged. */
 bool gpc_virtual_memory_find(uint64_t address, struct gpc_address *found);
 
-/* Serialize calls about physical memory. gpc_virtual_memory_lock() checks that CUDA is initialized
- * and acquires the lock only if it returns CUDA_SUCCESS; gpc_virtual_memory_unlock() releases it
- * and returns `result`. */
+/* Serialize calls about physical and virtual memory, including their round trips.
+ * gpc_virtual_memory_lock() returns CUDA_SUCCESS with the lock held, or an error of
+ * gpc_enter_initialized() without it; gpc_virtual_memory_unlock() releases the lock and returns
+ * `result`. */
 CUresult gpc_virtual_memory_lock(void);
 CUresult gpc_virtual_memory_unlock(CUresult result);
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watchdog for the first reply on lane 0: ends the session if the daemon does not reply in time.
+ * Watchdog for the first reply on lane 0 (the connection that carries the calls): detects that the
+ * daemon does not reply in time.
  *
  * Until the first message arrives, the client cannot know that the daemon has received the lane,
- * because a proxy between them may have kept the connection. A daemon that misses the lane ends the
- * session on the control connection; without any message, the session ends when a reply is overdue.
+ * because a proxy between them may have held back the connection. A daemon that misses the lane
+ * ends the session on the control connection; without any message, the session is to end when a
+ * reply is overdue.
+ * Ownership: struct gpc_first_reply is on the receiver thread's stack and needs no cleanup.
  * Threads: used by the receiver thread only.
+ * Units: times in nanoseconds, of gp_now_ns().
  */
 #ifndef GPC_FIRST_REPLY_H
 #define GPC_FIRST_REPLY_H
@@ -15,21 +19,24 @@
 /* State of the watchdog. */
 struct gpc_first_reply {
 	uint64_t checked_ns; /* time of the last check */
-	uint64_t waited_ns;  /* time for which a reply has been outstanding */
-	char why[160];       /* explanation for GPC_FIRST_REPLY_LATE */
+	uint64_t waited_ns;  /* time for which a reply has been outstanding, without time for which
+				the process was stopped */
+	char why[160];       /* message for GPC_FIRST_REPLY_LATE; undefined otherwise */
 };
 
 /* Result of a check: whether the session is to end, and why. */
 enum gpc_first_reply_end {
 	GPC_FIRST_REPLY_NONE,
-	GPC_FIRST_REPLY_ENDED, /* reported on the control connection, or that is closed */
-	GPC_FIRST_REPLY_LATE,
+	GPC_FIRST_REPLY_ENDED, /* the daemon ended it on the control connection, or closed that
+				  connection */
+	GPC_FIRST_REPLY_LATE,  /* a reply is overdue; the message is in `why` */
 };
 
-/* Starts the watchdog. */
+/* Initializes the state; time counts from now. */
 void gpc_first_reply_init(struct gpc_first_reply *first);
-/* Called periodically until the first message arrives. Returns whether, and how, the session is to
- * end. Releases the lock temporarily. */
+/* Called about twice a second until the first message arrives. Returns whether, and how, the caller
+ * is to end the session; does not end it itself. Releases the lock temporarily, to read the control
+ * connection. */
 enum gpc_first_reply_end gpc_first_reply_check_locked(struct gpc_session *session,
 						      struct gpc_first_reply *first)
 	GP_LOCKED(session->receiver.lock);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data lanes: additional connections of a session, which carry the data of large copies in chunks
- * (protocol/wire.md, 7).
+ * (protocol/wire.md, 7). Lane 0 is the connection that carries the calls.
  *
- * The lanes are opened by the first copy that is large enough. Each has a thread that sends
- * directly from the application's memory and one that receives directly into it.
+ * The data lanes are opened by the first copy that is large enough. Each has a thread that sends
+ * directly from the application's memory and a thread that receives directly into it.
  * Threads: any.
- * Errors: a lane that fails ends the session.
+ * Errors: a data lane that fails ends the session.
  */
 #ifndef GPC_LANE_H
 #define GPC_LANE_H
@@ -23,46 +23,61 @@
 
 /* Parameters for opening the lanes. */
 struct gpc_lanes_config {
-	struct gp_url url;
-	uint8_t ticket[GP_TICKET_SIZE];
-	unsigned int max; /* maximum number of lanes of the session, including lane 0 */
-	bool exact;       /* open exactly `max` lanes */
+	struct gp_url url;              /* address of the daemon */
+	uint8_t ticket[GP_TICKET_SIZE]; /* secret that binds the lanes to the session */
+	unsigned int max; /* maximum number of lanes of the session, including lane 0; less than 2:
+			     no data lanes */
+	bool exact; /* open exactly `max` lanes, whatever the link and the number of processors */
 	enum gp_pack_mode compression; /* compression of outgoing data, if the daemon supports it */
 	uint64_t round_trip_ns;        /* round-trip time of the link; 0: unknown */
 };
 
-/* Called by session.c: creates session->lanes, and frees it when no thread is left.
- * gpc_lanes_init() returns 0 or -ENOMEM. */
+/* Called by session.c. gpc_lanes_init() allocates session->lanes; returns 0, or -ENOMEM with
+ * session->lanes unchanged. gpc_lanes_fini() closes the lanes' connections and frees
+ * session->lanes, when no thread of the session is left; does nothing if it is NULL. */
 GP_MUST_CHECK int gpc_lanes_init(struct gpc_session *session);
 void gpc_lanes_fini(struct gpc_session *session);
-/* Sets the parameters, before the first copy; until then no lanes are opened. *config is copied. */
+/* Sets the parameters. Called once, before the first copy; until then no lanes are opened. *config
+ * is copied. */
 void gpc_lanes_configure(struct gpc_session *session, const struct gpc_lanes_config *config);
-/* Waits until all queued data is sent. Returns false if the deadline (gp_now_ns()) passes first. */
+/* Blocks until all queued data is sent or the session is over. Returns true, or false if the
+ * deadline (gp_now_ns()) passes first. */
 bool gpc_lanes_drain(struct gpc_session *session, uint64_t deadline);
-/* Stops sending and receiving at the end of the session, and wakes all waiting threads. */
+/* Stops sending and receiving at the end of the session, and wakes all waiting threads. Does not
+ * wait for the lanes' threads. */
 void gpc_lanes_stop(struct gpc_session *session);
 /* Closes the connections in the child of a fork, without sending anything. */
 void gpc_lanes_abandon(struct gpc_session *session);
 
 /*
- * Returns whether a copy of this size is to use the lanes. The first such copy opens all of them at
- * once and waits for them. later: the caller may return before the data is sent.
+ * Returns whether a copy of `size` bytes is to use the lanes. The first such copy opens all of them
+ * at once and blocks until each is connected or has failed. Returns false, and the copy uses lane
+ * 0, if the copy is too small or there are no data lanes. later: the caller may return before the
+ * data is sent.
  */
 bool gpc_lanes_open_for_copy(struct gpc_session *session, uint64_t size, bool later);
 
 /*
- * Copies to the device, as one record, in the order of the stream with this wire ID.
+ * Copies `size` bytes from memory to the device address dst, as one record, in the order of the
+ * stream with this wire ID. flags: GP_COPY_* of the protocol.
  *
- * Waits while too many copies are unsent, queues the data and posts the record. The memory must
- * stay valid until the data is sent. Unless wait is NULL, *wait is incremented, and decremented
- * when the data is sent or the session is over; gpc_lanes_wait_sent() waits until it is 0. Returns
- * CUDA_ERROR_NOT_READY, without any effect, if host functions are outstanding and flags does not
- * contain GP_COPY_LATE.
+ * Blocks while too many copies are unsent, then queues the data and posts the record. The memory
+ * must stay valid until the data is sent. If wait is not NULL, *wait is incremented when the copy
+ * is queued, and decremented when the data is sent or the session is over; it must stay valid until
+ * then. It is guarded by the lanes' lock.
+ *
+ * Returns CUDA_SUCCESS. Returns CUDA_ERROR_NOT_READY if host functions are outstanding and flags
+ * does not contain GP_COPY_LATE (a copy that its stream's host function has started);
+ * CUDA_ERROR_OUT_OF_MEMORY; or the session's error. After CUDA_ERROR_NOT_READY and
+ * CUDA_ERROR_OUT_OF_MEMORY nothing is queued and *wait is unchanged. After another error the memory
+ * may be in use until *wait is 0.
  */
 CUresult gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst,
 			const void *memory, uint64_t size, unsigned int flags, unsigned int *wait);
+/* Blocks, without limit, until *wait is 0, that is, until the data of all copies that were
+ * queued with it is sent or the session is over. Returns CUDA_SUCCESS or the session's error. */
 CUresult gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wait);
-/* Waits until no data of this memory, which is about to be freed, is being sent by any session. */
+/* Blocks until no session is sending data of this memory, which is about to be freed. */
 void gpc_lanes_settle(const void *base, uint64_t size);
 
 /*
@@ -81,26 +96,32 @@ void gpc_lanes_settle(const void *base, uint64_t size);
  *     chunks for which the reader may have to wait are not after the waiting chunk, either.
  *
  * Copies of different streams have no such order on the lanes, so neither waits for the other here.
- * Ownership: the caller's memory; linked from gpc_lanes_expect() to gpc_lanes_finish().
+ * Ownership: the caller owns the struct and the destination; both must stay valid from
+ * gpc_lanes_expect() until gpc_lanes_finish() returns.
+ * Threads: the lanes' lock guards the members between these calls.
  */
 struct gpc_lane_in {
 	struct gpc_lane_in *next;
-	uint32_t copy;
-	uint8_t *memory;
-	uint64_t size, received;
+	uint32_t copy;           /* ID on the wire, assigned by gpc_lanes_expect() */
+	uint8_t *memory;         /* destination */
+	uint64_t size, received; /* bytes of the copy, and bytes stored so far */
 	unsigned int busy; /* number of lanes that are writing to the memory, or wait to do so */
 	uint64_t stream;   /* number of the stream (stream.h) */
-	bool ordered;
-	uint64_t posted; /* position in the order of the records; 0: not yet known */
-	uint64_t after;  /* wait for copies up to this position */
+	bool ordered;      /* store after earlier copies of the same stream */
+	uint64_t posted;   /* position in the order of the records, from 1; 0: not yet known */
+	uint64_t after;    /* chunks wait for copies up to this position; 0: for none */
 };
 
-/* Registers the copy and assigns its ID (copy). memory, size, stream and ordered must be set. */
+/* Registers the copy before its record is posted, and assigns its ID (copy). memory, size, stream
+ * and ordered must be set, and the rest must be zero. gpc_lanes_finish() must follow, also if the
+ * record cannot be posted. */
 void gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in);
-/* Called after the copy's record has been posted. */
+/* Called after the copy's record has been posted: later ordered copies are stored after this one.
+ */
 void gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in);
-/* Waits until `sent` bytes of the copy have arrived or the session is over, and unregisters the
- * copy. No chunk is written to its memory afterwards. */
+/* Blocks until `sent` bytes of the copy have arrived or the session is over, and no lane writes to
+ * its memory; then unregisters the copy. The caller may free the struct and the memory afterwards.
+ * sent: the number of bytes that the reply reports; 0 if the copy was not started. */
 void gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t sent);
 
 #endif /* GPC_LANE_H */

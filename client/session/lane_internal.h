@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal state of a session's data lanes, for lane.c, lane_out.c and lane_in.c only.
+ * Internal state of a session's data lanes, for lane.c, lane_out.c, lane_in.c and silence.c only.
  *
- * Ownership: the session owns it.
+ * Ownership: struct gpc_session owns struct gpc_lanes, from gpc_lanes_init() to gpc_lanes_fini().
  * Threads: guarded by lanes.lock unless noted otherwise; functions whose names end in _locked are
  * called with that lock held.
  */
@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* State of the data lanes of a session. */
+/* State of the data lanes of a session. CLOSED until the first large copy. */
 enum gpc_lanes_state {
 	GPC_LANES_CLOSED,
 	GPC_LANES_OPENING, /* the lanes' threads are connecting */
@@ -27,11 +27,11 @@ enum gpc_lanes_state {
 	GPC_LANES_NONE, /* there are no data lanes, and none will be opened */
 };
 
-/* One data lane. */
+/* One data lane: a connection with a sending and a receiving thread. */
 struct gpc_lane {
 	struct gpc_session *session;
-	struct gp_conn *conn;
-	unsigned int number;
+	struct gp_conn *conn; /* owned; NULL: not yet or never connected; constant after that */
+	unsigned int number;  /* from 1; lane 0 carries the calls */
 	struct gpc_silence_lane silence;
 	/* pack and packed_out belong to the sending thread, packed_in to the receiving thread; the
 	 * buffers for compressed chunks are allocated with the first chunk. */
@@ -39,46 +39,58 @@ struct gpc_lane {
 	uint8_t *packed_out, *packed_in;
 };
 
-/* A copy to the device, until it is sent. */
+/* A copy to the device, until all of its data is sent. Allocated by gpc_lanes_send() and freed by
+ * gpc_lane_out_drop_locked(). */
 struct gpc_lane_out {
 	struct gpc_lane_out *next;
-	const uint8_t *memory;
-	uint64_t size, at;  /* at: offset of the next chunk */
-	uint64_t step;      /* distance between the starts of two chunks */
-	unsigned int busy;  /* number of chunks being sent */
-	unsigned int *wait; /* counter to decrement when the copy is sent; or NULL */
-	uint32_t copy;
+	const uint8_t *memory; /* source; the caller of gpc_lanes_send() keeps it valid */
+	uint64_t size, at;     /* size in bytes, and offset of the next chunk to send */
+	uint64_t step;         /* distance between the starts of two chunks */
+	unsigned int busy;     /* number of chunks being sent */
+	unsigned int *wait;    /* counter to decrement when the copy is dropped (gpc_lanes_send());
+				  NULL: none */
+	uint32_t copy;         /* ID of the copy on the wire */
 };
 
-/* The data lanes of a session. */
+/* The data lanes of a session. `lock` guards the members that are not atomic, unless noted
+ * otherwise. */
 struct gpc_lanes {
-	struct gpc_lanes_config config;
-	pthread_mutex_t open_lock;
-	atomic_int state;
+	struct gpc_lanes_config config; /* constant after gpc_lanes_configure() */
+	pthread_mutex_t open_lock;      /* held by the thread that opens the lanes */
+	atomic_int state;               /* enum gpc_lanes_state */
 	pthread_mutex_t lock;
-	pthread_cond_t work;    /* signaled for the sending threads */
-	pthread_cond_t changed; /* signaled when data was sent or received */
-	unsigned int count, connecting;
+	pthread_cond_t work; /* signaled for the sending threads when there is data to send or the
+				session is over */
+	pthread_cond_t changed; /* broadcast when data was sent or received, when all lanes have
+				   connected, and at the end of the session */
+	unsigned int count,
+		connecting; /* length of `lanes`, and number of lanes that are still connecting */
 	struct gpc_lane lanes[GP_LANES_MAX]; /* conn is NULL if a lane could not be opened */
-	bool over;
-	struct gpc_lane_out *outgoing; /* in the order of their records */
-	atomic_uint unsent;            /* length of `outgoing` */
-	uint32_t last_out;             /* guarded by the sender's lock */
-	struct gpc_lane_in *incoming;
-	uint32_t last_in;
-	uint64_t last_posted;
+	bool over;                           /* gpc_lanes_stop() was called */
+	struct gpc_lane_out *
+		outgoing; /* copies to the device with unsent data, in the order of their records */
+	atomic_uint unsent; /* length of `outgoing` */
+	uint32_t last_out;  /* ID of the last copy to the device; guarded by the sender's lock */
+	struct gpc_lane_in *incoming; /* copies from the device whose data is expected */
+	uint32_t last_in;             /* ID of the last copy from the device */
+	uint64_t last_posted; /* number of copies from the device whose records are known to be
+				 posted */
 };
 
-/* Ends the session because the lane's connection failed with r. */
+/* Ends the session because the lane's connection failed with r, a negative error. Called without a
+ * lock. */
 void gpc_lane_fail(struct gpc_lane *lane, int r);
 
-/* lane_out.c: main function of the sending thread; and removal of a copy that is sent or
- * abandoned. */
+/* Implemented in lane_out.c. Main function of the lane's sending thread; returns NULL when the
+ * session is over. */
 void *gpc_lane_send_main(void *lane);
+/* Removes a copy that is sent or abandoned from the list, decrements its wait counter, wakes the
+ * waiting threads and frees it. */
 void gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 	GP_LOCKED(lanes->lock);
 
-/* lane_in.c: receives the next chunk. Returns 0 or a negative error if the lane is unusable. */
+/* Implemented in lane_in.c. Blocks until the next chunk has been received into the memory of its
+ * copy. Returns 0 or a negative error if the lane is unusable; the caller then ends the session. */
 GP_MUST_CHECK int gpc_lane_receive_chunk(struct gpc_lane *lane);
 
 #endif /* GPC_LANE_INTERNAL_H */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policy for data lanes: how many a session opens, and which copies use them.
+ * Policy for data lanes (the connections for large copies, lane.h): how many a session opens, and
+ * which copies use them.
  *
  * Threads: any; pure functions.
+ * Units: sizes in bytes, times in nanoseconds.
  */
 #ifndef GPC_LANE_PLAN_H
 #define GPC_LANE_PLAN_H
@@ -10,22 +12,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Default maximum number of lanes, including lane 0; more are opened only on the user's request. */
+/* Default maximum number of lanes, including lane 0, the connection that carries the calls. More
+ * are opened only on the user's request. */
 #define GPC_LANES_DEFAULT 8
 /*
- * Minimum size of a copy that uses the lanes. Smaller copies finish on one connection before the
- * others could help, and waking their threads costs more than it gains.
+ * Minimum size of a copy that uses the lanes. Smaller copies finish on one connection before other
+ * lanes could help, and waking the threads of other lanes costs more than it gains.
  */
 #define GPC_LANE_COPY_MIN ((uint64_t)512 << 10)
-/* The same for copies whose caller may return before the data is sent; on lane 0 the caller would
- * have to send the data itself. */
+/* Minimum size of a copy that uses the lanes if its caller may return before the data is sent; on
+ * lane 0 the caller would have to send the data itself. */
 #define GPC_LANE_COPY_MIN_LATER ((uint64_t)256 << 10)
 
-/* Returns the minimum size of a copy that uses the lanes. */
+/* Returns the minimum size of a copy that uses the lanes. later: the caller may return before the
+ * data is sent. */
 uint64_t gpc_lane_copy_min(bool later);
 
-/* Returns the number of data lanes to open, not counting lane 0, at most `most`. round_trip_ns is
- * the shortest round-trip time measured so far; 0: none. */
+/* Returns the number of data lanes to open, not counting lane 0: 0, or at least 2 and at most
+ * `most` and GPC_LANES_DEFAULT - 1. cores is the number of processors of this machine.
+ * round_trip_ns is the shortest round-trip time measured so far; 0: none. rdma: the lanes use RDMA,
+ * and the other arguments except `most` are ignored. */
 unsigned int gpc_lane_count(unsigned int most, unsigned int cores, uint64_t round_trip_ns,
 			    bool rdma);
 

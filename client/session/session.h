@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Session: this process's connection to one daemon.
+ * Session: this process's connection to one daemon (gpupoold) and the worker process that serves it
+ * there.
  *
  * cuInit opens one session for each daemon that REMOTE_GPU names; it exists until the process
- * exits. A session sends one ordered stream of calls on lane 0: callers append records to a ring
- * under the send lock, and a sender thread sends the records that have gathered. A caller that
- * waits for a reply sends at once and reads the replies itself (one reader at a time).
- * Ownership: sessions are owned by client/entry/init.c and are never destroyed while calls may be
- * under way. After a fork the child has no session.
- * Threads: any, unless noted otherwise.
- * Errors: functions that return CUresult report the session's sticky error.
+ * exits. A session sends one ordered stream of calls on its first connection, lane 0: callers
+ * append records (encoded calls) to a ring buffer under the send lock, and a sender thread sends
+ * the records that have gathered. A caller that waits for a reply sends at once and reads the
+ * replies itself (one reader at a time). A posted call has no reply; its error becomes the
+ * session's deferred error.
+ * Ownership: the process owns its sessions. A session that was added to the list is closed at exit
+ * but never freed, so a pointer to it stays valid without a reference. After a fork the child has
+ * no session; the memory of the parent's sessions stays allocated there.
+ * Threads: any, unless noted otherwise. Functions do not block unless noted otherwise.
+ * Errors: functions that return CUresult return CUDA_SUCCESS or, once the session is over, its
+ * sticky error: the error that every later call returns.
  */
 #ifndef GPC_SESSION_H
 #define GPC_SESSION_H
@@ -25,9 +30,14 @@
 struct gp_conn;
 struct gpc_session;
 
-/* Returns the session with the first daemon of REMOTE_GPU; NULL before the sessions are open. */
+/* Returns the session with the first daemon of REMOTE_GPU. Returns NULL before cuInit() has opened
+ * the sessions, and in the child of a fork. The session is borrowed. */
 struct gpc_session *gpc_session_get(void);
-/* Access to all sessions by their number, 0 to gpc_session_count() - 1. */
+/* Access to the list of sessions by number. gpc_session_count() returns the length of the list, 0
+ * before cuInit(). gpc_session_at() returns a borrowed session; number must be from 0 to
+ * gpc_session_count() - 1. gpc_session_number() is its inverse. gpc_session_facts() returns what
+ * the daemon reported when the session was opened; it never changes and lives as long as the
+ * session. */
 #define GPC_SESSIONS_MAX 16
 int gpc_session_count(void);
 struct gpc_session *gpc_session_at(int number);
@@ -35,41 +45,54 @@ int gpc_session_number(const struct gpc_session *session);
 const struct gpc_session_facts *gpc_session_facts(const struct gpc_session *session);
 
 /*
- * Creates a session over these two connections and starts its threads; control may be NULL. On
- * success the session owns the connections. On failure (-ENOMEM, -EAGAIN) the caller still owns
- * them.
+ * Creates a session over these two connections and starts its threads. control is the connection to
+ * the supervisor, or NULL. *facts is copied. max_outstanding is the number of requests that may be
+ * without a reply at one time. On success returns 0, and the session in *session_p owns the
+ * connections; gpc_session_destroy() frees it. On failure returns -ENOMEM or another negative errno
+ * of the start of a thread (-EAGAIN); *session_p is unchanged, no thread of the session is left,
+ * and the caller still owns the connections.
  */
 GP_MUST_CHECK int gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 				     const struct gpc_session_facts *facts,
 				     unsigned int max_outstanding, struct gpc_session **session_p);
-/* Makes this session the only one in the list; NULL empties the list. */
+/* Makes this session the only session of the list, with number 0. NULL empties the list. Frees
+ * nothing. Called while no other thread uses the list. */
 void gpc_session_set(struct gpc_session *session);
-/* Appends a session to the list, with the next number. Called by one thread at a time (cuInit). */
+/* Appends a session to the list, with the next number. Called by one thread at a time (cuInit), for
+ * at most GPC_SESSIONS_MAX sessions. */
 void gpc_session_add(struct gpc_session *session);
-/* Sends the posted calls and says goodbye to the daemon, within timeout_ms; afterwards calls fail
- * with CUDA_ERROR_DEINITIALIZED or the session's earlier error. */
+/* Closes the session: sends the posted calls, notifies the daemon of the end and waits for the
+ * session's threads. Waits for at most timeout_ms milliseconds in total, and not for the threads if
+ * called by a host function. Afterwards calls fail with CUDA_ERROR_DEINITIALIZED or the session's
+ * earlier error. The session is not freed. */
 void gpc_session_close(struct gpc_session *session, int timeout_ms);
-/* Frees a closed session after waiting for the session's own threads. No other thread may be using
- * it. Accepts NULL. */
+/* Frees a closed session and its connections. Waits, without limit, until the session's own threads
+ * have ended. No other thread may be using it. Accepts NULL. */
 void gpc_session_destroy(struct gpc_session *session);
-/* In the child of a fork: closes the descriptors without sending anything. The memory is leaked. */
+/* Abandons the session in the child of a fork: closes the descriptors without sending anything.
+ * Calls then return CUDA_ERROR_NOT_INITIALIZED. The memory is not freed. */
 void gpc_session_abandon(struct gpc_session *session);
+/* Returns whether gpc_session_abandon() was called. */
 bool gpc_session_is_abandoned(const struct gpc_session *session);
 
-/* Returns the daemon's address, for messages. */
+/* Returns the daemon's address, for messages. The text lives as long as the session. */
 const char *gpc_session_peer(const struct gpc_session *session);
 
-/* Returns CUDA_SUCCESS or the reason why the session is over: a kernel's sticky error or the lost
- * connection. */
+/* Returns CUDA_SUCCESS, or the reason why the session is over: the sticky error of a kernel, the
+ * error of the lost connection, CUDA_ERROR_DEINITIALIZED after gpc_session_close(), or
+ * CUDA_ERROR_NOT_INITIALIZED in the child of a fork. */
 CUresult gpc_session_status(struct gpc_session *session);
-/* Ends the session with this sticky error; has no effect if it is already over. */
+/* Ends the session with this sticky error, logs `why` (copied), and wakes all waiting threads;
+ * outstanding requests complete with the error. Has no effect if the session is already over.
+ * Called without the session's locks. */
 void gpc_session_fail(struct gpc_session *session, CUresult result, const char *why);
 
-/* Returns whether the daemon can share memory with this process: file descriptors can be passed
- * over the lane. */
+/* Returns whether the worker can share memory with this process, which requires that file
+ * descriptors can be passed over lane 0 (a Unix socket). */
 bool gpc_session_shares_memory(const struct gpc_session *session);
-/* Returns the file descriptor that was passed before the current reply; the caller owns it.
- * -ENOENT: none was passed. May be called only by a request's before() function. */
+/* Returns the file descriptor that was passed before the current reply; the caller closes it.
+ * Returns -ENOENT if none was passed. May be called only by a request's before() function
+ * (call.h). */
 GP_MUST_CHECK int gpc_session_recv_fd(struct gpc_session *session);
 
 /* Records that the program has pinned host memory; the message about an illegal address then
@@ -77,15 +100,15 @@ GP_MUST_CHECK int gpc_session_recv_fd(struct gpc_session *session);
 void gpc_session_note_pinned(struct gpc_session *session);
 
 /*
- * Callbacks for the coherence of replicated host memory; set once and never cleared.
+ * Callbacks for the coherence of replicated host memory (pinned memory with a copy in the worker).
  *
- *   over()              the session is over; called on any thread
+ *   over()              the session is over; called on any thread, also more than once
  *   before_function(),
- *   after_function()    around a host function of the program, on the thread that runs it
- *   publish()           the daemon requests gpHostPublish with this number; called by the reader of
- *                       the connection
+ *   after_function()    before and after a host function of the program, on the thread that runs it
+ *   publish()           the daemon requests a gpHostPublish call with this number; called by the
+ *                       thread that reads the connection
  *
- * None is called with a lock held. The struct must live as long as the session.
+ * None is called with a lock of the session held.
  */
 struct gpc_session_hooks {
 	void (*over)(void *arg);
@@ -94,69 +117,77 @@ struct gpc_session_hooks {
 	void (*publish)(void *arg, uint32_t number);
 	void *arg;
 };
+/* Sets the callbacks. Called at most once. *hooks is not copied and must stay valid as long as
+ * the session. If the session is already over, over() is called before the function returns. */
 void gpc_session_set_hooks(struct gpc_session *session, const struct gpc_session_hooks *hooks);
 
-/* Revision of the daemon's replies about kernels. It increases when a cached reply may be outdated:
- * a posted kernel call failed, or the session's share of a GPU has changed. */
+/* Revision number of the daemon's replies about kernels; a reply that was cached under an older
+ * number may be outdated. gpc_session_revise() increments it when a posted kernel call has failed
+ * or the session's share of a GPU has changed. */
 uint64_t gpc_session_revision(const struct gpc_session *session);
 void gpc_session_revise(struct gpc_session *session);
-/* Whether the daemon was requested to report such changes. */
+/* Returns whether the daemon was requested to report changes of the session's share of a GPU; and
+ * records that it was. */
 bool gpc_session_watches_revision(const struct gpc_session *session);
 void gpc_session_set_revision_watch(struct gpc_session *session);
 
-/* Stores the error of a posted call; the next call that waits returns and clears it. The first
- * error is retained until then. */
+/* Stores the error of a posted call as the session's deferred error, which the next call that waits
+ * returns and clears. If an error is stored already, that error is retained and result is
+ * dropped. */
 void gpc_session_defer(struct gpc_session *session, CUresult result);
 
-/* Returns whether there are outstanding host functions or stream waits for values that the daemon
- * may be waiting for. */
+/* Returns whether host functions or waits of streams for values are outstanding, so that calls may
+ * be deferred in the worker until the program acts. */
 bool gpc_session_awaits_host(const struct gpc_session *session);
 /* Records that a stream waits for an event that another process may record. */
 void gpc_session_note_foreign_wait(struct gpc_session *session);
-/* Returns whether the host may decide when new work starts: host functions, waits for values, or a
- * wait for another process come before it. Until the work starts the program may change the memory
- * that it reads. */
+/* Returns whether the program or another process may decide when new work starts, because host
+ * functions, waits for values, or a wait for another process come before it. Until the work starts
+ * the program may change the memory that it reads. */
 bool gpc_session_is_host_gated(const struct gpc_session *session);
-/* Returns whether host functions are outstanding, not counting waits for values. */
+/* Returns whether host functions are outstanding. Waits for values do not count. */
 bool gpc_session_has_host_functions(const struct gpc_session *session);
 
 /*
  * Approximate work counters, for memory that may be reused only when the GPU is done with it.
  *
- * gpc_session_work_mark() is called after work is posted to a stream. A fence that is sent after
- * that mark comes after the work; when the fence has completed, gpc_session_work_set_done() is
- * called with the mark.
+ * gpc_session_work_mark() is called after work is posted to a stream; it increments the count of
+ * posted work and returns it. A fence (a request to which the daemon replies when all earlier work
+ * is done) that is sent after that call comes after the work. When the fence has completed,
+ * gpc_session_work_set_done() is called with the count; a lower count than before has no effect.
  */
-uint64_t
-gpc_session_work_mark(struct gpc_session *session); /* counts work; returns the new count */
+uint64_t gpc_session_work_mark(struct gpc_session *session); /* increments and returns the count */
 uint64_t gpc_session_work_posted(
-	struct gpc_session *session); /* returns the count of the last work posted */
+	struct gpc_session *session); /* returns the count of the last work posted; 0: none */
 uint64_t gpc_session_work_done(
-	struct gpc_session *session); /* returns the count up to which all work is done */
+	struct gpc_session *session); /* returns the count up to which all work is done; 0: none */
 void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
 
 /*
- * Exact work numbers, by which waits without pending work are avoided. Each record that gives a
- * stream work has a number; the functions return the last one of the session and of a stream (or of
- * another stream that shares its slot). The number is visible before the call that posts the record
- * returns.
+ * Exact work numbers, with which waits for streams without pending work are avoided. Each record
+ * that gives a stream work has a number, from 1. gpc_session_issued() returns the last number of
+ * the session; gpc_session_issued_to() that of the stream with this wire ID, or of another stream
+ * whose ID shares its slot, if that is higher. 0: no work yet. The number is visible before the
+ * call that posts the record returns.
  */
 uint64_t gpc_session_issued(const struct gpc_session *session);
 uint64_t gpc_session_issued_to(const struct gpc_session *session, uint32_t stream);
 
 /*
  * Returns the number of the last record whose effect the program or another process can see without
- * querying the daemon: a copy to host memory, a host function, printed text, or any work while
- * memory exists that is accessible both to kernels and to the program or another process. Work
- * without such an effect may complete later than the program was notified.
+ * querying the daemon, or 0. Such effects are: a copy to host memory, a host function, printed
+ * text, or any work while memory exists that is accessible both to kernels and to the program or
+ * another process. Work without such an effect may still run after the program was notified of its
+ * completion.
  */
 uint64_t gpc_session_issued_visible(const struct gpc_session *session);
-/* Marks the last record posted by this thread as having such an effect. */
+/* Marks the last record of the session as having an effect that the program can see. */
 void gpc_session_note_visible(struct gpc_session *session);
-/* Counts blocks of such memory; count is -1 when a block is freed. */
+/* Adds `count` to the number of memory blocks that are accessible both to kernels and to the
+ * program or another process. count is -1 when a block is freed. */
 void gpc_session_count_visible_blocks(struct gpc_session *session, int count);
 
-/* Raises an atomic number to at least `to`. Such numbers never decrease. */
+/* Raises *number to at least `to`; never lowers it. Lock-free. */
 static inline void
 gpc_atomic_max(atomic_uint_fast64_t *number, uint64_t to)
 {
@@ -166,10 +197,10 @@ gpc_atomic_max(atomic_uint_fast64_t *number, uint64_t to)
 		continue;
 }
 
-/* Returns the result of a wait that needs no round trip: the reason why the session is over, or the
- * deferred error, which is cleared, or CUDA_SUCCESS. */
+/* Returns the result of a wait that needs no round trip: the reason why the session is over, else
+ * the deferred error, which is cleared, else CUDA_SUCCESS. */
 CUresult gpc_session_result(struct gpc_session *session);
-/* Returns and clears the deferred error; CUDA_SUCCESS if there is none. */
+/* Returns and clears the deferred error. Returns CUDA_SUCCESS if there is none. */
 CUresult gpc_session_pop_deferred(struct gpc_session *session);
 
 #endif /* GPC_SESSION_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal state of a session, for the files of client/wire and their tests only.
+ * Internal state of a session, for the files of client/session and their tests only.
  *
  * Threads: sender.lock may be held when receiver.lock is acquired, never the other way round;
  * neither may be held while a connection sends or receives. Only the thread that has set
@@ -24,12 +24,15 @@
 
 #define GPC_REQUEST_BUCKETS 256
 
-/* Outgoing calls: gathers records and sends them as messages. */
+/* Outgoing calls: gathers records (encoded calls) and sends them as messages. `lock` guards the
+ * members that are not atomic. */
 struct gpc_sender {
 	pthread_mutex_t lock;
-	pthread_cond_t changed;  /* the token or room became available, or the session ended */
-	pthread_cond_t gathered; /* signaled for the sender thread */
-	/* Double buffer: one is filled while the other is sent. */
+	pthread_cond_t changed;  /* signaled when the sending token or space in the buffer becomes
+				    available, or the session ends */
+	pthread_cond_t gathered; /* signaled for the sender thread when records have gathered */
+	/* Double buffer: buffers[filling] is filled while the other is sent. used[i] is the number
+	 * of bytes in buffers[i]. */
 	uint8_t *buffers[2];
 	size_t used[2];
 	int filling;
@@ -39,11 +42,12 @@ struct gpc_sender {
 	bool sleeping;      /* the sender thread sleeps */
 	int waiting;        /* number of threads that wait for `changed` */
 	atomic_size_t hint; /* bytes gathered, for polling without the lock */
-	atomic_uint_fast64_t sent; /* number of messages started */
+	atomic_uint_fast64_t sent; /* number of messages that threads have started to send */
 	atomic_bool sending;       /* a message is being sent */
 };
 
-/* A thread that waits for a request, or for room if request is NULL. */
+/* A thread that waits for `request` or, if request is NULL, until fewer requests are outstanding.
+ * Lives on the stack of that thread; guarded by receiver.lock. */
 struct gpc_waiter {
 	const struct gpc_request *request;
 	bool complete;
@@ -52,25 +56,30 @@ struct gpc_waiter {
 	struct gpc_waiter *next;
 };
 
-/* Incoming messages and outstanding requests. */
+/* Incoming messages and outstanding requests. `lock` guards the members that are not atomic. A note
+ * is a message of the daemon that is not a reply. */
 struct gpc_receiver {
 	pthread_mutex_t lock;
-	pthread_cond_t wanted; /* signaled for the receiver thread */
+	pthread_cond_t wanted; /* signaled for the receiver thread when it may have to read */
 	bool reading;          /* receiving token */
 	bool idle;             /* the receiver thread waits for `wanted` */
 	bool polling; /* the receiver thread polls the connection's descriptor and wake_fd */
-	int wake_fd;  /* eventfd that ends that poll when data was read ahead; -1: none */
+	int wake_fd;  /* eventfd that ends the receiver thread's poll when data was read ahead; -1:
+			 none */
 	struct gpc_request *requests[GPC_REQUEST_BUCKETS];
 	struct gpc_waiter *waiters;
 	uint32_t last_id;
-	unsigned int unattended; /* outstanding requests with done(), and expected notes */
-	unsigned int notes;      /* expected notes, also counted in `unattended` */
-	uint64_t attended; /* total number of requests and notes ever counted in `unattended` */
-	unsigned int lazy; /* outstanding lazy requests, not counted in `unattended` */
-	atomic_uint outstanding;
-	atomic_bool served; /* a message has been received */
-	/* Detection of a suspended process: start of the receiver thread's current wait of WATCH_MS
-	 * (0: it does not wait), and duration and end of the last wait that took much longer. */
+	unsigned int unattended; /* number of outstanding requests with done(), plus expected notes:
+				    messages to be read even if no thread waits */
+	unsigned int notes; /* number of expected notes, which are also counted in `unattended` */
+	uint64_t attended;  /* total number of requests and notes ever counted in `unattended` */
+	unsigned int lazy;  /* number of outstanding lazy requests, which are not counted in
+			       `unattended` */
+	atomic_uint outstanding; /* number of requests without a reply */
+	atomic_bool served;      /* a message has been received */
+	/* Detection of a suspended process. watch_ns: start of the receiver thread's current wait
+	 * of WATCH_MS milliseconds (receiver.c); 0: it does not wait. suspended_ns: duration of the
+	 * last wait that took much longer; 0: none. suspension_end_ns: end of that wait. */
 	atomic_uint_fast64_t watch_ns, suspended_ns, suspension_end_ns;
 };
 
@@ -82,136 +91,168 @@ enum gpc_host_runner_kind {
 	GPC_HOST_RUNNERS
 };
 
-/* A thread that runs host functions, and its queue. */
+/* A thread that runs host functions, and its queue. Guarded by the lock of struct
+ * gpc_host_functions. */
 struct gpc_host_runner {
 	pthread_cond_t wanted;
-	struct gpc_host_function *due, *last; /* functions that are due */
-	bool started;                         /* the thread is running */
+	struct gpc_host_function *due,
+		*last; /* queue of the functions that are due to run; NULL: empty */
+	bool started;  /* the thread is running */
 };
 
-/* Outstanding host functions; see host_queue.h. */
+/* Outstanding host functions of a session (host_queue.h). `lock` guards `all` and `runners`. */
 struct gpc_host_functions {
 	pthread_mutex_t lock;
 	struct gpc_host_function *all; /* in the order of posting */
 	struct gpc_host_runner runners[GPC_HOST_RUNNERS];
-	/* Guarded by the sender's lock: host functions and stream waits after which the daemon may
-	 * have to defer calls. */
-	atomic_uint unanswered; /* posted but not completed, including streams' waits for values */
-	atomic_uint host;       /* the host functions alone */
+	/* Numbers of host functions and stream waits after which the daemon may have to defer
+	 * calls. Written under sender.lock, read without it. */
+	atomic_uint unanswered; /* host functions, and streams' waits for values, that were posted
+				   but are not complete */
+	atomic_uint host;       /* the host functions alone; also counted in `unanswered` */
 };
 
-/* Accounting of the calls that the daemon may have to defer, in the bytes of
- * GP_DEFERRED_QUEUE_COST. Guarded by the sender's lock. */
+/* Limits the cost of the calls that the daemon may have to defer (store until a host function or a
+ * value lets their stream continue). Units: bytes as computed by GP_DEFERRED_QUEUE_COST. Guarded by
+ * sender.lock. */
 struct gpc_room {
-	uint64_t max; /* limit, from gpc_call_room() */
-	uint64_t posted;
-	uint64_t settled; /* the part of `posted` that the daemon no longer defers */
-	uint64_t queried; /* value of `posted` at the last gpBacklogRoom */
+	uint64_t max;     /* limit of posted - settled, from gpc_call_room() */
+	uint64_t posted;  /* total cost of the posted calls */
+	uint64_t settled; /* the part of `posted` that the daemon is known not to defer any more */
+	uint64_t queried; /* value of `posted` when the last gpBacklogRoom, the query for the
+			     deferred cost, was posted */
 	bool querying;    /* gpBacklogRoom is outstanding */
-	struct gpc_request request;
+	struct gpc_request request; /* the outstanding gpBacklogRoom */
 };
 
 /* Streams whose IDs differ by a multiple of this number share a slot. */
 #define GPC_ISSUED_SLOTS 4096
 
-/* Numbers of the records that gave a stream work; written under the sender's lock. */
+/* Work numbers (session.h) of the records that gave a stream work. Written under sender.lock, read
+ * without it. */
 struct gpc_issued {
-	atomic_bool work; /* before the first reply: a call of unbounded duration was posted */
-	atomic_uint_fast64_t last;  /* number of the last record */
-	atomic_uint_fast64_t seen;  /* last record with an effect outside of the device */
-	atomic_uint visible_blocks; /* see session.h */
-	atomic_uint_fast64_t to[GPC_ISSUED_SLOTS]; /* last record of each stream */
+	atomic_bool work; /* a call whose duration depends on the GPU was posted before the first
+			     reply (first_reply.h) */
+	atomic_uint_fast64_t last; /* number of the last record; 0: none */
+	atomic_uint_fast64_t seen; /* number of the last record with an effect that the program can
+				      see (gpc_session_issued_visible()); 0: none */
+	atomic_uint
+		visible_blocks; /* number of blocks counted by gpc_session_count_visible_blocks() */
+	atomic_uint_fast64_t
+		to[GPC_ISSUED_SLOTS]; /* number of the last record for each slot of streams */
 };
 
-/* A session. */
+/* A session. The lock of each group of members is stated at its struct. */
 struct gpc_session {
 	struct gpc_session_facts facts;
-	int number; /* argument of gpc_session_at() */
-	unsigned int max_outstanding;
-	struct gp_conn *lane;
-	struct gp_conn *control; /* NULL: none */
-	atomic_uint state;       /* see session_state.h */
-	atomic_int deferred;     /* CUresult of a posted call, not yet reported */
+	int number;                   /* argument of gpc_session_at() */
+	unsigned int max_outstanding; /* the most requests without a reply at one time */
+	struct gp_conn *lane;         /* lane 0; owned */
+	struct gp_conn *control;      /* connection to the supervisor, owned; NULL: none */
+	atomic_uint state;            /* see session_state.h */
+	atomic_int deferred;          /* CUresult of a posted call that no call has returned yet;
+					 CUDA_SUCCESS: none */
 	atomic_uint_fast64_t
-		round_trip_ns; /* shortest time that a caller waited for a reply; 0: none */
-	atomic_uint_fast64_t revision;
+		round_trip_ns;         /* shortest time that a caller waited for a reply; 0: none */
+	atomic_uint_fast64_t revision; /* see gpc_session_revision() */
 	atomic_bool revision_watched;
 	atomic_bool pinned; /* the program has, or had, pinned memory */
 	struct gpc_sender sender;
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;
 	struct gpc_room room;
-	struct gpc_lanes *lanes; /* see lane.h */
-	const struct gpc_session_hooks *_Atomic hooks;
-	atomic_uint_fast64_t work_posted, work_done;
-	atomic_uint_fast64_t foreign_wait; /* work_posted after the last wait for another process */
+	struct gpc_lanes *lanes;                       /* owned; see lane.h */
+	const struct gpc_session_hooks *_Atomic hooks; /* NULL: not set */
+	atomic_uint_fast64_t work_posted,
+		work_done; /* counters of gpc_session_work_mark() and gpc_session_work_set_done() */
+	atomic_uint_fast64_t
+		foreign_wait; /* count of work after the last wait for another process; 0: none */
 	struct gpc_issued issued;
 	struct gpc_silence silence;
 	struct gpc_control_news news; /* guarded by reason_lock */
-	pthread_mutex_t reason_lock;  /* held by the thread that reads the control connection */
-	pthread_mutex_t threads_lock;
-	pthread_cond_t threads_ended;
-	int threads;
+	pthread_mutex_t reason_lock;  /* guards `news`; held by the thread that reads the control
+					 connection */
+	pthread_mutex_t threads_lock; /* guards `threads` */
+	pthread_cond_t threads_ended; /* signaled when a thread ends */
+	int threads;                  /* number of the session's threads that have not ended */
 };
 
-/* Returns whether the session is over: nothing is sent or received, and calls return the reason. */
+/* Returns whether the session is over: nothing is sent or received, and calls return the reason
+ * (gpc_session_status()). */
 static inline bool
 gpc_session_is_over(const struct gpc_session *session)
 {
 	return gpc_session_state_result(&session->state) != CUDA_SUCCESS;
 }
 
-/* sender.c; the lock is held where the function name says so. */
+/* Implemented in sender.c. gpc_sender_init() returns 0 or -ENOMEM; gpc_sender_fini() may be called
+ * after a failure too. gpc_sender_main() is the sender thread; it returns NULL at the end of the
+ * session. gpc_sender_wake_all() wakes all threads that wait for the sender, so that they see the
+ * end of the session. */
 int gpc_sender_init(struct gpc_session *session);
 void gpc_sender_fini(struct gpc_session *session);
 void *gpc_sender_main(void *session);
 void gpc_sender_wake_all(struct gpc_session *session);
-/* Waits for `size` bytes of room in the ring and returns their address; the record is then
- * completed with gpc_sender_commit_locked(). */
+/* Reserves `size` bytes, at most GP_CONN_MESSAGE_MAX, in the ring, and stores their address in
+ * *memory_p. Waits until there is space, and releases the lock while it waits. Returns
+ * CUDA_SUCCESS, or the session's error. The memory is valid until the lock is released; the caller
+ * fills it. */
 CUresult gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memory_p)
 	GP_LOCKED(session->sender.lock);
+/* Appends the record of `size` bytes that was encoded into the reserved memory. */
 void gpc_sender_commit_locked(struct gpc_session *session, size_t size)
 	GP_LOCKED(session->sender.lock);
-/* Ensures that the gathered records are sent, by the sender thread (post) or at once (flush); both
- * release the lock. */
+/* Ensure that the gathered records are sent, and release the lock. post leaves it to the sender
+ * thread. flush sends in the calling thread and blocks until the transport has accepted the data,
+ * unless another thread is sending, which then sends them too. An error ends the session. */
 void gpc_sender_post_unlock(struct gpc_session *session) GP_UNLOCKS(session->sender.lock);
 void gpc_sender_flush_unlock(struct gpc_session *session) GP_UNLOCKS(session->sender.lock);
-/* Sends the gathered records and the bulk of the last one; waits until they are sent, and releases
- * the lock. */
+/* Sends the gathered records and, after the last record, the bulk data; waits until they are sent,
+ * and releases the lock. Returns CUDA_SUCCESS or the session's error. The memory of bulk may be
+ * reused afterwards. */
 CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count)
 	GP_UNLOCKS(session->sender.lock);
-/* Waits for, and signals, a change of any state that is guarded by the sender's lock, including the
- * end of the session. */
+/* gpc_sender_wait_locked() blocks until gpc_sender_notify_locked() reports a change of state that
+ * the sender's lock guards, or the session ends; it releases the lock while waiting, and may return
+ * without a change. */
 void gpc_sender_wait_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
 void gpc_sender_notify_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
-/* Waits until everything is sent. Returns false if the deadline (gp_now_ns()) passes first. */
+/* Blocks until everything is sent or the session is over. Returns true, or false if the deadline
+ * (gp_now_ns()) passes first. */
 bool gpc_sender_drain(struct gpc_session *session, uint64_t deadline);
 
-/* receiver.c */
+/* Implemented in receiver.c. gpc_receiver_init() returns 0. gpc_receiver_main() is the receiver
+ * thread, which reads when no caller does; it returns NULL at the end of the session. */
 int gpc_receiver_init(struct gpc_session *session);
 void gpc_receiver_fini(struct gpc_session *session);
 void *gpc_receiver_main(void *session);
-/* Assigns the request an ID, registers it and returns the ID. If the session ends, the request may
- * be completed, and freed, from this moment. */
+/* Assigns the request an ID that is not 0, registers it and returns the ID. If the session ends,
+ * the request may be completed, and freed by its done(), from this moment. */
 uint32_t gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request);
-/* Counts an expected note that no thread waits for; and its arrival. */
+/* Counts an expected note (a message that is not a reply), so that the receiver thread reads until
+ * it arrives. */
 void gpc_receiver_expect_note(struct gpc_session *session);
+/* Counts the arrival of an expected note, or that it will not be sent. */
 void gpc_receiver_note_received(struct gpc_session *session);
-/* Reads until fewer requests than the daemon's limit are outstanding. */
+/* Blocks until fewer than max_outstanding requests are without a reply; the calling thread reads
+ * the connection if no other thread does. Returns CUDA_SUCCESS or the session's error. */
 CUresult gpc_receiver_make_room(struct gpc_session *session);
-/* Called when the session is over: completes all outstanding requests, now or on the thread that is
- * reading. */
+/* Called when the session is over: completes all outstanding requests with its error, in the
+ * calling thread or, if another thread is reading, in that thread. */
 void gpc_receiver_abort(struct gpc_session *session);
 
-/* Returns the number of seconds for which the process was suspended, if that lasts until now or
- * ended less than ten seconds ago; otherwise 0. */
+/* Returns the number of seconds for which the process was suspended, if the suspension ended less
+ * than ten seconds ago or its end was not yet noticed. Returns 0 otherwise. */
 unsigned int gpc_receiver_suspended(const struct gpc_session *session);
 
-/* Ends the session after a kernel fault, with the details that the daemon reports. */
+/* Ends the session with `result` after a kernel fault, with the details that the daemon reports.
+ * Waits for these for at most 300 ms. */
 void gpc_session_fault(struct gpc_session *session, CUresult result);
-/* Ends the session after the connection failed with r, with the reason that the daemon reports. */
+/* Ends the session after lane 0 failed with r, an error of gp_conn_recv() or gp_conn_send(). Waits
+ * at most 300 ms for the daemon to report a reason on the control connection. */
 void gpc_session_lost(struct gpc_session *session, int r);
-/* The same for another connection than lane 0; `name` identifies it in the log. */
+/* Ends the session after the connection `conn` failed with r, as gpc_session_lost() does for lane
+ * 0. `name` (copied) is the prefix of the reason in the log. */
 void gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name,
 			 int r);
 

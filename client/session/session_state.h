@@ -2,8 +2,9 @@
 /*
  * State machine of a session.
  *
- * One atomic word contains the state and the result of calls in that state.
- * Threads: any thread may read the word and move the state.
+ * One atomic word contains the state and the CUresult that calls return in that state. A zeroed
+ * word is STARTING.
+ * Threads: any thread may read the word and change the state; no lock is needed.
  */
 #ifndef GPC_SESSION_STATE_H
 #define GPC_SESSION_STATE_H
@@ -20,19 +21,19 @@ enum gpc_session_state {
 	 */
 	GPC_SESSION_STARTING,
 	/*
-	 * Calls are sent and receive replies. Next: CLOSING by gpc_session_close(), FAILED by
-	 * gpc_session_fail() or gpc_session_lost().
+	 * Calls are sent and receive replies. Next: CLOSING by gpc_session_close(); FAILED by
+	 * gpc_session_fail(), gpc_session_fault() or gpc_session_lost(); ABANDONED.
 	 */
 	GPC_SESSION_OPEN,
 	/*
-	 * Posted calls are being sent until the deadline. Calls are still accepted, because other
-	 * threads may be inside one. Next: CLOSED or FAILED.
+	 * Posted calls are being sent until the timeout of gpc_session_close(). Calls are still
+	 * accepted, because other threads may be inside a call. Next: CLOSED, FAILED or ABANDONED.
 	 */
 	GPC_SESSION_CLOSING,
 	/*
 	 * A kernel faulted, the connection is lost, or the daemon ended the session. Calls return
-	 * that error at once; outstanding requests have been completed with it. The session's
-	 * threads end. Next: CLOSED by gpc_session_close().
+	 * the error at once; outstanding requests are completed with it. The session's threads end.
+	 * Next: CLOSED by gpc_session_close(), or ABANDONED.
 	 */
 	GPC_SESSION_FAILED,
 	/*
@@ -49,14 +50,17 @@ enum gpc_session_state {
 };
 
 /*
- * Moves to another state; error is the result of calls in FAILED. Returns false, without any
- * change, if the current state has no such transition. If several threads move to the same state,
- * one succeeds.
+ * Changes the state to `to`. error is the result of calls in FAILED, and is ignored for other
+ * states. Returns true, or false without any change if the current state has no such transition; in
+ * particular, if several threads change to the same state, one of them gets true.
  */
 bool gpc_session_state_move(atomic_uint *word, enum gpc_session_state to, CUresult error);
 
+/* Number of low bits of the word that contain the CUresult; the bits above them contain the
+ * state. */
 #define GPC_SESSION_RESULT_BITS 16
 
+/* Returns the current state. */
 static inline enum gpc_session_state
 gpc_session_state_get(const atomic_uint *word)
 {
@@ -64,7 +68,7 @@ gpc_session_state_get(const atomic_uint *word)
 					GPC_SESSION_RESULT_BITS);
 }
 
-/* Returns CUDA_SUCCESS or the error that calls return. */
+/* Returns CUDA_SUCCESS or the error that calls return in the current state. */
 static inline CUresult
 gpc_session_state_result(const atomic_uint *word)
 {

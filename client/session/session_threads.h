@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of a session.
+ * Threads of a session: starts them and counts those that have not ended.
  *
  * All signals are blocked in these threads, because signals belong to the application.
- * Threads: any.
+ * Threads: any thread may call.
  */
 #ifndef GPC_SESSION_THREADS_H
 #define GPC_SESSION_THREADS_H
@@ -15,12 +15,15 @@
 
 struct gpc_session;
 
-/* Starts a detached thread, which must call gpc_thread_ended() last. Returns 0 or a negative
- * errno. */
+/* Starts a detached thread that runs main(arg). main must call gpc_thread_ended() as its last
+ * action. name, at most 15 characters, is shown by debuggers. Returns 0, or a negative errno
+ * (-EAGAIN, -ENOMEM) if no thread was started. */
 GP_MUST_CHECK int gpc_thread_start(struct gpc_session *session, void *(*main)(void *arg), void *arg,
 				   const char *name);
+/* Called by a thread as its last action. The session may be freed afterwards. */
 void gpc_thread_ended(struct gpc_session *session);
-/* Waits until all threads have ended. Returns false if the deadline (gp_now_ns()) passes first. */
+/* Blocks until all threads of the session have ended. Returns true, or false if the deadline
+ * (gp_now_ns(), or GP_FOREVER) passes first. */
 bool gpc_threads_wait(struct gpc_session *session, uint64_t deadline);
 
 #endif /* GPC_SESSION_THREADS_H */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Registry of memory pages that a session's worker has allocated and this process has mapped at
- * fixed addresses.
+ * fixed addresses, for all sessions of the process.
  *
  * The worker frees the pages when the session ends, even if they are still mapped;
  * gpc_shared_pages_make_private() replaces them before that happens.
- * Threads: any.
+ * Threads: any; one lock of the registry guards all entries.
+ * Units: sizes are in bytes, multiples of the page size.
  */
 #ifndef GPC_SHARED_PAGES_H
 #define GPC_SHARED_PAGES_H
@@ -16,20 +17,22 @@
 
 struct gpc_session;
 
-/* Registers pages after they were mapped. If memory is exhausted, the pages are not registered and
- * are lost with the session. */
+/* Registers pages after they were mapped. session must stay valid until they are unregistered. If
+ * memory is exhausted, the pages are not registered, and accesses to them fault after the end of
+ * the session. */
 void gpc_shared_pages_add(const struct gpc_session *session, uint64_t address, size_t size);
-/* Unregisters pages before they are unmapped or replaced. */
+/* Unregisters all entries that overlap the range, before their pages are unmapped or replaced. Has
+ * no effect if there are none. */
 void gpc_shared_pages_remove(uint64_t address, size_t size);
 /* Returns whether any pages of the session are registered. */
 bool gpc_shared_pages_exist(const struct gpc_session *session);
 /*
- * Replaces the session's pages by private copies when the session is lost but the program
- * continues.
+ * Replaces the session's pages by private copies at the same addresses when the session is lost but
+ * the program continues, and unregisters them. Pages for which memory is exhausted remain shared.
  *
- * The program may access the pages during the call: for the 0.1 ms that a part takes it may read
- * data from before its last store, but no store is lost. A byte that is changed and changed back
- * within that time may keep the changed value.
+ * The program may access the pages during the call: for about 0.1 ms, while a part of the pages is
+ * replaced, it may read data from before its last store, but no store is lost. A byte that is
+ * changed and changed back within that time may keep the changed value.
  */
 void gpc_shared_pages_make_private(const struct gpc_session *session);
 

@@ -5,7 +5,10 @@
  * Ownership: events are not reference-counted. The memory of a destroyed event is only ever reused
  * for another event (client/base/handle.h), and contexts are never freed, so a stale pointer is
  * safe to read.
- * Threads: any.
+ * Threads: any thread except the thread that reads the daemon's replies. Members are atomic, or
+ * constant after creation, unless noted otherwise.
+ * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
+ * session's error.
  */
 #ifndef GPC_EVENT_H
 #define GPC_EVENT_H
@@ -23,42 +26,49 @@
 struct gpc_event {
 	struct gpc_handle handle;
 	struct gpc_context *context;
-	unsigned int flags;
-	/* Number of the last record, unique among all events; 0: never recorded, which counts as
-	 * complete. */
+	unsigned int flags; /* flags of cuEventCreate() */
+	/* Number of the last record of the event (cuEventRecord), unique among all events; 0: never
+	 * recorded, which counts as complete. */
 	atomic_uint_fast64_t recorded;
-	/* Stream of that record (upper 32 bits: wire ID) and the lower 32 bits of its last work
-	 * number before the record (gpc_session_issued(), session.h); 0: unknown. */
+	/* Upper 32 bits: wire ID of the stream of that record. Lower 32 bits: the stream's last
+	 * work number (gpc_session_issued(), session.h) at the record. 0: unknown. */
 	atomic_uint_fast64_t place;
-	/* Last work number of the session at the record, for any stream. */
+	/* Last work number of the session, for any stream, at the record. */
 	atomic_uint_fast64_t issued;
-	atomic_uint_fast64_t done;    /* value of `recorded` that is known to be complete */
+	atomic_uint_fast64_t done; /* value of `recorded` that is known to be complete; 0: none */
 	atomic_uint_fast64_t fetched; /* value of `recorded` whose changes of replicated host memory
-					 were fetched */
-	atomic_bool queried; /* the program has queried the event, and will probably query it after
-				the next record */
-	struct gpc_watch *watch;
-	struct gpc_elapsed elapsed;
+					 were fetched; 0: none */
+	atomic_bool queried; /* the program has queried the event, so a completion watch is started
+				at the next record */
+	struct gpc_watch *watch;    /* slot of completion_watch.h; NULL: no watch */
+	struct gpc_elapsed elapsed; /* see event_elapsed.h */
 };
 
-/* Looks up the event, or its wire ID. Returns CUDA_ERROR_INVALID_HANDLE if hEvent is not an
- * event. */
+/* Looks up the event of a handle, borrowed. Returns CUDA_ERROR_INVALID_HANDLE, with *event_p NULL,
+ * if hEvent is not an event. */
 CUresult gpc_event_lookup(CUevent hEvent, struct gpc_event **event_p);
+/* Looks up the wire ID of an event. Returns CUDA_ERROR_INVALID_HANDLE, with *id_p unchanged, if
+ * hEvent is not an event. */
 CUresult gpc_event_id(CUevent hEvent, uint32_t *id_p);
 
-/* Returns whether the event is known to be complete, without querying the daemon. Sets *recorded_p
- * to the number of its last record. */
+/* Returns whether the last record of the event is known to be complete, without querying the
+ * daemon; false if the event was never recorded. Sets *recorded_p to the number of that record, or
+ * 0, in either case. */
 bool gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p);
 
 /* Waits for the event if CUDA considers it complete because of an implicit synchronization (sync.h)
- * that was not yet waited for. Returns the result of the wait, otherwise CUDA_SUCCESS. */
+ * for which the client did not wait. Returns CUDA_SUCCESS at once otherwise, or the result of the
+ * wait. */
 CUresult gpc_event_settle(struct gpc_event *event);
 
-/* Orders all later work of `after` after the work given to `before` so far. Blocks until `before`
- * is idle if the streams belong to different daemons. */
+/* Orders all later work of the stream `after` after the work given to the stream `before` so far.
+ * Blocks until `before` is idle if the streams belong to different daemons; otherwise it does not
+ * wait. Returns CUDA_ERROR_OUT_OF_MEMORY or the session's error on failure; later work is then not
+ * ordered. */
 CUresult gpc_event_order(struct gpc_stream *before, struct gpc_stream *after);
 
-/* Invalidates all events of a context that is being destroyed. */
+/* Invalidates all events of a context that is being destroyed, and drops their watches. Does not
+ * wait. */
 void gpc_event_drop_context(struct gpc_context *context);
 
 #endif /* GPC_EVENT_H */

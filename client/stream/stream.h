@@ -6,8 +6,13 @@
  * default stream (CU_STREAM_PER_THREAD) is created on the thread's first use and destroyed with the
  * thread.
  * Ownership: streams are not reference-counted. The memory of a destroyed stream is only ever
- * reused for another stream (client/base/handle.h), and contexts are never freed.
- * Threads: any.
+ * reused for another stream (client/base/handle.h), and contexts are never freed, so a stale
+ * pointer is safe to read.
+ * Threads: any thread except the thread that reads the daemon's replies. Members are atomic, or
+ * constant after creation, unless noted otherwise.
+ * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
+ * session's error. Out parameters are undefined after an error.
+ * Units: work numbers are those of client/session/session.h.
  */
 #ifndef GPC_STREAM_H
 #define GPC_STREAM_H
@@ -22,8 +27,8 @@
 
 struct gpc_watch;
 
-/* Number of attributes that cuStreamSetAttribute() can set, and maximum number of attributes of a
- * launch including those. */
+/* Number of attributes that cuStreamSetAttribute() can set; and maximum number of attributes of a
+ * launch, including these. */
 #define GPC_STREAM_ATTRIBUTES 4
 #define GPC_STREAM_LAUNCH_MAX 20
 
@@ -32,99 +37,121 @@ struct gpc_stream {
 	struct gpc_handle handle;
 	struct gpc_context *context;
 	struct gpc_context *green; /* green context of the stream, whose primary context is
-				    `context`; or NULL */
+				      `context`; NULL: not in a green context */
 	unsigned int flags;        /* CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING */
-	int priority;
-	bool legacy;
-	bool per_thread;
-	uint64_t number;           /* result of cuStreamGetId */
-	atomic_uint_fast64_t done; /* all work up to this work number (session.h) is done */
-	atomic_uint_fast64_t
-		fetched; /* and its changes of replicated host memory have been fetched */
-	/* All work up to this work number is done from the program's view (sync.h). */
+	int priority; /* as passed to cuStreamCreateWithPriority(), clamped to the device's range */
+	bool legacy;  /* legacy default stream */
+	bool per_thread;              /* per-thread default stream */
+	uint64_t number;              /* result of cuStreamGetId(), unique in this process */
+	atomic_uint_fast64_t done;    /* all work up to this work number is done */
+	atomic_uint_fast64_t fetched; /* the changes of replicated host memory by all work up to
+					 this work number have been fetched */
+	/* All work up to this work number may be considered done by the program (sync.h). */
 	atomic_uint_fast64_t implied;
-	_Atomic(void *) timed; /* token of the last event with timing that the stream recorded */
-	struct gpc_watch *watch;
-	atomic_uint attributes_set; /* bit mask; guarded by the lock of stream_attributes.c */
+	_Atomic(void *) timed;      /* token of the last event with timing that the stream recorded;
+				       NULL: none */
+	struct gpc_watch *watch;    /* slot of completion_watch.h; NULL: no watch */
+	atomic_uint attributes_set; /* bit i: attributes[i] is set; written, like `attributes`,
+				       under the lock of stream_attributes.c */
 	CUlaunchAttributeValue attributes[GPC_STREAM_ATTRIBUTES];
 };
 
-/* A launch configuration merged with the attributes of its stream; in the caller's memory. */
+/* A launch configuration merged with the attributes of its stream; in the caller's memory. config
+ * points to `list`. */
 struct gpc_stream_launch {
 	CUlaunchConfig config;
 	CUlaunchAttribute list[GPC_STREAM_LAUNCH_MAX];
 };
 
-/* Looks up the stream that hStream denotes in this thread when `context` is current. Returns
- * CUDA_ERROR_INVALID_HANDLE, or an error of creating the per-thread stream. */
+/* Looks up the stream that hStream denotes in this thread when `context` is current, and stores it,
+ * borrowed, in *stream_p. Does not wait. Returns CUDA_ERROR_INVALID_HANDLE; or
+ * CUDA_ERROR_OUT_OF_MEMORY if the per-thread stream cannot be created. */
 CUresult gpc_stream_lookup(struct gpc_context *context, CUstream hStream,
 			   struct gpc_stream **stream_p);
 
-/* Results of cuStreamGetCtx() and cuStreamGetGreenCtx(). */
+/* Return the results of cuStreamGetCtx() and cuStreamGetGreenCtx(): the handle of the context or
+ * green context; NULL: the stream is not in a green context. */
 CUcontext gpc_stream_get_context(const struct gpc_stream *stream);
 CUgreenCtx gpc_stream_get_green(const struct gpc_stream *stream);
-/* Creates a stream in the context, which may be a green context. */
+/* Creates a stream in the context, which may be a green context, and stores its handle in
+ * *stream_p. Does not wait. Returns CUDA_ERROR_INVALID_VALUE if stream_p is NULL or a flag is
+ * unknown; CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_stream_create_in(struct gpc_context *context, unsigned int flags, int priority,
 			      CUstream *stream_p);
 
-/* Starts a call about a stream: gpc_enter() followed by gpc_stream_lookup(). */
+/* Starts a CUDA call about a stream: gpc_enter() followed by gpc_stream_lookup(), whose errors it
+ * returns. */
 CUresult gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p);
 
-/* For a thread without a context: makes the stream's own context current until gpc_context_pop().
- * Returns CUDA_ERROR_INVALID_CONTEXT for an invalid or default stream. */
+/* For a thread without a context: makes the stream's own context current; after CUDA_SUCCESS the
+ * caller must call gpc_context_pop(). Returns CUDA_ERROR_INVALID_CONTEXT for an invalid or default
+ * stream, or an error of gpc_enter_initialized() or gpc_context_push(). */
 CUresult gpc_stream_push_context(CUstream hStream);
 
-/* Looks up the stream's wire ID; *context_p becomes the stream's own context. */
+/* Looks up a stream as gpc_stream_lookup() does; stores its wire ID in *id_p and its own context in
+ * *context_p, which initially is the current context. Both are unchanged after an error. */
 CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p);
 
-/* Returns the default stream, which calls without a stream use (cuMemcpyHtoD, cuMemsetD8, ...). */
+/* Stores in *stream_p the default stream of the context, which calls without a stream use
+ * (cuMemcpyHtoD, cuMemsetD8, ...): the legacy stream, or the per-thread stream in a _ptds function.
+ * Returns CUDA_ERROR_INVALID_CONTEXT if the context is inactive, or an error of
+ * gpc_stream_lookup(). */
 CUresult gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p);
 
-/* Merges the attributes of the stream into a launch configuration; attributes set in config take
- * precedence. Returns config or the merged configuration in *launch. Needed only if
- * stream->attributes_set is not 0. */
+/* Merges the attributes of the stream into a launch configuration; attributes set in *config take
+ * precedence. Returns &launch->config, which is valid as long as *launch and *config; or config
+ * itself if it is invalid, which the caller must reject. Needed only if stream->attributes_set is
+ * not 0. */
 const CUlaunchConfig *gpc_stream_launch(const struct gpc_stream *stream,
 					const CUlaunchConfig *config,
 					struct gpc_stream_launch *launch);
-/* Returns whether the device accepts this access policy window (L2 persistence). */
+/* Returns whether the device accepts this access policy window (L2 persistence): hit ratio, size
+ * and properties are in its limits. */
 bool gpc_access_window_is_valid(const struct gpc_device *device,
 				const CUaccessPolicyWindow *window);
 
-/* Blocks until the work posted to the stream so far is done; returns at once if there is none. */
+/* Blocks, without limit, until the work posted to the stream so far is done and its changes of host
+ * memory are stored; returns at once if there is none. Returns CUDA_SUCCESS, the error of an
+ * earlier posted call, or the session's error. */
 CUresult gpc_stream_fence(struct gpc_stream *stream);
 
-/* Returns the last work number given to the stream, or to a stream that it waits for, that is not
- * known to be done; 0: all is done. */
+/* Returns the last work number given to the stream or, for the legacy stream, to a stream that
+ * synchronizes with it, that is not known to be done. Returns 0 if all work is done. */
 uint64_t gpc_stream_pending(const struct gpc_stream *stream);
-/* Marks all work of the stream up to this work number as done (see gpc_request's issued). */
+/* Marks all work of the stream up to this work number as done. */
 void gpc_stream_set_done(struct gpc_stream *stream, uint64_t issued);
-/* Marks the changes of all its work as fetched, if this work number is still its last. */
+/* Marks the changes of all work of the stream as fetched, if this work number is still its last. */
 void gpc_stream_set_fetched(struct gpc_stream *stream, uint64_t issued);
-/* Returns whether the work of the stream with this wire ID up to this work number is known to be
- * done; *fetched_p is set to whether its changes of replicated host memory have been fetched. */
+/* Returns whether the work of the context's stream with this wire ID up to this work number is
+ * known to be done. Sets *fetched_p to whether its changes of replicated host memory are known to
+ * have been fetched. */
 bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t issued, bool *fetched_p);
-/* Returns whether all work of all streams of the context is known to be done; sets *fetched_p
- * likewise. */
+/* Returns whether all work of all streams of the context is known to be done. Sets *fetched_p to
+ * whether the changes of replicated host memory by this work are known to have been fetched. */
 bool gpc_stream_are_all_done(struct gpc_context *context, bool *fetched_p);
 
-/* Returns whether all work that new work of the stream would wait for is known to be done. */
+/* Returns whether all work that new work of the stream would wait for is known to be done. Does not
+ * query the daemon. */
 bool gpc_stream_is_known_idle(const struct gpc_stream *stream);
-/* Returns whether all streams of the session are known to be done; for
- * gpc_fence_set_idle_check(). */
+/* Returns whether the work of all streams of the session is known to be done; for
+ * gpc_fence_set_idle_check(). Does not query the daemon. */
 bool gpc_stream_session_is_idle(const struct gpc_session *session);
 
 /*
- * Blocks until the stream's host functions are done, if there may be any. Called before an
- * operation that is executed at once here but in stream order by CUDA, and that may have to come
- * after a host function.
+ * Blocks, without limit, until all work of the stream is done if the session has outstanding host
+ * functions. Called before an operation that is executed at once here but in stream order by CUDA,
+ * and that may have to come after a host function. Returns CUDA_SUCCESS at once if there are no
+ * host functions, otherwise the result of gpc_stream_fence().
  */
 CUresult gpc_stream_fence_functions(struct gpc_stream *stream);
 
-/* Returns a number that changes each time the context is created on the daemon; 0 if the daemon
- * does not know it. */
+/* Returns a number that changes each time the context is created in the daemon. Returns 0 if the
+ * context is inactive or NULL. */
 uint64_t gpc_stream_context_number(const struct gpc_context *context);
 
-/* Hooks for struct gpc_context_part: create the legacy stream, and destroy all streams, of a
+/* Hooks for struct gpc_context_part (context.h). gpc_stream_prepare_context() creates the legacy
+ * stream and returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY; gpc_stream_context_made() destroys
+ * it if the context was not created; gpc_stream_drop_context() destroys all streams of the
  * context. */
 CUresult gpc_stream_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);

@@ -3,8 +3,8 @@
  * Stream memory operations (cuStreamWaitValue, cuStreamWriteValue, cuStreamBatchMemOp): validated
  * lists of operations, and their posting to a stream (docs/streams.md).
  *
- * Ownership: lists are reference-counted.
- * Threads: any; lists are immutable.
+ * Ownership: lists are reference-counted; the last gpc_mem_ops_unref() frees the list.
+ * Threads: any thread except the thread that reads the daemon's replies; lists are immutable.
  */
 #ifndef GPC_MEM_OP_H
 #define GPC_MEM_OP_H
@@ -12,21 +12,29 @@
 #include <cuda.h>
 #include <stdatomic.h>
 
-/* A list, shared by nodes and by the steps made from them. */
+/* A list of operations, shared by graph nodes and by the steps of the executable graphs made from
+ * them. */
 struct gpc_mem_ops {
-	atomic_uint refs;
-	CUDA_BATCH_MEM_OP_NODE_PARAMS given; /* the parameters; paramArray points to `list` */
+	atomic_uint refs; /* number of references */
+	CUDA_BATCH_MEM_OP_NODE_PARAMS
+	given; /* parameters as passed by the program; paramArray points to `list` */
 	CUstreamBatchMemOpParams list[];
 };
 
-/* Validates and copies a list; the caller owns one reference. Returns CUDA_ERROR_INVALID_VALUE for
- * an invalid operation, flag or address, CUDA_ERROR_NOT_SUPPORTED for an operation that no device
- * here supports. */
+/* Validates and copies a list, and stores it in *ops_p with one reference, which the caller owns.
+ * `given` may be freed afterwards. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE for an invalid
+ * operation, flag or address; CUDA_ERROR_NOT_SUPPORTED for an operation that the device does not
+ * support; CUDA_ERROR_OUT_OF_MEMORY. *ops_p is unchanged after an error. */
 CUresult gpc_mem_ops_create(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_mem_ops **ops_p);
+/* Acquires a reference and returns its argument. */
 struct gpc_mem_ops *gpc_mem_ops_ref(struct gpc_mem_ops *ops);
+/* Drops a reference. The argument must not be NULL. */
 void gpc_mem_ops_unref(struct gpc_mem_ops *ops);
 
-/* Posts the operations to a stream, which must not be captured. Called without gpc_graphs_lock. */
+/* Posts validated operations to a stream, which must not be captured. Does not wait for them;
+ * `given` may be freed afterwards. Called without gpc_graphs_lock. Returns CUDA_SUCCESS; an error
+ * of gpc_stream_enter(); CUDA_ERROR_OUT_OF_MEMORY; or the session's error. After an error a part of
+ * the operations may have been posted. */
 CUresult gpc_mem_ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
 
 #endif /* GPC_MEM_OP_H */
