@@ -70,8 +70,8 @@ enum gpc_isolation {
 	GPC_ISOLATION_SHARED,
 	GPC_ISOLATION_PROCESS
 };
-/* Options of the session that the environment requests from the daemon. They need no freeing. */
 #define GPC_SESSION_OPTIONS_DEVICES 32
+/* Options of the session that the environment requests from the daemon. They need no freeing. */
 struct gpc_session_options {
 	unsigned int
 		thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, rounded up; 0: not set */

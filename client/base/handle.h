@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* First member of each object that has a handle. Filled in by the handle table. */
 struct gpc_handle {
 	enum gpc_kind kind;
 	uint32_t id; /* ID of the object in messages to the daemon: index and generation; never 0 */

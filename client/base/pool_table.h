@@ -36,6 +36,7 @@ struct gpc_pool_device {
 		       same machine */
 };
 
+/* The functions of the table. */
 struct gpc_pool_table {
 	size_t size; /* size of the table in bytes; a member beyond it does not exist */
 	/* Opens the sessions as cuInit() does, if none are open, but creates no context. Must be

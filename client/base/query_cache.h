@@ -21,6 +21,7 @@
 
 struct gpc_query_reply;
 
+/* A cache; its members are internal. */
 struct gpc_query_cache {
 	pthread_mutex_t lock;
 	/* maximum number of replies */

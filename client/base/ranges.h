@@ -22,6 +22,7 @@ struct gpc_range {
 	void *item;
 };
 
+/* A set, sorted by base; zeroed, it is empty. */
 struct gpc_ranges {
 	struct gpc_range *list;
 	/* number of ranges, and capacity of list */

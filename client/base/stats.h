@@ -19,8 +19,9 @@
  * posted: no reply is awaited. The caller holds the send lock of the session, which serializes all
  * such calls. */
 void gpc_stats_call(uint16_t number, bool posted);
-/* Count one message sent, of `data` bytes plus the buffers in bulk[], and bytes received. */
+/* Counts one message sent, of `data` bytes plus the buffers in bulk[]. */
 void gpc_stats_sent(size_t data, const struct iovec *bulk, int bulk_count);
+/* Counts bytes received from a daemon. */
 void gpc_stats_received(size_t size);
 
 /* Causes of a wait for the daemon. Values below GPC_WAIT_CONNECT are call numbers: a wait for the

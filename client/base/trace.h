@@ -25,6 +25,7 @@
 /* Set if recording is enabled; read it with gpc_trace_is_on(). */
 extern atomic_bool gpc_trace_on;
 
+/* Returns whether recording is enabled. Costs one relaxed load. */
 static inline bool
 gpc_trace_is_on(void)
 {

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Formatted events that are not written to the file yet. */
 struct gpc_trace_text {
 	/* `size` bytes of formatted events, not NUL-terminated; `room` is the capacity */
 	char *data;
