@@ -108,9 +108,9 @@ CUresult gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **gra
 CUresult gpc_capture_add(struct gpc_captured_stream *captured, struct gpc_node_params *params)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Captures a free of memory that a graph allocated as a node.
- * Returns GPC_NOT_CAPTURED if the stream is not being captured, and CUDA_ERROR_INVALID_VALUE if
- * the memory is not a graph's or another node frees it. Called without the lock. */
+/* Captures a free of memory that a graph allocated as a node. Returns GPC_NOT_CAPTURED if the
+ * stream is not being captured, and CUDA_ERROR_INVALID_VALUE if the memory is not a graph's or
+ * another node frees it. Called without the lock. */
 CUresult gpc_capture_add_free(CUdeviceptr address, CUstream hStream);
 
 /* Captures cuEventRecord(): after this the event represents the previous nodes of the stream. */

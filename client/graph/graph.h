@@ -27,6 +27,7 @@ struct gpc_edge {
 	CUgraphEdgeData data;
 };
 
+/* A list of edges: `count` elements, with a capacity of `room`. */
 struct gpc_edges {
 	struct gpc_edge *list;
 	size_t count, room;

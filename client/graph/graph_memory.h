@@ -35,8 +35,8 @@ CUresult gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given,
 /* Adds a reference and returns the memory. */
 struct gpc_graph_memory *gpc_graph_memory_ref(struct gpc_graph_memory *memory)
 	GP_LOCKED(gpc_graphs_lock);
-/* Releases a reference. The memory is freed with the last one, unless it is in use;
- * then it is freed when the application frees it. */
+/* Releases a reference. The memory is freed with the last one, unless it is in use; then it is
+ * freed when the application frees it. */
 void gpc_graph_memory_unref(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);
 
 /* Called after the allocating node was added to its graph: reuses memory that a preceding node
