@@ -23,6 +23,7 @@ struct gpc_context;
 struct gpc_function;
 struct gpc_image;
 
+/* A list of functions or kernels. */
 struct gpc_function_list {
 	enum gpc_kind kind; /* GPC_KIND_FUNCTION or GPC_KIND_KERNEL */
 	struct gpc_image *image;

@@ -37,6 +37,7 @@ struct gpc_image_global;
 /* A texture or surface reference of an image (texture_reference.h). */
 struct gpc_texture_reference;
 
+/* Handlers of texture_reference.c, which image.c calls without depending on it. */
 struct gpc_texture_reference_calls {
 	/* Called before a launch: binds each reference to the resource that it is set to. Returns
 	 * CUDA_SUCCESS or the error of the first reference that cannot be bound. */
@@ -82,6 +83,7 @@ gpc_image_settings_free(struct gpc_image_setting *settings)
 	}
 }
 
+/* A loaded image, or one that is being loaded. */
 struct gpc_image {
 	struct gpc_handle handle;  /* its ID is the image's ID in messages to the daemon */
 	struct gpc_device *device; /* the device on which the image is loaded */

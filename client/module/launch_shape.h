@@ -10,8 +10,8 @@
  *
  * Ownership: a check is the caller's and needs no freeing; its context and function must outlive
  * it.
- * Threads: any thread may call; one thread uses a check at a time. Only
- * gpc_launch_shape_query() and gpc_launch_shapes_query() wait for the daemon.
+ * Threads: any thread may call; one thread uses a check at a time. Only gpc_launch_shape_query()
+ * and gpc_launch_shapes_query() wait for the daemon.
  */
 #ifndef GPC_LAUNCH_SHAPE_H
 #define GPC_LAUNCH_SHAPE_H

@@ -18,6 +18,7 @@
 
 #include <cuda.h>
 
+/* The object of a CUmodule. */
 struct gpc_module {
 	struct gpc_handle handle;
 	struct gpc_image *image;

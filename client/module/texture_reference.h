@@ -26,6 +26,7 @@ struct gpc_image;
 	(CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |                 \
 	 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP)
 
+/* The object of a CUtexref or CUsurfref. */
 struct gpc_texture_reference {
 	struct gpc_handle handle; /* GPC_KIND_TEXREF or GPC_KIND_SURFREF */
 	/* next reference of the same image */
