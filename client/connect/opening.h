@@ -30,6 +30,7 @@
 /* Optional features that this client supports. */
 #define GPC_FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_LATE)
 
+/* A session that is being opened. */
 struct gpc_opening {
 	const struct gp_url *url;
 	struct gp_url control; /* address for the control connection; differs from url for RDMA */
@@ -83,9 +84,8 @@ bool gpc_url_wants_shm(const struct gp_url *url);
 GP_MUST_CHECK int gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link);
 /* Receives the next message of the daemon, which must be of this kind; waits at most
  * GPC_WELCOME_MS. On success the caller frees *message_p with gp_control_free(). A refusal by the
- * daemon returns GP_E_UNSUPPORTED and sets opening->full if a retry
- * may succeed; any other message returns
- * GP_E_INVALID. */
+ * daemon returns GP_E_UNSUPPORTED and sets opening->full if a retry may succeed; any other message
+ * returns GP_E_INVALID. */
 GP_MUST_CHECK int gpc_opening_recv_message(struct gpc_opening *opening, struct gp_conn *conn,
 					   Gpupool__ControlMessage__BodyCase wanted,
 					   Gpupool__ControlMessage **message_p);

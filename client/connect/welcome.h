@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The facts of one session. */
 struct gpc_session_facts {
 	uint64_t session_id;
 	uint64_t window_base, window_size; /* the session's range of device addresses (window.h),
