@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A queue; its members are internal, except units, which may be read. */
 struct gpc_deferred_free {
 	/* places of the first and the last run */
 	uint32_t head, tail;

@@ -40,6 +40,7 @@ struct gpc_heap_block {
 	uint64_t mapping_base, mapping_size;
 };
 
+/* A range [base, base + size) of the window. */
 struct gpc_heap_range {
 	uint64_t base, size;
 };
@@ -78,8 +79,8 @@ GP_MUST_CHECK int gpc_heap_reserve(struct gpc_heap *heap, uint64_t size,
 void gpc_heap_unreserve(struct gpc_heap *heap, const struct gpc_heap_range *range);
 /* Add a reserved and mapped range as a chunk of the owner, or as a large block of this size and ID.
  * Errors: -ENOMEM; for a chunk also GP_E_INVALID (too large) or GP_E_RESOURCE (too many chunks).
- * After an error the
- * addresses stay reserved; the caller unmaps the range and calls gpc_heap_defer_range(). */
+ * After an error the addresses stay reserved; the caller unmaps the range and calls
+ * gpc_heap_defer_range(). */
 GP_MUST_CHECK int gpc_heap_add_chunk(struct gpc_heap *heap, void *owner,
 				     const struct gpc_heap_range *range);
 GP_MUST_CHECK int gpc_heap_add_large(struct gpc_heap *heap, void *owner,

@@ -45,6 +45,7 @@ struct gpc_cached {
 /* Upper bound for the sum of count_max over all kinds in one cache. */
 #define GPC_OBJECT_CACHE_MAX 160
 
+/* A cache, initialized by gpc_object_cache_init(); its members are internal. */
 struct gpc_object_cache {
 	/* Called with the bytes that the cache has gained or, modulo 2^64, lost with an object.
 	 * NULL: not called. */

@@ -20,6 +20,7 @@
 #define GPC_SPACE_KIND_SHIFT 30
 #define GPC_SPACE_SLACK_MASK ((1u << GPC_SPACE_KIND_SHIFT) - 1)
 
+/* Use of a run. */
 enum gpc_space_kind {
 	GPC_SPACE_BLOCK, /* 64-bit user word: the ID of the block */
 	GPC_SPACE_FREED, /* 64-bit user word: its struct gpc_space_freed */

@@ -50,11 +50,13 @@ struct gpc_space_chunk {
 	uint32_t outer; /* place of the run of the large level that the chunk occupies */
 };
 
+/* An allocator and the size of its units in bytes. */
 struct gpc_space_level {
 	struct gpc_tlsf tlsf;
 	uint64_t unit;
 };
 
+/* The space of one pool. */
 struct gpc_space {
 	struct gpc_space_level
 		large; /* its unit is the granularity of mappings, and its regions are mappings */

@@ -33,6 +33,7 @@
 
 struct gpc_tlsf_region;
 
+/* An allocator; its members are internal, except region_room and free_units, which may be read. */
 struct gpc_tlsf {
 	uint32_t heads[GPC_TLSF_SIZE_CLASSES]; /* first free run of each size class */
 	/* bit per size class: it has free runs */
