@@ -26,8 +26,8 @@ typedef void gpc_page_userfault_report(uint64_t address, enum gpc_page_access ac
 GP_MUST_CHECK int gpc_page_userfault_start(gpc_page_userfault_report *report, bool *in_kernel_p);
 
 /* Execute the functions gp_userfault_*() of base/userfault.h on the descriptor.
- * gpc_page_userfault_map_protected() returns
- * 1 if the pages are writable instead, because one of them was written during the call. */
+ * gpc_page_userfault_map_protected() returns 1 if the pages are writable instead, because one of
+ * them was written during the call. */
 GP_MUST_CHECK int gpc_page_userfault_register(uint64_t base, uint64_t size);
 GP_MUST_CHECK int gpc_page_userfault_unregister(uint64_t base, uint64_t size);
 GP_MUST_CHECK int gpc_page_userfault_map(uint64_t base, uint64_t size);
