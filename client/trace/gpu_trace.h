@@ -22,6 +22,7 @@
 
 #define GPC_GPU_TRACE_STREAMS 4096
 
+/* State of one session's GPU timeline; all members except pid are internal. */
 struct gpc_gpu_trace {
 	int pid;             /* process ID of the daemon in the timeline, chosen by the caller */
 	bool named, unable;  /* named: the process and its name were written; unable: the daemon
