@@ -7,7 +7,7 @@
  * is the free list for memory that was freed in no stream's order. All freed runs of a space are
  * also in one list sorted by age.
  *
- * Ownership: the space owns runs and free lists.
+ * Ownership: the space owns runs and free lists, and frees them at the latest in gpc_space_fini().
  * Threads: no lock inside; the pool serializes all calls.
  */
 #ifndef GPC_POOL_FREE_LIST_H
@@ -15,60 +15,71 @@
 
 #include "client/alloc/pool_space.h"
 
-/* 32-bit user word of a run: its kind, and the number of bytes by which the block is shorter than
- * the run. */
+/* 32-bit user word of a run (segregated_fit.h): its kind, and the number of bytes by which the
+ * block is shorter than the run. */
 #define GPC_SPACE_KIND_SHIFT 30
 #define GPC_SPACE_SLACK_MASK ((1u << GPC_SPACE_KIND_SHIFT) - 1)
 
+/* Use of a run. */
 enum gpc_space_kind {
 	GPC_SPACE_BLOCK, /* 64-bit user word: the ID of the block */
 	GPC_SPACE_FREED, /* 64-bit user word: its struct gpc_space_freed */
 	GPC_SPACE_CHUNK, /* 64-bit user word: its region of the small level */
 };
 
+/* A run of one level; it begins at place. */
 struct gpc_space_run {
 	struct gpc_space_level *level;
 	uint32_t place;
 };
 
+/* A freed run that waits. */
 struct gpc_space_freed {
 	struct gpc_space_run run;
 	struct gpc_space_free_list *free_list;
-	struct gpc_space_freed *prev, *next;   /* in the free list, within the size class */
-	struct gpc_space_freed *older, *newer; /* in the age list of the space */
+	struct gpc_space_freed *prev, *next;   /* links in the free list, within the size class */
+	struct gpc_space_freed *older, *newer; /* links in the age list of the space */
+	/* as in struct gpc_space_free_order */
 	uint64_t tag, number;
 };
 
+/* The freed runs of one stream. */
 struct gpc_space_free_list {
 	struct gpc_space_free_list *next;
 	uint64_t stream;
 	const void *context;
+	/* number of freed runs */
 	unsigned int count;
 	struct gpc_space_freed
-		*lists[2][GPC_TLSF_SIZE_CLASSES]; /* [0]: small level, [1]: large level */
+		*lists[2][GPC_TLSF_SIZE_CLASSES]; /* first run of each size class; [0]: small level,
+						     [1]: large level */
 };
 
-/* Return the size of a run in bytes, and set both of its user words. */
+/* Returns the size of a run in bytes. */
 uint64_t gpc_space_run_size(const struct gpc_space_run *run);
+/* Sets both user words of a run. slack: number of bytes by which the block is shorter; value: the
+ * 64-bit user word. */
 void gpc_space_run_set_kind(const struct gpc_space_run *run, enum gpc_space_kind kind,
 			    uint32_t slack, uint64_t value);
 
-/* Return the free list of a stream. find() returns NULL if there is none; get() creates it, and
- * returns NULL if out of memory. */
+/* Returns the free list of a stream, or NULL if there is none. */
 struct gpc_space_free_list *gpc_free_list_find(struct gpc_space *space, uint64_t stream);
+/* Returns the free list of end->stream and creates it if necessary. Returns NULL if out of memory.
+ */
 struct gpc_space_free_list *gpc_free_list_get(struct gpc_space *space,
 					      const struct gpc_space_free_order *end);
 
-/* Add a run to, or remove it from, freed->free_list. */
+/* Add a freed run to freed->free_list, or remove it from there. Removing does not free it. */
 void gpc_free_list_add(struct gpc_space *space, struct gpc_space_freed *freed);
 void gpc_free_list_remove(struct gpc_space *space, struct gpc_space_freed *freed);
-/* Returns a freed run of at least this number of units, or NULL. The search within the first size
- * class is bounded. */
+/* Returns a freed run of at least this number of units, which stays in the list, or NULL if none
+ * was found. large: `level` is the large level of the space. At most 32 runs of the first size
+ * class are examined. */
 struct gpc_space_freed *gpc_free_list_search(struct gpc_space_free_list *free_list,
 					     const struct gpc_space_level *level, bool large,
 					     uint32_t units);
 
-/* Append a run to the age list of the space, or remove it from there. */
+/* Append a freed run to the age list of the space as the newest, or remove it from there. */
 void gpc_free_list_age_append(struct gpc_space *space, struct gpc_space_freed *freed);
 void gpc_free_list_age_remove(struct gpc_space *space, struct gpc_space_freed *freed);
 

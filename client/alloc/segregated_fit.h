@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TLSF allocator (two-level segregated fit, with coalescing): allocates runs of units inside
- * regions of at most GPC_TLSF_REGION_UNITS units each. Every operation takes constant time.
+ * regions of at most GPC_TLSF_REGION_UNITS units each. Every operation except adding a region takes
+ * constant time.
  *
- * It manages numbers only; the heap maps them to bytes or to address space. A place is the number
- * of a region and of a unit in it, packed in 31 bits. Each used run has two user words, which are
- * the caller's.
+ * It manages numbers only; its owner maps them to bytes or to address space. A place is the number
+ * of a region and of a unit in it, packed in 31 bits. Each used run has two user words, of 32 and
+ * 64 bits, in which the owner stores data of its own.
  *
- * Ownership: the allocator owns its bookkeeping until gpc_tlsf_fini(); the memory that the units
- * stand for is the caller's and is never accessed.
+ * Ownership: the caller owns the struct, and the allocator its bookkeeping until gpc_tlsf_fini().
+ * The memory that the units stand for is the caller's and is never accessed.
  * Threads: no lock inside; the owner serializes all calls.
+ * Units: lengths are units.
  */
 #ifndef GPC_SEGREGATED_FIT_H
 #define GPC_SEGREGATED_FIT_H
@@ -21,7 +23,8 @@
 
 #define GPC_TLSF_UNIT_BITS 17
 #define GPC_TLSF_REGION_UNITS (1u << GPC_TLSF_UNIT_BITS)
-/* A place, and a value for "none", fit in 31 bits (deferred_free.h needs the top bit). */
+/* Maximum number of regions. A place, and a value for "none", fit in 31 bits (deferred_free.h needs
+ * the top bit). */
 #define GPC_TLSF_REGIONS ((1u << (31 - GPC_TLSF_UNIT_BITS)) - 1)
 #define GPC_TLSF_NONE UINT32_MAX
 
@@ -30,51 +33,61 @@
 
 struct gpc_tlsf_region;
 
+/* An allocator; its members are internal, except region_room and free_units, which may be read. */
 struct gpc_tlsf {
-	uint32_t heads[GPC_TLSF_SIZE_CLASSES]; /* free runs by size class */
+	uint32_t heads[GPC_TLSF_SIZE_CLASSES]; /* first free run of each size class */
+	/* bit per size class: it has free runs */
 	uint64_t filled[(GPC_TLSF_SIZE_CLASSES + 63) / 64];
+	/* by number; NULL: unused; region_room is the capacity */
 	struct gpc_tlsf_region **regions;
 	uint32_t region_room;
 	uint64_t free_units;
 };
 
+/* Initializes an allocator without regions. */
 void gpc_tlsf_init(struct gpc_tlsf *tlsf);
+/* Frees the bookkeeping. */
 void gpc_tlsf_fini(struct gpc_tlsf *tlsf);
 
-/* Adds a region of free units. Errors: -ENOMEM; GP_E_INVALID: units is 0 or more than
- * GPC_TLSF_REGION_UNITS; GP_E_RESOURCE: there are already GPC_TLSF_REGIONS regions. */
+/* Adds a region of free units and stores its number. Returns 0; -ENOMEM; GP_E_INVALID: units is 0
+ * or more than GPC_TLSF_REGION_UNITS; or GP_E_RESOURCE: there are already GPC_TLSF_REGIONS regions.
+ * After an error *region_p is unchanged. */
 GP_MUST_CHECK int gpc_tlsf_add_region(struct gpc_tlsf *tlsf, uint32_t units, uint32_t *region_p);
-/* Removes a region, all of which must be free. */
+/* Removes a region, all units of which must be free. Its number may be reused. */
 void gpc_tlsf_remove_region(struct gpc_tlsf *tlsf, uint32_t region);
+/* Returns whether all units of an existing region are free. */
 bool gpc_tlsf_region_is_free(const struct gpc_tlsf *tlsf, uint32_t region);
 
-/* Returns the place of a run of exactly this number of units, or GPC_TLSF_NONE if none was found.
- * The search is bounded: among runs of the same size class only the first 32 are examined. */
+/* Allocates a run of exactly this number of units and returns its place. Both user words are zero.
+ * Returns GPC_TLSF_NONE if none was found or units is 0. The search is bounded: among runs of the
+ * same size class only the first 32 are examined. */
 uint32_t gpc_tlsf_alloc(struct gpc_tlsf *tlsf, uint32_t units);
 /* Frees the used run that begins at place, and merges it with free neighbors. */
 void gpc_tlsf_free(struct gpc_tlsf *tlsf, uint32_t place);
 
-/* Splits a used run after its first `units` units, which must be fewer than it has. The rest
- * becomes a used run of its own, with both user words zero. */
+/* Splits the used run that begins at place after its first `units` units, which must be fewer than
+ * it has. The rest becomes a used run of its own, with both user words zero. */
 void gpc_tlsf_split(struct gpc_tlsf *tlsf, uint32_t place, uint32_t units);
 
-/* Returns the used run that contains the unit at place, or GPC_TLSF_NONE if the unit is free or in
- * no region. */
+/* Returns the place of the used run that contains the unit at place, or GPC_TLSF_NONE if the unit
+ * is free or in no region. */
 uint32_t gpc_tlsf_find(const struct gpc_tlsf *tlsf, uint32_t place);
-/* Returns the length in units of the used run that begins at place. */
+/* Returns the length of the used run that begins at place. */
 uint32_t gpc_tlsf_get_units(const struct gpc_tlsf *tlsf, uint32_t place);
 
-/* Return the two user words of a used run. Both are zero after gpc_tlsf_alloc(). */
+/* Return pointers to the two user words of the used run that begins at place. They are valid until
+ * the run is freed. */
 uint32_t *gpc_tlsf_get_user32(const struct gpc_tlsf *tlsf, uint32_t place);
 uint64_t *gpc_tlsf_get_user64(const struct gpc_tlsf *tlsf, uint32_t place);
 
-/* Return the size class of a run, and the smallest class all of whose runs have at least this
- * number of units (which may be GPC_TLSF_SIZE_CLASSES, that is, no class). For owners that sort
- * used runs by size. */
+/* Returns the size class of a run of this length. */
 unsigned int gpc_tlsf_size_class(uint32_t units);
+/* Returns the smallest class all of whose runs have at least this number of units;
+ * GPC_TLSF_SIZE_CLASSES: there is none. For owners that sort used runs by size. */
 unsigned int gpc_tlsf_size_class_fitting(uint32_t units);
 
-/* Convert between a place and the numbers of its region and unit. */
+/* Return the place of a unit, by the numbers of its region and of the unit in it; and, from a
+ * place, each of these numbers. */
 static inline uint32_t
 gpc_tlsf_place(uint32_t region, uint32_t unit)
 {

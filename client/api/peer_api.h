@@ -3,6 +3,7 @@
  * Peer access between contexts (cuCtxEnablePeerAccess): the list of pairs for which the program has
  * enabled it.
  *
+ * Ownership: the list is static and refers to contexts only until they are destroyed.
  * Threads: any thread may call.
  */
 #ifndef GPC_PEER_API_H
@@ -10,7 +11,7 @@
 
 struct gpc_context;
 
-/* Removes all peer access from and to a context that is being destroyed (for struct
+/* Removes all peer access from and to a context that is being destroyed (hook of struct
  * gpc_context_part). */
 void gpc_peer_drop_context(struct gpc_context *context);
 

@@ -3,7 +3,7 @@
  * Location of memory pools: creates and looks up pools of device, host and managed memory.
  *
  * Ownership: a pool belongs to the list of pools (client/memory/pool.h).
- * Threads: any thread may call; the pools lock is held where noted.
+ * Threads: any thread may call. The pools lock is that of gpc_pools_lock(); it is held where noted.
  */
 #ifndef GPC_POOL_LOCATION_H
 #define GPC_POOL_LOCATION_H
@@ -13,14 +13,18 @@
 #include <cuda.h>
 
 /* Checks whether a pool with these properties can be created. Returns CUDA_SUCCESS or the error
- * that cuMemPoolCreate() returns. */
+ * that cuMemPoolCreate() returns: CUDA_ERROR_INVALID_VALUE or CUDA_ERROR_NOT_SUPPORTED. Called
+ * without the pools lock. */
 CUresult gpc_pool_check_props(const CUmemPoolProps *props);
-/* Creates a pool at a location that has been checked. The caller holds the pools lock. Returns NULL
- * if out of memory. */
+/* Creates a pool of memory of this type at a location for which gpc_pool_check_props() has
+ * succeeded. The caller holds the pools lock. Returns the pool, which the list of pools owns, or
+ * NULL if out of memory. */
 struct gpc_pool *gpc_pool_create_at(CUmemLocation location, CUmemAllocationType type);
 
-/* Starts a call on a pool. On success the pools lock is held; the caller unlocks it. Errors:
- * CUDA_ERROR_INVALID_VALUE if the handle is invalid. */
+/* Starts a call on a pool. On success returns CUDA_SUCCESS with the pools lock held, which the
+ * caller releases with gpc_pools_unlock(); *pool_p is valid while it is held. On failure the lock
+ * is not held. Errors: CUDA_ERROR_INVALID_VALUE if the handle is invalid, and those of
+ * gpc_enter_initialized(). */
 CUresult gpc_pool_enter(CUmemoryPool handle, struct gpc_pool **pool_p);
 
 #endif /* GPC_POOL_LOCATION_H */

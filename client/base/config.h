@@ -2,10 +2,12 @@
 /*
  * Configuration of the client library from the environment of the process (gpupool.7).
  *
- * Ownership: returned strings are those of the environment.
+ * Ownership: returned strings belong to the environment; they must not be freed or changed.
  * Threads: any thread may call, except where noted. Each function reads the environment anew,
  * except where noted.
- * Errors: GP_E_INVALID; the text in `error` names the variable and the reason.
+ * Errors: a function with a buffer `error` returns 0, or GP_E_INVALID with a NUL-terminated text in
+ * `error` that names the variable and the reason. The contents of its other results are then
+ * undefined.
  */
 #ifndef GPC_CONFIG_H
 #define GPC_CONFIG_H
@@ -22,69 +24,86 @@
 /* Returns whether REMOTE_GPU, or rCUDA's RCUDA_DEVICE_COUNT, is set and not empty. */
 bool gpc_config_has_remote(void);
 
-/* Parses REMOTE_GPU, or RCUDA_DEVICE_0, RCUDA_DEVICE_1 and so on: at most max addresses, each of a
- * daemon or of one of its devices. */
+/* Parses REMOTE_GPU, or RCUDA_DEVICE_0, RCUDA_DEVICE_1 and so on, into at most max addresses, each
+ * of a daemon or of one of its devices. Returns 0 and sets *count_p to the number of addresses,
+ * which is at least 1. Returns GP_E_INVALID if neither variable is set, an address is invalid or
+ * there are more than max. */
 GP_MUST_CHECK int gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error,
 				     size_t error_size);
 
-/* Returns whether GPUPOOL_TOKEN_FILE or one of GPUPOOL_TLS_... is set. If so, a host without a
- * scheme means tls://, as it does if pools.conf has it with tls://
- * (gpc_pools_config_want_tls()). */
+/* Returns whether GPUPOOL_TOKEN_FILE or one of GPUPOOL_TLS_... is set. If so, an address in
+ * REMOTE_GPU without a scheme means tls://. It also means tls:// if pools.conf contains it with
+ * tls:// (gpc_pools_config_want_tls()). */
 bool gpc_config_has_credentials(void);
 
 /* Finds a variable in the environment whose name is probably a misspelling of REMOTE_GPU. Returns
- * false if there is none. Threads: only while the process has one thread. */
+ * true and stores the NUL-terminated name, or returns false; the buffer's contents are then
+ * undefined. Names that do not fit in the buffer are ignored. Threads: only while the process has
+ * one thread. */
 bool gpc_config_find_misspelled(char *name, size_t size);
 
 /* Parses GPUPOOL_WAIT, the maximum time to wait for a session slot while the daemon is full: a
- * number of seconds, or a number with the suffix s, m or h. 0: do not wait. */
+ * number of seconds, or a number with the suffix s, m or h, at most a week. Returns 0 and sets
+ * *seconds_p, which is 0 (do not wait) if the variable is not set. Returns GP_E_INVALID, with
+ * *seconds_p 0, if it is invalid. */
 GP_MUST_CHECK int gpc_config_get_wait(unsigned int *seconds_p, char *error, size_t error_size);
-/* Parses such a time. Returns false if it is invalid. */
+/* Parses a time in the format of GPUPOOL_WAIT. Returns false, with *seconds_p unchanged, if it is
+ * invalid. */
 bool gpc_config_parse_wait(const char *text, unsigned int *seconds_p);
 
-/* Returns the mode that CUDA_MODULE_LOADING selects: lazy, unless it is EAGER. */
+/* Returns CU_MODULE_EAGER_LOADING if CUDA_MODULE_LOADING is EAGER, else CU_MODULE_LAZY_LOADING. */
 CUmoduleLoadingMode gpc_config_module_loading(void);
 
-/* Returns whether CUDA_LAUNCH_BLOCKING was set when this function was first called. */
+/* Returns whether CUDA_LAUNCH_BLOCKING was set to a number other than 0 when this function was
+ * first called. */
 bool gpc_config_launch_blocking(void);
 
-/* Applies CUDA_VISIBLE_DEVICES (list; NULL: not set) to `count` devices with these UUIDs. Writes
- * the indices of the visible devices in the order of the list, and returns their number. */
+/* Applies CUDA_VISIBLE_DEVICES to `count` devices with these UUIDs. list: the value of the
+ * variable; NULL: not set, all devices are visible. Writes the indices of the visible devices in
+ * the order of the list to indices[], which has `count` elements, and returns their number (0:
+ * none). The list ends at the first invalid or repeated entry, as in NVIDIA's driver. */
 int gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int *indices);
 
-/* Options of the session that the environment requests from the daemon. */
+/* Requested isolation of a session from other sessions. */
 enum gpc_isolation {
 	GPC_ISOLATION_ANY,
 	GPC_ISOLATION_SHARED,
 	GPC_ISOLATION_PROCESS
 };
 #define GPC_SESSION_OPTIONS_DEVICES 32
+/* Options of the session that the environment requests from the daemon. They need no freeing. */
 struct gpc_session_options {
 	unsigned int
 		thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, rounded up; 0: not set */
-	int priority;              /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below normal */
-	uint64_t memory[GPC_SESSION_OPTIONS_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT in bytes;
-							 0: not set */
+	int priority;              /* CUDA_MPS_CLIENT_PRIORITY: 0: normal; 1: below normal */
+	uint64_t memory[GPC_SESSION_OPTIONS_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT by device,
+							 in bytes; 0: no limit set */
+	/* number of elements of memory[] up to the last one set */
 	int memory_count;
 	enum gpc_isolation isolation;  /* GPUPOOL_ISOLATION */
-	const char *tenant;            /* GPUPOOL_TENANT, or NULL */
+	const char *tenant;            /* GPUPOOL_TENANT; NULL: not set */
 	enum gp_pack_mode compression; /* GPUPOOL_COMPRESSION */
-	unsigned int lanes;            /* GPUPOOL_LANES, 1 to 16; 0: chosen for machine and link */
+	unsigned int lanes; /* GPUPOOL_LANES, the number of data connections, 1 to 16; 0: chosen by
+			       the client */
 };
 
-/* Parses and checks these options, and checks GPUPOOL_TIMEOUT, GPUPOOL_SHM and GPUPOOL_MANAGED. */
+/* Parses and checks the variables of struct gpc_session_options, and checks GPUPOOL_TIMEOUT,
+ * GPUPOOL_SHM and GPUPOOL_MANAGED. Returns 0 and fills *options with defaults for variables that
+ * are not set, or returns GP_E_INVALID at the first invalid variable. Nothing needs to be freed. */
 GP_MUST_CHECK int gpc_config_session_options(struct gpc_session_options *options, char *error,
 					     size_t error_size);
 
 /* Returns GPUPOOL_TIMEOUT in milliseconds: the maximum time without an acknowledgment from the
- * daemon's machine; 0: unlimited. gpc_config_session_options() reports an invalid value. */
+ * daemon's machine. 0: unlimited. If the value is invalid, gpc_config_session_options() reports
+ * it. */
 unsigned int gpc_config_timeout_ms(void);
 
-/* Prints a warning on standard error if GPUPOOL_LOG contains an unknown word. The word is ignored:
- * invalid logging options must not stop a program. */
+/* Prints a warning on standard error if GPUPOOL_LOG contains an unknown word. Such a word is
+ * ignored, because invalid logging options must not stop a program. */
 void gpc_config_check_log(void);
 
-/* Returns whether lanes may use shared memory where the daemon offers it (GPUPOOL_SHM is not 0). */
+/* Returns whether lanes (data connections) may use shared memory if the daemon offers it. Only
+ * GPUPOOL_SHM=0 forbids it. */
 bool gpc_config_is_shm_enabled(void);
 
 #endif /* GPC_CONFIG_H */

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Returns the object that contains *pointer as this member. The pointer must not be NULL. */
+/* Returns a pointer to the object of the given type whose `member` *pointer is. The pointer must
+ * not be NULL. */
 #define GPC_CONTAINER(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 #endif /* GPC_CONTAINER_H */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Conversion of gpupool's error codes to CUresult; the only place where it is done.
+ *
+ * Threads: any thread may call; there is no state.
  */
 #ifndef GPC_ERROR_H
 #define GPC_ERROR_H
 
 #include <cuda.h>
 
-/* Converts 0, a negative errno or a GP_E_* code of the shared layers. -ENOMEM becomes
- * CUDA_ERROR_OUT_OF_MEMORY, any other error GPC_ERROR_NO_SESSION. */
+/* Converts a result of the shared layers: 0 becomes CUDA_SUCCESS, -ENOMEM becomes
+ * CUDA_ERROR_OUT_OF_MEMORY, any other negative errno or GP_E_* code becomes
+ * GPC_ERROR_NO_SESSION. */
 CUresult gpc_error_to_cuda(int r);
 
 /* REMOTE_GPU is not set, and this machine has no NVIDIA driver. */

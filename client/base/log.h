@@ -2,12 +2,15 @@
 /*
  * Log of the client library on standard error.
  *
- * By default it prints only what a user must know: a session could not be opened or ended early,
- * the daemon sent false information about an image, the program called an unsupported function, or
- * a setting in the environment is likely to be a mistake. GPUPOOL_LOG enables more. Errors are also
- * stored (log_history.h).
+ * By default it prints only messages that a user needs: a session could not be opened or ended
+ * early, the daemon sent false information about an image, the program called an unsupported
+ * function, or a setting in the environment is likely to be a mistake. GPUPOOL_LOG enables more.
+ * Errors are also stored in the error history (log_history.h), which calls the program's log
+ * callbacks.
  *
- * Threads: any thread, at any time.
+ * Threads: any thread, at any time. A call may block in write() on standard error.
+ * Errors: the log functions return nothing; a line that cannot be written is lost, and one of more
+ * than 1023 characters is truncated.
  */
 #ifndef GPC_LOG_H
 #define GPC_LOG_H
@@ -17,36 +20,40 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Categories, selected by the words of GPUPOOL_LOG. */
+/* Categories of messages; a mask of the words in GPUPOOL_LOG. */
 enum gpc_log {
-	GPC_LOG_ERROR = 1 << 0,  /* why a session ended, which posted call failed */
-	GPC_LOG_INFO = 1 << 1,   /* sessions opened, devices seen */
-	GPC_LOG_STATS = 1 << 2,  /* statistics at exit */
-	GPC_LOG_TABLES = 1 << 3, /* requests for private export tables (cuGetExportTable) */
-	GPC_LOG_CALLS = 1 << 4,  /* every call that is sent */
+	GPC_LOG_ERROR = 1 << 0, /* "error": the reason why a session ended, and posted calls (sent
+				   without waiting for a reply) that failed */
+	GPC_LOG_INFO = 1 << 1,  /* "info": sessions opened, devices found */
+	GPC_LOG_STATS = 1 << 2, /* "stats": statistics at exit */
+	GPC_LOG_TABLES =
+		1 << 3, /* "tables": requests for private export tables (cuGetExportTable) */
+	GPC_LOG_CALLS = 1 << 4, /* "calls": every call that is sent */
 	GPC_LOG_QUIET =
-		1 << 5, /* suppresses warnings, including those about unsupported functions */
+		1 << 5, /* "quiet": suppresses warnings and reports of unsupported functions */
 };
 
+/* Returns whether GPUPOOL_LOG selects the category. It is read once, on the first call. */
 bool gpc_log_is_enabled(enum gpc_log category);
 
-/* Prints a line "gpupool: ..." in printable ASCII, if the category is enabled. Stores it if the
- * category is GPC_LOG_ERROR. */
+/* Prints a line "gpupool: ..." in printable ASCII, if the category is enabled. A line of
+ * GPC_LOG_ERROR is also stored in the error history, even if it is not printed. text: a printf()
+ * format. */
 void gpc_log(enum gpc_log category, const char *text, ...) GP_PRINTF(2, 3);
 
-/* Prints and stores a line regardless of GPUPOOL_LOG. A line equal to the last one is not printed
- * again. */
+/* Prints a line regardless of GPUPOOL_LOG, and stores it in the error history. The line is not
+ * printed if it equals the last line of gpc_log_always() or gpc_log_warn(). */
 void gpc_log_always(const char *text, ...) GP_PRINTF(1, 2);
 
-/* Prints a line about a possible mistake, unless GPUPOOL_LOG contains quiet. A line equal to the
- * last one is not printed again. */
+/* Prints a line about a possible mistake, unless GPUPOOL_LOG contains quiet. The line is not
+ * printed if it equals the last line of gpc_log_always() or gpc_log_warn(). */
 void gpc_log_warn(const char *text, ...) GP_PRINTF(1, 2);
 
-/* Parses a comma-separated list of words; unknown words are ignored. Returns a mask of enum
- * gpc_log. */
+/* Parses a list of words, separated by commas or blanks; unknown words are ignored. Returns a mask
+ * of enum gpc_log; 0 if list is NULL. */
 unsigned int gpc_log_parse(const char *list);
-/* Returns GP_E_INVALID if the list (NULL: empty) contains an unknown word; then error lists the
- * valid ones. */
+/* Returns 0, or GP_E_INVALID if the list contains an unknown word; then `error` contains a text
+ * that names the word and lists the valid ones. NULL is an empty list. */
 GP_MUST_CHECK int gpc_log_check(const char *list, char *error, size_t error_size);
 
 #endif /* GPC_LOG_H */

@@ -7,8 +7,10 @@
  * gpc_session_revision() from before the query was sent, so an outdated reply is not found. When
  * the cache is full, the oldest reply is dropped.
  *
- * Ownership: replies are copied in and out.
- * Threads: any thread may call, except gpc_query_cache_fini().
+ * Ownership: the cache owns copies of queries and replies until gpc_query_cache_fini().
+ * Threads: any thread may call; the cache has its own lock. gpc_query_cache_fini() requires that no
+ * other thread uses the cache.
+ * Units: sizes are bytes.
  */
 #ifndef GPC_QUERY_CACHE_H
 #define GPC_QUERY_CACHE_H
@@ -19,24 +21,30 @@
 
 struct gpc_query_reply;
 
+/* A cache; its members are internal. */
 struct gpc_query_cache {
 	pthread_mutex_t lock;
+	/* maximum number of replies */
 	unsigned int max;
-	struct gpc_query_reply *replies; /* uthash, oldest first */
+	struct gpc_query_reply *replies; /* uthash table, oldest reply first; guarded by lock */
 };
 
+/* Initializer of an empty cache of at most `most` replies. */
 #define GPC_QUERY_CACHE(most)                                                                      \
 	{                                                                                          \
 		.lock = PTHREAD_MUTEX_INITIALIZER, .max = (most)                                   \
 	}
 
+/* Frees all replies and destroys the lock. The cache must not be used afterwards. */
 void gpc_query_cache_fini(struct gpc_query_cache *cache);
 
-/* Copies the stored reply to `reply` and returns true, or returns false. Padding and unused members
- * of the query must be zero, and a query always has the same reply_size. */
+/* Copies the stored reply to `reply` and returns true. Returns false, with `reply` unchanged, if
+ * the query is not in the cache. Padding and unused members of the query must be zero, and a query
+ * always has the same reply_size. */
 bool gpc_query_cache_find(struct gpc_query_cache *cache, const void *query, size_t size,
 			  void *reply, size_t reply_size);
-/* Stores a reply, replacing an earlier one to the same query. If out of memory, stores nothing. */
+/* Stores a copy of a reply, replacing an earlier one to the same query. If out of memory, stores
+ * nothing. */
 void gpc_query_cache_put(struct gpc_query_cache *cache, const void *query, size_t size,
 			 const void *reply, size_t reply_size);
 

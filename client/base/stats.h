@@ -15,52 +15,66 @@
 #include <stdio.h>
 #include <sys/uio.h>
 
-/* gpc_stats_call() counts a call that was appended to a connection, with the send lock held. The
- * others count a message sent and bytes received. */
+/* Counts a call that was appended to a connection. number: the call's number in the protocol;
+ * posted: no reply is awaited. The caller holds the send lock of the session, which serializes all
+ * such calls. */
 void gpc_stats_call(uint16_t number, bool posted);
+/* Counts one message sent, of `data` bytes plus the buffers in bulk[]. */
 void gpc_stats_sent(size_t data, const struct iovec *bulk, int bulk_count);
+/* Counts bytes received from a daemon. */
 void gpc_stats_received(size_t size);
 
-/* Causes of a wait other than the reply to a call. Call numbers are smaller. */
+/* Causes of a wait for the daemon. Values below GPC_WAIT_CONNECT are call numbers: a wait for the
+ * reply to that call. */
 enum gpc_wait {
-	GPC_WAIT_CONNECT = 65536, /* a connection */
-	GPC_WAIT_TLS,             /* a handshake */
-	GPC_WAIT_HELLO,           /* the daemon's preamble and Welcome */
-	GPC_WAIT_WINDOW,          /* another window */
-	GPC_WAIT_ROOM,            /* earlier replies, because too many calls are outstanding */
+	GPC_WAIT_CONNECT = 65536, /* for a connection */
+	GPC_WAIT_TLS,             /* for a TLS handshake */
+	GPC_WAIT_HELLO, /* for the daemon's preamble and Welcome, the first messages of a session */
+	GPC_WAIT_WINDOW, /* for another address window (client/connect/window.h) */
+	GPC_WAIT_ROOM,   /* for earlier replies, because too many calls are outstanding */
 	GPC_WAIT_END
 };
 
 /*
- * Mark a wait of the calling thread for data from the daemon (a blocking round trip). cause: a call
- * number, or one of the causes above. A nested wait counts as part of the outer one. Each start
- * needs a stop by the same thread.
+ * Mark start and end of a wait of the calling thread for data from the daemon (a blocking round
+ * trip). cause: a call number or a value of enum gpc_wait. A nested wait counts as part of the
+ * outer one. Each start needs a stop by the same thread.
  */
 void gpc_stats_wait_start(unsigned int cause);
 void gpc_stats_wait_stop(void);
-/* Marks the calling thread as one of the library's own, for which the program does not wait: its
- * waits are counted separately, regardless of the cause. */
+/* Marks the calling thread as one of the library's own, for which the program does not wait. Its
+ * waits are counted as own_waits, regardless of the cause. */
 void gpc_stats_set_own_thread(void);
-/* Returns the number of waits for this cause, and their total time. */
+/* Sets *count_p to the number of waits for this cause, a call number or a value of enum gpc_wait,
+ * and *ns_p to their total time. Waits of the library's own threads are not included. */
 void gpc_stats_get_wait(unsigned int cause, uint64_t *count_p, uint64_t *ns_p);
-/* Counts a kernel launch. Only the first has an effect. */
+/* Marks the first kernel launch, at which waits_before_launch stops counting. Later calls have no
+ * effect. */
 void gpc_stats_launch(void);
 
+/* Totals of the process. */
 struct gpc_stats {
+	/* blocking round trips of the program's threads */
 	uint64_t waits;
-	uint64_t waits_before_launch; /* equal to waits while no kernel was launched */
-	uint64_t own_waits;           /* of the library's own threads, not included in waits */
+	uint64_t waits_before_launch; /* waits before the first kernel launch; equal to waits while
+					 there was none */
+	uint64_t own_waits; /* waits of the library's own threads, not included in waits */
+	/* calls sent without waiting for a reply, and messages, each of which may contain several
+	 * calls */
 	uint64_t posted, messages;
 	uint64_t bytes_sent, bytes_received;
 };
 
-/* Return the totals since the process started, and print them with all waits and calls. */
+/* Stores the totals since the process started. */
 void gpc_stats_get(struct gpc_stats *stats);
+/* Prints the totals, all waits by cause and all calls to the file, one per line. */
 void gpc_stats_print(FILE *file);
 
-/* Returns the name of a wire call, for logs. */
+/* Returns the name of the call with this number in the protocol, or "unknown call". The text is
+ * static. */
 const char *gpc_call_name(uint16_t number);
-/* Returns the name of the cause of a wait. */
+/* Returns the name of the cause of a wait: a call number, or a value of enum gpc_wait except
+ * GPC_WAIT_END. The text is static. */
 const char *gpc_wait_name(unsigned int cause);
 
 #endif /* GPC_STATS_H */

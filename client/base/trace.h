@@ -3,10 +3,12 @@
  * Event recorder for the timeline that GPUPOOL_TRACE enables: records calls, waits and transfers of
  * the program's threads, to show where a slow program spends its time (docs/tracing.md).
  *
- * Each thread has a buffer that only it fills, without a lock; entry/tracer.h drains all of them.
- * Events that do not fit in a full buffer are counted as lost. Without GPUPOOL_TRACE nothing is
- * recorded, and the only cost is reading gpc_trace_on.
+ * Each thread has a buffer of 32768 events that only it fills, without a lock; the writer thread
+ * (client/trace/tracer.h) drains all of them. An event that finds the buffer full, or no memory for
+ * one, is lost. Without GPUPOOL_TRACE nothing is recorded, and the only cost is reading
+ * gpc_trace_on.
  *
+ * Ownership: a thread's buffer is freed by the flush after the thread has exited.
  * Threads: any thread may record. gpc_trace_flush() must not run concurrently with itself.
  * Units: times are nanoseconds of gp_now_ns().
  */
@@ -20,36 +22,44 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Set if recording is enabled; read it with gpc_trace_is_on(). */
 extern atomic_bool gpc_trace_on;
 
+/* Returns whether recording is enabled. Costs one relaxed load. */
 static inline bool
 gpc_trace_is_on(void)
 {
 	return __builtin_expect(atomic_load_explicit(&gpc_trace_on, memory_order_relaxed), 0);
 }
 
-/* Enables tracing if GPUPOOL_TRACE is set, and returns whether it is. Called once, while the
- * library is loaded. */
+/* Enables recording if GPUPOOL_TRACE is set, and returns whether it is enabled. Called once, while
+ * the library is loaded. Returns false also if a thread-local key cannot be created. */
 bool gpc_trace_init(void);
-/* Returns the time of gpc_trace_init(), the origin of the timeline. */
+/* Returns the time of gpc_trace_init(), the origin of the timeline; 0 if tracing was not
+ * enabled. */
 uint64_t gpc_trace_start_ns(void);
 
-/* Records a CUDA call that ends now. name: the exported function's name, which must be a static
- * string. */
+/* Records a CUDA call that started at begun_ns and ends now. name: the exported function's name, a
+ * static string. */
 void gpc_trace_call(const char *name, uint64_t begun_ns, CUresult result);
-/* Records a wait that ends now. cause: as in stats.h. */
+/* Records a wait that started at begun_ns and ends now. cause: a call number or a value of enum
+ * gpc_wait (stats.h). */
 void gpc_trace_wait(unsigned int cause, uint64_t begun_ns);
-/* Records the total number of bytes transferred over the link since the program started. */
+/* Direction of a transfer over the connections to the daemons. */
 enum gpc_trace_direction {
 	GPC_TRACE_SENT,
 	GPC_TRACE_RECEIVED
 };
+/* Records the total number of bytes transferred in this direction since the process started. */
 void gpc_trace_bytes(enum gpc_trace_direction direction, uint64_t total);
 
-/* Writes all recorded events to text and removes them. Returns the number of events lost so far. */
+/* Writes all recorded events to text and removes them from the buffers. Does not wait. Returns the
+ * number of events lost since the process started because a buffer was full; text->lost reports
+ * events lost because text was out of memory. */
 uint64_t gpc_trace_flush(struct gpc_trace_text *text);
 
-/* Drops the parent's events in the child of a fork; the parent writes them. */
+/* Drops the parent's events in the child of a fork; the parent still writes them. Called in the
+ * child. */
 void gpc_trace_after_fork(void);
 
 #endif /* GPC_TRACE_H */

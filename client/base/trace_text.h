@@ -3,13 +3,15 @@
  * Writer of timeline files: formats events as the JSON array of Chrome's trace format, one event
  * per line.
  *
- * A comma precedes each event except the first, so the file of a killed program lacks only the
- * final "]".
+ * A comma precedes each event, and the caller replaces the first comma by "[". So the file of a
+ * killed program lacks only the final "]".
  *
- * Ownership: the text owns its data until gpc_trace_text_fini().
+ * Ownership: the text owns its data until gpc_trace_text_fini(). Strings that are passed in are
+ * copied. A text is initially zero; the caller sets begun_ns and pid, and may set size to 0 after
+ * writing the data to a file.
  * Threads: one thread per text.
- * Errors: out of memory sets `lost`.
- * Units: times are nanoseconds, relative to begun_ns.
+ * Errors: the functions return nothing. Out of memory sets `lost`; the data is then incomplete.
+ * Units: times are nanoseconds, relative to begun_ns; a time before it counts as begun_ns.
  */
 #ifndef GPC_TRACE_TEXT_H
 #define GPC_TRACE_TEXT_H
@@ -18,31 +20,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Formatted events that are not written to the file yet. */
 struct gpc_trace_text {
+	/* `size` bytes of formatted events, not NUL-terminated; `room` is the capacity */
 	char *data;
 	size_t size, room;
-	bool lost;         /* out of memory: events are missing */
-	uint64_t begun_ns; /* origin of times; initially 0 */
-	int pid;           /* of the program */
+	bool lost;         /* out of memory: events are missing or incomplete */
+	uint64_t begun_ns; /* origin of times; 0: the origin of the clock */
+	int pid;           /* process ID of the program, for the caller's tracks */
 };
 
-/* The track that an event belongs to. */
+/* The track (row of the timeline) that an event belongs to. */
 struct gpc_trace_track {
 	int pid, tid;
 };
 
-/* Adds an event with a duration. detail: name of an additional argument with this value, or
- * NULL. */
+/* Adds an event with a duration. kind: the category; name: the text shown. detail: name of an
+ * additional argument with this value; NULL: no argument. */
 void gpc_trace_text_span(struct gpc_trace_text *text, struct gpc_trace_track track,
 			 uint64_t begun_ns, uint64_t ended_ns, const char *kind, const char *name,
 			 const char *detail, uint64_t value);
-/* Adds a counter value. member: name of the counted quantity. */
+/* Adds a value of a counter at a time. name: name of the counter; member: name of the counted
+ * quantity. */
 void gpc_trace_text_count(struct gpc_trace_text *text, struct gpc_trace_track track, uint64_t at_ns,
 			  const char *name, const char *member, uint64_t value);
-/* Names a track. The kind of name, `what`, is process_name, thread_name or process_labels. */
+/* Names a track. what: the kind of name: process_name, thread_name or process_labels. */
 void gpc_trace_text_name(struct gpc_trace_text *text, struct gpc_trace_track track,
 			 const char *what, const char *name);
 
+/* Frees the data and zeroes the struct. */
 void gpc_trace_text_fini(struct gpc_trace_text *text);
 
 #endif /* GPC_TRACE_TEXT_H */

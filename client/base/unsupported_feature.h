@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unsupported features: returns CUDA_ERROR_NOT_SUPPORTED, and reports each feature once on standard
- * error with an alternative, unless GPUPOOL_LOG contains quiet.
+ * Unsupported features: reports each feature once on standard error, with an alternative, and
+ * returns CUDA_ERROR_NOT_SUPPORTED. No report is printed if GPUPOOL_LOG contains quiet.
  *
  * Threads: any thread, at any time.
  */
@@ -10,7 +10,8 @@
 
 #include <cuda.h>
 
-/* Unsupported parts of calls that are supported otherwise, and exceeded limits. */
+/* Unsupported parts of calls that are supported otherwise, and exceeded limits.
+ * unsupported_feature.c has the text of each. */
 enum gpc_unsupported_feature {
 	GPC_UNSUPPORTED_CONTEXTS_IN_GRAPH,
 	GPC_UNSUPPORTED_HOST_COPY_IN_BODY,
@@ -26,10 +27,12 @@ enum gpc_unsupported_feature {
 	GPC_UNSUPPORTED_COUNT,
 };
 
-/* Reports the feature if it was not reported before. Always returns CUDA_ERROR_NOT_SUPPORTED. */
+/* Reports the feature unless it was reported before in this process. Always returns
+ * CUDA_ERROR_NOT_SUPPORTED. */
 CUresult gpc_not_supported(enum gpc_unsupported_feature feature);
 
-/* Reports that `what` is not supported. instead: an alternative, or NULL. */
+/* Reports that `what` is not supported, on each call. instead: an alternative; NULL: none. The
+ * strings are used only during the call. */
 void gpc_not_supported_report(const char *what, const char *instead);
 
 #endif /* GPC_UNSUPPORTED_FEATURE_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Identity of the running program, by which a daemon recognizes a program that it served before and
- * preloads its images.
+ * preloads its images (device code).
  *
- * Threads: one thread, in cuInit().
+ * Threads: one thread at a time, while a session is opened.
  */
 #ifndef GPC_PROGRAM_H
 #define GPC_PROGRAM_H
@@ -13,8 +13,9 @@
 
 #define GPC_PROGRAM_KEY_SIZE 32
 
-/* Computes a hash of path, size and modification time of the executable and of the script that it
- * interprets. Returns false if the executable cannot be determined. */
+/* Computes a SHA-256 hash of path, size and modification time of the executable and, if the
+ * executable is an interpreter, of its script. Returns true, or false with undefined contents of
+ * key if the executable cannot be determined. */
 bool gpc_program_key(uint8_t key[GPC_PROGRAM_KEY_SIZE]);
 
 #endif /* GPC_PROGRAM_H */

@@ -2,7 +2,7 @@
 /*
  * TLS configuration of the client: loads the certificate and key that it presents, and the
  * authorities by which it verifies a daemon. The authority's certificate may also be in the file of
- * the token or of the client's certificate.
+ * the token or of the client's certificate. The files are read anew in each call.
  *
  * Threads: any thread may call.
  */
@@ -12,12 +12,13 @@
 #include "client/connect/credentials.h"
 #include "transport/tls/tls.h"
 
-/* Creates the configuration from the files of the credentials. The caller calls gp_tls_unref().
- * Returns 0, GP_E_INVALID or -ENOMEM; then error names the file and the reason. */
+/* Creates the configuration from the files of the credentials, which are not used after the return.
+ * Returns 0, and the caller releases *tls_p with gp_tls_unref(). Returns GP_E_INVALID or -ENOMEM
+ * with a text in `error` that names the file and the reason; *tls_p must then not be used. */
 GP_MUST_CHECK int gpc_tls_read(const struct gpc_credentials *credentials, struct gp_tls **tls_p,
 			       char *error, size_t error_size);
 
-/* Returns whether the credentials name an authority. If not, the daemon is verified by this
+/* Returns whether the credentials contain an authority. If not, the daemon is verified by this
  * machine's certificate store. */
 bool gpc_tls_has_authority(const struct gpc_credentials *credentials);
 

@@ -3,8 +3,10 @@
  * Table of the exported CUDA symbols and the functions that they jump to.
  *
  * The exported symbol cuFoo is a few instructions that jump through its slot in gpc_entry[]: to
- * gpc_cuFoo(), to gpc_unsupported() or, in pass-through mode, to the machine's own driver.
- * Ownership: all tables are static; they live as long as the process.
+ * gpc_cuFoo(), to gpc_unsupported() or, in pass-through mode (passthrough.h), to the machine's own
+ * driver.
+ *
+ * Ownership: all tables and strings are static; they live as long as the process.
  * Threads: gpc_entry[] is filled while the library is loaded, before the first call, and never
  * changes afterwards. The functions may be called from any thread.
  */
@@ -18,37 +20,40 @@
 /* One exported symbol. */
 struct gpc_entry_info {
 	const char *name; /* exported name */
+	/* this library's function, or one that calls gpc_unsupported() */
 	void *ours;
-	void *traced; /* the same function, which also records each call in the timeline
+	void *traced; /* variant of `ours` that also records each call in the timeline
 			 (client/base/trace.h) */
 	bool supported;
-	/* For an unsupported symbol: whether its use is reported to the user, and the suggested
-	 * alternative (NULL: none). */
+	/* For an unsupported symbol: its first call is reported to the user. */
 	bool reported;
+	/* Suggested alternative for an unsupported symbol; NULL: none. */
 	const char *instead;
 };
 
-/* Generated; in the order of codegen/api/symbols.h. */
+/* Generated tables of gpc_entry_count elements, in the order of codegen/api/symbols.h: the symbols,
+ * and the function that each one jumps to. */
 extern const struct gpc_entry_info gpc_entries[];
 extern const size_t gpc_entry_count;
 extern void *gpc_entry[];
 
-/* Returns CUDA_ERROR_NOT_SUPPORTED: the implementation of exported symbols that have no function.
- * entry is the symbol's index in gpc_entries[]. The first call of each symbol writes a message to
- * stderr if the entry's `reported` is set. */
+/* Implementation of exported symbols that have no function. Always returns
+ * CUDA_ERROR_NOT_SUPPORTED. entry: the symbol's index in gpc_entries[]. The first call of each
+ * symbol prints a message on standard error if the entry's `reported` is set. */
 CUresult gpc_unsupported(size_t entry);
 
-/* Called when cuGetExportTable is queried for a driver table that this library does not provide. If
- * the table is known to be used by one of NVIDIA's tools (CUPTI, Nsight, compute-sanitizer), writes
- * one message to stderr per process. */
+/* Reports that profilers cannot be used, if NVIDIA's tools (CUPTI, Nsight, compute-sanitizer) are
+ * known to use this driver table. Called when cuGetExportTable() is queried for a table that this
+ * library does not provide. Prints at most one message per process on standard error, and none if
+ * GPUPOOL_LOG contains quiet. */
 void gpc_unsupported_table(const CUuuid *table);
 
-/* Writes the same message if CUDA_INJECTION64_PATH names a tool's library, which NVIDIA's driver
- * would load. */
+/* Reports that profilers cannot be used, like gpc_unsupported_table(), if CUDA_INJECTION64_PATH is
+ * set: it names a tool's library, which NVIDIA's driver would load. Called by cuInit(). */
 void gpc_unsupported_injection(void);
 
-/* Returns CUDA_ERROR_NOT_SUPPORTED without a message: in pass-through mode, the implementation of
- * symbols that the machine's own driver lacks. */
+/* Implementation, in pass-through mode, of symbols that the machine's own driver lacks. Always
+ * returns CUDA_ERROR_NOT_SUPPORTED, without a message. */
 CUresult gpc_passthrough_not_supported(void);
 
 #endif /* GPC_ENTRY_H */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Private driver function tables for cuGetExportTable, as the CUDA runtime and NVIDIA's libraries
+ * Private driver function tables for cuGetExportTable(), as the CUDA runtime and NVIDIA's libraries
  * expect them.
  *
  * Table slots that this library does not implement contain functions that return
  * CUDA_ERROR_NOT_SUPPORTED. If the environment variable GPUPOOL_LOG contains "tables", each table
- * query and each call of such a function is written to stderr.
+ * query and each call of such a function is written to standard error.
+ *
  * Ownership: tables are static; a table's address is valid for the life of the process.
  * Threads: any.
  */
@@ -21,32 +22,35 @@
  * *table_p to NULL and returns CUDA_ERROR_INVALID_VALUE. */
 CUresult gpc_export_table_get(const void **table_p, const CUuuid *id);
 
-/* The functions below are called by the tables and are implemented in export_needs.c (the tables
- * also use init.h). */
+/* The functions below are called by the functions in the tables, and are implemented in
+ * export_needs.c. The tables also call the functions in init.h. */
 
-/* Returns the handle of the calling thread's current context, or NULL if it has none. */
+/* Returns the handle of the calling thread's current context, or NULL if there is none. */
 CUcontext gpc_context_get_current_token(void);
 
 /* Sets *ctx_p to the handle of the device's primary context, without activating the context.
- * Returns CUDA_ERROR_INVALID_DEVICE for an invalid ordinal. */
+ * Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_DEVICE for an invalid ordinal, or the error of an
+ * unusable CUDA; *ctx_p is then unchanged. */
 CUresult gpc_context_primary_handle(CUcontext *ctx_p, CUdevice dev);
 
-/* Same contract as cuCtxGetId. */
+/* Stores the ID of a context. Same contract as cuCtxGetId(). */
 CUresult gpc_context_id(CUcontext ctx, uint64_t *id_p);
 
-/* Same contract as cuModuleLoadData: image may be a fatbin, a fatbin wrapper, an ELF file or
- * PTX. */
+/* Loads a module into the current context. Same contract as cuModuleLoadData(): image may be a
+ * fatbin, a fatbin wrapper, an ELF file or PTX; it is not used after the return, and
+ * cuModuleUnload() destroys the module. */
 CUresult gpc_module_load(CUmodule *module_p, const void *image);
 
-/* Calls the callback for each function of the module, in order, with the call guard cleared, so
- * that the callback may call CUDA. number is always 0. Returns the number of functions visited; 0
- * for an invalid module or if the thread is already inside a call. */
+/* Calls callback(opaque, function, 0) for each function of the module, in the order of the image,
+ * on the calling thread. The call guard (client/guard/guard.h) is cleared, so the callback may call
+ * CUDA. Returns the number of functions visited; 0 for an invalid module, or if the thread is
+ * already inside a call of the library. */
 int gpc_module_each_function(CUmodule module,
 			     void (*callback)(void *opaque, CUfunction function, uint64_t number),
 			     void *opaque);
 
-/* Fills in at most max devices in the order of their ordinals. Returns the number of devices filled
- * in. */
+/* Fills in the identities of at most max devices, in the order of their ordinals. Returns the
+ * number of devices filled in, 0 before cuInit() has succeeded. */
 int gpc_devices_get_identity(struct gpc_device_identity *out, int max);
 
 #endif /* GPC_EXPORT_TABLE_H */

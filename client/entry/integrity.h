@@ -4,7 +4,8 @@
  * one driver in its own process.
  *
  * A pure function of its inputs. If the digest differs from the expected one, every call of that
- * runtime fails with error 103.
+ * runtime fails with error 103 (cudaErrorSoftwareValidityNotEstablished).
+ *
  * Threads: any.
  */
 #ifndef GPC_INTEGRITY_H
@@ -24,21 +25,23 @@ struct gpc_device_identity {
 	int32_t pci_device;
 };
 
-/* All values that the digest covers. */
+/* All values that the digest covers; used only during the call. */
 struct gpc_integrity_input {
 	uint32_t driver_version; /* as cuDriverGetVersion returns it */
-	uint32_t version;        /* argument of the call: the runtime's version, plus 0, 1 or 2 */
+	uint32_t version;        /* argument of the runtime's call: its version, plus 0, 1 or 2 */
 	uint32_t process_id;
 	uint32_t thread_id; /* low half of pthread_self() */
 	uint64_t cudart_table;
 	uint64_t integrity_table;
-	uint64_t integrity_function;               /* the function pointer in the integrity table */
-	uint64_t seconds;                          /* argument of the call: seconds of Unix time */
-	const struct gpc_device_identity *devices; /* in the order of their ordinals */
+	uint64_t integrity_function; /* the function pointer in the integrity table */
+	uint64_t seconds;            /* argument of the runtime's call: seconds of Unix time */
+	const struct gpc_device_identity
+		*devices; /* device_count elements, in the order of their ordinals */
 	size_t device_count;
 };
 
-/* Computes the digest that the runtime expects for `input` and stores it in `answer`. */
+/* Computes the digest that the runtime expects for `input` and stores it in `answer`. Cannot
+ * fail. */
 void gpc_integrity_digest(const struct gpc_integrity_input *input,
 			  uint8_t answer[GPC_INTEGRITY_LEN]);
 

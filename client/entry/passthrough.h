@@ -11,11 +11,12 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Fills gpc_entry[] with this library's functions; with the variants that record each call in the
- * timeline if `traced` is set. */
+/* Fills gpc_entry[] with this library's functions or, if `traced` is set, with the variants that
+ * record each call in the timeline (client/base/trace.h). */
 void gpc_entries_fill(bool traced);
 
-/* Fills gpc_entry[] with the functions of the machine's driver. Returns false, and changes nothing,
+/* Opens the machine's driver and fills gpc_entry[] with its functions; symbols that it lacks return
+ * CUDA_ERROR_NOT_SUPPORTED. The driver is never closed. Returns false, with gpc_entry[] unchanged,
  * if there is no driver. */
 bool gpc_passthrough_start(void);
 

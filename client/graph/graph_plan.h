@@ -5,10 +5,12 @@
  *
  * A step is either a subgraph of kernels, memsets and copies within device memory of one context,
  * from which the daemon creates a graph of its driver; or one node that the client executes as the
- * equivalent stream call.
- * Ownership: a plan shares no memory with the graph that it was made from, except references to
- * memory operations.
- * Threads: making a plan requires gpc_graphs_lock; using and freeing it does not.
+ * equivalent stream call (a client step).
+ *
+ * Ownership: the caller owns a plan until gpc_plan_free(). A plan shares no memory with the graph
+ * that it was made from, except references to memory operations.
+ * Threads: making a plan requires gpc_graphs_lock; using and freeing it does not. One thread uses a
+ * plan at a time.
  */
 #ifndef GPC_GRAPH_PLAN_H
 #define GPC_GRAPH_PLAN_H
@@ -17,44 +19,53 @@
 #include "client/module/launch_shape.h"
 #include "protocol/graph_plan.h"
 
-/* A step. */
+/* A step of a plan. */
 struct gpc_step {
 	bool is_client;
-	struct gpc_context *context;   /* context of its nodes; NULL: a client step without one */
-	size_t stage;                  /* subgraphs of one stage may run concurrently */
-	struct gpc_node_params params; /* client step: pointers in it are the application's */
-	struct gp_graph_writer writer; /* encoded subgraph */
+	struct gpc_context *context; /* context of its nodes; NULL: a client step that needs none */
+	size_t stage; /* position in the plan; subgraphs of one stage may run concurrently */
+	struct gpc_node_params
+		params; /* of a client step; pointers to host memory in it are the application's */
+	struct gp_graph_writer writer; /* of a subgraph: its encoding for the daemon */
 };
 
-/* A plan. */
+/* A plan. gpc_plan_make() initializes it. */
 struct gpc_plan {
 	struct gpc_step *steps;
 	size_t count;
-	bool multi_context;              /* nodes belong to several contexts */
-	bool launchable;                 /* by kernels: it is a single subgraph */
-	bool updatable;                  /* contains device-updatable nodes */
-	struct gpc_launch_shapes shapes; /* launch shapes that the daemon may reject */
-	/* State while the plan is made: root of its handles and their stage, and the present
-	 * stage. */
+	bool multi_context; /* the nodes belong to several contexts */
+	bool launchable;    /* can be launched by kernels; it is then a single subgraph */
+	bool updatable;     /* contains device-updatable nodes */
+	struct gpc_launch_shapes
+		shapes; /* launch shapes that the daemon may reject, to be checked before sending */
+	/* Root of the conditional handles and device-updatable nodes in the plan (graph_root.h),
+	 * borrowed from the graph; NULL: none. */
 	const struct gpc_graph_root *root;
+	/* Stage of the step that uses the root; and, while the plan is made, the current stage. */
 	size_t root_stage, stage;
-	struct gpc_context *subgraph_context; /* context of the subgraph being written */
+	struct gpc_context *subgraph_context; /* while the plan is made: context of the subgraph
+						 that is being written */
 };
 
 /*
- * Makes a plan. Returns CUDA_ERROR_INVALID_VALUE if the graph has a cycle, CUDA_ERROR_NOT_SUPPORTED
- * if nodes of a condition belong to several contexts or the graph cannot be launched by kernels.
- * *error_p is set to the offending node or NULL.
+ * Makes a plan. launchable: kernels may launch the graph. Returns CUDA_SUCCESS,
+ * CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE if the graph has a cycle, or
+ * CUDA_ERROR_NOT_SUPPORTED if nodes of a condition belong to several contexts or kernels cannot
+ * launch the graph. On failure the plan needs no freeing, and *error_p is the offending node, or
+ * NULL if it is unknown.
  */
 CUresult gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *plan,
 		       const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock);
-/* Encodes only this node, without dependencies. The caller frees the writer's memory. */
+/* Encodes a kernel node without dependencies into an empty writer. Returns CUDA_SUCCESS,
+ * CUDA_ERROR_OUT_OF_MEMORY or the errors of encoding the launch. The caller frees the writer's
+ * memory, also after a failure. */
 CUresult gpc_plan_write_kernel(const struct gpc_node_params *params,
 			       struct gp_graph_writer *writer);
+/* Frees the memory of a plan. */
 void gpc_plan_free(struct gpc_plan *plan);
 
-/* Copy and free the parameters of a client step, which own at most a reference to memory
- * operations. No lock is required. */
+/* Copy and free the parameters of a client step, which own at most a reference to memory operations
+ * (stream_ops/mem_op.h). No lock is required. */
 void gpc_step_params_copy(const struct gpc_node_params *params, struct gpc_node_params *copy);
 void gpc_step_params_free(struct gpc_node_params *params);
 

@@ -3,8 +3,11 @@
  * Parameters of a graph node: validated copies of the application's parameters, including the data
  * that they point to.
  *
- * Ownership: plain data, owned by the node or other holder and freed with gpc_node_params_free().
+ * Ownership: a struct gpc_node_params owns the memory that it points to, until
+ * gpc_node_params_free() or until a function takes it over. It may be moved by assignment.
  * Threads: functions with GP_LOCKED are called with gpc_graphs_lock held.
+ * Errors: functions that return a CUresult return CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE,
+ * CUDA_ERROR_OUT_OF_MEMORY, or the errors stated with the function.
  */
 #ifndef GPC_NODE_PARAMS_H
 #define GPC_NODE_PARAMS_H
@@ -21,26 +24,29 @@ struct gpc_node;
 
 /* Parameters of a kernel node. */
 struct gpc_kernel_params {
-	CUfunction function; /* func, or kern as a CUfunction */
-	CUfunction func;     /* both as passed by the application */
+	CUfunction function; /* the function to launch: func or, if that is NULL, kern */
+	CUfunction func;     /* func as the application passed it; NULL: it passed kern */
+	/* kern as the application passed it; NULL: it passed func */
 	CUkernel kern;
 	unsigned int grid[3], block[3], shared;
 	void *packed; /* kernel parameters in the layout of the kernel */
 	size_t packed_size;
 	void **values; /* addresses of the parameters in `packed` */
-	/* Copy of `values` for the application, which may modify it and pass it back. */
+	/* copy of `values` for the application, which may modify it and pass it back */
 	void **user_params;
 	unsigned int value_count;
 	CUlaunchAttribute *attributes;
 	unsigned int attribute_count;
-	uint64_t updatable; /* device handle of a device-updatable node; 0: not updatable */
-	struct gpc_graph_root *root; /* its root, a reference */
+	uint64_t updatable; /* device handle of a device-updatable node (device code can change it);
+			       0: not device-updatable */
+	struct gpc_graph_root
+		*root; /* root that a device-updatable node belongs to, a reference; NULL: none */
 };
 
 /* Parameters of a node; `type` selects the member of the union. */
 struct gpc_node_params {
 	CUgraphNodeType type;
-	struct gpc_context *context; /* context of the operation, if it runs in one */
+	struct gpc_context *context; /* context of the operation; NULL: it runs in none */
 	union {
 		struct gpc_kernel_params kernel;
 		CUDA_MEMCPY3D copy;
@@ -48,22 +54,27 @@ struct gpc_node_params {
 		CUDA_HOST_NODE_PARAMS host;
 		CUevent event;
 		struct gpc_graph *child;
-		struct gpc_graph_memory *memory; /* of an allocation or free node: a reference */
-		struct gpc_mem_ops *ops;         /* a reference */
+		struct gpc_graph_memory
+			*memory; /* of an allocation or free node: a reference (graph_memory.h) */
+		struct gpc_mem_ops
+			*ops; /* of a memory operation node: a reference (stream_ops/mem_op.h) */
 		struct gpc_condition condition;
 	};
 };
 
 /*
  * Parses and validates the application's parameters, as CUDA does when a node is added. A NULL
- * context in them means `usual` or, if that is NULL, the current context. Nothing needs to be freed
- * on failure; CUDA_ERROR_NOT_SUPPORTED: the type is not supported.
+ * context in them means `usual` or, if that is NULL, the current context. The application's memory
+ * is not used after the return. On success the caller owns *params; on failure nothing needs to be
+ * freed. Returns CUDA_ERROR_NOT_SUPPORTED if the type is not supported or its parameters cannot
+ * change, and the errors of looking up contexts, functions and events.
  */
 CUresult gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
 			       struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
 
-/* Convert the parameters of type-specific functions for gpc_node_params_parse(). Return any, or
- * NULL if the given pointer is NULL. */
+/* Convert the parameters of type-specific functions to *any, for gpc_node_params_parse(). Return
+ * `any`, or NULL if `given` is NULL. The copy is shallow: memory that *given points to must stay
+ * valid while *any is used. */
 CUgraphNodeParams *gpc_generic_params_kernel(CUgraphNodeParams *any,
 					     const CUDA_KERNEL_NODE_PARAMS *given);
 CUgraphNodeParams *gpc_generic_params_kernel_v1(CUgraphNodeParams *any,
@@ -80,11 +91,12 @@ CUgraphNodeParams *gpc_generic_params_event(CUgraphNodeParams *any, CUgraphNodeT
 					    CUevent event);
 
 /* Sets or replaces a launch attribute of a kernel node. Returns CUDA_ERROR_NOT_SUPPORTED for an
- * attribute that graph nodes cannot have. */
+ * attribute that graph nodes cannot have. On failure the parameters are unchanged. */
 CUresult gpc_kernel_params_set_attribute(struct gpc_node_params *params, CUlaunchAttributeID id,
 					 const CUlaunchAttributeValue *value);
 
-/* Returns the graphs that the node owns: a child graph, or the bodies of a condition. */
+/* Returns an array of *count_p graphs that the node owns: a child graph, or the bodies of a
+ * condition. It is valid as long as the parameters; *count_p is 0 for other nodes. */
 static inline struct gpc_graph *const *
 gpc_node_params_graphs(const struct gpc_node_params *params, size_t *count_p)
 {
@@ -104,19 +116,23 @@ gpc_node_params_is_memory(const struct gpc_node_params *params)
 	       params->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 }
 
-/* Copies parameters; the copy owns the data that it points to. */
+/* Copies parameters; the copy owns the data that it points to. On failure nothing needs to be
+ * freed, and *copy must not be used. */
 CUresult gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params *copy)
 	GP_LOCKED(gpc_graphs_lock);
+/* Frees the data that the parameters point to, and destroys the graphs that they own. *params must
+ * not be used afterwards. */
 void gpc_node_params_free(struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
-/* Replaces a node's parameters by others of the same type, and frees the old ones. Takes ownership
- * of *now. */
+/* Replaces a node's parameters by *now, which has the same type, and frees the old ones. Takes
+ * ownership of the data in *now. Launch attributes and the device-updatable state of a kernel node
+ * are preserved if *now has none. */
 void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_params *now)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Returns the parameters for the application; the pointers are valid as long as the node's
- * parameters. */
+/* Returns the parameters of a kernel node for the application. The pointers in them are valid until
+ * the parameters are freed or replaced. */
 CUDA_KERNEL_NODE_PARAMS gpc_node_get_kernel_params(const struct gpc_node *node);
-/* Returns the members that the first version of the structure has. */
+/* Returns the same parameters in the first version of the structure, which lacks kern and ctx. */
 CUDA_KERNEL_NODE_PARAMS_v1 gpc_node_get_kernel_params_v1(const struct gpc_node *node);
 
 #endif /* GPC_NODE_PARAMS_H */

@@ -3,10 +3,11 @@
  * CUDA user objects (CUuserObject): reference-counted objects of the application with a destructor,
  * to which graphs can hold references.
  *
- * Clones and executable graphs share the references of their graph.
- * Ownership: an object is destroyed with its last reference.
+ * Clones and executable graphs have references of their own to the objects of their graph.
+ *
+ * Ownership: an object is destroyed with its last reference; its destructor is then queued.
  * Threads: guarded by gpc_graphs_lock. Destructors run without the lock, in gpc_graphs_end() or on
- * the thread of host functions.
+ * the thread that runs host functions. Any thread.
  */
 #ifndef GPC_USER_OBJECT_H
 #define GPC_USER_OBJECT_H
@@ -18,38 +19,42 @@
 
 struct gpc_user_object;
 
-/* A destructor to be called when the lock is released; the function may free this struct. */
+/* A destructor to be called when the lock is released. destroy(data) may free this struct, unless
+ * owned is set. */
 struct gpc_user_destructor {
 	struct gpc_user_destructor *next;
 	CUhostFn destroy;
 	void *data;
-	bool owned; /* allocated by user_object.c */
+	bool owned; /* allocated by user_object.c, which frees it after the call */
 };
 
-/* References of a graph to one object. */
+/* References of a graph to one object, an element of a list that the graph owns. */
 struct gpc_user_object_ref {
 	struct gpc_user_object_ref *next;
 	struct gpc_user_object *object;
 	unsigned int count;
 };
 
-/* Adds the same references for a clone. Returns CUDA_ERROR_OUT_OF_MEMORY on failure. */
+/* Adds the references in `users` to the list of a clone. Returns CUDA_SUCCESS or
+ * CUDA_ERROR_OUT_OF_MEMORY; the caller releases *copy_p also after a failure. */
 CUresult gpc_user_object_refs_clone(const struct gpc_user_object_ref *users,
 				    struct gpc_user_object_ref **copy_p) GP_LOCKED(gpc_graphs_lock);
-/* Releases all references. */
+/* Releases all references and frees the list; *users_p becomes NULL. */
 void gpc_user_object_refs_release(struct gpc_user_object_ref **users_p) GP_LOCKED(gpc_graphs_lock);
 
-/* Queues a destructor, in the caller's memory. */
+/* Queues a destructor. The struct is the caller's memory, and must stay valid until the destructor
+ * has been called. */
 void gpc_user_destructors_add(struct gpc_user_destructor *ended) GP_LOCKED(gpc_graphs_lock);
-/* Return the queued destructors and clear the queue; and, called without the lock, run them. */
+/* Clears the queue and returns its destructors as a list, or NULL if it is empty. The caller passes
+ * the list to gpc_user_destructors_run(). */
 struct gpc_user_destructor *gpc_user_destructors_pop_all(void) GP_LOCKED(gpc_graphs_lock);
 void gpc_user_destructors_run(struct gpc_user_destructor *list);
 
-/* Returns whether destroying the graph may destroy user objects. */
+/* Returns whether the graph or one of its inner graphs has references to user objects. */
 bool gpc_graph_has_user_objects(const struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
-/* Destroys a graph that is unknown to the application when all work given to the context's session
- * so far is done, on the thread that runs host functions. If the session is over, its objects are
- * leaked. Called without the lock. */
+/* Takes over a graph that is not visible to the application, and destroys it on the thread that
+ * runs host functions when all work issued to the context's session so far is done. Does not wait.
+ * The graph is leaked if the session has ended or memory is exhausted. Called without the lock. */
 void gpc_graph_destroy_later(struct gpc_graph *graph, struct gpc_context *context);
 
 #endif /* GPC_USER_OBJECT_H */

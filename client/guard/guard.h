@@ -12,12 +12,14 @@
  *                          a lock or memory
  *   thread cancellation    disabled from gpc_guard_enter() to gpc_guard_leave(), so that no thread
  *                          ends while it owns a lock; after gpc_guard_enter_quick() only from
- *                          gpc_guard_block() on, as disabling it costs a tenth of a launch
+ *                          gpc_guard_block() on, because disabling it costs a tenth of the time
+ *                          that a kernel launch takes
  *
  * A call that a signal handler has left by longjmp() does not count, because its stack frame is
  * gone.
  *
- * Threads: the state is thread-local; any thread. All functions are async-signal-safe.
+ * Threads: the state is thread-local; any thread. All functions are async-signal-safe and never
+ * wait.
  */
 #ifndef GPC_GUARD_H
 #define GPC_GUARD_H
@@ -28,17 +30,18 @@
 
 /* State of the calling thread. */
 struct gpc_guard {
-	const void
-		*frame; /* stack frame of the outermost call; NULL: the thread is not in a call */
-	bool blocking;  /* cancellation is disabled; cancel_state is the state before */
+	const void *frame; /* stack frame of the outermost call of the library; NULL: the thread is
+			      not in a call */
+	bool blocking;     /* cancellation is disabled by the guard */
+	/* thread's cancellation state before it was disabled; valid if `blocking` is set */
 	int cancel_state;
 };
 
-/* Used only by the inline functions below. */
+/* Used only by the inline functions below and gpc_guard_has_frame(). */
 extern __thread struct gpc_guard gpc_guard __attribute__((tls_model("initial-exec")));
 
-/* Returns whether the frame belongs to the recorded call or to code that interrupted it, as opposed
- * to a caller of a call that was left by longjmp(). */
+/* Returns whether the frame belongs to the recorded call or to code that interrupted it. Returns
+ * false if it belongs to a caller of a call that was left by longjmp(). */
 bool gpc_guard_has_frame(const void *frame);
 
 /* Returns whether the current code runs inside a call of the library on this thread. */
@@ -48,8 +51,8 @@ gpc_guard_is_inside(void)
 	return gpc_guard.frame && gpc_guard_has_frame(__builtin_frame_address(0));
 }
 
-/* Disables cancellation until the call ends; to be called before a cancellation point. Has no
- * effect outside of calls, in the library's own threads. */
+/* Disables cancellation until the call ends. It is called before a cancellation point, such as a
+ * blocking system call. Has no effect outside of calls, as in the library's own threads. */
 static inline void
 gpc_guard_block(void)
 {
@@ -59,8 +62,9 @@ gpc_guard_block(void)
 	gpc_guard.blocking = true;
 }
 
-/* Marks the start of a call and returns true. Returns false if the thread is already in a call; the
- * new call must then fail. Does not disable cancellation. */
+/* Marks the start of a call and returns true; gpc_guard_leave() must follow. Returns false if the
+ * thread is already in a call; the new call must then fail without calling gpc_guard_leave(). Does
+ * not disable cancellation. */
 static inline __attribute__((always_inline)) bool
 gpc_guard_enter_quick(void)
 {
@@ -71,7 +75,8 @@ gpc_guard_enter_quick(void)
 	return true;
 }
 
-/* The same, and disables thread cancellation until gpc_guard_leave(). */
+/* Marks the start of a call like gpc_guard_enter_quick(), with the same result, and disables thread
+ * cancellation until gpc_guard_leave(). */
 static inline __attribute__((always_inline)) bool
 gpc_guard_enter(void)
 {
@@ -81,7 +86,7 @@ gpc_guard_enter(void)
 	return true;
 }
 
-/* Ends the call, and restores the thread's cancellation state. */
+/* Ends the call, and restores the thread's cancellation state from before the call. */
 static inline __attribute__((always_inline)) void
 gpc_guard_leave(void)
 {
@@ -93,8 +98,9 @@ gpc_guard_leave(void)
 	gpc_guard.frame = NULL;
 }
 
-/* Clears the guard around a callback of the program that may call the library; returns the previous
- * state for gpc_guard_set(). The calling thread must not own a lock of the library. */
+/* Clears the guard before a callback of the program that may call the library. Returns the previous
+ * state, which the caller passes to gpc_guard_set() after the callback. Cancellation stays disabled
+ * if it was. The calling thread must not own a lock of the library. */
 static inline struct gpc_guard
 gpc_guard_clear(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory of a context: device memory whose pages are cached in this process
- * (docs/managed.md), and the transfer of pages.
+ * Managed memory of a context (cuMemAllocManaged): device memory whose pages are cached in this
+ * process (docs/managed.md), and the transfer of pages.
  *
+ * Ownership: the context must exist as long as its managed memory; contexts are never freed.
  * Threads: any thread may call.
  */
 #ifndef GPC_MANAGED_COPY_H
@@ -15,17 +16,21 @@
 struct gpc_context;
 struct gpc_pages_ops;
 
-/* Allocates managed memory; size must not be 0. gpc_pool_free() frees it. */
+/* Allocates managed memory of the context's device; size must not be 0. Returns CUDA_SUCCESS and
+ * sets *address_p; gpc_pool_free() frees it. Errors, with *address_p unchanged:
+ * CUDA_ERROR_OUT_OF_MEMORY, and those of gpc_pool_alloc(). */
 CUresult gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdeviceptr *address_p);
 
-/* Operations for pages of a pool of managed memory; the owner is the primary context of its
- * device. */
+/* Operations for pages of a pool of managed memory (client/pages/pages.h). The `owner` that they
+ * receive is the primary context of the pool's device. */
 extern const struct gpc_pages_ops gpc_managed_calls;
 
-/* Implementations of struct gpc_pages_ops for device memory of a context, which is the owner. They
- * wait for work of the session, copy from the device, and copy to the device. Each returns false if
- * the session has ended. */
+/* Waits until all work that was posted to the context's session is done. */
 bool gpc_managed_await(void *context);
+/* Copy from the device's managed memory to `to`, or from `from` to the device. Wait until `to`
+ * contains the data, or `from` may be reused. Like gpc_managed_await(), they are functions of
+ * struct gpc_pages_ops for memory whose owner is the context, and return false, after a message on
+ * standard error, if the session has ended. */
 bool gpc_managed_fetch(void *context, uint64_t address, uint64_t size, void *to);
 bool gpc_managed_push(void *context, uint64_t address, uint64_t size, const void *from);
 

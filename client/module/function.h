@@ -3,8 +3,12 @@
  * Kernels (CUkernel) and functions (CUfunction) of loaded images. A CUkernel belongs to a library,
  * a CUfunction to a context; CUDA accepts either in a launch.
  *
- * Ownership: objects belong to the struct gpc_function_list of their library or module.
+ * Ownership: objects belong to the struct gpc_function_list of their library or module, and are
+ * valid until it is unloaded. Unloading code that another thread uses is an error of the program
+ * (module.h).
  * Threads: any thread may call.
+ * Errors: functions that return a CUresult return CUDA_SUCCESS or the errors stated with the
+ * function; results are undefined after an error.
  */
 #ifndef GPC_FUNCTION_H
 #define GPC_FUNCTION_H
@@ -24,39 +28,45 @@ struct gp_kernel_info;
 struct gpc_function {
 	struct gpc_handle handle; /* GPC_KIND_KERNEL or GPC_KIND_FUNCTION */
 	struct gpc_image *image;
-	struct gpc_context *context; /* of a CUfunction; NULL for a CUkernel */
-	uint32_t index;              /* of the kernel in the image */
+	struct gpc_context
+		*context; /* of a CUfunction: the context that it belongs to; NULL for a CUkernel */
+	uint32_t index;   /* index of the kernel in the image's list of kernels */
+	/* name, parameters and attributes; belongs to the image */
 	const struct gp_kernel_info *info;
 	struct gpc_function
-		*twins[GPC_SESSIONS_MAX]; /* of a CUkernel, by session: the same kernel in the
-					     sessions with other daemons; found on first use */
+		*twins[GPC_SESSIONS_MAX]; /* of a CUkernel, by session number: its twins, that is,
+					     the same kernel in the sessions with other daemons;
+					     NULL: not found yet. Accessed atomically. */
 };
 
-/* Returns the function of a CUfunction, or of a CUkernel that was cast to one. Returns
- * CUDA_ERROR_INVALID_HANDLE if it is neither. */
+/* Looks up the function of a CUfunction, or of a CUkernel that was cast to one. Returns
+ * CUDA_ERROR_INVALID_HANDLE if it is neither. context: not used. */
 CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,
 			     struct gpc_function **function_p);
 
-/* Starts a call on a CUfunction or CUkernel. Errors: CUDA_ERROR_INVALID_HANDLE, and those of
- * gpc_enter_initialized(). */
+/* Starts a call on a CUfunction or CUkernel: checks that CUDA is usable, and looks up the function.
+ * Errors: CUDA_ERROR_INVALID_HANDLE, and those of gpc_enter_initialized(). */
 CUresult gpc_function_enter(CUfunction token, struct gpc_function **function_p);
 
-/* Returns the same kernel in the session of this context. Errors: CUDA_ERROR_INVALID_HANDLE: a
- * CUfunction of a context of another daemon; CUDA_ERROR_NO_BINARY_FOR_GPU: the library could not be
- * loaded there; CUDA_ERROR_OUT_OF_MEMORY. */
+/* Finds the same kernel in the session of this context, which is the function itself if it belongs
+ * to that session. Errors: CUDA_ERROR_INVALID_HANDLE: a CUfunction of a context of another daemon;
+ * CUDA_ERROR_NO_BINARY_FOR_GPU: the library could not be loaded in that session;
+ * CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_function_get_twin(struct gpc_function *function, const struct gpc_context *context,
 			       struct gpc_function **twin_p);
 
-/* Returns an attribute that is known without a query, or false: the caller queries the daemon. */
+/* Returns true and stores the value if the attribute is known without a query. Otherwise returns
+ * false, with *value_p unchanged; the caller queries the daemon. */
 bool gpc_function_get_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
 				int *value_p);
 
-/* Returns CUDA_ERROR_NOT_SUPPORTED if the software device cannot run the kernel, and reports the
- * reason once. */
+/* Returns CUDA_SUCCESS, or CUDA_ERROR_NOT_SUPPORTED if the software device (the daemon's device
+ * without a GPU) cannot run the kernel. The first such call for a kernel queries the reason from
+ * the daemon, waits for the reply and prints a warning. */
 CUresult gpc_function_check_supported(const struct gpc_function *function);
 
-/* Returns the wire ID of the kernel (gp_kernel) in the session of the context. Errors: as
- * gpc_function_get_twin(). */
+/* Stores the kernel's ID in messages to the daemon (gp_kernel), in the session of the context.
+ * Errors: CUDA_ERROR_INVALID_HANDLE and those of gpc_function_get_twin(). */
 CUresult gpc_function_to_wire(struct gpc_context *context, CUfunction function, uint64_t *kernel_p);
 
 #endif /* GPC_FUNCTION_H */

@@ -3,8 +3,12 @@
  * List of the functions of a module or the kernels of a library, by their index in the image. An
  * object is created when it is first requested.
  *
- * Ownership: the list owns the objects; the module or library owns the list.
- * Threads: any thread may call; the image's lock protects the list.
+ * Ownership: the module or library owns the list, and the list owns its objects until
+ * gpc_function_list_fini(). The image must outlive the list.
+ * Threads: any thread may call, except init and fini, which require that no other thread uses the
+ * list; the image's lock guards `made`.
+ * Errors: functions that return a CUresult return CUDA_SUCCESS or the errors stated with the
+ * function.
  */
 #ifndef GPC_FUNCTION_LIST_H
 #define GPC_FUNCTION_LIST_H
@@ -19,27 +23,31 @@ struct gpc_context;
 struct gpc_function;
 struct gpc_image;
 
+/* A list of functions or kernels. */
 struct gpc_function_list {
 	enum gpc_kind kind; /* GPC_KIND_FUNCTION or GPC_KIND_KERNEL */
 	struct gpc_image *image;
-	struct gpc_context *context; /* of CUfunctions; NULL for CUkernels */
+	struct gpc_context
+		*context; /* context of the CUfunction objects; NULL for CUkernel objects */
+	/* objects by index; NULL: not requested yet */
 	struct gpc_function **made;
 };
 
-/* Allocates the list; the caller has set kind, image and context. Returns false if out of
- * memory. */
+/* Allocates the list; the caller has set kind, image and context. Returns true, or false if out of
+ * memory; then nothing needs to be freed. */
 bool gpc_function_list_init(struct gpc_function_list *list);
-/* Destroys all objects of the list. The image must still exist. */
+/* Destroys all objects of the list; their handles become invalid. The image must still exist. */
 void gpc_function_list_fini(struct gpc_function_list *list);
 
-/* Returns the object for the kernel at index, which must be valid. Returns NULL if out of
- * memory. */
+/* Returns the object of the kernel with this index, which must be less than the image's number of
+ * kernels. The list owns it. Returns NULL if out of memory. */
 struct gpc_function *gpc_function_list_get(struct gpc_function_list *list, uint32_t index);
-/* Returns the handle for the kernel of this name. Errors: CUDA_ERROR_NOT_FOUND,
- * CUDA_ERROR_INVALID_VALUE (NULL argument), CUDA_ERROR_OUT_OF_MEMORY. */
+/* Stores the handle of the kernel of this name. Errors: CUDA_ERROR_NOT_FOUND,
+ * CUDA_ERROR_INVALID_VALUE if name or token_p is NULL, CUDA_ERROR_OUT_OF_MEMORY; *token_p is then
+ * unchanged. */
 CUresult gpc_function_list_find(struct gpc_function_list *list, const char *name, void **token_p);
-/* Stores the handles of the first kernels, at most max. Errors: CUDA_ERROR_INVALID_VALUE,
- * CUDA_ERROR_OUT_OF_MEMORY. */
+/* Stores the handles of the first kernels, at most max, in the order of the image. Errors:
+ * CUDA_ERROR_INVALID_VALUE if tokens is NULL, CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_function_list_tokens(struct gpc_function_list *list, void **tokens, unsigned int max);
 
 #endif /* GPC_FUNCTION_LIST_H */

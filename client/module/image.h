@@ -6,8 +6,11 @@
  * list of kernels. After that, names, parameter layouts and attributes are known without a query.
  * An image belongs to one daemon; a library has one image per daemon, which are each other's twins.
  *
- * Ownership: the library or module that loaded the image owns it, until gpc_image_unload().
- * Threads: any thread may call.
+ * Ownership: the library or module that loaded the image owns it, until gpc_image_unload(). An
+ * image must not be unloaded while another thread uses it (module.h).
+ * Threads: any thread may call, except where noted.
+ * Errors: functions that return a CUresult return CUDA_SUCCESS or the errors stated with the
+ * function.
  */
 #ifndef GPC_IMAGE_H
 #define GPC_IMAGE_H
@@ -31,34 +34,44 @@ struct gpc_image_global;
 
 #define GPC_SHA256_SIZE 32
 
-/* Texture and surface references that the application has requested from an image. */
+/* A texture or surface reference of an image (texture_reference.h). */
 struct gpc_texture_reference;
 
+/* Handlers of texture_reference.c, which image.c calls without depending on it. */
 struct gpc_texture_reference_calls {
-	/* Called before a launch: binds each reference to the resource it is set to. */
+	/* Called before a launch: binds each reference to the resource that it is set to. Returns
+	 * CUDA_SUCCESS or the error of the first reference that cannot be bound. */
 	CUresult (*bind_references)(const struct gpc_image *image, struct gpc_context *context);
-	/* Called before the image is unloaded. */
+	/* Called before the image is unloaded: destroys the references. */
 	void (*drop_references)(const struct gpc_image *image);
 };
 
-/* Additional handling of variables in managed memory. */
+/* Additional handling of variables in managed memory. Images are identified by their handle's
+ * ID. */
 struct gpc_image_variable_calls {
+	/* Called when the program first requests the address of a managed variable of the image.
+	 * Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
 	CUresult (*add)(struct gpc_context *context, uint64_t address, uint64_t size,
 			uint32_t image);
+	/* Called before the image is unloaded: drops its managed variables. */
 	void (*drop_image)(uint32_t image);
 };
-/* Registers the handlers; called by entry/ while the library is loaded. */
+/* Registers the handlers, a static struct. Called once, while the library is loaded, before any
+ * image exists. */
 void gpc_image_set_variable_calls(const struct gpc_image_variable_calls *calls);
 
-/* The original value of a kernel attribute that the program has set. */
+/* The value that a kernel attribute had before the program set it; an element of a list that the
+ * image owns. */
 struct gpc_image_setting {
 	struct gpc_image_setting *next;
 	uint32_t kernel;
 	CUfunction_attribute attribute;
+	/* the value was known; if not, it is queried again */
 	bool known;
 	int32_t value;
 };
 
+/* Frees a list of settings. Accepts NULL. */
 static inline void
 gpc_image_settings_free(struct gpc_image_setting *settings)
 {
@@ -70,79 +83,105 @@ gpc_image_settings_free(struct gpc_image_setting *settings)
 	}
 }
 
+/* A loaded image, or one that is being loaded. */
 struct gpc_image {
-	struct gpc_handle handle;  /* its ID is the image's ID on the wire */
+	struct gpc_handle handle;  /* its ID is the image's ID in messages to the daemon */
 	struct gpc_device *device; /* the device on which the image is loaded */
+	/* its kernels, as the daemon reported them, owned; NULL until the image is loaded */
 	struct gp_image_info *info;
-	struct gp_image_variables *variables; /* parsed from the image itself */
+	struct gp_image_variables *variables; /* variables of the code, parsed from the image
+						 itself; NULL until it is loaded */
 	struct gpc_function_list kernels;     /* CUkernel objects */
+	/* variables whose address is known, owned; guarded by lock */
 	struct gpc_image_global *globals;
-	struct gpc_query_cache answers; /* cached replies about its kernels (launch_shape.h) */
+	struct gpc_query_cache answers; /* cached replies of the daemon to queries about its kernels
+					   (launch_shape.h) */
 	atomic_uint_fast64_t
-		cache_changes; /* number of changes to the preferred cache of a kernel */
-	struct gpc_texture_reference *references; /* belongs to client/module/texture_reference.c */
-	const struct gpc_texture_reference_calls *reference_calls; /* NULL: no references */
+		cache_changes; /* number of changes to the preferred cache configuration of a
+				  kernel, part of the keys in `answers` */
+	struct gpc_texture_reference *references; /* list that belongs to texture_reference.c;
+						     guarded by the lock there */
+	const struct gpc_texture_reference_calls
+		*reference_calls; /* NULL: the image has no references */
 	pthread_mutex_t lock;
-	struct gpc_image_loading *loading; /* not NULL until gpc_image_await() has finished */
-	CUresult loaded;                   /* result of loading */
+	struct gpc_image_loading
+		*loading;       /* asynchronous load, owned; NULL: none, or gpc_image_await() has
+				   finished. Accessed atomically. */
+	CUresult loaded;        /* result of the asynchronous load, valid when `loading` is NULL */
 	void *owner;            /* token of its CUlibrary; NULL for the image of a module */
-	struct gpc_image *twin; /* of a library: the same image in the session with the next daemon;
-				   or NULL */
-	struct gpc_image_setting *settings; /* utlist; protected by lock */
-	uint8_t sha256[GPC_SHA256_SIZE];    /* of the code that was sent */
+	struct gpc_image *twin; /* image of a library: the same image in the session with the next
+				   daemon, owned; NULL: the last one */
+	struct gpc_image_setting
+		*settings; /* utlist of the settings that the program changed; guarded by lock */
+	uint8_t sha256[GPC_SHA256_SIZE]; /* SHA-256 of the code that was sent */
+	/* bytes of code that was sent */
 	uint64_t size;
-	bool plain; /* loaded without options, so it can be loaded again without waiting */
-	struct gpc_image *prev, *next; /* in the list of image_preload.c, if listed */
+	bool plain; /* loaded without JIT options, so that the same code can be loaded again without
+		       waiting for a reply */
+	struct gpc_image *prev, *next; /* links in the list of loaded images in image_preload.c, if
+					  `listed` is set */
 	bool listed;
 };
 
+/* JIT options as the application passed them: `count` keys and values (jit_options.h). */
 struct gpc_jit_options {
 	const CUjit_option *keys;
 	void **values;
 	unsigned int count;
 };
 
-/* Whether any loaded image calls printf. */
+/* Whether any loaded image calls printf in device code; never reset. */
 extern atomic_bool gpc_image_any_uses_printf;
 
-/* Loads an image and waits for the reply. source: as for cuLibraryLoadData() and
- * cuModuleLoadData(). Stores a new image, which the caller owns. Errors: those of the CUDA
- * functions, for example CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_IMAGE or
- * CUDA_ERROR_OUT_OF_MEMORY. */
+/* Loads an image in the context's session and waits for the reply. source: as for
+ * cuLibraryLoadData() and cuModuleLoadData(); it is not used after the return. On success the
+ * caller owns *image_p; on failure it is unchanged. Errors: those of the CUDA functions, for
+ * example CUDA_ERROR_INVALID_VALUE (source is NULL), CUDA_ERROR_NO_BINARY_FOR_GPU,
+ * CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,
 			const struct gpc_jit_options *options, struct gpc_image **image_p);
 /*
- * Loads code that a compiler embedded in the program, without options and without waiting for the
- * reply, so that several loads cost one round trip. gpc_image_await() waits for the reply and
- * returns its result; it must be called before any other use of the image.
+ * Starts loading code that a compiler embedded in the program, without options and without waiting
+ * for the reply, so that several loads cost one round trip. source must not be NULL; it is not used
+ * after the return. On success the caller owns *image_p, and must call gpc_image_await() before any
+ * other use of it; on failure *image_p is unchanged. Errors: as gpc_image_load().
  */
 CUresult gpc_image_load_async(struct gpc_context *context, const void *source,
 			      struct gpc_image **image_p);
+/* Waits for the reply to an asynchronous load, and returns its result. Returns at once if the image
+ * was loaded before. After an error the caller still owns the image, and unloads it. */
 CUresult gpc_image_await(struct gpc_image *image);
-/* Reads a file for gpc_image_load(). The caller frees *source_p. Errors: CUDA_ERROR_INVALID_VALUE,
- * CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_OUT_OF_MEMORY. */
+/* Reads a file for gpc_image_load(). On success the caller frees *source_p with free(); on failure
+ * nothing needs to be freed. Errors: CUDA_ERROR_INVALID_VALUE if path is NULL,
+ * CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_INVALID_IMAGE if the file is empty, too large or
+ * unreadable, CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_image_read_file(const char *path, void **source_p);
-/* Unloads and frees the image and its twins. */
+/* Unloads the image and its twins in the daemons, and frees them with their CUkernel objects. Waits
+ * only for an asynchronous load that is not finished. */
 void gpc_image_unload(struct gpc_image *image);
 
 /* Loads the image of a library, which belongs to no context, in the sessions with all other
- * daemons. Kernels cannot be used with a daemon where this fails. */
+ * daemons, waits for the replies, and links the results as twins. Where this fails, the library's
+ * kernels cannot be used with that daemon. */
 void gpc_image_load_twins(struct gpc_image *image, const void *source,
 			  const struct gpc_jit_options *options);
-/* Returns the image or its twin that is loaded in this session, or NULL if there is none. */
+/* Returns the image or its twin that is loaded in this session, borrowed, or NULL if there is
+ * none. */
 struct gpc_image *gpc_image_get_twin(struct gpc_image *image, const struct gpc_session *session);
 
 /* Invalidates variables and kernel settings of all images in a context that is reset. A new context
- * has new ones, so they are queried again. */
+ * has new ones, which are queried again when they are needed. */
 void gpc_image_drop_context(struct gpc_context *context);
 
-/* Returns the index of the kernel of this name, or -1. */
+/* Returns the index of the kernel of this name in image->info, or -1 if there is none. */
 int64_t gpc_image_find_kernel(const struct gpc_image *image, const char *name);
 /* Returns whether the image has a managed variable of this name. */
 bool gpc_image_is_managed(const struct gpc_image *image, const char *name);
-/* Returns address and size of a variable on the context's device. Either pointer may be NULL.
- * Errors: CUDA_ERROR_NOT_FOUND; CUDA_ERROR_INVALID_IMAGE: the daemon's information contradicts the
- * image or this process's memory map; CUDA_ERROR_OUT_OF_MEMORY. */
+/* Stores address and size of a variable on the context's device. Either pointer may be NULL. The
+ * first request of a variable waits for a reply of the daemon. After an error the results are
+ * unchanged. Errors: CUDA_ERROR_NOT_FOUND; CUDA_ERROR_INVALID_IMAGE: the daemon's information
+ * contradicts the image or this process's memory map; CUDA_ERROR_OUT_OF_MEMORY;
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED: another thread has reset the context; errors of the call. */
 CUresult gpc_image_get_global(struct gpc_image *image, struct gpc_context *context,
 			      const char *name, CUdeviceptr *address_p, size_t *size_p);
 

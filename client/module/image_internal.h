@@ -12,11 +12,14 @@
 
 struct gpc_image_loading;
 
-/* Creates an image that has a handle and nothing else. Returns NULL if out of memory. */
+/* Creates an image for the context's device, which has a handle and nothing else. Returns NULL if
+ * out of memory. The caller frees it with gpc_image_free() or, once the daemon has loaded it, with
+ * gpc_image_unload(). */
 struct gpc_image *gpc_image_create(struct gpc_context *context);
-/* Frees an image that the daemon does not have. */
+/* Frees an image that the daemon does not have, and invalidates its handle and those of its
+ * kernels. */
 void gpc_image_free(struct gpc_image *image);
-/* Frees the state of a load for which no thread waits. Accepts NULL. */
+/* Frees the state of an asynchronous load whose reply no thread waits for. Accepts NULL. */
 void gpc_image_loading_free(struct gpc_image_loading *loading);
 
 #endif /* GPC_IMAGE_INTERNAL_H */

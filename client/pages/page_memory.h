@@ -3,9 +3,11 @@
  * Memory of a range of pages (pages.h), mapped twice: at the program's addresses, where it may be
  * inaccessible, and at an address of the library's own (backing), where it is always accessible.
  *
- * Units: offsets and sizes are in bytes and multiples of the page size.
- * Threads: no locking; serialized by the caller.
- * Errors: -errno.
+ * Ownership: the caller owns the struct; it owns both mappings and the descriptor until
+ * gpc_page_memory_fini().
+ * Threads: no locking inside; the caller serializes all calls for one struct.
+ * Errors: functions that return an int return 0 or -errno, unless stated otherwise.
+ * Units: offsets and sizes are bytes and multiples of the page size; offsets are relative to base.
  */
 #ifndef GPC_PAGE_MEMORY_H
 #define GPC_PAGE_MEMORY_H
@@ -15,20 +17,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Memory of a range. */
+/* Memory of the range [base, base + size). */
 struct gpc_page_memory {
 	uint64_t base, size;
+	/* the library's own mapping, always accessible */
 	uint8_t *backing;
-	uint8_t *saved; /* copy for the child of a fork; NULL: none */
-	int fd;         /* descriptor by which the kernel reports written parts; or -1 */
+	uint8_t *saved; /* copy for the child of a fork, in its own mapping; NULL: none */
+	int fd;         /* file descriptor by which the kernel reports written parts; -1: none */
+	/* faults are reported by userfaultfd, not by SIGSEGV */
 	bool is_userfault;
 };
 
-/* Creates the memory, in place of reserved addresses, inaccessible to the program. watched: written
- * parts are to be reported by the kernel, if a descriptor is available. Returns 0 or -errno. */
+/* Creates zeroed memory in place of addresses that the caller has reserved, inaccessible to the
+ * program. watched: the kernel is to report written parts, if a descriptor is available.
+ * gpc_page_faults_start() must have succeeded. After an error the addresses are reserved as before,
+ * and nothing needs to be freed. */
 GP_MUST_CHECK int gpc_page_memory_init(struct gpc_page_memory *memory, uint64_t base, uint64_t size,
 				       bool watched);
-/* Frees the memory; the addresses are reserved again. */
+/* Frees the memory. The addresses are reserved again, inaccessible. */
 void gpc_page_memory_fini(struct gpc_page_memory *memory);
 
 /* Accesses of the program that do not fault. */
@@ -36,44 +42,51 @@ enum gpc_page_rights {
 	GPC_PAGE_RIGHTS_NONE,
 	GPC_PAGE_RIGHTS_READ,
 	GPC_PAGE_RIGHTS_WRITE,
-	GPC_PAGE_RIGHTS_FREE, /* write, with pages allocated by the kernel */
+	GPC_PAGE_RIGHTS_FREE, /* reads and writes, with missing pages allocated by the kernel */
 };
 
 /* Sets the rights at the program's addresses. from: the maximum present rights in the range; parts
- * may have less. Threads that wait for a page there retry, unless the new rights are
- * GPC_PAGE_RIGHTS_NONE. Returns 0 or -errno; 1 if the range is writable instead of readable,
- * because the program has written to it in the meantime. */
+ * may have less. Threads that wait for a page there retry their access, unless the new rights are
+ * GPC_PAGE_RIGHTS_NONE. Returns 0; -errno, after which the rights in the range are undefined; or 1
+ * if the range became writable instead of readable, because the program has written to it in the
+ * meantime. */
 GP_MUST_CHECK int gpc_page_memory_set(const struct gpc_page_memory *memory, uint64_t offset,
 				      uint64_t size, enum gpc_page_rights from,
 				      enum gpc_page_rights to);
 
-/* Restores pages that have these rights but may have been unmapped by the kernel. Results as for
+/* Restores pages that have these rights but may have been unmapped by the kernel. Returns as
  * gpc_page_memory_set(). */
 GP_MUST_CHECK int gpc_page_memory_reopen(const struct gpc_page_memory *memory, uint64_t offset,
 					 uint64_t size, enum gpc_page_rights rights);
 
-/* Returns whether written parts are known. */
+/* Returns whether the kernel reports which parts are written. */
 bool gpc_page_memory_tracks_writes(const struct gpc_page_memory *memory);
-/* Finds the first part of [*at, end) that was written since the memory was created or dropped, if
- * that is known; otherwise all of it. Returns false if there is none. */
+/* Finds the first part of [*at, end) that was written since the memory was created or zeroed. If
+ * written parts are not reported, that is all of the range. Returns true and sets *at and *size_p
+ * to offset and size of the part. Returns false if there is none. */
 bool gpc_page_memory_written(const struct gpc_page_memory *memory, uint64_t *at, uint64_t end,
 			     uint64_t *size_p);
-/* Closes the descriptor when written parts are no longer needed. */
+/* Closes the descriptor when written parts need not be reported any more. Has no effect if there is
+ * none. */
 void gpc_page_memory_settle(struct gpc_page_memory *memory);
-/* Zeroes the range, if the kernel can do that without writing to it. */
+/* Zeroes the range, if the kernel can do that by freeing pages; otherwise has no effect. Its
+ * written parts are not reported any more. */
 void gpc_page_memory_drop(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size);
 
-/* Functions around a fork. gpc_page_memory_begin_saving() allocates zeroed memory at memory->saved,
- * or returns false if there are no addresses, and nothing is saved. gpc_page_memory_save() copies a
- * range there before the fork (sparse: only what was written). In the child,
- * gpc_page_memory_begin_child() unmaps all of the parent's memory, and gpc_page_memory_restore()
- * moves saved ranges to the program's addresses. gpc_page_memory_drop_saved() frees the copy in
- * both processes. */
+/* Allocates zeroed memory at memory->saved, in which the content for the child of a fork is saved.
+ * Called before the fork. Returns false, with memory->saved NULL, if there are no addresses;
+ * nothing is then saved. */
 GP_MUST_CHECK bool gpc_page_memory_begin_saving(struct gpc_page_memory *memory);
+/* Copies a range to memory->saved, before the fork. sparse: only the parts that were written. */
 void gpc_page_memory_save(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
 			  bool sparse);
+/* Called in the child: unmaps all of the parent's memory. The program's addresses become
+ * inaccessible. */
 void gpc_page_memory_begin_child(struct gpc_page_memory *memory);
+/* Called in the child: moves a saved range to the program's addresses, where it is readable and
+ * writable. */
 void gpc_page_memory_restore(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size);
+/* Frees what is left of the saved copy. Called in both processes. */
 void gpc_page_memory_drop_saved(struct gpc_page_memory *memory);
 
 #endif /* GPC_PAGE_MEMORY_H */

@@ -3,8 +3,10 @@
  * Page fault mechanism based on SIGSEGV, for page_faults.h where userfaultfd is not available.
  *
  * SIGSEGV also belongs to the program: a fault that is not served here is passed to the program's
- * handler as the kernel would call it. The library's handler only hands the address to a thread of
- * the library and waits, so it may interrupt any code and needs little stack.
+ * handler as the kernel would call it. The library's handler only passes the address to a thread of
+ * the library and waits (gpc_page_faults_request()), so it may interrupt any code and needs little
+ * stack.
+ *
  * Threads: any.
  */
 #ifndef GPC_PAGE_SIGNAL_H
@@ -14,14 +16,15 @@
 
 #include <stdint.h>
 
-/* Installs the handler; further calls have no effect. Returns 0 or -errno. */
+/* Installs the handler; after a success, further calls have no effect. Returns 0 or -errno. */
 GP_MUST_CHECK int gpc_page_signal_start(void);
 
-/* Implement gpc_page_faults_cover() and gpc_page_faults_reinstall(). No effect before the start. */
+/* Implement gpc_page_faults_cover() and gpc_page_faults_reinstall(). They have no effect before
+ * gpc_page_signal_start(). */
 void gpc_page_signal_cover(uint64_t base, uint64_t size);
 void gpc_page_signal_reinstall(void);
 
-/* Disables serving in the child of a fork. */
+/* Disables serving in the child of a fork; faults are then passed to the program's handler. */
 void gpc_page_signal_forked(void);
 
 #endif /* GPC_PAGE_SIGNAL_H */

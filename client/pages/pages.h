@@ -4,13 +4,18 @@
  * GPU); docs/managed.md describes its guarantees.
  *
  * A range is divided into blocks. A block is remote (inaccessible here), identical on both sides
- * (readable), or local only (writable). This module does not depend on CUDA: the owner of the
- * memory provides functions that transfer data.
- * Remote work is posted between gpc_pages_begin() and gpc_pages_end(), after a flush of the memory
- * that it uses. No other thread's fault is served in between, so that flushed blocks stay flushed
- * until the work is posted; except those of threads of gpc_page_faults_set_direct(), which other
- * threads may wait for.
+ * (readable here), or local only (writable here). This module does not depend on CUDA: the owner of
+ * the memory provides functions that transfer data.
+ *
+ * Remote work is posted between gpc_pages_begin() and gpc_pages_end(), after a flush, which sends
+ * local changes of the memory that the work uses. In between, no fault of an ordinary thread is
+ * served, so that flushed blocks stay flushed until the work is posted. Faults of direct threads
+ * (gpc_page_faults_set_direct()), which other threads may wait for, are served at any time.
+ *
+ * Ownership: the module owns a range's local memory from gpc_pages_create() to gpc_pages_destroy().
+ * The owner passed there must outlive the range.
  * Threads: any.
+ * Units: addresses and sizes are bytes.
  */
 #ifndef GPC_PAGES_H
 #define GPC_PAGES_H
@@ -24,45 +29,54 @@
 
 /* Block size: the smallest unit of fetching, except for the last block of a range. */
 #define GPC_PAGES_BLOCK ((uint64_t)64 << 10)
-/* The largest unit of fetching. */
+/* Maximum size of one fetch. */
 #define GPC_PAGES_RUN_MAX ((uint64_t)16 << 20)
 
 /*
- * Functions of the owner. They return false on a permanent failure. Ranges consist of whole pages
- * of one memory range. fetch() and push() return when `to` contains the data, or when `from` may
- * change. None may acquire a lock of pages.c.
+ * Functions of the memory's owner, a static struct. They return true, or false on a permanent
+ * failure. The range consists of whole pages of one memory range, and fetch() and push() access the
+ * local side only through `to` and `from`. None may acquire a lock of pages.c.
  */
 struct gpc_pages_ops {
-	/* Waits for the remote work that was posted last; may take long. */
+	/* Waits for the remote work that was posted last; may take long. Called without a lock of
+	 * pages.c other than that of gpc_pages_begin(). */
 	bool (*await)(void *owner);
+	/* Copies data from the remote side. Returns when `to` contains it. */
 	bool (*fetch)(void *owner, uint64_t address, uint64_t size, void *to);
-	/* Sends data, ordered before all work that is posted later. */
+	/* Sends data, ordered before all work that is posted later. Returns when `from` may be
+	 * changed. */
 	bool (*push)(void *owner, uint64_t address, uint64_t size, const void *from);
 };
 
 /*
- * Creates such memory at addresses that the caller has reserved; gpc_pages_destroy() leaves them
- * reserved. base must be a multiple of the block size (if is_known, of the page size), size a
- * multiple of the page size. All blocks are remote; unless is_known, their contents are undefined
- * (see gpc_pages_set_unused()). group: identifies the work that may use the memory. Returns
- * -ENOMEM, or another -errno if threads or the fault mechanism are not available.
+ * Creates a range at addresses that the caller has reserved. base must be a multiple of the block
+ * size or, if is_known is true, of the page size; size must be a multiple of the page size. All
+ * blocks are remote. is_known: their contents are defined; otherwise they are undefined (see
+ * gpc_pages_set_unused()). calls, owner: functions that transfer data, and their first argument.
+ * group: identifies the work that may use the memory, for gpc_pages_flush().
+ * Errors: returns 0 on success; -ENOMEM; GP_E_INVALID if the range overlaps another one; or another
+ * -errno if threads or the fault mechanism are not available. The addresses are then reserved as
+ * before.
  */
 GP_MUST_CHECK int gpc_pages_create(uint64_t base, uint64_t size, bool is_known,
 				   const struct gpc_pages_ops *calls, void *owner,
 				   const void *group);
+/* Destroys the range that begins at base. Local changes are lost unless flushed before; the
+ * addresses stay reserved. Has no effect if there is no such range. */
 void gpc_pages_destroy(uint64_t base);
 
-/* Declares the contents of [base, base + size) undefined, so that they can be written here without
- * fetching them. Blocks that are only partly in the range are not affected. */
+/* Declares the contents of [base, base + size), which is inside one range, undefined, so that they
+ * can be written here without fetching them. Blocks that are only partly in it are not affected. */
 void gpc_pages_set_unused(uint64_t base, uint64_t size);
 
-/* Announces accesses from this address on, so that more is fetched at once. */
+/* Announces sequential accesses from this address on, so that more is fetched at once. Has no
+ * effect if the address is in no range. */
 void gpc_pages_expect(uint64_t address);
 
-/* Number of such memory ranges; use gpc_pages_any(). */
+/* Number of ranges; use gpc_pages_any(). */
 extern atomic_uint gpc_pages_count;
 
-/* Returns whether such memory exists. */
+/* Returns whether any range exists. Takes no lock. */
 static inline bool
 gpc_pages_any(void)
 {
@@ -70,40 +84,49 @@ gpc_pages_any(void)
 				0);
 }
 
-/* Returns whether any of [base, base + size) is such memory. */
+/* Returns whether any part of [base, base + size) is in a range. */
 bool gpc_pages_have(uint64_t base, uint64_t size);
 
-/* Start and end of a critical section in which remote work is posted. The calling thread must not
- * touch such memory in between. */
+/* Start and end of a critical section in which remote work is posted. gpc_pages_begin() waits for
+ * other threads' sections, and for faults of ordinary threads that are being served. Until
+ * gpc_pages_end(), called by the same thread, the thread must not access memory of a range, nor
+ * start another section. */
 void gpc_pages_begin(void);
 void gpc_pages_end(void);
 
-/* Send local changes between gpc_pages_begin() and gpc_pages_end(): all memory of the group, which
- * becomes remote; or a range, which stays readable here unless the work writes to it, including
- * blocks fetched by threads of gpc_page_faults_set_direct(). Return false on failure. */
+/* Sends local changes of all memory of the group, between gpc_pages_begin() and gpc_pages_end().
+ * The memory becomes remote, except blocks fetched by direct threads. Returns false if any transfer
+ * fails; local changes are then lost. */
 bool gpc_pages_flush(const void *group);
+/* Sends local changes of a range of addresses, including blocks fetched by direct threads, between
+ * gpc_pages_begin() and gpc_pages_end(). is_written: the work writes to the range, which becomes
+ * remote; otherwise it stays readable here. Returns false if any transfer fails. */
 bool gpc_pages_flush_range(uint64_t base, uint64_t size, bool is_written);
 
-/* For a thread of gpc_page_faults_set_direct(): sends the blocks that it has fetched and
- * changed. */
+/* Called by a direct thread: sends the blocks that direct threads have fetched and changed, which
+ * become remote. A failure is written to the log. */
 void gpc_pages_flush_direct(void);
 
-/* Implements gpc_page_faults_serve. */
+/* Implements gpc_page_faults_serve: fetches the block at the address. Waits for remote work, unless
+ * direct is true. */
 bool gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
-/* Called around fork(). The child gets its own copy of local blocks, and of remote blocks as they
- * are at that moment, without waiting for work. */
+/* Called before fork(), and after it in parent and child. The child gets its own copy of local
+ * blocks, and of remote blocks as they are at that moment, without waiting for remote work. In the
+ * child, the memory is ordinary memory and no range exists. If the fork interrupts a call of the
+ * library, the child gets no copy. */
 void gpc_pages_before_fork(void);
 void gpc_pages_after_fork(bool is_child);
 
 /* Block states, for tests and messages. */
 enum gpc_page_state {
-	GPC_PAGE_REMOTE, /* remote */
+	GPC_PAGE_REMOTE, /* remote, with defined contents */
 	GPC_PAGE_UNUSED, /* remote, with undefined contents */
-	GPC_PAGE_CLEAN,  /* readable here, identical */
+	GPC_PAGE_CLEAN,  /* readable here; identical on both sides */
 	GPC_PAGE_FRESH,  /* writable here; the kernel reports written parts */
 	GPC_PAGE_DIRTY,  /* writable here; considered written */
 };
+/* Returns the state of the block at the address; GPC_PAGE_REMOTE if it is in no range. */
 enum gpc_page_state gpc_pages_state(uint64_t address);
 
 #endif /* GPC_PAGES_H */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * State of one range of pages, shared by pages.c, which has the list of ranges, and page_fork.c.
+ * State of one range of pages, shared by pages.c, which owns the list of ranges, and page_fork.c.
  *
  * Threads: guarded by the lock of pages.c, which all callers hold.
+ * Units: blocks, unless noted otherwise; a block has GPC_PAGES_BLOCK bytes.
  */
 #ifndef GPC_PAGES_INTERNAL_H
 #define GPC_PAGES_INTERNAL_H
@@ -10,35 +11,41 @@
 #include "client/pages/page_memory.h"
 #include "client/pages/pages.h"
 
-/* Bits of a block: its state; whether it is unused and part of an allocation, so that work may
- * write to it; whether the child of a fork gets it; and whether it was fetched by a thread with
- * direct faults. */
+/* Bits of a block. GPC_BLOCK_STATE: mask of its enum gpc_page_state. GPC_BLOCK_ALLOCATED: unused
+ * and part of an allocation, so that remote work may write to it. GPC_BLOCK_SAVED: saved for the
+ * child of a fork. GPC_BLOCK_DIRECT: fetched by a direct thread (page_faults.h). */
 #define GPC_BLOCK_STATE 0x0f
 #define GPC_BLOCK_ALLOCATED 0x20
 #define GPC_BLOCK_SAVED 0x40
 #define GPC_BLOCK_DIRECT 0x80
 
-/* A range of pages. */
+/* A range of pages, as created by gpc_pages_create(). */
 struct gpc_pages {
 	struct gpc_page_memory memory;
 	uint64_t count; /* number of blocks */
+	/* as passed to gpc_pages_create(), as are owner and group */
 	const struct gpc_pages_ops *calls;
 	void *owner;
 	const void *group;
-	uint64_t open_from, open_to; /* interval that contains all local blocks */
-	uint64_t unused;             /* number of blocks with GPC_PAGE_UNUSED */
-	uint64_t direct;             /* number of blocks with GPC_BLOCK_DIRECT */
-	uint64_t fresh;              /* number of blocks with GPC_PAGE_FRESH */
-	uint64_t next, run;          /* block after the last ones opened, and number of those */
+	uint64_t open_from,
+		open_to;    /* interval that contains all local blocks; empty: there are none */
+	uint64_t unused;    /* number of blocks with GPC_PAGE_UNUSED */
+	uint64_t direct;    /* number of blocks with GPC_BLOCK_DIRECT */
+	uint64_t fresh;     /* number of blocks with GPC_PAGE_FRESH */
+	uint64_t next, run; /* block after those fetched last, and the number of blocks fetched
+			       then; a sequential access doubles it */
+	/* bits of each block */
 	uint8_t blocks[];
 };
 
+/* Returns the state of a block. */
 static inline enum gpc_page_state
 gpc_block_state(const struct gpc_pages *pages, uint64_t block)
 {
 	return (enum gpc_page_state)(pages->blocks[block] & GPC_BLOCK_STATE);
 }
 
+/* Returns whether a block of this state is accessible here. */
 static inline bool
 gpc_block_is_local(enum gpc_page_state state)
 {
@@ -51,7 +58,8 @@ gpc_block_offset(uint64_t block)
 	return block * GPC_PAGES_BLOCK;
 }
 
-/* Returns the size in bytes of consecutive blocks; the last block of a range may be shorter. */
+/* Returns the size in bytes of `count` consecutive blocks; the last block of a range may be
+ * shorter. */
 static inline uint64_t
 gpc_block_length(const struct gpc_pages *pages, uint64_t block, uint64_t count)
 {
@@ -60,7 +68,7 @@ gpc_block_length(const struct gpc_pages *pages, uint64_t block, uint64_t count)
 	return gpc_block_offset(count) < left ? gpc_block_offset(count) : left;
 }
 
-/* Returns the number of blocks from this one on, before end, with the same state. */
+/* Returns the number of consecutive blocks from `block` on, before `end`, with the same bits. */
 static inline uint64_t
 gpc_block_run(const struct gpc_pages *pages, uint64_t block, uint64_t end)
 {
@@ -71,8 +79,9 @@ gpc_block_run(const struct gpc_pages *pages, uint64_t block, uint64_t end)
 	return at - block;
 }
 
-/* Save what the child of a fork gets, before the fork; restore it in the child; and drop it after
- * the fork in both processes. */
+/* Save the content that the child of a fork gets, called before the fork; make it the program's
+ * memory, called in the child; and free the saved content, called in both processes after the fork.
+ * If there is no memory, nothing is saved. */
 void gpc_pages_save(struct gpc_pages *pages);
 void gpc_pages_restore(struct gpc_pages *pages);
 void gpc_pages_drop_saved(struct gpc_pages *pages);
