@@ -124,7 +124,10 @@ struct gpd_session {
 			       not lost */
 	_Atomic bool violated;       /* the client violated the protocol or a limit */
 	_Atomic bool client_is_gone; /* set by the main thread when the supervisor reports it */
-	_Atomic bool closing; /* the state is or was GPD_SESSION_ENDING: waits must be abandoned */
+	_Atomic bool closing; /* Ends the session after its current call because the client violated
+				 the protocol or a limit. The formatted text becomes the reason in
+				 the log unless there is one already. Does not wait and does not
+				 close the connection. Any thread. */
 	_Atomic int64_t loading_since_ms; /* gp_now_ms() when the executor began to wait in
 					     gpd_session_quiesce_begin(); 0: not waiting.
 					     worker_retirement.h checks it for hangs. */
