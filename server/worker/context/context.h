@@ -23,29 +23,32 @@ struct gpd_stream;
 
 struct gpd_context {
 	struct gpd_handle handle;
-	int device;                /* the worker's number of the device (ordinal) */
-	unsigned int flags;        /* flags of cuCtxCreate() */
-	struct gpd_stream *legacy; /* Its legacy default (NULL) stream. Like the next two, it is
-				      owned by the session's list of streams. */
-	struct gpd_stream *joins;  /* Stream that an event of the whole context is recorded on,
-				      ordered after all other streams; NULL before the first use. */
-	struct gpd_stream *gate; /* Stream that waits for the events that the context waits for; new
-				    streams are ordered after it. NULL before the first use. */
-	struct gpd_context *parent; /* the context that a green context is a part of; NULL: not a
-				       green context */
-	struct gpd_green *green; /* resources of a green context, a reference; NULL: it has all of
-				    the session's SMs */
+	int device;         /* the worker's number of the device (ordinal) */
+	unsigned int flags; /* flags of cuCtxCreate() */
+	/* Its legacy default (NULL) stream. Like the next two, it is owned by the session's list
+	 * of streams. */
+	struct gpd_stream *legacy;
+	/* Stream that an event of the whole context is recorded on, ordered after all other
+	 * streams; NULL before the first use. */
+	struct gpd_stream *joins;
+	/* Stream that waits for the events that the context waits for; new streams are ordered
+	 * after it. NULL before the first use. */
+	struct gpd_stream *gate;
+	/* The context that a green context is a part of; NULL: not a green context. */
+	struct gpd_context *parent;
+	/* Resources of a green context, a reference; NULL: it has all of the session's SMs. */
+	struct gpd_green *green;
 };
 
 /* Resources of a green context: a part of the SMs of another green context or of the session.
  * Reference counted, because resources that are split from these may outlive them. */
 struct gpd_green {
-	unsigned int refs;        /* number of references */
-	struct gpd_green *source; /* resources that these are a part of, a reference; NULL: the
-				     session's share */
-	struct gpd_split split;   /* which SMs of the source; partition.h */
-	struct gpd_partition *partition; /* the present partition (SMs of the device, partition.h),
-					    a reference; NULL: none yet */
+	unsigned int refs; /* number of references */
+	/* Resources that these are a part of, a reference; NULL: the session's share. */
+	struct gpd_green *source;
+	struct gpd_split split; /* which SMs of the source; partition.h */
+	/* The present partition (SMs of the device, partition.h), a reference; NULL: none yet. */
+	struct gpd_partition *partition;
 };
 
 /* Drops a reference; the last one frees the resources. Accepts NULL. */
@@ -67,8 +70,8 @@ int gpd_context_device(const struct gpd_session *session, uint32_t id);
  * there is no context with this ID. */
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 
-/* Removes the context's ID from the handle table and frees the context. Its streams must have been
- * dropped or must no longer be used. */
+/* Removes the context's ID from the handle table and frees the context. No stream
+ * may refer to it any more, except at the session's end. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);
 
 #endif /* GPD_CONTEXT_H */

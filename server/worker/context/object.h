@@ -22,13 +22,13 @@ struct gpd_session;
 
 struct gpd_object {
 	struct gpd_handle handle;
-	struct gpd_context
-		*context; /* context that it is destroyed with; NULL: at the session's end */
-	int device;       /* device it was created on */
-	void *driver;     /* the driver's handle */
-	struct gp_scratch memory; /* memory for functions that handle this kind themselves; freed
-				     with the object */
-	void *extra;              /* for functions that handle this kind themselves; not freed */
+	/* Context that it is destroyed with; NULL: at the session's end. */
+	struct gpd_context *context;
+	int device;   /* device it was created on */
+	void *driver; /* the driver's handle */
+	/* Memory for functions that handle this kind themselves; freed with the object. */
+	struct gp_scratch memory;
+	void *extra;      /* for functions that handle this kind themselves; not freed */
 	uint64_t charged; /* bytes of host memory charged in addition to the COST of the kind */
 	uint64_t code;    /* bytes charged to the code-memory quota */
 };

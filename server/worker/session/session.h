@@ -61,27 +61,29 @@ struct gpd_waker;
  * it. */
 struct gpd_progress {
 	uint64_t work; /* number of operations passed to streams; written by the executor */
-	_Atomic uint64_t done_work; /* number of the latest operation known to be done; written by
-				       the responder */
-	const char *kernel; /* Name of the last launched kernel; NULL: none. It belongs to the
-			       kernel's image, which clears it with gpd_sessions.lock held before it
-			       is freed; another thread reads the name with that lock held. */
+	/* Number of the latest operation known to be done; written by the responder. */
+	_Atomic uint64_t done_work;
+	/* Name of the last launched kernel; NULL: none. It belongs to the kernel's image, which
+	 * clears it with gpd_sessions.lock held before it is freed; another thread reads the
+	 * name with that lock held. */
+	const char *kernel;
 };
 
 /* The record that the executor is carrying out. Executor only. */
 struct gpd_call_state {
-	uint32_t request;   /* request ID for the reply; 0: the client expects no reply (a posted
-			       call) */
+	/* Request ID for the reply; 0: the client expects no reply (a posted call). */
+	uint32_t request;
 	uint16_t call;      /* number of the call */
 	uint32_t context;   /* wire ID of the context that the call is issued on */
 	uint64_t bulk_left; /* bytes of the record's data that are left to read */
-	const uint8_t *bulk_read; /* data of a deferred record that is left to read; NULL: received
-				     from the connection */
-	struct gpd_deferred_entry *
-		entry; /* Entry of the record in the deferred queue (deferred_queue.h); NULL: it has
-			  none. A hook that completes the entry itself later sets this to NULL. */
+	/* Data of a deferred record that is left to read; NULL: received from the connection. */
+	const uint8_t *bulk_read;
+	/* Entry of the record in the deferred queue (deferred_queue.h); NULL: it has none. A
+	 * hook that completes the entry itself later sets this to NULL. */
+	struct gpd_deferred_entry *entry;
 };
 
+/* State of a session. */
 struct gpd_session {
 	uint64_t id;              /* from the supervisor; unique for its lifetime */
 	struct gpd_session *next; /* next session in the list; gpd_sessions.lock */
@@ -89,9 +91,9 @@ struct gpd_session {
 	struct gpd_handle_table handles;
 	struct gpd_account account;
 	struct gpd_host_memory *host_memory; /* NULL: the client has requested none */
-	struct gpd_print *print;
-	struct gpd_trace *trace;      /* NULL: the client has requested no trace */
-	struct gpd_wait_queue *waits; /* responder.h */
+	struct gpd_print *print;             /* NULL: no kernel that prints was launched */
+	struct gpd_trace *trace;             /* NULL: the client has requested no trace */
+	struct gpd_wait_queue *waits;        /* responder.h */
 
 	/* Components, one for each folder above session/. session_parts.h creates and destroys
 	 * them; each folder defines the contents of its own. */
@@ -105,12 +107,12 @@ struct gpd_session {
 
 	uint64_t window_base, window_size; /* address range of device memory, in bytes */
 	char peer[128];                    /* "host pid program", for the log */
-	char let_in_by[200];    /* how the client was authenticated, such as "token abcdefghij", for
-				   the log */
-	uint8_t ticket[32];     /* secret that authenticates lanes over RDMA */
-	unsigned int lanes_max; /* lane numbers are smaller */
-	uint64_t features;      /* bits of enum gp_feature that both ends support */
-	uint32_t compression;   /* enum gp_pack_mode of data that the worker sends on data lanes */
+	/* How the client was authenticated, such as "token abcdefghij", for the log. */
+	char let_in_by[200];
+	uint8_t ticket[32];      /* secret that authenticates lanes over RDMA */
+	unsigned int lanes_max;  /* lane numbers are smaller */
+	uint64_t features;       /* bits of enum gp_feature that both ends support */
+	uint32_t compression;    /* enum gp_pack_mode of data that the worker sends on data lanes */
 	uint32_t lanes_accepted; /* bit n: lane n was accepted over RDMA; gpd_sessions.lock */
 
 	struct gpd_issue issue;   /* launch threads; account.issue points to it */
@@ -119,22 +121,19 @@ struct gpd_session {
 	struct gpd_call_state current;
 	struct gpd_progress progress;
 	struct gpd_session_send send;
-	_Atomic int state;  /* enum gpd_session_state; changed by gpd_session_set_state() */
-	_Atomic int sticky; /* CUresult of every call after the GPU contexts were lost; 0: they are
-			       not lost */
+	_Atomic int state; /* enum gpd_session_state; changed by gpd_session_set_state() */
+	/* CUresult of every call after the GPU contexts were lost; 0: they are not lost. */
+	_Atomic int sticky;
 	_Atomic bool violated;       /* the client violated the protocol or a limit */
 	_Atomic bool client_is_gone; /* set by the main thread when the supervisor reports it */
-	_Atomic bool closing; /* Ends the session after its current call because the client violated
-				 the protocol or a limit. The formatted text becomes the reason in
-				 the log unless there is one already. Does not wait and does not
-				 close the connection. Any thread. */
-	_Atomic int64_t loading_since_ms; /* gp_now_ms() when the executor began to wait in
-					     gpd_session_quiesce_begin(); 0: not waiting.
-					     worker_retirement.h checks it for hangs. */
+	_Atomic bool closing;        /* GPD_SESSION_ENDING was reached: waits must be abandoned */
+	/* gp_now_ms() when the executor began to wait in gpd_session_quiesce_begin(); 0: not
+	 * waiting. worker_retirement.h checks it for hangs. */
+	_Atomic int64_t loading_since_ms;
 	bool busy_reported; /* orphaned work was reported to the supervisor; worker_retirement.h */
-	pthread_mutex_t wakers_lock;
-	struct gpd_waker *wakers; /* wakers_lock */
-	pthread_mutex_t reason_lock;
+	pthread_mutex_t wakers_lock; /* protects the list of wakers */
+	struct gpd_waker *wakers;    /* wakers_lock */
+	pthread_mutex_t reason_lock; /* protects `reason` */
 	char reason[256]; /* why the session ends, for the log; "": no reason yet; reason_lock */
 };
 
@@ -154,13 +153,13 @@ int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
 
 /* Handles a sticky error of the driver, after which the GPU contexts are lost. The first call moves
  * all sessions to GPD_SESSION_LOST, wakes their waits, notifies the supervisor and starts a thread
- * that ends the process after at most about 1.4 s; later calls do nothing. Does not wait. Any
+ * that ends the process after at most about 1.3 s; later calls do nothing. Does not wait. Any
  * thread that does not hold gpd_sessions.lock. */
 void gpd_session_poison(struct gpd_session *session, CUresult result);
 
 /* Ends the session after its current call because the client violated the protocol or a limit. The
  * formatted text becomes the reason in the log unless there is one already. Does not wait and does
- * not close the connection. */
+ * not close the connection. Any thread. */
 void gpd_session_violation(struct gpd_session *session, const char *format, ...) GP_PRINTF(2, 3);
 
 /* Logs the formatted text after "session ID (peer): ". The line is dropped if the session's log

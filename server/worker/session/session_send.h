@@ -27,15 +27,17 @@ struct gpd_session;
 struct gpd_session_send {
 	/* Serializes messages; protects the members marked "lock". */
 	pthread_mutex_t lock;
-	CUresult deferred;      /* first unreported error of a posted call (a call without a reply);
-				   CUDA_SUCCESS: none; lock */
-	uint16_t deferred_call; /* number of the call that caused `deferred`; lock */
+	/* First unreported error of a posted call (a call without a reply); CUDA_SUCCESS: none;
+	 * lock. */
+	CUresult deferred;
+	uint16_t deferred_call;       /* number of the call that caused `deferred`; lock */
 	_Atomic bool sticky_reported; /* the client was notified of session->sticky */
-	char *complaint; /* The driver's message about the fault, allocated; NULL: none. Written
-			    before session->sticky is set, then protected by lock. */
-	_Atomic uint32_t
-		keep_request; /* Request ID of the pending gpMemoryKeep call, whose reply requests
-				 the client's cached memory. 0: the call is not pending. */
+	/* The driver's message about the fault, allocated; NULL: none. Written before
+	 * session->sticky is set, then protected by lock. */
+	char *complaint;
+	/* Request ID of the pending gpMemoryKeep call, whose reply requests the client's cached
+	 * memory. 0: the call is not pending. */
+	_Atomic uint32_t keep_request;
 };
 
 /* Replies to a call. call and request identify it; fields are size bytes of encoded reply fields,

@@ -28,8 +28,8 @@ struct gpd_sessions {
 	int cpus;                   /* number of processors available to the process */
 	struct gpd_ledger *ledger;  /* NULL in unit tests only */
 	struct gpd_channel channel; /* to the supervisor; any thread may send */
-	void (*before_exit)(
-		void); /* called once, by the thread that ends the process; NULL: nothing to call */
+	/* Called once, by the thread that ends the process; NULL: nothing to call. */
+	void (*before_exit)(void);
 	pthread_mutex_t lock;
 	struct gpd_session *first; /* list of all sessions (utlist); protected by lock */
 	_Atomic int count;         /* number of sessions with an executor thread */

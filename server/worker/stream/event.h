@@ -42,9 +42,9 @@ struct gpd_event {
 	struct gpd_context *context;     /* context it was created in */
 	unsigned int flags;              /* flags of cuEventCreate() */
 	struct gpd_event_common *common; /* shared with other sessions; never NULL */
-	unsigned int deferred_records;   /* its records in this session's deferred queue; common
-					    part's lock */
-	bool opened;                     /* opened by an IPC handle of another session */
+	/* Its records in this session's deferred queue; common part's lock. */
+	unsigned int deferred_records;
+	bool opened; /* opened by an IPC handle of another session */
 };
 
 /* Adds a reference and returns its argument. Any thread. */

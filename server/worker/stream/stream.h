@@ -34,21 +34,21 @@ struct gpd_session;
 
 /* Timeline state of a stream (gpu_trace.h). Initialized to zeros. */
 struct gpd_trace_mark {
-	uint32_t track; /* track number plus 1; 0: none yet */
-	uint32_t joined;
+	uint32_t track;  /* track number plus 1; 0: none yet */
+	uint32_t joined; /* operations without an event since the last one with an event */
 };
 
 struct gpd_stream {
 	struct gpd_handle handle;
 	struct gpd_stream *next; /* in session->streams->list */
-	struct gpd_context
-		*context; /* borrowed; NULL: a former driver's stream of a moved stream */
+	/* Borrowed; NULL: destroyed, or a former driver's stream. */
+	struct gpd_context *context;
 	int device;
 	CUstream driver; /* owned; replaced when the session's share of the device changes */
-	struct gpd_partition
-		*partition; /* partition of `driver`, a reference; NULL: the whole device */
-	int priority;       /* the driver's priority */
-	bool legacy;        /* it is the legacy default stream of its context */
+	/* Partition of `driver`, a reference; NULL: the whole device. */
+	struct gpd_partition *partition;
+	int priority;  /* the driver's priority */
+	bool legacy;   /* it is the legacy default stream of its context */
 	bool blocking; /* created without CU_STREAM_NON_BLOCKING; false for the legacy stream */
 	bool dropped;  /* the client has destroyed it, or it is a former driver's stream */
 	uint64_t work; /* number of its last operation */
@@ -57,14 +57,15 @@ struct gpd_stream {
 	uint64_t seen_barrier; /* number of the last barrier that it is ordered after */
 	CUevent order; /* event for ordering other streams after it; NULL before the first use */
 	uint64_t order_work; /* its last operation when `order` was recorded */
-	uint64_t moved_work; /* Its last operation when it was moved to a new driver's stream; all
-				operations up to it are on the former one. 0: never moved with work.
-			      */
-	CUevent before; /* event for copies by GPUDirect (gpudirect_in.c); NULL before the first use
-			 */
-	CUevent barrier;      /* event after its last barrier; NULL before the first use */
-	CUstream peer_stream; /* second stream for copies between devices (copy/peer_stream.h); NULL
-				 before the first use */
+	/* Its last operation when it was moved to a new driver's stream; all operations up to it
+	 * are on the former one. 0: never moved with work. */
+	uint64_t moved_work;
+	/* Event for copies by GPUDirect (gpudirect_in.c); NULL before the first use. */
+	CUevent before;
+	CUevent barrier; /* event after its last barrier; NULL before the first use */
+	/* Second stream for copies between devices (copy/peer_stream.h); NULL before the first
+	 * use. */
+	CUstream peer_stream;
 	int peer_stream_device; /* device of peer_stream */
 	CUevent peer_stream_begin, peer_stream_end;
 	uint64_t batch; /* number of the batch (group of launches, schedule.h) of its last launch */
@@ -86,18 +87,19 @@ struct gpd_stream_session {
 	uint32_t count;            /* length of the list */
 	uint64_t barrier;          /* number of barriers so far */
 	uint64_t barrier_recorded; /* number of the barrier for which the event was recorded */
-	struct gpd_stream
-		*barrier_stream; /* stream of the last barrier; NULL: none, or it is done */
+	/* Stream of the last barrier; NULL: none, or it is done. */
+	struct gpd_stream *barrier_stream;
 	/* Called before work is enqueued on a stream, for work that must precede it. NULL: none. */
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	bool has_ipc_events; /* it uses or has used interprocess events; event.c */
 	struct gpd_depths depths;
-	bool watches_shares;    /* the client is to be notified when its number of SMs changes;
-				   stream_move.c */
-	uint64_t move_again_ns; /* earliest time (gp_now_ns()) of the next attempt after moving
-				   streams has failed; 0: no failure */
-	uint32_t quiesce_pass;  /* number of launches before the next check for quiescence;
-				   stream_launch.c */
+	/* The client is to be notified when its number of SMs changes; stream_move.c. */
+	bool watches_shares;
+	/* Earliest time (gp_now_ns()) of the next attempt after moving streams has failed; 0: no
+	 * failure. */
+	uint64_t move_again_ns;
+	/* Number of launches before the next check for quiescence; stream_launch.c. */
+	uint32_t quiesce_pass;
 };
 
 /* Creates session->streams. Returns 0 or -ENOMEM. */
@@ -126,8 +128,9 @@ CUresult gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *s
  * (calls described as LAUNCHES). Does nothing if there is no such stream; returns early if the
  * session is closing. */
 void gpd_stream_launch(struct gpd_session *session, uint32_t id);
-/* Blocks a launch while other sessions need an idle context of the device (idle.h), until this
- * session has no work there or is closing. Included in gpd_stream_launch(). */
+/* Blocks a launch while launches on the device are stopped, because another session needs an idle
+ * context (idle.h). A session with short work waits only until that work is done. Returns early if
+ * the session is closing or the GPU is lost. Included in gpd_stream_launch(). */
 void gpd_stream_wait_quiesce(struct gpd_session *session, int device);
 
 /* Returns the stream with this ID, borrowed, without ordering or counting, for queries. NULL: there

@@ -33,9 +33,9 @@ struct gpd_depth {
 	uint32_t given;  /* number of operations so far; wraps around */
 	uint32_t marked; /* value of `given` at the last marker */
 	uint32_t stride; /* number of operations between two markers */
-	uint32_t opened; /* value of `given` when the queue last stopped being full; 0: it never was
-			    full */
-	bool full;       /* its later records must be deferred */
+	/* Value of `given` when the queue last stopped being full; 0: it never was full. */
+	uint32_t opened;
+	bool full; /* its later records must be deferred */
 	/* Progress of the GPU, and the time (gp_now_ns()) when it last changed. Valid while the
 	 * queue is full. */
 	uint32_t seen;
@@ -44,8 +44,8 @@ struct gpd_depth {
 
 /* State of all streams of a session. Initialized to zeros. */
 struct gpd_depths {
-	struct gpd_marker_page
-		*page; /* acquired with the first stream; NULL before, or out of memory */
+	/* Acquired with the first stream; NULL before, or out of memory. */
+	struct gpd_marker_page *page;
 	bool used[GPD_MARKER_PAGE_SLOTS]; /* slots in use */
 	bool filled; /* A stream has become full since deferred_gate.h last added gates. */
 };
