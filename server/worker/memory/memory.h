@@ -83,7 +83,7 @@ CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64
 /* Returns the memory that contains the range, for export to other sessions, and sets *offset_p to
  * the range's offset in it. The memory is borrowed from the mapping, which is one of its users: the
  * caller adds a reference. NULL: the range is not in one mapping by gpMemoryMap or a similar call,
- * or out of memory; *offset_p is then unchanged or undefined. */
+ * or out of memory; *offset_p is then undefined. */
 struct gpd_shared_physical *gpd_memory_export(struct gpd_session *session, uint64_t address,
 					      uint64_t size, uint64_t *offset_p);
 /* Maps all of the memory at this address. On success the mapping takes over the caller's reference;
