@@ -2,14 +2,14 @@
 /*
  * CUDA arrays of a session, plain and mipmapped.
  *
- * Destroying an array frees its name at once. When the preceding work is done and no texture or
+ * Destroying an array frees its ID at once. When the preceding work is done and no texture or
  * surface object uses the array any more, it may be reused for an array of the same shape. Its
  * memory is freed when the device is idle (idle.h), because the driver cannot destroy an array
  * without blocking all sessions. The memory stays charged to the session until then, or until the
  * session ends.
  *
- * Ownership: the session, through its handle table. A destroyed array is only in a list of the
- * worker, and is freed by the thread that has returned its memory to the driver.
+ * Ownership: the session's handle table refers to the arrays. A destroyed array belongs to a list
+ * of the worker, and is freed by the thread that destroys it in the driver.
  * Threads: executor only, unless noted. The list has a lock of its own.
  * Errors: CUresult, unless noted.
  */
@@ -27,37 +27,41 @@ struct gpd_session;
 struct gpd_tiles_use;
 
 /*
- * The part of a session that its arrays have.
- * Threads: the executor.
+ * Counters of a session's arrays: session->arrays.
+ * Threads: executor only.
  */
 struct gpd_array_session {
-	uint32_t count;         /* arrays that have a name */
-	uint32_t texture_count; /* objects made of arrays and of memory; texture.h */
+	uint32_t count;         /* number of arrays that have an ID */
+	uint32_t texture_count; /* number of texture and surface objects; texture.h */
 };
 
-/* The session has memory.  -ENOMEM. */
+/* Creates session->arrays and registers the functions for memory.h; session->memory must exist.
+ * Returns 0 or -ENOMEM. */
 int gpd_array_session_create(struct gpd_session *session);
+/* Frees session->arrays. Does not destroy arrays. Accepts NULL. */
 void gpd_array_session_destroy(struct gpd_session *session);
 
+/* State of an array. While the array is destroyed, the lock of the worker's list protects it. */
 enum gpd_array_state {
-	GPD_ARRAY_USED,
+	GPD_ARRAY_USED,    /* not destroyed */
 	GPD_ARRAY_LEAVING, /* destroyed; work may still use it */
-	GPD_ARRAY_IDLE,    /* unused: may be reused, or freed by the driver */
-	GPD_ARRAY_FREEING, /* the driver is freeing it */
+	GPD_ARRAY_IDLE,    /* unused: may be reused, or destroyed in the driver */
+	GPD_ARRAY_FREEING, /* a thread is destroying it in the driver */
 };
 
 struct gpd_array {
 	struct gpd_handle name;
-	struct gpd_array *next;      /* list of destroyed arrays */
-	struct gpd_session *session; /* charged while destroyed; NULL: ended */
+	struct gpd_array *next; /* in the worker's list of destroyed arrays; its lock */
+	/* While destroyed: session that is charged; NULL: it has ended. The list's lock. */
+	struct gpd_session *session;
 	enum gpd_array_state state;
 	struct gp_array_shape shape;
 	int device;
-	uint64_t charged;
-	unsigned int users; /* references: its name, and objects that use it */
-	CUmipmappedArray mipmap;
-	CUarray levels[GP_ARRAY_LEVELS_MAX];
-	/* Sparse arrays only; sparse_array.h. */
+	uint64_t charged;        /* bytes charged for it */
+	unsigned int users;      /* number of references: its ID, and objects that use it */
+	CUmipmappedArray mipmap; /* of the driver; only if it is mipmapped (shape.levels) */
+	CUarray levels[GP_ARRAY_LEVELS_MAX]; /* of the driver; [0] only if it is not mipmapped */
+	/* Sparse arrays only (sparse_array.h): sizes of tiles, and memory that was mapped. */
 	struct gp_array_tiling tiling;
 	struct gpd_tiles_use *tiles;
 };
@@ -68,22 +72,26 @@ gpd_array_is_sparse(const struct gpd_array *array)
 	return array->shape.flags & CUDA_ARRAY3D_SPARSE;
 }
 
-/* Returns NULL if there is no such array. */
+/* Returns the array with this ID, borrowed; NULL: there is none. */
 struct gpd_array *gpd_array_get(const struct gpd_session *session, uint32_t id);
-/* Returns the driver's array of a level for a copy of the box. CUDA_ERROR_INVALID_HANDLE: no such
- * array; CUDA_ERROR_INVALID_VALUE: no such level, or the box exceeds it. */
+/* Returns the driver's array of a level for a copy of the box, borrowed from the array. level: 0 if
+ * it is not mipmapped. CUDA_ERROR_INVALID_HANDLE: no such array; CUDA_ERROR_INVALID_VALUE: no such
+ * level, or the box exceeds it. *array_p is set on success only. */
 CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 			const struct gp_array_box *box, CUarray *array_p);
 
-/* Drops a reference; the last one destroys the array. */
+/* Drops a reference. The last one destroys the array: it may be reused or freed when all present
+ * work of the session is done, which is not waited for. After an error, when the GPU contexts are
+ * lost, the array is freed with the session. */
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
-/* The same at the session's end, when no work is left. */
+/* Drops a reference at the session's end, when no work is left. The last one uncharges the array
+ * and leaves it to be freed when the device is idle. */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
 
 /* Destroys all arrays at the session's end, after its waits have ended and its textures are
- * destroyed. May be called again: it then only detaches the destroyed arrays that are still listed
- * from the session. */
+ * destroyed. May wait for arrays that another thread is destroying. May be called again: it then
+ * only detaches destroyed arrays that are still listed from the session. */
 void gpd_arrays_destroy(struct gpd_session *session);
 
 #endif /* GPD_ARRAY_H */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Driver side of arrays: creates, zeroes and destroys them.
+ * Driver side of arrays: creates, zeroes and destroys the driver's objects.
  *
- * Threads: any, with the array's device current.
+ * Ownership: the driver's objects belong to struct gpd_array.
+ * Threads: any that is the array's only user, with the array's device current.
  * Errors: CUresult.
  */
 #ifndef GPD_ARRAY_MEMORY_H
@@ -10,13 +11,15 @@
 
 #include "server/worker/array/array.h"
 
-/* Creates the driver's objects for the array's shape. Does not wait for the GPU (measured).
- * CUDA_ERROR_NOT_SUPPORTED: the driver lacks a function. */
+/* Creates the driver's objects for array->shape and stores them in the array. Does not wait for the
+ * GPU (measured). CUDA_ERROR_NOT_SUPPORTED: the driver lacks a function; otherwise an error of the
+ * driver. On failure gpd_array_drop() must not be called. */
 CUresult gpd_array_obtain(struct gpd_array *array);
-/* Zeroes all levels and waits until that is done, but for no kernel. */
+/* Zeroes all levels and waits until that is done, but not for kernels. Returns CUDA_SUCCESS or an
+ * error of the driver; the content is then undefined. */
 CUresult gpd_array_zero(const struct gpd_array *array);
-/* Destroys the driver's objects. Waits until no kernel runs, and blocks all launches meanwhile
- * (idle.h). */
+/* Destroys the driver's objects; does not free the array. Blocks until no kernel runs, and blocks
+ * all launches meanwhile; the caller therefore waits for an idle context first (idle.h). */
 void gpd_array_drop(const struct gpd_array *array);
 
 #endif /* GPD_ARRAY_MEMORY_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory of the tiles of sparse arrays: physical memory allocated for that (gpTilePoolCreate),
- * which the client maps into arrays (gpArrayTiles). Sparse arrays let a program have textures
- * larger than its quota, with only the parts in use mapped.
+ * Memory of the tiles of sparse arrays. A tile pool is physical memory allocated for tiles
+ * (gpTilePoolCreate), which the client maps into arrays (gpArrayTiles). Sparse arrays let a program
+ * have textures larger than its quota, with only the parts in use mapped.
  *
- * Ownership: an array keeps a reference to all memory that was ever mapped into it, so the memory
- * stays charged to its session until its name and those arrays are gone.
+ * Ownership: an array has a reference to all memory that was ever mapped into it, so the memory
+ * stays charged to its session until the tile pool is released and those arrays are gone.
  * Threads: executor only, unless noted.
  * Errors: CUresult.
  */
@@ -17,10 +17,11 @@
 struct gpd_account;
 struct gpd_array;
 
-/* Fills in array->tiling, the driver's tile sizes of a new array. */
+/* Sets array->tiling to the driver's tile sizes of a new array. CUDA_ERROR_NOT_SUPPORTED: the sizes
+ * are not usable; otherwise an error of the driver. */
 CUresult gpd_tiles_query_tiling(struct gpd_array *array);
-/* Drops the array's references to tile memory. Any thread that keeps the session alive; the array
- * must be unused. */
+/* Drops the array's references to tile memory, which are of the account's session. No work may use
+ * the array. The session must not end meanwhile. Any thread. */
 void gpd_tiles_unref(struct gpd_array *array, const struct gpd_account *account);
 
 #endif /* GPD_SPARSE_ARRAY_H */

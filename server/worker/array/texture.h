@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface objects of a session. Each object holds a reference to its array, so that a
+ * Texture and surface objects of a session. Each object has a reference to its array, so that a
  * kernel that uses the object after the client has destroyed the array cannot read memory of
  * another tenant.
  *
- * Ownership: the session, through its handle table.
+ * Ownership: the session's handle table refers to the objects; this module frees them.
  * Threads: executor only.
  */
 #ifndef GPD_TEXTURE_H
@@ -16,21 +16,23 @@
 
 struct gpd_session;
 
-/* Resource and sampling of an object, with the driver's own handles. */
+/* Resource and sampling description of an object, with the driver's own handles. */
 struct gpd_texture_desc {
 	CUDA_RESOURCE_DESC resource;
-	CUDA_TEXTURE_DESC description; /* of a texture */
-	bool surface;
-	int device;
+	CUDA_TEXTURE_DESC description; /* unused for a surface object */
+	bool surface;                  /* a surface object; false: a texture object */
+	int device;                    /* the worker's number of its device */
 };
 
-/* Maximum per session, because all sessions share the number that a device can have. */
+/* Maximum number of objects per session, because all sessions share the maximum of the device. */
 #define GPD_TEXTURES_MAX 65536
 
-/* Returns NULL if there is no such object. Valid until the object is destroyed. */
+/* Returns the description of the object with this ID, borrowed until the object is destroyed. NULL:
+ * there is none. */
 const struct gpd_texture_desc *gpd_texture_desc(const struct gpd_session *session, uint32_t id);
 
-/* Destroys all objects at the session's end; to be called before its arrays are destroyed. */
+/* Destroys all objects at the session's end, when no work is left. To be called before
+ * gpd_arrays_destroy(). */
 void gpd_textures_destroy(struct gpd_session *session);
 
 #endif /* GPD_TEXTURE_H */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Accepts the connections that the supervisor passes to the worker: lane 0 of a session, which
- * starts it, and its data lanes.
+ * starts it, and its data lanes, additional connections for bulk data.
  *
  * An encrypted connection needs a handshake first, which its peer may delay: each has a thread
  * until the handshake is done and the lane is given to its session. The connection may come from
  * any peer. A failed handshake therefore does not affect the session, and an unfinished one does
- * not block the lane's number: the first peer that proves the key gets the lane. The supervisor is
- * notified then.
+ * not reserve the lane's number: the first peer that proves the key gets the lane, and the
+ * supervisor is notified at that time.
  *
  * Ownership: both functions take ownership of the connection, also when the lane is refused.
- * Threads: any, unless noted.
+ * Threads: any that does not hold gpd_sessions.lock, unless noted. Do not wait for the peer.
  * Errors: not returned. A refusal is logged; a data lane that cannot be added, or a lane 0 that
  * cannot be started, ends its session.
  */
@@ -22,12 +22,12 @@
 struct gp_conn;
 struct gpd_channel_message;
 
-/* Main thread: handles a message of type GPD_CHANNEL_LANE or GPD_CHANNEL_DATA_LANE; owns its
- * descriptor. */
+/* Accepts the lane of a message of type GPD_CHANNEL_LANE or GPD_CHANNEL_DATA_LANE. Takes ownership
+ * of the message's descriptor, and erases the key in the message. Main thread. */
 void gpd_lane_accept(const struct gpd_channel_message *message);
 
-/* Any thread: gives a lane that was accepted by the worker itself to its session, after notifying
- * the supervisor. Takes ownership of the connection. */
+/* Gives a lane that the worker itself has accepted to its session, after notifying the supervisor.
+ * session: its ID; if there is no such session, the connection is closed. */
 void gpd_lane_accept_conn(uint64_t session, unsigned int number, struct gp_conn *conn);
 
 #endif /* GPD_LANE_ACCEPT_H */

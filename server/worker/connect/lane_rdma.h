@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes over RDMA. A queue pair belongs to the process that created it, so the supervisor cannot
- * pass one on: the worker listens itself, checks the tickets of its sessions, and notifies the
- * supervisor of accepted lanes.
+ * Lanes (connections of sessions) over RDMA. A queue pair belongs to the process that created it,
+ * so the supervisor cannot pass one on: the worker listens itself, checks the tickets (secrets) of
+ * its sessions, and notifies the supervisor of accepted lanes.
  *
  * Ownership: accepted connections are passed to lane_accept.h.
- * Threads: to be started by the worker's main thread before its first session; a thread of its own
- * accepts lanes.
+ * Threads: to be started once by the worker's main thread, before its first session; a thread of
+ * its own accepts lanes until the process ends.
  */
 #ifndef GPD_LANE_RDMA_H
 #define GPD_LANE_RDMA_H
@@ -14,7 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Listens at the URL. Returns 0 and the port, or -1 with one line in error. */
+/* Listens on any free port of the URL's address and starts the thread. Returns 0 and sets *port_p;
+ * -1: error contains one line of text of at most size bytes, and *port_p is unchanged. The strings
+ * may be freed on return. */
 int gpd_lane_rdma_start(const char *url, uint16_t *port_p, char *error, size_t size);
 
 #endif /* GPD_LANE_RDMA_H */

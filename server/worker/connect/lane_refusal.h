@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports the refusal of a connection that requested a lane of a session: logs a line, within the
- * log budget of the peer's address, and counts the refusal.
+ * log budget (log_budget.h) of the peer's address, and counts the refusal in the ledger.
  *
  * Threads: any.
  */
@@ -12,8 +12,9 @@
 
 #include <stdbool.h>
 
-/* peer: as from gp_conn_peer(). knows: the peer has shown the ticket of a session of this worker;
- * its refusal is not counted. */
+/* Logs "peer: " and the formatted text. peer: address text as from gp_conn_peer(). knows: the peer
+ * has shown the ticket of a session of this worker, so its refusal is not counted. The strings are
+ * not kept. */
 void gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...) GP_PRINTF(3, 4);
 
 #endif /* GPD_LANE_REFUSAL_H */

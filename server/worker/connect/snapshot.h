@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshot of a worker's devices at its start: the part of Welcome that is the same for all
- * sessions. Clients answer device queries from it. The worker packs it and the supervisor stores
- * it.
+ * Snapshot of a worker's devices at its start: the part of the Welcome message that is the same for
+ * all sessions. Clients answer device queries from it. The worker packs it and the supervisor
+ * stores it.
  *
  * Ownership: the caller frees the packed message.
  * Threads: the worker's main thread, before the first session.
@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Packs a Gpupool__Welcome, which the caller frees. rdma_port: port for lanes over RDMA; 0: none.
- * Returns 0, or -1 with one line in error. */
+/* Packs a Gpupool__Welcome into *data_p, *size_p bytes, which the caller frees with free().
+ * rdma_port: port for lanes over RDMA; 0: none. Returns 0; -1: out of memory, error contains one
+ * line of text of at most error_size bytes, and nothing has to be freed. */
 int gpd_snapshot_pack(uint16_t rdma_port, void **data_p, size_t *size_p, char *error,
 		      size_t error_size);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA contexts of a session. They exist only as names: all contexts of a device, of all sessions,
- * are the worker's primary context of that device.
+ * CUDA contexts of a session, including green contexts. They exist only in the worker's tables: in
+ * the driver, all contexts of a device, of all sessions, are the worker's primary context of that
+ * device.
  *
- * Ownership: the session, through its handle table.
+ * Ownership: the session's handle table refers to the contexts; gpd_context_free() frees one when
+ * the client destroys it or at the session's end.
  * Threads: executor only.
  * Errors: CUresult or NULL.
  */
@@ -21,42 +23,55 @@ struct gpd_stream;
 
 struct gpd_context {
 	struct gpd_handle handle;
-	int device; /* the worker's device number */
-	unsigned int flags;
-	struct gpd_stream *legacy; /* its NULL stream */
-	struct gpd_stream *joins; /* ordered after all others, for an event; created on first use */
-	struct gpd_stream *gate;  /* ordered after awaited events; created on first use */
-	struct gpd_context *parent; /* of a green context: the context it is a part of; else NULL */
-	struct gpd_green *green;    /* a reference; NULL: it has all of the session's SMs */
+	int device;         /* the worker's number of the device (ordinal) */
+	unsigned int flags; /* flags of cuCtxCreate() */
+	/* Its legacy default (NULL) stream. Like the next two, it is owned by the session's list
+	 * of streams. */
+	struct gpd_stream *legacy;
+	/* Stream that an event of the whole context is recorded on, ordered after all other
+	 * streams; NULL before the first use. */
+	struct gpd_stream *joins;
+	/* Stream that waits for the events that the context waits for; new streams are ordered
+	 * after it. NULL before the first use. */
+	struct gpd_stream *gate;
+	/* The context that a green context is a part of; NULL: not a green context. */
+	struct gpd_context *parent;
+	/* Resources of a green context, a reference; NULL: it has all of the session's SMs. */
+	struct gpd_green *green;
 };
 
-/* Resources of a program's green context: a part of those of another one, or of the session.
- * Reference counted, because others that are derived from it may outlive it. */
+/* Resources of a green context: a part of the SMs of another green context or of the session.
+ * Reference counted, because resources that are split from these may outlive them. */
 struct gpd_green {
-	unsigned int refs;
-	struct gpd_green *source; /* a reference; NULL: the session's share */
-	struct gpd_split split;
-	struct gpd_partition
-		*partition; /* a reference, a part of the source's present partition; or NULL */
+	unsigned int refs; /* number of references */
+	/* Resources that these are a part of, a reference; NULL: the session's share. */
+	struct gpd_green *source;
+	struct gpd_split split; /* which SMs of the source; partition.h */
+	/* The present partition (SMs of the device, partition.h), a reference; NULL: none yet. */
+	struct gpd_partition *partition;
 };
 
-/* Drops a reference. Accepts NULL. */
+/* Drops a reference; the last one frees the resources. Accepts NULL. */
 void gpd_green_unref(struct gpd_green *green);
-/* Returns the partition for new streams of the green context (NULL: of no green context) on the
- * device, with a new reference; NULL: the whole device. */
+/* Returns the partition that new streams on the device must use, with a new reference that the
+ * caller drops with gpd_partition_unref(). green: resources of the stream's context; NULL: not a
+ * green context. Returns NULL if the streams may use the whole device. If no partition can be
+ * created after a change of the session's share, the former one is returned. */
 struct gpd_partition *gpd_green_partition(struct gpd_session *session, struct gpd_green *green,
 					  int device);
 
-/* Returns NULL if there is no such context. */
+/* Returns the context with this ID, borrowed; NULL: there is none. */
 struct gpd_context *gpd_context_get(const struct gpd_session *session, uint32_t id);
 
-/* Returns the context's device; 0 if there is no such context. */
+/* Returns the device of the context; 0 if there is no context with this ID. */
 int gpd_context_device(const struct gpd_session *session, uint32_t id);
 
-/* Makes the context's device current in this thread; device 0 if there is no such context. */
+/* Makes the primary context of the context's device current in this thread; that of device 0 if
+ * there is no context with this ID. */
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 
-/* Removes its name and frees it; it must have no streams left. */
+/* Removes the context's ID from the handle table and frees the context. No stream
+ * may refer to it any more, except at the session's end. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);
 
 #endif /* GPD_CONTEXT_H */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects that exist only in the driver (GP_KIND with DESTROY): the client's name, the driver's
- * handle, and the driver's function that destroys it.
+ * Objects that exist only in the driver, of the kinds described with DESTROY in the call
+ * description: each has the client's ID, the driver's handle and the driver's function that
+ * destroys it.
  *
- * Ownership: the session, through its handle table. An object that belongs to a context is
- * destroyed with it, all others with the session.
+ * Ownership: the session's handle table refers to the objects, and this module frees them. An
+ * object that belongs to a context is destroyed with it, all others at the session's end.
  * Threads: executor only.
- * Errors: CUresult; CUDA_ERROR_INVALID_HANDLE for a name in use.
  */
 #ifndef GPD_OBJECT_H
 #define GPD_OBJECT_H
@@ -22,43 +22,49 @@ struct gpd_session;
 
 struct gpd_object {
 	struct gpd_handle handle;
-	struct gpd_context *context; /* context it belongs to; NULL: the session */
-	int device;
-	void *driver;
-	struct gp_scratch memory; /* used by hand-written calls; freed with the object */
-	void *extra;
-	uint64_t charged; /* bytes of the machine's memory in addition to the kind's COST */
-	uint64_t code;    /* bytes charged to code-memory */
+	/* Context that it is destroyed with; NULL: at the session's end. */
+	struct gpd_context *context;
+	int device;   /* device it was created on */
+	void *driver; /* the driver's handle */
+	/* Memory for functions that handle this kind themselves; freed with the object. */
+	struct gp_scratch memory;
+	void *extra;      /* for functions that handle this kind themselves; not freed */
+	uint64_t charged; /* bytes of host memory charged in addition to the COST of the kind */
+	uint64_t code;    /* bytes charged to the code-memory quota */
 };
 
-/* Generated. end destroys the driver's object; NULL for kinds that are handled by hand. */
+/* Table of the kinds, indexed by enum gpd_kind; generated. end() destroys the driver's object;
+ * NULL: not a kind of this module. */
 struct gpd_object_kind {
 	CUresult (*end)(void *driver);
 	bool goes_with_context;
 };
 extern const struct gpd_object_kind gpd_object_kinds[];
 
-/* Charges bytes that the driver or the object uses until it is destroyed; false: over the session's
- * limit. */
+/* Charges bytes of host memory that the driver or the object uses until it is destroyed. Returns
+ * false, and charges nothing, if the session's limit is reached. */
 bool gpd_object_charge(struct gpd_session *session, struct gpd_object *object, uint64_t bytes);
 
-/* Adds an object that the driver has created in the call's context. On failure the driver's object
- * is destroyed. */
+/* Adds an object that the driver has created in the current call's context, under the client's ID.
+ * Takes ownership of `driver`, also on failure, when it is destroyed. Returns CUDA_SUCCESS,
+ * CUDA_ERROR_OUT_OF_MEMORY or, for an ID that is 0 or in use, CUDA_ERROR_INVALID_HANDLE. */
 CUresult gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver);
 
-/* Returns NULL if there is no such object. */
+/* Returns the object with this ID, borrowed; NULL: there is none. */
 struct gpd_object *gpd_object_get(const struct gpd_session *session, enum gpd_kind kind,
 				  uint32_t id);
 
-/* Returns the client's name of a driver's object; 0: none. */
+/* Returns the client's ID of a driver's object; 0: there is none. Searches linearly. */
 uint32_t gpd_object_id(struct gpd_session *session, enum gpd_kind kind, const void *driver);
 
-/* Removes an object that the driver has already destroyed. */
+/* Frees an object whose driver's object was already destroyed, and uncharges it. Does nothing if
+ * there is no object with this ID. */
 void gpd_object_drop(struct gpd_session *session, enum gpd_kind kind, uint32_t id);
 
-/* Destroys the objects of the context; NULL: all. */
+/* Destroys the objects that belong to the context (NULL: all objects of the session), in the driver
+ * as well. Errors of the driver are ignored. */
 void gpd_objects_destroy_context(struct gpd_session *session, const struct gpd_context *context);
-/* Destroys all objects. */
+/* Destroys all objects of the session, in the driver as well. */
 void gpd_objects_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_OBJECT_H */

@@ -3,9 +3,10 @@
  * Argument decoding for generated calls: checks values from the wire and converts them into the
  * driver's own.
  *
+ * Ownership: results are borrowed from the session and are valid during the current call.
  * Threads: the generated dispatcher, on the session's executor.
  * Errors: CUDA_SUCCESS, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_CONTEXT or
- * CUDA_ERROR_INVALID_HANDLE.
+ * CUDA_ERROR_INVALID_HANDLE; or an error of the driver. On failure the result is not set.
  */
 #ifndef GPD_ARG_DECODE_H
 #define GPD_ARG_DECODE_H
@@ -18,23 +19,27 @@
 
 struct gpd_session;
 
-/* A device that the session may use; makes it current. */
+/* Converts the ordinal of a device that the session may use, and makes the device current.
+ * *device_p may be set although making it current failed. */
 CUresult gpd_arg_decode_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_p);
-/* The driver's context of a context name: the device's primary one. */
+/* Converts a context ID into the driver's context: the primary one of its device. */
 CUresult gpd_arg_decode_context(struct gpd_session *session, uint32_t id, CUcontext *context_p);
-/* works: the call adds work to the stream, which is ordered and counted. */
+/* Converts a stream ID into the driver's stream. works: the call enqueues work, so the stream is
+ * ordered and the operation counted by gpd_stream_begin(), with its errors. */
 CUresult gpd_arg_decode_stream(struct gpd_session *session, uint32_t id, bool works,
 			       CUstream *stream_p);
-/* The driver's event; not for interprocess events. */
+/* Converts an event ID into the driver's event. CUDA_ERROR_INVALID_HANDLE also for interprocess
+ * events. */
 CUresult gpd_arg_decode_event(struct gpd_session *session, uint32_t id, CUevent *event_p);
-/* The driver's handle of an object (session/object.h). */
+/* Converts the ID of an object of this kind (context/object.h) into the driver's handle. */
 CUresult gpd_arg_decode_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 			       void **driver_p);
 
-/* Returns the device's number on the wire; -1: none. */
+/* Returns the device's number on the wire; -1: it is not a device of this worker. */
 int32_t gpd_device_to_wire(CUdevice device);
 
-/* The record has inconsistent lengths: ends the session. */
+/* Ends the session because the current record has inconsistent lengths. Returns
+ * CUDA_ERROR_INVALID_VALUE, as the call's result. */
 CUresult gpd_arg_decode_malformed(struct gpd_session *session);
 
 #endif /* GPD_ARG_DECODE_H */

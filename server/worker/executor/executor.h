@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Life cycle of a session. The supervisor opens it with its window and its line in the ledger,
- * before there is a lane. Lane 0 starts its threads, which end with the lane and then close the
- * session.
+ * Life cycle of a session. The supervisor opens it with its window (its range of device addresses)
+ * and its line in the ledger, before there is a connection. Lane 0, its first connection, starts
+ * its threads, which end with the lane and then close the session.
  *
- * Ownership: the session is freed by gpd_session_close() or gpd_session_discard().
- * Threads: as noted. A thread that holds the lock of the list (sessions.h) keeps the session alive.
+ * Ownership: the session is freed by gpd_session_close() or gpd_session_discard(). It is not freed
+ * while another thread holds gpd_sessions.lock (sessions.h) and it is in the list.
+ * Threads: as noted.
  */
 #ifndef GPD_EXECUTOR_H
 #define GPD_EXECUTOR_H
@@ -18,18 +19,21 @@ struct gpd_channel_open;
 struct gpd_range;
 struct gpd_session;
 
-/* Main thread. Creates a session and adds it to the list. NULL: out of memory. */
+/* Creates a session in GPD_SESSION_OPENED and adds it to the list of sessions. The session copies
+ * *open and takes over the window's addresses. NULL: out of memory; the caller keeps the window.
+ * Main thread. */
 struct gpd_session *gpd_session_open(uint64_t id, const struct gpd_channel_open *open,
 				     const struct gpd_range *window);
-/* Starts the executor and takes ownership of the connection. -ENOMEM: the caller keeps the
- * connection and must discard the session. */
+/* Starts the executor thread on lane 0. Returns 0: the session owns the connection. -ENOMEM: the
+ * thread could not be started; the caller keeps the connection and must discard the session. The
+ * caller holds gpd_sessions.lock. */
 int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
 
 /*
- * Assigns to the session the number of multiprocessors of each device that its line in the ledger
- * requests, within its tenant's (0: all of the tenant's), and writes the assigned number into the
- * line (0: the whole device). The session's streams move when they next get work. Any thread that
- * keeps the session alive; not concurrently for one session.
+ * Assigns to the session the number of SMs of each device that its line in the ledger requests (0:
+ * all of its tenant's), within its tenant's, and writes the assigned number into the line (0: the
+ * whole device). The session's streams move when they next get work. Any thread that holds
+ * gpd_sessions.lock, or before the session is in the list.
  */
 void gpd_session_follow_ledger(struct gpd_session *session);
 
@@ -41,14 +45,15 @@ void gpd_session_follow_ledger(struct gpd_session *session);
 enum gpd_closing_phase {
 	GPD_CLOSING_STOP,    /* no new work is accepted; the GPU and the responder still run */
 	GPD_CLOSING_AWAIT,   /* the session's GPU work ends or is canceled; waiters are notified */
-	GPD_CLOSING_OBJECTS, /* only this thread knows the session; skipped if the GPU is lost */
+	GPD_CLOSING_OBJECTS, /* no other thread uses the session; skipped if the GPU is lost */
 	GPD_CLOSING_MEMORY,  /* all objects are destroyed; skipped if the GPU is lost */
 	/* Nothing is left to free. If the GPU is lost, the session's arrays are detached from the
 	 * worker's list. The ledger, the log and the supervisor are notified. */
 	GPD_CLOSING_REPORT,
 };
 
-/* One entry of the table: a function that closes a component of the session. */
+/* One entry of the table: a function that closes a component of the session. It must accept
+ * a session that never used the component. */
 struct gpd_closing_part {
 	enum gpd_closing_phase phase;
 	void (*close)(struct gpd_session *session);
@@ -57,11 +62,14 @@ struct gpd_closing_part {
 extern const struct gpd_closing_part gpd_closing_parts[];
 extern const size_t gpd_closing_part_count;
 
-/* Executor: runs all phases and frees the session. */
+/* Closes the session: runs all phases, notifies the supervisor, removes the session from the list
+ * and frees it. Blocks until the session's work has ended. May end the process
+ * (worker_retirement.h). Called by the session's executor as its last action. */
 void gpd_session_close(struct gpd_session *session);
 
-/* Ends and frees a session without threads, which the caller has removed from the list. The
- * supervisor is notified with the result and the reason. */
+/* Ends and frees a session without threads, which the caller has removed from the list, and its
+ * window. The supervisor is notified with the result and the reason, which is copied. May end the
+ * process (worker_retirement.h). Any thread, without gpd_sessions.lock. */
 void gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason);
 
 #endif /* GPD_EXECUTOR_H */

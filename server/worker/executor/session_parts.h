@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of struct gpd_session: one for each folder above session/, which alone knows what is in
- * its part.
+ * Creates and destroys the components of struct gpd_session: one for each folder above session/,
+ * which alone knows the contents of its component.
  *
- * Ownership: the session's; created before its first thread starts and destroyed after the last one
- * has ended.
- * Errors: -ENOMEM.
+ * Ownership: the session owns the components. They are created before its first thread starts and
+ * destroyed after the last one has ended.
+ * Threads: the thread that opens, closes or discards the session.
  */
 #ifndef GPD_SESSION_PARTS_H
 #define GPD_SESSION_PARTS_H
 
 struct gpd_session;
 
-/* Creates all parts from the lowest folder to the highest.  -ENOMEM: none is left. */
+/* Creates all components, from the lowest layer to the highest. Returns 0; -ENOMEM: none is
+ * left. */
 int gpd_session_parts_create(struct gpd_session *session);
-/* Destroys them in reverse. */
+/* Destroys all components in reverse order. Accepts components that do not exist. */
 void gpd_session_parts_destroy(struct gpd_session *session);
 
 #endif /* GPD_SESSION_PARTS_H */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory of a session that its kernels can access at the client's addresses
- * (docs/host-memory.md): a range of this process's address space with arenas in it. Arenas are
- * registered with the driver in pieces, because registering blocks launches; a copy must not cross
- * from one piece to the next (copy/pieces.h).
+ * Host memory of a session: memory that its kernels can access at the client's addresses
+ * (docs/host-memory.md). It consists of a reserved range of this process's addresses and of arenas
+ * (host_arena.h), mappings in it that are registered with the driver in pieces. A copy must not
+ * cross from one piece to the next (copy/pieces.h).
  *
  * An arena that the client unmaps, or that is left at the session's end, is unregistered by the
  * thread of idle_jobs.h when the device is idle. The range is freed with its last arena, which may
  * outlive the session.
  *
- * Ownership: session->host_memory; after the session's end, its remaining arenas.
+ * Ownership: session->host_memory until the session's end, then the remaining arenas.
  * Threads: executor only, unless noted.
+ * Units: bytes.
  */
 #ifndef GPD_HOST_SPACE_H
 #define GPD_HOST_SPACE_H
@@ -24,46 +25,53 @@
 struct gpd_host_arena;
 struct gpd_session;
 
-/* Bytes charged to pinned-memory: if the arena is not shared, the client has its own copy, and the
- * worker also stores the content that both ends agreed on. */
+/* Returns the bytes to charge to the pinned-memory quota for an arena. If it is not shared, the
+ * client has its own copy, and the worker also stores the content that both ends have agreed on. */
 static inline uint64_t
 gpd_host_memory_counts(uint64_t size, bool shared)
 {
 	return shared ? size : 2 * size;
 }
 
-/* Main thread, before lane 0 exists: reserves a range of addresses that the client may use without
- * a request. Size 0: none is free; the client may request one later. */
+/* Creates session->host_memory and reserves a range of addresses that the client may use without a
+ * request. Range size 0: no range is free, or out of memory; the client may request a range later.
+ * Main thread, before the session has a connection. */
 void gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p);
 
-/* Whether all of [address, address + size) is in one arena. */
+/* Returns whether all of [address, address + size) is in one arena. */
 bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* Bytes from address to the end of its piece; UINT64_MAX: not host memory. */
+/* Returns the number of bytes from address to the end of its piece. UINT64_MAX: the address is not
+ * in the session's range. */
 uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t address);
 
 /*
- * Host memory at an address outside the session's range, which the caller maps.  prepare() charges
- * the session and creates an arena, publish() makes it one of the session's, abandon() frees it and
- * returns the charge.
- * Errors: CUDA_ERROR_OUT_OF_MEMORY, also if the quota of pinned memory is used up.
+ * Three steps that add host memory at an address outside of the session's range, which the caller
+ * maps itself. prepare() charges the session and creates an arena, which the caller owns; it may
+ * wait until memory of ended sessions is freed. Then either publish() adds the arena to the
+ * session's host memory, or abandon() frees it and uncharges it. prepare() returns CUDA_SUCCESS or
+ * CUDA_ERROR_OUT_OF_MEMORY, also if the quota of pinned memory or the number of arenas is
+ * exhausted; on failure nothing is charged and *arena_p is unchanged.
  */
 CUresult gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, uint64_t size,
 				 struct gpd_host_arena **arena_p);
 void gpd_host_memory_publish(struct gpd_session *session, struct gpd_host_arena *arena);
 void gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena *arena);
 
-/* Ends the client's access to memory of gpHostPlace at this address. */
+/* Removes and frees the arena of gpHostPlace that contains this address, before the caller unmaps
+ * it. Does not change the charge. Does nothing if there is none. */
 void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);
 
-/* The client answers GP_NOTE_PUBLISH from now on. */
+/* Stores that the client supports GP_NOTE_PUBLISH: it sends changed host memory on request. */
 void gpd_host_memory_enable_publish(struct gpd_session *session);
-/* Whether the client's program may have written the bytes after data that has not arrived yet:
- * they count once the client has answered GP_NOTE_PUBLISH. */
+/* Returns whether the client's program may have written these bytes after data that has not arrived
+ * yet. Their value may then be used only when the client has replied to GP_NOTE_PUBLISH. */
 bool gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t address,
 				   uint64_t size);
 
-/* Releases the host memory at the session's end, when it has no work left. */
+/* Releases the host memory at the session's end, when the session has no work left. Arenas that are
+ * still registered are freed later by the thread of idle_jobs.h. Does nothing if
+ * session->host_memory is NULL. */
 void gpd_host_memory_destroy(struct gpd_session *session);
 
 #endif /* GPD_HOST_SPACE_H */

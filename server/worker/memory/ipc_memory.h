@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that a session exports to other sessions of its tenant (gpMemoryShare): each export has a
- * name of the client's, a secret (share/offer.h) and a reference to the memory. The export of a
- * pool is only a name, which exports of the pool's memory refer to.
+ * Memory that a session exports to other sessions of its tenant (gpMemoryShare): each export has an
+ * ID chosen by the client, a secret (session/ipc_export.h) and a reference to the memory. The
+ * export of a memory pool has no memory; exports of the pool's memory refer to it.
  *
- * Ownership: the session, through its handle table; each export has a reference to its memory.
+ * Ownership: the session's handle table refers to the exports, and this module frees them. Each
+ * export has a reference to its memory, which may outlive the session.
  * Threads: executor only.
  */
 #ifndef GPD_IPC_MEMORY_H
@@ -12,7 +13,8 @@
 
 struct gpd_session;
 
-/* Withdraws all exports at the session's end, before its memory is freed. */
+/* Withdraws and frees all exports at the session's end. To be called before
+ * gpd_memory_unmap_all(). */
 void gpd_memory_exports_destroy(struct gpd_session *session);
 
 #endif /* GPD_IPC_MEMORY_H */

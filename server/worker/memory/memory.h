@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory of a session: the mappings in its window and in the additional address ranges that
- * it has reserved.
+ * Device memory of a session: the mappings in its window (the range of device addresses that is
+ * reserved for it) and in additional address ranges that it has reserved.
  *
- * The worker reserves the window's addresses before a session starts and frees them after it.
- * Memory that the client unmaps stays mapped until all work enqueued before is done; a later
- * mapping of the same addresses waits for that.
+ * The worker reserves the window before a session starts and frees it after its end. Memory that
+ * the client unmaps stays mapped until all work enqueued before is done; a later mapping of the
+ * same addresses waits for that.
  *
  * Ownership: session->memory owns all mappings.
- * Threads: executor only.
+ * Threads: executor only, unless noted.
  * Errors: CUresult, unless noted.
+ * Units: bytes; devices are the worker's numbers.
  */
 #ifndef GPD_MEMORY_H
 #define GPD_MEMORY_H
@@ -22,91 +23,112 @@ struct gpd_physical;
 struct gpd_session;
 struct gpd_shared_physical;
 
-/* Memory outside of the window that the session's copies may access, such as a variable. The owner
- * of the memory owns it. */
+/* Memory outside of the window that the session's copies may access, such as a variable of a
+ * module. Embedded in the owner's object; must stay valid while it is open. */
 struct gpd_extent {
-	struct gpd_extent *prev, *next; /* list of the session */
+	struct gpd_extent *prev, *next; /* in the session's list of open extents */
 	uint64_t address, size;
 };
 
-/* What memory needs of the arrays of a session, which are above it (array.h). */
+/* Functions of the arrays of a session (array.h) that this module needs; arrays are in a higher
+ * layer. */
 struct gpd_memory_array_ops {
-	/* Bytes of arrays that the session or (NULL) sessions that have ended have released, and
-	 * that the driver does not have back yet.  Any thread. */
+	/* Returns the bytes of destroyed arrays that the driver has not freed yet. session: of this
+	 * session; NULL: of sessions that have ended. Any thread. */
 	uint64_t (*leaving_size)(const struct gpd_session *session, int device);
-	/* Waits until the driver has those of the session back; whether there were any. */
+	/* Waits until the driver has freed the destroyed arrays of the session. Returns whether
+	 * there were any. */
 	bool (*wait_freed)(struct gpd_session *session);
-	/* The same for idle arrays of all sessions, when the device is out of memory. */
+	/* Waits until the driver has freed unused arrays of all sessions on a device that is out of
+	 * memory. May stop the launches of other sessions. Returns whether there were any and they
+	 * were freed. */
 	bool (*wait_idle_freed)(struct gpd_session *session, int device);
 };
 
-/* The part of a session that its memory has, session->memory (memory_internal.h).  -ENOMEM. */
+/* Creates session->memory (memory_internal.h) for the session's window. Returns 0 or -ENOMEM. */
 int gpd_memory_create(struct gpd_session *session);
-/* Nothing is mapped, or the process is about to end. */
+/* Frees session->memory. Nothing may be mapped, unless the process is about to end. Accepts
+ * NULL. */
 void gpd_memory_destroy(struct gpd_session *session);
-/* Before the session has a thread.  Without them the session has no arrays. */
+/* Sets the functions for arrays, which must stay valid as long as the session; without them it has
+ * no arrays. To be called before the session has a thread. */
 void gpd_memory_set_array_ops(struct gpd_session *session, const struct gpd_memory_array_ops *ops);
 
-/* Unmaps everything. To be called when the session has no work left and its wait queue is empty. */
+/* Unmaps all memory and frees all memory objects and additional address ranges at the session's
+ * end, when no work is left and the wait queue (responder.h) is stopped. */
 void gpd_memory_unmap_all(struct gpd_session *session);
 
-/* Maps zeroed device memory. The range must be whole granules of the window without mappings, else
- * CUDA_ERROR_INVALID_VALUE. The caller has charged it. */
+/* Maps newly allocated, zeroed device memory. The caller has charged it, and uncharges it on
+ * failure. May wait for memory that is being unmapped or freed. CUDA_ERROR_INVALID_VALUE: the range
+ * is not whole granules, or overlaps a mapping, or is outside the session's addresses, which also
+ * ends the session; CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_OUT_OF_MEMORY. On failure nothing is
+ * mapped. */
 CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
 
-/* The same with memory of the machine that kernels of all devices and this process can access.
- * CUDA_ERROR_NOT_SUPPORTED: the driver cannot allocate it. Undone by gpMemoryUnmap. */
+/* Maps zeroed host memory that kernels of all devices and this process can access, near the device,
+ * as gpd_memory_map() does. CUDA_ERROR_NOT_SUPPORTED: the driver cannot allocate it. Unmapped by
+ * gpMemoryUnmap. */
 CUresult gpd_memory_map_host(struct gpd_session *session, uint64_t address, uint64_t size,
 			     int device);
 
-/* Whether mappings of the physical memory are still being unmapped; gpd_physical_finish() is then
- * called after the last one. */
+/* Returns whether mappings of a released memory object are still being unmapped. If true,
+ * gpd_physical_finish() is called after the last one. If false, the caller must call it. */
 bool gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical);
 
-/* Maps the start of physical memory at such an address. */
+/* Maps the first size bytes of a memory object, which must stay valid while mapped. Errors are
+ * those of gpd_memory_map(). */
 CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 			   struct gpd_physical *physical);
 
-/* Returns the memory that contains the range, which must be in one mapping by gpMemoryMap or a
- * similar call, and the range's offset in it. The mapping is one of its users. NULL: no such
- * mapping, or out of memory. */
+/* Returns the memory that contains the range, for export to other sessions, and sets *offset_p to
+ * the range's offset in it. The memory is borrowed from the mapping, which is one of its users: the
+ * caller adds a reference. NULL: the range is not in one mapping by gpMemoryMap or a similar call,
+ * or out of memory; *offset_p is then undefined. */
 struct gpd_shared_physical *gpd_memory_export(struct gpd_session *session, uint64_t address,
 					      uint64_t size, uint64_t *offset_p);
-/* Maps all of the memory. On success the mapping takes over the caller's reference. */
+/* Maps all of the memory at this address. On success the mapping takes over the caller's reference;
+ * on failure the caller keeps it. Errors are those of gpd_memory_map(). */
 CUresult gpd_memory_open(struct gpd_session *session, uint64_t address,
 			 struct gpd_shared_physical *shared);
 
-/* To be called before an allocation is refused: waits for the memory and arrays that the session
- * has freed. Returns whether there were any. */
+/* Waits for the memory and arrays that the session has freed and that are still in use. To be
+ * called before an allocation is refused. Returns whether there were any: the allocation is then
+ * worth another attempt. */
 bool gpd_memory_wait_freed(struct gpd_session *session);
-/* To be called when the device is out of memory: waits for memory freed by the session, then for
- * that of others as gpd_account_wait() does. *until is 0 on the first call. Returns false if there
- * is nothing to wait for. */
+/* Waits when the device is out of memory: for memory freed by the session, for unused arrays, then
+ * for memory of other sessions as gpd_account_wait() does. *until is the deadline (gp_now_ns()), 0
+ * on the first call. Returns whether another attempt is worthwhile and the call may be repeated. */
 bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
 
-/* Returns the device that has the memory of the whole range, if it is in one mapping that the
- * session's lanes can access by GPUDirect, else -1. The mapping is registered on its first query
- * (gpudirect_memory.h). */
+/* Returns the device that has the memory of the whole range, if the range is in one mapping that
+ * the session's lanes can access by GPUDirect; otherwise -1. The mapping is registered on its first
+ * query (gpudirect_memory.h). */
 int gpd_memory_get_gpudirect_device(struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* Gives kernels of `device` access to the session's present and future memory on `owner`. */
+/* Gives kernels of `device` access to the session's present and future memory on `owner`. After an
+ * error some mappings may be accessible already, but future ones will not be. */
 CUresult gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner);
-/* Returns the device that has the memory at the address if `device` has no access to it. -1: it has
- * access, or the memory is the driver's own, which the driver can copy from anywhere. */
+/* Returns the device that has the memory at the address if `device` has no access to it. Returns -1
+ * if it has access, or if the memory is not in a mapping: the driver can copy its own memory from
+ * anywhere. */
 int gpd_memory_get_remote_device(const struct gpd_session *session, uint64_t address, int device);
 
-/* Whether all of [address, address + size) is mapped. */
+/* Returns whether all of [address, address + size) is mapped in the session's addresses. */
 bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* Whether copies may access the whole range: it is mapped, in host memory, or inside an open
- * extent. */
+/* Returns whether copies may access the whole range: it is mapped, in host memory (host_space.h),
+ * or inside an open extent. */
 bool gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size);
-/* Number of bytes from the first byte of the rows to their last.  false: pitch is smaller than
- * width, or the number overflows. */
+/* Computes the number of bytes from the first byte of `height` rows of `width` bytes to their last
+ * one. pitch is the distance of two rows in bytes and is ignored for one row. Returns false if
+ * pitch is smaller than width or the number overflows; *span_p is then undefined. */
 bool gpd_memory_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p);
-/* CUDA_ERROR_INVALID_VALUE unless the session may access all bytes that the rows span. */
+/* Returns CUDA_SUCCESS if copies may access all bytes that the rows span (gpd_memory_get_span()),
+ * otherwise CUDA_ERROR_INVALID_VALUE. */
 CUresult gpd_memory_check_rows(struct gpd_session *session, uint64_t address, uint64_t pitch,
 			       uint64_t width, uint64_t height);
+/* Allows, or no longer allows, the session's copies to access the extent. An extent is opened at
+ * most once at a time; the caller may free it after closing it. */
 void gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent);
 void gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent);
 

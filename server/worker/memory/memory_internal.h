@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal state of a session's device memory, for memory*.c only: memory.c handles mappings,
- * memory_release.c their removal.
+ * Internal state of a session's device memory, for the .c files of this folder only: memory.c adds
+ * mappings, memory_release.c removes them.
  *
- * Ownership: the session.
- * Threads: executor only, except members protected by `lock`, which the responder changes, too.
+ * Ownership: session->memory.
+ * Threads: executor only, except members protected by `lock`, which the responder also uses.
+ * Units: bytes.
  */
 #ifndef GPD_MEMORY_INTERNAL_H
 #define GPD_MEMORY_INTERNAL_H
@@ -16,7 +17,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* Maximum number of address ranges besides the window. */
+/* Maximum number of additional address ranges per session. */
 #define RESERVED_MAX 64
 
 /* A mapping of memory at an address. */
@@ -24,49 +25,58 @@ struct gpd_chunk {
 	uint64_t address;
 	uint64_t size;
 	int device;
-	CUmemGenericAllocationHandle handle;
-	struct gpd_physical *physical;      /* NULL: the chunk owns the memory */
-	struct gpd_shared_physical *shared; /* if not NULL, the chunk is one of its users */
-	bool granted;                       /* set until it is mapped: the caller owns the handle */
-	bool host;                          /* memory of the machine, accessible to all devices */
-	bool rdma_tried, rdma_registered;   /* with the lanes' RDMA device */
+	CUmemGenericAllocationHandle handle; /* of the driver */
+	struct gpd_physical *physical; /* memory object that is mapped, borrowed; NULL: not one */
+	/* Memory shared with other sessions, a reference; NULL: not shared. The chunk owns its
+	 * memory if both are NULL. */
+	struct gpd_shared_physical *shared;
+	bool granted; /* until it is mapped, the caller owns `handle` */
+	bool host;    /* host memory, accessible to all devices */
+	/* Registration with the lanes' RDMA device was attempted; succeeded. */
+	bool rdma_tried, rdma_registered;
 };
 
-/* A chunk that is being unmapped. */
+/* A chunk that is being unmapped: it waits for the work enqueued before. */
 struct gpd_leaving {
 	struct gpd_leaving *next;
 	struct gpd_memory *memory;
 	struct gpd_chunk chunk;
-	uint32_t leave; /* from gpd_ledger_free_begin() */
-	bool wedged;    /* the end of its use cannot be detected */
+	uint32_t leave; /* from gpd_ledger_free_begin(), for gpd_ledger_free_end() */
+	bool wedged;    /* its last use cannot be detected, because the GPU contexts are lost */
 };
 
 struct gpd_allowance;
 
 struct gpd_memory {
 	struct gpd_session *session;
-	struct gpd_chunk *chunks; /* sorted by address */
-	size_t count;
-	size_t room;
-	struct gpd_range reserved[RESERVED_MAX];      /* size 0: a free entry */
-	struct gpd_extent *extents;                   /* memory.h; utlist */
-	const struct gpd_memory_array_ops *array_ops; /* NULL: it has no arrays */
-	struct gpd_allowance *allowance;              /* allowance.h; NULL before the first one */
-	uint32_t peer_access[GPD_DEVICES_MAX];        /* by owner: bit n, device n has access */
+	/* Mappings, sorted by address; allocated; NULL before the first one. */
+	struct gpd_chunk *chunks;
+	size_t count; /* number of chunks */
+	size_t room;  /* capacity of `chunks` */
+	/* Additional address ranges; size 0: a free entry. */
+	struct gpd_range reserved[RESERVED_MAX];
+	struct gpd_extent *extents;                   /* open extents (memory.h), list (utlist) */
+	const struct gpd_memory_array_ops *array_ops; /* NULL: the session has no arrays */
+	struct gpd_allowance *allowance;              /* NULL before the first allowance */
+	/* Indexed by the device that has the memory; bit n: device n has access. */
+	uint32_t peer_access[GPD_DEVICES_MAX];
 
+	/* Protects the list of chunks being unmapped and their memory objects' state. */
 	pthread_mutex_t lock;
 	struct gpd_leaving *leaving;
 };
 
-/* Unmaps the chunk, and frees its memory if the chunk owns it; memory.c. */
+/* Unmaps the chunk; if the chunk owns its memory, releases that, too. Does not drop references and
+ * does not uncharge. Any thread. */
 void gpd_chunk_drop(const struct gpd_chunk *chunk);
-/* Returns the index of the first chunk that ends after address. */
+/* Returns the index of the first chunk that ends after address; memory->count if there is none. */
 size_t gpd_memory_find(const struct gpd_memory *memory, uint64_t address);
 
-/* Waits until no chunk in the range is being unmapped. CUDA_ERROR_INVALID_VALUE: one of them will
- * never be; memory_release.c. */
+/* Waits until no chunk in the range is being unmapped. Returns CUDA_SUCCESS;
+ * CUDA_ERROR_INVALID_VALUE: a chunk is wedged and will never be unmapped. */
 CUresult gpd_memory_wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size);
-/* Unmaps and frees a chunk that no work uses. */
+/* Unmaps a chunk that no work uses, drops its references, uncharges its memory and frees `leaving`.
+ * Executor or responder, without `lock` held. */
 void gpd_memory_leave_now(struct gpd_leaving *leaving);
 
 #endif /* GPD_MEMORY_INTERNAL_H */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Physical memory (cuMemCreate()): allocation from the driver for other modules, and the memory
- * objects that a client names and maps where it likes (gpMemoryCreate). A memory object stays
- * charged to the session until the driver has freed it.
+ * Physical memory (cuMemCreate()): allocation from the driver for other modules, and memory objects
+ * (gpMemoryCreate), which a client identifies by an ID and maps at addresses of its choice. A
+ * memory object stays charged to the session until the driver has freed it.
  *
+ * Ownership: the session's handle table refers to the memory objects. A released object is freed
+ * with its last mapping, all others at the session's end.
  * Threads: executor only, unless noted.
  * Errors: CUresult, unless noted.
+ * Units: bytes; devices are the worker's numbers.
  */
 #ifndef GPD_PHYSICAL_MEMORY_H
 #define GPD_PHYSICAL_MEMORY_H
@@ -19,62 +22,74 @@
 struct gpd_session;
 struct gpd_shared_physical;
 
-/* A memory object, registered under the client's name. */
+/* A memory object of a session. */
 struct gpd_physical {
 	struct gpd_handle name;
 	uint64_t size;
 	int device;
 	CUmemGenericAllocationHandle handle;
-	struct gpd_shared_physical *shared; /* it is one of its users; NULL: it owns the memory */
-	bool tiles;                         /* for sparse arrays (sparse_array.h); never mapped */
-	uint64_t zeroed;       /* zeroed bytes at its start; the rest was never mapped */
-	unsigned int mappings; /* without those being unmapped */
-	unsigned int leaving;  /* being unmapped; memory's lock */
-	bool released;         /* freed with the last mapping; memory's lock */
-	bool counted;          /* in the sum of memory being freed; memory's lock */
+	/* Memory shared with other sessions, a reference; NULL: the object owns `handle`. */
+	struct gpd_shared_physical *shared;
+	bool tiles;            /* a tile pool for sparse arrays (sparse_array.h); never mapped */
+	uint64_t zeroed;       /* number of zeroed bytes at its start; the rest was never mapped */
+	unsigned int mappings; /* number of mappings without those being unmapped */
+	unsigned int leaving;  /* number of mappings being unmapped; memory's lock */
+	bool released; /* released by the client: freed with its last mapping; memory's lock */
+	/* Already in the sum of memory being freed, while that is computed; memory's lock. */
+	bool counted;
 };
 
-/* Allocates whole granules, which the caller releases with cuMemRelease(). gpd_physical_zero()
- * zeroes mapped memory and waits for it. */
+/* Allocates device memory in whole granules; its content is undefined. On success the caller owns
+ * *handle_p and releases it with cuMemRelease(). Does not wait for memory. Any thread. */
 CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
+/* Zeroes mapped device memory and waits until that is done. size is a multiple of 4. Makes the
+ * device current. Any thread. */
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 
-/* Memory of the machine: the best location for the device, its allocation, and whether the driver
- * can allocate any. */
+/* Returns the location of host memory that is best for the device. */
 CUmemLocation gpd_physical_host(int device);
+/* Allocates host memory at that location. On success the caller owns *handle_p and releases it
+ * with cuMemRelease(). CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_NOT_SUPPORTED for all other
+ * failures. */
 CUresult gpd_physical_obtain_host(uint64_t size, int device,
 				  CUmemGenericAllocationHandle *handle_p);
+/* Returns whether the driver can allocate host memory, by allocating and releasing some. */
 bool gpd_physical_has_host(int device);
-/* Whether this process can read what is mapped at the address, as needed to keep it in sync with
- * the client's copy. */
+/* Returns whether this process can read the memory mapped at the address, as needed to keep it in
+ * sync with the client's copy. */
 bool gpd_physical_is_accessible(uint64_t address);
 
-/* Returns the whole memory, zeroed, for use by other sessions; the memory object is one of its
- * users. NULL: no such object, or out of memory. */
+/* Returns all memory of a memory object, zeroed, for export to other sessions. It is borrowed from
+ * the object, which is one of its users: the caller adds a reference. NULL: there is no such
+ * object, it is a tile pool, zeroing failed, or out of memory. Waits for the zeroing. */
 struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t memory);
-/* NULL: no physical memory has this name. */
+/* Returns the memory object with this ID, borrowed; NULL: there is none. */
 struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_t memory);
-/* Returns the memory object for sparse arrays of this name, or NULL. */
+/* Returns the tile pool with this ID, borrowed; NULL: there is none. */
 struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
-/* Creates a memory object from memory that another session shares. On success it takes over the
- * caller's reference. */
+/* Creates a memory object, under an ID chosen by the client, from memory that another session
+ * shares. On success the object takes over the caller's reference; on failure the caller keeps it.
+ * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_INVALID_HANDLE: the ID is in use, which ends the session. */
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
 			   struct gpd_shared_physical *shared);
 
 /*
- * Names memory for the tiles of sparse arrays (gpTilePoolCreate).  obtain() creates and zeroes it;
- * it is called again while it returns CUDA_ERROR_OUT_OF_MEMORY and memory is on its way back.
+ * Creates a tile pool: memory for the tiles of sparse arrays (gpTilePoolCreate). obtain() allocates
+ * and zeroes it, with a result as of gpd_physical_obtain(); it is called again while it returns
+ * CUDA_ERROR_OUT_OF_MEMORY and memory is being freed. The caller has charged the memory, and
+ * uncharges it on failure. CUDA_ERROR_INVALID_VALUE: size is not whole granules, or the ID is in
+ * use.
  */
 typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
 					CUmemGenericAllocationHandle *handle_p);
 CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
 				       int device, gpd_physical_obtain_fn *obtain);
 
-/* Returns the stream of the device for zeroing, which all sessions share. The device must be
- * current. */
+/* Sets *stream_p to the device's stream for zeroing, which all sessions share and which is never
+ * destroyed. The device must be current. After an error *stream_p is NULL. Any thread. */
 CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);
 
-/* Any thread. Frees a memory object without name and mappings, and its charge. */
+/* Frees a memory object that has no ID and no mappings, and its charge or reference. Any thread. */
 void gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical);
 
 /* Frees all memory objects at the session's end, when nothing is mapped. */

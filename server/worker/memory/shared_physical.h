@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Physical memory that several sessions of a tenant use. It is freed in the driver with its last
- * use. The session with the oldest use is charged for it; when that session drops it, the charge
- * moves to the next one, so the tenant's total stays the same.
+ * use. The session with the oldest use is charged for it; when that session drops its last use, the
+ * charge moves to the next session, so the tenant's total stays the same.
  *
- * Ownership: reference counted by its users.
- * Threads: any that has a reference.
+ * Ownership: reference counted; each reference belongs to a session, identified by its account.
+ * Threads: any that has a reference. The module has a lock of its own.
  */
 #ifndef GPD_SHARED_PHYSICAL_H
 #define GPD_SHARED_PHYSICAL_H
@@ -24,18 +24,22 @@ struct gpd_shared_physical {
 	uint64_t size;
 	int device;
 	struct gpd_ledger *ledger;
-	struct gpd_shared_physical_user
-		*users; /* utlist; the first one is charged; shared_physical.c's lock */
+	/* List (utlist) of the sessions that use it; the first one is charged;
+	 * shared_physical.c's lock. */
+	struct gpd_shared_physical_user *users;
 };
 
-/* Creates it for memory that the account's session owns and is charged for, which becomes its first
- * user. NULL: out of memory. */
+/* Creates it for memory that the account's session owns and is charged for, with one reference of
+ * that session. On success takes over the handle and the charge. NULL: out of memory; the caller
+ * keeps both. */
 struct gpd_shared_physical *gpd_shared_physical_create(const struct gpd_account *account,
 						       CUmemGenericAllocationHandle handle,
 						       uint64_t size, int device);
-/* Adds a reference of the account's session; false: out of memory. */
+/* Adds a reference of the account's session, which must be of the same tenant. Returns false,
+ * without a change, if memory is exhausted. */
 bool gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_account *account);
-/* Drops a reference; to be called before the session's ledger line is closed. */
+/* Drops a reference of the account's session; the last one of all sessions frees the memory and its
+ * charge. To be called before the session's ledger line is closed. */
 void gpd_shared_physical_unref(struct gpd_shared_physical *shared,
 			       const struct gpd_account *account);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handle table of a session: maps names chosen by the client to objects. An invalid name is an
- * error and is never used as an address. Objects embed struct gpd_handle as their first member.
+ * Handle table of a session: maps IDs chosen by the client to objects. An invalid ID is an error
+ * and is never used as an address. Each kind of object has its own ID space. Objects embed struct
+ * gpd_handle as their first member.
  *
- * Ownership: the table does not free objects; the module of each kind does, at the latest at the
- * session's end.
+ * Ownership: the table does not own the objects. The module of each kind frees them, at the latest
+ * at the session's end; an object must be removed from the table before it is freed.
  * Threads: executor only.
  */
 #ifndef GPD_HANDLE_H
@@ -16,31 +17,39 @@
 #include <stdint.h>
 
 struct gpd_handle {
-	enum gpd_kind kind;
-	uint32_t id;
+	enum gpd_kind kind; /* kind of the object */
+	uint32_t id;        /* chosen by the client */
 };
 
+/* Number of indices per kind, and of indices per chunk. */
 #define GPD_HANDLE_INDEX_MAX (1u << 20)
 #define GPD_HANDLE_CHUNK 1024u
 
-/* The table is allocated in chunks as names are used. */
+/* The table, part of the session. Initialized to zeros; chunks are allocated as IDs are used.
+ * memory.ledger and memory.line may be set before the first use to charge a session. */
 struct gpd_handle_table {
 	struct gpd_handle **chunks[GPD_KIND_COUNT][GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK];
-	struct gpd_name_memory memory; /* approximate memory of the names and their objects */
+	struct gpd_name_memory memory; /* approximate memory of the handles and their objects */
 };
 
-/* id: index in the low 20 bits, generation in the upper 12; 0 is not a valid name. Returns 0;
- * -EEXIST: the index is in use; -EINVAL; -ENOMEM, also if the session's limit is reached. */
+/* Adds the handle under this ID and sets its members. id: index in the low 20 bits, generation in
+ * the upper 12; 0 is invalid. Returns 0; -EEXIST: the index is in use, by any generation; -EINVAL:
+ * id is 0; -ENOMEM: out of memory, or the session's limit is reached. On failure the handle is
+ * unchanged. */
 int gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 		   struct gpd_handle *handle);
-/* Returns the object that embeds the handle, or NULL. */
+/* Returns the object that embeds the handle, borrowed from its owner; NULL: no object has this
+ * ID. */
 void *gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id);
-/* Removes the handle if it is in the table. */
+/* Removes the handle and uncharges its object's memory. Does nothing if the handle is not in the
+ * table, but kind and id must be initialized. Does not free the object. */
 void gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle);
-/* Iterates over the objects of a kind: *at is 0 at first; NULL: no more objects. Handles may be
- * removed between two calls, but not added. */
+/* Iterates over the objects of a kind: returns the next object, borrowed, or NULL after the last
+ * one. *at is the position, 0 before the first call. Between two calls handles may be removed,
+ * including the returned one, but not added. */
 void *gpd_handle_next(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t *at);
-/* Frees the table; the objects must have been freed before. */
+/* Frees the chunks and uncharges everything. Does not access objects that are still in the table.
+ * The table is then empty and may be reused. */
 void gpd_handle_fini(struct gpd_handle_table *table);
 
 #endif /* GPD_HANDLE_H */

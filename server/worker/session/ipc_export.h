@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Table of IPC exports: objects of a session that other sessions of its tenant may open by a handle
- * with a secret (protocol/ipc_handle.h).
+ * Table of IPC exports: objects of a session that other sessions of its tenant may open. The
+ * opening program presents an IPC handle (protocol/ipc_handle.h), which contains the export's
+ * number and a random secret. The table is common to all sessions of the worker.
  *
- * Ownership: an export is part of its owner's object. It is in the worker's table from
- * gpd_ipc_export_create() to gpd_ipc_export_withdraw(). A session that opens it acquires the object
- * while the table is locked.
- * Threads: any.
+ * Ownership: an export is embedded in its owner's object and must stay valid from
+ * gpd_ipc_export_create() to gpd_ipc_export_withdraw(). A session that opens the object must add a
+ * reference to it before it unlocks the table.
+ * Threads: any; gpd_ipc_exports_lock protects the table. Functions without the suffix _locked
+ * acquire the lock.
  */
 #ifndef GPD_IPC_EXPORT_H
 #define GPD_IPC_EXPORT_H
@@ -23,29 +25,36 @@
 struct gp_bytes;
 struct gpd_account;
 
-/* One exported object. */
+/* One exported object. Initialized to zeros, except kind and thing, which the owner sets. Once in
+ * the table, it is protected by gpd_ipc_exports_lock. */
 struct gpd_ipc_export {
 	UT_hash_handle hh;
-	uint32_t number; /* 0: not in the table */
+	uint32_t number; /* key in the table; 0: not in the table */
 	enum gp_ipc_kind kind;
 	uint8_t secret[GP_IPC_SECRET_SIZE];
-	const struct gpd_ledger_session *line; /* of the exporting session */
-	void *thing;                           /* the owner's object */
+	const struct gpd_ledger_session *line; /* ledger line of the exporting session */
+	void *thing;                           /* the owner's object; its type depends on kind */
 };
 
+/* Protects the table of exports. */
 extern pthread_mutex_t gpd_ipc_exports_lock;
 
-/* Adds the export, whose kind and thing are set, to the table unless it is there, and fills in the
- * handle. Returns false if no random secret is available. */
+/* Adds the export to the table, unless it is in it, and fills in the IPC handle for the client.
+ * account: of the exporting session. Returns true; false: no random bytes were available; the
+ * export is then not in the table and *handle must not be used. */
 bool gpd_ipc_export_create(const struct gpd_account *account, struct gpd_ipc_export *ipc_export,
 			   struct gp_ipc_handle *handle);
-/* Removes the export from the table; it can no longer be opened. */
+/* Removes the export from the table and erases its secret; it can no longer be opened. Does nothing
+ * if it is not in the table. */
 void gpd_ipc_export_withdraw(struct gpd_ipc_export *ipc_export);
 
 /*
- * Finds the export that a handle names, for a session of the same tenant, which may be the
- * exporting one. On failure returns an error and sets *why_p to the reason, for
- * gpd_session_refuse_handle() after the table is unlocked.
+ * Finds the export that an IPC handle refers to, for a session of the same tenant, which may be the
+ * exporting one. Returns CUDA_SUCCESS and a borrowed export, valid while the lock is held. On
+ * failure returns CUDA_ERROR_INVALID_VALUE (not a handle of this kind), CUDA_ERROR_NOT_SUPPORTED (a
+ * handle of another worker process) or CUDA_ERROR_INVALID_HANDLE, and sets *why_p to the reason, a
+ * static string for gpd_session_refuse_handle(), which is to be called after the lock is released;
+ * *ipc_export_p is then unchanged. *why_p is unchanged on success.
  */
 CUresult gpd_ipc_export_find_locked(const struct gpd_account *account,
 				    const struct gp_bytes *handle, enum gp_ipc_kind kind,

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session in a worker: one client process and all that belongs to it.
+ * A session in a worker: the state of one client process, from its opening by the supervisor until
+ * it is closed.
  *
- * Two threads: the *executor* receives records and carries them out in order (every gpd_<call>()
- * hook runs there, one at a time per session); the *responder* (responder.h) watches the GPU for
- * what the session waits for and sends what comes later.  Launches on several streams may go to the
- * driver from further threads (issue.h).  Everything below is for the executor unless it says
- * otherwise.  Hooks return the driver's CUresult; GPD_LATER means that the hook arranged
- * for the reply itself.
+ * Each session has two threads. The executor receives the client's records (encoded calls) and
+ * carries them out in order. The responder (responder.h) watches the session's work on the GPU and
+ * sends the replies that depend on it. Launches on several streams may be passed to the driver by
+ * additional threads (issue.h).
  *
- * Its executor frees it, or the main thread before it has one, when it is out of the list of
- * sessions.  Its other threads have ended by then; whoever else looks at it holds the list's lock
- * (sessions.h).
+ * A hook is the function gpd_<call>() that implements one call. Hooks run on the executor, one at a
+ * time per session, and return a CUresult. GPD_LATER means that the hook has sent the reply or
+ * arranged for it to be sent.
+ *
+ * Ownership: gpd_session_close() or gpd_session_discard() (executor.h) frees the session after
+ * removing it from the list of sessions (sessions.h) and after its other threads have ended.
+ * Threads: executor only, unless noted. Functions marked "any thread" may be called by a thread of
+ * the session, or by another thread that holds gpd_sessions.lock and has found the session in the
+ * list; either prevents the session from being freed.
  */
 #ifndef GPD_SESSION_H
 #define GPD_SESSION_H
@@ -33,12 +38,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Result of a hook whose reply is sent separately; never a result of the driver. */
 #define GPD_LATER ((CUresult)0x7fff0000)
 
 struct gp_conn;
-struct gpd_memory;      /* memory.h: the window and what is mapped in it */
-struct gpd_host_memory; /* host_space.h: the machine's memory that its kernels reach */
-struct gpd_print;       /* print.h: what its kernels have printed */
+struct gpd_memory;      /* memory.h: device memory and its mappings */
+struct gpd_host_memory; /* host_space.h: client memory that kernels can access */
+struct gpd_print;       /* print.h: output of device printf */
 struct gpd_wait_queue;
 struct gpd_deferred_entry;
 struct gpd_stream_session;     /* stream.h */
@@ -48,38 +54,49 @@ struct gpd_module_session;     /* image.h */
 struct gpd_graph_session;      /* graph_exec.h */
 struct gpd_stream_ops_session; /* deferred_queue.h */
 struct gpd_stream;
-struct gpd_trace; /* gpu_trace.h: when its work ran */
+struct gpd_trace; /* gpu_trace.h: timeline of the session's GPU work */
 struct gpd_waker;
 
-/* How far the work of a session is, for the log of a fault. */
+/* Progress of the session's GPU work, used to attribute a fault to a session. Any thread may read
+ * it. */
 struct gpd_progress {
-	uint64_t work; /* operations given to streams; written by the executor, read by any */
-	_Atomic uint64_t done_work; /* the highest of them that is known to be done */
-	const char *kernel; /* of the last launch; image.c clears it under the worker's lock */
+	uint64_t work; /* number of operations passed to streams; written by the executor */
+	/* Number of the latest operation known to be done; written by the responder. */
+	_Atomic uint64_t done_work;
+	/* Name of the last launched kernel; NULL: none. It belongs to the kernel's image, which
+	 * clears it with gpd_sessions.lock held before it is freed; another thread reads the
+	 * name with that lock held. */
+	const char *kernel;
 };
 
-/* The record that the executor is carrying out. */
+/* The record that the executor is carrying out. Executor only. */
 struct gpd_call_state {
-	uint32_t request; /* 0: posted */
-	uint16_t call;
-	uint32_t context;
-	uint64_t bulk_left;
-	const uint8_t *bulk_read; /* bytes of a deferred record; NULL: they are to be received */
-	struct gpd_deferred_entry *entry; /* that record; a hook that keeps it sets this to NULL */
+	/* Request ID for the reply; 0: the client expects no reply (a posted call). */
+	uint32_t request;
+	uint16_t call;      /* number of the call */
+	uint32_t context;   /* wire ID of the context that the call is issued on */
+	uint64_t bulk_left; /* bytes of the record's data that are left to read */
+	/* Data of a deferred record that is left to read; NULL: received from the connection. */
+	const uint8_t *bulk_read;
+	/* Entry of the record in the deferred queue (deferred_queue.h); NULL: it has none. A
+	 * hook that completes the entry itself later sets this to NULL. */
+	struct gpd_deferred_entry *entry;
 };
 
+/* State of a session. */
 struct gpd_session {
-	uint64_t id;
-	struct gpd_session *next; /* in sessions.h, under its lock */
-	struct gp_conn *conn;     /* NULL while OPENED */
+	uint64_t id;              /* from the supervisor; unique for its lifetime */
+	struct gpd_session *next; /* next session in the list; gpd_sessions.lock */
+	struct gp_conn *conn;     /* lane 0, owned; NULL in GPD_SESSION_OPENED */
 	struct gpd_handle_table handles;
 	struct gpd_account account;
-	struct gpd_host_memory *host_memory; /* NULL: the client has asked for none */
-	struct gpd_print *print;
-	struct gpd_trace *trace; /* NULL: its client does not ask */
-	struct gpd_wait_queue *waits;
+	struct gpd_host_memory *host_memory; /* NULL: the client has requested none */
+	struct gpd_print *print;             /* NULL: no kernel that prints was launched */
+	struct gpd_trace *trace;             /* NULL: the client has requested no trace */
+	struct gpd_wait_queue *waits;        /* responder.h */
 
-	/* Parts, which their folders own (session_parts.h). */
+	/* Components, one for each folder above session/. session_parts.h creates and destroys
+	 * them; each folder defines the contents of its own. */
 	struct gpd_stream_session *streams;
 	struct gpd_memory *memory;
 	struct gpd_array_session *arrays;
@@ -88,59 +105,71 @@ struct gpd_session {
 	struct gpd_graph_session *graphs;
 	struct gpd_stream_ops_session *stream_ops;
 
-	uint64_t window_base, window_size;
-	char peer[128];          /* "host pid program", for the log */
-	char let_in_by[200];     /* "token abcdefghij", for the log */
-	uint8_t ticket[32];      /* of lanes that come over RDMA */
-	unsigned int lanes_max;  /* numbers below it */
-	uint64_t features;       /* enum gp_feature: that both ends have */
-	uint32_t compression;    /* enum gp_pack_mode: of what is sent on data lanes */
-	uint32_t lanes_accepted; /* bit for each that was let in; under the worker's lock */
+	uint64_t window_base, window_size; /* address range of device memory, in bytes */
+	char peer[128];                    /* "host pid program", for the log */
+	/* How the client was authenticated, such as "token abcdefghij", for the log. */
+	char let_in_by[200];
+	uint8_t ticket[32];      /* secret that authenticates lanes over RDMA */
+	unsigned int lanes_max;  /* lane numbers are smaller */
+	uint64_t features;       /* bits of enum gp_feature that both ends support */
+	uint32_t compression;    /* enum gp_pack_mode of data that the worker sends on data lanes */
+	uint32_t lanes_accepted; /* bit n: lane n was accepted over RDMA; gpd_sessions.lock */
 
-	struct gpd_issue issue;   /* launches by threads of their own; account.issue, too */
-	struct gpd_shares shares; /* where its streams run */
+	struct gpd_issue issue;   /* launch threads; account.issue points to it */
+	struct gpd_shares shares; /* SMs of each device that the session's streams may use */
 
 	struct gpd_call_state current;
 	struct gpd_progress progress;
 	struct gpd_session_send send;
-	_Atomic int state;                /* enum gpd_session_state */
-	_Atomic int sticky;               /* CUresult that ended the session */
-	_Atomic bool violated;            /* the client is at fault */
-	_Atomic bool client_is_gone;      /* the supervisor knows that it is */
-	_Atomic bool closing;             /* ENDING or later, for who waits */
-	_Atomic int64_t loading_since_ms; /* worker_retirement.h; 0: not in a call that may wait for
-					     others */
-	bool busy_reported;               /* worker_retirement.h */
-	pthread_mutex_t wakers_lock;
-	struct gpd_waker *wakers;
-	pthread_mutex_t reason_lock;
-	char reason[256]; /* why the session ends; the first one stays */
+	_Atomic int state; /* enum gpd_session_state; changed by gpd_session_set_state() */
+	/* CUresult of every call after the GPU contexts were lost; 0: they are not lost. */
+	_Atomic int sticky;
+	_Atomic bool violated;       /* the client violated the protocol or a limit */
+	_Atomic bool client_is_gone; /* set by the main thread when the supervisor reports it */
+	_Atomic bool closing;        /* GPD_SESSION_ENDING was reached: waits must be abandoned */
+	/* gp_now_ms() when the executor began to wait in gpd_session_quiesce_begin(); 0: not
+	 * waiting. worker_retirement.h checks it for hangs. */
+	_Atomic int64_t loading_since_ms;
+	bool busy_reported; /* orphaned work was reported to the supervisor; worker_retirement.h */
+	pthread_mutex_t wakers_lock; /* protects the list of wakers */
+	struct gpd_waker *wakers;    /* wakers_lock */
+	pthread_mutex_t reason_lock; /* protects `reason` */
+	char reason[256]; /* why the session ends, for the log; "": no reason yet; reason_lock */
 };
 
-/* Any thread that keeps the session from being freed. */
+/* Returns whether the session is in this state now. Any thread. */
 static inline bool
 gpd_session_is(const struct gpd_session *session, enum gpd_session_state state)
 {
 	return atomic_load(&session->state) == (int)state;
 }
 
-/* Bulk tail of the current call (BULK_IN), bulk_left bytes: reading it in pieces (dst NULL:
- * discard). */
+/* Reads the next size bytes of the data that follows the current call's record (BULK_IN) into dst,
+ * or discards them if dst is NULL. Blocks until they have arrived, and as the tenant's bandwidth
+ * limit requires. May be called repeatedly for up to current.bulk_left bytes in total. Returns 0;
+ * -EPROTO: size exceeds bulk_left, which ends the session, or the connection was closed; other
+ * negative errno of the connection. After an error the contents of dst are undefined. */
 int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
 
-/* The driver answered with a sticky error: tells all sessions and ends the process.  Any thread. */
+/* Handles a sticky error of the driver, after which the GPU contexts are lost. The first call moves
+ * all sessions to GPD_SESSION_LOST, wakes their waits, notifies the supervisor and starts a thread
+ * that ends the process after at most about 1.3 s; later calls do nothing. Does not wait. Any
+ * thread that does not hold gpd_sessions.lock. */
 void gpd_session_poison(struct gpd_session *session, CUresult result);
 
-/* The client broke the protocol or a limit: the session ends after this call, with this reason
- * logged. */
+/* Ends the session after its current call because the client violated the protocol or a limit. The
+ * formatted text becomes the reason in the log unless there is one already. Does not wait and does
+ * not close the connection. Any thread. */
 void gpd_session_violation(struct gpd_session *session, const char *format, ...) GP_PRINTF(2, 3);
 
-/* A line of the log about the session, "session ID (peer): " and what is said; as many as the log
- * has room for (log_budget.h). */
+/* Logs the formatted text after "session ID (peer): ". The line is dropped if the session's log
+ * budget (log_budget.h) is exhausted. Any thread. */
 void gpd_session_log(const struct gpd_session *session, enum gpd_log_level level,
 		     const char *format, ...) GP_PRINTF(3, 4);
 
-/* Enters an object under the client's name for it; a name in use, or 0, ends the session. */
+/* Adds an object to the handle table under the ID chosen by the client. Returns CUDA_SUCCESS;
+ * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_INVALID_HANDLE: the ID is 0 or in use, which ends the
+ * session. After an error the caller still owns the object. */
 static inline CUresult
 gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 		       struct gpd_handle *handle)
@@ -157,7 +186,8 @@ gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t
 	return CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* The executor gives one more operation to a stream: its number, which the log may look at. */
+/* Counts an operation that the executor is about to pass to a stream, and returns its number. The
+ * first one is 1. */
 static inline uint64_t
 gpd_session_count_work(struct gpd_session *session)
 {
@@ -167,30 +197,40 @@ gpd_session_count_work(struct gpd_session *session)
 	return work;
 }
 
-/* Why the session ends, for the log: the first one counts.  Any thread. */
+/* Sets the reason for the session's end, for the log, unless one is set already. The text is
+ * copied. Any thread. */
 void gpd_session_set_reason(struct gpd_session *session, const char *reason);
-/* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */
+/* Ends the session: sets the reason unless there is one, shuts the connection down and wakes all
+ * waits. Does not wait for the end. The session must have a connection (not GPD_SESSION_OPENED).
+ * Any thread that does not hold wakers_lock. */
 void gpd_session_stop(struct gpd_session *session, const char *reason);
-/* The same for one whose connection is over: the reason is what its receiver hears. */
+/* Ends a session whose connection is already closed, without setting a reason: the executor sets
+ * the one that it receives from the connection. Any thread that does not hold wakers_lock. */
 void gpd_session_stop_disconnected(struct gpd_session *session);
-/* Whether its client has memory of the worker's and has not ended lane 0; any thread, as above. */
+/* Returns whether the client may share memory pages with the worker and has not closed lane 0. Any
+ * thread. */
 bool gpd_session_client_has_shared_memory(const struct gpd_session *session);
 
-/* Who may sleep for a session: called when it is to end, or its context is lost, by any thread,
- * under wakers_lock. */
+/* A callback that wakes a wait of the session. gpd_session_wake() calls it when the session ends,
+ * its GPU contexts are lost or the client must return cached memory. It runs on any thread with
+ * wakers_lock held, so it must not add or remove wakers. */
 struct gpd_waker {
-	struct gpd_waker *next; /* the session's list */
+	struct gpd_waker *next; /* next waker of the session; wakers_lock */
 	void (*wake)(struct gpd_session *session);
 };
+/* Adds a waker, which the caller owns and which must stay valid until it is removed. Any thread. */
 void gpd_session_add_waker(struct gpd_session *session, struct gpd_waker *waker);
-/* After this it is not called any more. */
+/* Removes the waker. Its callback is not running and is not called again after the return; the
+ * caller may then free the waker. */
 void gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *waker);
+/* Calls all wakers. Any thread that does not hold wakers_lock. */
 void gpd_session_wake(struct gpd_session *session);
 /*
- * Around calls of the driver that wait for everything in the context, at a quiet moment (idle.h)
- * of the device, which is current; meanwhile the session is seen to wait (worker_retirement.h).
- * false: the session is closing, and the call must not be made.  Either way
- * gpd_session_quiesce_end() follows.
+ * Encloses a driver call that blocks until all work in the device's context is done.
+ * gpd_session_quiesce_begin() waits, without a fixed limit, until the device is about to be idle
+ * (idle.h); the device's context must be current. Returns true: the call may be made. Returns false
+ * if the session is closing or the GPU is lost: the call must not be made.
+ * gpd_session_quiesce_end() must follow in both cases.
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
 void gpd_session_quiesce_end(struct gpd_session *session, int device);

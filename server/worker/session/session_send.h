@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a session sends to its client: replies, data and notes.
+ * Messages from a session to its client: replies, data and notes. A note is a message that the
+ * client has not requested.
  *
- * Threads: any, but where a function says otherwise; messages are sent one at a time.
- * Errors: 0 or a negative errno value.
+ * Messages are sent one at a time under send.lock. Sending blocks while the client does not read; a
+ * send that times out ends the session. Passed buffers may be freed on return.
+ *
+ * Threads: any thread of the session, or one that holds gpd_sessions.lock; unless noted. The caller
+ * must not hold send.lock.
+ * Errors: functions that return int return 0, -ENOMEM, -EMSGSIZE or another negative errno of the
+ * connection. The message is then lost.
  */
 #ifndef GPD_SESSION_SEND_H
 #define GPD_SESSION_SEND_H
@@ -17,47 +23,70 @@
 
 struct gpd_session;
 
-/* The sending part of a session. */
+/* Sending state of a session. */
 struct gpd_session_send {
+	/* Serializes messages; protects the members marked "lock". */
 	pthread_mutex_t lock;
-	CUresult deferred; /* error of a posted call, not yet reported; under the lock */
-	uint16_t deferred_call;
-	_Atomic bool sticky_reported;  /* the client knows of it */
-	char *complaint;               /* the driver's text about it; set before sticky */
-	_Atomic uint32_t keep_request; /* gpMemoryKeep; 0: the client keeps nothing */
+	/* First unreported error of a posted call (a call without a reply); CUDA_SUCCESS: none;
+	 * lock. */
+	CUresult deferred;
+	uint16_t deferred_call;       /* number of the call that caused `deferred`; lock */
+	_Atomic bool sticky_reported; /* the client was notified of session->sticky */
+	/* The driver's message about the fault, allocated; NULL: none. Written before
+	 * session->sticky is set, then protected by lock. */
+	char *complaint;
+	/* Request ID of the pending gpMemoryKeep call, whose reply requests the client's cached
+	 * memory. 0: the call is not pending. */
+	_Atomic uint32_t keep_request;
 };
 
-/* Sending; any thread.  fields: the reply's encoded fields.  A deferred error goes out first. */
+/* Replies to a call. call and request identify it; fields are size bytes of encoded reply fields,
+ * or NULL if size is 0. An unreported sticky or deferred error is sent first. Large replies also
+ * wait as the tenant's bandwidth limit requires. */
 int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		      const void *fields, size_t size);
-/* The same without waiting for the limit of bandwidth: the caller charges it. */
+/* Replies like gpd_session_reply(), but does not wait for the bandwidth limit; the caller charges
+ * the bytes. */
 int gpd_session_reply_unthrottled(struct gpd_session *session, uint16_t call, uint32_t request,
 				  CUresult result, const void *fields, size_t size);
-/* Success, with all the data that the call was for (BULK_OUT). */
+/* Replies with CUDA_SUCCESS and all data of the call (BULK_OUT). Waits as the bandwidth limit
+ * requires. */
 int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
 			   const void *data, size_t size);
+/* Sends a part of a copy's result: size bytes at this offset of the data of the request. Waits
+ * as the bandwidth limit requires. */
 int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 			  const void *data, size_t size);
-/* Responder: asks the client for what it keeps, if the ledger says so. */
+/* Replies to the pending gpMemoryKeep call if the ledger requests the client's cached memory;
+ * otherwise does nothing. Responder only. */
 void gpd_session_recall(struct gpd_session *session);
-/* A host function's turn has come; result is what the client tells it of its stream. */
+/* Notifies the client to run a host function, whose ID is `function`. result: the state of its
+ * stream, CUDA_SUCCESS or an error. */
 int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
-/* The client sends what its program has changed, then gpHostPublish of this number. */
+/* Requests that the client send the host memory that its program has changed and then call
+ * gpHostPublish with this number. */
 int gpd_session_send_publish(struct gpd_session *session, uint32_t number);
-/* So many waits for words are over. */
+/* Notifies the client that count waits for memory values (mem_op.h) have ended. */
 int gpd_session_send_waits(struct gpd_session *session, uint32_t count);
-/* An IPC handle opens nothing for it: tells the log and the client why. */
+/* Reports a rejected IPC handle: logs the reason, and sends it to the client for the program's
+ * standard error. Errors of the connection are ignored. */
 void gpd_session_refuse_handle(struct gpd_session *session, const char *why);
-/* Its streams on this device have other multiprocessors now. */
+/* Notifies the client that the number of SMs available to its streams on this device (ordinal) has
+ * changed. */
 int gpd_session_send_share(struct gpd_session *session, int device);
+/* Sends output of device printf, for the program's standard output, in messages of at most 64
+ * KiB. */
 int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);
-/* For the program's standard error: whole lines. */
+/* Sends text for the program's standard error: complete lines, ending with a newline. */
 int gpd_session_send_complaint(struct gpd_session *session, const char *text);
 
-/* A posted call failed: told to the client before the next reply.  Any thread. */
+/* Stores an error of a posted call, to be sent before the next reply; an earlier unreported one is
+ * kept instead. A sticky error is passed to gpd_session_poison(); the caller must not hold
+ * gpd_sessions.lock. */
 void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);
 
-/* For the responder: tells the client of the sticky error, once. */
+/* Sends the sticky error if the client was not yet notified of it; otherwise sends a deferred
+ * error, if any. Errors of the connection are ignored. Responder only. */
 void gpd_session_report_sticky(struct gpd_session *session);
 
 #endif /* GPD_SESSION_SEND_H */

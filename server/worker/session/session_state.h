@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * States of a session in the worker, in the order in which it passes through them. The initial
- * state is GPD_SESSION_OPENED.
+ * States of a session in the worker, in the order in which it passes through them; some may be
+ * skipped. The initial state is GPD_SESSION_OPENED.
  *
- * Threads: any; gpd_session_set_state() makes all changes atomically.
+ * Threads: any; gpd_session_set_state() changes the state atomically. The caller must prevent the
+ * session from being freed (session.h).
  */
 #ifndef GPD_SESSION_STATE_H
 #define GPD_SESSION_STATE_H
@@ -13,35 +14,40 @@
 struct gpd_session;
 
 enum gpd_session_state {
-	/* The supervisor has opened it: it has a window and a line in the ledger, but no connection
-	 * and no thread. Ends when lane 0 arrives or the supervisor closes it. Its window may be
-	 * replaced, and it may be discarded. */
+	/* The supervisor has opened the session: it has a window (its range of device addresses)
+	 * and a line in the ledger, but no connection and no thread. Its window may be replaced.
+	 * Ends when lane 0 arrives or when the supervisor closes the session, which is then
+	 * discarded. */
 	GPD_SESSION_OPENED,
-	/* Lane 0 has arrived and the executor is allocating its resources. Ends when these are
-	 * complete or cannot be allocated. The session may get data lanes, be ended or be lost. */
+	/* Lane 0 has arrived and the executor is allocating the session's resources. Ends when they
+	 * are complete or cannot be allocated. The session may get data lanes, be ended or lose its
+	 * GPU contexts. */
 	GPD_SESSION_STARTING,
-	/* The executor carries out the client's calls. Otherwise as before. */
+	/* The executor carries out the client's calls. The session may get data lanes, be ended or
+	 * lose its GPU contexts. */
 	GPD_SESSION_SERVING,
-	/* The GPU contexts are lost: every call fails with that error (session->sticky). Ends when
-	 * the client leaves, or with the process. */
+	/* The GPU contexts are lost: every call fails with session->sticky. Ends when the client
+	 * leaves, or with the process. */
 	GPD_SESSION_LOST,
-	/* The client, the supervisor, a limit or a violation has ended it. Waits for it are
-	 * abandoned (session->closing), and the executor leaves its current call. It can still be
-	 * found by its number. */
+	/* The client, the supervisor, a limit or a violation has ended the session. Waits for it
+	 * are abandoned (session->closing), and the executor returns from its current call. The
+	 * session can still be found by its ID. */
 	GPD_SESSION_ENDING,
-	/* It is no longer found for lanes, messages of the supervisor or GPU errors. Its work on
-	 * the GPU continues and may still cause the loss of the GPU. */
+	/* gpd_sessions_find_locked() no longer returns the session. Its work on the GPU continues
+	 * and may still cause the loss of the GPU contexts. */
 	GPD_SESSION_DRAINING,
-	/* None of its work is running and its resources are being freed. Only the executor may use
-	 * it. */
+	/* The session's work is done or canceled, and its resources are being freed. Only the
+	 * executor may use the session. */
 	GPD_SESSION_FREEING,
-	/* The supervisor has been notified; it is freed next. */
+	/* The supervisor has been notified that the session is closed; the session is freed
+	 * next. */
 	GPD_SESSION_CLOSED,
 	GPD_SESSION_STATES
 };
 
-/* Changes the state. Returns false, without a change, if the present state does not allow it. Sets
- * session->closing for GPD_SESSION_ENDING. */
+/* Changes the state. Returns true; false, without a change, if the present state does not allow it,
+ * which includes a session that is in the state already. Sets session->closing for
+ * GPD_SESSION_ENDING. */
 bool gpd_session_set_state(struct gpd_session *session, enum gpd_session_state to);
 
 #endif /* GPD_SESSION_STATE_H */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sessions of this worker process, and what they share with the supervisor: the ledger and the
- * channel.
+ * The list of sessions of this worker process, and the connections to the supervisor that they
+ * share: the ledger (shared memory with counters and limits) and the message channel.
  *
- * Ownership: the list does not own the sessions (executor.h).
- * Threads: any. The members before `lock` are set before any session exists.
+ * Ownership: the list does not own its sessions; executor.h describes who frees them. A session in
+ * the list is not freed while gpd_sessions.lock is held.
+ * Threads: any. The members before `lock` are set before any session exists and do not change
+ * afterwards.
  */
 #ifndef GPD_SESSIONS_H
 #define GPD_SESSIONS_H
@@ -21,53 +23,64 @@
 struct gpd_ledger;
 struct gpd_session;
 
+/* Process-wide state; there is one instance, gpd_sessions. */
 struct gpd_sessions {
-	int cpus;
-	struct gpd_ledger *ledger;
+	int cpus;                   /* number of processors available to the process */
+	struct gpd_ledger *ledger;  /* NULL in unit tests only */
 	struct gpd_channel channel; /* to the supervisor; any thread may send */
-	void (*before_exit)(void);  /* called by the thread that exits; or NULL */
+	/* Called once, by the thread that ends the process; NULL: nothing to call. */
+	void (*before_exit)(void);
 	pthread_mutex_t lock;
-	struct gpd_session *first; /* utlist of all; protected by lock */
-	_Atomic int count;         /* number of sessions with threads */
+	struct gpd_session *first; /* list of all sessions (utlist); protected by lock */
+	_Atomic int count;         /* number of sessions with an executor thread */
 };
 
 extern struct gpd_sessions gpd_sessions;
 
-/* Adds the session to the list; removes it. */
+/* Adds the session to the list. Acquires gpd_sessions.lock. */
 void gpd_sessions_add(struct gpd_session *session);
+/* Removes the session from the list; it must be in it. Does not free it. */
 void gpd_sessions_remove_locked(struct gpd_session *session) GP_LOCKED(gpd_sessions.lock);
 
-/* Returns the next session that may still be used (up to GPD_SESSION_ENDING; NULL: the first), or
- * the session of this number, or NULL. The session is not freed while the lock is held. */
+/* Iterates over the sessions in the list that are usable: in a state up to GPD_SESSION_ENDING.
+ * Returns the first one after `session` (NULL: the first of all), borrowed while the lock is held;
+ * NULL: there are no more. */
 struct gpd_session *gpd_sessions_next_locked(const struct gpd_session *session)
 	GP_LOCKED(gpd_sessions.lock);
+/* Returns the usable session with this ID, borrowed while the lock is held; NULL: there is none. */
 struct gpd_session *gpd_sessions_find_locked(uint64_t id) GP_LOCKED(gpd_sessions.lock);
 
-/* Ends the process after withdrawing the memory that clients share with it. Does not call exit(),
- * because threads of the driver and others may still be running. */
+/* Ends the process with status 0, without calling exit(), because threads of the driver and of
+ * sessions may still be running. Calls before_exit() first, which frees the memory that clients
+ * share with the process. */
 void gpd_sessions_exit(void) __attribute__((noreturn));
 
-/* Maximum time that a client may be silent (ledger.h); 0: no limit. */
+/* Maximum time in milliseconds that a client may be silent (ledger.h). 0: no limit. */
 unsigned int gpd_sessions_timeout_ms(void);
 
-/* Whether threads may poll without sleeping: there are few sessions and many processors. */
+/* Returns whether a thread may poll without sleeping: true if there are few sessions for the number
+ * of processors. */
 bool gpd_sessions_may_spin(void);
-/* How long a thread sleeps before its next poll after it has polled in vain for this time. */
+/* Returns the time in nanoseconds that a thread should sleep before its next poll, after it has
+ * polled in vain for waited_ns. The result is between 2 and 500 us. */
 uint64_t gpd_sessions_nap_ns(uint64_t waited_ns);
 
 /*
- * Running work, for the log: sessions with launched kernels that are not known to be done,
- * including sessions whose clients have left.
+ * Running work, for the log: sessions that have launched kernels and whose work is not known to be
+ * done, including sessions whose clients have left.
  */
 
-/* Writes the sessions with running work of this tenant (-1: of all) into text, as "session 3 (host
- * 17 ./program), last kernel k, session 4 ..."; "" if there are none. Returns the session if it is
- * the only one, else NULL. */
+/* Describes the sessions with running work of this tenant (-1: of all tenants) in text, as "session
+ * 3 (host 17 ./program), last kernel k, session 4 ...", or "" if there are none. Text beyond size
+ * bytes is cut off; size is at least 1. Returns the session, borrowed while the lock is held, if
+ * there is exactly one; else NULL. */
 struct gpd_session *gpd_running_work_find(int64_t tenant, char *text, size_t size)
 	GP_LOCKED(gpd_sessions.lock);
 
-/* The same for a log line, without the lock held: "no session" if there are none. Returns the log
- * budget of the only session, or the common budget of sessions that share a worker. */
+/* Describes the running work of all tenants for a log line, or writes "no session" if there is
+ * none. Text beyond size bytes is cut off. Acquires gpd_sessions.lock. Returns the log budget
+ * (log_budget.h) to charge the line to: that of the only session, or the common budget for sessions
+ * that share a worker. */
 uint32_t gpd_running_work_describe(char *text, size_t size);
 
 #endif /* GPD_SESSIONS_H */

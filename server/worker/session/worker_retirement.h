@@ -1,33 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Worker retirement: handles GPU work that continues after its client has left.
+ * Worker retirement: ends a worker process whose GPU work continues after the client has left
+ * (orphaned work), or whose device heap may have leaked.
  *
- * CUDA has no call that stops a single kernel, and while one runs the driver does not load device
- * code, so new sessions would hang at their first kernel. The worker therefore reports such work at
- * once. The supervisor gives it no new sessions until the work ends; its present sessions continue.
- * When only such work is left, the supervisor requests retirement: the process ends, which stops
- * the work.
+ * CUDA cannot stop a single kernel, and while one runs the driver does not load device code, so new
+ * sessions would hang at their first kernel. The worker therefore reports orphaned work to the
+ * supervisor after 100 ms. The supervisor assigns no new sessions to the worker until the work
+ * ends; its present sessions continue. When the worker has only orphaned work left, the supervisor
+ * requests retirement: the process ends, which stops the work.
  *
- * A worker whose device heap may have leaked reports that whenever it has no session, and is
- * replaced.
+ * A worker whose device heap may have leaked reports that whenever it has no session, and the
+ * supervisor replaces it.
  *
- * Threads: any, unless noted. The functions may end the process.
+ * Threads: any that does not hold gpd_sessions.lock, unless noted. The functions do not wait; they
+ * may end the process.
  */
 #ifndef GPD_WORKER_RETIREMENT_H
 #define GPD_WORKER_RETIREMENT_H
 
 struct gpd_session;
 
-/* Called repeatedly by the executor of a closing session while its work continues. */
+/* Reports the session's work as orphaned if it has continued for 100 ms since closing began. Ends
+ * the process if the worker is retiring and no other session is usable. Reports the GPU contexts as
+ * lost (gpd_session_poison()) if another session hangs because of the work. To be called repeatedly
+ * by the executor of a closing session while its work continues. waited_ms: time waited so far, in
+ * milliseconds. */
 void gpd_retirement_work_pending(struct gpd_session *session, unsigned int waited_ms);
 
-/* The session's work is done. */
+/* Withdraws the report of orphaned work, if there was one. To be called by the session's executor
+ * when the work is done. */
 void gpd_retirement_work_done(struct gpd_session *session);
 
-/* The supervisor gives this worker no more sessions: it ends with the last one. */
+/* Starts retirement on request of the supervisor, which assigns no more sessions to this worker:
+ * the process ends with its last session, or at once if it has none. */
 void gpd_retirement_start(void);
 
-/* Called after each session has been closed. */
+/* Ends a retiring process without sessions; if it is not retiring, reports a leaked device heap.
+ * Does nothing while sessions have threads. To be called after each session has been freed. */
 void gpd_retirement_session_closed(void);
 
 #endif /* GPD_WORKER_RETIREMENT_H */

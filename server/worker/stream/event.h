@@ -2,14 +2,16 @@
 /*
  * CUDA events of a session.
  *
- * The driver's event is reference counted, because the responder may still query it after the
- * client has destroyed or re-recorded the event: a wait is for the work that was captured when the
- * wait began. The last capture is in the event's common part, because an interprocess event is the
- * same event for all sessions that have opened it.
+ * Recording an event captures the work that its stream has at that time. The driver's event is
+ * reference counted, because the responder may still query it after the client has destroyed or
+ * re-recorded the event: a wait is for the work that was captured when the wait began. Waits
+ * therefore hold a reference, and recording creates a new driver's event if there is one. The
+ * latest capture is in the event's common part, which all sessions that have opened an interprocess
+ * event share.
  *
- * Ownership: the session, through its handle table; the common part is freed with the last event
- * that uses it.
- * Threads: executor only, unless noted. The common part has a lock.
+ * Ownership: the session's handle table refers to the events; gpd_event_destroy() frees one. The
+ * common part is freed with the last event that uses it.
+ * Threads: executor only, unless noted. The common part has a lock of its own.
  * Errors: CUresult, unless noted.
  */
 #ifndef GPD_EVENT_H
@@ -25,44 +27,53 @@ struct gpd_context;
 struct gpd_session;
 struct gpd_stream;
 
-/* A driver's event with its reference count. */
+/* A driver's event with a reference count. */
 struct gpd_event_ref {
 	CUevent driver;
-	_Atomic unsigned int count;
-	int device;
+	_Atomic unsigned int count; /* number of references */
+	int device;                 /* device of the driver's event */
 };
 
+/* Latest capture of an event, shared by all sessions that use it; event.c. */
 struct gpd_event_common;
 
 struct gpd_event {
 	struct gpd_handle handle;
-	struct gpd_context *context;
-	unsigned int flags;
-	struct gpd_event_common *common;
-	unsigned int deferred_records; /* in the deferred queue; common part's lock */
-	bool opened;                   /* opened from another session */
+	struct gpd_context *context;     /* context it was created in */
+	unsigned int flags;              /* flags of cuEventCreate() */
+	struct gpd_event_common *common; /* shared with other sessions; never NULL */
+	/* Its records in this session's deferred queue; common part's lock. */
+	unsigned int deferred_records;
+	bool opened; /* opened by an IPC handle of another session */
 };
 
-/* Any thread. Adds a reference and returns it. */
+/* Adds a reference and returns its argument. Any thread. */
 struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
-/* Any thread. Drops a reference. */
+/* Drops a reference; the last one destroys the driver's event. Any thread. */
 void gpd_event_unref(struct gpd_event_ref *ref);
 
-/* Returns what the event captured last, with a new reference. */
+/* Returns the latest capture with a new reference, which the caller drops with gpd_event_unref().
+ * Never NULL. Any thread while the event exists. */
 struct gpd_event_ref *gpd_event_get_ref(const struct gpd_event *event);
-/* Captures the work that the stream has now. Waits for an earlier capture are not affected. */
+/* Captures the work that the stream has now; waits for an earlier capture are not affected. The
+ * stream's device must be current. flags: as for cuEventRecordWithFlags(). Returns
+ * CUDA_ERROR_INVALID_HANDLE if the stream is on another device than the event, or an error of the
+ * driver. On failure the earlier capture usually remains. */
 CUresult gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 			   const struct gpd_stream *stream, unsigned int flags);
 
-/* Notes that a record of the event is in the session's deferred queue, although its caller may take
- * the event as recorded; other sessions wait for it. false: no such event. */
+/* Counts a record of the event that is in the session's deferred queue (deferred_queue.h), because
+ * the client may already consider the event recorded: other sessions then wait for it. Returns
+ * false if there is no event with this ID. */
 bool gpd_event_defer_record(struct gpd_session *session, uint32_t id);
-/* Whether another session has deferred a record of this interprocess event. */
+/* Returns whether another session has deferred a record of this event. False if the event is not an
+ * interprocess event or does not exist. */
 bool gpd_event_has_deferred_record(struct gpd_session *session, uint32_t id);
 
-/* Returns NULL if there is no such event. */
+/* Returns the event with this ID, borrowed; NULL: there is none. */
 struct gpd_event *gpd_event_get(const struct gpd_session *session, uint32_t id);
-/* Removes the event's name and frees it. */
+/* Removes the event's ID from the handle table and frees it. Pending waits keep their
+ * references. */
 void gpd_event_destroy(struct gpd_session *session, struct gpd_event *event);
 
 #endif /* GPD_EVENT_H */

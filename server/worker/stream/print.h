@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output of device printf. The driver writes it to the standard output of the process, for all
- * kernels of a context together, when a thread synchronizes. The worker's standard output is
- * therefore a pipe that is read here, and only one session at a time, the owner, may have kernels
- * in flight that print: it receives the output. A printing launch of another session waits for the
- * owner's work and then becomes the owner; the former owner's next one waits after it.
+ * Output of device printf, sent to the client of the kernel that printed it.
  *
- * Ownership: the session; its executor frees session->print under the lock that protects the owner
- * and the receiver.
- * Threads: any, unless noted.
+ * The driver writes the output to the standard output of the process, for all kernels of a context
+ * together, when a thread synchronizes. The worker's standard output is therefore a pipe that this
+ * module reads. Only one session at a time, the owner, may have printing kernels in flight, and it
+ * receives all output. A printing launch of another session waits until the owner's kernels are
+ * done and then becomes the owner; waiting sessions take turns in order of arrival.
+ *
+ * Ownership: session->print, created on first use, belongs to the session and is freed by
+ * gpd_print_destroy().
+ * Threads: any, unless noted. The module has locks of its own.
  */
 #ifndef GPD_PRINT_H
 #define GPD_PRINT_H
@@ -19,25 +21,32 @@
 struct gpd_session;
 struct gpd_stream;
 
-/* Makes standard output the pipe; to be called before anything is printed in this process. Returns
- * 0 or a negative errno. */
+/* Replaces the process's standard output by the pipe and starts a thread that reads it. To be
+ * called once, before anything is printed in this process. Returns 0 or a negative errno. */
 int gpd_print_start(void);
 
-/* Maximum time, in nanoseconds, that a launch waits for one other session's printing kernels. */
+/* Maximum time, in nanoseconds, that a launch waits for the printing kernels of one other
+ * session. */
 extern uint64_t gpd_print_limit_ns;
 
-/* Executor only: enclose a launch of an image that prints. gpd_print_begin() may wait for other
- * sessions' printing kernels, up to a limit; output that cannot be attributed afterwards is
- * dropped, and both sessions are notified. Returns an error if this session ends while it waits;
- * gpd_print_end() is then not called. */
+/* Precedes a launch of an image that prints. Waits until no other session has printing kernels in
+ * flight, at most gpd_print_limit_ns for each session that waits before this one or owns the
+ * output; if the limit is reached, output that cannot be attributed is dropped, and both sessions
+ * are notified. Makes the stream's device current. Returns CUDA_SUCCESS; an error if memory is
+ * exhausted or the session ends while it waits: the kernel must then not be launched and
+ * gpd_print_end() not be called. Executor only. */
 CUresult gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream);
+/* Follows a successful gpd_print_begin() after the launch, even if the launch failed. Executor
+ * only. */
 void gpd_print_end(struct gpd_session *session, struct gpd_stream *stream);
 
-/* Any thread, before a wait is answered: sends what the session's kernels have printed. Cheap for a
- * session that never launched a printing kernel. */
+/* Sends what the session's kernels have printed so far to the client; blocks while the client does
+ * not read. To be called before the reply that reports kernels as done. Cheap for a session that
+ * never launched a printing kernel. */
 void gpd_print_flush(struct gpd_session *session);
 
-/* Frees session->print at the session's end, when it has no work left. */
+/* Sends the remaining output and frees session->print at the session's end, when it has no work
+ * left. Does nothing if it is NULL. Executor only. */
 void gpd_print_destroy(struct gpd_session *session);
 
 #endif /* GPD_PRINT_H */

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits for the GPU without blocking the call stream.
+ * Wait queue and responder thread of a session: waits for the GPU without blocking the executor.
  *
- * gpd_wait_add() enqueues a marker after the stream's present work. When the GPU reaches it, the
- * session's responder thread calls done(), never with a lock held. done() may send, free memory and
- * call the driver, but must not give work to streams. Waits that complete together are called in
- * the order in which they were added, so data is sent before the reply of a later synchronization.
- * If the context is lost, done() gets the sticky error; at the session's end, waits whose work was
- * dropped get CUDA_ERROR_DEINITIALIZED. done() is called exactly once if the wait was added, and
+ * gpd_wait_add() enqueues a marker (a write of a value to memory) after the stream's present work.
+ * When the GPU reaches it, the session's responder thread calls done(), without a lock held. done()
+ * may send messages, free memory and call the driver, but must not enqueue work on streams. Waits
+ * that complete together are called in the order in which they were added, so data is sent before
+ * the reply of a later synchronization. result is CUDA_SUCCESS if the work was done; the sticky
+ * error if the GPU contexts are lost; CUDA_ERROR_DEINITIALIZED if the session ended and the work
+ * was dropped; or the driver's error. done() is called exactly once if the wait was added, and
  * never if adding failed.
  *
- * Ownership: the caller owns arg; done() may free it.
- * Threads: waits are added by the executor only, which blocks while too many are pending.
+ * Ownership: the caller owns arg, which must stay valid until done() is called; done() may free it.
+ * If adding fails, the caller frees it.
+ * Threads: executor only, unless noted. Functions that add a wait block while too many are pending
+ * and memory is exhausted.
  * Errors: CUresult, unless noted.
  */
 #ifndef GPD_RESPONDER_H
@@ -25,39 +28,50 @@ struct gpd_event_ref;
 struct gpd_session;
 struct gpd_stream;
 
+/* Called when a wait completes; see above. Runs on the responder. */
 typedef void gpd_wait_done(struct gpd_session *session, void *arg, CUresult result);
 
-/* Waits for the stream's present work. done NULL: only the stream's progress is updated. */
+/* Adds a wait for the stream's present work. done NULL: nothing is called; only the stream's
+ * progress is updated. The stream must stay valid while gpd_stream_has_waits(). Makes the stream's
+ * device current. On failure nothing was added. */
 CUresult gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done,
 		      void *arg);
 
-/* Waits for all present work of the session's streams (of one context, if not NULL). */
+/* Adds a wait for all present work of the session's streams. context: only streams of this context;
+ * NULL: of all contexts. May change the current device. On failure done() is not called. */
 CUresult gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context,
 			  gpd_wait_done *done, void *arg);
 
-/* Waits for what the event captured last. Cannot fail. */
+/* Adds a wait for the event's latest capture, with a reference of its own: the caller may drop its
+ * reference on return. Cannot fail. */
 void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event,
 			gpd_wait_done *done, void *arg);
 
-/* Executor only: waits until another pending wait has completed, if there is one, at most for a
- * millisecond, so that the caller can check its condition again. */
+/* Blocks until another pending wait has completed, at most 1 ms, so that the caller can check its
+ * condition again. Returns at once if no wait is pending. */
 void gpd_wait_oldest(struct gpd_session *session);
 
-/* Whether no wait is pending and no done() is running, so that a reply can be sent at once. */
+/* Returns whether no wait is pending and no done() is running. A reply can then be sent at once
+ * without overtaking an earlier one. */
 bool gpd_wait_is_empty(struct gpd_session *session);
 
-/* A done() that replies to a call with the result of the wait, without fields. */
+/* A done() that sends printed output and then replies to a call, without fields, with the result of
+ * the wait. arg is from gpd_wait_request(). */
 gpd_wait_done gpd_wait_reply;
-/* Returns the arg of gpd_wait_reply() for the current call. */
+/* Returns the arg of gpd_wait_reply() for the current call. It is a number, not memory: nothing has
+ * to be freed. */
 void *gpd_wait_request(const struct gpd_session *session);
-/* To be called when the current call has found the GPU done: returns CUDA_SUCCESS, or GPD_LATER if
- * the reply is queued after completed waits that are still being processed. */
+/* Replies to the current call when its hook has found the GPU done. Returns CUDA_SUCCESS if the
+ * hook can return that at once, or GPD_LATER if the reply was queued after completed waits whose
+ * done() is pending. */
 CUresult gpd_wait_reply_done(struct gpd_session *session);
 
-/* Creates the session's queue and its responder thread. The responder also completes all pending
- * waits when it is woken after the context was lost. Returns 0 or a negative errno. */
+/* Creates session->waits and the responder thread. The responder also completes all pending waits
+ * when gpd_session_wake() is called after the GPU contexts were lost. Returns 0 or a negative
+ * errno; on failure session->waits is NULL. */
 int gpd_wait_start(struct gpd_session *session);
-/* Completes the remaining waits with CUDA_ERROR_DEINITIALIZED and ends the responder. */
+/* Completes the remaining waits whose work is not done with CUDA_ERROR_DEINITIALIZED, waits until
+ * the responder has ended, and frees session->waits. Does nothing if it is NULL. */
 void gpd_wait_stop(struct gpd_session *session);
 
 #endif /* GPD_RESPONDER_H */

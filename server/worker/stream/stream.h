@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA streams of a session. Each is a private non-blocking stream of the shared context, in the
- * session's partition of the device if it has one. The semantics of the legacy default stream are
- * implemented within the session: its work waits for the session's blocking streams, and theirs for
- * it, by events that are recorded only when needed.
+ * CUDA streams of a session. Each is a private non-blocking stream of the worker's primary context,
+ * or of a green context if the session has only a partition of the device (partition.h). The
+ * semantics of the legacy default stream are implemented within the session: its work waits for the
+ * session's blocking streams, and theirs for it, by events that are recorded only when needed.
  *
- * Ownership: the session; the executor frees a dropped stream when no pending wait refers to it.
+ * "Work" below is a number from gpd_session_count_work(): operations are numbered in the order in
+ * which the session enqueues them. A barrier is an operation that all later operations of the
+ * session wait for.
+ *
+ * Ownership: the session's list of streams. A stream that the client destroys is dropped: it stays
+ * in the list until its work is done and no pending wait (responder.h) refers to it, and
+ * gpd_stream_reap() then frees it.
  * Threads: executor only, except the atomic members, which the responder uses while a wait refers
  * to the stream.
  * Errors: CUresult, unless noted.
@@ -26,160 +32,195 @@ struct gpd_context;
 struct gpd_partition;
 struct gpd_session;
 
-/* State of gpu_trace.h. Initialized to zeros. */
+/* Timeline state of a stream (gpu_trace.h). Initialized to zeros. */
 struct gpd_trace_mark {
-	uint32_t track; /* track number plus 1; 0: none yet */
-	uint32_t joined;
+	uint32_t track;  /* track number plus 1; 0: none yet */
+	uint32_t joined; /* operations without an event since the last one with an event */
 };
 
 struct gpd_stream {
 	struct gpd_handle handle;
-	struct gpd_stream *next;
-	struct gpd_context *context; /* NULL: destroyed, or the stream was replaced */
+	struct gpd_stream *next; /* in session->streams->list */
+	/* Borrowed; NULL: destroyed, or a former driver's stream. */
+	struct gpd_context *context;
 	int device;
-	CUstream driver; /* replaced when the session's share of the device changes */
-	struct gpd_partition *partition; /* partition of driver; NULL: the whole device */
-	int priority;
-	bool legacy;
-	bool blocking;        /* created without CU_STREAM_NON_BLOCKING */
-	bool dropped;         /* destroyed by the client, or replaced, with work not yet done */
-	uint64_t work;        /* session->progress.work of its last operation */
-	uint64_t seen_legacy; /* work of the legacy stream that it is already ordered after */
-	uint64_t legacy_seen; /* its work that the legacy stream is already ordered after */
-	uint64_t seen_barrier;
-	CUevent order;        /* created on first use */
-	uint64_t order_work;  /* work at which order was recorded */
-	uint64_t moved_work;  /* work it had when it was moved, all of it on the former stream */
-	CUevent before;       /* for copies by GPUDirect (gpudirect_in.c); created on first use */
-	CUevent barrier;      /* after its last barrier; created on first use */
-	CUstream peer_stream; /* copy/aside.h; created on first use */
-	int peer_stream_device;
+	CUstream driver; /* owned; replaced when the session's share of the device changes */
+	/* Partition of `driver`, a reference; NULL: the whole device. */
+	struct gpd_partition *partition;
+	int priority;  /* the driver's priority */
+	bool legacy;   /* it is the legacy default stream of its context */
+	bool blocking; /* created without CU_STREAM_NON_BLOCKING; false for the legacy stream */
+	bool dropped;  /* the client has destroyed it, or it is a former driver's stream */
+	uint64_t work; /* number of its last operation */
+	uint64_t seen_legacy;  /* operation of the legacy stream that it is already ordered after */
+	uint64_t legacy_seen;  /* its operation that the legacy stream is already ordered after */
+	uint64_t seen_barrier; /* number of the last barrier that it is ordered after */
+	CUevent order; /* event for ordering other streams after it; NULL before the first use */
+	uint64_t order_work; /* its last operation when `order` was recorded */
+	/* Its last operation when it was moved to a new driver's stream; all operations up to it
+	 * are on the former one. 0: never moved with work. */
+	uint64_t moved_work;
+	/* Event for copies by GPUDirect (gpudirect_in.c); NULL before the first use. */
+	CUevent before;
+	CUevent barrier; /* event after its last barrier; NULL before the first use */
+	/* Second stream for copies between devices (copy/peer_stream.h); NULL before the first
+	 * use. */
+	CUstream peer_stream;
+	int peer_stream_device; /* device of peer_stream */
 	CUevent peer_stream_begin, peer_stream_end;
-	uint64_t batch; /* schedule.h: batch of its last launch */
-	struct gpd_depth depth;
-	uint8_t launcher; /* issue.h: number of its launcher */
+	uint64_t batch; /* number of the batch (group of launches, schedule.h) of its last launch */
+	struct gpd_depth depth; /* stream_depth.h */
+	uint8_t launcher; /* number of the launch thread that it uses (issue.h); 0: none yet */
 	struct gpd_trace_mark trace;
-	/* Work that the GPU has done, and work whose waiters have all been notified; the responder
-	 * writes both. */
+	/* Numbers of the last operation that the GPU has done, and of the last one whose waits have
+	 * all been completed. Written by the responder. */
 	_Atomic uint64_t reached, done;
-	_Atomic unsigned int waits; /* pending waits that refer to this stream */
+	_Atomic unsigned int waits; /* number of pending waits that refer to this stream */
 };
 
 /*
- * The part of a session that its streams have: the streams themselves, and the order of their work.
- * Threads: the executor; the responder reads `work` of streams alone.
+ * The streams of a session and the order of their work: session->streams.
+ * Threads: executor only; the responder uses only the atomic members of streams.
  */
 struct gpd_stream_session {
-	struct gpd_stream *list; /* of all */
-	uint32_t count;
-	uint64_t barrier;                  /* counts barriers */
-	uint64_t barrier_recorded;         /* the barrier whose event is recorded */
-	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
-	/* Called before a stream is given work; NULL: nothing has to be before it. */
+	struct gpd_stream *list;   /* all streams, including dropped ones; the latest is first */
+	uint32_t count;            /* length of the list */
+	uint64_t barrier;          /* number of barriers so far */
+	uint64_t barrier_recorded; /* number of the barrier for which the event was recorded */
+	/* Stream of the last barrier; NULL: none, or it is done. */
+	struct gpd_stream *barrier_stream;
+	/* Called before work is enqueued on a stream, for work that must precede it. NULL: none. */
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
-	bool has_ipc_events; /* it has or had events of several sessions; event.c */
+	bool has_ipc_events; /* it uses or has used interprocess events; event.c */
 	struct gpd_depths depths;
-	bool watches_shares;    /* the client is notified when its shares change; stream_move.c */
-	uint64_t move_again_ns; /* no earlier than this, as moving streams has failed */
-	uint32_t quiesce_pass;  /* launches that may go before the next look; stream_launch.c */
+	/* The client is to be notified when its number of SMs changes; stream_move.c. */
+	bool watches_shares;
+	/* Earliest time (gp_now_ns()) of the next attempt after moving streams has failed; 0: no
+	 * failure. */
+	uint64_t move_again_ns;
+	/* Number of launches before the next check for quiescence; stream_launch.c. */
+	uint32_t quiesce_pass;
 };
 
-/* -ENOMEM. */
+/* Creates session->streams. Returns 0 or -ENOMEM. */
 int gpd_stream_session_create(struct gpd_session *session);
-/* The streams are gone, or their process is about to end. */
+/* Frees session->streams. No stream may be left, unless the process is about to end. Accepts
+ * NULL. */
 void gpd_stream_session_destroy(struct gpd_session *session);
 
 /*
- * To be called before an operation: returns the stream of this name, ordered after all that the
- * operation must wait for. Makes its device current and counts the operation.
- * CUDA_ERROR_INVALID_HANDLE: no such stream.
+ * Prepares an operation on a stream: finds the stream with this ID, orders it after all work that
+ * the operation must wait for, makes its device current and counts the operation. Waits briefly if
+ * the stream's queue is full (stream_depth.h). On success *stream_p is borrowed from the session.
+ * CUDA_ERROR_INVALID_HANDLE: there is no such stream. After an error the operation is not counted
+ * and must not be enqueued.
  */
 CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
-/* The same for a stream that is already known. */
+/* Prepares an operation, as gpd_stream_begin() does, on a stream that is already known. */
 CUresult gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *stream);
-/* Makes the stream's next operation wait for the driver's event, without ordering it after other
- * streams. */
+/* Makes later operations of the stream wait for the driver's event, without ordering it after other
+ * streams. Makes its device current and counts the wait as an operation. */
 CUresult gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *stream,
 			       CUevent event);
 
-/* To be called before every launch (LAUNCHES): waits until it may be carried out. */
+/* Blocks until a launch on the stream may be carried out: while other sessions need an idle context
+ * (idle.h), and until it is the session's turn (schedule.h). To be called before every launch
+ * (calls described as LAUNCHES). Does nothing if there is no such stream; returns early if the
+ * session is closing. */
 void gpd_stream_launch(struct gpd_session *session, uint32_t id);
-/* The part of it that waits while other sessions need an idle context of the device (idle.h). */
+/* Blocks a launch while launches on the device are stopped, because another session needs an idle
+ * context (idle.h). A session with short work waits only until that work is done. Returns early if
+ * the session is closing or the GPU is lost. Included in gpd_stream_launch(). */
 void gpd_stream_wait_quiesce(struct gpd_session *session, int device);
 
-/* Returns the stream without ordering or counting, for queries. NULL: no such stream. */
+/* Returns the stream with this ID, borrowed, without ordering or counting, for queries. NULL: there
+ * is none. */
 struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
 
-/* Calls done() (responder.h) after all work that the stream has now, and returns GPD_LATER.
- * CUDA_SUCCESS: the work is done already. In that case and on error done() is not called. */
+/* Waits for all work that the stream has now. Returns CUDA_SUCCESS if it is done already; GPD_LATER
+ * if the wait was added: done() (responder.h) is called later. On CUDA_SUCCESS and on error done()
+ * is not called, and the caller still owns arg. */
 CUresult gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, void *arg);
 
-/* Implements GP_COPY_BARRIER after a copy: all later operations of the session wait for this
- * one. */
+/* Makes all later operations of the session wait for all present work of this stream, whose last
+ * operation is a copy with GP_COPY_BARRIER. */
 CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);
-/* Makes all later operations of the session wait for all work that the context's streams have
- * now. */
+/* Makes all later operations of the session wait for all present work of the context's streams. */
 CUresult gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context *context);
 
-/* Creates a stream of the context. flags: as for cuStreamCreate, ignored for the legacy stream. id
- * 0: the client does not know it. */
+/* Creates a stream of the context, at the head of session->streams->list. id: chosen by the client;
+ * 0: the client does not know the stream. flags: as for cuStreamCreate(), ignored for the legacy
+ * stream. priority: as for cuStreamCreateWithPriority(). legacy: it becomes context->legacy. May
+ * wait until a green context is created. Errors: CUDA_ERROR_INVALID_VALUE for unknown flags;
+ * CUDA_ERROR_OUT_OF_MEMORY, also at the limit of 4096 streams; CUDA_ERROR_INVALID_HANDLE for an ID
+ * in use. On failure nothing is left. */
 CUresult gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
 			   unsigned int flags, int priority, bool legacy);
 
-/* Removes the client's name at once; the driver's stream is destroyed when its work is done. */
+/* Drops the stream: removes its ID at once, and frees it when its work is done. The caller must not
+ * use it afterwards. */
 void gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream);
 
-/* Whether all its work is known to be done and all its waiters have been notified. */
+/* Returns whether all its work is known to be done and all its waits have been completed. */
 static inline bool
 gpd_stream_is_idle(const struct gpd_stream *stream)
 {
 	return atomic_load_explicit(&stream->done, memory_order_acquire) >= stream->work;
 }
 
-/* The same for all streams (of one context, if not NULL). */
+/* Returns whether all streams are idle in this sense. context: only streams of this context; NULL:
+ * of all contexts. */
 bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
 
-/* Whether the stream belongs to the context or one of its green contexts. */
+/* Returns whether the stream belongs to the context or to one of its green contexts. */
 bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream);
 
 /*
- * Replaces the driver's stream of every stream of the device by one in the session's present
- * partition. New work goes there, ordered after the work of the old one, which stays where it is. A
- * change therefore takes effect when all work queued before it is done; with short queues that is
- * soon. gpd_stream_begin() calls it when the session's share has changed. After a failure it is
- * retried later, and the streams stay where they were.
+ * Moves every stream of the device to the session's present partition: replaces its driver's stream
+ * by a new one, ordered after the work of the former one, which is not moved. A change therefore
+ * takes effect when all work enqueued before it is done; with short queues that is soon.
+ * CUDA_ERROR_NOT_READY: a green context is still being created. After an error some streams have
+ * been moved; the caller must retry later, and the others keep their driver's streams.
  */
 CUresult gpd_stream_move_all(struct gpd_session *session, int device);
 
-/* At the session's end. cancel: drops its work, on the software device only. destroy: frees all
- * streams; to be called when all work is done and the responder has ended. */
+/* At the session's end. gpd_stream_cancel_all() drops the session's work, on the software device
+ * only; otherwise it does nothing. gpd_stream_destroy_all() frees all streams; all work must be
+ * done and the responder ended. */
 void gpd_stream_cancel_all(struct gpd_session *session);
 void gpd_stream_destroy_all(struct gpd_session *session);
 
-/* Orders the next operation of `stream` after all work that `before` has now. */
+/* Makes the next operation of `stream` wait for all work that `before` has now. The device of
+ * `before` must be current. */
 CUresult gpd_stream_order_after(struct gpd_stream *stream, struct gpd_stream *before);
 
-/* Destroys the peer stream (copy/aside.h) and its events. */
+/* Destroys the stream's peer stream (copy/peer_stream.h) and its events, if there are any. May
+ * change the current device. */
 void gpd_stream_destroy_peer_stream(struct gpd_stream *stream);
 
-/* Internal to the stream modules: gpd_stream_record() records *event, creating it first if NULL;
- * gpd_stream_destroy_driver() destroys a driver's stream or returns it to the pool, and drops the
- * partition. */
+/* Internal to the stream modules: records *event after the stream's present work, creating it first
+ * if it is NULL. The stream's device must be current. The stream owns the event, also after an
+ * error. */
 CUresult gpd_stream_record(struct gpd_stream *stream, CUevent *event);
-/* Whether the stream's work is done; CUDA_ERROR_NOT_READY if not. */
+/* Internal to the stream modules: returns CUDA_SUCCESS if the stream's own work is done,
+ * CUDA_ERROR_NOT_READY if not, or another error of the driver. */
 CUresult gpd_stream_query_work(const struct gpd_stream *stream);
+/* Internal to the stream modules: destroys a driver's stream without work, or returns it to the
+ * pool (stream_pool.h), and drops the reference to its partition (NULL: the whole device). */
 void gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition);
 
-/* Whether a pending wait refers to the stream. */
+/* Returns whether a pending wait refers to the stream, which must then not be freed. */
 static inline bool
 gpd_stream_has_waits(const struct gpd_stream *stream)
 {
 	return atomic_load_explicit(&stream->waits, memory_order_acquire) != 0;
 }
 
-/* Moves the streams of devices on which the session's share has changed. */
+/* Moves the streams of all devices on which the session's share has changed, and notifies the
+ * client if it has requested that. Failures are logged and retried by later calls. Does not wait
+ * for work. */
 void gpd_stream_follow_shares(struct gpd_session *session);
-/* Frees dropped streams whose work has finished. */
+/* Frees dropped streams whose work is done and that no wait refers to. */
 void gpd_stream_reap(struct gpd_session *session);
 
 #endif /* GPD_STREAM_H */

@@ -24,17 +24,21 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Creates the streams of a device; to be called once per device, before there are sessions and
- * after gpd_marker_page_setup(). On failure there are fewer streams, or none. */
+/* Creates the pool's streams of a device. To be called once per device, before there are sessions
+ * and after gpd_marker_page_setup(), with the device current. On failure the pool has fewer
+ * streams, or none. */
 void gpd_stream_pool_start(int device);
 
-/* Returns a non-blocking stream of the least priority without work; NULL: all are in use. */
+/* Returns a non-blocking stream of the device, of the lowest priority and without work. Returns
+ * NULL if the pool has none left; the caller then creates its own stream. */
 CUstream gpd_stream_pool_acquire(int device);
-/* The stream must have no work left. Returns false if it is not from the pool. */
+/* Returns a stream without work to the pool. Returns false if it is not from the pool; the caller
+ * must then destroy it. */
 bool gpd_stream_pool_release(CUstream stream);
 
-/* To be called for every stream that a session creates, from the pool or not, and after it is
- * released or destroyed; the latter may change the current device. */
+/* Count the streams of all sessions. added() is to be called for every stream that a session
+ * creates, from the pool or not; removed() after it was released or destroyed. removed() may
+ * recreate the pool's streams and then changes the current device. */
 void gpd_stream_pool_stream_added(void);
 void gpd_stream_pool_stream_removed(void);
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gates: conditions other than host functions and memory words for which records wait in the
- * deferred queue. The executor itself must not wait for them, because a later record may contain
- * what the GPU is waiting for, such as a value stored by the host.
+ * Gates of the deferred queue (deferred_queue.h): conditions, other than host functions and waits
+ * for memory values, that deferred records (encoded calls of the client) wait for. The executor
+ * itself must not wait for them, because a later record may contain what the GPU is waiting for,
+ * such as a value stored by the host.
  *
  *   gate of ...                         opens when ...
- *   a full stream                       its queue has room (session/depth.h)
+ *   a full stream                       its queue has capacity (stream/stream_depth.h)
  *   a stream with a copy to the client  all parts of the copy are enqueued (copy/copy.h)
  *   a stream with a copy to the device  there is staging memory for it (copy/staging.h)
  *   an event of several sessions        no other session has deferred a record of it
  *
- * Ownership: the session's list.
+ * Ownership: session->stream_ops->gates; this module frees them.
  * Threads: executor only.
- * Errors: 0 or -ENOMEM, unless noted.
+ * Errors: 0 or -ENOMEM, unless noted. After -ENOMEM the session must end.
  */
 #ifndef GPD_DEFERRED_GATE_H
 #define GPD_DEFERRED_GATE_H
@@ -23,36 +24,40 @@
 
 struct gpd_session;
 
-/* How often the executor polls the gates. */
+/* Interval in milliseconds at which the executor polls the gates. */
 #define GPD_DEFERRED_GATE_POLL_MS 1
 
-/* The members of a record that the functions below need. */
+/* The members of a record that the functions below need. fields is borrowed for the call. */
 struct gpd_gated_record {
 	uint16_t call;
 	const void *fields;
 	size_t size;
-	uint64_t bulk_size;
+	uint64_t bulk_size; /* bytes of data after the record */
 };
 
-/* To be called before a new record is deferred or carried out: adds a gate for each event that it
- * names and whose record another session has deferred, and for the stream of a copy for which
- * staging memory is not available after a short wait. */
+/* Adds the gates that a new record must wait for: for each event that it refers to and whose record
+ * another session has deferred, and for the stream of a copy for which there is no staging memory.
+ * May wait 20 ms for staging memory. To be called before the record is deferred or carried out. */
 int gpd_deferred_gates_before_record(struct gpd_session *session,
 				     const struct gpd_gated_record *record);
 
-/* To be called before a deferred record is carried out. 1: there is no staging memory for it, and
- * it must wait for a gate. */
+/* Checks staging memory for a deferred record that is about to be carried out. Returns 0: carry it
+ * out; 1: there is none, a gate was added, and the caller must postpone the record
+ * (gpd_deferred_postpone()); -ENOMEM. */
 int gpd_deferred_gates_before_deferred(struct gpd_session *session,
 				       const struct gpd_gated_record *record);
 
-/* To be called after a record was carried out and before it is removed from the deferred queue:
- * adds gates for streams that are full now and for streams of copies with parts left. */
+/* Adds gates for streams that are full now and for streams of copies with parts that are not
+ * enqueued. To be called after a record was carried out and before it is removed from the deferred
+ * queue. */
 int gpd_deferred_gates_after_record(struct gpd_session *session);
 
-/* Polls the gates. Returns whether one has opened, so that deferred records may be carried out. */
+/* Polls the gates without waiting, and continues copies with parts left. Opened gates are freed and
+ * removed from the deferred queue. Returns whether a gate has opened, so that deferred records may
+ * be ready. */
 bool gpd_deferred_gates_poll(struct gpd_session *session);
 
-/* Frees all gates at the session's end. */
+/* Frees all gates at the session's end, before the deferred queue is destroyed. */
 void gpd_deferred_gates_destroy(struct gpd_session *session);
 
 #endif /* GPD_DEFERRED_GATE_H */

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deferred queue of a session: records that must wait for a host function of the client
- * (host_function.h) or until a memory word meets a stream's condition (mem_op.h); both are called
- * functions below. Records wait for a gate (deferred_gate.h) in the same way.
+ * Deferred queue of a session: records (encoded calls of the client) that must wait for a host
+ * function of the client (host_function.h) or until a memory word meets a stream's condition
+ * (mem_op.h). Both are called functions below. Records wait for a gate (deferred_gate.h) in the
+ * same way.
  *
  * Code of a client may take forever, and the GPU is shared: a stream that waits for it would block
  * streams of other sessions that share its hardware queue, the driver's loading of code, and this
- * session's own executor once the queue is full. Therefore nothing that depends on a client is
- * given to the GPU: the records after a function wait here and are carried out when the function is
- * done.
+ * session's own executor once the queue is full. Therefore no work that depends on a client is
+ * enqueued on the GPU: the records after a function are stored here and carried out when the
+ * function is done.
  *
- * A record waits for earlier deferred records that name the same stream, event or image. In
+ * A record waits for earlier deferred records that refer to the same stream, event or image. In
  * addition, work on the legacy stream and on blocking streams waits for each other, and calls
  * described as AFTER_ALL wait for all. All other records are carried out at once.
  *
- * Ownership: session->deferred_queue.
+ * Ownership: session->stream_ops->queue. An entry of the queue is valid until
+ * gpd_deferred_remove().
  * Threads: executor only.
  */
 #ifndef GPD_DEFERRED_QUEUE_H
@@ -33,22 +35,23 @@ struct gpd_session;
 struct gpd_wait_values;
 
 /*
- * The part of a session that its operations of streams outside the GPU have: deferred records, the
- * gates that they wait for, and waits for values.
- * Threads: the executor.
+ * State of stream operations that are not carried out by the GPU: session->stream_ops.
+ * Threads: executor only.
  */
 struct gpd_stream_ops_session {
 	struct gpd_deferred_queue *queue;    /* NULL before the first host function or gate */
-	struct gpd_deferred_gate *gates;     /* deferred_gate.h; utlist */
+	struct gpd_deferred_gate *gates;     /* deferred_gate.h; list (utlist); NULL: none */
 	struct gpd_wait_values *wait_values; /* mem_op.h; NULL before the first wait */
 };
 
-/* -ENOMEM. */
+/* Creates session->stream_ops. Returns 0 or -ENOMEM. */
 int gpd_stream_ops_session_create(struct gpd_session *session);
-/* The records, gates and waits are gone, or their process is about to end. */
+/* Frees session->stream_ops. Its queue, gates and waits must have been destroyed, unless the
+ * process is about to end. Accepts NULL. */
 void gpd_stream_ops_session_destroy(struct gpd_session *session);
 
-/* See deferred_gate.h. */
+/* Condition of a gate: queue capacity of a stream, copies to the client, staging memory, or an
+ * event's deferred records; see deferred_gate.h. */
 enum gpd_deferred_gate_kind {
 	GPD_DEFERRED_GATE_DEPTH,
 	GPD_DEFERRED_GATE_COPIES,
@@ -56,7 +59,8 @@ enum gpd_deferred_gate_kind {
 	GPD_DEFERRED_GATE_EVENT
 };
 
-/* A deferred record; its fields and bulk are valid until it is removed. */
+/* A deferred record, with copies of its fields and of the data (bulk) that followed it, owned by
+ * its entry. bulk is NULL if bulk_size is 0. Sizes are in bytes. */
 struct gpd_deferred_record {
 	struct gp_header header;
 	const void *fields;
@@ -66,36 +70,45 @@ struct gpd_deferred_record {
 };
 
 /*
- * Decides about a new record. 0: carry it out now. 1: it was deferred or answered. -EAGAIN: the
- * queue is full until a gate opens. -EPROTO: the session must end. If the result is 0 and later
- * records depend on this one, *entry_p is set so that the caller can remove it when it is done;
- * otherwise it is NULL.
+ * Decides about a new record, whose data is read from the connection if the record is deferred.
+ * Returns:
+ *   0        carry it out now; if *entry_p is not NULL, later records depend on it, and it must be
+ *            removed by gpd_deferred_remove() when it is done
+ *   1        it was deferred (copied) or answered; the caller is done with it
+ *   -EAGAIN  the queue has reached its limit until a gate opens; try again after polling the gates
+ *   -EPROTO  the session must end; the violation was reported
+ * *entry_p is NULL unless the result is 0. fields may be freed on return.
  */
 int gpd_deferred_add(struct gpd_session *session, const struct gp_header *header,
 		     const void *fields, size_t size, struct gpd_deferred_entry **entry_p);
 
-/* Adds a gate of this kind. All records of the stream wait for it, including those already
- * deferred; for an event, only later ones. NULL: out of memory. */
+/* Adds an entry of this kind for a gate. id: of a stream, or of an event for
+ * GPD_DEFERRED_GATE_EVENT. All records of the stream wait for the gate, including those already
+ * deferred; for an event, only later ones. Returns the entry, which the caller removes by
+ * gpd_deferred_remove() when the gate opens; NULL: out of memory. */
 struct gpd_deferred_entry *gpd_deferred_add_gate(struct gpd_session *session,
 						 enum gpd_deferred_gate_kind kind, uint32_t name);
 
-/* Returns the next deferred record that may be carried out now, or NULL. The entry stays in the
- * queue until gpd_deferred_remove(). */
+/* Returns the next deferred record that may be carried out now, and sets *record_p to it, borrowed
+ * until gpd_deferred_remove(); the entry stays in the queue until then. Returns NULL, with
+ * *record_p unchanged, if no record is ready. */
 struct gpd_deferred_entry *gpd_deferred_pop(struct gpd_session *session,
 					    const struct gpd_deferred_record **record_p);
 
-/* Puts back an entry from gpd_deferred_pop() that must wait for a gate which has been added
- * since. */
+/* Returns an entry from gpd_deferred_pop() to its waiting state, because it must wait for a gate
+ * that was added since. It becomes ready when the gate opens. */
 void gpd_deferred_postpone(struct gpd_deferred_entry *entry);
 
-/* Removes a record that was carried out or whose function is done; records that waited for it may
- * be carried out. */
+/* Removes and frees an entry that was carried out, whose function is done or whose gate has opened.
+ * Records that waited for it may become ready. */
 void gpd_deferred_remove(struct gpd_session *session, struct gpd_deferred_entry *entry);
 
-/* Whether no record is deferred and no function is pending. */
+/* Returns whether the queue has no entry: no record is deferred, no function is pending and there
+ * is no gate. */
 bool gpd_deferred_is_empty(const struct gpd_session *session);
 
-/* Frees the queue with all records at the session's end. */
+/* Frees the queue with all its entries at the session's end, without carrying them out. Does
+ * nothing if it is NULL. */
 void gpd_deferred_destroy(struct gpd_session *session);
 
 #endif /* GPD_DEFERRED_QUEUE_H */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Emulation of cuStreamWaitValue*(): streams that wait until a word of device memory meets a
+ * Emulation of cuStreamWaitValue*(): streams that wait until a value in device memory meets a
  * condition (gpStreamWait).
  *
- * The GPU itself does not wait: the record of the wait stays in the deferred queue, before the
- * later records of its stream. When the stream's earlier work is done, the session's executor polls
- * the word, together with those of other waits, until the condition is met. It polls by copies on a
- * stream that all sessions share.
+ * The GPU itself does not wait: the record of the wait stays in the deferred queue
+ * (deferred_queue.h), before the later records of its stream. When the stream's earlier work is
+ * done, the session's executor polls the value, together with those of other waits, until the
+ * condition is met. It polls by copies to the host on a stream that all sessions share.
  *
- * Ownership: session->wait_values.
+ * Ownership: session->stream_ops->wait_values; freed by gpd_wait_values_destroy().
  * Threads: executor only.
  */
 #ifndef GPD_MEM_OP_H
@@ -18,17 +18,19 @@
 
 struct gpd_session;
 
-/* Whether any wait is pending. */
+/* Returns whether any wait is pending. The executor must then poll. */
 bool gpd_wait_values_are_pending(const struct gpd_session *session);
 
-/* Polls without blocking. Returns the number of waits that have ended; the records after them may
- * then be carried out (record.h). */
+/* Continues polling, without blocking. Ended waits are freed, and the client is notified of their
+ * number. Returns that number; if it is not 0, deferred records may be ready
+ * (gpd_executor_run_deferred()). */
 unsigned int gpd_wait_values_poll(struct gpd_session *session);
 
-/* Sleeps, for microseconds, until the next poll is worthwhile. */
+/* Sleeps until the next poll is worthwhile, at most 500 us. A wait must have been added before. */
 void gpd_wait_values_pause(struct gpd_session *session);
 
-/* Frees all waits at the session's end, after its responder has ended. */
+/* Frees all waits at the session's end. The responder must have ended. Blocks until the copies of
+ * the last poll are done or the GPU is lost. Does nothing if there never was a wait. */
 void gpd_wait_values_destroy(struct gpd_session *session);
 
 #endif /* GPD_MEM_OP_H */

@@ -9,8 +9,9 @@
  * operations in flight and the event rate are limited; an operation without an event is counted
  * with the next one of its stream that has one.
  *
- * Ownership: the session.
+ * Ownership: session->trace, created by the first gpTraceTake and freed by gpd_trace_destroy().
  * Threads: executor only.
+ * Units: times are nanoseconds of gp_now_ns().
  */
 #ifndef GPD_GPU_TRACE_H
 #define GPD_GPU_TRACE_H
@@ -19,20 +20,24 @@
 
 struct gpd_session;
 
-/* An operation that was just given to its stream. */
+/* An operation that was just enqueued on its stream. */
 struct gpd_trace_work {
-	uint64_t begun_ns; /* when the executor began to process it */
-	uint64_t kernel;   /* gp_kernel of a launch: session->progress.kernel is its name */
-	uint32_t stream;
-	uint16_t call;
+	uint64_t begun_ns; /* from gpd_trace_begin(); 0: not traced */
+	/* gp_kernel of a launch, whose name is session->progress.kernel; 0: not a launch. */
+	uint64_t kernel;
+	uint32_t stream; /* ID of the stream */
+	uint16_t call;   /* number of the call */
 };
 
-/* Returns the time if the session is traced, else 0. */
+/* Returns the present time if the session is traced, otherwise 0. */
 uint64_t gpd_trace_begin(const struct gpd_session *session);
-/* Records the operation; to be called after it was given to its stream. begun_ns 0: not traced. */
+/* Records an operation, after it was enqueued, by an event on its stream. Does nothing if begun_ns
+ * is 0 or the stream does not exist. If the event cannot be recorded, the operation is only
+ * counted. *work is not kept. */
 void gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work);
 
-/* Frees the trace at the session's end, when it has no work left. */
+/* Frees session->trace at the session's end, when it has no work left. Accepts a session without a
+ * trace. */
 void gpd_trace_destroy(struct gpd_session *session);
 
 #endif /* GPD_GPU_TRACE_H */
