@@ -155,8 +155,8 @@ struct gp_rdma_conn {
 	uint64_t offered, roomed; /* client: numbers of offers and rooms sent */
 	struct gp_rdma_stage stage_out, stage_in;
 
-	/* Posts segments that wait for credits while no thread sends (rdma_progress.c); guarded by
-	 * the progress thread's lock, except progress_post. */
+	/* Segments that wait for credits while no thread sends (rdma_progress.c). progress_next and
+	 * is_in_progress are guarded by the lock of rdma_progress.c, not by `lock`. */
 	unsigned int progress_post;
 	int64_t progress_deadline; /* the peer must return credits by this time; 0: nothing waits */
 	struct gp_rdma_conn *progress_next;
