@@ -28,9 +28,9 @@
 
 /* Description of an array. Has no padding, so that shapes can be compared with memcmp(). */
 struct gp_array_shape {
-	/* elements, as in CUDA's array descriptor; 0: the array lacks the dimension */
-	uint64_t width, height, depth;
-	uint32_t format; /* CUarray_format */
+	uint64_t width, height, depth; /* elements, as in CUDA's array descriptor; 0: the array
+					  lacks the dimension */
+	uint32_t format;               /* CUarray_format */
 	uint32_t channels;
 	uint32_t flags;  /* CUDA_ARRAY3D_* */
 	uint32_t levels; /* number of levels of a mipmapped array; 0: not mipmapped */

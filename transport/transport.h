@@ -11,10 +11,11 @@
  * borrowed from the connection and valid until it is destroyed.
  * Threads: one thread may send while another receives. Several senders, or several receivers, need
  * a lock of the caller. Functions wait only where their comment says so.
- * Errors: functions that return int return 0 on success; a negative errno if the connection is dead
- * (all later calls return the same; gp_conn_error() explains it; it must still be destroyed); or a
- * positive GP_E_* code named at the function, after which the connection stays usable unless noted.
- * Output parameters are written on success only, except error texts.
+ * Errors: functions that return int return 0 on success; a positive GP_E_* code named at the
+ * function, after which the connection stays usable unless noted; or a negative errno. Unless
+ * noted, the connection is then dead: all later calls return the same, gp_conn_error() explains it,
+ * and it must still be destroyed. Output parameters are undefined after an error, except error
+ * texts.
  * Units: bytes and milliseconds, unless noted.
  *
  * Callers test capabilities (enum gp_conn_cap), never the scheme of a connection.
@@ -76,9 +77,10 @@ GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, siz
 			     size_t error_size);
 
 /*
- * Starts a further connection to the same address as `conn`, without waiting. On success *fd_p is a
- * descriptor that gp_connect_finish() must be called with; a caller that gives up closes it
+ * Starts a further connection to the same address as `conn`, without waiting. Returns 0, and *fd_p
+ * is a descriptor that gp_connect_finish() must be called with; a caller that gives up closes it
  * instead. GP_E_UNSUPPORTED: connecting takes no time on this backend, or needs more than a socket.
+ * A negative errno does not end `conn`.
  */
 GP_MUST_CHECK int gp_connect_start(const struct gp_conn *conn, int *fd_p);
 /* Waits at most timeout_ms (< 0: no limit) until the connection of gp_connect_start() is
@@ -323,13 +325,15 @@ GP_MUST_CHECK int gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 
 /*
  * Sends a descriptor to the peer. It stays open in the caller, which may close it on return, and
- * arrives before all messages that are sent later. May be called by any thread of the accepting
- * end. Returns 0. GP_E_UNSUPPORTED: no GP_CONN_CAP_PASS_FD, or this end has connected. -EPIPE: the
- * peer is gone. -ETIMEDOUT: the peer does not read.
+ * arrives before all messages that are sent later. Waits at most 2 s. May be called by any thread
+ * of the accepting end. Returns 0. GP_E_UNSUPPORTED: no GP_CONN_CAP_PASS_FD, or this end has
+ * connected. -EPIPE: the peer is gone. -ETIMEDOUT: the peer does not read. An error does not end
+ * the connection.
  */
 GP_MUST_CHECK int gp_conn_pass_fd(struct gp_conn *conn, int fd);
 /* For the receiving thread: returns the oldest received descriptor, owned by the caller and
- * close-on-exec, or -ENOENT if there is none. Never waits. At most eight are queued. */
+ * close-on-exec, or -ENOENT if there is none; the connection stays usable. Never waits. At most
+ * eight are queued. */
 GP_MUST_CHECK int gp_conn_recv_fd(struct gp_conn *conn);
 
 /*

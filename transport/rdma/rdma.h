@@ -236,8 +236,8 @@ struct ibv_mr *gp_rdma_get_registration(struct gp_rdma_device *device, const voi
 					size_t size, bool remote);
 
 /* rdma_pair.c: creates the descriptors, queue pair, completion queue and segment memory of a
- * connection. Returns 0, or a negative errno with the reason in detail, where gp_rdma_destroy()
- * frees the created parts. Called before other threads use the connection. */
+ * connection. Returns 0, or a negative errno with the reason in detail; gp_rdma_destroy() then
+ * frees the parts that were created. Called before other threads use the connection. */
 int gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size);
 /* Creates watch_fd and notify_fd if they do not exist. Returns false if no descriptor is left. */
 bool gp_rdma_watch_init(struct gp_rdma_conn *conn);
