@@ -33,7 +33,7 @@ struct gp_tls_job {
 	atomic_bool has_helper; /* a helper is working on the job */
 	atomic_uint ready;      /* number of pieces that can be processed */
 	atomic_uint claimed;    /* number of pieces that were started */
-	atomic_bool over;       /* no more pieces are started */
+	atomic_bool over;       /* no more pieces are added */
 	/* enum gp_tls_piece_state of each piece */
 	atomic_uchar state[GP_TLS_JOB_PIECES];
 };
@@ -61,7 +61,8 @@ bool gp_tls_job_run_piece(struct gp_tls_job *help);
 bool gp_tls_job_is_piece_done(struct gp_tls_job *help, unsigned int piece);
 /* Waits, polling, until a started piece has been processed. Returns whether it has succeeded. */
 bool gp_tls_job_wait_piece(struct gp_tls_job *help, unsigned int piece);
-/* Ends a job: removes it from the queue and waits, polling, until no helper accesses it. */
+/* Ends a job: removes it from the queue and waits, polling, until the helper that works on it, if
+ * any, has processed the remaining ready pieces. Afterwards no helper accesses the job. */
 void gp_tls_job_stop(struct gp_tls_job *help);
 
 #endif /* GP_TLS_HELPERS_H */
