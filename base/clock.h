@@ -2,9 +2,10 @@
 /*
  * Monotonic clock for timeouts, deadlines and ages. Setting the system time does not affect it.
  * Calendar times (of certificates, tokens, files) use time() instead. A deadline is an absolute
- * time of this clock.
+ * time of this clock, in the unit that the function's name ends with.
  *
- * Threads: any.
+ * Threads: any; only the sleep waits.
+ * Errors: none.
  */
 #ifndef GP_CLOCK_H
 #define GP_CLOCK_H
@@ -15,21 +16,22 @@
 /* A deadline that never passes. */
 #define GP_FOREVER UINT64_MAX
 
-/* The current time of the clock. */
+/* Return the current time of the clock since an arbitrary start, in nanoseconds or milliseconds. */
 uint64_t gp_now_ns(void);
 int64_t gp_now_ms(void);
 
 /* Returns the deadline that is timeout_ms from now; GP_FOREVER if timeout_ms is negative. */
 uint64_t gp_deadline_ns(int timeout_ms);
-/* The same in milliseconds, for poll(); -1 (no limit) if timeout_ms is negative. */
+/* Returns the deadline that is timeout_ms from now, in milliseconds; -1 (no limit) if timeout_ms is
+ * negative. */
 int64_t gp_deadline_ms(int timeout_ms);
-/* Returns the milliseconds until the deadline as a timeout for poll(): 0 if it has passed, -1 if
- * the deadline is negative. */
+/* Returns the milliseconds until a deadline of gp_deadline_ms(), as a timeout for poll(): 0 if the
+ * deadline has passed, -1 (no limit) if it is negative. */
 int gp_remaining_ms(int64_t deadline);
 
-/* Returns the CPU time of the calling thread. A thread that sleeps in proportion to its work
- * measures the work with it, because on a busy machine elapsed time includes the time of other
- * threads. */
+/* Returns the CPU time that the calling thread has consumed, in nanoseconds. A thread that sleeps
+ * in proportion to its work measures the work with this clock, because on a busy machine elapsed
+ * time includes the time of other threads. */
 uint64_t gp_thread_cpu_ns(void);
 
 /* Sleeps for at least ns nanoseconds; signals do not end the sleep early. */
@@ -38,7 +40,7 @@ void gp_sleep_ns(uint64_t ns);
 /* For tests: advances the clock by ns. Waits already in progress notice within a millisecond,
  * provided that the clock had been advanced (possibly by 0) before they began. */
 void gp_clock_advance(uint64_t ns);
-/* Whether gp_clock_advance() was called. */
+/* Returns whether gp_clock_advance() was called in this process. */
 bool gp_clock_is_advanced(void);
 
 #endif /* GP_CLOCK_H */

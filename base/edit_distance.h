@@ -3,8 +3,10 @@
  * Spelling suggestions ("did you mean ...?") for misspelled words of the command line and of
  * configuration files.
  *
- * Ownership: words are borrowed from the caller.
+ * Ownership: words are NUL-terminated and borrowed. A returned suggestion is one of the candidates
+ * that the caller passed and is valid as long as that candidate.
  * Threads: any; pure functions.
+ * Errors: none.
  */
 #ifndef GP_EDIT_DISTANCE_H
 #define GP_EDIT_DISTANCE_H
@@ -16,20 +18,22 @@
  * the longer word. */
 unsigned int gp_edit_distance(const char *a, const char *b);
 
-/* Whether `written` may be a misspelling of `meant`: the edit distance is at most a third of the
- * length of `meant`, rounded. */
+/* Returns whether `written` may be a misspelling of `meant`: their edit distance is at most a third
+ * of the length of `meant`, rounded to the nearest integer. */
 bool gp_is_similar(const char *written, const char *meant);
 
-/* Search for the best suggestion among candidates that are presented in turn. */
+/* Search for the best suggestion among candidates that are presented one after another. The caller
+ * sets `word` and clears `best`, then calls gp_suggestion_consider() with each candidate. */
 struct gp_suggestion {
 	const char *word; /* the misspelled word */
-	const char *best; /* the best candidate so far; NULL: none is similar */
+	const char *best; /* the closest candidate so far; NULL: none was similar */
 };
 
 /* Makes the candidate the best one if it is similar to the word and closer than the best so far. */
 void gp_suggestion_consider(struct gp_suggestion *likely, const char *candidate);
 
-/* Returns the word of the list that is closest to `written`, or NULL if none is similar. */
+/* Returns the word of the list of `count` words that is closest to `written`, the first of equally
+ * close words, or NULL if none is similar. */
 const char *gp_suggest(const char *written, const char *const *words, int count);
 
 #endif /* GP_EDIT_DISTANCE_H */

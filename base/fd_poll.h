@@ -5,7 +5,7 @@
  * they were opened earlier; this function then uses pselect6().
  *
  * Threads: any.
- * Errors: as poll(): -1 and errno.
+ * Errors: -1 and errno as poll(), EINTR included; also -1 and ENOMEM.
  */
 #ifndef GP_FD_POLL_H
 #define GP_FD_POLL_H
@@ -14,8 +14,10 @@
 
 #include <poll.h>
 
-/* Like poll(). When pselect6() is used, POLLHUP and POLLERR are not reported by themselves; they
- * appear as the requested events. */
+/* Waits at most timeout_ms milliseconds (negative: no limit) until a descriptor is ready. Returns
+ * the number of entries whose revents is not 0, 0 after the timeout, or -1 with errno set. When
+ * pselect6() is used, POLLHUP and POLLERR are not reported by themselves; they appear as the
+ * requested events. */
 GP_MUST_CHECK int gp_fd_poll(struct pollfd *pollers, nfds_t count, int timeout_ms);
 
 #endif /* GP_FD_POLL_H */

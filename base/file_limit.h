@@ -9,7 +9,9 @@
  *   r = ftruncate(fd, size) ? -errno : 0;
  *   gp_sigxfsz_restore(&limit);
  *
- * Threads: any; the same thread must call both functions.
+ * Ownership: the caller provides struct gp_sigxfsz; it needs no cleanup after the restore.
+ * Threads: any; the same thread must call both functions. Neither waits.
+ * Errors: none.
  */
 #ifndef GP_SIGXFSZ_H
 #define GP_SIGXFSZ_H
@@ -18,11 +20,13 @@
 #include <stdbool.h>
 
 struct gp_sigxfsz {
+	/* signal mask of the thread before gp_sigxfsz_block() */
 	sigset_t before;
-	bool is_pending; /* SIGXFSZ was already pending and is left to the program */
+	bool is_pending; /* whether SIGXFSZ was already pending; it is then left to the program */
 };
 
-/* Blocks SIGXFSZ in the calling thread and stores the previous signal mask in *limit. */
+/* Blocks SIGXFSZ in the calling thread and stores the previous signal mask in *limit. Each call
+ * must be followed by one gp_sigxfsz_restore() with the same struct. */
 void gp_sigxfsz_block(struct gp_sigxfsz *limit);
 /* Discards a SIGXFSZ raised since gp_sigxfsz_block() and restores the signal mask. Preserves
  * errno. */

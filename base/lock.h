@@ -25,12 +25,14 @@
 #include <stdint.h>
 
 #ifdef GP_CHECK_LOCKS
-/* The function returns with the lock acquired, or released; GP_TRY_LOCKS: acquired if it returns
- * the first argument. */
+/* A function declared with GP_LOCKS() returns with the lock acquired, with GP_UNLOCKS() released.
+ * With GP_TRY_LOCKS() it returns with the lock acquired if its result equals the first argument. */
 #define GP_LOCKS(...) __attribute__((acquire_capability(__VA_ARGS__)))
 #define GP_UNLOCKS(...) __attribute__((release_capability(__VA_ARGS__)))
 #define GP_TRY_LOCKS(...) __attribute__((try_acquire_capability(__VA_ARGS__)))
-/* The function is called with the lock held; it may release and reacquire the lock. */
+/* GP_LOCKED(): the function is called with the lock held and returns with it held; it may release
+ * and reacquire the lock meanwhile. GP_GUARDED_BY(): the variable is accessed only with the lock
+ * held. */
 #define GP_LOCKED(...) __attribute__((requires_capability(__VA_ARGS__)))
 #define GP_GUARDED_BY(lock) __attribute__((guarded_by(lock)))
 /* Excludes a function from the analysis: it returns with or without the lock depending on its
@@ -57,13 +59,16 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock) GP_LOCKED(*lo
 #endif
 
 /* Initializes a mutex that is held at most for the duration of a system call. A contending thread
- * spins before it sleeps, so that the holder rarely has to wake one. */
+ * spins before it sleeps, so that the holder rarely has to wake a thread. The caller destroys the
+ * mutex with pthread_mutex_destroy(). */
 void gp_lock_init_adaptive(pthread_mutex_t *lock);
 
-/* Initializes a condition variable for gp_cond_wait_until() and pthread_cond_wait(). */
+/* Initializes a condition variable for gp_cond_wait_until() and pthread_cond_wait(). The caller
+ * destroys it with pthread_cond_destroy(). */
 void gp_cond_init(pthread_cond_t *cond);
 
-/* Initializes a static condition variable before main() starts. */
+/* At file scope: defines a constructor that initializes the static condition variable `cond` before
+ * main() starts. Such a condition variable is never destroyed. */
 #define GP_COND_CONSTRUCTOR(cond) GP_COND_CONSTRUCTOR_(cond, __LINE__)
 #define GP_COND_CONSTRUCTOR_(cond, line) GP_COND_CONSTRUCTOR__(cond, line)
 #define GP_COND_CONSTRUCTOR__(cond, line)                                                          \
@@ -73,13 +78,15 @@ void gp_cond_init(pthread_cond_t *cond);
 	}                                                                                          \
 	struct gp_cond_constructor
 
-/* Waits until the condition variable is signaled or at_ns has passed; GP_FOREVER: no limit. Returns
- * false if the deadline passed. Like pthread_cond_wait(), it may wake spuriously. */
+/* Waits until the condition variable is signaled or the clock reaches at_ns (GP_FOREVER: no limit).
+ * The lock is released during the wait and held again on return. Returns false if the deadline
+ * passed, otherwise true. Like pthread_cond_wait(), it may wake spuriously. */
 bool gp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t at_ns)
 	GP_LOCKED(*lock);
 
-/* Acquires the mutex by polling it, up to once a millisecond, until at_ns. For mutexes that are
- * held for long. Returns false if the deadline passed. */
+/* Acquires the mutex by polling it, with pauses of at most a millisecond, until the clock reaches
+ * at_ns; tries once if at_ns has passed. Returns true with the mutex locked, or false without it.
+ * For mutexes that are held for long. */
 bool gp_lock_until(pthread_mutex_t *lock, uint64_t at_ns) GP_TRY_LOCKS(true, *lock);
 
 #endif /* GP_LOCK_H */

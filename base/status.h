@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Positive status codes of the shared layers (base, transport, protocol). A function returns 0 on
- * success, a negative errno if its object is dead, or one of these codes. The header of each
- * function lists the codes that it returns.
+ * Positive status codes of the shared layers (base, transport, protocol). A function that returns a
+ * status returns 0 on success, one of these codes, or a negative errno. After a negative errno of
+ * an operation on an object (a connection, a listener), the object can only be destroyed, unless
+ * the function's comment says otherwise; after one of these codes it stays usable, except after
+ * GP_E_EOF, GP_E_FOREIGN and GP_E_VERSION. The comment of each function lists the codes that it
+ * returns.
  */
 #ifndef GP_STATUS_H
 #define GP_STATUS_H
@@ -13,13 +16,16 @@ enum gp_status {
 	GP_E_INVALID = 3,  /* the text or argument is invalid; nothing was done */
 	GP_E_TOO_BIG = 4,  /* a limit is exceeded; nothing was done */
 	GP_E_RESOURCE = 5, /* out of descriptors or memory; the object stays usable, retry later */
-	/* This backend does not support the operation, see its capabilities. */
+	/* The operation is not supported by the connection's backend (enum gp_conn_cap). */
 	GP_E_UNSUPPORTED = 6,
 	GP_E_FOREIGN = 7, /* the peer does not speak gpupool's protocol */
 	GP_E_VERSION = 8, /* the peer speaks another major version of gpupool's protocol */
 };
 
+/* The compiler warns if the caller ignores the result. */
 #define GP_MUST_CHECK __attribute__((warn_unused_result))
+/* The compiler checks printf() arguments. text, first: positions of the format and of its first
+ * argument, from 1. */
 #define GP_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 #endif /* GP_STATUS_H */

@@ -11,14 +11,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Main function of a thread. The result is returned by pthread_join(); detached threads return
+ * NULL. */
 typedef void *gp_thread_main(void *arg);
 
-/* Starts a detached thread. name: at most 15 characters, shown by debuggers and ps. stack_size: 0
- * for the default. Returns 0 or a negative errno: out of memory, or the limit on threads is
- * reached. */
+/* Starts a detached thread. name: at most 15 characters, shown by debuggers and ps; it is copied.
+ * stack_size: in bytes; 0 for the default. arg: must stay valid as long as the thread uses it.
+ * Returns 0 or a negative errno (out of memory, or the limit on threads is reached); arg is then
+ * unused and stays the caller's. */
 int gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void *arg)
 	__attribute__((warn_unused_result));
-/* The same for a thread that the caller joins through *thread_p. */
+/* Like gp_thread_start(), but the thread is not detached: on success the caller must join
+ * *thread_p. On failure *thread_p is undefined. */
 int gp_thread_start_joinable(pthread_t *thread_p, const char *name, size_t stack_size,
 			     gp_thread_main *main, void *arg) __attribute__((warn_unused_result));
 
@@ -33,8 +37,9 @@ gp_cpu_relax(void)
 #endif
 }
 
-/* The same after a longer busy wait: yields the processor. Returns true if another thread ran
- * meanwhile; the caller should then sleep instead of busy waiting. */
+/* Yields the processor, for a thread that has polled with gp_cpu_relax() for some microseconds.
+ * Returns true if another thread ran meanwhile; the caller should then sleep instead of busy
+ * waiting. */
 bool gp_cpu_yield(void);
 
 #endif /* GP_THREAD_H */

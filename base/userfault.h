@@ -7,9 +7,12 @@
  * instructions need no privilege; faults within system calls are also reported where the kernel
  * allows it (CAP_SYS_PTRACE, /dev/userfaultfd, vm.unprivileged_userfaultfd).
  *
- * Errors: negative errno.
+ * Ownership: the caller closes the descriptor of gp_userfault_open(), which also unregisters its
+ * ranges.
+ * Threads: any; only gp_userfault_read() waits.
+ * Errors: functions without another comment return 0 or a negative errno. After a failure of a
+ * function that maps or protects, a part of the range may have changed.
  * Units: bytes; addresses and sizes are multiples of the page size.
- * Threads: any.
  */
 #ifndef GP_USERFAULT_H
 #define GP_USERFAULT_H
@@ -23,28 +26,32 @@
 /* A page fault. The faulting thread waits until its page is mapped or it is woken. */
 struct gp_userfault_event {
 	uint64_t address;
-	int thread; /* its thread ID, as gettid() returns it */
+	int thread; /* ID of the faulting thread, as gettid() returns it */
 	bool is_write;
 };
+/* Capacity of the array that gp_userfault_read() fills. */
 #define GP_USERFAULT_EVENTS 16
 
-/* Returns a descriptor (close-on-exec), which the caller closes. *in_kernel_p: whether faults
- * within system calls are reported. */
+/* Returns a descriptor (blocking, close-on-exec), which the caller closes, or a negative errno if
+ * the kernel lacks a feature. *in_kernel_p is set to whether faults within system calls are
+ * reported; it is undefined after a failure. */
 GP_MUST_CHECK int gp_userfault_open(bool *in_kernel_p);
 
 /* Reports all later faults in [base, base + size), also of pages that the memory object does not
  * have yet. Existing mappings stay. */
 GP_MUST_CHECK int gp_userfault_register(int fd, uint64_t base, uint64_t size);
-/* The same for private memory: only faults at pages that do not exist yet. */
+/* Reports faults in a range of private memory, only at pages that do not exist yet. */
 GP_MUST_CHECK int gp_userfault_register_missing(int fd, uint64_t base, uint64_t size);
 /* Lets the kernel resolve faults in the range by itself again. */
 GP_MUST_CHECK int gp_userfault_unregister(int fd, uint64_t base, uint64_t size);
 
 /* Maps the existing pages of the memory object and wakes the threads that wait for them; pages that
- * are already mapped stay. -EFAULT: a page does not exist. */
+ * are already mapped stay. Returns 0, -EFAULT if a page does not exist in the memory object, or
+ * another negative errno. */
 GP_MUST_CHECK int gp_userfault_map(int fd, uint64_t base, uint64_t size);
-/* The same, but maps the pages write-protected. bytes: the same pages in the other mapping. Returns
- * 1 if the pages are writable instead, because one of them was written during the call. */
+/* Like gp_userfault_map(), but maps the pages write-protected. bytes: the other mapping's address
+ * of the same pages. Returns 0, 1 if the pages are writable instead, because one of them was
+ * written during the call, or a negative errno. */
 GP_MUST_CHECK int gp_userfault_map_protected(int fd, uint64_t base, uint64_t size,
 					     const void *bytes);
 /* Sets or clears write protection of the range, for pages that are mapped and for those mapped
@@ -54,10 +61,12 @@ GP_MUST_CHECK int gp_userfault_protect(int fd, uint64_t base, uint64_t size, boo
 int gp_userfault_wake(int fd, uint64_t base, uint64_t size);
 /* For tests: maps pages as on kernels before Linux 6.4, where they are writable for a moment. */
 void gp_userfault_set_emulate_old(bool is_old);
-/* Maps zero pages into private memory. */
+/* Maps zero pages into a range of private memory and wakes the threads that wait for them. */
 int gp_userfault_map_zeros(int fd, uint64_t base, uint64_t size);
 
-/* Waits for page faults and stores them in events[GP_USERFAULT_EVENTS]; returns their number. */
+/* Waits without limit until a page fault is reported. Stores at most GP_USERFAULT_EVENTS faults in
+ * events, which has that capacity, and returns their number, which is 0 if only another event was
+ * read (a mapping was moved). Returns -EINTR or another negative errno on failure. */
 GP_MUST_CHECK int gp_userfault_read(int fd, struct gp_userfault_event *events);
 
 #endif /* GP_USERFAULT_H */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of "gpupool check", for cli/check*.c. Each part tests one aspect of the connection to a
- * pool, and prints one line per test to standard output.
+ * The tests of "gpupool check", for cli/check*.c. Each function tests one aspect of the connection
+ * to a pool, and prints one line per test to standard output. Tests of the network wait for
+ * replies, at most the timeouts of the connection.
  *
- * Threads: one.
+ * Ownership: arguments are borrowed during the call.
+ * Threads: called by the main thread only.
  */
 #ifndef CLI_CHECK_H
 #define CLI_CHECK_H
@@ -13,39 +15,45 @@
 
 #include <stdbool.h>
 
+/* Result of a test. */
 enum check_verdict {
 	CHECK_OK,
 	CHECK_NOTE,    /* works, with information for the user */
-	CHECK_ERROR,   /* fails; the line contains the remedy */
+	CHECK_ERROR,   /* fails; the text names the remedy */
 	CHECK_SKIPPED, /* not tried because an earlier test failed */
 };
 
-/* Prints one line: verdict, subject, text. Counts CHECK_ERROR. */
+/* Prints one line: verdict, subject, formatted text. Increments the number of errors for
+ * CHECK_ERROR. */
 void check_print(enum check_verdict verdict, const char *subject, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Returns the number of errors so far; the other adds those of another process. */
+/* Returns the number of errors so far. */
 int check_get_errors(void);
+/* Adds the number of errors that a child process has counted. */
 void check_add_errors(int count);
 
 /* check_route.c: tests name resolution, the route, the daemon's protocol and its certificate.
- * Returns false if the daemon cannot be reached. */
+ * Returns whether the daemon can be reached. */
 bool check_route(const struct gp_url *url);
 
-/* check_account.c: tests the token file; then queries the daemon, and tests credentials, versions,
- * clocks, quotas and session slots. check_account() returns false if no session is possible. */
+/* check_account.c: tests the token file. */
 void check_token(const struct gp_url *url);
+/* Queries the daemon and tests credentials, versions, clocks, quotas and session slots. Stores the
+ * reply in *daemon, which the caller frees with its struct cli_probe. Returns whether a session can
+ * be opened. */
 bool check_account(struct cli_daemon *daemon);
 
 /* check_session.c: loads the client library in a child process and uses it as a program would:
- * session, latency, bandwidth. try_session: a session can be expected to open. */
+ * session, latency, bandwidth. Waits for the child. try_session: earlier tests have shown that a
+ * session can be opened; false: only the library is tested. */
 void check_session(const struct cli_launch_env *launch_env, bool try_session);
 
 /* check_managed.c: reports how page faults on managed memory are handled on this machine, and the
  * consequences. */
 void check_managed(void);
 
-/* check_program.c: reports which libcuda.so.1 the program loads with `gpupool run`, and without it.
- * list_before: the original LD_LIBRARY_PATH, or NULL. */
+/* check_program.c: reports which libcuda.so.1 the program `name` loads with `gpupool run`, and
+ * without it. list_before: the original LD_LIBRARY_PATH, or NULL if it was not set. */
 void check_program(const char *name, const struct cli_launch_env *launch_env,
 		   const char *list_before);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the dynamic section of an ELF file in memory. The file is untrusted: nothing outside the
- * bytes is accessed.
+ * Reader for the dynamic section of an ELF file in memory. The file is untrusted: nothing outside
+ * the bytes is accessed.
  *
- * Ownership: the strings of struct cli_elf point into the bytes.
- * Threads: any; the function keeps no state.
+ * Ownership: the strings of struct cli_elf point into the bytes, which must outlive it.
+ * Threads: any; the function has no state.
  */
 #ifndef CLI_ELF_FILE_H
 #define CLI_ELF_FILE_H
@@ -13,15 +13,18 @@
 #include <stddef.h>
 
 struct cli_elf {
-	bool elf;           /* an ELF file */
-	bool other_machine; /* for another architecture, word size or byte order */
-	bool dynamic;       /* started by the dynamic loader */
-	/* Within the bytes; NULL: none. */
+	bool elf; /* whether the bytes are an ELF file */
+	/* whether it is for another architecture, word size or byte order; the members below are
+	 * then not set */
+	bool other_machine;
+	bool dynamic; /* whether it is started by the dynamic loader */
+	/* DT_RPATH and DT_RUNPATH; NULL: the file does not have the entry. */
 	const char *rpath, *runpath;
-	const char *libcuda; /* DT_NEEDED entry with this name, possibly with a path */
+	/* DT_NEEDED entry for libcuda.so.1, possibly with a path; NULL: none */
+	const char *libcuda;
 };
 
-/* Fills *elf; all zero if the bytes are not an ELF file. */
+/* Fills *elf from `size` bytes. All members are zero if the bytes are not an ELF file. */
 void cli_elf_read(const void *bytes, size_t size, struct cli_elf *elf);
 
 #endif /* CLI_ELF_FILE_H */

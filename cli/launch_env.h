@@ -3,8 +3,8 @@
  * The environment of a program to launch: the selected pool, its credentials and limits, and the
  * folder of the client library.
  *
- * Ownership: the caller owns the struct, and frees its values with cli_launch_env_free().
- * Threads: one.
+ * Ownership: the caller provides the struct, and frees its values with cli_launch_env_free().
+ * Threads: called by the main thread only.
  */
 #ifndef CLI_LAUNCH_ENV_H
 #define CLI_LAUNCH_ENV_H
@@ -14,7 +14,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 
-/* Options of the command line; NULL: not given. */
+/* Values of command line options, borrowed from argv; NULL: not given. */
 struct cli_launch_options {
 	const char *pool, *gpus, *memory, *sm, *wait;
 };
@@ -22,14 +22,16 @@ struct cli_launch_options {
 #define CLI_VARIABLES_MAX 16
 
 struct cli_launch_env {
-	/* pool.url is never empty; pool.name is if no pool of pools.conf is used. */
+	/* The selected pool. pool.url is never empty; pool.name is empty if no pool of pools.conf
+	 * is used. */
 	struct gpc_pool_config pool;
-	/* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
+	/* Source of the selection for messages: "pool lab of FILE:3", "REMOTE_GPU" or "--pool". */
 	char pool_origin[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX + 32];
-	/* Of the library; "": not found, with the reason in library_error. */
+	/* Folder of the client library; "": not found, with the reason in library_error. */
 	char folder[GPC_POOL_PATH_MAX];
 	char library_error[CLI_ERROR_MAX];
-	/* In the order of output; value NULL: the variable is to be unset. */
+	/* Variables to be set, in the order of output. value NULL: the variable is to be unset.
+	 * Names are static, values malloc'ed. */
 	struct {
 		const char *name;
 		char *value;
@@ -37,25 +39,29 @@ struct cli_launch_env {
 	int count;
 };
 
-/* Options of run and env for getopt_long(); cli_launch_options_parse() handles its results. */
+/* Options of the commands run and env for getopt_long(); cli_launch_options_parse() handles its
+ * results. */
 extern const struct option cli_launch_option_table[];
+/* Short options of run and env; "+": parsing ends at the first non-option. */
 #define CLI_LAUNCH_LETTERS "+p:"
-/* Stores an option. Returns false if the option is unknown, or its value is invalid, which is
- * reported on standard error. */
+/* Stores an option that getopt_long() has returned. Returns true; false if the option is unknown,
+ * or its value is invalid, which is reported on standard error. */
 bool cli_launch_options_parse(struct cli_launch_options *launch_options, int option,
 			      const char *value);
 
 /*
  * Selects the pool: that of the options, else of GPUPOOL_POOL, else REMOTE_GPU, else the first of
  * pools.conf. A pool of pools.conf has credentials of its own, and those in the environment are
- * unset, as they belong to another pool. Returns 0, or CLI_FAILED after an error message. The
- * caller frees launch_env in either case.
+ * unset, as they belong to another pool. A missing client library is not an error here. Returns 0,
+ * or CLI_FAILED after an error message. The caller calls cli_launch_env_free() in either case.
  */
 int cli_launch_env_select(const struct cli_launch_options *launch_options,
 			  struct cli_launch_env *launch_env);
+/* Frees the values. */
 void cli_launch_env_free(struct cli_launch_env *launch_env);
 
-/* Applies the variables to this process's environment. Returns 0 or CLI_FAILED. */
+/* Sets and unsets the variables in this process's environment. Returns 0, or CLI_FAILED after an
+ * error message. */
 int cli_launch_env_apply(const struct cli_launch_env *launch_env);
 
 #endif /* CLI_LAUNCH_ENV_H */

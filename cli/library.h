@@ -2,7 +2,8 @@
 /*
  * Locates gpupool's client library, libcuda.so.1, and distinguishes it from other files.
  *
- * Threads: any; the functions keep no state.
+ * Ownership: texts are written to buffers of the caller.
+ * Threads: any; the functions have no state.
  */
 #ifndef CLI_LIBRARY_H
 #define CLI_LIBRARY_H
@@ -13,16 +14,16 @@
 #define CLI_LIBRARY "libcuda.so.1"
 
 /* Writes the absolute path of the folder with the library that belongs to this gpupool: installed,
- * in the same folder, or in the same build tree. Returns false with the searched folders in
- * error. */
+ * in the same folder, or in the same build tree. Returns true; or false with a text in `error` that
+ * lists the searched folders, and `folder` is then undefined. */
 bool cli_library_find(char *folder, size_t size, char *error, size_t error_size);
 
 enum cli_library_kind {
-	CLI_LIBRARY_NONE,  /* it cannot be read */
-	CLI_LIBRARY_OURS,  /* gpupool's, of any version */
+	CLI_LIBRARY_NONE,  /* the file cannot be read, or is not a regular file */
+	CLI_LIBRARY_OURS,  /* gpupool's client library, of any version */
 	CLI_LIBRARY_OTHER, /* NVIDIA's driver, or a stub of it */
 };
-/* Classifies the file at this path. */
+/* Classifies the file at this path by its content. */
 enum cli_library_kind cli_library_kind(const char *path);
 
 #endif /* CLI_LIBRARY_H */

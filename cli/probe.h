@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries of a pool's daemons for their state and the user's account, without opening a session: a
- * query occupies no session slot, and a full daemon replies as well.
+ * Queries of a pool's daemons for their state and the user's account (tenant, quotas), without
+ * opening a session: a query occupies no session slot, and a full daemon replies as well.
  *
- * Ownership: the caller owns the struct, and frees its messages with cli_probe_free().
- * Threads: one.
+ * Ownership: the caller provides struct cli_probe, and frees its messages with cli_probe_free().
+ * Threads: called by the main thread only.
  */
 #ifndef CLI_PROBE_H
 #define CLI_PROBE_H
@@ -17,35 +17,42 @@
 #define CLI_DAEMONS_MAX 16
 #define CLI_URLS_MAX 64
 
+/* A daemon and its reply. */
 struct cli_daemon {
-	struct gp_url url; /* of its first occurrence in the list */
+	struct gp_url url; /* address, as first listed in REMOTE_GPU */
+	/* `url` without a device, for messages */
 	char text[GP_URL_TEXT_MAX];
+	/* the reply, owned; NULL: no reply */
 	Gpupool__ControlMessage *message;
-	const Gpupool__Account *account; /* in message; NULL: no reply */
+	const Gpupool__Account *account; /* part of `message`; NULL: no reply */
+	/* time between query and reply */
 	uint64_t round_trip_ns;
-	char error[768]; /* reason if there is no reply */
+	char error[768]; /* why there is no reply */
 };
 
 struct cli_probe {
-	struct gp_url urls[CLI_URLS_MAX]; /* as listed in REMOTE_GPU */
+	struct gp_url urls[CLI_URLS_MAX]; /* addresses of devices, as listed in REMOTE_GPU */
 	int url_count;
 	struct cli_daemon daemons[CLI_DAEMONS_MAX];
 	int daemon_count;
 	uint64_t when_ns;
 };
 
-/* Parses the list in this process's environment without connecting. Returns 0, or -1 with a text in
- * error. */
+/* Parses the list in REMOTE_GPU of this process's environment, without connecting, and initializes
+ * *probe. Returns 0, or -1 with a text in `error`. */
 int cli_probe_init(struct cli_probe *probe, char *error, size_t error_size);
-/* Returns the index of the daemon that a URL of the list refers to, or -1. */
+/* Returns the index in `daemons` of the daemon that a URL refers to, or -1. */
 int cli_probe_find(const struct cli_probe *probe, const struct gp_url *url);
-/* Queries one daemon. Returns 0, or -1 with a text in daemon->error. */
+/* Queries one daemon and waits for the reply, at most the timeouts of a connection. Returns 0 with
+ * `account` set, or -1 with a text in daemon->error. An earlier reply is freed. */
 int cli_probe_query(struct cli_daemon *daemon);
+/* Frees the replies. */
 void cli_probe_free(struct cli_probe *probe);
 
-/* Copies a daemon's text to `to` as printable ASCII, and returns it. */
+/* Copies a daemon's text (NULL: empty) to `to` as printable ASCII, truncated to `size`. Returns
+ * `to`. */
 const char *cli_probe_text(const char *text, char *to, size_t size);
-/* Formats the UUID as "GPU-..." into `to`, 48 bytes, and returns it. */
+/* Formats the UUID as "GPU-..." into `to`, which has at least 41 bytes. Returns `to`. */
 const char *cli_probe_uuid(const Gpupool__AccountDevice *device, char *to);
 
 #endif /* CLI_PROBE_H */

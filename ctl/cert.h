@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions shared by the certificate commands in cert.c and revoke.c.
+ * Functions shared by the certificate commands in cert.c and revoke.c. The pool's folder contains
+ * the certificate and key of its authority (CA), and its certificate revocation list (CRL).
  *
- * Threads: one.
- * Errors: 0; or -1 after a message on standard error.
+ * Ownership: as noted at the functions; paths are borrowed.
+ * Threads: called by the main thread only.
+ * Errors: 0; or -1 after a message on standard error, and nothing is left to free.
  */
 #ifndef CTL_CERT_H
 #define CTL_CERT_H
@@ -14,20 +16,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads the authority of the folder with its key. If there is none, creates one, and reports it in
- * `made`; NULL: that is an error. The caller frees it with ctl_identity_free(). */
 struct ctl_cert_output;
+
+/* Reads the folder's authority with its key. If there is none, creates it and reports it in *made;
+ * made NULL: a missing authority is an error. The caller frees *authority with
+ * ctl_identity_free(). */
 int ctl_cert_authority(const char *folder, struct ctl_cert_output *made,
 		       struct ctl_identity *authority);
-/* Determines the lifetime of a certificate or CRL in seconds: `expires`, at most the authority's
- * remaining lifetime, which is also the value for NULL. */
+/* Determines the lifetime of a certificate or CRL in seconds: the duration `expires`, at most the
+ * authority's remaining lifetime. expires NULL: the authority's remaining lifetime. */
 int ctl_cert_parse_lifetime(const char *expires, const X509 *authority, int64_t *seconds_p);
-/* Reads the CRL of the folder's authority; NULL: no CRL or no authority. The caller frees it. */
+/* Reads the CRL of the folder's authority. *list_p NULL: there is no CRL or no authority. Otherwise
+ * the caller frees it with X509_CRL_free(). */
 int ctl_cert_read_crl(const char *folder, X509_CRL **list_p);
 
-/* Command cert revoke, or cert crl, which signs the CRL again without an additional entry. */
+/* Implements the commands cert revoke (revokes true) and cert crl, which signs the CRL again
+ * without an additional entry. */
 int ctl_cert_sign_crl(const struct ctl *ctl, bool revokes, int count, char **argv);
-/* Command cert revoked. */
+/* Implements the command cert revoked, which lists the CRL. */
 int ctl_cert_revoked(const struct ctl *ctl, int count, char **argv);
 
 #endif /* CTL_CERT_H */

@@ -3,8 +3,10 @@
  * X.509 certificates of a pool: creates its authority and the certificates that it signs for
  * daemons and clients, and reads and describes them. Keys are EC P-256. Uses OpenSSL.
  *
- * Threads: one.
- * Errors: 0; or -1 after a message on standard error.
+ * Ownership: the caller frees results, as noted; arguments are borrowed.
+ * Threads: called by the main thread only.
+ * Errors: functions that return int return 0; or -1 after a message on standard error, and nothing
+ * is left to free.
  */
 #ifndef CTL_CERTIFICATE_H
 #define CTL_CERTIFICATE_H
@@ -24,49 +26,55 @@ enum ctl_certificate_use {
 	CTL_CERTIFICATE_OTHER, /* not created by gpupoolctl */
 };
 
-/* A certificate with its key, both owned; or both NULL. */
+/* A certificate with its key, both owned. Both NULL: none. */
 struct ctl_identity {
 	X509 *certificate;
 	EVP_PKEY *key;
 };
 
+/* Description of a certificate to be created. */
 struct ctl_certificate_params {
 	enum ctl_certificate_use use;
 	const char *name;   /* common name */
-	char *const *hosts; /* of a server: host names and addresses */
+	char *const *hosts; /* server: host names and addresses that the certificate is valid for */
 	int host_count;
-	int64_t seconds; /* lifetime */
+	int64_t seconds; /* lifetime in seconds */
 };
 
-/* Contents of a certificate. */
+/* Contents of a certificate, as text for output. */
 struct ctl_certificate_facts {
 	enum ctl_certificate_use use;
 	char name[128];
 	char hosts[CTL_CERTIFICATE_NAMES_MAX]; /* "gpunode, 10.0.0.5" */
 	char issuer[128];
 	char serial[64];
-	char fingerprint[65]; /* SHA-256 */
+	char fingerprint[65]; /* SHA-256 digest in hexadecimal */
+	/* validity in seconds since 1970 */
 	int64_t from_s, until_s;
 };
 
-/* Creates a key and a certificate for it signed by the authority; authority NULL: self-signed. The
- * caller frees it with ctl_identity_free(). */
+/* Creates a key and a certificate for it, signed by the authority. authority NULL: self-signed. The
+ * caller frees *made with ctl_identity_free(). */
 int ctl_certificate_make(const struct ctl_certificate_params *params,
 			 const struct ctl_identity *authority, struct ctl_identity *made);
+/* Frees certificate and key and sets both to NULL. */
 void ctl_identity_free(struct ctl_identity *identity);
 
-/* Encodes as PEM; the caller frees *text_p. */
+/* Encodes the certificate as PEM; the caller frees *text_p, which has *size_p bytes. */
 int ctl_certificate_pem(const X509 *certificate, char **text_p, size_t *size_p);
+/* Encodes the private key as PEM; the caller erases and frees *text_p, which has *size_p bytes. */
 int ctl_key_pem(const EVP_PKEY *key, char **text_p, size_t *size_p);
 
-/* Reads the first certificate of the file; the caller frees it. */
+/* Reads the first certificate of a PEM file; the caller frees it with X509_free(). */
 int ctl_certificate_read(const char *path, X509 **certificate_p);
-/* Reads a certificate and its key, and checks that they match. */
+/* Reads a certificate and its key from PEM files, and checks that they match. The caller frees
+ * *identity with ctl_identity_free(). Keys with a passphrase are an error. */
 int ctl_identity_read(const char *certificate_path, const char *key_path,
 		      struct ctl_identity *identity);
+/* Fills *facts; longer texts are truncated. */
 int ctl_certificate_describe(const X509 *certificate, struct ctl_certificate_facts *facts);
 
-/* Returns whether the text is a host name, also *.NAME, or an address without brackets. */
+/* Returns whether the text is a host name, also *.NAME, or a numeric address without brackets. */
 bool ctl_is_host(const char *text);
 
 #endif /* CTL_CERTIFICATE_H */

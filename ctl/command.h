@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands of gpupoolctl. Each receives its arguments without the command's own words.
+ * The commands of gpupoolctl, the tool of administrators. Each receives its arguments without the
+ * command's own words.
  *
- * Threads: one.
- * Errors: 0; or -1 after a message on standard error.
+ * Ownership: arguments are borrowed.
+ * Threads: called by the main thread only.
+ * Errors: commands return 0; or -1 after a message on standard error.
  */
 #ifndef CTL_COMMAND_H
 #define CTL_COMMAND_H
@@ -31,29 +33,30 @@ int ctl_tenant_set(const struct ctl *ctl, int count, char **argv);
 int ctl_drain(const struct ctl *ctl, int count, char **argv);
 int ctl_reload(const struct ctl *ctl, int count, char **argv);
 
-/* cert.c (with revoke.c), token.c: certificates of the pool and tokens of clients; without a
- * daemon. */
+/* cert.c (with revoke.c) and token.c: certificates of the pool and tokens of clients; these
+ * commands need no daemon. */
 int ctl_cert(const struct ctl *ctl, int count, char **argv);
 int ctl_token(const struct ctl *ctl, int count, char **argv);
 
 /* top.c: live view. */
 int ctl_top(const struct ctl *ctl, int count, char **argv);
 
-/* Returns a session's memory limit on the line's device: the smaller of its own and its
- * tenant's. */
+/* Returns a session's memory limit in bytes on the device of `line`: the smaller of its own limit
+ * and its tenant's; UINT64_MAX: no limit. */
 uint64_t ctl_memory_limit(const Gpupool__AdminReport *report, const Gpupool__AdminSession *session,
 			  const Gpupool__AdminLine *line);
 
-/* Parses a session ID. Returns false after an error message. */
+/* Parses a session ID. Returns true, or false after an error message. */
 bool ctl_parse_session(const char *text, uint64_t *session_p);
 /* Prints "usage: gpupoolctl ..." to standard error. Returns -1. */
 int ctl_usage_error(const char *usage);
 
-/* help.c: describes commands. words: the command's words, or none for all commands. */
+/* help.c: describes the commands whose words are the arguments; without arguments all commands. */
 int ctl_help(const struct ctl *ctl, int count, char **argv);
-/* Prints a suggestion for an unknown command and the usage. Returns -1. */
+/* Prints an error for an unknown subcommand of `group` with a suggestion and the usage. Returns
+ * -1. */
 int ctl_unknown(const char *group, int count, char **argv, const char *usage);
-/* Returns the first word of the most similar command, or NULL. */
+/* Returns the first word of the most similar command, a static text, or NULL if none is similar. */
 const char *ctl_similar_command(const char *word);
 
 /* usage.c: reads the usage records, which persist across restarts of the daemon. */

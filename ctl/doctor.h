@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpupoolctl doctor: checks the pool's files and the daemon, and prints problems with their
- * remedies, one per line, or as a table for programs. It changes nothing.
+ * remedies, one per line, or as a table for programs. It changes nothing. The checks are in
+ * doctor_files.c and doctor_daemon.c.
  *
- * Ownership: ctl_doctor() owns the struct ctl_doctor; the checks are in doctor_files.c and
- * doctor_daemon.c.
- * Threads: one.
+ * Ownership: ctl_doctor() initializes and frees the struct ctl_doctor; the checks fill it.
+ * Threads: called by the main thread only.
+ * Errors: none; a failed check is reported as a problem.
  */
 #ifndef CTL_DOCTOR_H
 #define CTL_DOCTOR_H
@@ -18,18 +19,21 @@
 
 struct ctl_doctor {
 	char folder[CTL_PATH_MAX];
-	struct gpd_config *config; /* NULL: it cannot be read */
+	struct gpd_config *config; /* the configuration, owned; NULL: it cannot be read */
 	struct gpd_tokens tokens;
-	bool tokens_unknown; /* the file exists, but cannot be read */
-	char user[33];       /* user that the daemon runs as or would run as; "": not known */
+	bool tokens_unknown; /* the token file exists, but cannot be read; `tokens` is then empty */
+	char user[33];       /* user that the daemon runs as or would run as; "": unknown */
 	int problems, notes;
 	enum ctl_format format;
-	struct ctl_table findings; /* for formats other than CTL_FORMAT_TABLE */
+	struct ctl_table findings; /* reports so far, for formats other than CTL_FORMAT_TABLE */
 };
 
-/* Reports a problem, which prevents the pool from working as configured; or a note. */
+/* Reports a problem, which prevents the pool from working as configured, and increments
+ * `problems`. */
 void ctl_problem(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Reports a note, an observation that does not prevent the pool from working, and increments
+ * `notes`. */
 void ctl_note(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Reports a successful check. */
@@ -38,7 +42,7 @@ void ctl_ok(struct ctl_doctor *doctor, const char *format, ...)
 
 /* doctor_files.c: checks the folder, the configuration, tokens and certificates. */
 void ctl_doctor_files(struct ctl_doctor *doctor);
-/* doctor_daemon.c: checks the daemon's state, addresses and devices. */
+/* doctor_daemon.c: checks the daemon's state, addresses and devices. report: the daemon's reply. */
 void ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report);
 
 #endif /* CTL_DOCTOR_H */

@@ -3,8 +3,10 @@
  * Requests to the daemon: each connects to the admin socket, sends one request and waits for the
  * reply.
  *
- * Threads: one.
- * Errors: 0; or -1 after a one-line message on standard error.
+ * Ownership: requests are borrowed; the caller frees replies with gp_admin_free_reply().
+ * Threads: called by the main thread only.
+ * Errors: functions that return int return 0; or -1 after a one-line message on standard error, and
+ * there is no reply to free. An error that the daemon reports is such an error.
  */
 #ifndef CTL_REQUEST_H
 #define CTL_REQUEST_H
@@ -15,27 +17,28 @@
 
 /* Global options of gpupoolctl. */
 struct ctl {
-	const char *socket; /* NULL: the default one */
+	const char *socket; /* path of the admin socket; NULL: the default path */
 	int format;         /* enum ctl_format */
 };
 
-/* Timeout in ms of a request that the daemon executes at once. */
+/* Timeout in milliseconds of a request that the daemon executes at once. */
 #define CTL_TIMEOUT_MS 10000
+/* Timeout of a request that the daemon may execute for any time. */
 #define CTL_NO_TIMEOUT (-1)
 
-/* Sends a request. The caller frees *reply_p, whose error is empty: an error of the daemon is
- * printed, and returned as -1. */
+/* Sends a request and waits at most timeout_ms for *reply_p. */
 int ctl_request(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t timeout_ms,
 		Gpupool__AdminReply **reply_p);
-/* The same for requests whose reply contains only the status. */
+/* Sends a request whose reply contains only the status, and waits at most timeout_ms. */
 int ctl_request_status(const struct ctl *ctl, const Gpupool__AdminRequest *request,
 		       int64_t timeout_ms);
-/* Requests a report. session: only this one; 0: all. The reply contains a valid report. */
+/* Requests a report and waits for it. session: ID of the only session in the report; 0: all
+ * sessions. The reply contains a valid report. */
 int ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p);
 
-/* Prints "gpupoolctl: ..." (the program's name) to standard error. Returns -1. */
+/* Prints the program's name and the formatted message to standard error. Returns -1. */
 int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Prints "gpupoolctl: warning: ..." to standard error. */
+/* Prints "gpupoolctl: warning: " and the formatted message to standard error. */
 void ctl_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* CTL_REQUEST_H */

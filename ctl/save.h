@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tenant set --save: writes the settings into the daemon's configuration file as well, preserving
- * its other lines and comments.
+ * Implementation of tenant set --save: writes the settings into the daemon's configuration file as
+ * well, preserving its other lines and comments.
  *
- * Usage has two steps: prepare before the request and write after it, so that a setting that cannot
- * be saved is not applied, and one that the daemon rejects is not saved.
+ * A caller prepares before the request and writes after it, so that a setting that cannot be saved
+ * is not applied, and a setting that the daemon rejects is not saved.
  *
- * Ownership: ctl_save_drop() frees the struct's members and releases the lock.
- * Threads: one.
- * Errors: 0; or -1 after a message on standard error.
+ * Ownership: the caller provides struct ctl_save, zeroed; ctl_save_drop() frees its members and
+ * releases the lock.
+ * Threads: called by the main thread only.
+ * Errors: functions that return int return 0; or -1 after a message on standard error.
  */
 #ifndef CTL_SAVE_H
 #define CTL_SAVE_H
@@ -18,21 +19,25 @@
 #include <stddef.h>
 
 struct ctl_save {
+	/* path of the configuration file */
 	char *path;
 	char *text; /* new content of the file */
 	size_t size;
-	int lock; /* descriptor of the file's lock; 0: none */
+	int lock; /* descriptor that holds the file's lock; 0: none */
 };
 
-/* Locks and reads the configuration that the daemon has read, and edits it in memory: settings as
- * in the arguments of the command, including gpu=N. */
+/* Queries the daemon for the path of its configuration, locks and reads the file, and edits it in
+ * memory. argv: settings as in the arguments of the command, including gpu=N. Waits for the file's
+ * lock. After a failure ctl_save_drop() frees members that are already set. */
 int ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **argv,
 		     struct ctl_save *save);
+/* Replaces the file by the edited text, atomically. */
 int ctl_save_write(const struct ctl_save *save);
+/* Releases the lock and frees the members. */
 void ctl_save_drop(struct ctl_save *save);
 
-/* Exported for the tests: returns the text with "key = value" in the section of this tenant, which
- * the caller frees; NULL without memory. */
+/* Exported for the tests: returns the text with "key = value" in the section of this tenant,
+ * malloc'ed for the caller. NULL: out of memory. */
 char *ctl_save_edit(const char *text, const char *tenant, const char *key, const char *value);
 
 #endif /* CTL_SAVE_H */

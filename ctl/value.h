@@ -2,8 +2,10 @@
 /*
  * Parsing and formatting of numbers for people.
  *
- * Threads: any; the functions keep no state.
- * Errors: parsers accept the whole text, or return false and write nothing.
+ * Ownership: parsers borrow the text; formatting functions write to a buffer of the caller.
+ * Threads: any; the functions have no state.
+ * Errors: functions that parse and return bool return true if the whole text is valid; otherwise
+ * false, and write nothing.
  */
 #ifndef CTL_VALUE_H
 #define CTL_VALUE_H
@@ -13,30 +15,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Size of a formatted value, with its NUL. */
 #define CTL_VALUE_MAX 32
 
 /* Parses decimal digits into a number from min to max. */
 bool ctl_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
-/* Parses 1.5GiB, 512M, 512MB, 1073741824: all units are multiples of 1024. */
+/* Parses a size such as 1.5GiB, 512M, 512MB or 1073741824 into bytes; all units are multiples of
+ * 1024. */
 bool ctl_parse_bytes(const char *text, uint64_t *bytes_p);
-/* Parses a percentage above 0 and at most 100 into hundredths; "%" is optional. */
+/* Parses a percentage above 0 and at most 100 into hundredths of a percent; "%" is optional. */
 bool ctl_parse_percent(const char *text, uint32_t *hundredths_p);
-/* Parses "normal", "low", "high", or 0 to 2. */
+/* Parses "normal", "low", "high", or 0 to 2, into the number. */
 bool ctl_parse_priority(const char *text, uint64_t *priority_p);
 
-/* Parses NAME=VALUE. Returns NULL, or the end of an error sentence that begins with the text. */
+/* Parses NAME=VALUE into *setting. Returns NULL if it is valid; otherwise the end of an error
+ * sentence that begins with the text, a static text. */
 const char *ctl_parse_setting(const char *text, Gpupool__AdminSetting *setting);
-/* Returns the setting's name, as in gpupoold.conf(5). */
+/* Returns the setting's name, as in gpupoold.conf(5); static text. */
 const char *ctl_setting_name(Gpupool__AdminSetting__Key key);
-/* Returns the name of the setting most similar to that of NAME=VALUE, or NULL. */
+/* Returns the name of the setting most similar to that of NAME=VALUE, a static text; NULL: none is
+ * similar. */
 const char *ctl_similar_setting(const char *text);
 
-/* Formats "1.5 GiB" into text, of CTL_VALUE_MAX bytes, and returns it; the functions below
- * likewise. */
+/* Formats bytes as "1.5 GiB" into text, of CTL_VALUE_MAX bytes. Returns text. */
 char *ctl_format_bytes(uint64_t bytes, char *text);
-/* Formats "2.35 s" or "1 h 02 m". ctl_format_age() takes seconds. */
+/* Formats nanoseconds as "2.35 s" or "1 h 02 m" into text, of CTL_VALUE_MAX bytes. Returns text. */
 char *ctl_format_ns(uint64_t ns, char *text);
+/* Formats seconds like ctl_format_ns(). */
 char *ctl_format_age(uint64_t seconds, char *text);
+/* Returns the name of a priority, as ctl_parse_priority() accepts it, or "?"; static text. */
 const char *ctl_priority_name(uint32_t priority);
 
 #endif /* CTL_VALUE_H */

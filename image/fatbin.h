@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device code in the forms that CUDA programs pass to the driver: a fatbin wrapper, a bare fatbin,
- * an ELF cubin or PTX text. struct gp_image is a validated view of one. It is created from a
- * pointer in the calling process (sizes unknown), or opened from the flat bytes sent on the wire
- * (untrusted).
+ * an ELF cubin or PTX text. A fatbin is a container of entries, each with code for one
+ * architecture; a wrapper points to one or more fatbins. struct gp_image is a validated view of one
+ * of these. It is created from a pointer in the calling process (sizes unknown), or opened from the
+ * flat bytes sent on the wire (untrusted).
  *
- * Ownership: an image borrows the memory from which it was made; freed with gp_image_destroy().
+ * Ownership: an image borrows the memory from which it was made, which must outlive it; the creator
+ * frees the image with gp_image_destroy(). Entries point into their fatbin.
  * Threads: one thread at a time per object.
- * Errors: 0; -EBADMSG: malformed; -EFBIG: a limit is exceeded; -ENOMEM; or a positive GP_IMAGE_E_*.
+ * Errors: functions that return int return 0; -EBADMSG: malformed, with the reason in
+ * gp_image_get_error(); -EFBIG: a limit is exceeded; -ENOMEM; or a positive GP_IMAGE_E_* named at
+ * the function. Output parameters are undefined after an error.
+ * Units: bytes.
  */
 #ifndef GP_FATBIN_H
 #define GP_FATBIN_H
@@ -16,19 +21,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum size of an image, and of each part. */
+/* Maximum size of an image, and of each fatbin in it. */
 #define GP_IMAGE_SIZE_MAX (UINT64_C(2) << 30)
 /* Maximum number of fatbins of a wrapper; NCCL's wrapper has 127 in addition to the first. */
 #define GP_IMAGE_BLOBS_MAX 65536u
-/* Required alignment of flat bytes, because the driver requires aligned fatbins. */
+/* Required alignment of flat bytes in memory, because the driver requires aligned fatbins. */
 #define GP_IMAGE_ALIGN 16u
 
 enum {
-	GP_IMAGE_E_END = 1,  /* no further entry */
+	GP_IMAGE_E_END = 1,  /* the last entry was already returned */
 	GP_IMAGE_E_NONE = 2, /* nothing in the image runs on the device */
 };
 
-/* Values are part of the wire protocol. */
+/* Form of an image. Values are part of the wire protocol. */
 enum gp_image_kind {
 	GP_IMAGE_UNKNOWN = 0,
 	GP_IMAGE_WRAPPER = 1,
@@ -37,6 +42,7 @@ enum gp_image_kind {
 	GP_IMAGE_PTX = 4,
 };
 
+/* A fatbin, an ELF or PTX text, borrowed from an image. */
 struct gp_image_blob {
 	const uint8_t *data;
 	size_t size;
@@ -44,109 +50,122 @@ struct gp_image_blob {
 
 struct gp_image;
 
-/* The device for which code is selected. software: the software device, which runs only PTX. */
+/* The device for which code is selected, by its compute capability. software: the software device,
+ * which runs only PTX; the capability is then unused. */
 struct gp_image_target {
 	unsigned int major;
 	unsigned int minor;
 	bool software;
 };
 
+/* Kinds of code of a fatbin entry, with the values in its header. */
 enum gp_fatbin_kind {
 	GP_FATBIN_PTX = 1,
 	GP_FATBIN_ELF = 2,
 	GP_FATBIN_LTO_IR = 8,
 };
 
+/* Flags of a fatbin entry, with the values in its header. */
 enum gp_fatbin_flag {
 	GP_FATBIN_DEBUG = 0x2,
 	GP_FATBIN_LZ4 = 0x2000,
 	GP_FATBIN_ZSTD = 0x8000,
-	GP_FATBIN_ARCH_SPECIFIC = 0x100000,   /* sm_90a: only this compute capability */
-	GP_FATBIN_FAMILY_SPECIFIC = 0x200000, /* sm_100f: only this major version */
+	/* sm_90a: the code runs only on this compute capability */
+	GP_FATBIN_ARCH_SPECIFIC = 0x100000,
+	/* sm_100f: the code runs only on this major version */
+	GP_FATBIN_FAMILY_SPECIFIC = 0x200000,
 };
 
 /* A fatbin entry; its pointers refer to the fatbin. */
 struct gp_fatbin_entry {
 	const uint8_t *start; /* the entry's header */
-	size_t size;          /* of header and payload */
+	size_t size;          /* size of header and payload */
 	unsigned int kind;    /* enum gp_fatbin_kind, or an unknown kind */
-	unsigned int sm;      /* 90: compute capability 9.0 */
+	unsigned int sm;      /* compute capability that the code is for, as 10 * major + minor */
 	uint64_t flags;
 	const uint8_t *payload;
 	size_t stored_size; /* size of the payload, without padding if compressed */
-	size_t raw_size;    /* size after extraction */
+	size_t raw_size;    /* size of the payload after decompression */
 	const char *name;   /* source file, name_size bytes without a NUL; NULL: not recorded */
 	size_t name_size;
 };
 
 /*
  * Callbacks that limit the decompression of device code, because a few bytes can expand to very
- * many. Embedded in a struct of its owner.
+ * many. Embedded in a struct of its owner, which must outlive the calls that use it.
  *
- * Threads: one at a time per limiter.
+ * Threads: one at a time per limiter; the callbacks run in the thread of the call.
  */
 struct gp_unpack_limiter {
-	/* Called before `size` bytes are decompressed. Returns 0; -EDQUOT: exceeds the session's
-	 * limit; -ECANCELED. leave() is not called after an error. */
+	/* Called before `size` bytes are decompressed; may wait. Returns 0; -EDQUOT: exceeds the
+	 * session's limit; -ECANCELED. leave() is not called after an error. */
 	int (*enter)(struct gp_unpack_limiter *gate, uint64_t size);
-	/* Called after the decompressed bytes were freed. */
+	/* Called with the same size after the decompressed bytes were freed. */
 	void (*leave)(struct gp_unpack_limiter *gate, uint64_t size);
-	/* Optional. While true, decompression fails with -ECANCELED. */
+	/* While true, decompression fails with -ECANCELED. NULL: cannot be canceled. */
 	const _Atomic bool *stop;
 };
 
+/* Position in a fatbin; see gp_fatbin_walk(). */
 struct gp_fatbin_walk {
 	const uint8_t *next;
 	const uint8_t *end;
 };
 
-/* Returns the kind by the first bytes. image: a pointer in this process to at least four bytes. */
+/* Returns the form of an image by its first bytes. image: a pointer in this process to at least
+ * four bytes. */
 enum gp_image_kind gp_image_kind(const void *image);
 
-/* Stores the size of a bare fatbin, of an ELF, or of PTX text including its NUL; for a wrapper,
- * that of all its fatbins. */
+/* Stores the size of a bare fatbin, of an ELF, or of PTX text including its NUL; for a wrapper, the
+ * sum over its fatbins. image: a pointer in this process. */
 int gp_image_size(const void *image, size_t *size_p) __attribute__((warn_unused_result));
 
 /* Creates a view of the image that the application passed to cuLibraryLoadData() or
- * cuModuleLoadData(). */
+ * cuModuleLoadData(). The caller frees *image_p with gp_image_destroy(). */
 int gp_image_create(const void *image, struct gp_image **image_p)
 	__attribute__((warn_unused_result));
 
-/* Opens the output of gp_image_flatten(), which may have been tampered with. The bytes must outlive
- * the image. */
+/* Creates a view of the output of gp_image_flatten(), which may have been tampered with. bytes:
+ * aligned to GP_IMAGE_ALIGN. The caller frees *image_p with gp_image_destroy(). */
 int gp_image_open(const void *bytes, size_t size, struct gp_image **image_p)
 	__attribute__((warn_unused_result));
 
 /* Returns the reason for the last -EBADMSG of this directory's functions in this thread, as the end
- * of a sentence; valid until the next call on an image. */
+ * of a sentence. The text is thread-local, and valid until the next call on an image. */
 const char *gp_image_get_error(void);
 
+/* Frees the view, not the image's bytes. Accepts NULL. */
 void gp_image_destroy(struct gp_image *image);
 
+/* Returns the form of the image. */
 enum gp_image_kind gp_image_type(const struct gp_image *image);
 
-/* Returns the number of fatbins of a wrapper, or 1; gp_image_blob() returns each of them. */
+/* Returns the number of fatbins of a wrapper, or 1 for the other forms. */
 unsigned int gp_image_count(const struct gp_image *image);
+/* Returns fatbin i of a wrapper, or the whole of another form; borrowed. i: below
+ * gp_image_count(). */
 struct gp_image_blob gp_image_blob(const struct gp_image *image, unsigned int i);
 
 /*
  * Serializes an image to contiguous bytes, which depend only on image and target; the caller frees
- * them. With a target, fatbin entries that the device cannot use are omitted. GP_IMAGE_E_NONE: no
- * entry is left (the driver would return CUDA_ERROR_NO_BINARY_FOR_GPU).
+ * *bytes_p. target NULL: all entries are contained; otherwise fatbin entries that the device cannot
+ * use are omitted. GP_IMAGE_E_NONE: no entry is left (the driver would return
+ * CUDA_ERROR_NO_BINARY_FOR_GPU).
  */
 int gp_image_flatten(const struct gp_image *image, const struct gp_image_target *target,
 		     void **bytes_p, size_t *size_p) __attribute__((warn_unused_result));
 
-/* Returns the pointer to pass to the driver; a wrapper is rebuilt within the object. Valid until
- * the image is destroyed. */
+/* Returns the pointer to pass to the driver, valid until the image is destroyed. A wrapper is
+ * rebuilt within the object. */
 const void *gp_image_driver_pointer(const struct gp_image *image);
 
-/* Starts at the first entry of a fatbin of exactly `size` bytes. */
+/* Starts a walk over the entries of a fatbin of exactly `size` bytes, and validates the fatbin's
+ * header. */
 int gp_fatbin_walk(struct gp_fatbin_walk *walk, const void *fatbin, size_t size)
 	__attribute__((warn_unused_result));
 
-/* Returns the next entry. GP_IMAGE_E_END after the last one. -EBADMSG: its header must not be
- * passed to the driver. */
+/* Stores the next entry. Returns 0; GP_IMAGE_E_END after the last one; -EBADMSG: the entry's header
+ * must not be passed to the driver. */
 int gp_fatbin_next(struct gp_fatbin_walk *walk, struct gp_fatbin_entry *entry_p)
 	__attribute__((warn_unused_result));
 
@@ -154,48 +173,54 @@ int gp_fatbin_next(struct gp_fatbin_walk *walk, struct gp_fatbin_entry *entry_p)
 int gp_fatbin_check(const void *fatbin, size_t size) __attribute__((warn_unused_result));
 
 /* Validates each fatbin that is embedded in other bytes, such as an object file or a library.
- * begins: the bytes must begin with a fatbin. */
+ * begins: the bytes must begin with a fatbin. Returns 0, also if there is no fatbin, or
+ * -EBADMSG. */
 int gp_fatbin_check_embedded(const void *bytes, size_t size, bool begins)
 	__attribute__((warn_unused_result));
 
-/* Returns the decompressed payload with a NUL after it (not counted); the caller frees it. */
+/* Stores the decompressed payload with a NUL after it, which *size_p does not include; the caller
+ * frees *bytes_p. limit: maximum decompressed size; -EFBIG if it is exceeded. */
 int gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **bytes_p,
 		      size_t *size_p) __attribute__((warn_unused_result));
 
-/* The same for a compressed entry, admitted by a limiter (NULL: none); gp_fatbin_release() frees
- * the bytes. Also returns -ENOEXEC: an entry of machine code does not begin as a GPU ELF, which is
- * detected before the rest is decompressed; -EDQUOT; -ECANCELED. */
+/* Extracts an entry as gp_fatbin_extract(), admitted by a limiter (NULL: none); the caller frees
+ * *bytes_p with gp_fatbin_release(). Also returns -ENOEXEC: an entry of machine code does not begin
+ * as a GPU ELF, which is detected before the rest is decompressed; -EDQUOT or -ECANCELED, from the
+ * limiter. */
 int gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
 			      struct gp_unpack_limiter *gate, void **bytes_p, size_t *size_p)
 	__attribute__((warn_unused_result));
+/* Frees bytes of gp_fatbin_extract_limited() and informs the same limiter. size: as returned with
+ * them. */
 void gp_fatbin_release(struct gp_unpack_limiter *gate, void *bytes, size_t size);
 
-/* Whether the device can use the entry by itself. */
+/* Returns whether the device can use the entry by itself. */
 bool gp_fatbin_usable(const struct gp_fatbin_entry *entry, const struct gp_image_target *target);
 
-/* Selects the machine code closest to the device among the entries that it can use. Returns false
- * if there is none. */
+/* Selects the machine code closest to the device among the entries that it can use. Returns true
+ * with *entry_p set, or false if there is none. */
 bool gp_fatbin_best_code(struct gp_image_blob fatbin, const struct gp_image_target *target,
 			 struct gp_fatbin_entry *entry_p);
 
 /* Selects PTX: for a GPU the highest version that it supports, for the software device the lowest;
- * generic before arch-specific. GP_IMAGE_E_NONE: there is none. */
+ * generic before arch-specific. Returns 0; GP_IMAGE_E_NONE: there is none; or -EBADMSG. */
 int gp_fatbin_best_ptx(struct gp_image_blob fatbin, const struct gp_image_target *target,
 		       struct gp_fatbin_entry *entry_p) __attribute__((warn_unused_result));
 
 /*
- * Copies a fatbin to out (with room for the whole fatbin), omitting entries that the device cannot
- * use. If that omits all entries, *usable_p is false and the smallest entry is retained, so that
- * the driver reports a fatbin without a suitable binary and not a malformed one.
+ * Copies a fatbin to out, which has space for the whole fatbin, omitting entries that the device
+ * cannot use. If this omits all entries, *usable_p is false and the smallest entry is retained, so
+ * that the driver reports a fatbin without a suitable binary and not a malformed one. *size_p:
+ * bytes written.
  */
 int gp_fatbin_filter(struct gp_image_blob fatbin, const struct gp_image_target *target,
 		     uint8_t *out, size_t *size_p, bool *usable_p)
 	__attribute__((warn_unused_result));
 
 /*
- * Returns the PTX text that the software device runs for blob i, with a NUL after its size bytes;
- * the caller frees it. A wrapper of relocatable code has one per object. GP_IMAGE_E_NONE: the image
- * has only ELF code.
+ * Stores the PTX text that the software device runs for fatbin i, with a NUL after its *size_p
+ * bytes; the caller frees *ptx_p. A wrapper of relocatable code has one text per object. limit:
+ * maximum size. GP_IMAGE_E_NONE: the image has only ELF code.
  */
 int gp_image_software_ptx(const struct gp_image *image, unsigned int i, size_t limit, char **ptx_p,
 			  size_t *size_p) __attribute__((warn_unused_result));

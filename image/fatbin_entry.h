@@ -4,6 +4,7 @@
  * and a wrong one crashes its process, so everything is rejected that differs from what fatbinary
  * of CUDA 8 to 13 writes.
  *
+ * Ownership: the parsed entry points into the bytes.
  * Threads: any.
  */
 #ifndef GP_FATBIN_ENTRY_H
@@ -12,11 +13,11 @@
 #include "image/fatbin.h"
 
 /* Parses the entry at `bytes`, of which `left` are available. Returns 0, or -EBADMSG with the
- * reason in gp_image_get_error(). */
+ * reason in gp_image_get_error(); *entry_p is then undefined. */
 int gp_fatbin_entry_parse(const uint8_t *bytes, size_t left, struct gp_fatbin_entry *entry_p)
 	__attribute__((warn_unused_result));
 
-/* Sets the text of gp_image_get_error(). Returns -EBADMSG. */
+/* Sets the text of gp_image_get_error() in this thread. Returns -EBADMSG. */
 int gp_image_set_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* GP_FATBIN_ENTRY_H */

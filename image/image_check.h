@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Client-side check of the daemon's description of an image against the image itself. A launch
+ * Client-side check of the worker's description of an image against the image itself. A launch
  * copies parameters out of the program's memory, so a daemon must not be able to choose how many
  * bytes are copied. The offsets of the parameters are not checked: only the driver determines them.
  *
+ * Ownership: image and description are the caller's.
  * Threads: any; one thread at a time per image.
  */
 #ifndef GP_IMAGE_CHECK_H
@@ -13,24 +14,26 @@
 #include "image/image_variables.h"
 #include "protocol/image_info.h"
 
-/* Maximum size of the text that describes a difference; longer names are truncated. */
+/* Size of the text that describes a difference, with its NUL; longer names are truncated. */
 #define GP_IMAGE_DIFFERENCE_SIZE 512
 
 enum {
+	/* the description contradicts the image */
 	GP_IMAGE_E_DIFFERS = 3,
 };
 
 /*
- * Checks info against the image. Parts that the target can use are read first, and only until all
- * kernels are found. A kernel is accepted if one part describes it as info does, or if all parts
- * that describe it use an unknown form. A kernel that no part contains is marked as absent in info
- * if all parts were understood; otherwise info is trusted.
+ * Checks info against the image. The fatbin entries (parts) that the target can use are read first,
+ * and others only until all kernels are found. A kernel is accepted if one part describes it as
+ * info does, or if all parts that describe it use an unknown form. A kernel that no part contains
+ * is marked as absent in info if all parts were understood; otherwise info is trusted.
  *
  * Sets in info whether a part that was read calls printf. *variables: the variables of the parts
- * that the device would use and of others that were read, finished; set only if 0 is returned, and
- * freed by the caller.
+ * that the device would use and of the others that were read, finished; set only if 0 is returned,
+ * and freed by the caller with gp_image_variables_destroy().
  *
- * Returns 0; GP_IMAGE_E_DIFFERS, with a text that names the kernel and the difference; -ENOMEM.
+ * Returns 0; GP_IMAGE_E_DIFFERS, with a text in `difference` that names the kernel and the
+ * difference; or -ENOMEM. The marks in info are undefined after an error.
  */
 int gp_image_check(const struct gp_image *image, const struct gp_image_target *target,
 		   struct gp_image_info *info, struct gp_image_variables **variables,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * List of an image's kernels, read from the code that a device would use. A client can derive from
- * its image which kernels a daemon finds in it, and in which order, so that the daemon only needs
+ * its image which kernels a worker finds in it, and in which order, so that the worker only needs
  * to send a digest of the list (gp_image_info_digest()).
  *
+ * Ownership: the list does not refer to the image.
  * Threads: any; one thread at a time per image.
  */
 #ifndef GP_IMAGE_LIST_H
@@ -13,9 +14,9 @@
 #include "protocol/image_info.h"
 
 /*
- * Lists the kernels in order of their names, without attributes; freed with
- * gp_image_info_destroy(). Returns 0; GP_IMAGE_E_NONE: there is no such code, or some of it has an
- * unknown form; -ENOMEM.
+ * Lists the kernels in order of their names, without attributes. Returns 0, and the caller frees
+ * *info_p with gp_image_info_destroy(); GP_IMAGE_E_NONE: there is no code for the device, or some
+ * of it has an unknown form; or -ENOMEM.
  */
 int gp_image_list(const struct gp_image *image, const struct gp_image_target *target,
 		  struct gp_image_info **info_p) __attribute__((warn_unused_result));

@@ -3,8 +3,10 @@
  * Reader for kernel parameters and variable sizes in device code (an ELF or PTX text) from an
  * untrusted source.
  *
- * Ownership: the reader is the caller's.
- * Threads: any; one thread at a time per reader.
+ * Ownership: the caller provides the reader, with its callbacks and `data` set; code is borrowed
+ * during the call.
+ * Threads: any; one thread at a time per reader. The callbacks run in the calling thread.
+ * Units: bytes.
  */
 #ifndef GP_IMAGE_PARAMS_H
 #define GP_IMAGE_PARAMS_H
@@ -17,14 +19,15 @@
 
 struct gp_fatbin_entry;
 
-/* The function that device code calls for printf. */
+/* Name of the function that device code calls for printf. */
 #define GP_PRINT_SYMBOL "vprintf"
 
 /* Parameters of a kernel; valid only during the callback. */
 struct gp_kernel_params {
 	const char *name; /* name_size bytes, without a NUL */
 	size_t name_size;
-	bool readable; /* false: the kernel exists, but in an unknown form */
+	/* whether the parameters could be read; false: the kernel exists, but in an unknown form */
+	bool readable;
 	uint32_t count;
 	const struct gp_param_info *params;
 };
@@ -35,38 +38,41 @@ typedef void gp_kernel_params_fn(void *data, const struct gp_kernel_params *kern
 struct gp_variable_size {
 	const char *name; /* name_size bytes, without a NUL */
 	size_t name_size;
-	bool readable; /* false: the variable exists, but in an unknown form */
-	bool managed;  /* __managed__ */
+	/* whether the size could be read; false: the variable exists, but in an unknown form */
+	bool readable;
+	bool managed; /* __managed__ */
 	uint64_t size;
-	const char *space; /* PTX: text of the declaration at .global or .const; otherwise NULL */
+	const char *space; /* PTX: text of the declaration at .global or .const; ELF: NULL */
 };
 
 typedef void gp_variable_size_fn(void *data, const struct gp_variable_size *variable);
 
-/* Large: do not allocate on the stack. */
+/* State of a reader. Large: do not allocate it on the stack. */
 struct gp_params_reader {
-	/* Called for each kernel; possibly twice for the same kernel, first unreadable. */
+	/* Called for each kernel. May be called twice for the same kernel, first as unreadable. */
 	gp_kernel_params_fn *found;
 	/* Called for each defined variable; NULL: not needed. */
 	gp_variable_size_fn *found_variable;
+	/* passed to the callbacks */
 	void *data;
-	bool prints; /* set if some of the code calls printf; requires found_variable */
+	bool prints; /* set to true if code that was read calls printf; requires found_variable */
 	struct gp_param_info params[GP_KERNEL_PARAMS_MAX];
 };
 
-/* The readers return whether all of the code was understood; if not, there may be further kernels
- * or variables. */
+/* The gp_params_read_ functions that return bool return whether all of the code was understood; if
+ * not, there may be further kernels or variables. */
 
 /* Reads a cubin or a relocatable ELF. */
 bool gp_params_read_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size);
 /* Reads PTX text, which ends at its first NUL or after `size` bytes. */
 bool gp_params_read_ptx(struct gp_params_reader *reader, const char *text, size_t size);
-/* Reads code of a kind (enum gp_fatbin_kind); returns false for other kinds. */
+/* Reads code of a kind (enum gp_fatbin_kind) with the function above for it; returns false for
+ * other kinds. */
 bool gp_params_read_code(struct gp_params_reader *reader, unsigned int kind, const void *bytes,
 			 size_t size);
 
-/* Reads a fatbin entry, decompressed if necessary. *understood_p: as returned by the readers above.
- * Returns 0 or -ENOMEM. */
+/* Reads a fatbin entry, decompressed if necessary. Returns 0 with *understood_p set as the result
+ * of gp_params_read_code(), or -ENOMEM. */
 int gp_params_read_entry(struct gp_params_reader *reader, const struct gp_fatbin_entry *entry,
 			 bool *understood_p) __attribute__((warn_unused_result));
 

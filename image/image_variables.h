@@ -4,8 +4,11 @@
  * itself. A program copies as many bytes as a variable has, so a daemon must not be able to choose
  * the size.
  *
- * Ownership: gp_image_check() creates it; freed by the caller with gp_image_variables_destroy().
- * Threads: immutable after gp_image_variables_finish(); any thread may query it.
+ * Ownership: the creator, or the caller of gp_image_check(), frees it with
+ * gp_image_variables_destroy(). Names are copied or hashed.
+ * Threads: one thread until gp_image_variables_finish(); immutable afterwards, and any thread may
+ * query it.
+ * Units: bytes.
  */
 #ifndef GP_IMAGE_VARIABLES_H
 #define GP_IMAGE_VARIABLES_H
@@ -17,40 +20,46 @@
 struct gp_image_variables;
 
 enum gp_variable_verdict {
+	/* the image has a variable of this name and size */
 	GP_VARIABLE_EQUAL,
+	/* the image has a variable of this name, but not of this size */
 	GP_VARIABLE_DIFFERS,
-	GP_VARIABLE_ABSENT,  /* the whole image was understood, and has no variable of this name */
+	/* all of the image was understood, and it has no variable of this name */
+	GP_VARIABLE_ABSENT,
 	GP_VARIABLE_UNKNOWN, /* the variable exists, or may exist, in an unknown form */
 };
 
-/* Creates an empty list that counts as completely understood. NULL: out of memory. */
+/* Creates an empty list that counts as completely understood. Returns NULL if out of memory. */
 struct gp_image_variables *gp_image_variables_create(void);
-/* Accepts NULL. */
+/* Frees the list. Accepts NULL. */
 void gp_image_variables_destroy(struct gp_image_variables *variables);
 
 /* Adds a variable whose name has name_size bytes; the same name may be added again with another
- * size. Returns 0 or -ENOMEM. */
+ * size. readable: whether `size` is known. Returns 0, or -ENOMEM with the list unchanged. */
 int gp_image_variables_add(struct gp_image_variables *variables, const char *name, size_t name_size,
 			   bool readable, bool managed, uint64_t size)
 	__attribute__((warn_unused_result));
 /* Records that the image may have further variables. */
 void gp_image_variables_add_unknown(struct gp_image_variables *variables);
-/* Must be called after the last addition, before queries. */
+/* Sorts the list. Must be called after the last addition and before queries. */
 void gp_image_variables_finish(struct gp_image_variables *variables);
 
-/* Compares a name and size with the image. *has: the image's size, set for GP_VARIABLE_DIFFERS. */
+/* Compares a variable's name and size with the image. *has: a size of the variable in the image,
+ * set only for GP_VARIABLE_DIFFERS. */
 enum gp_variable_verdict gp_image_variables_check(const struct gp_image_variables *variables,
 						  const char *name, uint64_t size, uint64_t *has);
 
-/* Returns an upper bound of the total bytes of all variables; UINT64_MAX: unknown. */
+/* Returns an upper bound of the total size of all variables; UINT64_MAX: unknown. */
 uint64_t gp_image_variables_get_total(const struct gp_image_variables *variables);
 
-/* Returns the name of a variable, without managed variables and those of the compiler; NULL after
- * the last one, or always if the image has more than GP_VARIABLE_NAMES_MAX. */
+/* Maximum number of names that gp_image_variables_get_name() returns. */
 #define GP_VARIABLE_NAMES_MAX 16
+/* Returns the name of the variable with this number, from 0 on, without managed variables and those
+ * of the compiler; borrowed. NULL: after the last one, or if the image has more than
+ * GP_VARIABLE_NAMES_MAX or memory was exhausted. */
 const char *gp_image_variables_get_name(const struct gp_image_variables *variables, size_t number);
 
-/* Whether the image has a managed variable of this name. */
+/* Returns whether the image has a managed variable of this name. */
 bool gp_image_variables_is_managed(const struct gp_image_variables *variables, const char *name);
 
 #endif /* GP_IMAGE_VARIABLES_H */

@@ -3,8 +3,9 @@
  * GPN_FUNCTION(name, parameters) { body } defines an implemented function of NVML as gpn_<name>().
  * The exported symbol <name> jumps to it through gpn_entry[] (entry.h).
  *
- * Threads: any may call the functions.
- * Errors: enum gpn_result.
+ * Ownership: as NVML: results are written to memory of the caller.
+ * Threads: the functions may be called by any thread.
+ * Errors: the functions return enum gpn_result.
  */
 #ifndef GPN_ANSWER_H
 #define GPN_ANSWER_H

@@ -4,7 +4,8 @@
  * through its entry in gpn_entry[]: to the function of this library, to gpn_not_supported(), or, if
  * no daemon is configured, to the machine's own NVML library.
  *
- * Threads: the table is filled by a constructor when the library is loaded, and constant
+ * Ownership: all tables are static.
+ * Threads: gpn_entry[] is filled by a constructor when the library is loaded, and constant
  * afterwards.
  */
 #ifndef GPN_ENTRY_H
@@ -12,21 +13,23 @@
 
 #include <stddef.h>
 
+/* An exported symbol. */
 struct gpn_entry_info {
 	const char *name;
-	void *ours; /* NULL: not supported */
+	void *ours; /* the function of this library; NULL: not supported */
 };
 
-/* Generated. */
+/* Exported names and their implementations, gpn_entry_count elements; generated. */
 extern const struct gpn_entry_info gpn_entries[];
 extern const size_t gpn_entry_count;
+/* Target address of each exported symbol, in the order of gpn_entries[]. */
 extern void *gpn_entry[];
 
-/* ID of an export table by which one copy of this library recognizes another: it is passed to
- * nvmlInternalGetExportTable. */
+/* ID by which one copy of this library recognizes another: it is passed to
+ * nvmlInternalGetExportTable, which returns an export table for this ID only in this library. */
 extern const unsigned char gpn_table_id[16];
 
-/* Implements all unsupported functions; it ignores their arguments. Returns GPN_NOT_SUPPORTED, or
+/* Implements all unsupported functions; arguments are ignored. Returns GPN_NOT_SUPPORTED, or
  * GPN_UNINITIALIZED before nvmlInit. */
 int gpn_not_supported(void);
 

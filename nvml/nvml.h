@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Types and constants of NVML's API, as far as this library implements it. Layouts and values are
- * NVML's; names are this project's. tests/compat compares them with NVIDIA's header.
+ * NVML's; names are this project's. tests/compat compares them with NVIDIA's header. A `version`
+ * member contains GPN_VERSION() of its struct, set by the caller.
+ *
+ * Ownership: plain values; pointers refer to memory of the application.
+ * Units: memory in bytes, utilization in percent; times as their names end (_us: microseconds).
  */
 #ifndef GPN_NVML_H
 #define GPN_NVML_H
 
 #include <stdint.h>
 
+/* Results of NVML's functions (nvmlReturn_t). */
 enum gpn_result {
 	GPN_SUCCESS = 0,
 	GPN_UNINITIALIZED = 1,
@@ -26,13 +31,14 @@ enum gpn_result {
 	GPN_UNKNOWN = 999,
 };
 
-/* Value of the `version` member of a versioned struct. */
+/* Value of the `version` member of a struct of NVML's API with this version number. */
 #define GPN_VERSION(type, number) ((unsigned int)(sizeof(type) | (unsigned int)(number) << 24))
 
 #define GPN_INIT_NO_GPUS 1u
 #define GPN_INIT_FLAGS 7u
 #define GPN_UUID_TEXT_SIZE 41
 #define GPN_NO_INSTANCE 0xffffffffu
+/* Memory of a process that is unknown. */
 #define GPN_NOT_AVAILABLE UINT64_MAX
 
 enum gpn_clock {
@@ -60,41 +66,49 @@ enum gpn_link {
 	GPN_LINK_TO_SWITCH = 2
 };
 
+/* nvmlPciInfo_t */
 struct gpn_pci {
 	char short_bus_id[16];
 	unsigned int domain, bus, device, id, subsystem;
 	char bus_id[32];
 };
 
+/* nvmlPciInfoExt_t */
 struct gpn_pci_ext {
 	unsigned int version, domain, bus, device, id, subsystem, base_class, sub_class;
 	char bus_id[32];
 };
 
+/* nvmlUtilization_t */
 struct gpn_utilization {
 	unsigned int gpu, memory;
 };
 
+/* nvmlMemory_t and nvmlBAR1Memory_t */
 struct gpn_memory {
 	unsigned long long total, free, used;
 };
 
+/* nvmlMemory_v2_t */
 struct gpn_memory_v2 {
 	unsigned int version;
 	unsigned long long total, reserved, free, used;
 };
 
+/* nvmlProcessInfo_v1_t */
 struct gpn_process_v1 {
 	unsigned int pid;
 	unsigned long long memory;
 };
 
+/* nvmlProcessInfo_v2_t; the instances are GPN_NO_INSTANCE without MIG */
 struct gpn_process {
 	unsigned int pid;
 	unsigned long long memory;
 	unsigned int gpu_instance, compute_instance;
 };
 
+/* nvmlProcessDetail_v1_t */
 struct gpn_process_detail {
 	unsigned int pid;
 	unsigned long long memory;
@@ -102,29 +116,34 @@ struct gpn_process_detail {
 	unsigned long long protected_memory;
 };
 
+/* nvmlProcessDetailList_t */
 struct gpn_process_list {
 	unsigned int version, mode, count;
 	struct gpn_process_detail *processes;
 };
 
-/* Share of the time that a process's kernels ran; the other values are not known and 0. */
+/* nvmlProcessUtilizationSample_t: percentage of the time that a process's kernels ran (sm); the
+ * other values are unknown and 0. */
 struct gpn_sample {
 	unsigned int pid;
 	unsigned long long time_us;
 	unsigned int sm, memory, encoder, decoder;
 };
 
+/* nvmlProcessUtilizationInfo_v1_t */
 struct gpn_sample_v1 {
 	unsigned long long time_us;
 	unsigned int pid, sm, memory, encoder, decoder, jpeg, optical_flow;
 };
 
+/* nvmlProcessesUtilizationInfo_v1_t */
 struct gpn_sample_list {
 	unsigned int version, count;
 	unsigned long long since_us;
 	struct gpn_sample_v1 *samples;
 };
 
+/* nvmlTemperature_v1_t */
 struct gpn_temperature {
 	unsigned int version;
 	int sensor, celsius;
@@ -134,6 +153,7 @@ enum gpn_uuid_type {
 	GPN_UUID_TEXT = 1,
 	GPN_UUID_BYTES = 2
 };
+/* nvmlUUID_t */
 struct gpn_uuid {
 	unsigned int version, type;
 	union {
@@ -146,6 +166,7 @@ enum gpn_value_type {
 	GPN_VALUE_UINT = 1,
 	GPN_VALUE_ULONGLONG = 3
 };
+/* nvmlFieldValue_t */
 struct gpn_field {
 	unsigned int id, scope;
 	long long time_us, latency_us;
@@ -155,7 +176,7 @@ struct gpn_field {
 		unsigned long long ull;
 	} value;
 };
-/* Supported fields. */
+/* Fields that nvmlDeviceGetFieldValues supports. */
 enum gpn_field_id {
 	GPN_FIELD_ENERGY = 83,
 	GPN_FIELD_LINK_STATE = 165,

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The devices of the pool, as seen through gpupool's libcuda.so.1 (client/base/pool_table.h). The
- * first nvmlInit opens that library, and with it the process's session, but creates no context. It
- * stays open until the process exits.
+ * first nvmlInit opens that library, and with it the process's session, but creates no CUDA
+ * context. The library stays open until the process exits.
  *
  * Ownership: a device handle is the address of a struct gpn_device in static storage, valid from
  * the first nvmlInit to the end of the process.
- * Threads: any.
- * Errors: enum gpn_result.
+ * Threads: any. Functions that query the daemon wait for its reply; they are serialized by one
+ * lock.
+ * Errors: functions that return int return enum gpn_result, unless noted. Results are undefined
+ * unless GPN_SUCCESS is returned.
  */
 #ifndef GPN_POOL_H
 #define GPN_POOL_H
@@ -19,48 +21,62 @@
 #include <stdint.h>
 
 #define GPN_DEVICES_MAX 64
-/* Maximum age of cached sensor values in ns; memory and processes are always queried. */
+/* Maximum age of cached sensor values in nanoseconds; memory and processes are always queried. */
 #define GPN_AGE_NS UINT64_C(100000000)
 
+/* A device of the pool; constant after the first nvmlInit. */
 struct gpn_device {
 	struct gpc_pool_device facts;
 	int index;
+	/* "GPU-01234567-89ab-..." */
 	char uuid[GPN_UUID_TEXT_SIZE];
 };
 
-/* nvmlInit and nvmlShutdown; calls are counted. gpus: fail if the pool cannot be opened. */
+/* Implements nvmlInit: opens the pool on first use, which connects to its daemons, and increments
+ * the number of users. gpus: whether to fail with GPN_DRIVER_NOT_LOADED if the pool cannot be
+ * opened; otherwise there are no devices then. */
 int gpn_init(int gpus);
+/* Implements nvmlShutdown: decrements the number of users. Returns GPN_UNINITIALIZED if it is 0.
+ * Closes nothing. */
 int gpn_shutdown(void);
-/* Returns GPN_SUCCESS between the two, else GPN_UNINITIALIZED. Every function calls it first. */
+/* Returns GPN_SUCCESS between nvmlInit and nvmlShutdown, else GPN_UNINITIALIZED. Every NVML
+ * function calls it first. */
 int gpn_check_init(void);
 
 /* Returns the number of devices; valid after gpn_check_init() has succeeded. */
 int gpn_get_device_count(void);
-struct gpn_device *gpn_get_device(int index); /* NULL: none */
-/* Finds the device of a handle. Returns GPN_INVALID_ARGUMENT if the handle is invalid. */
+struct gpn_device *gpn_get_device(int index); /* index from 0 on; NULL: there is no such device */
+/* Finds the device of a handle. Returns GPN_SUCCESS, GPN_INVALID_ARGUMENT if the handle is invalid,
+ * or GPN_UNINITIALIZED. */
 int gpn_find_device(const void *handle, struct gpn_device **device_p);
 
-/* Returns whether kernels on one device can access the memory of the other. */
+/* Returns whether kernels on one device can access the memory of the other. Requires an open
+ * pool. */
 bool gpn_has_peer_access(int index, int other);
 
-/* Returns the CUDA driver version, as cuDriverGetVersion. */
+/* Returns the CUDA driver version, as cuDriverGetVersion() reports it; not an enum gpn_result. */
 int gpn_get_driver_version(void);
 
-/* Returns one number of the device's state, GP_STATE_*. GPN_NOT_SUPPORTED if its server does not
- * report it. */
+/* Stores a number of the device's state. value_id: enum gp_state_word. May query the daemon.
+ * Returns GPN_NOT_SUPPORTED if the daemon does not report the number. */
 int gpn_get_value(struct gpn_device *device, int value_id, uint64_t *value_p);
-/* Copies one text of the device's state to out, including the terminating zero. */
+/* Copies a text of the device's state to out, including the terminating NUL. text: index of the
+ * text (GP_STATE_SERIAL, ...). May query the daemon. Returns as gpn_copy_text(), or
+ * GPN_NOT_SUPPORTED if the daemon does not report the text. */
 int gpn_get_text(struct gpn_device *device, int text, char *out, unsigned int size);
-/* Queries the device's memory within the session's quota. */
+/* Queries the device's memory within the session's quota, in bytes. */
 int gpn_get_memory(struct gpn_device *device, uint64_t *total_p, uint64_t *free_p);
-/* Queries the processes of this machine and tenant, at most GP_STATE_PROCESSES_MAX. */
+/* Queries the processes of this machine and tenant with their GPU memory. processes: capacity of
+ * GP_STATE_PROCESSES_MAX. *count_p: their number; 0 on failure. */
 int gpn_get_processes(struct gpn_device *device, struct gp_state_process *processes,
 		      size_t *count_p);
-/* The same, with the GPU time of their kernels. */
+/* Queries the processes as gpn_get_processes(), but with the GPU time of their kernels instead of
+ * their memory. */
 int gpn_get_process_times(struct gpn_device *device, struct gp_state_process *processes,
 			  size_t *count_p);
 
-/* Copies a text to a caller's buffer. Returns GPN_INSUFFICIENT_SIZE if it does not fit. */
+/* Copies a text to a buffer of `size` bytes. Returns GPN_SUCCESS; GPN_INSUFFICIENT_SIZE if it does
+ * not fit with its NUL; GPN_INVALID_ARGUMENT if out is NULL. */
 int gpn_copy_text(const char *text, char *out, unsigned int size);
 
 #endif /* GPN_POOL_H */

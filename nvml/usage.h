@@ -2,7 +2,8 @@
 /*
  * Process queries for the private functions of nvidia-smi (private.c).
  *
- * Threads: any.
+ * Ownership: results are written to memory of the caller.
+ * Threads: any; the list functions may wait for a reply of the daemon.
  * Errors: enum gpn_result.
  */
 #ifndef GPN_USAGE_H
@@ -10,20 +11,23 @@
 
 #include "nvml/nvml.h"
 
+/* Size of a process name, with its NUL. */
 #define GPN_NAME_SIZE 4096
 
-/* Layout of nvidia-smi 535 and 550. */
+/* A process with its name, in the layout of nvidia-smi 535 and 550. */
 struct gpn_process_named {
 	struct gpn_process_detail process;
 	char name[GPN_NAME_SIZE];
 };
 
-/* Writes at most *count processes; sets *count to their total number. */
+/* Writes the processes with kernels on the device to list. *count: capacity of list; set to the
+ * total number. Returns GPN_INSUFFICIENT_SIZE, and writes no process, if they do not fit. */
 int gpn_list_compute(void *handle, unsigned int *count, struct gpn_process_named *list);
-/* For graphics and MPS: reports that there are no processes. */
+/* Reports that there are no processes, for graphics and MPS: sets *count to 0. */
 int gpn_list_nothing(void *handle, unsigned int *count, struct gpn_process_named *list);
 
-/* Writes the command name of a process of this machine, truncated to size. */
+/* Writes the program name of a process of this machine, truncated to `size` with its NUL. Returns
+ * GPN_SUCCESS; GPN_NOT_FOUND: no such process; GPN_NO_PERMISSION. */
 int gpn_process_name(unsigned int pid, char *name, unsigned int size);
 
 #endif /* GPN_USAGE_H */

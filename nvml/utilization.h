@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPU utilization per process: the share of the time that its kernels ran between two samples.
+ * GPU utilization per process: the percentage of the time between two samples during which kernels
+ * of the process ran.
  *
- * Threads: any; a call may sleep until the second sample.
+ * Ownership: results are written to memory of the caller.
+ * Threads: any; calls are serialized. A call may sleep until the second sample, and waits for
+ * replies of the daemon.
  */
 #ifndef GPN_UTILIZATION_H
 #define GPN_UTILIZATION_H
 
 #include "nvml/pool.h"
 
+/* Utilization of the device by a process, in percent. */
 struct gpn_utilization_sample {
 	unsigned int pid, percent;
 };
 
 struct gpn_utilization_samples {
-	uint64_t time_us; /* time of the later sample, on the system clock */
+	uint64_t time_us; /* time of the later sample, in microseconds since 1970 */
 	size_t count;
 	struct gpn_utilization_sample list[GP_STATE_PROCESSES_MAX];
 };
 
-/* Returns the utilization by processes of this machine and tenant. Takes a new sample if the last
- * one is too old; the first call takes two, 200 ms apart. Returns enum gpn_result. */
+/* Stores the utilization by processes of this machine and tenant. Takes a new sample if the last
+ * one is too old; the first call for a device takes two, 200 ms apart. Returns enum gpn_result;
+ * *shares is undefined unless it is GPN_SUCCESS. */
 int gpn_utilization_samples(struct gpn_device *device, struct gpn_utilization_samples *shares);
 
 #endif /* GPN_UTILIZATION_H */

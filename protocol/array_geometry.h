@@ -19,24 +19,26 @@
 #include <cuda.h>
 #pragma GCC visibility pop
 
+/* Maximum number of mipmap levels. */
 #define GP_ARRAY_LEVELS_MAX 21
-/* Maximum number of arrays of a session. */
+/* Maximum number of arrays that a session may have. */
 #define GP_ARRAYS_MAX 65536
-/* Maximum bytes of a row of a valid shape. */
+/* Maximum size of a row of a valid shape, in bytes. */
 #define GP_ARRAY_ROW_MAX ((uint64_t)4 << 20)
 
 /* Description of an array. Has no padding, so that shapes can be compared with memcmp(). */
 struct gp_array_shape {
-	uint64_t width, height,
-		depth;   /* elements, as in CUDA's array descriptor; 0 for absent dimensions */
-	uint32_t format; /* CUarray_format */
+	uint64_t width, height, depth; /* elements, as in CUDA's array descriptor; 0: the array
+					  lacks the dimension */
+	uint32_t format;               /* CUarray_format */
 	uint32_t channels;
 	uint32_t flags;  /* CUDA_ARRAY3D_* */
-	uint32_t levels; /* of a mipmapped array; 0: not mipmapped */
+	uint32_t levels; /* number of levels of a mipmapped array; 0: not mipmapped */
 };
 
-/* Initializer for the members of a shape, from another shape or from a message with fields of these
- * names (gpArrayCreate, gpArrayMake), or the reverse. */
+/* Initializers for the members of a struct gp_array_shape from the struct that `of` points to:
+ * another shape, or a message with fields of these names (gpArrayCreate, gpArrayMake). Also
+ * initializes such a message from a shape. */
 #define GP_ARRAY_SHAPE(of)                                                                         \
 	.width = (of)->width, .height = (of)->height, .depth = (of)->depth,                        \
 	.format = (of)->format, .channels = (of)->channels, .flags = (of)->flags,                  \
@@ -48,42 +50,46 @@ struct gp_array_extent {
 	uint64_t width, height, depth;
 };
 
+/* A box within a level: position and size. */
 struct gp_array_box {
 	uint64_t x, y, z; /* bytes, rows, slices */
 	uint64_t width, height, depth;
 };
 
-/* Validates a shape. CUDA_ERROR_INVALID_VALUE: CUDA has no such array. CUDA_ERROR_NOT_SUPPORTED:
- * gpupool does not support it (compressed and planar formats). The sizes of a valid shape are far
- * from overflow; the device may still reject it. */
+/* Validates a shape. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE: CUDA has no such array;
+ * CUDA_ERROR_NOT_SUPPORTED: gpupool does not support it (compressed and planar formats). Sizes
+ * computed from a valid shape do not overflow; the device may still reject it. */
 CUresult gp_array_check(const struct gp_array_shape *shape);
 
-/* Returns the bytes of an element; 0: invalid format. */
+/* Returns the bytes of an element; 0: invalid format or number of channels. */
 uint32_t gp_array_get_element_size(uint32_t format, uint32_t channels);
 
 /* Returns the maximum number of mipmap levels of an array of this size. */
 uint32_t gp_array_get_levels_max(const struct gp_array_shape *shape);
 
-/* The following functions need a shape that gp_array_check() accepts, and a level below `levels` (0
- * if not mipmapped). */
+/* Returns the size of a mipmap level. This function and those below need a shape that
+ * gp_array_check() accepts, and a level below `levels` (0 if not mipmapped). */
 struct gp_array_extent gp_array_get_level_extent(const struct gp_array_shape *shape,
 						 uint32_t level);
 /* Returns the shape that a level would have as an array of its own. */
 struct gp_array_shape gp_array_get_level_shape(const struct gp_array_shape *shape, uint32_t level);
-/* Whether the box consists of whole elements and lies within the level; false for an empty box. */
+/* Returns whether the box consists of whole elements and lies within the level; false for an empty
+ * box. */
 bool gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
 		       const struct gp_array_box *box);
-/* Returns the bytes of all elements of all levels, without padding. */
+/* Returns the bytes of all elements of all levels, without the driver's padding. */
 uint64_t gp_array_get_bytes(const struct gp_array_shape *shape);
-/* Returns an upper bound of the device memory that the array occupies: whole tiles. */
+/* Returns an upper bound of the device memory that the array occupies, in bytes: all levels rounded
+ * to whole tiles. */
 uint64_t gp_array_get_tiled_bytes(const struct gp_array_shape *shape);
 
 /*
- * Returns the estimated device memory of an array, used for quotas. The driver pads arrays to its
- * tiles and rounds to whole pages, but does not report the size of an array that it has created
- * (cuArrayGetMemoryRequirements is for arrays whose memory the application maps), so the size is
- * derived from the tiles as an upper bound. Measured on an H200: 1000 by 1000 floats occupy 4 MiB,
- * as estimated; small arrays share pages: 64 arrays of 16 by 16 floats occupy 2 MiB, as estimated.
+ * Returns the estimated device memory of an array in bytes, which counts against quotas. The driver
+ * pads arrays to its tiles and rounds to whole pages, but does not report the size of an array that
+ * it has created (cuArrayGetMemoryRequirements is for arrays whose memory the application maps), so
+ * the size is derived from the tiles as an upper bound. Measured on an H200: 1000 by 1000 floats
+ * occupy 4 MiB, as estimated; small arrays share pages: 64 arrays of 16 by 16 floats occupy 2 MiB,
+ * as estimated.
  */
 uint64_t gp_array_get_footprint(const struct gp_array_shape *shape);
 

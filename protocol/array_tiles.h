@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of sparse arrays (cuMemMapArrayAsync), shared by the client, the daemon and the software
- * device: the wire format of a mapping request, and its validation against the array's shape.
+ * Parts of sparse arrays (cuMemMapArrayAsync), shared by the client, the worker and the software
+ * device: the wire format of a mapping request, and its validation against the array's shape. A
+ * sparse array consists of tiles, which are mapped to memory one by one; its small mipmap levels
+ * (the mip tail) are mapped together.
  *
+ * Ownership: plain values.
  * Threads: any; pure functions.
  */
 #ifndef GP_ARRAY_TILES_H
@@ -15,27 +18,30 @@
 
 /* The tiling of an array, as gpArrayTiling returns it; little-endian on the wire. */
 struct gp_array_tiling {
-	uint32_t width, height, depth; /* elements of a tile */
-	uint32_t tail_level;           /* the first level that belongs to the mip tail */
-	uint64_t tail_size;            /* bytes; 0: the array has no mip tail */
-	uint32_t flags;                /* CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL */
+	uint32_t width, height, depth; /* size of a tile in elements */
+	uint32_t tail_level;           /* first level that belongs to the mip tail */
+	uint64_t tail_size;            /* bytes of the mip tail; 0: the array has none */
+	uint32_t flags;                /* 0 or CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL */
 	uint32_t zero;
 };
 
 /* A part of an array to be mapped or unmapped by gpArrayTiles; little-endian on the wire. */
 struct gp_array_tiles {
-	uint32_t array, memory; /* wire names; memory 0: unmaps the part */
-	/* 1: part of the mip tail; 0: part of a level. Members of the other kind are 0. */
+	/* session's IDs of the array and of the memory; memory 0: unmaps the part */
+	uint32_t array, memory;
+	/* 1: part of the mip tail, described by tail_offset and tail_size. 0: part of a level,
+	 * described by level to depth. Members of the other kind are 0. */
 	uint32_t tail;
 	uint32_t level, layer;
-	uint32_t x, y, z, width, height, depth; /* elements of the level */
+	/* position and size of the box within the level, in elements */
+	uint32_t x, y, z, width, height, depth;
 	uint32_t zero;
 	uint64_t tail_offset, tail_size; /* bytes in the mip tail */
-	uint64_t offset;                 /* offset in the memory */
+	uint64_t offset;                 /* offset in the memory, bytes */
 };
 
-/* Returns the bytes of memory that the part occupies; 0: a sparse array of this shape has no such
- * part. */
+/* Returns the bytes of memory that the part occupies; 0: a sparse array of this shape and tiling
+ * has no such part. */
 uint64_t gp_array_tiles_get_bytes(const struct gp_array_shape *shape,
 				  const struct gp_array_tiling *tiling,
 				  const struct gp_array_tiles *tiles);

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reply of gpDeviceState: properties and sensors of a GPU, as the NVML library on the GPU's machine
- * reports them. The daemon queries NVML; nvml/ answers the application's NVML calls from the reply.
- * Index numbers are part of the wire protocol: words and texts are only added, never reused. Only
- * the functions' names and values are NVML's.
+ * reports them. The worker queries NVML; the client's NVML library (nvml/) answers the
+ * application's calls from the reply.
+ *
+ * The reply consists of numbers (words of 64 bits) and texts, each identified by an index. Index
+ * numbers are part of the wire protocol: words and texts are only added, never reused. Only the
+ * functions' names and values are NVML's.
+ *
+ * Ownership: plain values.
+ * Threads: any; pure functions.
+ * Units: as the NVML function of a word returns it, unless noted.
  */
 #ifndef GP_PROTOCOL_DEVICE_STATE_H
 #define GP_PROTOCOL_DEVICE_STATE_H
@@ -23,23 +30,26 @@ enum gp_state_part {
 	GP_STATE_TIMES = 4, /* processes and their GPU time instead of their memory */
 };
 
-/* Value of a word that the daemon does not know, and of all words after the last one received. */
+/* Value of a word that is unknown to the worker or was not received. */
 #define GP_STATE_NONE UINT64_MAX
 
 enum gp_state_word {
 	GP_STATE_MEMORY_TOTAL = 0, /* bytes; as cuMemGetInfo() reports them to the session */
 	GP_STATE_MEMORY_FREE = 1,
-	GP_STATE_SYSTEM_CUDA = 2, /* nvmlSystemGetCudaDriverVersion_v2 */
-	GP_STATE_BAR1_TOTAL = 3,  /* nvmlDeviceGetBAR1MemoryInfo */
+	/* nvmlSystemGetCudaDriverVersion_v2; the first word that only NVML knows */
+	GP_STATE_SYSTEM_CUDA = 2,
+	GP_STATE_BAR1_TOTAL = 3, /* bytes; nvmlDeviceGetBAR1MemoryInfo */
 	GP_STATE_BAR1_FREE = 4,
 	GP_STATE_PCI_ID = 5, /* nvmlDeviceGetPciInfo_v3 */
 	GP_STATE_PCI_SUBSYSTEM = 6,
-	GP_STATE_NVML = 2, /* the first word of NVML's functions; the others are listed below */
+	GP_STATE_NVML = 2, /* index of the first word that only NVML knows (GP_STATE_SYSTEM_CUDA) */
 	GP_STATE_POWER_MIN = 54,
 	GP_STATE_TEMPERATURE = 70,
-	GP_STATE_LINK = 102,      /* nvmlDeviceGetNvLinkState of each link */
-	GP_STATE_LINK_TYPE = 120, /* nvmlDeviceGetNvLinkRemoteDeviceType of each */
-	GP_STATE_LINKS = 18,      /* number of links */
+	/* first of GP_STATE_LINKS words: nvmlDeviceGetNvLinkState of each link */
+	GP_STATE_LINK = 102,
+	/* first of GP_STATE_LINKS words: nvmlDeviceGetNvLinkRemoteDeviceType */
+	GP_STATE_LINK_TYPE = 120,
+	GP_STATE_LINKS = 18, /* maximum number of links of a device */
 	GP_STATE_WORDS = 138,
 };
 
@@ -126,7 +136,7 @@ enum gp_state_word {
 	GP_STATE_PER_LINK(W, GP_STATE_LINK, nvmlDeviceGetNvLinkState)                              \
 	GP_STATE_PER_LINK(W, GP_STATE_LINK_TYPE, nvmlDeviceGetNvLinkRemoteDeviceType)
 
-/* A word for each NVLink. */
+/* A word for each NVLink, from the word `first` on. */
 #define GP_STATE_PER_LINK(W, first, function)                                                      \
 	W(first + 0, function, 0)                                                                  \
 	W(first + 1, function, 1)                                                                  \
@@ -147,16 +157,17 @@ enum gp_state_word {
 	W(first + 16, function, 16)                                                                \
 	W(first + 17, function, 17)
 
-/* W(word, function, type, counter): f(device, type, counter, unsigned long long *) */
+/* NVML functions of ECC error counters. W(word, function, type, counter): f(device, type, counter,
+ * unsigned long long *) */
 #define GP_STATE_ECC(W)                                                                            \
 	W(92, nvmlDeviceGetTotalEccErrors, 0, 0)                                                   \
 	W(93, nvmlDeviceGetTotalEccErrors, 0, 1)                                                   \
 	W(94, nvmlDeviceGetTotalEccErrors, 1, 0)                                                   \
 	W(95, nvmlDeviceGetTotalEccErrors, 1, 1)
 
-/* Texts. T(text, function): f(char *, unsigned int) for the system, f(device, char *, unsigned int)
- * for the device. On the wire, texts follow each other, each with its NUL; an empty text is
- * unknown. */
+/* NVML functions with a text as result. T(text, function): f(char *, unsigned int) for the system,
+ * f(device, char *, unsigned int) for the device. On the wire, texts follow each other, each with
+ * its NUL; an empty text is unknown. */
 #define GP_STATE_SYSTEM_TEXTS(T)                                                                   \
 	T(0, nvmlSystemGetDriverVersion)                                                           \
 	T(1, nvmlSystemGetNVMLVersion)
@@ -166,13 +177,13 @@ enum gp_state_word {
 	T(4, nvmlDeviceGetBoardPartNumber)                                                         \
 	T(5, nvmlDeviceGetInforomImageVersion)
 #define GP_STATE_SERIAL 2
-#define GP_STATE_DRIVER_BRANCH 6 /* of the system; from a struct of its own */
+#define GP_STATE_DRIVER_BRANCH 6 /* text of the system, from struct gp_driver_branch */
 #define GP_STATE_TEXTS 7
 #define GP_STATE_TEXT_MAX 96
 
-/* Layout of NVML's driver branch struct. */
+/* Layout of NVML's struct for nvmlSystemGetDriverBranch. */
 struct gp_driver_branch {
-	uint32_t version; /* GP_DRIVER_BRANCH_VERSION */
+	uint32_t version; /* GP_DRIVER_BRANCH_VERSION, set before the call */
 	char text[80];
 };
 #define GP_DRIVER_BRANCH_VERSION ((uint32_t)(sizeof(struct gp_driver_branch) | 1u << 24))
@@ -182,13 +193,14 @@ struct gp_driver_branch {
 struct gp_state_process {
 	uint64_t pid;
 	union {
-		uint64_t memory; /* bytes */
-		uint64_t gpu_ns; /* GPU time of its kernels since the start of its session */
+		uint64_t memory; /* bytes of GPU memory; in a reply to GP_STATE_PROCESSES */
+		/* GPU time of its kernels since its session began; in a reply to GP_STATE_TIMES */
+		uint64_t gpu_ns;
 	};
 };
 #define GP_STATE_PROCESSES_MAX 1024
 
-/* A decoded reply. */
+/* A decoded reply. Unknown words are GP_STATE_NONE, unknown texts "". */
 struct gp_device_state {
 	uint64_t words[GP_STATE_WORDS];
 	char texts[GP_STATE_TEXTS][GP_STATE_TEXT_MAX];
@@ -196,8 +208,8 @@ struct gp_device_state {
 	struct gp_state_process processes[GP_STATE_PROCESSES_MAX];
 };
 
-/* Decodes a reply of a peer; missing values become unknown, and surplus ones are ignored. Returns
- * false if the bytes are malformed. */
+/* Decodes the three parts of a reply; missing values become unknown, and surplus ones are ignored.
+ * Returns true, or false if the bytes are malformed, after which *state is undefined. */
 bool gp_device_state_decode(struct gp_device_state *state, struct gp_bytes words,
 			    struct gp_bytes texts, struct gp_bytes processes);
 

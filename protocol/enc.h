@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encoder of a record of the call stream, field by field, into memory of the caller.
+ * Encoder of a record of the call stream (one encoded call), field by field, into memory of the
+ * caller.
  *
  * Fields are little-endian and aligned to their size. Byte ranges are a u32 length, padding to 8,
  * the bytes, and padding to 8. The generated gp_args_*_size() returns the memory that a record
- * needs, so running out of room is a programming error: it sets a sticky flag and writes nothing
- * more.
+ * needs, so exceeding it is a programming error: it sets a sticky flag (`bad`), and nothing more is
+ * written.
  *
- * Ownership: the caller's memory; the encoder allocates nothing.
+ * Ownership: the caller's memory; the encoder allocates nothing. Byte ranges are copied.
  * Threads: one thread at a time per encoder.
  */
 #ifndef GP_ENC_H
@@ -19,28 +20,32 @@
 #include <stdint.h>
 #include <string.h>
 
+/* A borrowed range of bytes. data may be NULL if size is 0. */
 struct gp_bytes {
 	const void *data;
 	size_t size;
 };
 
+/* State of an encoder; initialized by gp_enc_init(). */
 struct gp_enc {
 	uint8_t *start;
 	uint8_t *cur;
 	uint8_t *end;
+	/* a write did not fit */
 	bool bad;
 };
 
-/* Starts a record; memory is aligned to 8. */
+/* Starts a record in `size` bytes of memory, aligned to 8. */
 void gp_enc_init(struct gp_enc *enc, void *memory, size_t size);
+/* Append a field, with the padding that its alignment needs. */
 void gp_enc_u32(struct gp_enc *enc, uint32_t value);
 void gp_enc_u64(struct gp_enc *enc, uint64_t value);
 void gp_enc_f32(struct gp_enc *enc, float value);
 void gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes);
 /*
  * Reserves `size` bytes at a multiple of 8, to be filled with the gp_put_*() functions below. Used
- * for the leading fields of a record, whose offsets the generator knows. Returns NULL if there is
- * no room.
+ * for the leading fields of a record, whose offsets the generator knows. Returns NULL, and sets the
+ * flag, if the bytes do not fit.
  */
 uint8_t *gp_enc_room(struct gp_enc *enc, size_t size);
 
@@ -71,7 +76,7 @@ gp_put_f32(uint8_t *at, float value)
 
 /* Writes zeros up to the next multiple of 8, where every record ends. */
 void gp_enc_pad(struct gp_enc *enc);
-/* Returns the bytes written so far. */
+/* Returns the number of bytes written so far, valid while the flag is not set. */
 size_t gp_enc_size(const struct gp_enc *enc);
 
 /* Upper bound of the bytes that gp_enc_bytes() writes for a range of this size. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Headers of records and chunks on the lanes (protocol/wire.md, 6 and 7), and the limits that both
- * ends enforce.
+ * Headers of records and chunks (protocol/wire.md, 6 and 7), and the limits that both ends enforce.
+ * A lane is a data connection of a session: lane 0 carries calls and replies as records, the others
+ * carry parts of large copies as chunks.
  *
  * A transport message on lane 0 contains one or more records. Each begins with struct gp_header and
  * has a size that is a multiple of 8. Only the last record of a message may have GP_FRAME_BULK: the
  * message's bulk data belongs to it.
  *
+ * Ownership: plain values.
  * Threads: any; pure functions.
+ * Units: bytes.
  */
 #ifndef GP_FRAME_H
 #define GP_FRAME_H
@@ -17,35 +20,36 @@
 #include <stdint.h>
 
 #define GP_FRAME_BULK 1u  /* the transport message's bulk data belongs to this record */
-#define GP_FRAME_REPLY 2u /* daemon to client: reply to the call numbered `request` */
+#define GP_FRAME_REPLY 2u /* worker to client: reply to the call numbered `request` */
 
 /* Limits of a reply. Fields that exceed GP_REPLY_FIELDS_MAX are sent as bulk data, up to
  * GP_REPLY_BULK_MAX. */
 #define GP_REPLY_FIELDS_MAX ((size_t)128 << 10)
 #define GP_REPLY_BULK_MAX ((size_t)256 << 20)
 
+/* Header of a record; little-endian on the wire. */
 struct gp_header {
 	uint32_t size;    /* bytes of the record including this header; a multiple of 8 */
-	uint16_t call;    /* enum gp_call; from the daemon also enum gp_note */
+	uint16_t call;    /* enum gp_call; from the worker also enum gp_note */
 	uint16_t flags;   /* GP_FRAME_* */
 	uint32_t request; /* number chosen by the client; 0: no reply */
-	/* From the client: the gp_context of the call, 0: none; in a reply: the CUresult. */
+	/* From the client: the ID of the call's context, 0: none. In a reply: the CUresult. */
 	uint32_t context;
 };
 
 _Static_assert(sizeof(struct gp_header) == 16, "records begin with 16 bytes");
 
-/* Messages of the daemon that are not replies. */
+/* Messages from the worker that are not replies. They have these call numbers in their headers. */
 enum gp_note {
 	/* Rows of the copy `request`: u64 offset, u64 size; the bytes are the bulk data. */
 	GP_NOTE_DATA = 0xff01,
 	GP_NOTE_ERROR =
-		0xff02, /* a posted call failed: u32 CUresult, u32 sticky, u32 call, u32 0 */
+		0xff02, /* a call without reply failed: u32 CUresult, u32 sticky, u32 call, u32 0 */
 	GP_NOTE_PRINT = 0xff03, /* output of the session's kernels: bytes for the client's stdout */
 	GP_NOTE_COMPLAIN = 0xff04, /* the driver's report on a failed kernel: bytes for stderr */
 	GP_NOTE_FUNCTION = 0xff05, /* a host function is due: u32 function, u32 CUresult */
 	GP_NOTE_SHARE =
-		0xff06, /* the session's share of multiprocessors changed: u32 device, u32 0 */
+		0xff06, /* the session's number of multiprocessors has changed: u32 device, u32 0 */
 	GP_NOTE_WAITS =
 		0xff07, /* number of gpStreamWait calls that are complete: u32 count, u32 0 */
 	GP_NOTE_PUBLISH = 0xff08, /* requests gpHostPublish with this number: u32 number, u32 0 */
@@ -54,26 +58,31 @@ enum gp_note {
 /* Maximum bytes of a kernel's packed parameters: CUDA's own limit since 12.1. */
 #define GP_LAUNCH_PARAMS_MAX 32764
 
-/* Maximum bytes that a client may send after its first host function that has not completed. Each
- * record counts as its size plus its bulk data plus GP_DEFERRED_RECORD_COST. */
+/* Maximum bytes that a client may send after its first host function (cuLaunchHostFunc) that has
+ * not completed: the worker stores these records in its deferred queue. Each record counts as its
+ * size plus its bulk data plus GP_DEFERRED_RECORD_COST. */
 #define GP_DEFERRED_QUEUE_MAX ((uint64_t)64 << 20)
-/* The daemon may announce a lower limit, but not below this. */
+/* Lowest limit that a daemon may announce instead of GP_DEFERRED_QUEUE_MAX. */
 #define GP_DEFERRED_QUEUE_MIN ((uint64_t)4 << 20)
 #define GP_DEFERRED_RECORD_COST ((uint64_t)256)
 #define GP_DEFERRED_QUEUE_COST(record_size, bulk_size)                                             \
 	(GP_DEFERRED_RECORD_COST + (record_size) + (bulk_size))
 
-/* Flags of gpCopyIn, gpCopyInShort, gpCopyInLanes and gpArrayCopyIn. */
+/* Flags of gpCopyIn, gpCopyInShort, gpCopyInLanes and gpArrayCopyIn; bits from GP_COPY_NUMBER_SHIFT
+ * on are a number. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */
-/* A late copy: takes the place of a host function that is due, and is executed at once. Only with
- * GP_FEATURE_LATE. */
+/* A late copy: takes the place of a host function that is due in its stream, and is executed at
+ * once. Only with GP_FEATURE_LATE. */
 #define GP_COPY_LATE 2u
-/* A listed copy: gpCopyReplace may refer to this record by the number in the remaining bits. Cannot
- * be combined with the two flags above. Only for daemons that know gpCopyReplace. */
+/* A listed copy: gpCopyReplace may later replace its bytes, referring to this record by the number
+ * in the bits from GP_COPY_NUMBER_SHIFT on. Cannot be combined with the two flags above. Only for
+ * workers that support gpCopyReplace. */
 #define GP_COPY_LISTED 4u
 #define GP_COPY_NUMBER_SHIFT 8
+/* Number of different numbers of listed copies. */
 #define GP_COPY_NUMBERS (1u << 24)
 
+/* Returns whether the flags of a copy are a permitted combination. */
 static inline bool
 gp_copy_flags_are_valid(uint32_t flags)
 {
@@ -81,45 +90,50 @@ gp_copy_flags_are_valid(uint32_t flags)
 					: !(flags & ~(GP_COPY_BARRIER | GP_COPY_LATE));
 }
 
-/* Staging memory that a session's listed copies may occupy in the worker, in addition to that of
- * its other copies: parts larger than GP_LISTED_SMALL occupy GP_LISTED_SLOT bytes each. */
+/* Maximum staging memory in the worker that a session's listed copies may occupy, in addition to
+ * that of its other copies: parts larger than GP_LISTED_SMALL occupy GP_LISTED_SLOT bytes each. */
 #define GP_LISTED_ROOM ((uint64_t)64 << 20)
 #define GP_LISTED_SLOT ((uint64_t)1 << 20)
 #define GP_LISTED_SMALL ((uint64_t)128 << 10)
-/* Maximum bytes of a gpCopyReplace. */
+/* Maximum size of a gpCopyReplace. */
 #define GP_REPLACE_MAX ((size_t)64 << 10)
 
-/* Decodes a header. Returns 0, or GP_FRAME_MALFORMED if its size is too small, unaligned or larger
- * than available. */
+/* Result of the decoding functions: the bytes are malformed. */
 #define GP_FRAME_MALFORMED 1
+/* Decodes a record's header from `available` bytes. Returns 0, or GP_FRAME_MALFORMED if the
+ * record's size is too small, not a multiple of 8, or larger than available. */
 int gp_header_decode(struct gp_header *header, const void *data, size_t available);
 void gp_header_encode(const struct gp_header *header, void *memory);
 
 /*
- * Header of a message on a data lane: part of a large copy (wire.md, 7). The message's data are
- * this header, its bulk data are the part's bytes.
+ * Size of the header of a message on a data lane: a chunk, which is part of a large copy (wire.md,
+ * 7). The message's data is this header, its bulk data is the chunk's bytes.
  */
 #define GP_CHUNK_SIZE 16
+/* Maximum size of a chunk's bytes, not compressed. */
 #define GP_CHUNK_MAX ((size_t)1 << 20)
 /* Maximum lanes of a session, including lane 0. */
 #define GP_LANES_MAX 16
 
+/* Decoded header of a chunk. */
 struct gp_chunk {
+	/* request number of the copy */
 	uint32_t copy;
+	/* offset of the chunk in the copy */
 	uint64_t offset;
-	uint64_t size;   /* bytes of the copy */
+	uint64_t size;   /* bytes of the copy that the chunk contains */
 	uint32_t packed; /* compressed size of the bulk data; 0: not compressed */
 };
 
-/* Decodes a chunk header. Returns 0, or GP_FRAME_MALFORMED if it is invalid or exceeds the largest
- * offset. */
+/* Decodes a chunk's header. Returns 0, or GP_FRAME_MALFORMED if it is invalid or its end would
+ * exceed the largest offset; *chunk is then undefined. */
 int gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bulk_size);
 void gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE]);
 
-/* Returns the distance between the offsets of the chunks of a copy to the device; spread: both ends
- * have GP_FEATURE_SPREAD. */
+/* Returns the distance between the offsets of a copy's chunks on the way to the device. copy_size:
+ * of the whole copy. spread: both ends have GP_FEATURE_SPREAD. */
 uint64_t gp_chunk_get_step(uint64_t copy_size, bool spread);
-/* Returns the size of the chunk at this offset of a copy to the device; 0: a chunk cannot begin
+/* Returns the size of the chunk at this offset of a copy to the device; 0: no chunk begins
  * there. */
 uint64_t gp_chunk_get_expected_size(uint64_t copy_size, uint64_t step, uint64_t offset);
 

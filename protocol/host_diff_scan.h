@@ -4,41 +4,49 @@
  * runs (host_changes.h), while other threads and a GPU may write the memory. host_consistent_copy.c
  * combines several scans into a copy that the other end may store.
  *
- * Ownership: all memory is the caller's; gp_changes.bytes is malloc'ed.
+ * Ownership: gp_changes.bytes is malloc'ed and grown by the functions; the caller frees it. All
+ * other memory is the caller's.
  * Threads: any; one thread at a time per buffer.
+ * Units: bytes.
  */
 #ifndef GP_PROTOCOL_DIFF_SCAN_H
 #define GP_PROTOCOL_DIFF_SCAN_H
 
 #include "protocol/host_changes.h"
 
-/* Maximum bytes of runs that a scan finds. */
+/* Maximum size of the runs that a scan finds. */
 #define GP_DIFF_SCAN_MAX ((size_t)4 << 20)
 
-/* Makes room for `size` more bytes. Returns false if out of memory. */
+/* Ensures a capacity for `size` more bytes. Returns true, or false if out of memory; the buffer is
+ * then unchanged. */
 bool gp_diff_scan_grow(struct gp_changes *changes, size_t size);
 
-/* Scans the ranges in order and stores the runs until the room is used up. Returns the number of
- * bytes scanned, counted over the ranges in sequence. */
+/* Replaces the content of `changes` by the runs of the ranges, scanned in order until the runs
+ * exceed GP_DIFF_SCAN_MAX or memory is exhausted. Returns the number of bytes scanned, counted over
+ * the ranges in sequence. */
 uint64_t gp_diff_scan(struct gp_changes *changes, const struct gp_changes_range *ranges,
 		      size_t count);
-/* The same in descending order: words at higher addresses are read before those at lower ones. The
- * content of `spare` is overwritten. Returns false if there was no room for all runs. */
+/* Scans like gp_diff_scan(), but in descending order: words at higher addresses are read before
+ * those at lower ones. The runs in `changes` are in ascending order. The content of `spare` is
+ * overwritten. Returns true, or false if the runs exceed the limit or memory is exhausted;
+ * `changes` is then undefined. */
 bool gp_diff_scan_reverse(struct gp_changes *changes, struct gp_changes *spare,
 			  const struct gp_changes_range *ranges, size_t count);
 
-/* Cursor over the runs that a scan has found. */
+/* Cursor over the runs that a scan has found. Scan and ranges are borrowed and must not change. */
 struct gp_run_cursor {
 	const struct gp_changes *changes;
 	const struct gp_changes_range *ranges;
 	size_t count;
+	/* index of the range that contains `run`; offset of the next run in `changes` */
 	size_t range, at;
 	struct gp_change run; /* size 0: end of the runs */
 };
 
-/* Returns a cursor at the first run. */
+/* Returns a cursor at the first run; its run has size 0 if there are none. */
 struct gp_run_cursor gp_run_cursor_first(const struct gp_changes *changes,
 					 const struct gp_changes_range *ranges, size_t count);
+/* Advances the cursor to the next run and its range. */
 void gp_run_cursor_next(struct gp_run_cursor *place);
 
 #endif /* GP_PROTOCOL_DIFF_SCAN_H */

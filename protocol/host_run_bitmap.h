@@ -3,9 +3,11 @@
  * Run bitmap of replicated host memory: distinguishes remainders of data from flags
  * (docs/host-memory.md). A consistent copy may be taken in the middle of a write of data; the rest,
  * which the next copy contains, may be as short as a flag. It is recognized because its words were
- * earlier sent as part of a long run, or a long run was sent that ends next to it.
+ * earlier sent as part of a long run, or a long run was sent that ends next to it. A run is a range
+ * of changed words (host_changes.h); it is long if it exceeds GP_CHANGES_SHORT bytes.
  *
- * The bitmap has a bit for each word of 4 bytes and is stored next to the shadow.
+ * The bitmap has a bit for each word of 4 bytes and is stored next to the shadow. It is initialized
+ * to zeros.
  *
  * Ownership: all memory is the caller's.
  * Threads: any; one thread at a time per bitmap.
@@ -15,24 +17,24 @@
 
 #include "protocol/host_changes.h"
 
-/* Returns the bytes of the bitmap for memory of this size at any address. */
+/* Returns the size of the bitmap, in bytes, for memory of `size` bytes at any address. */
 static inline size_t
 gp_run_bitmap_get_size(size_t size)
 {
 	return size / 32 + 2;
 }
 
-/* Returns the bitmap byte for an address, given the bitmap of a block. The block's first byte
- * covers the 32 bytes in which the block begins. */
+/* Returns the bitmap byte for an address in a block of memory. marks: the bitmap of the block,
+ * whose first byte covers the 32 bytes in which the block begins. block: address of the block. */
 static inline uint8_t *
 gp_run_bitmap_at(uint8_t *marks, uint64_t block, uint64_t address)
 {
 	return marks + ((address >> 5) - (block >> 5));
 }
 
-/* Whether a short run of the range may be the remainder of a long one. */
+/* Returns whether a short run of the range may be the remainder of a long one. */
 bool gp_run_bitmap_is_fragment(const struct gp_changes_range *range, const struct gp_change *run);
-/* Updates the bitmap after a run was sent. */
+/* Updates the bitmap after a run of the range was sent. */
 void gp_run_bitmap_update(const struct gp_changes_range *range, const struct gp_change *run);
 
 #endif /* GP_PROTOCOL_RUN_BITMAP_H */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Content of CUipcMemHandle, CUipcEventHandle and CUmemPoolPtrExportData: identifies an exported
- * object by daemon, worker and number, and contains a secret without which the daemon does not open
- * it. The daemon creates handles. The client that opens a handle reads the sizes in it, to know how
- * many addresses the memory occupies; the daemon uses its own records.
+ * object by daemon, worker and number, and contains a secret without which the worker does not open
+ * it. The worker creates handles. The client that opens a handle reads the sizes in it, to know how
+ * many addresses the memory occupies; the worker uses its own records.
  *
  * Ownership: plain values.
  * Threads: any.
+ * Units: bytes.
  */
 #ifndef GP_PROTOCOL_IPC_HANDLE_H
 #define GP_PROTOCOL_IPC_HANDLE_H
@@ -18,7 +19,9 @@
 #define GP_IPC_SECRET_SIZE 16
 
 enum gp_ipc_kind {
+	/* CUipcMemHandle */
 	GP_IPC_MEMORY = 1,
+	/* CUipcEventHandle */
 	GP_IPC_EVENT = 2,
 	GP_IPC_PHYSICAL = 3,    /* in a file descriptor (cuMemExportToShareableHandle) */
 	GP_IPC_POOL = 4,        /* in a file descriptor (cuMemPoolExportToShareableHandle) */
@@ -31,15 +34,16 @@ enum gp_ipc_kind {
 /* All fields are little-endian. */
 struct gp_ipc_handle {
 	char magic[4];
-	uint8_t kind;   /* enum gp_ipc_kind */
-	uint8_t device; /* the daemon's ordinal */
+	uint8_t kind;   /* enum gp_ipc_kind; determines which of the members below are used */
+	uint8_t device; /* CUDA device ordinal of the daemon */
 	uint16_t zero;
-	uint64_t daemon; /* random number of this run of the daemon */
-	uint32_t worker; /* random number of this run of the worker */
+	uint64_t daemon; /* random number of the daemon process */
+	uint32_t worker; /* random number of the worker process */
 	uint32_t number; /* number of the object in the worker */
 	uint8_t secret[GP_IPC_SECRET_SIZE];
-	uint64_t mapping;      /* memory: size of the mapping */
-	uint64_t offset, size; /* the allocation within the mapping */
+	uint64_t mapping; /* memory: size of the mapping that contains the allocation */
+	/* memory: position of the allocation within the mapping, and its size */
+	uint64_t offset, size;
 };
 
 _Static_assert(sizeof(struct gp_ipc_handle) == GP_IPC_HANDLE_SIZE, "as large as CUDA's");

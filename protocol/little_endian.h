@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads little-endian numbers, which need not be aligned. */
+/* Reads little-endian numbers, which need not be aligned. Threads: any; pure functions. */
 #ifndef GP_LITTLE_ENDIAN_H
 #define GP_LITTLE_ENDIAN_H
 

@@ -11,24 +11,25 @@
 #include <stddef.h>
 
 /*
- * Copies a text, truncated to `size` with its NUL. Printable ASCII is copied unchanged; every other
- * byte becomes \xNN, which is never truncated in the middle. This includes UTF-8, because which of
- * its code points are line ends, controls or right-to-left marks depends on its version and on the
- * terminal. A backslash is copied unchanged, so sanitizing twice has no further effect. Returns the
- * length. The buffers must not overlap.
+ * Copies a text to `to`, truncated to `size` bytes with its NUL. Printable ASCII is copied
+ * unchanged; every other byte becomes \xNN, which is never truncated in the middle. This includes
+ * UTF-8, because which of its code points are line ends, controls or right-to-left marks depends on
+ * its version and on the terminal. A backslash is copied unchanged, so sanitizing twice has no
+ * further effect. Returns the length without the NUL. The buffers must not overlap.
  */
 size_t gp_printable_text(char *to, size_t size, const char *from);
 
 /*
- * Copies a name for a log line so that it cannot be confused with the surrounding text. A name of
- * letters, digits and ._-+@/~ is copied unchanged. Any other name, and an empty one, is put in
- * double quotes, with a backslash before each quote and backslash. Truncates a name that does not
- * fit. size: at least 3. Returns the length.
+ * Copies a name for a log line to `to` so that it cannot be confused with the surrounding text. A
+ * name of letters, digits and ._-+@/~ is copied unchanged. Any other name, and an empty one, is put
+ * in double quotes, with a backslash before each quote and backslash; its other bytes are copied as
+ * by gp_printable_text(). Truncates a name that does not fit. size: at least 3. Returns the length
+ * without the NUL.
  */
 size_t gp_printable_name(char *to, size_t size, const char *from);
 
 /*
- * Whether a spreadsheet would interpret the text as a formula; the CSV output then puts an
+ * Returns whether a spreadsheet would interpret the text as a formula; the CSV output then puts an
  * apostrophe before it.
  */
 bool gp_printable_is_formula(const char *text);

@@ -3,7 +3,7 @@
  * Memory arena of one call, used at both ends by generated code for the call's arrays, structs and
  * strings. All memory is freed at once.
  *
- * Ownership: initialized to zeros; gp_scratch_free() frees everything.
+ * Ownership: the arena, initialized to zeros, owns all its memory until gp_scratch_free().
  * Threads: one thread at a time.
  */
 #ifndef GP_SCRATCH_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum size of an array. */
+/* Maximum size of an array, in bytes. */
 #define GP_SCRATCH_MAX ((size_t)1 << 20)
 
 struct gp_scratch {
@@ -20,16 +20,19 @@ struct gp_scratch {
 };
 
 /*
- * Returns zeroed memory for count items of `size` bytes. count may be 0: the memory must not be
- * written then. NULL: too large, or out of memory.
+ * Returns zeroed memory for count items of `size` bytes (not 0), aligned to 16. If count is 0, the
+ * result is not NULL, but must not be accessed. NULL: larger than GP_SCRATCH_MAX, or out of memory.
  */
 void *gp_scratch_alloc(struct gp_scratch *scratch, size_t count, size_t size);
 
-/* The same for count elements of `width` cells of 8 bytes each. */
+/* Returns zeroed memory for count elements of `width` cells of 8 bytes each, as
+ * gp_scratch_alloc(). */
 uint64_t *gp_scratch_alloc_cells(struct gp_scratch *scratch, size_t count, size_t width);
 
-/* Adds malloc'ed memory, or NULL, to the arena, which then frees it. */
+/* Passes malloc'ed memory to the arena, which frees it in gp_scratch_free(), or at once if it
+ * cannot be recorded for lack of memory. NULL has no effect. */
 void gp_scratch_adopt(struct gp_scratch *scratch, void *memory);
+/* Frees all memory; the arena is then empty and may be reused. */
 void gp_scratch_free(struct gp_scratch *scratch);
 
 #endif /* GP_SCRATCH_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of gpTraceTake: work of streams with its start and end by the daemon's clock.
+ * Events of gpTraceTake: work of streams with its start and end by the clock of the GPU's machine.
  *
- * Ownership: decoded names point into the reply.
+ * Ownership: names are borrowed; decoded names point into the reply.
  * Threads: any; pure functions.
  * Units: nanoseconds.
  */
@@ -17,19 +17,22 @@
 
 /* Maximum number of events in a reply. */
 #define GP_TRACE_EVENTS_MAX 512
+/* Maximum length of a kernel name; longer names are truncated. */
 #define GP_TRACE_NAME_MAX 1024
-/* Both ends cache kernel names in this many slots; gp_trace_get_name_slot() returns a kernel's
- * slot. The daemon sends a name when it stores it in the slot; an event without a name refers to
- * the name in the slot. */
+/* Number of slots in the cache of kernel names that both ends have; gp_trace_get_name_slot()
+ * returns a kernel's slot. The worker sends a name when it stores it in the slot; an event without
+ * a name refers to the name in the slot. */
 #define GP_TRACE_NAME_SLOTS 1024
 
 struct gp_trace_event {
 	uint64_t begin_ns, end_ns;
-	uint64_t kernel; /* gp_kernel of a launch, otherwise 0 */
+	uint64_t kernel; /* kernel ID (GP_KERNEL()) of a launch, otherwise 0 */
 	uint32_t stream;
-	uint32_t device; /* the daemon's ordinal */
-	uint32_t call;   /* call that submitted the work */
-	uint32_t joined; /* earlier work of the stream that was not measured separately */
+	uint32_t device; /* CUDA device ordinal of the daemon */
+	uint32_t call;   /* call number (enum gp_call) that submitted the work */
+	/* number of earlier calls of the stream that were not measured separately */
+	uint32_t joined;
+	/* kernel name, without a NUL; empty: as in the slot */
 	struct gp_bytes name;
 };
 
@@ -41,7 +44,8 @@ gp_trace_get_name_slot(uint64_t kernel)
 
 #define GP_TRACE_EVENT_SIZE(name_size) (40 + GP_ENC_BYTES_SIZE(name_size))
 void gp_trace_event_encode(struct gp_enc *enc, const struct gp_trace_event *event);
-/* Decodes the next event. Returns false at the end or if the event is malformed (gp_dec_ok()). */
+/* Decodes the next event. Returns true, or false at the end or if the event is malformed
+ * (gp_dec_ok() is then false). */
 bool gp_trace_event_decode(struct gp_dec *dec, struct gp_trace_event *event);
 
 #endif /* GP_TRACE_EVENT_H */

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Interface between the transport and its backends (tcp, unix, shm, tls, loop, rdma); private to
- * this directory.
+ * Interface between the transport and its backends (tcp, unix, shm, tls, rdma); private to this
+ * directory.
  *
  * Each operation has the contract of the function of the same name in transport.h. A backend's
  * connection and listener structs begin with struct gp_conn and struct gp_listener.
+ *
+ * Ownership: a backend allocates its connections and listeners and frees them in destroy and
+ * listener_destroy.
+ * Threads: as transport.h; members of struct gp_conn that are not atomic are set before the first
+ * message or used by the receiving thread.
  */
 #ifndef GP_TRANSPORT_BACKEND_H
 #define GP_TRANSPORT_BACKEND_H
@@ -15,19 +20,21 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
+/* Operations of a backend; static and constant. */
 struct gp_transport_ops {
-	const char *scheme; /* as in a URL, see url.c */
+	const char *scheme; /* name of the backend in a URL; url.c lists the names */
 
-	/* `ops` is the backend's own table, for functions that several backends share. `detail` is
-	 * "" on entry; the backend sets it if the errno alone does not explain the failure.
-	 * connect_with sends the preamble as part of connecting; NULL if the preamble is sent like
-	 * other bytes. */
+	/* Connects and sends the preamble as part of connecting. NULL if the preamble is sent like
+	 * other bytes. `detail` is "" on entry; the backend sets it if the errno alone does not
+	 * explain the failure. */
 	int (*connect_with)(const struct gp_url *url, const void *preamble, size_t preamble_size,
 			    int timeout_ms, struct gp_conn **conn_p, char *detail,
 			    size_t detail_size);
+	/* Connects. `ops` is the backend's own table, for functions that several backends share;
+	 * `detail` is used as in connect_with. */
 	int (*connect)(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
 		       struct gp_conn **conn_p, char *detail, size_t detail_size);
-	/* Both NULL if connecting takes no time. */
+	/* connect_start and connect_finish are both NULL if connecting takes no time. */
 	int (*connect_start)(const struct gp_conn *conn, int *fd_p);
 	int (*connect_finish)(const struct gp_conn *conn, int fd, int timeout_ms,
 			      struct gp_conn **conn_p);
@@ -39,7 +46,7 @@ struct gp_transport_ops {
 	int (*listener_fd)(const struct gp_listener *listener);
 	void (*listener_destroy)(struct gp_listener *listener);
 
-	/* Both NULL without GP_CONN_CAP_ADOPT; shm has only adopt. */
+	/* adopt and release_fd are both NULL without GP_CONN_CAP_ADOPT; shm has only adopt. */
 	int (*adopt)(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p);
 	int (*release_fd)(struct gp_conn *conn, int *fd_p);
 
@@ -58,14 +65,14 @@ struct gp_transport_ops {
 	bool (*peer_closed)(const struct gp_conn *conn); /* NULL: cannot be detected */
 	void (*discard)(struct gp_conn *conn);           /* NULL: no shared memory */
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
-	/* Both NULL without GP_CONN_CAP_PASS_FD. */
+	/* pass_fd and recv_fd are both NULL without GP_CONN_CAP_PASS_FD. */
 	int (*pass_fd)(struct gp_conn *conn, int fd);
 	int (*recv_fd)(struct gp_conn *conn);
-	/* All three NULL without GP_CONN_CAP_REMOTE_MEM. */
+	/* register_range, has_registered and device are NULL without GP_CONN_CAP_REMOTE_MEM. */
 	int (*register_range)(struct gp_conn *conn, void *base, size_t size, int dma_buf);
 	bool (*has_registered)(struct gp_conn *conn, const void *base, size_t size);
 	const void *(*device)(const struct gp_conn *conn);
-	void (*abandon)(struct gp_conn *conn); /* NULL: closes fd() */
+	void (*abandon)(struct gp_conn *conn); /* NULL: fd() is closed instead */
 	void (*destroy)(struct gp_conn *conn);
 };
 
@@ -77,23 +84,29 @@ extern const struct gp_transport_ops gp_rdma_ops;
 
 struct gp_conn {
 	const struct gp_transport_ops *ops;
+	/* bits of enum gp_conn_cap */
 	unsigned int caps;
 	char peer[GP_URL_TEXT_MAX];
-	char *certificate; /* name in the peer's verified certificate; NULL: none */
+	char *certificate; /* name in the peer's verified certificate, malloc'ed; NULL: none */
+	/* end of the certificate's validity, in seconds since 1970 */
 	int64_t certificate_not_after;
+	/* hexadecimal, allocated by OpenSSL; NULL: none */
 	char *certificate_serial;
-	struct stack_st_X509 *chain;  /* OpenSSL's list, from the certificate to the authority */
+	/* the peer's certificates as OpenSSL's list, from its own to the authority; NULL: none */
+	struct stack_st_X509 *chain;
 	unsigned int send_timeout_ms; /* gp_conn_set_send_timeout() */
 	bool nonblocking_send;        /* gp_conn_set_nonblocking_send() */
 	unsigned int timeout_ms;      /* gp_conn_set_timeout(); 0: GP_CONN_TIMEOUT_MS */
+	/* state of gp_tcp_get_unacknowledged_ms() */
 	int64_t unacknowledged_since_ms;
-	bool (*on_stall)(void *arg, unsigned int silent_ms); /* gp_conn_set_stall_callback() */
+	/* gp_conn_set_stall_callback(); NULL: none */
+	bool (*on_stall)(void *arg, unsigned int silent_ms);
 	void *on_stall_arg;
-	int64_t recv_deadline_ms;     /* gp_conn_set_deadline(); 0: none */
+	int64_t recv_deadline_ms; /* deadline of gp_conn_set_deadline() by gp_now_ms(); 0: none */
 	unsigned int idle_timeout_ms; /* gp_conn_set_idle_timeout(); 0: none */
 	_Atomic size_t message_max;   /* limit of data from the peer; 0: GP_CONN_MESSAGE_MAX */
-	/* Text of the first failure, which is never overwritten: both the sending and the receiving
-	 * thread may fail. */
+	/* State of `error`, an enum of connection.c: the first failure sets the text, which is
+	 * never overwritten, because both the sending and the receiving thread may fail. */
 	atomic_int error_state;
 	char error[192];
 };
@@ -106,13 +119,13 @@ struct gp_listener {
 	void *admit_arg;
 };
 
-/* Sets the connection's error after a wait of `ms` milliseconds has failed: the peer's machine is
- * silent, otherwise the text `otherwise` with the time appended. ms 0: the time of
- * gp_conn_set_timeout(). Returns -ETIMEDOUT. */
+/* Sets the connection's error after a wait of `ms` milliseconds has failed. The text reports that
+ * the peer's machine is silent; if it is not, the text is `otherwise` with the time appended. ms 0:
+ * the time of gp_conn_set_timeout(). Returns -ETIMEDOUT. */
 int gp_conn_fail_timeout(struct gp_conn *conn, unsigned int ms, const char *otherwise);
 
-/* Waits until one of poll()'s `events` or an error is reported. Returns 1, 0 after timeout_ms, or a
- * negative errno. */
+/* Waits until one of poll()'s `events` or an error is reported for fd. Returns 1, 0 after
+ * timeout_ms (< 0: no limit), or a negative errno. Signals do not end the wait. */
 int gp_fd_wait(int fd, short events, int timeout_ms);
 
 #endif /* GP_TRANSPORT_BACKEND_H */

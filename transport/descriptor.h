@@ -9,18 +9,22 @@
 #ifndef GP_DESCRIPTOR_H
 #define GP_DESCRIPTOR_H
 
-/* Wraps a call that opens a descriptor: returns fd or, if it is 0 to 2, a duplicate above them
- * (close-on-exec) and closes fd. Returns -1 with errno if fd is -1 or no descriptor is left. */
+/* Wraps a call that opens a descriptor: returns fd or, if it is 0 to 2, a duplicate with a higher
+ * number (close-on-exec) and closes fd. The caller owns the result. A negative fd is returned as it
+ * is, with errno unchanged; -1 with errno if no descriptor is left, and fd is then closed. */
 int gp_fd_move_above_stdio(int fd);
 
-/* Occupy the closed ones of descriptors 0 to 2 with placeholders while code of this or another
- * library opens descriptors. Calls nest, across all threads: the placeholders exist from the first
- * open to the last close. A file that the program puts in their place meanwhile is left alone.
- * errno is preserved. */
+/* Occupies the closed ones of descriptors 0 to 2 with placeholders while code of this or another
+ * library opens descriptors. Calls nest, across all threads; each must be followed by a call of
+ * gp_stdio_placeholders_close(). Cannot fail, and preserves errno. */
 void gp_stdio_placeholders_open(void);
+/* Closes the placeholders if no other call of gp_stdio_placeholders_open() is in effect. A file
+ * that the program has put in the place of a placeholder meanwhile is left alone. Preserves
+ * errno. */
 void gp_stdio_placeholders_close(void);
 
-/* socket() with the placeholders held, close-on-exec. */
+/* Like socket(), close-on-exec, but never returns descriptor 0 to 2. Returns -1 with errno on
+ * failure; the caller closes the descriptor. */
 int gp_fd_open_socket(int family, int type);
 
 #endif /* GP_DESCRIPTOR_H */

@@ -18,11 +18,13 @@
 
 #include <stdbool.h>
 
-/* Marks a descriptor that was just opened. */
+/* Marks a descriptor that was just opened by the library. */
 void gp_fd_guard_mark(int fd);
-/* Whether the number still refers to a marked file; costs one system call. */
+/* Returns whether the number still refers to a marked file; false if it is closed or negative.
+ * Costs one system call, usually. */
 bool gp_fd_guard_is_marked(int fd);
-/* Closes the descriptor, unless the number now belongs to the program. */
+/* Closes the descriptor, unless the number is not marked, because it now belongs to the program or
+ * is closed. */
 void gp_fd_guard_close(int fd);
 
 #endif /* GP_FD_GUARD_H */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Detection of an unresponsive peer machine on a TCP connection: whether it still acknowledges. A
- * stopped process has a kernel that acknowledges; a network that drops packets does not.
+ * Detection of an unresponsive peer machine on a TCP connection: whether the machine still
+ * acknowledges data. If only the peer's process is stopped, its kernel acknowledges; a network that
+ * drops packets does not.
  *
- * Threads: any.
- * Errors: for a descriptor that is not a TCP socket the functions do nothing and report "not
- * silent".
+ * Ownership: descriptors stay the caller's.
+ * Threads: any. No function waits.
+ * Errors: for a descriptor that is not a TCP socket the functions do nothing, and return false or
+ * 0.
+ * Units: milliseconds; the kernel rounds timeouts to seconds.
  */
 #ifndef GP_TCP_SILENCE_H
 #define GP_TCP_SILENCE_H
@@ -14,20 +17,20 @@
 #include <stdint.h>
 
 /* Enables TCP keepalive so that reading fails with ETIMEDOUT if the peer's machine has been silent
- * for `ms`, at least 3 s. 0: after 30 s. */
+ * for `ms`; less than 3 s counts as 3 s. 0: GP_CONN_TIMEOUT_MS. */
 void gp_tcp_set_keepalive(int fd, unsigned int ms);
 
-/* Sets TCP_USER_TIMEOUT: the connection ends if the peer has acknowledged nothing, or kept its
- * window closed, for `ms`, at least 3 s. 0: the system's default. */
+/* Sets TCP_USER_TIMEOUT: the connection fails with ETIMEDOUT if the peer has acknowledged nothing,
+ * or has kept its window closed, for `ms`; less than 3 s counts as 3 s. 0: the system's default. */
 void gp_tcp_set_user_timeout(int fd, unsigned int ms);
 
-/* After a connection timed out: whether nothing was acknowledged for most of `ms`, so that the
- * network or the machine is the cause. */
+/* After a connection has timed out: returns whether the peer's machine acknowledged nothing for
+ * most of the last `ms`, so that the network or the machine is the cause. */
 bool gp_tcp_is_silent(int fd, unsigned int ms);
 
-/* Returns for how many milliseconds sent data has remained unacknowledged despite retransmission;
- * 0: everything is acknowledged. *since_ms, initially 0, is state that one thread keeps between its
- * calls, about once a second. */
+/* Returns for how many milliseconds sent data has remained unacknowledged despite retransmission.
+ * 0: everything is acknowledged. *since_ms is state between calls, initially 0, used by a single
+ * thread that calls about once a second. */
 unsigned int gp_tcp_get_unacknowledged_ms(int fd, int64_t *since_ms);
 
 #endif /* GP_TCP_SILENCE_H */

@@ -3,6 +3,9 @@
  * Loader for libibverbs and librdmacm with dlopen(), so that a program without RDMA does not depend
  * on them. Their functions that are not inline are called through gp_rdma_lib, after
  * gp_rdma_lib_load() has returned 0.
+ *
+ * Ownership: the libraries stay loaded until the process ends.
+ * Threads: any; gp_rdma_lib is constant after loading.
  */
 #ifndef GP_RDMA_LIB_H
 #define GP_RDMA_LIB_H
@@ -50,6 +53,7 @@
 	X(rdma_resolve_addr)                                                                       \
 	X(rdma_resolve_route)
 
+/* Addresses of the libraries' functions. */
 struct gp_rdma_lib {
 	/* NULL in libraries before 2021, whose headers do not declare it. */
 	struct ibv_mr *(*ibv_reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
@@ -62,7 +66,8 @@ struct gp_rdma_lib {
 
 extern struct gp_rdma_lib gp_rdma_lib;
 
-/* Loads the libraries once. Returns 0, or -EOPNOTSUPP with the reason in detail. Thread-safe. */
+/* Loads the libraries on the first call; may wait for the dynamic loader. Returns 0, or -EOPNOTSUPP
+ * with the reason in detail (`size` bytes); the result never changes. */
 int gp_rdma_lib_load(char *detail, size_t size);
 
 #endif /* GP_RDMA_LIB_H */

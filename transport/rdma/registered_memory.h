@@ -3,7 +3,10 @@
  * Registry of memory whose owner guarantees that it stays mapped (gp_memory_register()), for
  * backends that transfer bulk directly between memories.
  *
- * Threads: any. A successful lookup holds the registry's lock until gp_memory_release().
+ * Ownership: the registry owns the keys of its ranges, the registrations with RDMA devices; the
+ * memory stays its owner's.
+ * Threads: any. A successful lookup holds the registry's lock until gp_memory_release() by the same
+ * thread.
  */
 #ifndef GP_MEMORY_H
 #define GP_MEMORY_H
@@ -14,24 +17,29 @@
 
 struct gp_memory_keys;
 
+/* A registered range. */
 struct gp_memory {
 	uint8_t *base;
 	size_t size;
-	struct gp_memory_keys *keys; /* registrations of the backend; NULL: none yet */
-	/* From gp_conn_register_range(): has only the keys that it was registered with. */
+	/* registrations by the backend, owned by the range; NULL: none yet */
+	struct gp_memory_keys *keys;
+	/* Whether the range was registered by gp_conn_register_range(). It then has only the keys
+	 * that it was registered with. */
 	bool is_device;
 };
 
-/* Adds a range of gp_conn_register_range() and its keys. Returns false if it overlaps another range
- * or memory is exhausted; the keys then remain the caller's. */
+/* Adds the range and its keys for gp_conn_register_range(). Returns true, or false if it overlaps
+ * another range or memory is exhausted; the keys then remain the caller's. */
 bool gp_memory_register_device(void *base, size_t size, struct gp_memory_keys *keys);
 
-/* Returns the range that contains all of [base, base + size), with the registry locked; NULL: there
- * is none, and nothing is locked. */
+/* Returns the range that contains all of [base, base + size), borrowed and with the registry
+ * locked. NULL: there is none, and nothing is locked. */
 struct gp_memory *gp_memory_acquire(const void *base, size_t size);
+/* Unlocks the registry after a successful gp_memory_acquire(); the returned range must not be used
+ * afterwards. */
 void gp_memory_release(void);
 
-/* Implemented by the backend: frees a range's registrations. */
+/* Implemented by the backend: ends the registrations of a range and frees the keys. */
 void gp_memory_destroy_keys(struct gp_memory_keys *keys);
 
 #endif /* GP_MEMORY_H */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Socket messages that carry a file descriptor (SCM_RIGHTS): the memory of a shared-memory
- * connection (shm.c), and memory that both ends map. Never waits.
+ * connection (shm.c), and memory that both ends map.
  *
- * Threads: any.
+ * Threads: any. No function waits.
+ * Errors: -1 and errno, as recv(2) and send(2); EAGAIN instead of waiting.
  */
 #ifndef GP_MESSAGE_FD_H
 #define GP_MESSAGE_FD_H
@@ -11,11 +12,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Like recv(), including errno. *fd_p: the descriptor that came with the bytes, owned by the
- * caller, or -1. */
+/* Receives bytes and at most one descriptor. Returns the number of bytes, 0 at the end of the
+ * stream, or -1 with errno. *fd_p is set in all cases: the descriptor that came with the bytes,
+ * close-on-exec and owned by the caller, or -1. */
 ssize_t gp_recv_with_fd(int socket_fd, void *bytes, size_t size, int *fd_p);
 
-/* Like send(): sends the bytes together with the descriptor, which stays open in the caller. */
+/* Sends the bytes together with the descriptor, which stays open in the caller. Returns the number
+ * of bytes sent, or -1 with errno; fewer bytes than `size` may be sent. */
 ssize_t gp_send_with_fd(int socket_fd, void *bytes, size_t size, int fd);
 
 #endif /* GP_MESSAGE_FD_H */

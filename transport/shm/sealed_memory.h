@@ -3,10 +3,11 @@
  * Sealed memory files (memfd) that two processes map. The size is sealed at creation, so neither
  * process can truncate the file and cause SIGBUS in the other.
  *
- * The daemon creates them; the client checks the seals before it maps the file.
+ * The daemon creates the files; the client checks the seals before it maps a file.
  *
  * Ownership: descriptors and mappings are the caller's.
  * Threads: any.
+ * Units: bytes.
  */
 #ifndef GP_SEALED_MEMORY_H
 #define GP_SEALED_MEMORY_H
@@ -17,19 +18,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns a descriptor of a sealed file of `size` zero bytes, close-on-exec, or a negative errno.
- * `now`: allocates all pages at once, or fails. */
+/* Creates a sealed file of `size` zero bytes. now: allocates all pages at once, which fails with
+ * -ENOSPC if memory is short. Returns a descriptor (close-on-exec), which the caller closes, or a
+ * negative errno. */
 GP_MUST_CHECK int gp_sealed_create(const char *name, size_t size, bool now);
 
-/* Returns 0 and the size; GP_E_INVALID: not a memory file, or its size is not sealed. */
+/* Checks that the descriptor is a memory file with a sealed size above 0, and stores the size in
+ * *size_p. Returns 0, or GP_E_INVALID with *size_p unchanged. */
 GP_MUST_CHECK int gp_sealed_check(int fd, size_t *size_p);
 
-/* Whether the file was created with this name, of at most 63 bytes. */
+/* Returns whether the file was created by gp_sealed_create() or memfd_create(2) with this name, of
+ * at most 63 bytes. False if /proc is not readable. */
 bool gp_sealed_has_name(int fd, const char *name);
 
-/* Allocate the pages of a part (0 or a negative errno), and free them; freed pages read as
- * zeros. */
+/* Allocates the pages of a part of the file. Returns 0 or a negative errno. */
 GP_MUST_CHECK int gp_sealed_alloc_pages(int fd, uint64_t offset, uint64_t size);
+/* Frees the pages of a part of the file, which then reads as zeros. Failures are ignored. */
 void gp_sealed_free_pages(int fd, uint64_t offset, uint64_t size);
 
 #endif /* GP_SEALED_MEMORY_H */

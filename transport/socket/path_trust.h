@@ -4,7 +4,7 @@
  * owns one of the directories that lead to it or a symbolic link on the way, or who may write to
  * one of them.
  *
- * Threads: any.
+ * Threads: any. The result describes the moment of the check.
  */
 #ifndef GP_PATH_TRUST_H
 #define GP_PATH_TRUST_H
@@ -14,10 +14,14 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Checks the directory at an absolute path. Returns 0 if only root, this process's user and the
- * user `also` control the path; -ENOENT if this holds up to a component that does not exist (to be
- * checked again after it was created); otherwise a negative errno, and detail names the directory
- * and the reason. */
+/*
+ * Checks the directory at an absolute path. also: user ID that may control the path in addition to
+ * root and this process's user.
+ * Returns 0 if no other user controls the path. -ENOENT: the same holds up to a component that does
+ * not exist; the caller creates it and checks again. -ENAMETOOLONG, or another negative errno if
+ * another user controls the path or it cannot be read; detail (detail_size bytes) then names the
+ * directory and the reason, or is unchanged if the errno says all.
+ */
 GP_MUST_CHECK int gp_path_check_trust(const char *path, uid_t also, char *detail,
 				      size_t detail_size);
 

@@ -2,7 +2,9 @@
 /*
  * User ID of the peer of a socket on the same machine; for the socket backends.
  *
+ * Ownership: descriptors stay the caller's.
  * Threads: any.
+ * Errors: *uid_p is written only if 0 is returned.
  */
 #ifndef GP_PEER_H
 #define GP_PEER_H
@@ -13,19 +15,20 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Whether the address is a loopback address. */
+/* Returns whether the address is a loopback address, or one of a local socket (AF_UNIX). */
 bool gp_peer_is_loopback(const struct sockaddr_storage *address);
 
 /*
- * Returns the owner of the peer's socket if it is connected through the loopback network, through
- * the address that it connected to, or through a local socket. Costs a few system calls.
- * GP_E_UNSUPPORTED: the peer is on another machine or has closed its socket, or the kernel does not
- * provide the owner.
+ * Stores the owner of the peer's socket in *uid_p if fd is connected through the loopback network,
+ * through the address that it connected to, or through a local socket. Costs a few system calls.
+ * Returns 0, or GP_E_UNSUPPORTED: the peer is on another machine or has closed its socket, or the
+ * kernel does not provide the owner.
  */
 GP_MUST_CHECK int gp_peer_query_owner(int fd, uid_t *uid_p);
 
-/* The same for loopback and local sockets only, using all methods, some of which take milliseconds.
- * GP_E_UNSUPPORTED if the kernel does not provide the owner. */
+/* Stores the owner of the peer's socket in *uid_p if fd is a local socket or is connected through
+ * the loopback network. If the kernel does not support the query, searches its list of all sockets,
+ * which takes milliseconds. Returns 0 or GP_E_UNSUPPORTED as gp_peer_query_owner(). */
 GP_MUST_CHECK int gp_peer_query_uid(int fd, uid_t *uid_p);
 
 #endif /* GP_PEER_H */

@@ -13,10 +13,11 @@
 
 #include <stdbool.h>
 
-/* Loads OpenSSL; must be called before any other OpenSSL function. Returns whether it is
- * available. */
+/* Loads OpenSSL on the first call, which waits for the dynamic loader; must be called before any
+ * other OpenSSL function. Returns whether OpenSSL is available; the result never changes. */
 bool gp_openssl_open(void);
-/* Returns why OpenSSL is not available, as a sentence for the local user. */
+/* Returns why gp_openssl_open() has returned false, as a sentence for the local user; static
+ * text. */
 const char *gp_openssl_get_error(void);
 
 #endif /* GP_OPENSSL_H */

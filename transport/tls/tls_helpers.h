@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pool of helper threads that encrypt and decrypt bulk in parallel, on machines with enough
- * processors. The connection's own thread then mainly sends or receives, and processes pieces that
- * no helper has started.
+ * processors. A job is the processing of one bulk, divided into pieces. The connection's own thread
+ * mainly sends or receives, and processes pieces that no helper has started.
  *
- * Ownership: a job belongs to the thread that starts it and lasts for one read or write.
- * Threads: any; a process has one pool.
+ * Ownership: a job is provided by the connection's thread that starts it (its owner). It must stay
+ * valid from gp_tls_job_start() until gp_tls_job_stop() returns.
+ * Threads: a process has one pool. The gp_tls_job_ functions are called by the job's owner; `run`
+ * also by helpers.
+ * Errors: none; a failed piece is reported as false.
  */
 #ifndef GP_TLS_HELPERS_H
 #define GP_TLS_HELPERS_H
@@ -14,20 +17,24 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* Maximum number of pieces of a job. */
 #define GP_TLS_JOB_PIECES 16
 
 struct gp_tls_job {
-	/* Set before the job starts: processes a piece, called by a helper or by the connection's
-	 * thread. Returns whether it succeeded. */
+	/* Processes a piece. Set before the job starts; called by a helper (helper true) or by the
+	 * owner. Returns whether the piece was processed successfully. */
 	bool (*run)(struct gp_tls_job *help, unsigned int piece, bool helper);
 
+	/* next job in the helpers' queue */
 	struct gp_tls_job *next;
-	bool queued, shared;    /* queued: in the helpers' queue; shared: was ever queued */
+	/* queued: in the helpers' queue, guarded by the queue's lock; shared: was ever queued */
+	bool queued, shared;
 	pthread_mutex_t order;  /* makes the ordering by atomics visible to a thread sanitizer */
-	atomic_bool has_helper; /* a helper is working on it */
+	atomic_bool has_helper; /* a helper is working on the job */
 	atomic_uint ready;      /* number of pieces that can be processed */
 	atomic_uint claimed;    /* number of pieces that were started */
 	atomic_bool over;       /* no more pieces are added */
+	/* enum gp_tls_piece_state of each piece */
 	atomic_uchar state[GP_TLS_JOB_PIECES];
 };
 
@@ -37,23 +44,25 @@ enum gp_tls_piece_state {
 	GP_TLS_PIECE_FAILED,
 };
 
-/* Sets the maximum number of helpers; -1, the default: depends on the machine. Must be called
- * before the first job. */
+/* Sets the maximum number of helpers; -1, the default: depends on the machine; 0: none. Must be
+ * called before any other function. */
 void gp_tls_helpers_set_max(int count);
-/* Whether there are helpers. */
+/* Returns whether there are helpers; the first call starts them. */
 bool gp_tls_helpers_exist(void);
 
-/* Starts a job of which `ready` pieces can be processed at once; requires gp_tls_helpers_exist().
- * gp_tls_job_add_pieces() raises the number. */
+/* Starts a job of which the first `ready` pieces can be processed at once; requires that
+ * gp_tls_helpers_exist() is true. Must be followed by gp_tls_job_stop(). */
 void gp_tls_job_start(struct gp_tls_job *help, unsigned int ready);
+/* Sets the number of pieces that can be processed to `ready`, at least the earlier number. */
 void gp_tls_job_add_pieces(struct gp_tls_job *help, unsigned int ready);
-/* Processes a piece in the owner's thread, if one is left. Returns whether there was one. */
+/* Processes the next ready piece in the owner's thread. Returns whether there was one. */
 bool gp_tls_job_run_piece(struct gp_tls_job *help);
-/* Whether the piece has been processed successfully. */
+/* Returns whether the piece has been processed successfully; does not wait. */
 bool gp_tls_job_is_piece_done(struct gp_tls_job *help, unsigned int piece);
-/* Waits for a piece that a helper is processing. Returns whether the piece has succeeded. */
+/* Waits, polling, until a started piece has been processed. Returns whether it has succeeded. */
 bool gp_tls_job_wait_piece(struct gp_tls_job *help, unsigned int piece);
-/* Ends a job: afterwards no helper accesses it. */
+/* Ends a job: removes it from the queue and waits, polling, until the helper that works on it, if
+ * any, has processed the remaining ready pieces. Afterwards no helper accesses the job. */
 void gp_tls_job_stop(struct gp_tls_job *help);
 
 #endif /* GP_TLS_HELPERS_H */

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Record protection of TLS 1.3 for one direction of a connection (RFC 8446, 5): seals records to be
- * sent, or opens received ones, with the keys of OpenSSL's handshake. No I/O.
+ * Record protection of TLS 1.3 for one direction of a connection: seals records to be sent, or
+ * opens received ones, with the keys of OpenSSL's handshake. No I/O.
  *
- * An SSL object serves one thread at a time and copies data, but a connection has a sending and a
- * receiving thread. With separate record protection the two share nothing, and bulk is encrypted or
- * decrypted in one pass between the caller's memory and the socket's buffer.
+ * An SSL object of OpenSSL serves one thread at a time and copies data, but a connection has a
+ * sending and a receiving thread. With separate record protection the two share nothing, and bulk
+ * is encrypted or decrypted in one pass between the caller's memory and the socket's buffer.
  *
- * Threads: the thread of its direction.
+ * Ownership: the caller provides struct gp_tls_record, zeroed, and frees its members with
+ * gp_tls_record_fini(). The library context must outlive it.
+ * Threads: one thread at a time per struct, the thread of its direction.
+ * Errors: 0 or a negative errno; -EIO: OpenSSL has failed. After a failure the struct can only be
+ * finalized.
+ * Units: bytes.
+ * Source: RFC 8446, section 5.
  */
 #ifndef GP_TLS_RECORD_H
 #define GP_TLS_RECORD_H
@@ -27,10 +33,11 @@
 #define GP_TLS_RECORD_MAX ((size_t)16 << 10)
 /* Bytes that sealing adds: header, content type, tag. */
 #define GP_TLS_RECORD_OVERHEAD (GP_TLS_RECORD_HEADER + 1 + GP_TLS_RECORD_TAG)
-/* Maximum size of a received record, with padding. */
+/* Maximum size of a received record, including padding and header. */
 #define GP_TLS_RECORD_WIRE_MAX (GP_TLS_RECORD_HEADER + GP_TLS_RECORD_MAX + 256)
+/* Maximum size of a traffic secret. */
 #define GP_TLS_RECORD_SECRET_MAX 48
-/* Records per key; AES-GCM allows 2^24.5. */
+/* Maximum number of records with one key; AES-GCM allows 2^24.5. */
 #define GP_TLS_RECORD_KEY_MAX ((uint64_t)1 << 23)
 
 enum gp_tls_record_type {
@@ -39,6 +46,7 @@ enum gp_tls_record_type {
 	GP_TLS_RECORD_DATA = 23,
 };
 
+/* State of one direction with its current key. */
 struct gp_tls_record {
 	EVP_CIPHER_CTX *ctx;
 	EVP_CIPHER *cipher;
@@ -47,31 +55,35 @@ struct gp_tls_record {
 	unsigned int suite;
 	unsigned int updates; /* number of key updates */
 	bool seals;
-	uint64_t sequence; /* number of records with this key */
+	/* number of records with this key so far; the sequence number of the next record */
+	uint64_t sequence;
 	uint8_t iv[12];
 	uint8_t secret[GP_TLS_RECORD_SECRET_MAX];
 	size_t secret_size;
 };
 
 /* Initializes record protection. suite: the cipher suite's number, 0x1301 to 0x1303; secret: the
- * direction's traffic secret. Returns 0, -ENOMEM or -ENOTSUP; gp_tls_record_fini() may be called in
- * all cases. */
+ * direction's traffic secret, which is copied; seals: whether records are sealed or opened. Returns
+ * 0, -ENOMEM or -ENOTSUP (unknown suite); gp_tls_record_fini() may be called in all cases. */
 GP_MUST_CHECK int gp_tls_record_init(struct gp_tls_record *record, OSSL_LIB_CTX *library,
 				     unsigned int suite, const uint8_t *secret, size_t secret_size,
 				     bool seals);
+/* Erases the keys and frees the members; accepts a zeroed struct. */
 void gp_tls_record_fini(struct gp_tls_record *record);
 
-/* Makes `twin`, zeroed or an earlier twin, use the record's key in another thread; the caller sets
- * its sequence numbers. Returns 0 or a negative errno. */
+/* Copies the record's key to `twin` for use by another thread. twin: zeroed or an earlier twin; the
+ * caller sets its sequence numbers and finalizes it. No effect if it has the key already. Returns 0
+ * or a negative errno. */
 GP_MUST_CHECK int gp_tls_record_copy_key(struct gp_tls_record *twin,
 					 const struct gp_tls_record *record);
 
-/* Switches to the next key, after a KeyUpdate. Returns 0 or a negative errno. */
+/* Switches to the next key, after a KeyUpdate was sent or received, and restarts the sequence
+ * numbers. Returns 0 or a negative errno. */
 GP_MUST_CHECK int gp_tls_record_update_key(struct gp_tls_record *record);
 
 /*
  * Seals `size` bytes from the parts, at most GP_TLS_RECORD_MAX, as one record of size +
- * GP_TLS_RECORD_OVERHEAD bytes. Returns 0 or a negative errno.
+ * GP_TLS_RECORD_OVERHEAD bytes in `out`, and increments the sequence number. Returns 0 or -EIO.
  */
 GP_MUST_CHECK int gp_tls_record_seal(struct gp_tls_record *record, enum gp_tls_record_type type,
 				     const struct iovec *parts, size_t size, uint8_t *out);
@@ -80,9 +92,11 @@ GP_MUST_CHECK int gp_tls_record_seal(struct gp_tls_record *record, enum gp_tls_r
 ssize_t gp_tls_record_get_size(const uint8_t header[GP_TLS_RECORD_HEADER]);
 
 /*
- * Opens a complete record and writes its content to the parts, in sequence, which must have room
- * for size - GP_TLS_RECORD_HEADER - GP_TLS_RECORD_TAG bytes; more than *content_p bytes of them may
- * be written. -EBADMSG: authentication failed; the content of the parts is then undefined.
+ * Opens a complete record of `size` bytes and writes its content to the parts, in sequence, whose
+ * total size must be at least size - GP_TLS_RECORD_HEADER - GP_TLS_RECORD_TAG bytes; more than
+ * *content_p bytes of them may be written. Stores the content's type (enum gp_tls_record_type) and
+ * size. Returns 0; -EBADMSG: authentication failed, and the content of the parts is undefined; or
+ * another negative errno.
  */
 GP_MUST_CHECK int gp_tls_record_open(struct gp_tls_record *record, const uint8_t *bytes,
 				     size_t size, const struct iovec *parts, int count,
