@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """ends.py ROOT: checks the table "Both ends" of ARCHITECTURE.md against the tree, and prints each defect.
 
-The files of a row exist, below client/ and below server/worker/. One of the worker's files defines the hook of
-each message, and one of the client's sends it, unless only older clients do. Each message of protocol/abi.lock
-is in a row.
+The files of a row exist, below client/ and below server/worker/. They contain the functions that send and execute
+each message of the row, unless these are generated. Each message of gpupool in protocol/abi.lock is in a row.
 """
 import os
 import re
 import sys
 
 CELL = re.compile(r'`([^`]+)`')
-SEND = re.compile(r'\bgpc_(?:post|wait|start|try|[a-z_]+)_(gp[A-Z]\w*)\(')
+SEND = re.compile(r'\bgpc_(?:post|start|wait)_((?:cu|gp)[A-Z]\w*)\(')
+HOOK = re.compile(r'^gpd_((?:cu|gp)[A-Z]\w*)\(', re.M)
 
 
 def read_rows(page):
@@ -30,41 +30,34 @@ def read(root, path):
         return file.read()
 
 
-def find_senders(root):
-    """message -> the client's files that send it"""
-    sent = {}
-    for folder, _, files in os.walk(os.path.join(root, 'client')):
+def find_files(root, end, pattern):
+    """message -> the files of this end in which the pattern finds it"""
+    found = {}
+    for folder, _, files in os.walk(os.path.join(root, end)):
         for file in files:
             path = os.path.relpath(os.path.join(folder, file), root)
-            for message in SEND.findall(read(root, path)) if file.endswith('.c') else ():
-                sent.setdefault(message, set()).add(path)
-    return sent
+            for message in pattern.findall(read(root, path)) if file.endswith('.c') else ():
+                found.setdefault(message, set()).add(path)
+    return found
 
 
 def main():
     root = sys.argv[1]
-    sent = find_senders(root)
+    sent, executed = find_files(root, 'client', SEND), find_files(root, 'server/worker', HOOK)
     defects, listed, rows = [], set(), 0
     numbers = {line.split()[1] for line in read(root, 'protocol/abi.lock').splitlines() if line.startswith('0x')}
     for number, chapter, client, worker, messages in read_rows(read(root, 'ARCHITECTURE.md')):
         rows += 1
-        texts = {}
-        for end, files in ('client', client), ('server/worker', worker):
-            for file in files:
-                path = f'{end}/{file}'
-                if os.path.isfile(os.path.join(root, path)):
-                    texts[path] = read(root, path)
-                else:
-                    defects.append(f'{number}: {chapter}: {path} does not exist')
+        paths = {f'client/{file}' for file in client} | {f'server/worker/{file}' for file in worker}
+        defects += [f'{number}: {chapter}: {path} does not exist' for path in sorted(paths)
+                    if not os.path.isfile(os.path.join(root, path))]
         for message in messages:
             listed.add(message)
-            hooks = [path for path, text in texts.items() if re.search(rf'^gpd_{message}\(', text, re.M)]
             if message not in numbers:
                 defects.append(f'{number}: {chapter}: protocol/abi.lock has no {message}')
-            elif message.startswith('gp') and not hooks:
-                defects.append(f'{number}: {chapter}: no worker file of this row defines gpd_{message}()')
-            elif message.startswith('gp') and message in sent and not sent[message] & set(texts):
-                defects.append(f'{number}: {chapter}: {message} is sent by {", ".join(sorted(sent[message]))}')
+            for what, files in ('sent', sent.get(message)), ('executed', executed.get(message)):
+                if files and not files & paths:
+                    defects.append(f'{number}: {chapter}: {message} is {what} by {", ".join(sorted(files))}')
     defects += [f'{message} is in no row' for message in sorted(numbers - listed) if message.startswith('gp')]
     for defect in defects:
         print(f'ARCHITECTURE.md:{defect}' if defect[0].isdigit() else f'ARCHITECTURE.md: {defect}')

@@ -59,12 +59,13 @@ root_create(struct gpc_context *context, struct gpc_graph_root **root_p) GP_LOCK
 	root->context = context;
 	args.root = root->handle.id;
 	result = gpc_post_gpGraphRoot(context, &args);
-	if (result == CUDA_SUCCESS)
-		root->number = gpc_stream_context_number(context);
-	else
+	if (result != CUDA_SUCCESS) {
 		gpc_graph_root_unref(root);
+		return result;
+	}
+	root->number = gpc_stream_context_number(context);
 	*root_p = root;
-	return result;
+	return CUDA_SUCCESS;
 }
 
 /* Requests another handle from the daemon. */
