@@ -3,7 +3,7 @@
  * Positive status codes of the shared layers (base, transport, protocol). A function that returns a
  * status returns 0 on success, one of these codes, or a negative errno. After a negative errno of
  * an operation on an object (a connection, a listener), the object can only be destroyed, unless
- * the function's comment says otherwise; after one of these codes it stays usable, except after
+ * the function's comment states otherwise; after one of these codes it stays usable, except after
  * GP_E_EOF, GP_E_FOREIGN and GP_E_VERSION. The comment of each function lists the codes that it
  * returns.
  */

@@ -21,7 +21,7 @@
 
 /*
  * Parses the values of both variables; NULL or "": not set.
- * Returns 0 with *ms_p set to the timeout, where 0 is no limit (older form only), and text to a
+ * Returns 0 with *ms_p set to the timeout, where 0 means unlimited (older form only), and text to a
  * warning or "". *given_p is false if neither variable is set; *ms_p is then the default,
  * GP_CONN_TIMEOUT_MS.
  * Returns GP_E_INVALID if the value that applies is invalid; text then names the variable, its

@@ -10,7 +10,7 @@
  * callback arguments must stay valid as long as the connection or listener. Returned texts are
  * borrowed from the connection and valid until it is destroyed.
  * Threads: one thread may send while another receives. Several senders, or several receivers, need
- * a lock of the caller. Functions wait only where their comment says so.
+ * a lock of the caller. Functions wait only where their comment states it.
  * Errors: functions that return int return 0 on success; a positive GP_E_* code named at the
  * function, after which the connection stays usable unless noted; or a negative errno. Unless
  * noted, the connection is then dead: all later calls return the same, gp_conn_error() explains it,
@@ -94,7 +94,7 @@ GP_MUST_CHECK int gp_connect_finish(const struct gp_conn *conn, int fd, int time
  * `uid`. */
 void gp_listen_set_owner(uid_t uid);
 
-/* Listens on the address with any free port, whatever the URL's port is. On failure returns a
+/* Listens on the address with any free port; the URL's port is ignored. On failure returns a
  * negative errno or GP_E_INVALID (unknown scheme), and `error` explains it, with the URL unchanged.
  * The caller destroys the listener with gp_listener_destroy(). */
 GP_MUST_CHECK int gp_listen_any_port(const struct gp_url *url, struct gp_listener **listener_p,

@@ -12,7 +12,7 @@
  * Ownership: a connection owns its queue pair, descriptors and buffers, freed by gp_rdma_destroy();
  * devices are shared and never closed.
  * Threads: members of struct gp_rdma_conn below `lock` are guarded by it. Functions must be called
- * with the lock held unless their comment says otherwise; only those with GP_LOCKED() release it
+ * with the lock held unless their comment states otherwise; only those with GP_LOCKED() release it
  * meanwhile, and only they wait.
  * Errors: functions that return int return 0 or a negative errno, with the connection's error text
  * set.

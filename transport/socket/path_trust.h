@@ -20,7 +20,7 @@
  * Returns 0 if no other user controls the path. -ENOENT: the same holds up to a component that does
  * not exist; the caller creates it and checks again. -ENAMETOOLONG, or another negative errno if
  * another user controls the path or it cannot be read; detail (detail_size bytes) then names the
- * directory and the reason, or is unchanged if the errno says all.
+ * directory and the reason, or is unchanged if the errno suffices.
  */
 GP_MUST_CHECK int gp_path_check_trust(const char *path, uid_t also, char *detail,
 				      size_t detail_size);

@@ -347,7 +347,7 @@ tls_release_fd(struct gp_conn *conn, int *fd_p)
 	return conn_to_tcp(conn)->tls ? GP_E_UNSUPPORTED : gp_tcp_release_fd(conn, fd_p);
 }
 
-/* Ensures that only preambles are sent unencrypted, even if the caller forgets to secure the
+/* Ensures that only preambles are sent unencrypted, even if the caller does not secure the
  * connection. */
 static int
 conn_refuse_clear(struct gp_conn *conn)

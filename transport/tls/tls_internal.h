@@ -85,7 +85,7 @@ GP_MUST_CHECK int gp_tls_handshake_run(struct gp_tcp_conn *conn, SSL *ssl, bool 
 void gp_tls_handshake_store_secret(const SSL *ssl, const char *line);
 
 /* tls_explain.c: sets the connection's error to the reason why the certificate of the peer is not
- * accepted. peer: what the peer is called in the text, such as "daemon". verdict: X509_V_ERR_*
+ * accepted. peer: the name of the peer in the text, such as "daemon". verdict: X509_V_ERR_*
  * code. Returns -EACCES. */
 int gp_tls_explain_certificate(struct gp_conn *conn, const SSL *ssl, const char *peer,
 			       long verdict);
