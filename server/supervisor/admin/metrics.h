@@ -56,8 +56,8 @@ GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_repor
 				   const char *host, uint16_t port, bool insecure, char *error,
 				   size_t error_size);
 /* Checks that the server could listen on the address, by opening it for a moment. An address in use
- * is not an error, as the daemon may be running. Returns 0; or a negative errno or GP_E_INVALID
- * with a text in error. */
+ * is not an error, as the daemon may be running. Returns 0; or a negative errno with a text in
+ * error. */
 GP_MUST_CHECK int gpd_metrics_check(const char *host, uint16_t port, bool insecure, char *error,
 				    size_t error_size);
 /* Stops the server and joins its thread; does nothing if there is no server. The source's lock must
