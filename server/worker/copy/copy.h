@@ -42,8 +42,8 @@ struct gpd_copy_session {
 	/* Copies to the client that have parts left, oldest first; a utlist. */
 	struct gpd_copy_out *out;
 	bool added; /* set when a copy is added to `out`; cleared by deferred_gate.h */
-	_Atomic uint64_t gpudirect_in,
-		gpudirect_out; /* bytes copied by GPUDirect, without staging */
+	/* Bytes copied by GPUDirect, without staging. */
+	_Atomic uint64_t gpudirect_in, gpudirect_out;
 };
 
 /* Creates session->copies. Returns 0; or -ENOMEM, and gpd_copy_session_destroy() frees what

@@ -32,7 +32,7 @@ struct gpd_session;
 GP_MUST_CHECK int gpd_lanes_create(struct gpd_session *session);
 
 /*
- * Main thread: adds data lane `number` (1 and up) and starts its threads. Returns NULL, and the
+ * Any thread: adds data lane `number` (1 and up) and starts its threads. Returns NULL, and the
  * session owns conn; or the reason for the refusal, a static text, and the caller keeps conn.
  */
 const char *gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *conn)

@@ -33,8 +33,8 @@ struct gpd_device {
 	uint32_t peers; /* bit n: its kernels can access memory of device n */
 	int multiprocessors;
 	int threads_per_multiprocessor;
-	int priority_least,
-		priority_greatest; /* range of stream priorities; least is the larger number */
+	/* Range of stream priorities; least is the larger number. */
+	int priority_least, priority_greatest;
 	pthread_mutex_t limit_lock;
 	/* Current values of cuCtxGetLimit(); they only increase, under limit_lock. */
 	_Atomic size_t limits[CU_LIMIT_MAX];

@@ -51,8 +51,8 @@ struct gpd_shares {
 	bool listed; /* it is in the list */
 	struct gpd_share {
 		uint32_t groups, tenant_groups; /* numbers of groups; 0: all */
-		struct gpd_partition *tenant,
-			*assigned; /* partitions, references; NULL: the whole device */
+		/* References to partitions; NULL: the whole device. */
+		struct gpd_partition *tenant, *assigned;
 	} devices[GPD_PARTITION_DEVICES];
 	_Atomic uint32_t changed; /* bit n: the session's streams on device n have to move */
 };

@@ -24,8 +24,8 @@ struct gpd_unpacking {
 	struct gpd_session *session;
 	/* List of extractions that have a slot; under the lock of unpacking.c. */
 	struct gpd_unpacking *next;
-	bool has_tenant_slot,
-		is_running; /* it has its tenant's slot, and one of the worker's slots */
+	/* It has its tenant's slot, and one of the worker's slots. */
+	bool has_tenant_slot, is_running;
 };
 
 /* Prepares unpacking->limiter for the session. Nothing has to be freed. */

@@ -66,16 +66,16 @@ struct gpd_schedule_run {
 	bool takes_turns;  /* its launches need a turn */
 	uint32_t window;   /* maximum number of launches in flight */
 	unsigned int pins; /* number of uses by the device's thread without the lock */
-	uint64_t measured_ns,
-		measured_batches; /* totals: measured GPU time and number of batches */
+	/* Totals: measured GPU time and number of batches. */
+	uint64_t measured_ns, measured_batches;
 	/* since_ns: time of the first launch. credited_ns: time credited to the ledger, at most the
 	 * time since then. advanced_ns: part of it credited in advance, for work that two polls
 	 * found running and that is not done. */
 	uint64_t since_ns, credited_ns, advanced_ns;
-	uint64_t running,
-		running_ns; /* entry of the meter last seen running, and the time of that poll */
-	uint64_t left_ns;   /* start of its idle time at the end of its turn; 0: it was not idle */
-	uint64_t gap_ns;    /* its usual time without work if that is short; 0: unknown or long */
+	/* Entry of the meter last seen running, and the time of that poll. */
+	uint64_t running, running_ns;
+	uint64_t left_ns; /* start of its idle time at the end of its turn; 0: it was not idle */
+	uint64_t gap_ns;  /* its usual time without work if that is short; 0: unknown or long */
 };
 
 /* Minimum time for which the GPU is reserved for a holder without work; at most ten times that if
