@@ -3,7 +3,8 @@
  * Reports the findings of config_lint.h: in the log when the daemon starts, to the administrator at
  * a reload, and on standard error for gpupoold --check-config.
  *
- * Threads: the main thread of the supervisor, or of the process that checks.
+ * Threads: the main thread of the supervisor, or of the process that checks. Files are read
+ * synchronously.
  */
 #ifndef GPD_CONFIG_REPORT_H
 #define GPD_CONFIG_REPORT_H
@@ -13,15 +14,16 @@
 #include "server/common/config/reload_report.h"
 #include "server/supervisor/admission/admission.h"
 
-/* Called at the start, once the first worker has reported its devices. Also logs the path of the
- * configuration and tokens that expire soon. */
+/* Logs the findings, the path of the configuration, and tokens that expire soon. Called once at the
+ * start, after the first worker has reported its devices. */
 void gpd_config_report_start(const struct gpd_admission *admission,
 			     const struct gpd_options *options);
-/* Called after a reloaded configuration has taken effect. */
+/* Adds the findings to the report (reload_report.h), which logs them. Called after a reloaded
+ * configuration has taken effect. */
 void gpd_config_report_reload(const struct gpd_admission *admission,
 			      struct gpd_reload_report *reloaded);
-/* Called in each iteration of the loop: logs certificates, CRLs and tokens that expire soon, once a
- * day. */
+/* Called in each iteration of the loop: once a day, logs certificates, CRLs and tokens that expire
+ * soon. now_ms: time of gp_now_ms(). */
 void gpd_config_report_expiry(const struct gpd_admission *admission, int64_t now_ms);
 
 /*
@@ -30,7 +32,8 @@ void gpd_config_report_expiry(const struct gpd_admission *admission, int64_t now
  * devices. Creates nothing. A driver that cannot be loaded is a warning, as the check may run on
  * another machine.
  *
- * Returns the exit status: 0, or 1 if the daemon would not start with the configuration.
+ * list_devices: describes the machine's devices (config_lint.h). Returns the exit status: 0, or 1
+ * if the daemon would not start with the configuration.
  */
 int gpd_config_report_check(const struct gpd_options *options, gpd_lint_list_devices *list_devices);
 

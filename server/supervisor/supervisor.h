@@ -3,15 +3,18 @@
  * The supervisor process: listens, authenticates and admits clients, and manages worker processes.
  * It never uses CUDA itself.
  *
- * One thread runs the poll() loop; the only other threads are the receivers of connection.h.
- * admission.h handles the clients, worker_pool.h the workers.
+ * One thread runs the poll() loop; the other threads are the receivers of connection.h and the
+ * metrics server's (metrics.h). admission.h handles the clients, worker_pool.h the workers.
+ *
+ * Threads: the main thread of the process, before any other thread exists.
  */
 #ifndef GPD_SUPERVISOR_H
 #define GPD_SUPERVISOR_H
 
 struct gpd_options;
 
-/* Runs until a signal stops it, or startup fails. Returns the exit status. */
+/* Runs until a signal stops the supervisor, or startup fails. Returns the exit status of the
+ * process; the reason of a failure is on standard error. options must stay valid until then. */
 int gpd_supervisor_run(const struct gpd_options *options);
 
 #endif /* GPD_SUPERVISOR_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's log: one line per event on standard error, "gpupoold[pid]: level: text", in
+ * The daemon's log: one line per event on standard error, with time, process ID and text, in
  * printable ASCII (protocol/printable.h).
  *
  * Writing never blocks. If the reader of the log does not keep up, lines are dropped, and a later
@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+/* Severity of a line, most severe first. */
 enum gpd_log_level {
 	GPD_LOG_ERROR,
 	GPD_LOG_WARNING,
@@ -22,21 +23,23 @@ enum gpd_log_level {
 	GPD_LOG_DEBUG,
 };
 
-/* The least severe level that is written, and the descriptor of the log. Set them before the first
- * thread starts. */
+/* The least severe level that is written. Set before the first thread starts. */
 extern enum gpd_log_level gpd_log_level;
-extern int gpd_log_fd; /* standard error; a worker sets its own (driver_stderr.h) */
+extern int gpd_log_fd; /* descriptor of the log: standard error; a worker sets its own
+			  (worker/device/driver_stderr.h) */
 
 /* Chooses the prefix of the lines: the local time, "2026-11-26 14:35:02.123 ", unless standard
  * error is the systemd journal, which adds its own. Called once, before the first thread starts and
  * before standard error is redirected. */
 void gpd_log_start(void);
 
-/* Parses the name of a level. Returns false if there is no such level. */
+/* Parses the name of a level. Returns false, and leaves *level_p unchanged, if there is no such
+ * level. */
 bool gpd_log_level_parse(const char *text, enum gpd_log_level *level_p);
+/* Returns the name of the level, a static text. */
 const char *gpd_log_level_name(enum gpd_log_level level);
 
-/* Writes one line; the text is truncated at 1024 bytes. */
+/* Writes one line if gpd_log_level includes the level; the text is truncated at 1024 bytes. */
 void gpd_log(enum gpd_log_level level, const char *format, ...) GP_PRINTF(2, 3);
 
 #define gpd_error(...) gpd_log(GPD_LOG_ERROR, __VA_ARGS__)

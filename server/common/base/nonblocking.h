@@ -13,12 +13,15 @@
 #define GPD_NONBLOCKING_H
 
 #ifdef GPD_CHECK_BLOCKING
-/* Sections nest. */
+/* Begins a section of the calling thread. Sections nest. */
 void gpd_nonblocking_begin(void);
+/* Ends the innermost section of the calling thread. */
 void gpd_nonblocking_end(void);
-/* Suspends the section for a call that has another bound on its wait, which a comment at the call
- * states. Returns the nesting depth that gpd_nonblocking_reenter() needs. */
+/* Suspends all sections of the calling thread for a call whose wait is bounded in another way,
+ * which a comment at the call states. Returns the nesting depth to pass to
+ * gpd_nonblocking_reenter(). */
 unsigned int gpd_nonblocking_leave(void);
+/* Resumes the sections that gpd_nonblocking_leave() has suspended. */
 void gpd_nonblocking_reenter(unsigned int depth);
 #else
 static inline void

@@ -29,19 +29,20 @@
 #define GPD_FILE_TOKENS "tokens"
 #define GPD_FILE_CONFIG "gpupoold.conf"
 
-/* Writes the folder's path. Returns 0, or -ENOENT if this user has no such folder or the path does
- * not fit. */
+/* Writes the folder's path. Returns 0; or -ENOENT if this user has no such folder or the path does
+ * not fit, and path is undefined. */
 GP_MUST_CHECK int gpd_folder_default(char *path, size_t size);
 /* Returns the path to use for a file: the command line's option if not NULL, else the configured
- * path if not "", else the file of this name in the default folder, which need not exist. Returns
- * NULL if none of them applies because there is no default folder. The result is one of the
- * arguments; room receives the default path. */
+ * path if not "", else the path of the file `name` in the default folder, which need not exist.
+ * Returns NULL if there is neither an option nor a configured path nor a default folder. The result
+ * is option, configured or room, a buffer of size bytes for the default path. */
 const char *gpd_folder_select_path(const char *option, const char *configured, const char *name,
 				   char *room, size_t size);
-/* Writes the path of a file in the default folder. Returns 0, or -ENOENT as above. */
+/* Writes the path of a file in the default folder. Returns 0 or -ENOENT, as
+ * gpd_folder_default(). */
 GP_MUST_CHECK int gpd_folder_file(const char *name, char *path, size_t size);
 
-/* Returns the mode for a new file with a secret at this path: 0600, or 0640 if the folder is
+/* Returns the mode for a new file with a secret at this path: 0600, or 0640 if the path's folder is
  * setgid, so that its group (the daemon's) can read the file. */
 mode_t gpd_folder_secret_mode(const char *path);
 

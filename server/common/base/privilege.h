@@ -4,6 +4,7 @@
  *
  * Threads: the main thread only, before other threads start. The supervisor calls the functions in
  * the order in which they are declared.
+ * Errors: functions with an error buffer return 0, or -1 with a text in error.
  */
 #ifndef GPD_PRIVILEGE_H
 #define GPD_PRIVILEGE_H
@@ -25,14 +26,15 @@ void gpd_privilege_disable_dumps(void);
 uid_t gpd_privilege_target_uid(const char *user);
 
 /*
- * Switches from root to this user (NULL: GPD_PRIVILEGE_USER, or stays root if that user does not
+ * Switches from root to this user (NULL: GPD_PRIVILEGE_USER; stays root if that user does not
  * exist) with the user's groups plus video, render and rdma, and without capabilities or a way to
- * regain them. If the process is not root, only checks that it runs as this user already. Returns
- * 0, or -1 with a text in error.
+ * regain them. If the process is not root, only checks that it runs as this user already (NULL: any
+ * user). Sets the umask to 077. Returns 0; or -1 with a text in error, and the process must exit
+ * because it may have dropped a part of its privileges.
  */
 GP_MUST_CHECK int gpd_privilege_drop(const char *user, char *error, size_t error_size);
 
-/* Returns 0 if the process can read the file or the file does not exist, else -1 with a text in
+/* Returns 0 if the process can read the file or the file does not exist; else -1 with a text in
  * error that contains the remedy. */
 GP_MUST_CHECK int gpd_privilege_require_readable(const char *path, char *error, size_t error_size);
 /* Logs a warning if the process cannot read the file, which it must read again on a reload. path:

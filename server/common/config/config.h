@@ -3,13 +3,16 @@
  * The configuration of the daemon, its devices and its tenants: gpupoold.conf(5) parsed into a
  * struct.
  *
- * It is built at once and not changed afterwards. It contains numbers only; the ledger (ledger.h)
- * enforces quotas.
+ * It is built at once and not changed afterwards. It contains numbers only; the supervisor writes
+ * the quotas into the ledger (ledger.h), where they are enforced.
  *
- * Ownership: the caller frees the configuration with gpd_config_free().
- * Threads: any may read a configuration.
- * Errors: functions that parse return 0; GP_E_INVALID with a text that names file, line, key and
- * the valid values; or a negative errno with a text. On failure only the text is written.
+ * Ownership: the caller frees the configuration with gpd_config_free(). It contains no pointers to
+ * memory of its caller. Pointers in it are valid until then.
+ * Threads: any may read a configuration. Functions that load a file block on the file system; the
+ * others do not block.
+ * Errors: functions that load or parse return 0 with *config_p set. On failure they return
+ * GP_E_INVALID with a text that names file, line, key and the valid values; or a negative errno
+ * with a text. *config_p is then unchanged, and nothing must be freed.
  */
 #ifndef GPD_CONFIG_H
 #define GPD_CONFIG_H
@@ -21,15 +24,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPD_CONFIG_TENANTS 255 /* including GPD_TENANT_DEFAULT */
+#define GPD_CONFIG_TENANTS 255 /* maximum number of tenants, including GPD_TENANT_DEFAULT */
+/* Sizes of buffers in bytes, including the terminating zero: of an error text, of a name in a
+ * certificate, of a path. */
 #define GPD_CONFIG_ERROR_MAX 512
 #define GPD_CONFIG_CERTIFICATE_MAX 128
 #define GPD_CONFIG_PATH_MAX 256
 
 static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the ledger");
 
+/* Worker processes of a tenant's sessions. */
 enum gpd_config_isolation {
-	/* All in one worker, unless the client requests a worker of its own. */
+	/* All sessions in one worker, unless the client requests a worker of its own. */
 	GPD_CONFIG_ISOLATION_SHARED,
 	GPD_CONFIG_ISOLATION_PROCESS, /* a worker process for each session */
 	/* As SHARED, but a client that requests a worker of its own is rejected. */
@@ -40,35 +46,39 @@ enum gpd_config_isolation {
 enum gpd_config_software {
 	GPD_CONFIG_SOFTWARE_OFF,
 	GPD_CONFIG_SOFTWARE_ON,
-	GPD_CONFIG_SOFTWARE_UNSET,
+	GPD_CONFIG_SOFTWARE_UNSET, /* GPUPOOL_SOFTWARE_DEVICE decides (options.h) */
 };
 
 /* Action for a worker that does not respond. */
 enum gpd_config_on_hang {
-	GPD_CONFIG_ON_HANG_REPORT,
+	GPD_CONFIG_ON_HANG_REPORT,  /* only the log and the reports contain it */
 	GPD_CONFIG_ON_HANG_RESTART, /* the worker is killed, which ends its sessions */
 };
 
 /* An amount of bytes or multiprocessors: an absolute number or a share of the device's total. */
 struct gpd_config_amount {
-	uint64_t number; /* valid if share is 0 */
-	uint64_t share;  /* in hundredths of a percent */
+	uint64_t number; /* absolute number; valid if share is 0 */
+	/* Share of the total in hundredths of a percent, at most GPD_CONFIG_SHARE_MAX; 0: not a
+	 * share. */
+	uint64_t share;
 };
 #define GPD_CONFIG_SHARE_MAX 10000
 
 /* Quota of a tenant on one device. Has no padding, so that two can be compared by memcmp(). */
 struct gpd_config_quota {
-	struct gpd_config_amount memory;         /* number GPD_NO_LIMIT: all */
-	struct gpd_config_amount session_memory; /* limit of each session; GPD_NO_LIMIT: all */
-	struct gpd_config_amount sm;             /* multiprocessors; number 0: all */
-	struct gpd_config_amount session_sm;     /* limit of each session; number 0: all */
-	uint32_t allowed;                        /* 1: the tenant may use the device */
-	uint32_t weight;                         /* 1 to 1000 */
-	uint32_t limit;                          /* percent of GPU time; 100: no limit */
-	uint32_t time_share;                     /* percent, for the policy "fixed"; 0: not set */
+	struct gpd_config_amount memory; /* device memory in bytes; number GPD_NO_LIMIT: all */
+	/* Limit of each session in bytes; number GPD_NO_LIMIT: all. */
+	struct gpd_config_amount session_memory;
+	struct gpd_config_amount sm;         /* multiprocessors; number 0: all */
+	struct gpd_config_amount session_sm; /* limit of each session; number 0: all */
+	uint32_t allowed;                    /* 1: the tenant may use the device */
+	uint32_t weight;     /* share of GPU time relative to other tenants, 1 to 1000 */
+	uint32_t limit;      /* percent of GPU time; 100: no limit */
+	uint32_t time_share; /* percent, for the policy "fixed"; 0: not set */
 };
 static_assert(sizeof(struct gpd_config_quota) == 4 * 16 + 4 * 4, "no padding");
 
+/* Maximum number of entries in gpd_config.old_names. */
 #define GPD_CONFIG_OLD_NAMES 8
 
 /* An address range: all addresses with the same first `bits` bits. */
@@ -78,75 +88,88 @@ struct gpd_config_network {
 	uint8_t bits;
 };
 
-/* Line numbers at which a key is set: for all devices, and for single devices. 0: not set. */
+/* Line numbers in the file at which a key is set. 0: it is not set. */
 struct gpd_config_lines {
-	int all;
-	int single[GPD_LEDGER_DEVICES];
+	int all;                        /* for all devices */
+	int single[GPD_LEDGER_DEVICES]; /* for the device of this ordinal */
 };
 
+/* A section [tenant NAME], or the default settings of the tenant "default". */
 struct gpd_config_tenant {
 	char name[GPD_TENANT_NAME_MAX];
-	int line; /* of its section; 0: it has no section */
-	/* Lines of its keys, indexed as gpd_config_keys(); or NULL. */
+	int line; /* line of its section in the file; 0: it has no section */
+	/* Lines of its keys, indexed as gpd_config_keys(GPD_CONFIG_SECTION_TENANT); NULL: it has no
+	 * section. */
 	struct gpd_config_lines *lines;
-	struct gpd_config_quota devices[GPD_LEDGER_DEVICES];
-	uint64_t bandwidth;    /* bytes per second; GPD_NO_LIMIT: no limit */
-	uint32_t sessions_max; /* UINT32_MAX: only the daemon's limit; 0: no session is admitted */
-	uint32_t priority;     /* as in the ledger: 0 normal, 1 low, 2 high */
-	uint32_t isolation;    /* enum gpd_config_isolation; default: the daemon's */
-	uint32_t compression;  /* enum gp_pack_mode */
-	/* Number 0 and share 0: an equal part of the daemon's total. */
+	struct gpd_config_quota devices[GPD_LEDGER_DEVICES]; /* by ordinal */
+	uint64_t bandwidth; /* bytes per second; GPD_NO_LIMIT: no limit */
+	/* Maximum number of concurrent sessions. UINT32_MAX: only the daemon's limit; 0: no session
+	 * is admitted. */
+	uint32_t sessions_max;
+	uint32_t priority;    /* as in the ledger: 0 normal, 1 low, 2 high */
+	uint32_t isolation;   /* enum gpd_config_isolation; default: the daemon's */
+	uint32_t compression; /* enum gp_pack_mode */
+	/* Host memory for device code. Number 0 and share 0: an equal part of the daemon's
+	 * total. */
 	struct gpd_config_amount code_memory;
-	struct gpd_config_amount pinned_memory; /* as code_memory */
-	int user_count;
-	int certificate_count;
-	int network_count; /* 0: any address */
-	char (*users)[GPD_TENANT_NAME_MAX];
+	/* Pinned host memory that kernels access; values as code_memory. */
+	struct gpd_config_amount pinned_memory;
+	int user_count;                     /* number of users; 0: any user */
+	int certificate_count;              /* number of certificates */
+	int network_count;                  /* number of networks; 0: any address */
+	char (*users)[GPD_TENANT_NAME_MAX]; /* names of users who may use the tenant */
 	char (*certificates)[GPD_CONFIG_CERTIFICATE_MAX]; /* names in client certificates */
-	struct gpd_config_network *networks;
+	struct gpd_config_network *networks;              /* addresses that may use the tenant */
 };
 
+/* Settings of a device. */
 struct gpd_config_device {
-	uint32_t policy;         /* enum gpd_policy */
-	uint32_t virtual_number; /* number of equal devices that it is presented as; 1: itself */
+	uint32_t policy; /* enum gpd_policy */
+	/* Number of equal virtual devices that it is presented as; 1: itself. */
+	uint32_t virtual_number;
 	uint32_t visible;        /* 1: clients can see it */
 	uint32_t sm_granularity; /* multiprocessors are assigned in multiples of it: 2 or 8 */
 };
 
-/* A section [device ...] of the file; see gpd_config_device(). */
+/* A section [device ...] of the file; gpd_config_device() applies it. */
 struct gpd_config_device_rule {
-	int line;      /* of the section */
-	int ordinal;   /* -1: not by ordinal */
+	int line;      /* line of the section in the file */
+	int ordinal;   /* ordinal of the device; -1: not selected by ordinal */
 	char uuid[41]; /* "gpu-...", in lower case; "" with ordinal -1: any device */
-	/* Keys of `device` that the section sets: bits, in the order of gpd_config_keys(). */
+	/* Keys of `device` that the section sets: bit i for the key at index i of
+	 * gpd_config_keys(). */
 	unsigned int set_keys;
 	struct gpd_config_device device;
 };
 
-/* A line that gives a key under its old name. */
+/* Records that the file uses the former name of a key. */
 struct gpd_config_old_name {
 	int line;
-	const char *old_name, *name;
+	const char *old_name, *name; /* former and present name of the key; static text */
 };
 
+/* All settings. */
 struct gpd_config {
-	char *file; /* path that it was read from; NULL: none */
-	uint32_t sessions_max;
-	uint32_t lanes_max;            /* per session */
-	uint32_t sessions_per_address; /* UINT32_MAX: no limit; 0: not set */
-	uint32_t ready_workers;        /* idle workers kept for sessions with isolation "process" */
-	uint32_t idle_timeout;         /* seconds; 0: none */
-	uint32_t timeout;              /* seconds; 0: not set */
-	uint32_t isolation;            /* enum gpd_config_isolation */
-	uint32_t on_hang;              /* enum gpd_config_on_hang */
-	uint32_t software_device;      /* enum gpd_config_software */
-	struct gpd_config_amount host_memory;
-	struct gpd_config_amount code_memory;   /* of all tenants together */
-	struct gpd_config_amount pinned_memory; /* of all tenants together */
-	char metrics_host[256];
-	uint16_t metrics_port;            /* 0: off */
-	char admin_socket[108];           /* "": not set */
-	char tokens[GPD_CONFIG_PATH_MAX]; /* "": not set, as the other paths below */
+	char *file;            /* path that it was read from; NULL: not read from a file */
+	uint32_t sessions_max; /* maximum number of concurrent sessions */
+	uint32_t lanes_max;    /* per session */
+	/* Sessions of one client address; UINT32_MAX: no limit; 0: not set. */
+	uint32_t sessions_per_address;
+	uint32_t ready_workers; /* idle workers kept for sessions with isolation "process" */
+	uint32_t idle_timeout;  /* seconds after which an idle session is ended; 0: never */
+	uint32_t timeout;       /* seconds after which a silent peer is disconnected; 0: not set */
+	uint32_t isolation;     /* enum gpd_config_isolation */
+	uint32_t on_hang;       /* enum gpd_config_on_hang */
+	uint32_t software_device;             /* enum gpd_config_software */
+	struct gpd_config_amount host_memory; /* for records, handles and printed text */
+	/* Host memory for device code of all tenants together. */
+	struct gpd_config_amount code_memory;
+	struct gpd_config_amount pinned_memory; /* pinned host memory of all tenants together */
+	char metrics_host[256];                 /* address of the metrics server */
+	uint16_t metrics_port;                  /* TCP port of the metrics server; 0: no server */
+	char admin_socket[108];                 /* path of the admin socket; "": not set */
+	/* Path of the token file; "": not set. The same holds for the paths below. */
+	char tokens[GPD_CONFIG_PATH_MAX];
 	char certificate[GPD_CONFIG_PATH_MAX];
 	char key[GPD_CONFIG_PATH_MAX];
 	char client_authority[GPD_CONFIG_PATH_MAX];
@@ -155,44 +178,48 @@ struct gpd_config {
 	int device_rule_count;
 	int tenant_count; /* at least 1 */
 	int old_name_count;
-	struct gpd_config_old_name old_names[GPD_CONFIG_OLD_NAMES]; /* the first ones */
+	struct gpd_config_old_name old_names[GPD_CONFIG_OLD_NAMES]; /* the first of them */
 	struct gpd_config_device_rule *device_rules;
 	struct gpd_config_tenant *tenants; /* "default", then the others in the order of the file */
 };
 
-/* Loads the file. path NULL: no file, which results in one tenant without limits. Returns -ENOENT
- * if the file does not exist. */
+/* Loads the file. path NULL: there is no file, which results in one tenant without limits. Returns
+ * 0; -ENOENT if the file does not exist; or another error as described above. */
 GP_MUST_CHECK int gpd_config_load(const char *path, struct gpd_config **config_p, char *error,
 				  size_t error_size);
-/* Receives one error text, which is valid only during the call. */
+/* Receives one error text, which is valid only during the call. arg: as passed to the caller. */
 typedef void gpd_config_report_func(void *arg, const char *error);
-/* As gpd_config_load(), but passes each error in the file's text to report before it returns; an
- * error of opening or reading the file is returned in error alone. With report NULL parsing stops
- * at the first error, which is in error. */
+/* As gpd_config_load(), but passes each error in the file's text to report() before it returns
+ * GP_E_INVALID; an error of opening or reading the file is returned in error alone. With report
+ * NULL parsing stops at the first error, whose text is in error. */
 GP_MUST_CHECK int gpd_config_load_all(const char *path, gpd_config_report_func *report, void *arg,
 				      struct gpd_config **config_p, char *error, size_t error_size);
-/* As gpd_config_load_all(), for text in memory. */
+/* As gpd_config_load_all(), for text in memory. Errors name the file `name`. text and name need to
+ * be valid only during the call. */
 GP_MUST_CHECK int gpd_config_parse_all(const char *text, const char *name,
 				       gpd_config_report_func *report, void *arg,
 				       struct gpd_config **config_p, char *error,
 				       size_t error_size);
-/* As gpd_config_load(), but parses a string; errors use name as the file's name. */
+/* As gpd_config_load(), for text in memory. Errors name the file `name`. text and name need to be
+ * valid only during the call. */
 GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gpd_config **config_p,
 				   char *error, size_t error_size);
+/* Frees the configuration. Accepts NULL. */
 void gpd_config_free(struct gpd_config *config);
 
 /* Returns the host memory in bytes that all sessions together may use for queued records, handles
  * and printed text, if the machine has machine_bytes. */
 uint64_t gpd_config_get_host_memory(const struct gpd_config *config, uint64_t machine_bytes);
-/* Returns the tenant's limit of host memory for device code in bytes. A tenant without a limit of
- * its own gets one of `parts` equal parts of the daemon's. */
+/* Returns the tenant's limit of host memory for device code in bytes. tenant: index in
+ * config->tenants. A tenant without a limit of its own gets one of `parts` equal parts of the
+ * daemon's; machine_bytes: memory of the machine. */
 uint64_t gpd_config_get_code_memory(const struct gpd_config *config, int tenant,
 				    uint64_t machine_bytes, unsigned int parts);
 /* As gpd_config_get_code_memory(), for pinned host memory that kernels access. */
 uint64_t gpd_config_get_pinned_memory(const struct gpd_config *config, int tenant,
 				      uint64_t machine_bytes, unsigned int parts);
 
-/* Returns the tenant's index, or -1 if there is no tenant of this name. */
+/* Returns the index in config->tenants of the tenant of this name, or -1 if there is none. */
 int gpd_config_tenant_find(const struct gpd_config *config, const char *name);
 
 /* Returns the index of the tenant for this name in a client certificate: the tenant that lists the
@@ -201,9 +228,10 @@ int gpd_config_certificate_find(const struct gpd_config *config, const char *nam
 
 /*
  * Assigns a new session to a tenant. name: the tenant that the client requests, NULL or "" for
- * none; user: as reported by the client; address: numeric or as returned by gp_conn_peer(), NULL
- * for a local client, which counts as a loopback address. Returns 0 with *tenant_p set, or
- * GP_E_INVALID with the reason for the refusal in error.
+ * none. user: as reported by the client. address: numeric or as returned by gp_conn_peer(); NULL
+ * for a local client, which counts as a loopback address. Returns 0 with *tenant_p set to the
+ * tenant's index; or GP_E_INVALID with the reason for the refusal in error, and *tenant_p is
+ * undefined.
  */
 GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *name,
 				   const char *user, const char *address, int *tenant_p,
@@ -216,14 +244,14 @@ GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *
 struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
 					   const char *uuid);
 
-/* Returns the amount in bytes for a device with device_bytes: a multiple of 2 MiB, at most the
- * device's memory; GPD_NO_LIMIT: no quota. */
+/* Returns the amount in bytes for a device with device_bytes: a multiple of 2 MiB, at least 2 MiB
+ * and at most the device's memory. GPD_NO_LIMIT: no quota. */
 uint64_t gpd_config_get_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes);
-/* Returns the amount in multiprocessors, rounded down but at least 1, at most the device's; 0: no
+/* Returns the amount in multiprocessors, rounded down but at least 1, and at most device_sms. 0: no
  * quota. */
 uint32_t gpd_config_get_sms(const struct gpd_config_amount *amount, uint32_t device_sms);
-/* Returns the number of multiprocessors that a request for `wanted` (0: all) gets, if they are
- * assigned in multiples of piece; 0: all. */
+/* Returns the number of multiprocessors that a request for `wanted` (0: all) gets if they are
+ * assigned in multiples of piece: rounded down, but at least piece. 0: all of the device's. */
 uint32_t gpd_config_round_sms(uint32_t wanted, uint32_t device_sms, uint32_t piece);
 
 #endif /* GPD_CONFIG_H */

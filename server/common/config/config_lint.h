@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lint of gpupoold.conf(5): findings that no line shows alone. Errors are settings that contradict
+ * Lint of gpupoold.conf(5): findings that no single line shows. Errors are settings that contradict
  * each other; gpd_config_load() reports them. Warnings are settings that have another effect than
  * they seem to have: names of absent objects, quotas larger than the device, quotas that rounding
  * removes, settings that the policy of the device ignores.
  *
+ * Ownership: the caller owns all arguments, which need to be valid during the call only.
  * Threads: any; the functions keep no state, and call the report function before they return.
  */
 #ifndef GPD_CONFIG_LINT_H
@@ -13,21 +14,24 @@
 #include "server/common/config/config.h"
 #include "server/common/config/token.h"
 
+/* A configuration to check, and the receiver of the findings. */
 struct gpd_lint {
 	const struct gpd_config *config;
-	gpd_config_report_func
-		*report; /* the text begins with file and line if the warning has them */
-	void *arg;
+	/* Called once per finding; the text begins with file and line if the finding has them. */
+	gpd_config_report_func *report;
+	void *arg; /* first argument of report() */
 };
 
+/* A device of the machine. */
 struct gpd_lint_device {
 	char uuid[41]; /* "GPU-..." */
-	size_t memory;
+	size_t memory; /* total memory in bytes */
 	int multiprocessors;
 };
-/* Loads the driver (NULL: the default one) and describes its devices, at most GPD_LEDGER_DEVICES,
- * without creating a context. Returns their number, which is also 0 if CUDA does not initialize; or
- * -1 with a text in error if the driver cannot be loaded. */
+/* Loads the driver (NULL: the default library; software: the software device may replace it) and
+ * fills devices with its devices, at most GPD_LEDGER_DEVICES, without creating a context. Returns
+ * their number, which is also 0 if CUDA does not initialize; or -1 with a text in error if the
+ * driver cannot be loaded. */
 typedef int gpd_lint_list_devices(const char *driver, bool software,
 				  struct gpd_lint_device *devices, char *error, size_t size);
 
@@ -36,19 +40,20 @@ typedef int gpd_lint_list_devices(const char *driver, bool software,
 void gpd_lint_errors(const struct gpd_lint *lint);
 /* Reports warnings about the file alone. */
 void gpd_lint_config(const struct gpd_lint *lint);
-/* Reports tenants of valid tokens that the file does not have, each tenant once. Reports nothing
- * without a file. */
+/* Reports the tenants of valid tokens that the configuration does not contain, each tenant once.
+ * Reports nothing if the configuration was not read from a file. */
 void gpd_lint_tokens(const struct gpd_lint *lint, const struct gpd_tokens *tokens);
-/* Reports warnings about devices, which are indexed by ordinal. Reports nothing if count is 0 (not
- * known). */
+/* Reports warnings about devices. devices: indexed by ordinal. Reports nothing if count is 0, which
+ * means that the devices are not known. */
 void gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device *devices,
 		      int count);
 
-/* Writes the warning about the tenant of a token. Returns false if there is none. */
+/* Writes the warning that the tenant of a token is not in the configuration. Returns false, and
+ * writes nothing, if there is no such warning. */
 bool gpd_lint_tenant(const struct gpd_config *config, const char *tenant,
 		     char text[GPD_CONFIG_ERROR_MAX]);
-/* Returns the policy that the tenant's key requires if the device's policy (enum gpd_policy)
- * ignores the key, or NULL if the key has an effect. */
+/* Returns the policy that the tenant's key requires if a device's policy (enum gpd_policy) ignores
+ * the key, a static text; or NULL if the key has an effect. */
 const char *gpd_lint_needed_policy(const char *key, uint32_t policy);
 
 #endif /* GPD_CONFIG_LINT_H */

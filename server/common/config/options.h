@@ -2,7 +2,8 @@
 /*
  * The command-line options of the supervisor.
  *
- * Threads: main() fills the struct in before the first thread starts; read-only afterwards.
+ * Ownership: strings are elements of argv or static, except usual_config.
+ * Threads: main() fills in the struct before the first thread starts; it is read-only afterwards.
  */
 #ifndef GPD_OPTIONS_H
 #define GPD_OPTIONS_H
@@ -13,38 +14,47 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Maximum number of addresses on which the daemon listens. */
 #define GPD_LISTEN_MAX 16
+/* Environment variable with "on" or "off", used if neither option nor configuration is set. */
 #define GPD_SOFTWARE_VARIABLE "GPUPOOL_SOFTWARE_DEVICE"
+/* Size of a path's buffer in bytes, including the terminating zero. */
 #define GPD_OPTIONS_PATH_MAX 4096
 
+/* The parsed command line. */
 struct gpd_options {
 	struct gp_url listen[GPD_LISTEN_MAX];
-	int listen_count;
-	const char *rdma; /* URL on which workers listen for data connections over RDMA, or NULL */
+	int listen_count; /* number of elements of listen */
+	/* URL on which workers listen for data connections over RDMA; NULL: none. */
+	const char *rdma;
 	bool no_peer_memory; /* copies over RDMA always use the workers' staging buffers */
-	const char *driver;  /* path, or NULL */
-	enum gpd_config_software software_device;
-	const char *config; /* path, or NULL: the default file, if it exists */
+	const char *driver;  /* path of the CUDA driver library; NULL: the default one */
+	enum gpd_config_software software_device; /* --software-device */
+	const char *config; /* path of the configuration; NULL: usual_config, if that file exists */
 	/* Path of the default file; "": this user has no such folder. */
 	char usual_config[GPD_OPTIONS_PATH_MAX];
-	const char *admin_socket; /* path, "off", or NULL: the default one */
-	bool has_metrics;
-	char metrics_host[256]; /* "": none */
+	/* Path of the admin socket; "off": none; NULL: the default path. */
+	const char *admin_socket;
+	bool has_metrics;       /* the metrics options below are given */
+	char metrics_host[256]; /* address of the metrics server; "": no server */
 	uint16_t metrics_port;
-	const char *certificate, *key, *client_authority, *crl; /* paths, or NULL */
-	bool print_address;
-	bool insecure;
-	const char *user;   /* user to switch to from root, or NULL: the default one if it exists */
-	const char *tokens; /* path, or NULL: the configured path, else the default one */
-	int sessions_max;   /* 0: as configured */
-	int lanes_max;      /* per session; 0: as configured */
+	const char *certificate, *key, *client_authority,
+		*crl;       /* paths; NULL: as configured, else in the default folder */
+	bool print_address; /* print the addresses to standard output */
+	bool insecure;      /* admit clients without credentials */
+	const char *user;   /* user to switch to from root; NULL: GPD_PRIVILEGE_USER if it exists */
+	/* Path of the token file; NULL: the configured path, else the default one. */
+	const char *tokens;
+	int sessions_max; /* maximum number of sessions; 0: as configured */
+	int lanes_max;    /* maximum number of lanes per session; 0: as configured */
 };
 
-/* Returns the path of the configuration to read now, or NULL if none is given and there is no file
- * at the default path. */
+/* Returns the path of the configuration to read now: the option, else the default path, also if
+ * that file exists but is not readable. Returns NULL if there is no option and no file at the
+ * default path. The text belongs to options. */
 const char *gpd_options_config(const struct gpd_options *options);
 
-/* Parses "on" or "off". Returns false for any other text. */
+/* Parses "on" or "off". Returns false, and leaves *value_p unchanged, for any other text. */
 bool gpd_options_software_parse(const char *text, enum gpd_config_software *value_p);
 
 /* Returns whether a worker may use the software device if NVIDIA's driver cannot be used: set by

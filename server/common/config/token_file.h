@@ -3,9 +3,11 @@
  * The file of access tokens (token.h): loading, changing under the file's lock (shared_file.h), and
  * the daemon's copy, which is loaded again after the file has changed.
  *
+ * Ownership: tables are freed with gpd_tokens_free().
  * Threads: any for the functions that take a path; a struct gpd_token_store belongs to the
  * supervisor's main thread.
- * Errors: 0, GP_E_INVALID or a negative errno, with a text in error.
+ * Errors: functions return 0 on success, else GP_E_INVALID or a negative errno, with a text in
+ * error that names the file. A failed change leaves the file as it was.
  */
 #ifndef GPD_TOKEN_FILE_H
 #define GPD_TOKEN_FILE_H
@@ -17,31 +19,36 @@
  * reason for the refusal. */
 #define GPD_TOKEN_RETENTION_S ((int64_t)90 * 86400)
 
-/* Loads the table. A file that does not exist is an empty table. */
+/* Loads the table. A file that does not exist is an empty table. On failure *tokens is
+ * unchanged. */
 GP_MUST_CHECK int gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error,
 				  size_t error_size);
 
-/* Creates a token for this tenant and adds it to the file. The secret is returned in *token only.
- * expires_s: INT64_MAX for never. Returns GP_E_INVALID for an invalid name of a tenant or an
+/* Creates a token for this tenant and adds it to the file; waits for the file's lock. *token
+ * receives the secret, which is stored nowhere else; it is undefined on failure. expires_s: end of
+ * validity, INT64_MAX for never. Returns GP_E_INVALID also for an invalid name of a tenant or an
  * invalid comment. */
 GP_MUST_CHECK int gpd_tokens_create(const char *path, const char *tenant, int64_t expires_s,
 				    const char *comment, struct gp_token *token, char *error,
 				    size_t error_size);
-/* Revokes the token. Returns GP_E_INVALID if no token has this ID or it is already revoked. */
+/* Revokes the token; waits for the file's lock. Returns GP_E_INVALID also if no token has this ID
+ * or it is already revoked. */
 GP_MUST_CHECK int gpd_tokens_revoke(const char *path, const char *id, char *error,
 				    size_t error_size);
 
 /* The daemon's copy of the token file. */
 struct gpd_token_store {
 	struct gpd_shared_file file;
-	struct gpd_tokens tokens; /* from the last valid state of the file; owned by the store */
+	struct gpd_tokens tokens; /* from the last valid content of the file; owned by the store */
 };
 
-/* Loads the file. path NULL: there is no token file. On failure the store is empty, and file.why
- * has the text. */
+/* Loads the file. path NULL: there is no token file, and the table is empty. Returns 0 or an error;
+ * on failure the table is empty, and store->file.why contains the text. The store keeps a copy of
+ * path. gpd_tokens_free() frees the table. */
 GP_MUST_CHECK int gpd_token_store_open(struct gpd_token_store *store, const char *path);
-/* Loads the file again if it has changed. If it cannot be read, the previous tokens stay in
- * force. */
+/* Loads the file again if it has changed or was invalid. Returns GPD_SHARED_FILE_CHANGED if the
+ * table was replaced; otherwise the previous tokens stay in force. Pointers to tokens of the
+ * previous table become invalid. */
 enum gpd_shared_file_change gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms);
 
 #endif /* GPD_TOKEN_FILE_H */

@@ -4,10 +4,12 @@
  * whole messages, each with an optional file descriptor. Both ends run the same program, so structs
  * are sent in memory layout.
  *
- * Threads: gpd_channel_send() from any; gpd_channel_post() and gpd_channel_flush() from one;
- * gpd_channel_recv() from one.
- * Errors: 0; GP_E_EOF if the other end has closed the channel; a negative errno if the channel is
- * unusable.
+ * Ownership: an initialized struct gpd_channel owns its descriptor until gpd_channel_fini(). Data
+ * passed to send functions may be freed when they return.
+ * Threads: gpd_channel_send() from any thread at a time. gpd_channel_post() and gpd_channel_flush()
+ * from one thread. gpd_channel_recv() from one thread. An end uses either send or post.
+ * Errors: functions return 0 on success, GP_E_EOF if the other end has closed the channel
+ * (receiving), or a negative errno if the channel is unusable.
  */
 #ifndef GPD_CHANNEL_H
 #define GPD_CHANNEL_H
@@ -19,132 +21,159 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum size of a message in bytes, and number of address ranges to avoid in struct
- * gpd_channel_open. */
+/* Maximum size of a message in bytes, including its header. */
 #define GPD_CHANNEL_MAX ((size_t)128 << 10)
+/* Maximum number of address ranges in gpd_channel_open.avoid. */
 #define GPD_AVOID_MAX 512
 
+/* Type of a message; the comment states the data that follows the header. */
 enum gpd_channel_type {
-	/* Supervisor to worker. */
-	GPD_CHANNEL_OPEN = 1, /* struct gpd_channel_open */
-	/* struct gpd_channel_open: give the session another address window. */
+	/* From the supervisor to the worker. */
+	GPD_CHANNEL_OPEN = 1, /* struct gpd_channel_open: opens a session */
+	/* struct gpd_channel_open: gives the session another address window. */
 	GPD_CHANNEL_MOVE_WINDOW,
 	GPD_CHANNEL_LANE, /* struct gpd_channel_lane; the descriptor is the connection of lane 0 */
-	GPD_CHANNEL_DATA_LANE, /* the same for another lane; result: its number, from 1 */
-	/* Text: why the session ends; result 1: by a decision of the operator (terminated, or
-	 * credentials no longer valid), and its program may continue. */
+	/* struct gpd_channel_lane with the descriptor of another lane; result: lane number, from
+	 * 1. */
+	GPD_CHANNEL_DATA_LANE,
+	/* Text: why the session ends. Result 1: the operator has ended it (terminated, or
+	 * credentials no longer valid), and its program may continue; result 0: any other
+	 * reason. */
 	GPD_CHANNEL_CLOSE,
 	GPD_CHANNEL_SMS_CHANGED, /* the session's multiprocessors in the ledger have changed */
-	/* Sessions are marked in the ledger to release cached memory; either direction. */
+	/* Sessions are marked in the ledger to release cached memory. Sent in both directions. */
 	GPD_CHANNEL_RECALL,
 	GPD_CHANNEL_RETIRE, /* accept no more sessions; exit after the last one */
 	GPD_CHANNEL_STOP,   /* end all sessions and exit */
 	GPD_CHANNEL_PING,   /* reply with PONG */
-	/* Worker to supervisor. */
-	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: the part common to all sessions */
+	/* From the worker to the supervisor. */
+	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: the part that is common to all sessions */
 	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened; also the reply to MOVE_WINDOW */
-	/* Result: number of a lane that arrived over RDMA or passed the TLS key check. */
+	/* Result: number of a lane that arrived over RDMA or passed the TLS key check. No data. */
 	GPD_CHANNEL_LANE_OPENED,
-	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
+	GPD_CHANNEL_CLOSED, /* result: CUresult; text: why the session ended */
 	GPD_CHANNEL_BUSY, /* result 1: work of a disconnected client still runs; 0: it has ended */
-	GPD_CHANNEL_HEAP_LEAKED, /* kernels have leaked device heap; there is no session */
-	GPD_CHANNEL_LOST,        /* result; struct gpd_channel_lost */
-	GPD_CHANNEL_PONG,        /* the main thread runs */
+	/* No session is left, and kernels have leaked device heap memory. */
+	GPD_CHANNEL_HEAP_LEAKED,
+	GPD_CHANNEL_LOST, /* result: CUresult; struct gpd_channel_lost */
+	GPD_CHANNEL_PONG, /* reply to PING: the main thread runs */
 };
 
+/* Starts each message. */
 struct gpd_channel_header {
 	uint32_t type;    /* enum gpd_channel_type */
 	int32_t result;   /* CUresult, or as specified by the type */
 	uint64_t session; /* 0: the message concerns the worker */
 };
 
+/* A range of addresses; size in bytes. */
 struct gpd_range {
 	uint64_t address, size;
 };
 
+/* Data of GPD_CHANNEL_OPEN and GPD_CHANNEL_MOVE_WINDOW. */
 struct gpd_channel_open {
-	char peer[128];
+	char peer[128];       /* address of the client */
 	char let_in_by[200];  /* how the client was authenticated, for the log; "" in MOVE_WINDOW */
-	uint64_t window_size; /* minimum; 0: as configured */
-	uint32_t line;        /* index of the session in the ledger */
-	uint32_t avoid_count;
-	uint8_t ticket[32];   /* for lanes over RDMA; zero in MOVE_WINDOW */
-	uint8_t program[32];  /* Hello.program_key; zero: the client sent none */
-	uint32_t lanes_max;   /* lane numbers are below it */
-	uint32_t compression; /* enum gp_pack_mode of the data that the worker sends */
-	uint64_t features;    /* enum gp_feature that both ends support */
-	struct gpd_range avoid[];
+	uint64_t window_size; /* minimum size in bytes of the address window; 0: as configured */
+	uint32_t line;        /* index of the session's entry in the ledger */
+	uint32_t avoid_count; /* number of elements of avoid, at most GPD_AVOID_MAX */
+	/* Secret by which lanes over RDMA prove that they belong to the session; zero in
+	 * MOVE_WINDOW. */
+	uint8_t ticket[32];
+	/* Hello.program_key, which identifies the client's program; zero: the client sent none. */
+	uint8_t program[32];
+	uint32_t lanes_max;       /* lane numbers are below this value */
+	uint32_t compression;     /* enum gp_pack_mode of the data that the worker sends */
+	uint64_t features;        /* enum gp_feature that both ends support */
+	struct gpd_range avoid[]; /* addresses that the client's process uses */
 };
 
+/* Data of GPD_CHANNEL_LANE and GPD_CHANNEL_DATA_LANE. */
 struct gpd_channel_lane {
-	char scheme[16]; /* of the transport */
+	char scheme[16]; /* scheme of the transport, for example "tcp" */
 	uint32_t tls;    /* 1: the connection starts with a TLS handshake that uses the key */
-	uint8_t key[32];
+	uint8_t key[32]; /* TLS pre-shared key, with `tls` */
 };
 
+/* Data of GPD_CHANNEL_OPENED. */
 struct gpd_channel_opened {
-	struct gpd_range window; /* size 0: none */
-	struct gpd_range host;   /* addresses of the session's host memory; or size 0 */
-	uint32_t device_count;
-	int32_t granted_device;
-	uint64_t granted;       /* memory already reserved for the session on this device; or 0 */
-	uint64_t memory_free[]; /* per device; followed by Welcome.known_images */
+	struct gpd_range window; /* address window of the session; size 0: none */
+	struct gpd_range host;   /* addresses of the session's host memory; size 0: none */
+	uint32_t device_count;   /* number of elements of memory_free */
+	int32_t granted_device;  /* ordinal of the device of `granted` */
+	uint64_t granted; /* bytes already reserved for the session on granted_device; 0: none */
+	/* Free bytes of each device; followed by Welcome.known_images, packed. */
+	uint64_t memory_free[];
 };
 
-/* Why CUDA in this process became unusable. A client sees only the names of sessions of its own
- * tenant. */
+/* Data of GPD_CHANNEL_LOST: why CUDA in this process became unusable. A client sees only the names
+ * of sessions of its own tenant. At most GPD_LOST_TENANTS tenants get a text of their own. */
 #define GPD_LOST_TENANTS 4
 struct gpd_channel_lost {
-	char log[1024];    /* with all sessions whose work may be the cause */
-	char others[1024]; /* for clients of the other tenants: without names */
+	char log[1024]; /* text with all sessions whose work may be the cause */
+	/* Text without names, for clients of tenants that are not in `tenants`. */
+	char others[1024];
 	uint32_t tenant_count;
 	struct {
 		uint32_t tenant; /* index in the ledger */
-		char text[1024]; /* with the sessions of this tenant */
+		char text[1024]; /* text with the sessions of this tenant only */
 	} tenants[GPD_LOST_TENANTS];
 };
 
+/* A received message. */
 struct gpd_channel_message {
 	struct gpd_channel_header header;
-	const void *data; /* aligned to 8; valid until the next receive */
-	size_t size;
-	int fd; /* owned by the receiver, which closes it; or -1 */
+	/* Aligned to 8 bytes; part of the channel, valid until the next receive. */
+	const void *data;
+	size_t size; /* size of data in bytes */
+	int fd;      /* descriptor, which the receiver of the message must close; -1: none */
 };
 
+/* One end of a channel. */
 struct gpd_channel {
 	int fd;
-	pthread_mutex_t send_lock;
-	/* Messages that the socket did not accept yet. */
+	pthread_mutex_t send_lock; /* serializes gpd_channel_send() */
+	/* Messages that the socket has not accepted yet, oldest first. */
 	struct gpd_channel_queued *queue, **queue_end;
-	size_t queued;
-	uint8_t *buffer;
+	size_t queued;   /* number of them */
+	uint8_t *buffer; /* receive buffer of GPD_CHANNEL_MAX bytes */
 };
 
-/* Creates the socket pair. Both descriptors are close-on-exec and blocking. Returns 0 or a negative
- * errno. */
+/* Creates the socket pair. Both descriptors are close-on-exec and blocking, and belong to the
+ * caller. Returns 0 or a negative errno. */
 int gpd_channel_pair(int fds[2]);
 
-/* Initializes one end, which then owns the descriptor. Returns 0 or -ENOMEM. */
+/* Initializes one end, which owns fd, also on failure. Returns 0; or -ENOMEM, and only
+ * gpd_channel_fini() may then be called. */
 int gpd_channel_init(struct gpd_channel *channel, int fd);
+/* Closes the descriptor and drops queued messages with their descriptors. */
 void gpd_channel_fini(struct gpd_channel *channel);
 
-/* Sends a message; blocks until the socket has accepted it. The caller keeps fd (-1: none). */
+/* Sends a message and blocks without limit until the socket has accepted it. fd is sent as a copy;
+ * the caller keeps it (-1: none). Returns 0, -EMSGSIZE if the message is larger than
+ * GPD_CHANNEL_MAX, or the negative errno of sendmsg(2). */
 int gpd_channel_send(struct gpd_channel *channel, const struct gpd_channel_header *header,
 		     const void *data, size_t size, int fd);
 
-/* Sends a message without blocking; a message that the socket does not accept is queued, and sent
- * by gpd_channel_flush(). The channel owns fd (-1: none) and closes it in every case. Returns
- * -ENOBUFS if the other end has stopped reading. */
+/* Sends a message without blocking; a message that the socket does not accept is copied to a queue,
+ * which gpd_channel_flush() sends. Takes ownership of fd (-1: none), also on failure. Returns 0 if
+ * the message was sent or queued; -EMSGSIZE if it is too large; -ENOBUFS if the queue is full
+ * because the other end has stopped reading; -ENOMEM; or the negative errno of sendmsg(2). */
 int gpd_channel_post(struct gpd_channel *channel, const struct gpd_channel_header *header,
 		     const void *data, size_t size, int fd);
-/* Sends queued messages until the socket accepts no more; the caller polls for POLLOUT. */
+/* Sends queued messages until the socket accepts no more, without blocking. Returns 0, also if
+ * messages are left: the caller then polls for POLLOUT; or the negative errno of sendmsg(2). */
 int gpd_channel_flush(struct gpd_channel *channel);
 
-/* Receives a message. Returns GP_E_TIMEOUT if wait is false and there is none. */
+/* Receives a message; with wait, blocks until there is one. Returns 0; GP_E_TIMEOUT if wait is
+ * false and there is no message; GP_E_EOF; -EPROTO if the message is malformed; or a negative
+ * errno. *message is set on success only. */
 int gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_message *message);
 
-/* Copies the message's data into text as a string, truncated to size, and returns text. */
+/* Copies the message's data into text as a string, truncated to size bytes including the
+ * terminating zero. Returns text. */
 const char *gpd_channel_text(const struct gpd_channel_message *message, char *text, size_t size);
 
 #endif /* GPD_CHANNEL_H */

@@ -8,7 +8,9 @@
  * or to all sessions of one tenant from one address. The first lookup in any process creates it.
  * Dropped lines are counted, and the supervisor logs their number.
  *
- * Threads: any, of any process, unless a function states otherwise.
+ * Ownership: the ledger contains the table; a budget is referred to by its index.
+ * Threads: any, of any process, unless a function states otherwise. No function blocks.
+ * Units: milliseconds of gp_now_ms().
  */
 #ifndef GPD_LOG_BUDGET_H
 #define GPD_LOG_BUDGET_H
@@ -22,54 +24,68 @@
 
 struct gpd_ledger;
 
-/* The two halves of the table, separate so that addresses cannot use up the entries of sessions. */
+/* The two halves of the table. They are separate so that addresses cannot use up the entries of
+ * sessions. */
 enum gpd_log_budget_owner {
-	GPD_LOG_BUDGET_ADDRESS, /* all its lines count as warnings */
-	GPD_LOG_BUDGET_SESSIONS,
-	GPD_LOG_BUDGET_OWNERS,
+	GPD_LOG_BUDGET_ADDRESS,  /* an address without a session; all its lines count as warnings */
+	GPD_LOG_BUDGET_SESSIONS, /* all sessions of a tenant from one address */
+	GPD_LOG_BUDGET_OWNERS,   /* number of halves */
 };
 
-/* Budgets in each half. The first one is shared by all names for which no entry is free. */
+/* Number of budgets in each half. The first budget of a half is shared by all names for which no
+ * entry is free. */
 #define GPD_LOG_BUDGETS 1024
+/* Size of the buffer of a budget's name in bytes, including the terminating zero. */
 #define GPD_LOG_BUDGET_NAME_MAX 160
 
-/* Token bucket: at most LINES lines at once, refilled by one line per LINE_MS; WARNINGS likewise. A
- * client that opens five sessions per second all day loses no line. */
+/* Rates of the token buckets. GPD_LOG_BUDGET_INFO: at most LINES lines at once, refilled by one
+ * line per LINE_MS. GPD_LOG_BUDGET_WARNING: likewise WARNINGS and WARNING_MS. A client that opens
+ * five sessions per second all day loses no line. */
 #define GPD_LOG_BUDGET_LINES 1000
 #define GPD_LOG_BUDGET_LINE_MS 100
 #define GPD_LOG_BUDGET_WARNINGS 100
 #define GPD_LOG_BUDGET_WARNING_MS 2000
 
+/* Each budget has one token bucket per kind of line. */
 enum gpd_log_budget_kind {
-	GPD_LOG_BUDGET_INFO,
-	GPD_LOG_BUDGET_WARNING, /* and errors */
-	GPD_LOG_BUDGET_KINDS,
+	GPD_LOG_BUDGET_INFO,    /* less severe lines, of sessions only */
+	GPD_LOG_BUDGET_WARNING, /* lines of level GPD_LOG_WARNING or GPD_LOG_ERROR */
+	GPD_LOG_BUDGET_KINDS,   /* number of kinds */
 };
 
+/* An entry of the table in the ledger. */
 struct gpd_log_budget {
-	_Atomic uint32_t state;                         /* free, being named, or named */
-	char name[GPD_LOG_BUDGET_NAME_MAX];             /* of the owner; valid once named */
+	_Atomic uint32_t state;             /* free, being named, or named (log_budget.c) */
+	char name[GPD_LOG_BUDGET_NAME_MAX]; /* name of the owner; valid once named */
 	_Atomic int64_t until_ms[GPD_LOG_BUDGET_KINDS]; /* time at which the bucket is full again */
+	/* Lines not written since the last report. */
 	_Atomic uint32_t dropped[GPD_LOG_BUDGET_KINDS];
 };
 
-/* Sets the table that this process uses. Called once, before the first line with a budget; until
- * then, and after a call with NULL, no line is dropped. */
+/* Sets the table that this process uses; the ledger must stay mapped until a call with NULL. Called
+ * before other threads use budgets. While no table is set, gpd_log_budget_log() writes every
+ * line. */
 void gpd_log_budget_set_ledger(struct gpd_ledger *ledger);
 
-/* Returns the index of the budget with this name, and creates it if necessary. The entry is kept
- * while a session in the ledger refers to it, or until it is full again. */
+/* Returns the index of the budget with this name in the owner's half, and creates it if necessary.
+ * Returns the index of the half's shared budget if no entry is free or no ledger is set. The index
+ * stays valid while a session in the ledger has it as log_budget, or until the budget is full
+ * again; other callers look it up for each line. */
 uint32_t gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name);
-/* Returns the budget of the tenant's sessions from this address. */
+/* Returns the index of the budget of the tenant's sessions from this address, as
+ * gpd_log_budget_get() does. */
 uint32_t gpd_log_budget_get_for_sessions(const char *tenant, const char *address);
 
-/* Consumes one line. Returns false if none is left; the line then counts as dropped. */
+/* Consumes one line. Returns true if the line may be written. Returns false if no line is left; the
+ * line then counts as dropped. A ledger must be set. */
 bool gpd_log_budget_consume(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
-/* Logs a line as gpd_log() does if the budget allows it. */
+/* Writes a line by gpd_log() if the budget allows it; otherwise the line counts as dropped. Lines
+ * below gpd_log_level consume nothing. */
 void gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 	GP_PRINTF(3, 4);
-/* Supervisor's main thread, periodically: logs the numbers of dropped lines, and frees entries that
- * are full again and not referred to. */
+/* Logs the numbers of dropped lines, and frees entries that are full again and that no session in
+ * the ledger refers to. Called periodically by the supervisor's main thread only, while a ledger is
+ * set. */
 void gpd_log_budget_check(int64_t now_ms);
 
 #endif /* GPD_LOG_BUDGET_H */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory used by a session's handles and the objects that they refer to, charged to the
- * ledger.
+ * Host memory that a session's handles and the objects behind them use, charged to the session's
+ * entry in the ledger (ledger.h).
  *
  * Memory of an object that the GPU may still use stays charged until another thread has destroyed
- * the object: the executor defers it, and that thread completes it.
+ * the object: the executor defers the bytes, and the destroying thread completes them.
  *
- * Threads: gpd_name_memory_complete() from any thread; the others from the session's executor.
+ * Ownership: embedded in the session. The ledger and its entry must stay valid until
+ * gpd_name_memory_fini().
+ * Threads: gpd_name_memory_complete() from any thread; the other functions from the session's
+ * executor.
  */
 #ifndef GPD_NAME_MEMORY_H
 #define GPD_NAME_MEMORY_H
@@ -16,24 +19,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Zero-initialized: nothing is charged to a ledger, and there is no limit. */
+/* The charge of one session. Initialized to zeros, it charges no ledger and has no limit. */
 struct gpd_name_memory {
-	struct gpd_ledger *ledger;
-	struct gpd_ledger_session *line;
-	_Atomic uint64_t used;     /* bytes */
-	_Atomic uint64_t deferred; /* part of `used`: objects that another thread destroys */
+	struct gpd_ledger *ledger;       /* NULL: bytes are only counted here */
+	struct gpd_ledger_session *line; /* the session's entry in the ledger */
+	_Atomic uint64_t used;           /* bytes charged at present */
+	/* Bytes, part of `used`: of objects that another thread destroys. */
+	_Atomic uint64_t deferred;
 };
 
 /* Charges bytes. Returns false, and charges nothing, if the session's limit is reached. */
 bool gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes);
 /* Uncharges bytes that were added before. */
 void gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes);
-/* Marks bytes that were added before as owned by another thread, which calls
- * gpd_name_memory_complete() when it has destroyed the object. */
+/* Marks bytes that were added before as belonging to an object that another thread destroys; that
+ * thread calls gpd_name_memory_complete() with the same number afterwards. */
 void gpd_name_memory_defer(struct gpd_name_memory *memory, uint64_t bytes);
-/* Uncharges deferred bytes. */
+/* Uncharges bytes that were passed to gpd_name_memory_defer(). */
 void gpd_name_memory_complete(struct gpd_name_memory *memory, uint64_t bytes);
-/* Uncharges everything, including deferred bytes, and resets the struct. */
+/* Uncharges everything, including deferred bytes, and resets the struct to zeros. No thread may
+ * call gpd_name_memory_complete() afterwards. */
 void gpd_name_memory_fini(struct gpd_name_memory *memory);
 
 #endif /* GPD_NAME_MEMORY_H */

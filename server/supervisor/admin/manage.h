@@ -3,8 +3,10 @@
  * Administration of the running daemon: executes the requests of the admin socket, and owns the
  * admin socket, the metrics server and the usage records.
  *
- * Threads: the supervisor's main thread. It holds the lock of the report source, through which
- * other threads read, except while it waits for events or joins the metrics thread.
+ * Ownership: gpd_manager_init() to gpd_manager_fini(); the struct must not move. admission and
+ * hooks are borrowed.
+ * Threads: the supervisor's main thread. It holds the lock of the report source (report.h), through
+ * which the metrics thread reads, except while it waits for events or joins that thread.
  */
 #ifndef GPD_MANAGE_H
 #define GPD_MANAGE_H
@@ -23,12 +25,14 @@
 
 /* Operations of the supervisor; arg is the supervisor. */
 struct gpd_manager_hooks {
-	/* Retires the worker. Returns false if there is no such worker, or it is starting or
-	 * ending. */
+	/* Retires the worker with this process ID: it gets no new sessions, and exits after its
+	 * last one. Returns false if there is no such worker, or it is starting or ending. */
 	bool (*retire)(void *arg, pid_t worker);
+	/* Reloads the configuration; *reloaded, an empty report, receives the failures. */
 	void (*reload)(void *arg, struct gpd_reload_report *reloaded);
 };
 
+/* The administration. */
 struct gpd_manager {
 	struct gpd_report_source source;
 	struct gpd_admin admin;
@@ -36,35 +40,41 @@ struct gpd_manager {
 	struct gpd_usage usage;
 	struct gpd_admission *admission;
 	const struct gpd_manager_hooks *hooks;
-	void *arg;
-	char admin_socket[108]; /* as configured when it was opened, or "" */
+	void *arg;              /* first argument of the hooks */
+	char admin_socket[108]; /* path configured when the socket was opened; "": not configured */
 };
 
-/* Called before the first session. Acquires the lock of the report source. */
+/* Initializes without sockets and files, and acquires the lock of the report source. Called before
+ * the first session. */
 void gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 		      const struct gpd_manager_hooks *hooks, void *arg)
 	GP_LOCKS(manager->source.lock);
 /* Opens the admin socket and the metrics server according to the options and the configuration.
- * Returns 0, or -1 after printing the reason to standard error. */
+ * Returns 0; or -1 after printing the reason to standard error, and the daemon must not start. A
+ * default admin socket that cannot be opened is only a warning. */
 GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options);
-/* Opens the usage records, after the daemon has switched to its user. Returns 0 or -1 as above. */
+/* Opens the usage records, after the daemon has switched to its user. Returns 0; or -1 after
+ * printing the reason to standard error if configured records cannot be written. */
 GP_MUST_CHECK int gpd_manager_open_usage(struct gpd_manager *manager);
-/* Applies a new configuration to them. */
+/* Applies the current configuration to the usage records; reports changes of the admin socket and
+ * the metrics server, which need a restart. */
 void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
 			struct gpd_reload_report *reloaded) GP_LOCKED(manager->source.lock);
-/* Logs their addresses, and prints the metrics' one to standard output if print is set. */
+/* Logs the addresses of the admin socket and the metrics server. print: also prints the address of
+ * the metrics server to standard output. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
-/* Closes everything and releases the lock. */
+/* Closes everything, releases the lock and joins the metrics thread. */
 void gpd_manager_fini(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
 
-/* Handles a request of the admin socket, as gpd_admin_handler; exported for the tests. */
+/* Handles a request of the admin socket: a gpd_admin_handler (admin_socket.h) whose arg is the
+ * manager. Declared here for the tests. */
 int gpd_manager_handle(void *manager, const struct gpd_admin_peer *peer,
 		       const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
 		       size_t *size_p);
 
-/* manage_set.c: changes limits of a tenant or a session, and logs the changes. Returns 0, or
- * GP_E_INVALID with a text in error if nothing was changed. warning, of the same size, describes
- * settings without effect. */
+/* Changes limits of a tenant or a session, and logs the changes; in manage_set.c. Returns 0 with
+ * *warning the text about settings without effect ("": none); or GP_E_INVALID with a text in error,
+ * and nothing was changed. error and warning have size bytes each. */
 int gpd_manager_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
 		    const Gpupool__AdminSet *set, char *error, char *warning, size_t size);
 

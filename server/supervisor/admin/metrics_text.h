@@ -4,6 +4,7 @@
  * DCGM and HAMi for metrics with the same meaning.
  *
  * Threads: any; the function keeps no state.
+ * Errors: those of the stream (ferror(3)).
  */
 #ifndef GPD_METRICS_TEXT_H
 #define GPD_METRICS_TEXT_H
@@ -12,6 +13,7 @@
 
 #include <stdio.h>
 
+/* Writes all metrics of the report to the stream. */
 void gpd_metrics_write(FILE *file, const Gpupool__AdminReport *report);
 
 #endif /* GPD_METRICS_TEXT_H */

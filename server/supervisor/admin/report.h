@@ -3,9 +3,10 @@
  * Snapshot of the daemon for reports: devices, tenants, sessions and workers with their sums, for
  * the admin socket and the metrics.
  *
- * The supervisor's main thread holds the source's lock except while it waits. While another thread
- * creates a report, only the workers' counters change: no ended session is lost or counted twice,
- * and counters never decrease.
+ * Ownership: a report is freed with gpd_report_free(); strings in it are borrowed from the source.
+ * Threads: any thread that holds the source's lock. The supervisor's main thread holds the lock
+ * except while it waits for events. While another thread creates a report, only the workers'
+ * counters change: no ended session is lost or counted twice, and counters never decrease.
  */
 #ifndef GPD_REPORT_H
 #define GPD_REPORT_H
@@ -17,26 +18,29 @@
 
 #include <pthread.h>
 
-/* Facts that do not change while the daemon runs. */
+/* Facts that do not change while the daemon serves clients. */
 struct gpd_report_facts {
+	/* URLs on which it listens; the first address_count are valid. */
 	char addresses[GPD_LISTEN_MAX][GP_URL_TEXT_MAX];
 	int address_count;
-	char user[33];
-	char metrics[GP_URL_TEXT_MAX]; /* URL; "": none */
+	char user[33];                 /* name of the daemon's user */
+	char metrics[GP_URL_TEXT_MAX]; /* URL of the metrics server; "": none */
 };
 
+/* The objects that a report describes; the lock protects all of them. */
 struct gpd_report_source {
 	pthread_mutex_t lock;
 	const struct gpd_admission *admission;
-	int64_t started_s;
+	int64_t started_s;             /* start of the daemon in seconds since 1970-01-01 UTC */
 	const struct gpd_usage *usage; /* NULL: no usage records */
 	struct gpd_report_facts facts; /* all zero until the daemon serves clients */
 };
 
-/* Creates a report. The caller holds the source's lock until gpd_report_free(), as names in the
- * report belong to the source. session: include only this session; 0: all. Returns NULL without
- * memory. */
+/* Creates a report. The caller holds the source's lock until gpd_report_free(), because strings in
+ * the report belong to the source. session: ID of the only session to include; 0: all sessions.
+ * Returns NULL if out of memory. */
 Gpupool__AdminReport *gpd_report_create(const struct gpd_report_source *source, uint64_t session);
+/* Frees a report of gpd_report_create(). */
 void gpd_report_free(Gpupool__AdminReport *report);
 
 #endif /* GPD_REPORT_H */

@@ -6,11 +6,13 @@
  * A record is written when a session ends, and every few minutes while it runs: the last record of
  * a session on a device is the valid one. Sessions without usage, and short sessions above a rate
  * limit, are summed up per tenant. A file that has reached its maximum size is renamed to FILE.1,
- * replacing the previous one. Records that cannot be written (disk full) are kept in memory and
- * retried, with a message in the log; records that are dropped in the end are counted. The file is
+ * replacing the previous FILE.1. Records that cannot be written (disk full) are kept in memory and
+ * retried, with a message in the log; records that are finally dropped are counted. The file is
  * opened for each write, so it can be moved at any time.
  *
- * Threads: the supervisor's main thread.
+ * Ownership: gpd_usage_init() to gpd_usage_close().
+ * Threads: the supervisor's main thread. Writes are synchronous.
+ * Units: times with _ms are milliseconds of gp_now_ms().
  */
 #ifndef GPD_USAGE_H
 #define GPD_USAGE_H
@@ -24,55 +26,61 @@
 #define GPD_USAGE_FILE_MAX ((int64_t)256 << 20)
 
 /* Rate limit per tenant of records for sessions shorter than five minutes: RECORDS at once, plus
- * one more per RECORD_MS. The others are summed up; longer sessions are few. */
+ * one more per RECORD_MS milliseconds. Short sessions above the limit are summed up; longer
+ * sessions always get records. */
 #define GPD_USAGE_RECORDS 1000
 #define GPD_USAGE_RECORD_MS 1000
 
-/* Sessions without records of their own. */
+/* Kinds of sessions without records of their own. */
 enum gpd_usage_sum_kind {
-	GPD_USAGE_UNUSED, /* without any usage */
-	GPD_USAGE_SUMMED, /* above the rate limit */
-	GPD_USAGE_SUMS,
+	GPD_USAGE_UNUSED, /* sessions without any usage */
+	GPD_USAGE_SUMMED, /* sessions above the rate limit */
+	GPD_USAGE_SUMS,   /* number of kinds */
 };
 
-/* Sums over those of a tenant since the last record of the sums. */
+/* Sums over such sessions of a tenant since the last record of the sums. */
 struct gpd_usage_sum {
 	char tenant[GPD_TENANT_NAME_MAX];
-	uint64_t sessions;
-	/* UNUSED: since_s: end of the first one; SUMMED: seconds: total duration. */
+	uint64_t sessions; /* number of sessions; 0: the entry is unused */
+	/* since_s: with GPD_USAGE_UNUSED, end of the first session in seconds since 1970-01-01 UTC.
+	 * seconds: with GPD_USAGE_SUMMED, total duration of the sessions. */
 	int64_t since_s, seconds;
-	uint32_t devices; /* bit per ordinal of a device visible to any of them */
+	uint32_t devices; /* bit n: device n was visible to any of the sessions */
 	struct gpd_ledger_counts counts;
 	uint64_t gpu_ns[GPD_LEDGER_DEVICES], memory_peak[GPD_LEDGER_DEVICES];
 };
 
+/* State of the usage records. */
 struct gpd_usage {
-	char path[GPD_CONFIG_PATH_MAX]; /* "": none are written */
+	char path[GPD_CONFIG_PATH_MAX]; /* path of the file; "": no records are written */
 	const struct gpd_admission *admission;
-	char *pending; /* records that are not written yet */
-	size_t used, room;
-	uint64_t pending_count, lost;
-	int64_t next_ms;  /* time of the next records of running sessions */
-	int64_t retry_ms; /* time of the next attempt to write; 0: the last one succeeded */
+	char *pending;                /* records that are not written yet, as text; owned */
+	size_t used, room;            /* bytes used and allocated of pending */
+	uint64_t pending_count, lost; /* numbers of records in pending and of records dropped */
+	int64_t next_ms;  /* time at which the next records of running sessions are due */
+	int64_t retry_ms; /* time of the next attempt to write; 0: the last attempt succeeded */
 	struct gpd_usage_sum sums[GPD_USAGE_SUMS][GPD_LEDGER_TENANTS];
-	/* Rate limit: time at which the tenant may write GPD_USAGE_RECORDS at once again. */
+	/* Rate limit, by the tenant's index in the ledger: time at which the tenant may write
+	 * GPD_USAGE_RECORDS at once again. */
 	int64_t until_ms[GPD_LEDGER_TENANTS];
 };
 
-/* Initializes the records without a file. */
+/* Initializes the records without a file. admission must outlive them. */
 void gpd_usage_init(struct gpd_usage *usage, const struct gpd_admission *admission);
-/* Sets the file ("": none). Returns 0, or -1 with a text in error if it cannot be written; the
- * previous file is used then. */
+/* Sets the file; "": no records. Records of the previous file are written first. Returns 0; or -1
+ * with a text in error if the file cannot be written, and the previous file stays in use. */
 GP_MUST_CHECK int gpd_usage_set_path(struct gpd_usage *usage, const char *path, char *error,
 				     size_t error_size);
-/* Sets a file that cannot be written at the moment: records are kept in memory and retried. */
+/* Sets a file that cannot be written at the moment: records are kept in memory and writing is
+ * retried. */
 void gpd_usage_set_path_deferred(struct gpd_usage *usage, const char *path);
-/* Records the end of a session whose ledger entry still exists. usage is a struct gpd_usage
- * (callback of quota.h). */
+/* Records the end of a session whose ledger entry is still valid. usage: a struct gpd_usage
+ * (callback gpd_quota.ended of quota.h). */
 void gpd_usage_ended(void *usage, const struct gpd_ledger_session *session);
 /* Called in each iteration of the loop: writes records that are due. */
 void gpd_usage_check(struct gpd_usage *usage, int64_t now_ms);
-/* Writes the records of all sessions, which end with the daemon. */
+/* Writes the records of all sessions, which end with the daemon, and frees the memory. Records that
+ * cannot be written are lost, with a message in the log. */
 void gpd_usage_close(struct gpd_usage *usage);
 
 #endif /* GPD_USAGE_H */

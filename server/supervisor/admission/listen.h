@@ -3,7 +3,8 @@
  * The addresses on which the supervisor listens for clients.
  *
  * Ownership: gpd_listen_open() creates the listeners, gpd_listen_close() destroys them.
- * Threads: the supervisor's main thread.
+ * Threads: the supervisor's main thread; no function blocks.
+ * Units: now_ms is the time of gp_now_ms() in milliseconds.
  */
 #ifndef GPD_LISTEN_H
 #define GPD_LISTEN_H
@@ -16,34 +17,39 @@
 struct gp_listener;
 struct gpd_admission;
 
+/* The listeners; the first count elements of the arrays are valid. */
 struct gpd_listen {
 	struct gp_listener *listeners[GPD_LISTEN_MAX];
-	bool rdma[GPD_LISTEN_MAX]; /* the address was given as rdma:// */
+	/* The address was given as rdma://; lanes over RDMA connect to workers. */
+	bool rdma[GPD_LISTEN_MAX];
 	int count;
-	int64_t accept_ms; /* accept no connections before this time */
-	int64_t error_log_ms;
+	/* Time until which no connections are accepted, after a lack of resources. */
+	int64_t accept_ms;
+	int64_t error_log_ms; /* time until which the error is not logged again */
 };
 
-/* Opens all addresses of the options. Returns 0, or -1 after printing the reason to standard
- * error. */
+/* Opens all addresses of the options. Returns 0; or -1, after printing the reason to standard error
+ * and closing all of them. */
 int gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options);
+/* Closes all addresses. */
 void gpd_listen_close(struct gpd_listen *listen);
 /* Checks that the daemon could listen on the address, by opening it for a moment. An address in use
- * is not an error, as the daemon may be running. Returns 0, or GP_E_INVALID or a negative errno
- * with a text in error. */
+ * is not an error, as the daemon may be running. insecure: allow an address without authentication.
+ * Returns 0; or GP_E_INVALID or a negative errno with a text in error. */
 int gpd_listen_check(const struct gp_url *url, bool insecure, char *error, size_t error_size);
-/* Formats an address as clients specify it. */
+/* Formats the address with this index as clients specify it. */
 void gpd_listen_text(const struct gpd_listen *listen, int index, char text[GP_URL_TEXT_MAX]);
-/* Logs the addresses, and prints them to standard output if print is set. */
+/* Logs the addresses, and also prints them to standard output if print is set. */
 void gpd_listen_announce(const struct gpd_listen *listen, bool print);
 
-/* Returns whether only this machine can connect to it. */
+/* Returns whether only programs of this machine can connect to the listener. */
 bool gpd_listen_is_loopback(const struct gp_listener *listener);
 
-/* Fills fds for poll(), one entry per address, or none while no connections are accepted. Returns
- * their number. */
+/* Fills fds for poll(), one entry per address and at most GPD_LISTEN_MAX. Returns their number,
+ * which is 0 while no connections are accepted. */
 int gpd_listen_poll(const struct gpd_listen *listen, int64_t now_ms, struct pollfd *fds);
-/* After poll(): accepts new connections and passes them to the admission. */
+/* After poll(): accepts new connections and passes them to the admission. fds and count: from
+ * gpd_listen_poll(). */
 void gpd_listen_accept(struct gpd_listen *listen, const struct pollfd *fds, int count,
 		       struct gpd_admission *admission, int64_t now_ms);
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Writes " (process 12, sshd, has it)"; only the user if the process is not visible to the caller;
- * "" if no listener is found. */
+ * "" if no listener on the port is found. size: of text in bytes. */
 void gpd_port_describe_owner(uint16_t port, char *text, size_t size);
 
 #endif /* GPD_PORT_OWNER_H */

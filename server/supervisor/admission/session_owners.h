@@ -6,7 +6,10 @@
  * An entry has the same index as the session's entry in the ledger, and is valid as long as the
  * ledger has that session there; so entries are never removed.
  *
- * Threads: the main thread writes; other threads read with the lock of the report source held.
+ * Ownership: gpd_session_owners_init() to gpd_session_owners_fini(). Entries contain copies of all
+ * strings.
+ * Threads: the supervisor's main thread writes; other threads read with the lock of the report
+ * source (report.h) held.
  */
 #ifndef GPD_SESSION_OWNERS_H
 #define GPD_SESSION_OWNERS_H
@@ -17,38 +20,43 @@
 
 #include <stdint.h>
 
+/* The client of a session. Strings are printable. */
 struct gpd_session_owner {
-	uint64_t session;
-	int64_t started_s; /* seconds since 1970 */
-	uint32_t devices;  /* bit per ordinal of a visible device */
-	uint32_t pid;
+	uint64_t session;  /* ID of the session; 0: no session yet */
+	int64_t started_s; /* start of the session, in seconds since 1970-01-01 UTC */
+	uint32_t devices;  /* bit n: the session can see device n */
+	uint32_t pid;      /* process ID on its machine, as reported by the client */
 	char host[64], user[64], program[64]; /* as reported by the client */
-	char address[80];
-	char credentials[200]; /* by which it was authenticated */
+	char address[80];                     /* as returned by gp_conn_peer() */
+	char credentials[200];                /* text of gpd_session_owner_format_credentials() */
 };
 
+/* The table. */
 struct gpd_session_owners {
 	struct gpd_session_owner *clients; /* array of GPD_LEDGER_SESSIONS entries, owned */
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Allocates the table. Returns 0; or -ENOMEM, and nothing has to be freed. */
 int gpd_session_owners_init(struct gpd_session_owners *session_owners);
+/* Frees the table. */
 void gpd_session_owners_fini(struct gpd_session_owners *session_owners);
 
-/* Stores the client of a new session. index: of the session in the ledger. */
+/* Stores the client of a new session, without credentials. index: of the session in the ledger;
+ * session: its ID. */
 void gpd_session_owners_set(struct gpd_session_owners *session_owners, uint32_t index,
 			    uint64_t session, const Gpupool__Hello *hello,
 			    const struct gpd_assignment *assignment, const char *address);
 /* Formats how a client was authenticated: "token ID", "certificate NAME, SERIAL", "user N of this
- * machine" or "--insecure". */
+ * machine" or "--insecure". name and serial: of the client's certificate; NULL: none. */
 void gpd_session_owner_format_credentials(const struct gpd_principal *principal, const char *name,
 					  const char *serial, char *text, size_t size);
-/* Adds the credentials to an entry; name and serial: of the client's certificate, or NULL. */
+/* Adds the text of the credentials to the entry at this index. name and serial: of the client's
+ * certificate; NULL: none. */
 void gpd_session_owners_set_credentials(struct gpd_session_owners *session_owners, uint32_t index,
 					const struct gpd_principal *principal, const char *name,
 					const char *serial);
-/* Returns the entry of the session with this ID at this index, or an empty one. Owned by the
- * table. */
+/* Returns the entry at this index if it belongs to the session with this ID, else a static empty
+ * entry; never NULL. Owned by the table. */
 const struct gpd_session_owner *gpd_session_owner(const struct gpd_session_owners *session_owners,
 						  uint32_t index, uint64_t session);
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Authentication state of the supervisor: the token table, the certificate revocation list, and the
- * checks of new and running sessions against them; authorization.h decides.
+ * Authentication state of the supervisor: the token table, the certificate revocation list (CRL),
+ * and the checks of new and running sessions against them; authorization.h contains the rules.
  *
- * Threads: the supervisor's main thread.
+ * Ownership: gpd_authentication_open() initializes the state, gpd_authentication_close() frees it,
+ * also after a failure of an open function. Option strings must stay valid; returned texts are
+ * static.
+ * Threads: the supervisor's main thread. Files are read synchronously.
+ * Units: milliseconds of gp_now_ms().
  */
 #ifndef GPD_AUTHENTICATION_H
 #define GPD_AUTHENTICATION_H
@@ -22,17 +26,18 @@
  * cannot be read, and those authenticated by a certificate while the CRL cannot be used. */
 #define GPD_AUTHENTICATION_GRACE_MS 10000
 
+/* State of the daemon's authentication. */
 struct gpd_authentication {
-	struct gpd_token_store store;
-	const char *option; /* path of the token file on the command line, or NULL */
-	bool insecure;
-	struct gpd_crl_file crl_state;
-	const char *crl_option;               /* path of the CRL on the command line, or NULL */
+	struct gpd_token_store store; /* the token file */
+	const char *option; /* path of the token file on the command line; NULL: not given */
+	bool insecure;      /* every client is admitted without credentials */
+	struct gpd_crl_file crl_state; /* the CRL file */
+	const char *crl_option;        /* path of the CRL on the command line; NULL: not given */
 	uint64_t refusals[GPD_AUTH_REFUSALS]; /* number of refusals by reason */
 };
 
-/* Loads the token file: the option's path, else the configured one, else the default one. Returns
- * 0, GP_E_INVALID or a negative errno, with a text in error. */
+/* Initializes the state and loads the token file: the option's path, else the configured one, else
+ * the default one. Returns 0; or GP_E_INVALID or a negative errno with a text in error. */
 GP_MUST_CHECK int gpd_authentication_open(struct gpd_authentication *authentication,
 					  const struct gpd_config *config, const char *option,
 					  bool insecure, char *error, size_t error_size);
@@ -41,39 +46,47 @@ GP_MUST_CHECK int gpd_authentication_open(struct gpd_authentication *authenticat
 void gpd_authentication_reload(struct gpd_authentication *authentication,
 			       const struct gpd_config *config, int64_t now_ms,
 			       struct gpd_reload_report *reloaded);
-/* The same for the CRL. Called after gpd_tls_set(), which sets the authorities of client
- * certificates. */
+/* Loads the CRL: the option's path, else the configured one, else the default one. Called after
+ * gpd_tls_set(), which sets the authorities of client certificates. Returns 0; or GP_E_INVALID or a
+ * negative errno with a text in error. */
 GP_MUST_CHECK int gpd_authentication_open_crl(struct gpd_authentication *authentication,
 					      const struct gpd_config *config, const char *option,
 					      char *error, size_t error_size);
+/* Applies a new configuration, which may name another CRL, after gpd_tls_set(). If it cannot be
+ * used, the previous one stays, and the log and the report contain the reason. */
 void gpd_authentication_reload_crl(struct gpd_authentication *authentication,
 				   const struct gpd_config *config, int64_t now_ms,
 				   struct gpd_reload_report *reloaded);
+/* Frees the tokens and the CRL. */
 void gpd_authentication_close(struct gpd_authentication *authentication);
 
-/* Authenticates the client after its Hello. Returns 0 with peer->principal set; or GP_E_INVALID
- * with *text_p, the text for the client, after logging the details. The token is wiped from Hello
- * in either case. */
+/* Authenticates the client after its Hello. Returns 0 with peer->principal set. Otherwise logs the
+ * details and returns GP_E_INVALID with *text_p set to the static text for the client. The token is
+ * wiped from Hello in both cases. */
 GP_MUST_CHECK int gpd_authentication_authenticate(struct gpd_authentication *authentication,
 						  const struct gpd_config *config,
 						  struct gpd_connection *peer, int64_t now_ms,
 						  const char **text_p);
 
-/* Loads the files again if they have changed. While the token file exists but cannot be read, no
- * client is admitted by a token; while the CRL cannot be used, none by a certificate. */
+/* Loads the token file and the CRL again if they have changed, and logs the result. While the token
+ * file exists but cannot be read, no client is admitted by a token; while the CRL cannot be used,
+ * no client is admitted by a certificate. */
 void gpd_authentication_refresh(struct gpd_authentication *authentication, int64_t now_ms);
+/* Loads only the CRL again if it has changed. */
 void gpd_authentication_refresh_crl(struct gpd_authentication *authentication, int64_t now_ms);
-/* Returns the revocation state of the client's certificate. *why_p: with UNCHECKED, the reason for
- * the log, else "". */
+/* Returns the revocation state of the client's certificate; GPD_CERTIFICATE_GOOD if it has none.
+ * With GPD_CERTIFICATE_UNCHECKED, *why_p is the reason for the log, valid until the CRL is loaded
+ * again; otherwise it is "". */
 enum gpd_certificate_state
 gpd_authentication_check_certificate(const struct gpd_authentication *authentication,
 				     const struct gp_conn *conn, const char **why_p);
-/* Returns NULL, or the reason why a session with this identity must end: its token was revoked or
- * has expired, its certificate has expired, or the token file has been unreadable for longer than
- * the grace period. */
+/* Returns the reason why a session with this identity must end, a static text: its token was
+ * revoked or has expired, its certificate has expired, or the token file has been unreadable for
+ * longer than the grace period. Returns NULL if the session may continue. */
 const char *gpd_authentication_recheck(const struct gpd_authentication *authentication,
 				       const struct gpd_principal *principal, int64_t now_ms);
-/* The same for the revocation of the certificate that the client has presented. */
+/* Returns the reason why a session must end because of the revocation state of the certificate that
+ * the client has presented, a static text; or NULL if it may continue. */
 const char *gpd_authentication_recheck_certificate(const struct gpd_authentication *authentication,
 						   const struct gpd_principal *principal,
 						   const struct gp_conn *conn, int64_t now_ms);

@@ -7,6 +7,7 @@
  * even if the client would be admitted without any. Without credentials, the daemon's own user and
  * root are admitted from this machine, and every client if the daemon runs with --insecure.
  *
+ * Ownership: texts that functions return are static, except gpd_auth.tenant.
  * Threads: any; the functions keep no state.
  */
 #ifndef GPD_AUTHORIZATION_H
@@ -19,26 +20,30 @@
 
 /* Revocation state of a client certificate that is valid otherwise. */
 enum gpd_certificate_state {
-	GPD_CERTIFICATE_GOOD, /* also if there is no CRL, or no certificate */
+	GPD_CERTIFICATE_GOOD, /* not revoked, or there is no CRL or no certificate */
 	GPD_CERTIFICATE_REVOKED,
 	GPD_CERTIFICATE_UNCHECKED, /* there is a CRL, but it cannot be used */
 };
 
+/* Facts about a client on which the decision depends. The caller owns the strings. */
 struct gpd_auth_facts {
 	bool local;          /* the client is on this machine */
 	bool encrypted;      /* the connection is protected from reading and tampering */
 	bool is_daemon_user; /* local, and of the daemon's user or root */
 	bool insecure;       /* the daemon admits every client */
 	enum gpd_token_state token;
-	const char *token_tenant;       /* with GPD_TOKEN_GOOD */
-	const char *certificate;        /* name in a valid certificate; NULL: none was presented */
-	const char *certificate_tenant; /* tenant of that name; NULL: none */
+	/* Tenant of the token, with GPD_TOKEN_GOOD; else NULL or ignored. */
+	const char *token_tenant;
+	/* Name in the client's valid certificate; NULL: the client presented none. */
+	const char *certificate;
+	const char *certificate_tenant; /* tenant that the name belongs to; NULL: no tenant */
 	enum gpd_certificate_state certificate_state;
-	const char *claimed; /* tenant that the client requests; "": none */
+	const char *claimed; /* name of the tenant that the client requests; "": it requests none */
 };
 
+/* Reason for a refusal. */
 enum gpd_auth_refusal {
-	GPD_AUTH_OK,
+	GPD_AUTH_OK, /* not refused */
 	GPD_AUTH_NO_CREDENTIALS,
 	GPD_AUTH_CLEARTEXT_TOKEN, /* a token on an unencrypted network connection */
 	GPD_AUTH_UNKNOWN_TOKEN,
@@ -47,50 +52,56 @@ enum gpd_auth_refusal {
 	GPD_AUTH_UNREADABLE_TOKENS, /* the daemon cannot check the token at the moment */
 	GPD_AUTH_REVOKED_CERTIFICATE,
 	GPD_AUTH_UNCHECKED_CERTIFICATE,
-	GPD_AUTH_UNKNOWN_CERTIFICATE, /* no tenant has its name */
+	GPD_AUTH_UNKNOWN_CERTIFICATE, /* no tenant lists the name of the certificate */
 	GPD_AUTH_OTHER_TENANT, /* the client requests another tenant than that of its credentials */
-	/* TLS handshake or invalid certificate; not returned by gpd_auth_decide(). */
+	/* TLS handshake failed, or invalid certificate; counted only, not returned by
+	 * gpd_auth_decide(). */
 	GPD_AUTH_HANDSHAKE,
-	/* Invalid ticket or key of a data connection; not returned by gpd_auth_decide(). */
+	/* Invalid ticket or key of a data connection; counted only, not returned by
+	 * gpd_auth_decide(). */
 	GPD_AUTH_TICKET,
 	GPD_AUTH_REFUSALS,
 };
 
+/* Credentials by which a client is authenticated. */
 enum gpd_auth_by {
-	GPD_AUTH_BY_NONE, /* --insecure, or not authenticated yet */
+	GPD_AUTH_BY_NONE, /* none: --insecure, or not authenticated yet */
 	GPD_AUTH_BY_TOKEN,
 	GPD_AUTH_BY_CERTIFICATE,
-	GPD_AUTH_BY_USER,
+	GPD_AUTH_BY_USER, /* local user: root or the daemon's user */
 };
 
+/* A decision. */
 struct gpd_auth {
 	enum gpd_auth_refusal refusal;
 	enum gpd_auth_by by; /* with GPD_AUTH_OK */
-	const char *tenant;  /* tenant of the client; NULL: the one that it requests */
+	/* Tenant of the client, borrowed from the facts; NULL: the tenant that it requests. */
+	const char *tenant;
 };
 
 /* The authenticated identity of a connection. */
 struct gpd_principal {
 	enum gpd_auth_by by;
 	char token[GP_TOKEN_ID_LENGTH + 1]; /* ID of the token, with GPD_AUTH_BY_TOKEN */
-	/* Expiry of the certificate in seconds since 1970, with GPD_AUTH_BY_CERTIFICATE. */
+	/* Expiry of the certificate in seconds since 1970-01-01 UTC, with
+	 * GPD_AUTH_BY_CERTIFICATE. */
 	int64_t until_s;
-	uid_t uid;      /* local user ID, with GPD_AUTH_BY_USER */
-	bool certified; /* a certificate was presented, even if other credentials counted */
-	/* Tenant of the credentials; "": the one that the client requests. */
+	uid_t uid;      /* local user ID; valid with GPD_AUTH_BY_USER */
+	bool certified; /* a certificate was presented, even if other credentials decided */
+	/* Tenant of the credentials; "": the tenant that the client requests. */
 	char tenant[GPD_TENANT_NAME_MAX];
 };
 
-/* Decides on admission. auth.tenant points into facts. */
+/* Decides whether the client is admitted. The result's tenant points into facts. */
 struct gpd_auth gpd_auth_decide(const struct gpd_auth_facts *facts);
 
-/* Returns the text that is sent to the client, without information that only an authenticated
- * client may have. */
+/* Returns the text that is sent to the client. It contains no information that only an
+ * authenticated client may have. */
 const char *gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts);
-/* Returns a short name for logs and metrics labels: "no_credentials". */
+/* Returns a short name for logs and metrics labels, for example "no_credentials". */
 const char *gpd_auth_name(enum gpd_auth_refusal refusal);
 
-/* Returns whether the peer of a local connection is the daemon's user or root. */
+/* Returns whether peer, the user of a local connection, is root or own, the daemon's user. */
 bool gpd_auth_is_daemon_user(uid_t peer, uid_t own);
 
 #endif /* GPD_AUTHORIZATION_H */

@@ -9,7 +9,9 @@
  * GPD_CONNECTION_LANE or GPD_CONNECTION_CLOSED.
  *
  * Ownership: gpd_connection_create() to gpd_connection_destroy(), by the main thread.
- * Threads: the main thread, unless a member states otherwise.
+ * Threads: the main thread, unless a member states otherwise. No function blocks, except
+ * gpd_connection_destroy() and gpd_connection_release_fd(), which join a thread that is about to
+ * end.
  */
 #ifndef GPD_CONNECTION_H
 #define GPD_CONNECTION_H
@@ -66,98 +68,111 @@ enum gpd_connection_state {
 	GPD_CONNECTION_STATES,
 };
 
+/* A connection. The receiver thread uses conn, scheme, send_lock, last, queued, has_preamble and
+ * send_room; all other members belong to the main thread. */
 struct gpd_connection {
-	struct gpd_connection *next;
-	struct gp_conn *conn;
-	char scheme[16];
-	pthread_t thread;
-	bool started; /* the thread exists and has not been joined */
+	struct gpd_connection *next; /* list of the admission */
+	struct gp_conn *conn;        /* owned; NULL after gpd_connection_release_fd() */
+	char scheme[16];             /* of the address that it arrived on */
+	pthread_t thread;            /* the receiver */
+	bool started;                /* the thread exists and has not been joined */
+	/* Serializes the two threads' sends; never held while blocking. */
 	pthread_mutex_t send_lock;
-	struct gpd_connection_event *last; /* preallocated last event, until it is posted */
-	/* Number of posted messages that the main thread has not consumed yet; it decrements the
-	 * count. */
+	struct gpd_connection_event *last; /* preallocated last event; NULL once it is posted */
+	/* Number of posted messages that the main thread has not consumed yet. The receiver
+	 * increments it; the main thread decrements it for each GPD_CONNECTION_MESSAGE. */
 	_Atomic unsigned int queued;
 	_Atomic bool has_preamble; /* the preamble has arrived */
-	/* Maximum size of a message that can be sent without waiting; set before Hello is
+	/* Maximum size in bytes of a message that can be sent without waiting; set before Hello is
 	 * posted. */
 	size_t send_room;
 
-	/* Main thread only. */
-	struct gpd_client_address *client_address; /* the address that it connects from */
-	enum gpd_connection_state state;           /* changed by gpd_connection_set_state() only */
-	int64_t deadline_ms;                       /* of the state; INT64_MAX: none */
-	Gpupool__ControlMessage *hello;
-	bool has_uid;                   /* with hello: the system reports the peer's user, */
-	uid_t uid;                      /* which is this local user */
-	struct gpd_principal principal; /* identity, once authenticated */
-	char name[128];                 /* "host pid program" */
-	uint64_t session;
-	struct gpd_worker_process *worker; /* that runs the session; NULL: none */
+	/* The members below are used by the main thread only. */
+	/* Reference to the entry of the address that it connects from. */
+	struct gpd_client_address *client_address;
+	enum gpd_connection_state state; /* changed by gpd_connection_set_state() only */
+	int64_t deadline_ms; /* time of gp_now_ms() at which the state ends; INT64_MAX: none */
+	Gpupool__ControlMessage *hello; /* the client's Hello, owned; NULL until it has arrived */
+	bool has_uid; /* set with hello: the system reports the peer's local user */
+	uid_t uid;    /* the peer's local user, with has_uid */
+	struct gpd_principal principal;    /* authenticated identity; valid from QUEUED on */
+	char name[128];                    /* "host pid program" of the client, for the log */
+	uint64_t session;                  /* ID of its session; 0: none yet */
+	struct gpd_worker_process *worker; /* worker that runs or opens the session; NULL: none */
 	/* The worker does not respond; also read by the receiver thread. */
 	atomic_bool worker_is_hung;
-	struct gpd_assignment assignment;       /* tenant and devices, once Hello has arrived */
-	uint32_t log_budget;                    /* with the assignment: index of its log budget */
-	char full_reason[GPD_CONFIG_ERROR_MAX]; /* QUEUED: which limit is reached, or "" */
-	bool daemon_is_full;                    /* the limit is the daemon's, not the tenant's */
-	bool evicted;                           /* its session ends by a decision of the operator */
-	const char *refusal;                    /* REFUSED: text that will be sent */
-	unsigned int window_requests;           /* number of windows that it has requested */
-	/* Worker process for this session alone; NULL: none (yet). */
+	struct gpd_assignment assignment; /* tenant and devices; valid from QUEUED on */
+	uint32_t log_budget; /* index of its log budget (log_budget.h); valid with the assignment */
+	/* QUEUED: text of the limit that is reached; "": none. */
+	char full_reason[GPD_CONFIG_ERROR_MAX];
+	bool daemon_is_full; /* the limit in full_reason is the daemon's, not the tenant's */
+	bool evicted;        /* its session ends by a decision of the operator, not by its client */
+	const char *refusal; /* REFUSED: static text that will be sent */
+	unsigned int window_requests; /* number of address windows that the client has requested */
+	/* Dedicated worker for this session; NULL: none yet, or the session is shared. */
 	struct gpd_worker_process *own_worker;
+	/* Secret of its lanes, and the public ID derived from it. */
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
 	struct gp_preamble lane; /* CLOSING: preamble of a connection that is a lane */
-	unsigned int lanes_max;  /* lane numbers are below it */
-	uint32_t lanes;          /* bit per lane that the worker has received */
+	unsigned int lanes_max;  /* lane numbers are below this value */
+	uint32_t lanes;          /* bit n: the worker has received lane n */
 	uint64_t features;       /* enum gp_feature that both ends support */
 };
 
+/* Type of an event; the comment states the valid members. */
 enum gpd_connection_event_type {
-	GPD_CONNECTION_MESSAGE, /* message, which the receiver of the event owns */
-	GPD_CONNECTION_LANE,    /* preamble; no data after it has been read */
-	GPD_CONNECTION_CLOSED,  /* text contains the reason */
+	GPD_CONNECTION_MESSAGE, /* message; the main thread frees it with gp_control_free() */
+	GPD_CONNECTION_LANE,    /* preamble; no data has been read after it */
+	GPD_CONNECTION_CLOSED,  /* text contains the reason; ended and refused are valid */
 };
 
+/* An event of a receiver, allocated by malloc(). */
 struct gpd_connection_event {
 	struct gpd_connection_event *next;
 	enum gpd_connection_event_type type;
 	struct gpd_connection *peer;
 	Gpupool__ControlMessage *message;
 	struct gp_preamble preamble;
-	bool ended;   /* CLOSED: in an orderly way */
-	bool refused; /* CLOSED: by this end */
-	char text[256];
+	bool ended;     /* CLOSED: the peer has closed the connection in an orderly way */
+	bool refused;   /* CLOSED: this end has refused the connection */
+	char text[256]; /* CLOSED: the reason */
 };
 
-/* Creates the event queue. Called once, before the first connection. Returns 0 or a negative
- * errno. */
+/* Creates the event queue. Called once, before the first connection. Returns 0 or a negative errno.
+ * The queue exists until the process ends. */
 int gpd_connection_setup(void);
-/* Returns a descriptor that polls as readable while there are events. */
+/* Returns a descriptor that polls as readable while there are events. It belongs to the queue. */
 int gpd_connection_events_fd(void);
-/* Returns the list of all pending events, oldest first, which the caller frees; NULL: none. */
+/* Returns the list of all pending events, oldest first; NULL: none. The caller frees each event
+ * with free(), and its message with gp_control_free(). */
 struct gpd_connection_event *gpd_connection_pop_events(void);
 
-/* Creates a connection, which owns conn; conn is destroyed on failure as well. timeout_ms is the
- * maximum time of silence of the client, 0: no limit. Returns NULL without memory. */
+/* Creates a connection in HANDSHAKE, which owns conn. timeout_ms: maximum time of silence of the
+ * client and of a send that makes no progress; 0: no limit. Returns NULL if out of memory; conn is
+ * then destroyed. */
 struct gpd_connection *gpd_connection_create(struct gp_conn *conn, const char *scheme,
 					     unsigned int timeout_ms);
-/* Starts the receiver thread. Returns 0 or a negative errno. */
+/* Starts the receiver thread. Returns 0; or a negative errno, and the caller destroys the
+ * connection. */
 GP_MUST_CHECK int gpd_connection_start(struct gpd_connection *peer);
-/* After the event GPD_CONNECTION_LANE: moves the connection's descriptor to *fd_p, which the caller
- * closes. Returns 0 or a negative errno. */
+/* After the event GPD_CONNECTION_LANE: joins the thread and moves the connection's descriptor to
+ * *fd_p, which the caller closes. Returns 0; or a negative errno, and the connection keeps the
+ * descriptor. In both cases the caller destroys the connection. */
 int gpd_connection_release_fd(struct gpd_connection *peer, int *fd_p);
-/* Joins the thread and frees the connection. Called after its last event, after a shutdown, or
- * before it is started. */
+/* Joins the thread, releases the address and frees the connection with its Hello. Called after its
+ * last event, after a shutdown of conn, or before it is started. */
 void gpd_connection_destroy(struct gpd_connection *peer);
 
-/* Changes the state and its deadline, INT64_MAX: none. Returns false, and changes nothing, if the
- * state cannot follow the current one. QUEUED and STARTING can be set again with another
- * deadline. */
+/* Changes the state and its deadline_ms, a time of gp_now_ms() or INT64_MAX for none. Returns true;
+ * or false, without changing anything, if the state cannot follow the current one. QUEUED and
+ * STARTING can be set again with another deadline. */
 bool gpd_connection_set_state(struct gpd_connection *peer, enum gpd_connection_state state,
 			      int64_t deadline_ms);
 
 /*
- * Main thread: sends without waiting. If the peer has not read earlier messages, or the message
- * does not fit into the socket's send buffer, the connection is shut down.
+ * Sends without waiting. If the peer has not read earlier messages, or the message does not fit
+ * into the socket's send buffer, the connection is shut down, and its receiver posts the last
+ * event. The caller keeps the message.
  */
 void gpd_connection_send(struct gpd_connection *peer, const Gpupool__ControlMessage *message);
 

@@ -2,8 +2,10 @@
 /*
  * Replies of the supervisor to a client on its control connection.
  *
- * Each function sends one message without waiting, by gpd_connection_send(). Threads: the
- * supervisor's main thread.
+ * Each function sends one message without waiting, by gpd_connection_send(), which shuts the
+ * connection down if that is not possible. Strings need to be valid during the call only.
+ *
+ * Threads: the supervisor's main thread.
  */
 #ifndef GPD_CONTROL_REPLY_H
 #define GPD_CONTROL_REPLY_H
@@ -16,19 +18,21 @@
 /* Refuses the client a session, with a reason and a text for its user. */
 void gpd_control_reply_refused(struct gpd_connection *peer, Gpupool__Refused__Reason reason,
 			       const char *text);
-/* Reports that the session is lost; result is a CUresult. */
+/* Reports that the session is lost. result: a CUresult; text: the reason for the user. */
 void gpd_control_reply_session_error(struct gpd_connection *peer, int result, const char *text);
-/* Announces the end of the connection, with the reason. */
+/* Announces the end of the connection. text: the reason for the user. */
 void gpd_control_reply_bye(struct gpd_connection *peer, const char *text);
-/* Sends Welcome for a new session: facts are the worker's part of the message, opened its reply for
- * this session, and known Welcome.known_images. The devices are those assigned to the client, as
- * its quota presents them. Returns 0 or -ENOMEM. */
+/* Sends Welcome for a new session. facts: the worker's part of the message. opened: the worker's
+ * reply for this session. known: Welcome.known_images, packed; size 0: none. The devices are those
+ * assigned to the client, as its quota presents them. Returns 0; or -ENOMEM, and nothing is
+ * sent. */
 GP_MUST_CHECK int gpd_control_reply_welcome(const struct gpd_quota *quota,
 					    struct gpd_connection *peer,
 					    const Gpupool__Welcome *facts,
 					    const struct gpd_channel_opened *opened,
 					    struct gp_bytes known);
-/* Sends another address window. */
+/* Sends another address window, from opened; size 0: there is no other, and the client keeps its
+ * window. */
 void gpd_control_reply_window(struct gpd_connection *peer, const Gpupool__Welcome *facts,
 			      const struct gpd_channel_opened *opened);
 

@@ -9,8 +9,9 @@
  * no client certificate is accepted. If the daemon requests no client certificates, the file is
  * ignored, and a configured one is an error.
  *
+ * Ownership: gpd_crl_file_open() to gpd_crl_file_close().
  * Threads: the supervisor's main thread.
- * Errors: as shared_file.h.
+ * Errors: as shared_file.h; the text is in file.why.
  */
 #ifndef GPD_CRL_FILE_H
 #define GPD_CRL_FILE_H
@@ -22,23 +23,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* State of the file. */
 struct gpd_crl_file {
 	struct gpd_shared_file file;
 	bool needed; /* it is an error if the file does not exist */
-	/* TLS configuration that it was loaded with; NULL: none; owned reference. */
+	/* TLS configuration with which it was loaded, a reference; NULL: none. */
 	struct gp_tls *tls;
 	struct gp_crl *crl; /* last valid content, owned; NULL: no certificate is revoked */
 };
 
-/* Loads the file for the first time. path NULL: there is none. named: the path was configured, and
- * is not just the default. */
+/* Initializes the state and loads the file. path NULL: there is no file. named: the path was
+ * configured, and is not just the default; the file must then exist. Returns 0; or GP_E_INVALID or
+ * a negative errno with a text in file->file.why. The caller closes it in both cases. */
 GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named);
-/* Loads the file again if necessary. While it is invalid, crl keeps its previous value. */
+/* Loads the file again if it or the authorities have changed, or if it was invalid or has expired.
+ * Returns the change (shared_file.h). While the file is invalid, crl keeps its previous value. */
 enum gpd_shared_file_change gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms);
 /* gpd_crl_file_check() logs a warning if the CRL expires within this time in seconds. */
 #define GPD_CRL_SOON_S ((int64_t)7 * 86400)
-/* Logs a warning if the current CRL expires soon. */
+/* Logs a warning if the current CRL expires within GPD_CRL_SOON_S. */
 void gpd_crl_file_check(const struct gpd_crl_file *file);
+/* Frees the CRL and releases the TLS configuration. */
 void gpd_crl_file_close(struct gpd_crl_file *file);
 
 #endif /* GPD_CRL_FILE_H */

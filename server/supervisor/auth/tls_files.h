@@ -4,7 +4,9 @@
  * certificates. It is loaded at the start and at each reload; each new control connection uses the
  * current one, and existing connections keep theirs.
  *
- * Threads: any for gpd_tls_get(); the main thread for the others.
+ * Ownership: struct gp_tls is reference counted.
+ * Threads: any for gpd_tls_get(), which never blocks for long; the main thread for the other
+ * functions.
  */
 #ifndef GPD_TLS_H
 #define GPD_TLS_H
@@ -15,26 +17,28 @@
 
 /*
  * Loads the files given by the command line, else by the configuration, else in the default folder.
- * *tls_p is NULL if no file is given and either there is none in the default folder or the daemon
- * has no TLS address; otherwise the caller owns it. Returns 0; or GP_E_INVALID or -ENOMEM with a
- * text in error.
+ * Returns 0 with *tls_p set to a reference that the caller owns; or with *tls_p NULL if no file is
+ * given and either there is none in the default folder or the daemon has no TLS address. Returns
+ * GP_E_INVALID or -ENOMEM with a text in error, and *tls_p is NULL.
  */
 GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 			       struct gp_tls **tls_p, char *error, size_t error_size);
 
-/* Reports all errors that would make gpd_tls_read() fail, not only the first one. */
+/* Calls report() for each error that would make gpd_tls_read() fail, not only the first one. */
 void gpd_tls_check_files(const struct gpd_options *options, const struct gpd_config *config,
 			 gpd_config_report_func *report, void *arg);
 
 /* Returns whether the daemon listens on an address with TLS or RDMA. */
 bool gpd_tls_has_address(const struct gpd_options *options);
 
-/* Sets the configuration for new connections (NULL: none) and takes ownership of the reference.
- * Logs a warning if its certificate is not valid or expires within GPD_TLS_SOON_S. */
+/* Sets the configuration for new connections (NULL: none), takes ownership of the caller's
+ * reference and releases the previous one. Logs a warning if its certificate is not valid or
+ * expires within GPD_TLS_SOON_S seconds. */
 #define GPD_TLS_SOON_S ((int64_t)30 * 86400)
 #define GPD_TLS_WARNING_MAX 256
 void gpd_tls_set(struct gp_tls *tls);
-/* Writes this warning. Returns false if there is none. */
+/* Writes the warning about the validity of the configuration's certificate. Returns false, with an
+ * empty text, if there is none. */
 bool gpd_tls_get_warning(const struct gp_tls *tls, char text[GPD_TLS_WARNING_MAX]);
 /* Logs the warning about the current certificate again, if there is one. */
 void gpd_tls_check(void);

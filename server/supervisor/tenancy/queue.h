@@ -2,14 +2,16 @@
 /*
  * Queue of clients that wait for a session slot or for memory, in order of arrival.
  *
- * A waiting client (GPUPOOL_WAIT) sends its request repeatedly with the same number. A request is
- * kept open for some seconds; between two requests only the entry here remains. Later clients count
- * the earlier ones as if they had their slots already, so a free slot is reserved for the first. A
- * client that has sent no request for GPD_QUEUE_EXPIRE_MS is removed. A tenant has at most
- * GPD_QUEUE_TENANT_MAX entries.
+ * A waiting client (environment variable GPUPOOL_WAIT) sends its request repeatedly with the same
+ * number. A request is kept open for some seconds; between two requests only the entry here
+ * remains. Later clients count the earlier ones as if they had their slots already, so a free slot
+ * is reserved for the first. A client that has sent no request for GPD_QUEUE_EXPIRE_MS is removed.
+ * A tenant has at most GPD_QUEUE_TENANT_MAX entries.
+ *
+ * Initialized to zeros: empty. Nothing has to be freed.
  *
  * Threads: the supervisor's main thread.
- * Units: milliseconds of gp_now_ms().
+ * Units: now_ms is the time of gp_now_ms() in milliseconds.
  */
 #ifndef GPD_QUEUE_H
 #define GPD_QUEUE_H
@@ -17,38 +19,47 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Maximum number of entries: in total, and of one tenant. */
 #define GPD_QUEUE_MAX 512
 #define GPD_QUEUE_TENANT_MAX 64
+/* Value of tenant for gpd_queue_length() that selects all tenants. */
 #define GPD_QUEUE_ALL UINT32_MAX
-/* A client repeats its request after at most eight seconds, and the reply may have been late. */
+/* Milliseconds without a request after which a client is removed. A client repeats its request
+ * after at most eight seconds, and the reply may have been late. */
 #define GPD_QUEUE_EXPIRE_MS 20000
 
+/* An entry. */
 struct gpd_waiter {
-	uint64_t number;
-	uint32_t tenant;
-	bool for_daemon; /* waits for a limit of the daemon, else for one of its tenant */
-	int64_t seen_ms;
+	uint64_t number; /* random number that the client has chosen, Hello.wait; not 0 */
+	uint32_t tenant; /* index in the ledger */
+	bool for_daemon; /* waits for a limit of the daemon; false: for one of its tenant */
+	int64_t seen_ms; /* time of its last request */
 };
 
+/* The queue; the first count elements of waiters are valid, oldest first. */
 struct gpd_queue {
 	int count;
 	struct gpd_waiter waiters[GPD_QUEUE_MAX];
 };
 
-/* Returns the number of clients before this one (0: not in the queue, so all) that wait for the
- * daemon's limits. */
+/* Returns how many clients wait for the daemon's limits before the client with this number; all of
+ * them if it is not in the queue. */
 unsigned int gpd_queue_ahead(struct gpd_queue *queue, uint64_t number, int64_t now_ms);
-/* The same for those that wait for limits of this tenant. */
+/* Returns how many clients wait for limits of this tenant before the client with this number; all
+ * of them if it is not in the queue. */
 unsigned int gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 				       int64_t now_ms);
-/* Adds or refreshes an entry. Returns its position among those that wait for the same, from 1; 0 if
- * the queue is full, in which case the order is that of the requests. */
+/* Adds the client's entry at the end, or refreshes an existing one, which keeps its place. Returns
+ * its position among the clients that wait for the same limits, from 1. Returns 0 if the queue is
+ * full or the tenant has its maximum of entries; clients without an entry get slots in the order of
+ * their requests. */
 unsigned int gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 			   bool for_daemon, int64_t now_ms);
-/* Returns the number of waiting clients of a tenant, or of all (GPD_QUEUE_ALL). */
+/* Returns the number of waiting clients of this tenant, or of all tenants (GPD_QUEUE_ALL). */
 unsigned int gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms);
+/* Returns whether the client with this number has an entry. number 0: false. */
 bool gpd_queue_has(const struct gpd_queue *queue, uint64_t number);
-/* Removes the entry, if there is one. */
+/* Removes the entry of the client with this number, if there is one. */
 void gpd_queue_remove(struct gpd_queue *queue, uint64_t number);
 
 #endif /* GPD_QUEUE_H */

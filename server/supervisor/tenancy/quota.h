@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas: the supervisor's side of the ledger. Assigns ledger entries to sessions and sets their
- * limits.
+ * Quotas: the supervisor's side of the ledger (ledger.h). Assigns ledger entries to sessions and
+ * sets their limits.
  *
  * Tenants have entries from the start; a session gets one when it is admitted, with the limits of
  * its tenant, which the client's request can only lower.
  *
- * Threads: the supervisor's main thread.
+ * Ownership: gpd_quota_init() to gpd_quota_fini(). Returned ledger entries are borrowed, and valid
+ * until the session is closed.
+ * Threads: the supervisor's main thread. Only gpd_quota_init() blocks, on the configuration file.
  * Errors: texts are written to error, a buffer of GPD_CONFIG_ERROR_MAX bytes.
  */
 #ifndef GPD_QUOTA_H
@@ -19,43 +21,52 @@
 
 #include <sys/types.h>
 
+/* State of all quotas. */
 struct gpd_quota {
-	struct gpd_ledger *ledger;
-	int fd; /* of the ledger, inherited by workers */
+	struct gpd_ledger *ledger; /* owned; NULL: not initialized */
+	int fd;                    /* descriptor of the ledger, owned; inherited by workers */
 	struct gpd_tenants tenants;
 	struct gpd_queue queue; /* clients that wait for a slot or for memory */
-	/* By ledger index: the session waited until its full memory limit was free, so the limit
-	 * counts as in use for other waiting clients. */
+	/* Indexed as the ledger's sessions. true: the session waited until its full memory limit
+	 * was free, so the whole limit counts as in use for other waiting clients. */
 	bool committed[GPD_LEDGER_SESSIONS];
-	/* Called before a session's entry is freed; NULL: no callback. */
+	/* Called before a session's entry is freed, while the entry is still valid; NULL: no
+	 * callback. */
 	void (*ended)(void *arg, const struct gpd_ledger_session *session);
-	void *ended_arg;
+	void *ended_arg; /* first argument of ended() */
 };
 
-/* Creates the ledger and loads the configuration. config: its path, or NULL. Returns 0, a negative
- * errno or GP_E_INVALID. */
+/* Creates the ledger and loads the configuration. config: its path; NULL: no file. Returns 0; or
+ * GP_E_INVALID or a negative errno with a text in error, and nothing has to be freed. */
 int gpd_quota_init(struct gpd_quota *quota, const char *config, char *error);
+/* Frees the ledger and the configuration. Does nothing if the struct is zero. */
 void gpd_quota_fini(struct gpd_quota *quota);
 
 /*
- * Assigns an entry to the client's session, and devices to *assignment. Returns NULL with *reason_p
- * and error set if that is not possible.
+ * Assigns an entry to the client's session, and devices to *assignment, whose tenant
+ * gpd_tenants_admit() has set. id: of the session. worker: process ID of its worker; 0: not known
+ * yet. Returns the entry; or NULL with *reason_p and error set, and no entry or device is assigned.
  */
 struct gpd_ledger_session *gpd_quota_open(struct gpd_quota *quota, uint64_t id,
 					  const Gpupool__Hello *hello, pid_t worker,
 					  struct gpd_assignment *assignment,
 					  Gpupool__Refused__Reason *reason_p, char *error);
-/* Sets the session's limits according to the current configuration. */
+/* Sets the session's limits according to the current configuration and the client's request in
+ * hello. */
 void gpd_quota_apply(struct gpd_quota *quota, const Gpupool__Hello *hello,
 		     const struct gpd_assignment *assignment, struct gpd_ledger_session *session);
-/* Frees the session's entry, if it still has one. */
+/* Frees the entry and the device parts of the session with this ID, after a call of ended(). Does
+ * nothing if it has none. */
 void gpd_quota_close(struct gpd_quota *quota, uint64_t id);
-/* The same for all sessions of a worker that has exited. */
+/* Frees the entries and the device parts of all sessions of the worker with this process ID, which
+ * has exited, after a call of ended() for each. */
 void gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker);
 
 /*
  * Fills copy with the device as the session sees it: memory and multiprocessors within its quota.
- * The caller frees copy->attributes. Returns 0 or -ENOMEM.
+ * memory_free: free bytes of the device. copy shares strings with device, which must outlive it;
+ * the caller frees copy->attributes with free(). Returns 0; or -ENOMEM, and nothing has to be
+ * freed.
  */
 int gpd_quota_describe_device(const struct gpd_quota *quota,
 			      const struct gpd_ledger_session *session,

@@ -4,6 +4,8 @@
  * driver. Pings are sent over the channel; computing, compiling and waiting for the GPU happen in
  * other threads of the worker and do not delay the reply.
  *
+ * Initialized to zeros: the first ping is due at once. Nothing has to be freed.
+ *
  * Threads: the supervisor's main thread.
  * Units: milliseconds of gp_now_ms().
  */
@@ -20,22 +22,24 @@ struct gpd_channel;
 #define GPD_HEARTBEAT_MS 4000
 #define GPD_HEARTBEAT_DUE_MS 5000
 
+/* State of one worker. */
 struct gpd_heartbeat {
-	int64_t next_ms;   /* time of the next ping */
-	int64_t pinged_ms; /* time of the unanswered ping; 0: none */
-	bool hangs;
+	int64_t next_ms;   /* time at which the next ping is due */
+	int64_t pinged_ms; /* time at which the unanswered ping was sent; 0: none */
+	bool hangs;        /* the worker counts as hanging */
 };
 
-/* Called in each iteration of the loop: sends a ping if one is due. Returns whether the worker has
- * just started to count as hanging. */
+/* Called in each iteration of the loop: sends a ping without blocking if one is due. Returns true
+ * if the worker has just started to count as hanging, once per hang. */
 bool gpd_heartbeat_check(struct gpd_heartbeat *heartbeat, struct gpd_channel *channel,
 			 int64_t now_ms);
 
-/* Handles a reply. Returns for how many milliseconds the worker did not respond if it counted as
- * hanging, else 0. */
+/* Handles GPD_CHANNEL_PONG. Returns for how many milliseconds the worker did not respond if it
+ * counted as hanging, else 0. */
 int64_t gpd_heartbeat_answered(struct gpd_heartbeat *heartbeat, int64_t now_ms);
 
-/* Extends the time for a reply by a period in which the supervisor itself did not run. */
+/* Extends the time for a reply by ms milliseconds, during which the supervisor itself did not
+ * run. */
 void gpd_heartbeat_extend(struct gpd_heartbeat *heartbeat, int64_t ms);
 
 #endif /* GPD_HEARTBEAT_H */

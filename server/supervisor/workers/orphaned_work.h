@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Orphaned work: GPU work of disconnected clients that still runs. Counts it per worker and tenant,
- * selects the worker to kill if there are too many wedged ones, and isolates tenants that cause it
- * repeatedly.
+ * selects the worker to kill if there are too many wedged workers, and isolates tenants that cause
+ * it repeatedly.
  *
  * Workers report orphaned work by GPD_CHANNEL_BUSY; a worker in which it runs for too long is
- * WEDGED.
+ * GPD_WORKER_WEDGED.
  *
+ * Ownership: the counts are in struct gpd_worker_process, the isolation in the ledger. `list` is
+ * the list of all workers.
  * Threads: the supervisor's main thread.
+ * Units: now_ms is the time of gp_now_ms() in milliseconds.
  */
 #ifndef GPD_ORPHANED_WORK_H
 #define GPD_ORPHANED_WORK_H
@@ -20,34 +23,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum number of workers that are WEDGED at a time. The limit exists because their contexts
- * occupy device memory that is charged to no tenant. */
+/* Maximum number of workers that are GPD_WORKER_WEDGED at a time. The limit exists because their
+ * contexts occupy device memory that is charged to no tenant. */
 #define GPD_WEDGED_WORKERS_MAX 4
-/* A tenant with orphaned work in at least REPEATED wedged workers gets a worker per session, and
- * for ISOLATE_MS afterwards. */
+/* A tenant with orphaned work in at least REPEATED wedged workers gets a worker per session while
+ * that lasts, and for ISOLATE_MS milliseconds afterwards. */
 #define GPD_WEDGED_REPEATED 2
 #define GPD_WEDGED_ISOLATE_MS 600000
 
-/* Handles GPD_CHANNEL_BUSY: orphaned work of a session has started or ended. */
+/* Handles GPD_CHANNEL_BUSY of the worker: orphaned work of a session has started or ended. */
 void gpd_orphaned_work_update(struct gpd_worker_process *child, struct gpd_ledger *ledger,
 			      const struct gpd_channel_message *message);
 
-/* Returns the worker that has been WEDGED for the longest time if there are too many, else NULL. */
+/* Returns the worker that has been WEDGED for the longest time if there are more than
+ * GPD_WEDGED_WORKERS_MAX, else NULL. */
 struct gpd_worker_process *gpd_orphaned_work_find_victim(struct gpd_worker_process *list);
 
-/* After the worker has become WEDGED: isolates those tenants with orphaned work there that have
- * caused it repeatedly, and logs them. */
+/* Called after the worker has become WEDGED: isolates those tenants with orphaned work in it that
+ * have caused it repeatedly, and logs them. */
 void gpd_orphaned_work_isolate_tenants(const struct gpd_worker_process *list,
 				       const struct gpd_worker_process *child,
 				       struct gpd_ledger *ledger, int64_t now_ms);
 
-/* Returns whether new sessions of the tenant get workers of their own for that reason. */
+/* Returns whether new sessions of the tenant, an index in the ledger, get workers of their own
+ * because of orphaned work. */
 bool gpd_orphaned_work_is_isolated(const struct gpd_worker_process *list,
 				   const struct gpd_ledger *ledger, uint32_t tenant,
 				   int64_t now_ms);
 
-/* Writes the names of the tenants with orphaned work in the worker, separated by commas, as far as
- * they fit. */
+/* Writes the names of the tenants with orphaned work in the worker, separated by commas and
+ * truncated to size bytes; "" if there are none. */
 void gpd_orphaned_work_format_tenants(const struct gpd_worker_process *child,
 				      const struct gpd_ledger *ledger, char *text, size_t size);
 

@@ -5,7 +5,10 @@
  * A shared worker runs the sessions of many clients; a dedicated worker runs one session and exits
  * after it. A spare worker has started in advance and becomes dedicated.
  *
+ * Ownership: the admission's list of workers contains all of them; worker_pool.c starts and
+ * destroys them.
  * Threads: the supervisor's main thread.
+ * Units: times are milliseconds of gp_now_ms().
  */
 #ifndef GPD_WORKER_PROCESS_H
 #define GPD_WORKER_PROCESS_H
@@ -21,13 +24,15 @@
 
 struct gpd_client_address;
 
+/* Size in bytes of gpd_worker_process.reason. */
 #define GPD_WORKER_REASON_MAX 128
-/* Every worker has a session, except for a few that are starting, spare or about to exit. */
+/* Maximum number of workers: every worker has a session, except for a few that are starting, spare
+ * or about to exit. */
 #define GPD_WORKERS_MAX (GPD_LEDGER_SESSIONS + 64)
 
 /*
- * In any state a worker may lose its GPU contexts (LOST), exit or be killed (ENDING). It is removed
- * when the process has been reaped.
+ * State of a worker. In any state a worker may lose its GPU contexts (LOST), exit or be killed
+ * (ENDING). It is removed when the process has been reaped.
  */
 enum gpd_worker_process_state {
 	/* Initial state: the process has been started. Left when the worker reports that it is
@@ -67,49 +72,57 @@ enum gpd_worker_process_state {
 	GPD_WORKER_STATES,
 };
 
+/* A worker. */
 struct gpd_worker_process {
 	struct gpd_worker_process *next;
 	pid_t pid;
-	struct gpd_channel channel;
+	struct gpd_channel channel;          /* the supervisor's end */
 	enum gpd_worker_process_state state; /* changed by gpd_worker_process_set_state() only */
 	int64_t state_ms;                    /* time of the last change of state */
-	int64_t started_ms;
-	int64_t deadline_ms;     /* time at which it is killed; INT64_MAX: never */
-	Gpupool__Welcome *facts; /* once ready: the part of Welcome common to all sessions */
-	/* Dedicated: address of its client, a counted reference. */
+	int64_t started_ms;                  /* time of fork() */
+	int64_t deadline_ms; /* time at which the process is killed; INT64_MAX: never */
+	/* The part of Welcome that is common to all sessions, owned; NULL until the worker is
+	 * ready. */
+	Gpupool__Welcome *facts;
+	/* Dedicated: reference to the address of its client, released when the worker is destroyed.
+	 * NULL: shared or spare. */
 	struct gpd_client_address *client_address;
-	bool spare;   /* started as a spare, and not used by a session yet */
-	int orphaned; /* number of disconnected sessions whose work still runs */
-	int orphaned_by_tenant[GPD_LEDGER_TENANTS]; /* the same by tenant */
-	/* Why its sessions end with it; "": the worker reports it itself. */
+	bool spare;   /* started as a spare, and not assigned to a session yet */
+	int orphaned; /* number of disconnected sessions whose GPU work still runs */
+	/* Orphaned, by the tenant's index in the ledger. */
+	int orphaned_by_tenant[GPD_LEDGER_TENANTS];
+	/* Why its sessions end when it exits; "": the worker reports the reason itself. */
 	char reason[GPD_WORKER_REASON_MAX];
-	struct gpd_heartbeat heartbeat;
-	bool channel_closed;
-	int poll_index; /* supervisor's loop: index in the poll array, or -1 */
+	struct gpd_heartbeat heartbeat; /* whether its main thread responds */
+	bool channel_closed;            /* the worker has closed its end */
+	int poll_index;                 /* index in the supervisor's poll array; -1: none */
 };
 
-/* Returns whether the worker was started for a single session. */
+/* Returns whether the worker was started for, or assigned to, a single session. */
 static inline bool
 gpd_worker_process_is_dedicated(const struct gpd_worker_process *child)
 {
 	return child->client_address != NULL;
 }
 
-/* Sets the state. Returns false, and changes nothing, if the worker is already in this state or it
- * cannot follow the current one: messages of a worker may arrive after its state has changed. */
+/* Sets the state and state_ms. Returns true; or false, without changing anything, if the worker is
+ * already in this state or the state cannot follow the current one, because messages of a worker
+ * may arrive after its state has changed. */
 bool gpd_worker_process_set_state(struct gpd_worker_process *child,
 				  enum gpd_worker_process_state state);
 
-/* Starts a process of this program with the same options for the driver, RDMA and the log, and the
- * ledger. The caller owns it. Returns NULL with errno set on failure. */
+/* Starts a process of this program with the same options for the driver, RDMA and the log, and with
+ * the ledger. driver: path of the library, or NULL; software: the software device is allowed; rdma:
+ * URL, or NULL; ledger_fd stays the caller's. Returns a worker in STARTING, which the caller owns
+ * and frees with gpd_worker_process_destroy(); or NULL with errno set. */
 struct gpd_worker_process *gpd_worker_process_start(const char *driver, bool software,
 						    const char *rdma, bool peer_memory,
 						    int ledger_fd);
 
-/* Frees a worker that has been reaped. */
+/* Frees a worker whose process has been reaped, and closes its channel. */
 void gpd_worker_process_destroy(struct gpd_worker_process *child);
 
-/* Formats a status of waitpid(): "was killed by signal 11 (Segmentation fault)". */
+/* Formats a status of waitpid(), for example "was killed by signal 11 (Segmentation fault)". */
 void gpd_worker_process_explain_exit(int status, char *text, size_t size);
 
 #endif /* GPD_WORKER_PROCESS_H */

@@ -2,9 +2,10 @@
 /*
  * Internal state of a copy from the device, shared by copy_out.c and gpudirect_out.c only.
  *
- * Ownership: reference counted. The executor has a reference while parts are left, and each part in
- * flight has one.
+ * Ownership: reference counted. The executor has a reference while parts are left, each part in
+ * flight has one, and a copy scheduled by GPUDirect has one until it starts.
  * Threads: executor only, unless noted.
+ * Errors: CUresult, CUDA_SUCCESS on success.
  */
 #ifndef GPD_COPY_OUT_INTERNAL_H
 #define GPD_COPY_OUT_INTERNAL_H
@@ -19,45 +20,49 @@
 struct gpd_session;
 struct gpd_stream;
 
-/* One copy from the device, until its reply is sent. */
+/* A copy from the device to the client, until its reply is sent. */
 struct gpd_copy_out {
-	struct gpd_copy_out *next; /* list of the session's copies with parts left */
+	struct gpd_copy_out *next; /* list gpd_copy_session.out: copies with parts left */
 	struct gpd_stream *stream; /* valid while parts are left */
-	struct gpd_cut cut;
-	struct gpd_part part; /* the next part, if its size is not 0 */
-	uint64_t offset;      /* of the next part in the packed rows */
-	uint64_t total;
-	uint32_t request;
-	uint16_t call;
-	bool answered; /* the reply went out with its only part */
-	bool lanes;    /* sent on the data lanes, as the client's number `copy` */
-	uint32_t copy;
-	uint64_t begun_ns; /* gpu_trace.h */
+	struct gpd_cut cut;        /* source, and position of the next part */
+	struct gpd_part part;      /* next part; size 0: none, take it from cut */
+	uint64_t offset;           /* offset of the next part in the packed rows, in bytes */
+	uint64_t total;            /* bytes of the whole copy */
+	uint32_t request;          /* number of the client's request, for the reply */
+	uint16_t call;             /* number of the call, for the reply */
+	bool answered;             /* the reply has been sent */
+	bool lanes;                /* the bytes are sent on the data lanes; else with the replies */
+	uint32_t copy;             /* with lanes: the client's number of the copy */
+	uint64_t begun_ns; /* start of the copy for the trace (gpu_trace.h), in nanoseconds */
 	bool begun;        /* gpd_stream_begin() has been called for it */
-	struct gpd_gpudirect_out {
+	struct gpd_gpudirect_out {       /* gpudirect.h */
 		_Atomic int way;         /* enum way in gpudirect_out.c */
-		_Atomic uint64_t chunks; /* not yet sent */
+		_Atomic uint64_t chunks; /* number of chunks that are not sent yet */
 	} gpudirect;
-	/* References: parts in flight, and the executor while parts are left. */
+	/* Number of references. */
 	_Atomic unsigned int users;
-	_Atomic int result;
-	_Atomic uint64_t sent; /* bytes given to the data lanes */
+	_Atomic int result;    /* CUresult; the first failure */
+	_Atomic uint64_t sent; /* number of bytes passed to the data lanes */
 };
 
-/* Any thread. Sets the result; only the first failure is reported to the client. */
+/* Any thread. Sets the result, unless an earlier failure has set it: only the first failure is
+ * reported to the client. */
 void gpd_copy_out_fail(struct gpd_copy_out *out, CUresult result);
-/* Sends the reply, without any data. */
+/* Any thread with a reference. Sends the reply with the result, without data. */
 void gpd_copy_out_reply(struct gpd_session *session, const struct gpd_copy_out *out);
-/* Any thread. Drops a reference. The last one sends the reply, unless it was sent, and frees the
- * copy. */
+/* Any thread. Drops a reference. With the last reference, sends the reply unless it was sent, and
+ * frees the copy. */
 void gpd_copy_out_unref(struct gpd_session *session, struct gpd_copy_out *out);
-/* Any thread. Sending failed with r: the client is no longer reading, so the session ends. */
+/* Any thread. Handles a failure r (negative errno) to send data: the client is no longer reading,
+ * so the copy fails and the session ends. */
 void gpd_copy_out_fail_send(struct gpd_session *session, struct gpd_copy_out *out, int r);
 
-/* Executor: orders the stream after the work that the copy must follow. All earlier copies are
- * enqueued by now; later ones are ignored. */
+/* Orders the stream after the work that the copy must follow, and sets out->begun. All earlier
+ * copies are enqueued by now; later copies are not waited for. May wait as gpd_stream_begin()
+ * does. */
 CUresult gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out);
-/* Executor: enqueues out->part. CUDA_ERROR_NOT_READY: there is no staging memory now. */
+/* Enqueues out->part on the stream, with a reference to the copy until it is sent. Does not wait.
+ * CUDA_ERROR_NOT_READY: there is no staging memory now; nothing was enqueued. */
 CUresult gpd_copy_out_enqueue_part(struct gpd_session *session, struct gpd_copy_out *out);
 
 #endif /* GPD_COPY_OUT_INTERNAL_H */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Splits rectangles of device memory and boxes of arrays into parts that fit into staging. On the
- * host side the rows are packed.
+ * Splits rectangles of device memory and boxes of arrays into parts that fit into staging memory
+ * (staging.h). On the host side the rows are packed, without gaps.
  *
  * Ownership: plain values; the caller owns the memory that they describe.
- * Threads: executor only.
- * Units: bytes, except where a count of rows or slices is stated.
+ * Threads: executor only. No function blocks.
+ * Units: bytes, except where a count of rows or slices is stated. Widths are in bytes, heights in
+ * rows, depths in slices.
  */
 #ifndef GPD_COPY_PART_H
 #define GPD_COPY_PART_H
@@ -20,52 +21,56 @@
 struct gpd_session;
 struct gpd_stream;
 
-/* A rectangle or box and the position of the next part. */
+/* A rectangle or box that is being split, and the position of the next part. */
 struct gpd_cut {
-	uint64_t address, pitch; /* of linear memory */
-	CUarray array;           /* NULL: linear memory */
-	struct gp_array_box box;
-	uint64_t slice, row, column; /* of the next part */
-	size_t largest;
+	uint64_t address, pitch;     /* linear memory: address and distance of rows */
+	CUarray array;               /* array; NULL: linear memory */
+	struct gp_array_box box;     /* its dimensions, with an array also its offset */
+	uint64_t slice, row, column; /* position of the next part; column in bytes */
+	size_t largest;              /* maximum size of a part */
 };
 
-/* One side of a 3D copy: an array, host memory or device memory. */
+/* One side of a 3D copy. array is set for an array, else host for host memory, else address for
+ * device memory. */
 struct gpd_side {
 	CUarray array;
 	const void *host;
 	uint64_t address;
-	uint64_t x, y, z;     /* offset in the array */
-	uint64_t pitch, rows; /* of memory: pitch of rows in bytes, of slices in rows */
+	uint64_t x, y, z;     /* array: offset; x in bytes */
+	uint64_t pitch, rows; /* memory: distance of rows in bytes, and of slices in rows */
 };
 
 /* One part: a box of the device's side that fits into staging. */
 struct gpd_part {
-	struct gpd_side side; /* the device's side */
+	struct gpd_side side; /* the device's side of the copy */
 	uint64_t width, height, depth;
-	size_t size; /* in bytes, rows packed */
+	size_t size; /* bytes with packed rows */
 };
 
 /* Returns the driver's description of a copy of this size between two sides. */
 CUDA_MEMCPY3D gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src,
 			      uint64_t width, uint64_t height, uint64_t depth);
 
-/* As gpd_memory_check_rows() for a side in device memory, whose slices are `slice` bytes apart;
- * sets side->rows. */
+/* Checks that a box of these dimensions at side->address lies within the session's memory. side: in
+ * device memory, with address and pitch set; slice: distance of slices in bytes. Returns
+ * CUDA_SUCCESS with side->rows set; or CUDA_ERROR_INVALID_VALUE. */
 CUresult gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint64_t slice,
 			uint64_t width, uint64_t height, uint64_t depth);
 
-/* Starts to split a rectangle. Neither width nor height may be 0. */
+/* Starts to split a rectangle of device memory. Neither width nor height may be 0. */
 void gpd_cut_init(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width,
 		  uint64_t height);
-/* Starts to split a box, which must lie inside the array. */
+/* Starts to split a box, which must not be empty and must lie inside the array. */
 void gpd_cut_init_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box *box);
-/* Returns the next part; false: no part is left. */
+/* Sets *part to the next part. Returns false, and sets nothing, if no part is left. */
 bool gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part);
-/* Returns a part of contiguous device memory. */
+/* Returns a part that is a range of device memory. */
 struct gpd_part gpd_part_from_range(uint64_t address, size_t size);
 
 /* Enqueues the copy of a part as a separate operation of the stream: to the device if in, else from
- * it. `host` contains the packed rows. */
+ * the device. host: pinned memory with the packed rows, which must stay valid until the stream has
+ * reached the end of the copy. Makes the stream's device current. Returns CUDA_SUCCESS or the
+ * driver's error. */
 CUresult gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream,
 		       const struct gpd_part *part, void *host, bool in);
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large copies by GPUDirect, without staging: the RDMA device of the lanes reads and writes device
- * memory itself (gpudirect_memory.h). Whether a copy can use GPUDirect is decided once, when it
- * starts. Without such a device it never does, and the other functions are not called.
+ * Large copies by GPUDirect, without staging: the RDMA device of the data lanes (lane.h) reads and
+ * writes device memory itself (device/gpudirect_memory.h). Whether a copy can use GPUDirect is
+ * decided once, when it starts. Without such a device no copy uses it, and the other functions are
+ * not called.
+ *
+ * A chunk is the unit in which a lane transfers a copy (struct gp_chunk). A piece of a copy that
+ * goes through staging (staging.h) is copied by the GPU from or to pinned memory.
  *
  * Ownership: the executor's reference keeps a scheduled copy until gpd_gpudirect_out_is_done().
- * Threads: executor only, unless noted.
- * Errors: a failure to start falls back to staging; a send failure is reported in the reply of the
- * copy.
+ * Threads: executor only, unless noted. No function blocks.
+ * Errors: a failure to start makes the copy go through staging; a send failure is reported in the
+ * reply of the copy.
  */
 #ifndef GPD_GPUDIRECT_H
 #define GPD_GPUDIRECT_H
@@ -23,44 +27,46 @@ struct gpd_session;
 struct gpd_stream;
 
 /*
- * Executor: schedules a copy from the device to be sent by GPUDirect when its stream has completed
- * the preceding work. Returns false if the copy must go through staging. A scheduled copy can be
- * canceled until it starts. In both cases the last, short chunk may have been enqueued on the
- * stream.
+ * Schedules a copy from the device to be sent by GPUDirect when its stream has completed the
+ * preceding work. Returns true if it is scheduled; it can be canceled until it starts. Returns
+ * false if the copy must go through staging. In both cases the copy's last, short chunk may have
+ * been enqueued on the stream already; `out` then no longer includes it.
  */
 bool gpd_gpudirect_out_schedule(struct gpd_session *session, struct gpd_copy_out *out);
 /* Cancels the scheduled copy, so that it goes through staging, because the executor has other work
- * for the stream. Returns false if it is being sent or is done. */
+ * for the stream. Returns true if it goes through staging now; false if it is being sent or is
+ * done. */
 bool gpd_gpudirect_out_cancel(struct gpd_copy_out *out);
-/* Whether the copy is scheduled or being sent. */
+/* Returns whether the copy is scheduled or being sent. */
 bool gpd_gpudirect_out_is_active(const struct gpd_copy_out *out);
-/* Whether the copy and its reply have been sent; the executor may then drop it. */
+/* Returns whether the copy and its reply have been sent; the executor then drops its reference. */
 bool gpd_gpudirect_out_is_done(const struct gpd_copy_out *out);
 
-/* State of a copy to the device by GPUDirect. */
+/* State of a copy to the device by GPUDirect. A plain value on the executor's stack. */
 struct gpd_gpudirect_in {
-	int device;    /* that has the memory; -1: no GPUDirect */
-	bool may;      /* the stream has completed the preceding work */
-	bool waits;    /* not yet; event stream->before is recorded after it */
-	uint64_t went; /* bytes written directly */
+	int device; /* ordinal of the device that has the memory; -1: no GPUDirect */
+	/* The stream has completed the preceding work, so chunks may be written directly. */
+	bool may;
+	bool waits;    /* it has not; event stream->before is recorded after the preceding work */
+	uint64_t went; /* number of bytes written directly so far */
 };
 
-/* Executor. Decides how the copy starts. The stream must already be ordered after the work that the
- * copy must follow. */
+/* Decides how the copy of size bytes to address dst starts, and returns its state. The stream must
+ * already be ordered after the work that the copy must follow. */
 struct gpd_gpudirect_in gpd_gpudirect_in_begin(struct gpd_session *session,
 					       struct gpd_stream *stream, uint64_t dst,
 					       uint64_t size);
-/* To be called after a chunk was given to the stream: lets the following chunks use GPUDirect if
- * the stream's preceding work is done by now. */
+/* Called after a chunk was enqueued on the stream: lets the following chunks be written directly to
+ * dst if the stream's preceding work is done by now. */
 void gpd_gpudirect_in_poll(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
 			   struct gpd_gpudirect_in *gpudirect);
-/* To be called after the last chunk: makes the written bytes visible to later work of the
- * device. */
+/* Called after the last chunk: makes the directly written bytes visible to later work of the
+ * device. Returns CUDA_SUCCESS, also if there are none, or the driver's error. */
 CUresult gpd_gpudirect_in_finish(struct gpd_session *session,
 				 const struct gpd_gpudirect_in *gpudirect);
 
-/* Thread of a lane, with the lanes' lock: the destination of a chunk of the executor's current copy
- * in device memory; NULL: through staging. */
+/* Returns the destination in device memory of a chunk of the executor's current copy; NULL: the
+ * chunk goes through staging. Called by the thread of the lane, with the lanes' lock held. */
 void *gpd_gpudirect_in_get_address(const struct gpd_lane *lane, const struct gp_chunk *chunk);
 
 #endif /* GPD_GPUDIRECT_H */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data lanes of a session (protocol/wire.md, 7): connections that carry the bytes of large copies,
- * while the copies' records stay in the call stream.
+ * Data lanes of a session (protocol/wire.md, 7): connections that carry the bytes of large copies
+ * in chunks, while the copies' records stay in the call stream.
  *
- * Each lane has two threads. One receives chunks directly into staging memory, and the executor
- * gives them to the GPU. The other sends the chunks that the responder hands over. So only the
- * executor gives work to streams, as everywhere.
+ * Each lane has two threads. The receiver receives chunks directly into staging memory (staging.h),
+ * and the executor enqueues their copies. The sender sends the chunks that the responder hands
+ * over. Only the executor enqueues work on streams.
  *
  * Ownership: the session owns its lanes. A lane is freed after its threads have been joined; the
- * shared state after the responder has ended, too.
+ * shared state is freed after the responder has ended.
  * Threads: as noted for each function.
  * Errors: 0 or a negative errno, unless noted.
  */
@@ -27,60 +27,67 @@ struct gp_chunk;
 struct gp_conn;
 struct gpd_session;
 
-/* Sets session->copies->lanes, without a lane, of a session that has staging.  0 or -ENOMEM. */
+/* Main thread: sets session->copies->lanes, without a lane. The session must have staging. Returns
+ * 0 or -ENOMEM. */
 GP_MUST_CHECK int gpd_lanes_create(struct gpd_session *session);
 
 /*
- * Adds data lane `number` (1 and up) and starts its threads. Returns NULL and owns the connection,
- * or returns the reason for the refusal, and the caller keeps the connection.
+ * Any thread: adds data lane `number` (1 and up) and starts its threads. Returns NULL, and the
+ * session owns conn; or the reason for the refusal, a static text, and the caller keeps conn.
  */
 const char *gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *conn)
 	GP_LOCKED(gpd_sessions.lock);
 
 /* A chunk that has been received. */
 struct gpd_arrival {
-	uint64_t offset;
+	uint64_t offset; /* in the bytes of the copy */
 	size_t size;
-	struct gpd_piece piece; /* the caller's; memory NULL: bytes are in device memory */
+	/* Staging memory, which the caller releases; memory NULL: the bytes are in device memory
+	 * already. */
+	struct gpd_piece piece;
 };
 
-/* Any thread: whether all lanes use the same RDMA device as lane 0; false without RDMA. */
+/* Any thread: returns whether all lanes use the same RDMA device as lane 0. Returns false without
+ * RDMA. */
 bool gpd_lanes_are_uniform(struct gpd_session *session);
 
 /*
- * Executor: gpd_lanes_expect() starts the next copy to the device. 0, or -EPROTO: the session must
- * end. gpd_lanes_pop() then waits for its next chunk: 1 and a chunk, 0 after the last one, or a
- * negative errno if the session is over.
- *
- * gpudirect: address of registered device memory (gpudirect_memory.h) to which the chunks that
- * arrive from now on are written directly. 0: through staging, until gpd_gpudirect_in_poll() sets
- * an address.
+ * Executor only: starts the next copy to the device, with the client's number `copy` and size
+ * bytes. gpudirect: address of registered device memory (gpudirect_memory.h) to which chunks are
+ * written directly; 0: chunks go through staging until gpd_gpudirect_in_poll() sets an address.
+ * Returns 0; or -EPROTO after a protocol violation, and the session ends.
  */
 GP_MUST_CHECK int gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size,
 				   uint64_t gpudirect);
+/* Executor only: waits for the next chunk of the copy that gpd_lanes_expect() has started. Returns
+ * 1 with *arrival set; 0 if all chunks have been consumed; or a negative errno if the session is
+ * over, also because a lane is silent for longer than the session's timeout. */
 GP_MUST_CHECK int gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival);
 
-/* Any thread: queues a chunk for the client. The piece is released when the chunk is sent, or on
- * failure. A negative errno means that the session is over. */
+/* Any thread: queues a chunk for the client without waiting. Takes ownership of the piece's slot,
+ * which is released when the chunk is sent, or at once on failure. Returns 0; or a negative errno
+ * if the session is over. */
 GP_MUST_CHECK int gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset,
 				 size_t size, struct gpd_piece *piece);
 
-/* Queues a chunk that the lane sends directly from registered memory. The memory must stay
- * registered until sent() is called, by the lane's thread or at the session's end. On failure
- * sent() is not called. */
+/* Called by the lane's thread when the chunk has been sent, or at the session's end. r: 0 or a
+ * negative errno. */
 typedef void gpd_lanes_sent(struct gpd_session *session, void *arg, int r);
+/* Any thread: queues a chunk that the lane sends directly from registered memory at this address,
+ * without waiting. The memory must stay registered until sent() is called. Returns 0; or a negative
+ * errno, and sent() is not called. */
 GP_MUST_CHECK int gpd_lanes_send_registered(struct gpd_session *session,
 					    const struct gp_chunk *chunk, uint64_t address,
 					    gpd_lanes_sent *sent, void *arg);
 
-/* Any thread: whether no chunk for the client is waiting or being sent. */
+/* Any thread: returns whether no chunk for the client is waiting or being sent. */
 bool gpd_lanes_sent_all(struct gpd_session *session);
 
-/* For a closing session: closes the lanes and joins their threads. No lane can be added
- * afterwards. */
+/* Executor, when the session closes: closes the lanes and joins their threads. No lane can be added
+ * afterwards. Does nothing without lanes. */
 void gpd_lanes_stop(struct gpd_session *session);
-/* After the responder has ended: releases chunks that were not consumed or sent, and frees
- * session->lanes. */
+/* Called after the responder has ended: releases chunks that were not consumed or sent, and frees
+ * session->copies->lanes. Does nothing if it is NULL. */
 void gpd_lanes_destroy(struct gpd_session *session);
 
 #endif /* GPD_LANE_H */

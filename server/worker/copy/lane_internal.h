@@ -22,71 +22,79 @@
  * session. */
 #define GPD_LANES_AHEAD 16
 
+/* A lane; constant after its start, except pack. */
 struct gpd_lane {
 	struct gpd_session *session;
 	unsigned int number;
-	struct gp_conn *conn;
+	struct gp_conn *conn; /* owned */
 	pthread_t receiver, sender;
-	struct gp_pack pack; /* compression state of the sender */
+	struct gp_pack pack; /* compression state; used by the sender only */
 };
 
+/* A received chunk that the executor has not consumed. */
 struct gpd_lane_arrived {
-	struct gpd_lane_arrived *prev, *next; /* utlist */
-	unsigned int lane;                    /* lane number */
+	struct gpd_lane_arrived *prev, *next; /* list gpd_lanes.arrived; a utlist */
+	unsigned int lane;                    /* number of the lane that received it */
 	bool ahead;                           /* received before the executor reached its copy */
 	struct gp_chunk chunk;
-	struct gpd_piece piece;
+	struct gpd_piece piece; /* its bytes; zero if they were written to device memory */
 };
 
-/* A chunk that a lane is receiving. For one received ahead of its copy, set once it has staging
- * memory. */
+/* State of a lane that receives a chunk. For a chunk received ahead of its copy, set once the chunk
+ * has staging memory. */
 struct gpd_lane_coming {
-	bool any;
-	uint32_t copy;
+	bool any;      /* a chunk is being received */
+	uint32_t copy; /* with any: number of its copy */
 };
 
+/* A chunk for the client that is not sent yet. */
 struct gpd_lane_outgoing {
-	struct gpd_lane_outgoing *prev, *next; /* utlist */
+	struct gpd_lane_outgoing *prev, *next; /* list gpd_lanes.outgoing; a utlist */
 	struct gp_chunk chunk;
-	struct gpd_piece piece;
-	gpd_lanes_sent *sent; /* NULL: the piece is staging memory */
-	void *arg;
+	struct gpd_piece piece; /* memory with its bytes */
+	/* Called when it is sent; NULL: the piece is staging memory, which is released. */
+	gpd_lanes_sent *sent;
+	void *arg; /* for sent() */
 };
 
+/* State shared by the lanes of a session. */
 struct gpd_lanes {
 	pthread_mutex_t lock;
-	pthread_cond_t copy_started;  /* receivers wait: another copy has started */
-	pthread_cond_t chunk_arrived; /* the executor waits */
-	pthread_cond_t out;           /* senders wait */
+	pthread_cond_t copy_started;  /* receivers wait on it until another copy starts */
+	pthread_cond_t chunk_arrived; /* the executor waits on it for a chunk */
+	pthread_cond_t out;           /* senders wait on it for chunks to send */
 	struct gpd_waker waker;
-	unsigned int count;
+	unsigned int count; /* number of lanes; changed under gpd_sessions.lock */
 	struct gpd_lane *lanes[GP_LANES_MAX];
-	unsigned int ended; /* number of a lane that has ended; 0: none */
-	atomic_bool mixed;  /* the lanes use several RDMA devices */
-	unsigned int stall_ms;
+	unsigned int ended;    /* number of the first lane that has ended; 0: none */
+	atomic_bool mixed;     /* the lanes use several RDMA devices */
+	unsigned int stall_ms; /* maximum silence in milliseconds; 0: no limit */
 
-	/* The executor's current copy; 0 before the first one. */
+	/* Number of the executor's current copy; 0 before the first copy. */
 	uint32_t copy;
-	uint64_t size, left; /* bytes; left: not yet consumed */
-	uint64_t step;       /* from the start of a chunk to the start of the next */
-	uint64_t gpudirect;  /* destination in device memory; 0: staging */
-	uint8_t *seen;       /* bit for each chunk received or being received */
-	bool expecting;
-	int64_t heard_ms;                 /* when one of its chunks last started or arrived */
-	struct gpd_lane_arrived *arrived; /* including chunks of later copies */
-	unsigned int ahead;               /* chunks received or being received ahead */
+	uint64_t size, left; /* bytes of the current copy: in total, and not yet consumed */
+	uint64_t step;       /* distance in bytes of the starts of two chunks */
+	uint64_t gpudirect;  /* destination of the current copy in device memory; 0: staging */
+	uint8_t *seen;       /* one bit per chunk of the current copy: received or being received */
+	bool expecting;      /* a copy has started and is not consumed completely */
+	/* Time of gp_now_ms() at which one of its chunks last started or arrived. */
+	int64_t heard_ms;
+	struct gpd_lane_arrived *arrived; /* received chunks, including those of later copies */
+	unsigned int ahead; /* number of chunks received or being received ahead of their copy */
 
-	struct gpd_lane_coming coming[GP_LANES_MAX]; /* by lane number */
+	/* What each lane is receiving, by lane number. */
+	struct gpd_lane_coming coming[GP_LANES_MAX];
 
-	struct gpd_lane_outgoing *outgoing;
-	_Atomic unsigned int unsent; /* in the list or being sent */
+	struct gpd_lane_outgoing *outgoing; /* chunks to be sent, oldest first */
+	_Atomic unsigned int unsent;        /* number of chunks in outgoing or being sent */
 };
 
-/* Main function of a lane's receiving thread; lane_in.c. */
+/* Main function of a lane's receiving thread; in lane_in.c. Returns NULL. */
 void *gpd_lane_receive(void *lane);
-/* Releases chunks that the executor has not consumed; lane_in.c. */
+/* Releases all chunks that the executor has not consumed, after the threads have ended; in
+ * lane_in.c. */
 void gpd_lane_destroy_arrivals(struct gpd_session *session);
-/* Ends the session because the lane has failed; lane.c. */
+/* Any thread. Ends the session because the lane has failed; in lane.c. */
 void gpd_lane_fail(struct gpd_lane *lane);
 
 #endif /* GPD_LANE_INTERNAL_H */

@@ -2,15 +2,18 @@
 /*
  * Pinned host memory for copies: a pool of slots that the worker lends to its sessions.
  *
- * A piece is memory inside a slot: small pieces share a slot, large ones have a slot of their own.
- * A small copy to the device needs no marker of its own: its slot is released when it is full and
- * all work enqueued until then is done. Every other piece is released with gpd_staging_release().
- * Each session may have a limited share of the slots, and waits for its own earlier copies when it
- * has used it up.
+ * A piece is memory inside a slot: small pieces share a slot, large pieces have a slot of their
+ * own. A small copy to the device needs no marker of its own: its slot is released when it is full
+ * and all work enqueued until then is done. Every other piece is released with
+ * gpd_staging_release(). Each session may have a limited share of the slots, and waits for its own
+ * earlier copies when it has used it up.
  *
  * Ownership: slots are reference counted and return to the pool; they are never freed.
  * Threads: as noted for each function.
- * Errors: CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_NOT_READY if no slot is free now.
+ * Errors: CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_READY if no slot is free now, or
+ * an error that has made the session unusable. On failure *piece is zero, and nothing has to be
+ * released.
+ * Units: bytes, except where a count of slots is stated.
  */
 #ifndef GPD_STAGING_H
 #define GPD_STAGING_H
@@ -20,79 +23,92 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Size of a slot. */
 #define GPD_STAGING_SLOT ((size_t)1 << 20)
-/* Maximum share of a session in slots: in all, and for copies from the device, whose pieces are
+/* Maximum number of slots of a session: in total, and for copies from the device, whose pieces are
  * released only after the client has read them. */
 #define GPD_STAGING_SHARE 64
 #define GPD_STAGING_SHARE_OUT 48
-/* Slots that a session gets even if other sessions use the whole pool. */
+/* Number of slots that a session gets even if other sessions use the whole pool. */
 #define GPD_STAGING_SHARE_MIN 4
-/* Slots of the share that data lanes leave to copies that have started. */
+/* Number of slots of the share that chunks received ahead of their copy must leave free for copies
+ * that have started. */
 #define GPD_STAGING_RESERVE 8
-/* Slots of listed copies (listed_copy.h), in addition to the share. */
+/* Number of slots for listed copies (listed_copy.h), in addition to the share. */
 #define GPD_STAGING_LISTED 64
-/* Pieces up to this size share slots. */
+/* Maximum size of pieces that share slots. */
 #define GPD_STAGING_SMALL ((size_t)128 << 10)
 
 struct gpd_session;
 struct gpd_slot;
 
-/* A piece of staging memory and its reference to the slot. */
+/* A piece of staging memory with its reference to the slot. Zero: no piece. */
 struct gpd_piece {
 	void *memory;
-	struct gpd_slot *slot; /* NULL: nothing to release */
+	struct gpd_slot *slot; /* slot to release; NULL: nothing to release */
 };
 
-/* Allocates the worker's first slots and sets the pool's limit in bytes (0: the default). */
+/* Main thread, once, with a context current: allocates the worker's first slots. limit: maximum
+ * size of the pool; 0: the default. */
 CUresult gpd_staging_start(size_t limit);
 
-/* Sets session->copies->staging.  0 or -ENOMEM. */
+/* Main thread: creates session->copies->staging. Returns 0 or -ENOMEM. */
 int gpd_staging_create(struct gpd_session *session);
-/* To be called when the session has no work left and its wait queue is empty. */
+/* Frees session->copies->staging and returns its slots; does nothing if it is NULL. Called when the
+ * session has no work left and its wait queue is empty. */
 void gpd_staging_destroy(struct gpd_session *session);
 
-/* Executor only: gets memory for `size` bytes (at most GPD_STAGING_SLOT) to the device; may wait
- * for earlier copies. A small piece has no slot to release; its copy must be enqueued before the
- * executor calls any of these functions again. */
+/* Executor only: gets memory for a copy of size bytes (at most GPD_STAGING_SLOT) to the device;
+ * waits for earlier copies while the share or the pool is used up. A small piece has no slot to
+ * release; its copy must be enqueued before the executor calls any of these functions again. */
 CUresult gpd_staging_acquire_in(struct gpd_session *session, size_t size, struct gpd_piece *piece);
 
-/* Executor only: gets memory for `size` bytes from the device. CUDA_ERROR_NOT_READY: there is none
- * now; gpd_staging_wait() waits until another attempt is worthwhile. */
+/* Executor only: gets memory for a copy of size bytes (at most GPD_STAGING_SLOT) from the device,
+ * without waiting. CUDA_ERROR_NOT_READY: none is free now; the caller calls gpd_staging_wait()
+ * before another attempt. */
 CUresult gpd_staging_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *piece);
+/* Executor only: waits until the session's oldest work in its wait queue is done, or, if it has
+ * none, a moment for slots of other sessions. */
 void gpd_staging_wait(struct gpd_session *session);
 
 /*
- * Any thread: gets a slot for a chunk of a data lane. CUDA_ERROR_NOT_READY: there is none now;
- * gpd_staging_nap() sleeps until one may be free. ahead: the chunk arrives before the executor has
- * reached its copy; gpd_staging_end_ahead() is called when the executor takes it. early: the
- * executor has still not reached it, so the slot must come neither from the session's guaranteed
- * slots nor from the reserve of copies that have started.
+ * Any thread: gets a slot for a chunk of a data lane, without waiting. CUDA_ERROR_NOT_READY: none
+ * is free now; the caller calls gpd_staging_nap() before another attempt. ahead: the chunk arrives
+ * before the executor has reached its copy; gpd_staging_end_ahead() is called when the executor
+ * consumes the chunk. early: the executor has still not reached the copy, so the slot is taken
+ * neither from the session's guaranteed slots nor from the reserve of copies that have started.
  */
 CUresult gpd_staging_acquire_lane(struct gpd_session *session, bool ahead, bool early,
 				  struct gpd_piece *piece);
+/* Any thread: ends the count of one chunk that was acquired with `ahead`. */
 void gpd_staging_end_ahead(struct gpd_session *session);
+/* Any thread: waits until a slot is released, gpd_staging_wake() is called, or a short time has
+ * passed. */
 void gpd_staging_nap(void);
-/* Executor: whether a record's copy to the device of this size can start without waiting for slots
- * of the session's share. size 0: a record of unknown size. */
+/* Executor only: returns whether a record's copy to the device of this size can start without
+ * waiting for slots of the session's share. size 0: a record of unknown size. */
 bool gpd_staging_has_room(const struct gpd_session *session, uint64_t size);
 /* Any thread: wakes the threads in gpd_staging_nap(). */
 void gpd_staging_wake(void);
 
 /*
- * Executor, before the piece is given to a stream: lists the piece as the bytes at this offset of a
- * listed copy (listed_copy.h), until it is released. While at most GPD_STAGING_LISTED such slots
- * exist, the slot does not count towards the session's share, because a later record of the client
- * may be needed before the GPU can reach the copy.
+ * Executor only, after acquiring the piece and before enqueuing its copy: lists the piece as the
+ * size bytes at this offset of the listed copy `number` (listed_copy.h), until it is released.
+ * While fewer than GPD_STAGING_LISTED such slots exist, the slot does not count towards the
+ * session's share, because a later record of the client may be needed before the GPU can reach the
+ * copy. Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY, and the piece is not listed.
  */
 CUresult gpd_staging_list(struct gpd_session *session, const struct gpd_piece *piece,
 			  uint32_t number, uint64_t offset, size_t size);
-/* Executor: overwrites those of the bytes that are still listed. */
+/* Executor only: overwrites those of the bytes of a listed copy that are still listed. */
 void gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t offset,
 			 const void *bytes, size_t size);
 
-/* Any thread. Releases the piece; neither the GPU nor another thread may use it any more. */
+/* Any thread: releases the piece, which neither the GPU nor another thread may use any more. Does
+ * nothing if piece->slot is NULL. */
 void gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece);
-/* The same, as the completion function of a wait (responder.h). */
+/* Releases a piece with this slot; the completion function of a wait (responder.h) for it. result
+ * is ignored. */
 void gpd_staging_done(struct gpd_session *session, void *slot, CUresult result);
 
 #endif /* GPD_STAGING_H */

@@ -19,27 +19,31 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The table of functions. An optional function without an entry in the library is
+ * gpd_driver_unsupported(). */
 struct gpd_driver {
 #define GPD_FIELD(name) __typeof__(name) *name;
 	GPD_DRIVER_FUNCTIONS(GPD_FIELD)
 #undef GPD_FIELD
-	/* Extension of the software device: cancels the work queued or running on a stream. */
+	/* Extension of the software device: cancels the work queued or running on a stream. NULL:
+	 * NVIDIA's driver. */
 	CUresult (*gpSoftStreamCancel)(CUstream stream);
-	/* Extension of the software device: returns in *why_p why it cannot run a kernel; NULL: it
-	 * can. */
+	/* Extension of the software device: sets *why_p to the static text why it cannot run a
+	 * kernel, or to NULL if it can. NULL: NVIDIA's driver. */
 	CUresult (*gpSoftKernelUnsupported)(CUkernel kernel, const char **why_p);
-	bool software;
-	char path[4096];
+	bool software;   /* it is the software device */
+	char path[4096]; /* file of the library */
 };
 
 extern struct gpd_driver gpd_driver;
 
-/* Table entry for a function that the library lacks; returns CUDA_ERROR_NOT_SUPPORTED. */
+/* Table entry for a function that the library lacks. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult gpd_driver_unsupported(void);
+/* Returns whether the library has the function. */
 #define gpd_driver_has(name)                                                                       \
 	(gpd_driver.name && (void *)gpd_driver.name != (void *)gpd_driver_unsupported)
 
-/* Generated: name and offset of each function in the table. */
+/* Name and offset of each function in the table; generated. */
 struct gpd_driver_function {
 	const char *name;
 	size_t offset;
@@ -48,15 +52,17 @@ struct gpd_driver_function {
 extern const struct gpd_driver_function gpd_driver_functions[];
 extern const size_t gpd_driver_function_count;
 
-/* Opens the library at path (NULL: NVIDIA's, else the software device if `software` allows it).
- * Returns 0, with a warning or nothing in error, or -1 with one line in error. */
+/* Opens the library at path. path NULL: NVIDIA's, else the software device if `software` allows it.
+ * Returns 0 with a warning or "" in error; or -1 with one line in error. Called once, before other
+ * threads exist. */
 int gpd_driver_open(const char *path, bool software, char *error, size_t error_size);
-/* Lists the driver's devices for a check of the configuration (config_lint.h), without contexts.
- * Returns their number, 0 if the driver has none, or -1 with one line in error. */
+/* Opens the driver and lists its devices for a check of the configuration (gpd_lint_list_devices in
+ * config_lint.h), without contexts. Returns their number, 0 if the driver has none; or -1 with one
+ * line in error. */
 gpd_lint_list_devices gpd_driver_list;
 
-/* Whether this result means that CUDA is unusable in the whole process; only a new worker can
- * recover. */
+/* Returns whether this result means that CUDA is unusable in the whole process; only a new worker
+ * can recover. */
 bool gpd_driver_is_sticky(CUresult result);
 
 #endif /* GPD_DRIVER_H */

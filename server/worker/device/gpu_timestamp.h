@@ -3,13 +3,15 @@
  * GPU timestamps: the GPU writes its clock into pinned memory when a stream reaches a point.
  *
  * A kernel of one thread, with the greatest priority, writes the clock. A timing event would do the
- * same, but recording one needs exclusive access to the driver's context: it waits for the launches
- * of all other threads and starves. A caller that only needs to know whether the stream has reached
- * the point lets the GPU write 1 instead. Both are polled in memory, without the driver.
+ * same, but recording an event needs exclusive access to the driver's context: it waits for the
+ * launches of all other threads and starves. A caller that only needs to know whether the stream
+ * has reached the point lets the GPU write 1 instead. Both are polled in memory, without the
+ * driver.
  *
- * Ownership: the words are the 8-byte words of a marker page; the owner of the page assigns them.
+ * Ownership: a word is an 8-byte element of a marker page (marker_page.h), named by its index; the
+ * owner of the page assigns the words.
  * Threads: any, with the stream's device current.
- * Errors: a function that enqueues returns false if the driver refuses.
+ * Errors: a function that enqueues returns true, or false if the driver refuses.
  * Units: nanoseconds of the GPU's clock.
  */
 #ifndef GPD_GPU_TIMESTAMP_H
@@ -21,20 +23,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Number of words of a marker page. */
 #define GPD_GPU_TIMESTAMP_WORDS (GPD_MARKER_PAGE_SLOTS / 2)
 
 /* Loads the kernel and runs it once, because the first launch of loaded code waits for all running
- * work. To be called once per device, which must be current, before there are sessions and after
- * gpd_marker_page_setup(). On failure a warning is logged and gpd_gpu_timestamp_record() returns
+ * work. Called once per device, which must be current, before there are sessions and after
+ * gpd_marker_page_setup(). On failure a warning is logged, and gpd_gpu_timestamp_record() returns
  * false. */
 void gpd_gpu_timestamp_start(int device);
-/* For tests: disables the kernel. */
+/* For tests: disables the kernel of the device. */
 void gpd_gpu_timestamp_stop(int device);
 
-/* Enqueues a write of the time after the stream's work so far. false: nothing was enqueued. */
+/* Enqueues a write of the GPU's clock into the word, after the stream's work so far. Returns false,
+ * and enqueues nothing, if the driver refuses or there is no kernel. */
 bool gpd_gpu_timestamp_record(int device, CUstream stream, const struct gpd_marker_page *page,
 			      uint32_t word);
-/* The same, but writes 1. */
+/* Enqueues a write of 1 into the word, after the stream's work so far. Returns false, and enqueues
+ * nothing, if the driver refuses. */
 bool gpd_gpu_timestamp_write_marker(CUstream stream, const struct gpd_marker_page *page,
 				    uint32_t word);
 
@@ -44,14 +49,15 @@ gpd_gpu_timestamp_get_word(const struct gpd_marker_page *page, uint32_t word)
 	return (volatile uint64_t *)(volatile void *)page->host + word;
 }
 
-/* Returns 0 if the stream has not reached the point. */
+/* Returns the value of the word; 0: the stream has not reached the point. */
 static inline uint64_t
 gpd_gpu_timestamp_read(const struct gpd_marker_page *page, uint32_t word)
 {
 	return __atomic_load_n(gpd_gpu_timestamp_get_word(page, word), __ATOMIC_ACQUIRE);
 }
 
-/* To be called while no GPU write to the word is pending. */
+/* Sets the word, usually to 0 before a write is enqueued. No GPU write to the word may be
+ * pending. */
 static inline void
 gpd_gpu_timestamp_set(const struct gpd_marker_page *page, uint32_t word, uint64_t value)
 {

@@ -5,8 +5,8 @@
  * the driver reports the GPU's abilities, and the first registration shows whether it works.
  *
  * Threads: any, after gpd_gpudirect_memory_start().
- * Errors: a registration that fails is logged and disables GPUDirect for the device if it is the
- * first.
+ * Errors: a registration that fails is logged; if it is the first one of a device, GPUDirect is
+ * disabled for the device.
  */
 #ifndef GPD_GPUDIRECT_MEMORY_H
 #define GPD_GPUDIRECT_MEMORY_H
@@ -17,46 +17,53 @@
 
 struct gp_conn;
 
-/* GPUDirect abilities as reported by the driver. */
+/* GPUDirect abilities of a device as reported by the driver. */
 struct gpd_gpudirect_facts {
-	bool by_address;   /* other devices may use addresses of its memory (nvidia-peermem) */
-	bool mapped;       /* also of memory mapped by cuMemMap(), as all of the worker's is */
-	bool dma_buf;      /* it exports its memory as dma-buf and has the function for it */
-	int ordering;      /* CUGPUDirectRDMAWritesOrdering */
-	int flush_options; /* CUflushGPUDirectRDMAWritesOptions; 0 without the function */
-	bool alone;        /* no other GPU of this process reads its memory */
+	bool by_address; /* other PCIe devices may use addresses of its memory (nvidia-peermem) */
+	bool mapped; /* the same for memory mapped by cuMemMap(), as all memory of the worker is */
+	/* The device exports its memory as dma-buf, and the driver has the function for it. */
+	bool dma_buf;
+	int ordering; /* CUGPUDirectRDMAWritesOrdering */
+	/* CUflushGPUDirectRDMAWritesOptions; 0 if the driver has no flush function. */
+	int flush_options;
+	bool alone; /* no other GPU of this process reads its memory */
 };
 
-/* The methods that follow from these facts. */
+/* The methods of registration that follow from these abilities. */
 struct gpd_gpudirect_methods {
 	bool dma_buf, by_address; /* methods to try, in this order */
-	int flush;       /* scope of the flush needed before the GPU sees writes; 0: none */
-	const char *why; /* why there is no method, else NULL */
+	/* CUflushGPUDirectRDMAWritesScope needed before the GPU sees writes; 0: no flush is
+	 * needed. */
+	int flush;
+	const char *why; /* static text: why there is no method; NULL: there is one */
 };
 
-/* Pure decision; exported for tests. */
+/* Returns the methods for these abilities; keeps no state. Declared here for tests. */
 struct gpd_gpudirect_methods gpd_gpudirect_memory_choose(const struct gpd_gpudirect_facts *facts);
 
-/* To be called if the worker accepts lanes over RDMA, when its devices are known and before its
- * first session. Otherwise, or with wanted false, GPUDirect stays disabled. */
+/* Detects the abilities of all devices. Called once, if the worker accepts lanes over RDMA, after
+ * its devices are known and before its first session. Without this call, or with wanted false,
+ * GPUDirect stays disabled. */
 void gpd_gpudirect_memory_start(bool wanted);
 
-/* Any thread. Whether memory of the device is to be allocated so that it can be registered.
- * gpd_gpudirect_memory_disable() is called when the driver refuses such an allocation; it is not
- * tried again. */
+/* Returns whether memory of the device is to be allocated so that it can be registered. false: also
+ * if the device is invalid or GPUDirect is disabled. */
 bool gpd_gpudirect_memory_is_possible(int device);
+/* Disables GPUDirect for the device, because the driver has refused such an allocation. */
 void gpd_gpudirect_memory_disable(int device);
 
 /*
- * Registers a whole mapping with the connection's RDMA device (gp_conn_register_range()).
- * Afterwards gp_conn_has_registered() returns true, until gp_memory_unregister(), which must be
- * called before the memory is freed. Returns false if copies must go through staging. Logs the
- * method once per device. Any thread.
+ * Registers a whole mapping of size bytes with the connection's RDMA device
+ * (gp_conn_register_range()). Afterwards gp_conn_has_registered() returns true, until
+ * gp_memory_unregister(), which must be called before the memory is freed. Returns true if it is
+ * registered; false if copies must go through staging. Logs the method once per device. May block
+ * in the driver.
  */
 bool gpd_gpudirect_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size,
 				   int device);
 
-/* Makes writes of the network card visible to later work of the device. */
+/* Makes writes of the network card visible to later work of the device. Returns CUDA_SUCCESS, also
+ * if no flush is needed, or the driver's error. */
 CUresult gpd_gpudirect_memory_flush(int device);
 
 #endif /* GPD_GPUDIRECT_MEMORY_H */

@@ -6,10 +6,11 @@
  * The first launch of a library's kernel, unloading a library, creating a green context and raising
  * a limit wait until no kernel runs in the context. Until then the driver blocks all launches of
  * all sessions. Before such a call the caller therefore waits here, outside the driver, until all
- * work of the GPU is about to complete. Sessions with long work do not launch meanwhile, because
- * otherwise the context might never become idle; sessions with short work continue.
+ * work of the GPU is about to complete. Sessions with long work do not launch in the meantime,
+ * because otherwise the context might never become idle; sessions with short work continue.
  *
- * Threads: any, without a lock that a launch needs.
+ * Threads: any, without a lock that a launch needs. The device's primary context must be current
+ * for the functions that wait for the GPU.
  */
 #ifndef GPD_IDLE_H
 #define GPD_IDLE_H
@@ -18,29 +19,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Nanoseconds. short: work that takes longer delays other sessions. long: work that takes longer is
- * stopped first. stop: maximum time that launches are stopped. limit: maximum wait, unless work
- * does not end at all. */
+/* Times in nanoseconds. short: work that takes longer delays other sessions. long: work that takes
+ * longer is stopped first. stop: maximum time that launches are stopped. limit: maximum wait,
+ * unless work does not end at all. */
 extern uint64_t gpd_quiesce_short_ns, gpd_quiesce_long_ns, gpd_quiesce_stop_ns,
 	gpd_quiesce_limit_ns;
 
 /*
- * Waits until the device, whose context must be current in this thread, is idle; launches of other
- * sessions may be stopped for it. Returns false if *given_up (NULL: never) became true or the GPU
- * is lost. gpd_quiesce_end() must follow in both cases.
+ * Waits until the device is idle; launches of other sessions may be stopped for it. Returns true if
+ * the wait has ended, also at its time limit. Returns false if *given_up became true (NULL: never)
+ * or the GPU is lost. gpd_quiesce_end() must follow in both cases.
  */
 bool gpd_quiesce_begin(int device, const _Atomic bool *given_up);
-/* Ends what gpd_quiesce_begin() started; the last caller lets the stopped sessions launch again. */
+/* Ends what gpd_quiesce_begin() started, after the driver call; the last of several callers lets
+ * the stopped sessions launch again. */
 void gpd_quiesce_end(int device);
 
-/* Waits in the same way without stopping any session, for calls that are not urgent. Returns
- * whether the device is idle; there is no end call. */
+/* Waits for a limited time until the device is idle, without stopping any session, for calls that
+ * are not urgent. Returns whether the device is idle. gpd_quiesce_end() is not called. */
 bool gpd_quiesce_try(int device);
 
-/* Whether the device is idle now; waits at most gpd_quiesce_short_ns. */
+/* Returns whether the device is idle now; waits at most gpd_quiesce_short_ns. Stops no session. */
 bool gpd_quiesce_is_idle(int device);
 
-/* Bit for each device on which launches are stopped. */
+/* Bit n: launches on device n are stopped. */
 extern _Atomic uint32_t gpd_quiesce_stopped;
 
 static inline bool
@@ -49,12 +51,13 @@ gpd_quiesce_is_stopped(int device)
 	return atomic_load_explicit(&gpd_quiesce_stopped, memory_order_relaxed) >> device & 1;
 }
 
-/* Sessions whose work takes longer than this are stopped: first only those with long work, then,
- * when the long work is done, all except those with short work. */
+/* Returns the length of work in nanoseconds above which a session is stopped: first only sessions
+ * with long work are stopped, then, when the long work is done, all sessions except those with
+ * short work. */
 uint64_t gpd_quiesce_get_timeout_ns(int device);
 
-/* Waits until launches on the device are no longer stopped, *given_up is true or the GPU is
- * lost. */
+/* Waits until launches on the device are no longer stopped, *given_up is true (NULL: never) or the
+ * GPU is lost. */
 void gpd_quiesce_wait_end(int device, const _Atomic bool *given_up);
 
 #endif /* GPD_IDLE_H */

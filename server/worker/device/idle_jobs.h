@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Background thread for driver calls that wait until all kernels on the device have ended, such as
- * unloading code, so that they block neither an executor nor a responder. It exists while there are
- * jobs. Jobs run one at a time, in the order in which they were added.
+ * unloading code, so that they block neither an executor nor a responder. The thread exists while
+ * there are jobs. Jobs run one at a time, in the order in which they were added.
  *
- * Ownership: jobs do not belong to a session and may outlive it; the job frees its arg.
+ * Ownership: jobs do not belong to a session and may outlive it; a job frees its arg.
  * Threads: any.
  */
 #ifndef GPD_IDLE_JOBS_H
@@ -12,17 +12,19 @@
 
 #include <stdbool.h>
 
+/* A job; called once in the background thread. */
 typedef void gpd_quiesce_job(void *arg);
 
-/* Adds a job; runs it in the calling thread if memory or a thread is not available. */
+/* Adds a job. If memory or a thread is not available, runs it in the calling thread before it
+ * returns. */
 void gpd_quiesce_jobs_add(gpd_quiesce_job *job, void *arg);
 
-/* Called by a job before such a driver call: waits until all devices are idle (idle.h), because
- * the driver blocks launches while it waits. Returns false if some work does not end; the job must
- * be added again. */
+/* Called by a job before such a driver call: waits, for a limited time, until all devices are idle
+ * (idle.h), because the driver blocks launches while it waits. Returns true if they are idle; false
+ * if some work does not end, and the job must add itself again and return. */
 bool gpd_quiesce_jobs_try(void);
 
-/* Waits until no job is waiting or running. Not to be called by a job. */
+/* Waits without limit until no job is waiting or running. Must not be called by a job. */
 void gpd_quiesce_jobs_wait(void);
 
 #endif /* GPD_IDLE_JOBS_H */

@@ -5,8 +5,7 @@
  * GPU, and a new session must not wait for that.
  *
  * Ownership: a page belongs to its caller from acquire to release.
- * Threads: any.
- * Errors: CUresult or NULL.
+ * Threads: any. gpd_marker_page_acquire() pins memory, with a context current, if no page is free.
  */
 #ifndef GPD_MARKER_PAGE_H
 #define GPD_MARKER_PAGE_H
@@ -14,21 +13,23 @@
 #include <cuda.h>
 #include <stdint.h>
 
+/* Number of slots of a page. */
 #define GPD_MARKER_PAGE_SLOTS 2048
 
-/* A page of GPD_MARKER_PAGE_SLOTS 32-bit slots, by its host and device address. */
+/* A page of GPD_MARKER_PAGE_SLOTS 32-bit slots. */
 struct gpd_marker_page {
-	struct gpd_marker_page *next; /* while it is in the free list */
-	volatile uint32_t *host;
-	CUdeviceptr device;
+	struct gpd_marker_page *next; /* free list; used while the page is free */
+	volatile uint32_t *host;      /* its address for the CPU */
+	CUdeviceptr device;           /* its address for the GPU */
 };
 
-/* Allocates the first pages; to be called once, with a context current. */
+/* Allocates the first pages. Called once, with a context current. Returns CUDA_SUCCESS or
+ * CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpd_marker_page_setup(void);
 
-/* Returns a page of zeros. NULL: out of memory. */
+/* Returns a page of zeros, which the caller releases; NULL: out of memory. */
 struct gpd_marker_page *gpd_marker_page_acquire(void);
-/* No stream may still write to the page. Accepts NULL. */
+/* Returns the page to the free list. No stream may still write to it. Accepts NULL. */
 void gpd_marker_page_release(struct gpd_marker_page *page);
 
 #endif /* GPD_MARKER_PAGE_H */

@@ -4,7 +4,7 @@
  * names. The library is opened at the first query; the software device has NVML functions of its
  * own.
  *
- * Threads: any.
+ * Threads: any; queries are serialized and may block in NVML.
  * Errors: none; values that are not available are GP_STATE_NONE or empty texts.
  */
 #ifndef GPD_NVML_H
@@ -15,12 +15,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum age of the cached values. */
+/* Maximum age of the cached values in nanoseconds. */
 #define GPD_NVML_AGE_NS UINT64_C(100000000)
 
-/* Fills in the words from GP_STATE_NVML on (GP_STATE_NONE: not reported) and the texts, each
- * NUL-terminated. Returns the total size of the texts; texts must have room for GPD_NVML_TEXTS_MAX
- * bytes. */
+/* Fills in the state of a device: the elements of words from index GP_STATE_NVML on (GP_STATE_NONE:
+ * not reported), and the texts, each NUL-terminated. texts: buffer of GPD_NVML_TEXTS_MAX bytes.
+ * Returns the total size of the texts in bytes. */
 #define GPD_NVML_TEXTS_MAX ((size_t)GP_STATE_TEXTS * GP_STATE_TEXT_MAX)
 size_t gpd_nvml_read(int ordinal, uint64_t words[GP_STATE_WORDS], char *texts);
 

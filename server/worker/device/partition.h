@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Distribution of each device's multiprocessors (SMs) among the sessions. A *partition* is a set of
- * SMs with the green context that confines streams to it.
+ * SMs with the green context that confines streams to it. A *share* is the number of SMs that a
+ * session gets.
  *
  * A device is split into groups of 2 or 8 SMs. A share is rounded down to whole groups, but is at
  * least one group; a share of 0, or of all SMs, is the whole device without a partition. Unused
@@ -14,9 +15,9 @@
  * Not confined: copy engines, L2 cache and memory bandwidth. On compute capability 9.x, a module
  * that launches kernels from kernels makes all partitions share two more SMs.
  *
- * Ownership: partitions are reference counted.
- * Threads: any.
- * Errors: CUresult, unless noted.
+ * Ownership: partitions are reference counted; the caller drops references that functions return.
+ * Threads: any, unless noted; the functions use locks of their own.
+ * Errors: CUDA_SUCCESS or the driver's error, unless noted.
  */
 #ifndef GPD_PARTITION_H
 #define GPD_PARTITION_H
@@ -27,35 +28,40 @@
 #include <stdint.h>
 
 #define GPD_PARTITION_DEVICES 32 /* same as GPD_DEVICES_MAX */
+/* Maximum number of groups of a split. */
 #define GPD_SPLIT_MAX 128
 
 struct gpd_partition;
 
 /* A selection of the groups that the driver splits SMs into (cuDevSmResourceSplitByCount()). */
 struct gpd_split {
-	unsigned int flags, least;
+	unsigned int flags,
+		least;       /* arguments of the split: its flags and the minimum SMs per group */
 	unsigned int groups; /* number of groups requested; 0: all SMs, unsplit */
-	uint64_t picks[GPD_SPLIT_MAX / 64];
-	bool rest; /* also the SMs that are in no group */
+	uint64_t picks[GPD_SPLIT_MAX / 64]; /* bit n: group n is selected */
+	bool rest;                          /* also select the SMs that are in no group */
 };
 
-/* A session's shares of all devices. Initialized to zeros, except the tenant. */
+/* A session's shares of all devices. Initialized to zeros, except the tenant. Protected by the lock
+ * of partition.c, except changed. */
 struct gpd_shares {
-	struct gpd_shares *next;
-	uint64_t tenant; /* 0: none; set before the first gpd_partition_assign() */
-	bool listed;
+	struct gpd_shares *next; /* list of all sessions' shares */
+	/* Identity of the tenant; 0: none; set before the first gpd_partition_assign(). */
+	uint64_t tenant;
+	bool listed; /* it is in the list */
 	struct gpd_share {
-		uint32_t groups, tenant_groups;          /* 0: all */
-		struct gpd_partition *tenant, *assigned; /* references; NULL: the whole device */
+		uint32_t groups, tenant_groups; /* numbers of groups; 0: all */
+		/* References to partitions; NULL: the whole device. */
+		struct gpd_partition *tenant, *assigned;
 	} devices[GPD_PARTITION_DEVICES];
-	_Atomic uint32_t changed; /* bit for each device whose streams have to move */
+	_Atomic uint32_t changed; /* bit n: the session's streams on device n have to move */
 };
 
 /* Maximum number of unused green contexts cached per device. */
 extern unsigned int gpd_partition_idle_max;
 
-/* Splits the device, whose primary context must be current. To be called before there are sessions.
- * Without green contexts in the driver, a message is logged and every share is the whole device. */
+/* Main thread, before there are sessions: splits the device, whose primary context must be current.
+ * If the driver has no green contexts, a message is logged and every share is the whole device. */
 void gpd_partition_start(int device);
 /* Sets the group size: 2 (the initial value) or 8, which allows the largest thread block clusters.
  * Has no effect while any partition of the device is in use. */
@@ -64,13 +70,14 @@ void gpd_partition_set_granularity(int device, unsigned int granularity);
 void gpd_partition_stop(int device);
 
 /*
- * Assigns `wanted` SMs of the device to the session (0: all of its tenant's), within
- * `tenant_wanted` for all sessions of its tenant together (0: no limit). Returns the number
- * assigned; 0: the whole device. The session's streams move when they are next used.
+ * Assigns `wanted` SMs of the device to the session (0: all SMs of its tenant), within
+ * `tenant_wanted` SMs for all sessions of its tenant together (0: no limit). Returns the number of
+ * SMs assigned; 0: the whole device. The session's streams move when they are next used
+ * (shares->changed). May block in the driver to destroy a green context.
  */
 uint32_t gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_wanted,
 			      uint32_t wanted);
-/* Removes the shares when the session has ended. */
+/* Removes the shares of an ended session. May block in the driver to destroy a green context. */
 void gpd_partition_unassign(struct gpd_shares *shares);
 
 /* Returns the partition for new streams, with a new reference; NULL: the primary context. */
@@ -83,35 +90,37 @@ void gpd_partition_unref(struct gpd_partition *partition);
 /*
  * Creates a non-blocking stream in the partition (NULL: in the primary context); the device's
  * primary context must be current. If the partition has no green context yet, waits for an idle
- * context (idle.h) and creates one. CUDA_ERROR_DEINITIALIZED: *given_up became true first (NULL:
- * never).
+ * context (idle.h) and creates one. Returns CUDA_SUCCESS with *stream set, which the caller
+ * destroys; CUDA_ERROR_DEINITIALIZED if *given_up became true first (NULL: never); or the driver's
+ * error.
  */
 CUresult gpd_partition_stream(struct gpd_partition *partition, int priority,
 			      const _Atomic bool *given_up, CUstream *stream);
 
-/* Returns the context for graph nodes: that of the partition, which must have a stream already, or
- * the device's primary context. */
+/* Sets *context_p to the context for graph nodes: that of the partition, which must have a stream
+ * already, or with NULL the device's primary context. The context belongs to the partition or
+ * device. */
 CUresult gpd_partition_context(const struct gpd_partition *partition, int device,
 			       CUcontext *context_p);
 
 /*
- * Creates a part of a partition (NULL base: of the device), with a green context of its own.
- * Returns a new reference, or NULL if out of memory. Consumes the reference to `base` in both
- * cases. lenient: if the driver cannot make the split, the part is all of `base`.
+ * Creates a part of a partition (base NULL: of the device), with a green context of its own.
+ * Consumes the reference to `base`, also on failure. lenient: if the driver cannot make the split,
+ * the part is all of `base`. Returns a new reference; NULL: out of memory.
  */
 struct gpd_partition *gpd_partition_part(int device, struct gpd_partition *base,
 					 const struct gpd_split *split, bool lenient);
-/* Whether the partition is a part of this base. */
+/* Returns whether the partition is a part of this base. Accepts NULL: false. */
 bool gpd_partition_has_base(const struct gpd_partition *partition,
 			    const struct gpd_partition *base);
 
-/* Returns the driver's SM resource of a partition (NULL: of the device). Waits and fails as
- * gpd_partition_stream() does. */
+/* Sets *resource to the driver's SM resource of a partition (NULL: of the device). Creates the
+ * green context if necessary, and waits and fails as gpd_partition_stream() does. */
 CUresult gpd_partition_resource(struct gpd_partition *partition, int device,
 				const _Atomic bool *given_up, CUdevResource *resource);
 
-/* Whether a stream can be created without a long wait. If not, a thread starts to create the green
- * context. */
+/* Returns whether a stream can be created in the partition (NULL: true) without a long wait. If it
+ * cannot, a thread starts to create the green context. Waits at most gpd_quiesce_short_ns. */
 bool gpd_partition_is_ready(struct gpd_partition *partition);
 
 #endif /* GPD_PARTITION_H */

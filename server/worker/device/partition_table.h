@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal table of partitions, shared by partition.c, which creates them, partition_assign.c,
- * which assigns them, and partition_part.c: the groups of each device and its partitions.
+ * Internal table of partitions (partition.h), shared by partition.c, which creates them,
+ * partition_assign.c, which assigns them, and partition_part.c, which splits them. A group is a set
+ * of 2 or 8 multiprocessors; the table of a device contains its groups and its partitions.
  *
- * Ownership: the table owns its partitions; those that are parts belong to their references alone.
+ * Ownership: partitions are reference counted. The table owns the partitions that consist of
+ * groups, and caches them without references; a part (is_part) is not in the table and is destroyed
+ * with its last reference.
  * Threads: gpd_partition_lock protects everything except the creation and use of a partition's
  * green context, which has the partition's own lock.
  */
@@ -15,9 +18,10 @@
 
 #include <pthread.h>
 
+/* Maximum number of groups of a device. */
 #define GPD_GROUPS_MAX 256
 
-/* A set of groups. */
+/* A set of groups, one bit per index of the group. */
 struct gpd_groups {
 	uint64_t bits[GPD_GROUPS_MAX / 64];
 };
@@ -34,49 +38,61 @@ gpd_groups_add(struct gpd_groups *set, unsigned int i)
 	set->bits[i / 64] |= (uint64_t)1 << i % 64;
 }
 
+/* A partition. */
 struct gpd_partition {
-	struct gpd_partition *next; /* list of the device */
+	struct gpd_partition *next; /* list gpd_partition_table.partitions */
 	int device;
-	struct gpd_groups set;
-	uint32_t groups;
-	unsigned int refs;
-	pthread_mutex_t lock; /* the driver does not allow two threads in one green context */
-	CUgreenCtx green;     /* created with the first stream; atomic reads need no lock */
-	_Atomic bool coming;  /* a thread is creating it */
+	struct gpd_groups set; /* its groups; empty for a part */
+	uint32_t groups;       /* number of groups in set */
+	unsigned int refs;     /* number of references */
+	/* Protects the green context: the driver does not allow two threads in it. */
+	pthread_mutex_t lock;
+	/* Created with the first stream; NULL before; atomic reads need no lock. */
+	CUgreenCtx green;
+	_Atomic bool coming; /* a thread is creating the green context */
 
-	/* A part made by splitting another partition, not from groups of the table. */
+	/* It was made by splitting another partition, not from groups of the table. */
 	bool is_part;
-	struct gpd_partition *base; /* a reference, or NULL: the whole device */
-	struct gpd_split split;
-	bool lenient;
+	/* Part: the partition that was split, a reference; NULL: the whole device. */
+	struct gpd_partition *base;
+	struct gpd_split split; /* part: what it contains of base */
+	bool lenient;           /* part: all of base if the driver cannot make the split */
 };
 
+/* Table of a device. */
 struct gpd_partition_table {
-	unsigned int granularity; /* the last one requested */
-	unsigned int group_size;
-	unsigned int count;
+	/* Group size that was last requested; takes effect when no partition is in use. */
+	unsigned int granularity;
+	unsigned int group_size; /* multiprocessors per group, 2 or 8 */
+	unsigned int count;      /* number of groups */
 	CUdevResource groups[GPD_GROUPS_MAX];
-	struct gpd_partition *partitions; /* those without references are in order of release */
-	unsigned int idle;                /* number without references */
+	/* All partitions; those without references are in order of release. */
+	struct gpd_partition *partitions;
+	unsigned int idle; /* number of partitions without references */
 };
 
 extern pthread_mutex_t gpd_partition_lock;
-/* NULL: the device cannot be divided. */
+/* Tables by ordinal; NULL: the device cannot be divided. */
 extern struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
-/* Returns the partition of this set, with a new reference. NULL: out of memory. */
+/* Returns the partition of this set of `groups` groups, with a new reference. NULL: out of
+ * memory. */
 struct gpd_partition *gpd_partition_find_or_create(int device, const struct gpd_groups *set,
 						   uint32_t groups) GP_LOCKED(gpd_partition_lock);
-/* Adds a reference. Accepts NULL. */
+/* Adds a reference and returns the partition. Accepts NULL. */
 struct gpd_partition *gpd_partition_ref_locked(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
-/* Drops a reference. Returns a partition that the caller must destroy after unlocking, or NULL. */
+/* Drops a reference. Returns a partition that the caller must destroy with gpd_partition_destroy()
+ * after unlocking, or NULL. */
 struct gpd_partition *gpd_partition_unref_locked(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
-/* Destroys an unreferenced partition and its green context; the lock must not be held. */
+/* Destroys an unreferenced partition and its green context; may block in the driver.
+ * gpd_partition_lock must not be held. */
 void gpd_partition_destroy(struct gpd_partition *partition);
 
-/* Collects the driver's resources of a partition that is a part, by splitting its base. */
+/* Collects the driver's resources of a part, by splitting its base. resources: array of
+ * GPD_GROUPS_MAX elements; *count: number of elements that were set. Waits and fails as
+ * gpd_partition_resource() does. */
 CUresult gpd_part_collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
 			  CUdevResource *resources, unsigned int *count);
 

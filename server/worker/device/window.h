@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Windows: ranges of device addresses, one for each session, in which all its device memory is
- * mapped. A window is reserved from the driver for as long as its session lives.
+ * mapped. A window is reserved from the driver from gpd_window_acquire() to gpd_window_release().
  *
- * Threads: any.
+ * Threads: any; the functions use a lock of their own.
  * Errors: 0 or a negative errno.
+ * Units: bytes.
  */
 #ifndef GPD_WINDOW_H
 #define GPD_WINDOW_H
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Range of the windows: processes place nothing of their own there. */
+/* Range of the windows; programs place nothing of their own there. */
 #ifdef __SANITIZE_THREAD__
 /* ThreadSanitizer's shadow memory leaves less; see softgpu/engine/engine.h. */
 #define GPD_WINDOW_FIRST UINT64_C(0x550000000000)
@@ -24,44 +25,48 @@
 #else
 #define GPD_WINDOW_FIRST UINT64_C(0x110000000000)
 #define GPD_WINDOW_END UINT64_C(0x540000000000)
-/* End of the host memory that kernels can access: those of the software device cannot access higher
- * addresses. */
+/* End of the addresses of host memory that kernels can access: kernels of the software device
+ * cannot access higher addresses. */
 #define GPD_HOST_END UINT64_C(0x3f0000000000)
 #endif
 
-/* Windows of programs with ThreadSanitizer, which leaves no other addresses (besides its shadow,
- * with the program in between). */
+/* Range of the windows of programs with ThreadSanitizer, which leaves no other addresses free
+ * besides its shadow memory; the program lies between the two ranges. */
 #define GPD_WINDOW_SANITIZED_FIRST UINT64_C(0x550000000000)
 #define GPD_WINDOW_SANITIZED_END UINT64_C(0x568000000000)
 
 /*
- * To be called before the driver is started: moves the driver's later mappings away from the
- * addresses that programs use. The driver takes the addresses of variables from those of this
- * process, and a client cannot use an address at which its program has memory. Without this, both
- * would use the same part of the address space, at random.
+ * Moves the driver's later mappings away from the addresses that programs use. The driver derives
+ * the addresses of variables from those of this process, and a client cannot use an address at
+ * which its program has memory. Without this, both would use the same part of the address space, at
+ * random.
+ *
+ * Main thread, before the driver is started.
  */
 void gpd_window_separate_driver(void);
 
-/* Parses GPUPOOL_WINDOW_SIZE, in bytes; NULL or empty: 0, the default size. false: not a valid
- * size. */
+/* Parses GPUPOOL_WINDOW_SIZE, in bytes. NULL or empty text: *size_p is 0, the default size. Returns
+ * false if it is not a valid size. */
 bool gpd_window_size_parse(const char *text, uint64_t *size_p);
 
 /*
- * Reserves a window. size 0: the default, with room for `memory` bytes of device memory; less when
- * there are many sessions. Returns 0, or -ENOMEM if there is no free range outside of `avoid`.
+ * Reserves a window. size: minimum; 0: the default, with space for `memory` bytes of device memory,
+ * less when there are many sessions. avoid: ranges that the window must not overlap. Returns 0 with
+ * *window_p set; or -ENOMEM if there is no free range.
  */
 int gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid,
 		       size_t avoid_count, struct gpd_range *window_p);
 
-/* Nothing may be mapped in it. */
+/* Releases a window, in which nothing may be mapped. Does nothing if its size is 0. */
 void gpd_window_release(const struct gpd_range *window);
 
 /*
  * Reserves addresses for host memory, at most size bytes: a range of this process that neither the
- * process nor the driver uses, without access until it is mapped. Valid until
- * gpd_window_release_host().
+ * process nor the driver uses, without access until it is mapped. Returns 0 with *range_p set,
+ * valid until gpd_window_release_host(); or -ENOMEM, and *range_p is unchanged.
  */
 int gpd_window_acquire_host(uint64_t size, struct gpd_range *range_p);
+/* Unmaps the range and releases its addresses. Does nothing if its size is 0. */
 void gpd_window_release_host(const struct gpd_range *range);
 
 #endif /* GPD_WINDOW_H */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds an executable driver graph from a client's plan (protocol/graph_plan.h), on the
- * multiprocessors of a partition.
+ * multiprocessors of a partition (device/partition.h).
  *
+ * A plan that uses conditional handles or device-updatable nodes is built in the driver graph that
+ * owns them, its graph root (graph_root.h).
+ *
+ * Ownership: the caller owns the plan. It owns a built graph until a destroy function is called.
  * Threads: executor only, with the device current.
- * Errors: CUresult.
+ * Errors: CUresult, CUDA_SUCCESS on success.
  */
 #ifndef GPD_GRAPH_BUILD_H
 #define GPD_GRAPH_BUILD_H
@@ -29,25 +33,36 @@ struct gpd_session;
 struct gpd_graph_built {
 	CUgraphExec driver;
 	int device;
-	struct gpd_partition *partition; /* a reference, or NULL */
-	CUgraph root;             /* graph of the root that it was built in and occupies, or NULL */
-	bool stays;               /* does not move: device code has driver handles of it */
-	uint64_t kernels_changed; /* session->kernels_changed when its kernels were looked up */
-	struct gpd_image_uses uses; /* of all its kernels */
-	const char *kernel;         /* name of the last one, or NULL */
+	/* Partition of its kernels, a reference; NULL: the whole device. */
+	struct gpd_partition *partition;
+	/* Driver graph of the root that it was built in and occupies; NULL: it has no root. */
+	CUgraph root;
+	/* It is not rebuilt on another partition, because device code has driver handles of it. */
+	bool stays;
+	/* Value of kernels_changed of the session when its kernels were looked up. */
+	uint64_t kernels_changed;
+	struct gpd_image_uses uses; /* features that its kernels use */
+	/* Name of its last kernel, valid while the kernel's image is loaded; NULL: it has no
+	 * kernel. */
+	const char *kernel;
 	uint64_t charged; /* bytes charged to the session's name memory until it is destroyed */
 };
 
-/* Receives the current record's plan. The caller frees *plan_p, which is NULL on failure. */
+/* Receives the current record's plan, and blocks until it has arrived. Sets *plan_p, which the
+ * caller frees with free(), and *size_p. On failure *plan_p is NULL; a plan that is too large also
+ * ends the session. */
 CUresult gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p);
 
-/* Charges bytes to the session's name memory. Waits while graphs being destroyed may make room.
- * false: the session's limit is reached. */
+/* Charges bytes to the session's name memory (ledger/name_memory.h). Waits while graphs that are
+ * being destroyed may release memory. Returns true; or false, without charging anything, if the
+ * session's limit is reached. */
 bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
 
 /*
- * Builds an executable graph. launchable: kernels may launch it. The cost is charged before the
- * driver builds anything, because a plan may have a million nodes.
+ * Builds an executable graph. partition: for its kernels, NULL: the whole device; a plan with a
+ * root uses the root's partition instead. launchable: kernels may launch it. The cost is charged
+ * before the driver builds anything, because a plan may have a million nodes. Returns CUDA_SUCCESS
+ * with *built_p set; on failure *built_p is NULL and nothing is charged.
  *
  * CUDA_ERROR_INVALID_VALUE: the plan is invalid or uses memory outside the session.
  * CUDA_ERROR_INVALID_HANDLE: a kernel belongs to no image.
@@ -60,25 +75,28 @@ CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t s
 			 struct gpd_graph_built **built_p);
 
 /* Replaces the content of a graph that kernels may launch; the driver's handle stays the same.
- * Errors as above, and CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE if the driver cannot; the graph is then
- * unchanged. */
+ * Fails as gpd_graph_build(), also if the plan costs more than the present one
+ * (CUDA_ERROR_INVALID_VALUE), and with CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE if the driver cannot
+ * update it. On failure the graph is unchanged. */
 CUresult gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 			  struct gpd_graph_built *built);
 
-/* Adds the single node of a plan, a kernel launch, to the root's graph. */
+/* Adds the single node of a plan, a kernel launch, to the root's graph, and sets *node_p, which
+ * belongs to that graph. CUDA_ERROR_INVALID_VALUE: the plan is anything else. */
 CUresult gpd_graph_add_kernel(struct gpd_session *session, struct gpd_graph_root *root,
 			      const void *plan, size_t size, CUgraphNode *node_p);
 
-/* Whether the graph can be launched without being rebuilt. */
+/* Returns whether the graph can be launched on this partition without being rebuilt. */
 bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,
 		    const struct gpd_partition *partition);
 
-/* Destroys a graph that is no longer in use. Accepts NULL. driver: the driver can still be
- * called. */
+/* Destroys a graph that is no longer in use, uncharges it and vacates its root. Accepts NULL.
+ * driver: the driver can still be called. */
 void gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *built,
 			     bool driver);
-/* The same after all launches that may still use it; the memory stays charged until then. Accepts
- * NULL. */
+/* Destroys a graph after all launches that may still use it have ended, without waiting for them.
+ * Its root is vacated at once; its memory stays charged until then. Accepts NULL. The caller must
+ * not use the graph afterwards. */
 void gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_built *built);
 
 #endif /* GPD_GRAPH_BUILD_H */

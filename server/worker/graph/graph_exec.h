@@ -5,7 +5,10 @@
  * driver's graph is rebuilt when the session's multiprocessors or a kernel's image have changed
  * since it was built.
  *
- * Ownership: the session, through its handle table.
+ * Graph roots (graph_root.h) are driver graphs that own conditional handles and device-updatable
+ * nodes.
+ *
+ * Ownership: graphs belong to the session, through its handle table.
  * Threads: executor only.
  */
 #ifndef GPD_GRAPH_EXEC_H
@@ -18,21 +21,24 @@ struct gpd_context;
 struct gpd_session;
 
 /*
- * The part of a session that its graphs have.
- * Threads: the executor; rooted_leaving is also written by the responder.
+ * The part of a session's state that its graphs use.
+ * Threads: the executor; rooted_leaving is also decremented by the responder.
  */
 struct gpd_graph_session {
-	_Atomic unsigned int rooted_leaving; /* graphs of roots: dropped, and they may still run */
-	bool launched_print;                 /* kernels may launch graphs whose kernels print */
+	/* Number of graphs of roots that were dropped and may still run. */
+	_Atomic unsigned int rooted_leaving;
+	bool launched_print; /* kernels may launch graphs whose kernels print */
 };
 
-/* -ENOMEM. */
+/* Creates session->graphs. Returns 0 or -ENOMEM. */
 int gpd_graph_session_create(struct gpd_session *session);
+/* Frees session->graphs, after gpd_graph_destroy_all(). Accepts a session without it. */
 void gpd_graph_session_destroy(struct gpd_session *session);
 
-/* Destroys the graphs and graph roots of a context that is being destroyed. */
+/* Destroys the graphs and graph roots of a context that is being destroyed; driver graphs that
+ * still run are destroyed after their launches. */
 void gpd_graph_destroy_context(struct gpd_session *session, const struct gpd_context *context);
-/* Destroys all graphs and graph roots when the session has no work left. */
+/* Destroys all graphs and graph roots of the session, which must have no work left. */
 void gpd_graph_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_GRAPH_EXEC_H */

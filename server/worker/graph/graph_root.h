@@ -9,12 +9,12 @@
  * multiprocessors that the session had when the root was created.
  *
  * The driver allows one executable of such a graph at a time. It occupies the root until the client
- * drops it; the next one can be built when it is gone. Handles of two roots may have the same
- * number, so the client always names the root.
+ * drops it; the next executable can be built after that. Handles of two roots may have the same
+ * number, so the client always states the ID of the root.
  *
- * Ownership: the session, through its handle table.
+ * Ownership: the session, through its handle table. Returned roots are borrowed.
  * Threads: executor only, with the device current where the driver is called.
- * Errors: CUresult, unless noted.
+ * Errors: CUDA_SUCCESS or the driver's error, unless noted.
  */
 #ifndef GPD_GRAPH_ROOT_H
 #define GPD_GRAPH_ROOT_H
@@ -30,56 +30,63 @@ struct gpd_context;
 struct gpd_partition;
 struct gpd_session;
 
-/* A kernel node that kernels can update. It stays in the graph, and one executable contains it. */
+/* A kernel node that kernels can update. It stays in the root's graph, and one executable contains
+ * it. */
 struct gpd_updatable {
-	uint64_t name; /* the handle that device code has */
+	uint64_t name; /* the device handle that the client's device code has */
 	CUgraphNode node;
-	bool used; /* by the plan that is being built */
+	bool used; /* the plan that is being built uses it */
 };
 
-/* A root, registered under the client's name. */
+/* A root, registered in the handle table under the client's ID. */
 struct gpd_graph_root {
 	struct gpd_handle handle;
-	struct gpd_context *context;
-	struct gpd_partition *partition; /* a reference, or NULL */
-	CUgraph driver;
-	uint64_t *handles;
+	struct gpd_context *context; /* context in which it was created; borrowed */
+	/* Partition of its kernels, a reference; NULL: the whole device. */
+	struct gpd_partition *partition;
+	CUgraph driver;    /* the driver graph, owned */
+	uint64_t *handles; /* conditional handles, an owned array of count elements */
 	size_t count;
-	struct gpd_updatable *updatables;
+	struct gpd_updatable *updatables; /* owned array of updatable_count elements */
 	size_t updatable_count;
-	CUgraphNode *from, *to; /* edges from updatable nodes, to be removed */
+	/* Edges from updatable nodes, to be removed before the next build; owned arrays of
+	 * edge_count elements. */
+	CUgraphNode *from, *to;
 	size_t edge_count;
-	bool occupied; /* by an executable that the client has not dropped */
-	bool made;     /* had an executable: the driver may not yet have noticed its end */
+	bool occupied; /* an executable that the client has not dropped was built in it */
+	bool made;     /* an executable was built in it; the driver may not have noticed its end */
 };
 
-/* Returns NULL if there is no such root. */
+/* Returns the root with this ID; NULL: there is no such root. */
 struct gpd_graph_root *gpd_graph_root_get(const struct gpd_session *session, uint32_t id);
-/* Whether the conditional handle belongs to the root. */
+/* Returns whether the conditional handle belongs to the root. */
 bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
-/* Marks the updatable node of this name as used and returns it. NULL: no such node, or already
- * used. */
+/* Marks the updatable node with this device handle as used and returns it, borrowed from the root.
+ * NULL: there is no such node, or it is already used. */
 struct gpd_updatable *gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t name);
-/* Whether every updatable node of the root is marked as used. */
+/* Returns whether every updatable node of the root is marked as used. */
 bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
-/* To be called before or after cuGraphAddDependencies(): notes the edges from updatable nodes,
- * which the next gpd_graph_root_occupy() has to remove. */
+/* Stores which of the edges from the `count` nodes `from` to the node `to` begin at updatable
+ * nodes; the next gpd_graph_root_occupy() removes them. Called before or after
+ * cuGraphAddDependencies(). Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from,
 				   size_t count, CUgraphNode to);
-/* Occupies the root for a new executable and returns its graph, which then contains only the
- * updatable nodes, without edges and marked unused. Waits while a dropped executable may still run.
- * CUDA_ERROR_NOT_SUPPORTED: the root is occupied. */
+/* Occupies the root for a new executable and sets *graph_p to its graph, which then contains only
+ * the updatable nodes, without edges and marked unused. Waits while a dropped executable may still
+ * run. CUDA_ERROR_NOT_SUPPORTED: the root is occupied. On failure it is not occupied by the
+ * caller. */
 CUresult gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root,
 			       CUgraph *graph_p);
-/* Instantiates the root's graph. CUDA_ERROR_NOT_SUPPORTED: also if the driver counts the former
- * executable for longer than a tenth of a second. */
+/* Instantiates the root's graph and sets *exec_p, which the caller destroys. Retries for at most a
+ * tenth of a second while the driver still counts the former executable. CUDA_ERROR_NOT_SUPPORTED:
+ * also if it counts it for longer. On failure the caller vacates the root. */
 CUresult gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_root *root,
 				    CUgraphExec *exec_p);
-/* Ends the occupation: the client has dropped the executable, or none could be built. The root may
- * be gone already. */
+/* Ends the occupation of the root with this driver graph: the client has dropped the executable, or
+ * none could be built. Does nothing if the root has been destroyed. */
 void gpd_graph_root_vacate(const struct gpd_session *session, CUgraph driver);
 
-/* Destroys the roots of a context; NULL: all. */
+/* Destroys the roots of a context; NULL: all roots of the session. */
 void gpd_graph_root_destroy_context(struct gpd_session *session, const struct gpd_context *context);
 
 /* Returns the partition of the session's streams in the context, or NULL; no reference is added. */

@@ -11,12 +11,13 @@
  * if a session of the same tenant has sent its bytes; for other tenants the image is missing.
  *
  * Programs that start together load the same code, and each tenant sends it only once: a blob
- * exists as soon as an uploader is about to bring its bytes, from the disk or from a client. Other
- * sessions of the tenant wait for them while they keep arriving.
+ * exists as soon as an uploader is about to provide its bytes, from the disk or from a client.
+ * Other sessions of the tenant wait for the bytes while they keep arriving.
  *
  * Ownership: each reference is released with gpd_blob_unref(). The cache owns the bytes and the
- * view of the image.
- * Threads: any; the cache has one lock. Start and stop: main thread.
+ * parsed image.
+ * Threads: any; the cache has one lock, which is not held while bytes are read or extracted. Start
+ * and stop: main thread.
  */
 #ifndef GPD_IMAGE_CACHE_H
 #define GPD_IMAGE_CACHE_H
@@ -32,29 +33,32 @@ struct gp_image;
 struct gp_unpack_limiter;
 struct gpd_blob;
 
-/* Limits in bytes. */
+/* Limits of the cache in bytes. */
 struct gpd_image_cache_limits {
 	uint64_t memory; /* of the blobs without a reference */
-	uint64_t disk;
+	uint64_t disk;   /* of the files on disk */
 };
 
-/* An uploader: brings the bytes of one image at a time. Each session has one. Initialized to zeros.
- * Fields belong to the uploader's own thread unless noted. */
+/* An uploader: provides the bytes of one image at a time. Each session has one. Initialized to
+ * zeros. Members are used by the uploader's own thread unless noted. */
 struct gpd_image_uploader {
-	const char *tenant; /* its name, or NULL; must outlive the calls below */
-	/* Limits the extraction of compressed code during the check; or NULL. */
+	const char *tenant; /* name of its tenant; NULL: none. Must outlive the calls below */
+	/* Limits the extraction of compressed code during the check of an image; NULL: no limit.
+	 * Used during a call only. */
 	struct gp_unpack_limiter *limiter;
-	struct gpd_blob *blob; /* blob whose bytes are awaited, or NULL; cache's lock */
-	uint64_t waited_ns;    /* total wait for other uploaders */
+	/* Blob whose bytes it is about to provide; NULL: none; under the cache's lock. */
+	struct gpd_blob *blob;
+	uint64_t waited_ns; /* total time in nanoseconds for which it waited for other uploaders */
 };
 
-/* An upload without progress for stall_ns is taken for stalled. A session waits for other uploaders
- * at most wait_ns in total, so that an uploader that keeps announcing bytes cannot delay it
- * forever. Nanoseconds. */
+/* Limits in nanoseconds. An upload without progress for stall_ns counts as stalled, and waiters no
+ * longer wait for it. A session waits for other uploaders at most wait_ns in total, so that an
+ * uploader that repeatedly announces bytes cannot delay it forever. */
 extern uint64_t gpd_image_cache_stall_ns, gpd_image_cache_wait_ns;
 
-/* Sets the limits (NULL: the defaults) and opens the folder of the disk cache. dir NULL: chosen by
- * the environment (GPUPOOL_CACHE_DIR, XDG_CACHE_HOME, HOME); "": no disk cache. */
+/* Sets the limits (NULL: the defaults) and opens the folder of the disk cache. dir: its path; NULL:
+ * chosen by the environment (GPUPOOL_CACHE_DIR, XDG_CACHE_HOME, HOME); "": no disk cache. Called
+ * once, before other threads exist. */
 void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits *limits);
 
 /* Waits for writes in progress and frees all blobs without a reference. */
@@ -62,42 +66,45 @@ void gpd_image_cache_stop(void);
 
 /* Returns a reference to the blob, after waiting for another uploader of the tenant if there is
  * one. Returns NULL if the caller has to upload the bytes; other sessions of its tenant may then
- * wait until it calls gpd_image_cache_add() or gpd_image_cache_abandon_upload(). *given_up becoming
- * true ends the wait. */
+ * wait until it calls gpd_image_cache_add() or gpd_image_cache_abandon_upload(). The wait ends at
+ * the limits above, or when *given_up becomes true. An earlier upload of `bringer` is abandoned. */
 struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
 				     struct gpd_image_uploader *bringer,
 				     const _Atomic bool *given_up);
 
 /* Returns a reference if the bytes are in memory, else NULL; never waits. It does not check the
- * tenant: only for an image that the caller's tenant has loaded before. */
+ * tenant, so it is called only for an image that the caller's tenant has loaded before. */
 struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name);
 
-/* Reports that some of the awaited bytes have arrived. */
+/* Reports that some of the bytes that the uploader provides have arrived. Does nothing if it
+ * provides none. */
 void gpd_image_cache_upload_progress(struct gpd_image_uploader *bringer);
-/* Ends this uploader's upload, if there is one, without bytes; waiters are woken. */
+/* Ends the uploader's upload, if there is one, without bytes, and wakes the waiters. */
 void gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer);
 
-/* Adds the bytes that the uploader's client has sent, with their hash, and returns a reference to
- * their blob. Takes ownership of bytes, which are from gpd_image_bytes_alloc(), also on failure.
- * Returns NULL if out of memory or if the uploader's limiter refused the extraction. */
+/* Adds the bytes that the uploader's client has sent, whose hash the caller has computed, and ends
+ * the upload. Takes ownership of bytes, which are from gpd_image_bytes_alloc(), also on failure.
+ * Returns a reference to the blob; NULL: out of memory, or the uploader's limiter refused the
+ * extraction. */
 struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *bringer,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
 
-/* Adds a reference; the caller must have one already. */
+/* Adds a reference; the caller must have a reference already. */
 void gpd_blob_ref(struct gpd_blob *blob);
-/* Accepts NULL. */
+/* Releases a reference. Accepts NULL. */
 void gpd_blob_unref(struct gpd_blob *blob);
 
-/* Returns 0 and the parsed image, which lives as long as the blob, or the reason why the bytes are
- * not a valid image (errors of image/fatbin.h). */
+/* Sets *image_p to the parsed image, borrowed from the blob, and returns 0. If the bytes are not a
+ * valid image, returns the reason (errors of image/fatbin.h), and *image_p is NULL. */
 int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);
-/* The text of that error, as the end of a sentence; lives as long as the blob. */
+/* Returns the text of the error of gpd_blob_image(), as the end of a sentence; valid as long as the
+ * blob. */
 const char *gpd_blob_get_error_text(const struct gpd_blob *blob);
-/* The hash and the size; lives as long as the blob. */
+/* Returns the hash and the size, borrowed from the blob. */
 const struct gpd_image_name *gpd_blob_name(const struct gpd_blob *blob);
 
-/* Returns what the image's code uses, as found by gpd_image_scan(). */
+/* Returns the features that the image's code uses, as found by gpd_image_scan(). */
 struct gpd_image_uses gpd_blob_uses(struct gpd_blob *blob);
 
 #endif /* GPD_IMAGE_CACHE_H */

@@ -16,17 +16,18 @@
 struct gp_image;
 struct gp_unpack_limiter;
 
+/* Features that an image's code uses. */
 struct gpd_image_uses {
-	bool print;         /* printf */
-	bool malloc;        /* malloc, or new */
-	bool state;         /* may have state; see image_state.h */
-	uint64_t variables; /* bytes of device memory that its variables need */
+	bool print;         /* its kernels call printf */
+	bool malloc;        /* its kernels call malloc or new */
+	bool state;         /* it may have state, as defined in image_state.h */
+	uint64_t variables; /* bytes of device memory for its variables */
 };
 
-/* Scans the image. Code too large to extract within the budget is reported as calling nothing,
- * since such images are kernel libraries, and as having state. */
-/* Compressed code is extracted through the limiter (NULL: no limit). Returns 0, or the limiter's
- * -EDQUOT or -ECANCELED. */
+/* Scans the image. Code too large to extract within the budget is reported as using no print or
+ * malloc, because such images are kernel libraries, and as having state. Compressed code is
+ * extracted through the limiter `gate`, which may wait (NULL: no limit). Returns 0 with *uses_p
+ * set; or the limiter's -EDQUOT or -ECANCELED, and *uses_p is undefined. */
 int gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *gate,
 		   struct gpd_image_uses *uses_p) __attribute__((warn_unused_result));
 

@@ -2,15 +2,15 @@
 /*
  * Images: device code that a session has loaded, with its kernels and variables.
  *
- * An image belongs to the session's handle table and names its kernels by number. Its driver
+ * An image belongs to the session's handle table and identifies its kernels by index. Its driver
  * library may be shared with other sessions (library.h) until the image needs one of its own. The
  * library is released when all work enqueued before the unload is done.
  *
  * Ownership: the session, through its handle table. After the client has unloaded an image, the
  * thread that unloads its library frees it; the session can then reach it only through image.c's
- * list of unloaded images, under its lock.
- * Threads: executor only, except that list.
- * Errors: CUresult, unless noted.
+ * list of unloaded images, under the lock of that list.
+ * Threads: executor only, except the list of unloaded images.
+ * Errors: CUresult, CUDA_SUCCESS on success, unless noted.
  */
 #ifndef GPD_IMAGE_H
 #define GPD_IMAGE_H
@@ -34,89 +34,107 @@ struct gpd_preload;
 struct gpd_session;
 
 /*
- * The part of a session that its modules and images have.
- * Threads: the executor.  The main thread fills in the program and the first preloads before there
- * is one; images_leaving is also written by threads that unload images, uploader as image_cache.h
- * says.
+ * The part of a session's state that its modules and images use.
+ * Threads: the executor. The main thread sets the program and the first preloads before the session
+ * has an executor. images_leaving is also changed by threads that unload images. For uploader see
+ * image_cache.h.
  */
 struct gpd_module_session {
-	_Atomic unsigned int
-		images_leaving;   /* unloaded by the client, and work may still use them */
-	uint64_t kernels_changed; /* counts how often what an image's kernels are has changed */
-	struct gpd_image_uploader uploader;
-	bool has_program;             /* its client says which program it is */
-	uint8_t program[32];          /* Hello.program_key */
-	struct gpd_preload *preloads; /* image_preload.h: images that it is promised; utlist */
+	/* Number of images that the client has unloaded and that work may still use. */
+	_Atomic unsigned int images_leaving;
+	/* Incremented whenever the driver's kernels of an image change, so that graphs are
+	 * rebuilt. */
+	uint64_t kernels_changed;
+	struct gpd_image_uploader uploader; /* provides bytes to the image cache */
+	bool has_program;                   /* the client has sent a program key */
+	/* Hello.program_key, which identifies the client's program; valid with has_program. */
+	uint8_t program[32];
+	/* List of images that the session will probably load (image_preload.h); a utlist. */
+	struct gpd_preload *preloads;
 };
 
-/* -ENOMEM. */
+/* Creates session->modules. Returns 0 or -ENOMEM. */
 int gpd_module_session_create(struct gpd_session *session);
+/* Frees session->modules, after gpd_image_destroy_all(). */
 void gpd_module_session_destroy(struct gpd_session *session);
 
+/* An image. */
 struct gpd_image {
 	struct gpd_handle handle;
-	struct gpd_context *context; /* in which it was loaded */
-	struct gpd_blob *blob;
-	struct gpd_library *library; /* NULL: a stale image could not be reloaded */
-	struct gpd_library *left;    /* shared library that it used before; work may still use it */
-	int *dynamic; /* per kernel and device: gpd_image_get_dynamic() plus 1; or NULL */
-	struct gpd_global *globals;
-	struct gpd_image_uses uses;
-	uint64_t code;    /* charged to code-memory: its bytes and the driver's memory for them */
-	uint64_t charged; /* charged for its variables to charged_device */
-	int charged_device;
-	uint64_t seen; /* bytes of its variables there that the client has looked up */
-	bool stale;    /* its context was destroyed: to be reloaded before use */
+	/* Context in which it was loaded; NULL: the context is not known. */
+	struct gpd_context *context;
+	struct gpd_blob *blob; /* its bytes, a reference */
+	/* Owned, or a reference if shared; NULL: a stale image could not be reloaded. */
+	struct gpd_library *library;
+	/* Shared library that it used before, a reference, because work may still use it; NULL:
+	 * none. */
+	struct gpd_library *left;
+	/* Per kernel and device: maximum of dynamic shared memory in bytes plus 1, 0: not set;
+	 * NULL: none is set. */
+	int *dynamic;
+	struct gpd_global *globals; /* list of the variables that the client has looked up */
+	struct gpd_image_uses uses; /* features that its code uses */
+	/* Bytes charged to code-memory: of the image and of the driver's memory for it. */
+	uint64_t code;
+	uint64_t charged;   /* bytes charged to charged_device for its variables */
+	int charged_device; /* ordinal of that device */
+	uint64_t seen; /* bytes of its variables on that device that the client has looked up */
+	bool stale;    /* its context was destroyed, so it is reloaded before its next use */
 
-	/* Set after the client's unload while the driver still has the code and variables, which
-	 * are charged until the driver's unload or the session's end; image.c's lock. */
+	/* The members below are set when the client has unloaded the image while the driver still
+	 * has its code and variables; those are charged until the driver's unload or the session's
+	 * end. Protected by image.c's lock. next: list of unloaded images. */
 	struct gpd_image *next;
-	struct gpd_session *payer;
-	uint32_t leave; /* from gpd_ledger_free_begin() */
+	struct gpd_session *payer; /* session that is charged; NULL: none any more */
+	uint32_t leave;            /* epoch of gpd_ledger_free_begin() for gpd_ledger_free_end() */
 };
 
-/* A kernel, as named on the wire, on a device. */
+/* A kernel, as identified on the wire, on a device. Borrowed from the image; valid until the image
+ * is unloaded, refreshed or gets another library. */
 struct gpd_use {
 	struct gpd_image *image;
 	struct gpd_kernel *kernel;
-	struct gpd_function *function;
+	struct gpd_function *function; /* loaded on the device */
 	int device;
-	uint32_t index;
+	uint32_t index; /* index of the kernel in the library */
 };
 
-/* Looks up a kernel on the device, which must be current, and loads it if necessary.
- * CUDA_ERROR_INVALID_HANDLE: no such kernel. */
+/* Looks up a kernel (GP_KERNEL_IMAGE(), GP_KERNEL_INDEX()) on the device, which must be current,
+ * and loads its function if necessary, which may wait for an idle context. Returns CUDA_SUCCESS
+ * with *use set; or CUDA_ERROR_INVALID_HANDLE if there is no such kernel. */
 CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
 			  struct gpd_use *use);
 
-/* The same on the device of the current call's context, which becomes current. */
+/* Makes the device of the current call's context current, and looks up a kernel on it as
+ * gpd_image_kernel() does. */
 CUresult gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel,
 				     struct gpd_use *use);
 
-/* Argument decoding for generated calls: the driver's function of a kernel. */
+/* Argument decoding for generated calls: sets *function_p to the driver's function of a kernel on
+ * the device of the current call's context, which must be current. Errors as gpd_image_kernel(). */
 CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p);
 
-/* Maximum dynamic shared memory, in bytes, of the session's launches of the kernel. INT_MAX if the
- * image has its own library: the driver checks it then. */
+/* Returns the maximum dynamic shared memory, in bytes, of the session's launches of the kernel;
+ * INT_MAX if the image has its own library, for which the driver checks the maximum. */
 int gpd_image_get_dynamic(const struct gpd_use *use);
-/* Sets that maximum for the session's launches. CUDA_ERROR_INVALID_VALUE: negative, or more than
- * the driver allows. */
+/* Sets the maximum dynamic shared memory, in bytes, of the session's launches of the kernel.
+ * CUDA_ERROR_INVALID_VALUE: negative, or more than the driver allows. */
 CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
 
-/* Gives the image a library of its own, before state is set that sessions cannot share. Updates
- * use->kernel and use->function. */
+/* Gives the image a library of its own, before state is set that sessions cannot share, and updates
+ * use->kernel and use->function. Waits as gpd_image_unshare() (image_library.h). */
 CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
 
-/* To be called when out of memory: waits for the driver to unload images that the session has
- * unloaded. Returns whether there were any. */
+/* Called when out of memory: waits, for a limited time after the session's own work, until the
+ * driver has unloaded the images that the session has unloaded. Returns whether there were any. */
 bool gpd_image_wait_unloaded(struct gpd_session *session);
 
-/* Handles the destruction of a context: images loaded in it stay, but their variables are
- * reinitialized before the next use. */
+/* Handles the destruction of a context: images loaded in it stay, but become stale, so that their
+ * variables are reinitialized before the next use. */
 void gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context);
 
-/* Unloads all images. To be called when the session has no work left and its wait queue is
- * empty. */
+/* Unloads all images and ends their charges. Called when the session has no work left and its wait
+ * queue is empty. */
 void gpd_image_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_IMAGE_H */

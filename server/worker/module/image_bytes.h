@@ -4,9 +4,9 @@
  * of each image are charged to the session and its tenant, even if other images have the same
  * bytes.
  *
- * Ownership: the caller owns the reference and the charge that it gets.
+ * Ownership: the caller owns the reference to the blob and the charge that it gets.
  * Threads: executor only.
- * Errors: CUresult.
+ * Errors: CUresult, CUDA_SUCCESS on success.
  */
 #ifndef GPD_IMAGE_BYTES_H
 #define GPD_IMAGE_BYTES_H
@@ -20,19 +20,23 @@ struct gp_args_gpImageLoad;
 struct gpd_blob;
 struct gpd_session;
 
-/* Charges one more image of this size to the session; gpd_account_uncharge_code() undoes it.
- * CUDA_ERROR_OUT_OF_MEMORY: over a limit, which is logged. */
+/* Charges one more image of size bytes to the session; gpd_account_uncharge_code() undoes it. May
+ * wait as gpd_account_charge_code(). CUDA_ERROR_OUT_OF_MEMORY: over a limit, which is logged;
+ * nothing is charged. */
 CUresult gpd_image_charge_bytes(struct gpd_session *session, uint64_t size);
 
-/* The device's properties that decide which code of an image it can use. */
+/* Returns the properties of the device that decide which code of an image it can use. */
 struct gp_image_target gpd_image_target(int device);
 
-/* Bytes that the driver of the device allocates for the blob's code, in addition to the blob
- * (image/code_check.h). */
+/* Returns the bytes that the driver of the device allocates for the blob's code, in addition to the
+ * blob (image/code_check.h); 0 if the blob is not a valid image. */
 uint64_t gpd_image_driver_size(struct gpd_blob *blob, int device);
 
-/* Returns a reference to the blob, with args->size charged (gpd_account_charge_code()). NULL with
- * CUDA_SUCCESS: the client has to send the bytes. On failure nothing is charged. */
+/* Gets the image of the current record, from the cache or from the record's bulk. Waits for the
+ * bytes, also for those that another session of the tenant uploads. Returns CUDA_SUCCESS with
+ * *blob_p a reference, and args->size bytes charged (gpd_account_charge_code()); or CUDA_SUCCESS
+ * with *blob_p NULL and nothing charged: the client has to send the bytes. On failure *blob_p is
+ * NULL and nothing is charged. */
 CUresult gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 			 struct gpd_blob **blob_p);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links an image of a session to its driver library, and stores what the session has set for its
- * kernels.
+ * Links an image of a session to its driver library (library.h), and stores what the session has
+ * set for its kernels.
  *
  * Ownership: the image owns its library, or a reference to a shared one.
  * Threads: executor only, with the named device current.
- * Errors: CUresult.
+ * Errors: CUresult, CUDA_SUCCESS on success.
  */
 #ifndef GPD_IMAGE_LIBRARY_H
 #define GPD_IMAGE_LIBRARY_H
@@ -16,19 +16,23 @@
 struct gpd_image;
 struct gpd_session;
 
-/* Returns NULL if there is no such image. */
+/* Returns the image with this ID, borrowed from the session; NULL: there is no such image. */
 struct gpd_image *gpd_image_get(const struct gpd_session *session, uint32_t id);
 
 /*
- * Reinitializes an image whose context was destroyed while its library stayed loaded: its variables
- * get their initial values, as when CUDA loads a library into a new context.
+ * Reinitializes an image if it is stale: its context was destroyed while its library stayed loaded.
+ * Its variables get their initial values, as when CUDA loads a library into a new context. Waits
+ * for all work of the session and for an idle context. On failure the image stays stale and may
+ * have no library.
  */
 CUresult gpd_image_refresh(struct gpd_session *session, struct gpd_image *image, int device);
 
-/* Gives the image a library of its own, unless it has one, with the settings of the session. */
+/* Gives the image a library of its own with the settings of the session; does nothing if it has
+ * one. Loading may wait until the device is idle. On failure the image keeps its shared library. */
 CUresult gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int device);
 
-/* Discards the settings of its kernels that apply while the library is shared. */
+/* Discards the image's settings of dynamic shared memory, which apply only while the library is
+ * shared. */
 void gpd_image_reset_dynamic(struct gpd_image *image);
 
 #endif /* GPD_IMAGE_LIBRARY_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options for the driver's compiler and linker: numbers from the client, and log buffers of the
- * daemon.
+ * worker.
  *
- * Ownership: part of the library or linker, because the driver may write to the logs as long as
- * that exists.
+ * Ownership: part of the library or linker, because the driver may write to the logs as long as the
+ * library or linker exists. A struct gpd_jit must not move after gpd_jit_add_logs().
  * Threads: executor only.
  */
 #ifndef GPD_JIT_OPTIONS_H
@@ -14,27 +14,32 @@
 
 #include <cuda.h>
 
+/* Size of a log buffer in bytes, including the terminating zero. */
 #define GPD_JIT_LOG_SIZE 8192
 /* Maximum number of options, including the log buffers. */
 #define GPD_JIT_OPTIONS_MAX 32
 
+/* Options in the form that the driver expects. */
 struct gpd_jit_options {
-	unsigned int count;
+	unsigned int count; /* number of valid elements of keys and values */
 	CUjit_option keys[GPD_JIT_OPTIONS_MAX];
-	void *values[GPD_JIT_OPTIONS_MAX];
+	void *values[GPD_JIT_OPTIONS_MAX]; /* numbers, or addresses of the log buffers */
 };
 
+/* Options with their log buffers. Initialized to zeros. */
 struct gpd_jit {
 	struct gpd_jit_options options;
-	char info[GPD_JIT_LOG_SIZE];
-	char error[GPD_JIT_LOG_SIZE];
+	char info[GPD_JIT_LOG_SIZE];  /* compiler's information */
+	char error[GPD_JIT_LOG_SIZE]; /* compiler's errors */
 };
 
-/* Decodes the options of a record. CUDA_ERROR_INVALID_VALUE: too many, or trailing bytes;
- * CUDA_ERROR_NOT_SUPPORTED: an option that is not a number. */
+/* Decodes the options of a record into *options. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if
+ * there are too many, or trailing bytes; or CUDA_ERROR_NOT_SUPPORTED if an option is not a
+ * number. */
 CUresult gpd_jit_read(struct gpd_jit_options *options, struct gp_bytes bytes);
 
-/* Adds the log buffers, which the driver fills; both stay NUL-terminated. */
+/* Adds the options for the log buffers, which the driver fills; both stay NUL-terminated. Called at
+ * most once, after gpd_jit_read(). */
 void gpd_jit_add_logs(struct gpd_jit *jit);
 
 #endif /* GPD_JIT_OPTIONS_H */

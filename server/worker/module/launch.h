@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Common parts of launches and of queries about launches.
+ * Common parts of kernel launches and of queries about launches.
  *
- * Threads: executor only, unless noted.
- * Errors: CUresult.
+ * Threads: executor only, unless noted. No function blocks.
+ * Errors: CUresult, CUDA_SUCCESS on success.
  */
 #ifndef GPD_LAUNCH_H
 #define GPD_LAUNCH_H
@@ -16,9 +16,11 @@ struct gpd_issue;
 struct gpd_issue_launch;
 struct gpd_session;
 
+/* Maximum number of attributes of a launch. */
 #define GPD_LAUNCH_ATTRIBUTES_MAX 16
 
-/* Launch configuration from the arguments of such a call, without attributes. */
+/* Evaluates to a CUlaunchConfig from args, the decoded arguments of a launch, without attributes
+ * and stream. */
 #define GPD_LAUNCH_CONFIG(args)                                                                    \
 	((CUlaunchConfig){                                                                         \
 		.gridDimX = (args)->grid_x,                                                        \
@@ -31,15 +33,18 @@ struct gpd_session;
 	})
 
 /*
- * Copies the attributes of a call to config->attrs, which must have room for
- * GPD_LAUNCH_ATTRIBUTES_MAX. CUDA_ERROR_NOT_SUPPORTED: an attribute that is not available remotely;
- * CUDA_ERROR_INVALID_VALUE: not a valid list.
+ * Copies those attributes of a call that apply to the session to config->attrs, an array of
+ * GPD_LAUNCH_ATTRIBUTES_MAX elements, and sets config->numAttrs. attributes: an array of
+ * CUlaunchAttribute from the client; size 0: none, and config stays unchanged.
+ * CUDA_ERROR_NOT_SUPPORTED: an attribute is not available remotely. CUDA_ERROR_INVALID_VALUE: the
+ * size is not valid.
  */
 CUresult gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 			       CUlaunchConfig *config);
 
-/* Any thread. Reports the failure of a session's launch that was handed to a thread (issue.h), like
- * that of any posted call. */
+/* Any thread: logs the failure of a session's launch that was handed to a launch thread, and
+ * reports it to the client as an error of a call without a reply. The callback gpd_issue.failed
+ * (issue.h). */
 void gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *launch,
 		       CUresult result);
 

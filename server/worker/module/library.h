@@ -3,16 +3,16 @@
  * Libraries: device code loaded in the driver (CUlibrary), and its description.
  *
  * Loading and unloading code waits for every kernel on the device, and blocks the launches of all
- * sessions meanwhile. Code without state (gpd_image_uses) is therefore loaded once for all sessions
- * of the worker and stays loaded when unused; only code with variables is loaded separately for
- * each image. The functions of a shared library keep the driver's default attributes, except that
- * the maximum of dynamic shared memory is the largest that any session has set; other settings are
- * stored per session (image.h).
+ * sessions in the meantime. Code without state (gpd_image_uses) is therefore loaded once for all
+ * sessions of the worker and stays loaded when unused; only code with variables is loaded
+ * separately for each image. The functions of a shared library keep the driver's default
+ * attributes, except that the maximum of dynamic shared memory is the largest that any session has
+ * set; other settings are stored per session (image.h).
  *
- * Ownership: shared libraries are reference counted; a library that is not shared belongs to its
- * image.
+ * Ownership: shared libraries are reference counted and belong to a registry in library.c; a
+ * library that is not shared belongs to its image.
  * Threads: any, with the named device current where a function requires it.
- * Errors: CUresult, unless noted.
+ * Errors: CUresult, CUDA_SUCCESS on success, unless noted.
  */
 #ifndef GPD_LIBRARY_H
 #define GPD_LIBRARY_H
@@ -32,102 +32,121 @@ struct gpd_blob;
 struct gpd_jit;
 struct gpd_session;
 
+/* A kernel of a library. */
 struct gpd_kernel {
 	CUkernel driver;
 	const char *name;     /* the driver's string, valid while the library is loaded */
-	uint32_t params_size; /* of the packed parameters; UINT32_MAX: unknown */
+	uint32_t params_size; /* size in bytes of the packed parameters; UINT32_MAX: unknown */
 };
 
 /* A kernel's function on one device. */
 struct gpd_function {
-	_Atomic(CUfunction) driver; /* NULL: not loaded; set last */
-	int dynamic;                /* default maximum of dynamic shared memory in bytes */
-	_Atomic int dynamic_most;   /* maximum set in the driver; it never decreases */
+	_Atomic(CUfunction) driver; /* NULL: not loaded; written last, so that the other members are
+				       valid when it is not NULL */
+	int dynamic; /* the driver's default maximum of dynamic shared memory in bytes */
+	/* Maximum in bytes that is set in the driver; it never decreases. */
+	_Atomic int dynamic_most;
 };
 
+/* Key of a shared library in the registry. */
 struct gpd_library_key {
 	struct gpd_image_name name;
-	int64_t device; /* current device at the load; kernel attributes are of this device */
+	/* Ordinal of the device that was current at the load; kernel attributes are of this
+	 * device. */
+	int64_t device;
 };
 
+/* A library. */
 struct gpd_library {
-	/* Written by the loading thread, before other threads see the library. */
-	struct gpd_blob *blob; /* a reference; the driver uses its bytes */
+	/* Written by the loading thread before other threads see the library; constant
+	 * afterwards. */
+	struct gpd_blob *blob; /* its code, a reference, because the driver uses the bytes */
 	CUlibrary driver;
 	uint32_t kernel_count;
-	struct gpd_kernel *kernels; /* sorted by name */
-	struct gpd_jit *jit;        /* compiler options and log buffers */
-	struct gp_bytes info;       /* struct gp_image_info, encoded */
-	struct gp_bytes log;        /* text of the compiler */
-	bool unsupported;           /* the device cannot run one of its kernels */
+	struct gpd_kernel *kernels; /* array of kernel_count elements, sorted by name */
+	struct gpd_jit *jit;  /* options for the driver's compiler, and its log buffers; owned */
+	struct gp_bytes info; /* struct gp_image_info, encoded for the client; owned */
+	struct gp_bytes log;  /* log of the driver's compiler; owned */
+	bool unsupported;     /* the device cannot run one of its kernels */
 	bool shared;
 	struct gpd_library_key key;
-	uint64_t driver_size;    /* gpd_image_driver_size() */
-	void (*gone)(void *arg); /* called when a library that is not shared is unloaded; or NULL */
-	void *gone_arg;
+	uint64_t driver_size;    /* bytes of the driver's memory (gpd_image_driver_size()) */
+	void (*gone)(void *arg); /* not shared: called after the library is unloaded; NULL: no
+				    callback */
+	void *gone_arg;          /* argument of gone() */
 
-	pthread_mutex_t lock; /* protects the loading of functions */
+	pthread_mutex_t lock; /* serializes the loading of functions, which may take long */
 	/* The driver has loaded a function on the device, and may have unpacked or compiled all
-	 * code with it; lock. */
+	 * code with it. Protected by lock. */
 	bool unpacked[GPD_DEVICES_MAX];
-	pthread_mutex_t allowing;
-	/* Per kernel; allocated on first use. */
+	pthread_mutex_t allowing; /* serializes gpd_library_allow() */
+	/* Arrays of kernel_count functions by device; NULL until the first use on the device. */
 	_Atomic(struct gpd_function *) functions[GPD_DEVICES_MAX];
 
-	/* Registry's lock; for shared libraries. */
+	/* The members below are protected by the registry's lock, and used for shared libraries,
+	 * except prev and next. */
 	UT_hash_handle hh;
-	unsigned int refs;
-	bool loading;
-	CUresult result;
-	struct gpd_library *prev, *next; /* while it is unused */
+	unsigned int refs;               /* number of references */
+	bool loading;                    /* a thread is loading it; others wait for the result */
+	CUresult result;                 /* of the load */
+	struct gpd_library *prev, *next; /* list of unused libraries; used while it is unused */
 };
 
-/* Limits on unused libraries that stay loaded, by last use. Bytes count the images and the driver's
- * memory for them; PTX, which the driver compiles, counts 20 times its size. */
+/* Limits on unused libraries that stay loaded; beyond them the least recently used library is
+ * unloaded. Bytes count the images and the driver's memory for them; PTX, which the driver
+ * compiles, counts 20 times its size. */
 extern unsigned int gpd_library_unused_count;
 extern uint64_t gpd_library_unused_bytes;
 
+/* Statistics of this worker. */
 extern struct gpd_library_counts {
-	_Atomic uint64_t loaded; /* by the driver, to be shared */
-	_Atomic uint64_t shared; /* reused for another image */
-	_Atomic uint64_t own;    /* by the driver, for one image only */
+	_Atomic uint64_t loaded; /* libraries loaded by the driver to be shared */
+	_Atomic uint64_t shared; /* images that use a shared library that was loaded before */
+	_Atomic uint64_t own;    /* libraries loaded by the driver for one image only */
 } gpd_library_counts;
 
-/* Returns a library of the blob on the device, which must be current. Executor only. may_share: the
- * caller stores its own settings outside the library. session: shown as waiting while the driver
- * loads. *log_p (or NULL) gets the compiler's text, also on failure; the caller frees it. Released
- * by gpd_library_put(). */
+/* Gets a library of the blob on the device, which must be current. Executor only; waits while the
+ * driver loads, or another thread loads the same library. may_share: the caller stores its own
+ * settings outside the library. options: of the driver's compiler, as in gpImageLoad. session:
+ * shown as waiting in the meantime; its closing ends the wait. *log_p receives a copy of the
+ * compiler's text, also on failure, which the caller frees; log_p may be NULL. Returns CUDA_SUCCESS
+ * with *library_p set, which is released by gpd_library_put(). */
 CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int device,
 			 bool may_share, struct gp_bytes options, struct gpd_library **library_p,
 			 struct gp_bytes *log_p);
 
-/* Copies a library's bytes into *copy_p, for the caller to free; nothing if copy_p is NULL. false:
- * out of memory. */
+/* Copies a library's bytes (info or log) into *copy_p, whose data the caller frees. copy_p NULL:
+ * does nothing. Returns false if out of memory. */
 bool gpd_library_copy(struct gp_bytes bytes, struct gp_bytes *copy_p);
 
-/* Releases a library that neither the caller nor its running work uses any more. One that is not
- * shared is unloaded at once. */
+/* Releases a library that neither the caller nor its running work uses any more. A library that is
+ * not shared is unloaded at once, which may block until the device is idle. */
 void gpd_library_put(struct gpd_library *library);
-/* Unloads a library that is not shared when no kernel runs; then any thread calls gone(). */
+/* Unloads a library that is not shared when no kernel runs, without waiting for that; afterwards
+ * any thread calls gone(arg). The caller must not use the library any more. */
 void gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), void *arg);
-/* Drops a reference to a shared library. */
+/* Drops a reference to a shared library. The library stays loaded until the limits on unused
+ * libraries require its unload. */
 void gpd_library_unref(struct gpd_library *library);
 
-/* Returns the kernel's function on the device, which must be current; loads it if necessary.
- * session: as above; NULL: the caller has already waited for an idle context. */
+/* Sets *function_p to the function of the kernel with this index on the device, which must be
+ * current, and loads it if necessary. It is borrowed from the library. session: shown as waiting
+ * while the driver loads, after a wait for an idle context; NULL: the caller has waited already.
+ * CUDA_ERROR_DEINITIALIZED: the session is closing. */
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);
 
-/* Returns address and size of a variable on the device, which must be current. */
+/* Returns address and size in bytes of a variable on the device, which must be current. managed: it
+ * is a managed variable. CUDA_ERROR_NOT_FOUND: there is no such variable. */
 CUresult gpd_library_global(const struct gpd_library *library, const char *name, bool managed,
 			    CUdeviceptr *address_p, size_t *size_p);
 
 /* Raises the driver's maximum of dynamic shared memory for a loaded function to at least this
- * number of bytes. */
+ * number of bytes; never lowers it. Returns the driver's error if it does not allow it. */
 CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes);
 
-/* To be called when a session has closed: unloads excess unused libraries, which may not have been
- * possible before. */
+/* Unloads unused libraries beyond the limits, in the background. Called when a session has closed,
+ * because an earlier unload may not have been possible. */
 void gpd_library_trim(void);
 
 #endif /* GPD_LIBRARY_H */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits the extraction of a session's compressed code in the worker (struct gp_unpack_limiter).
- * The extracted size is charged as code of the session while it is in memory. Of code larger than 4
- * MiB, a worker and its driver extract at most two at a time, and at most one per tenant.
+ * Limits the extraction of a session's compressed code in the worker (struct gp_unpack_limiter of
+ * image/fatbin.h). The extracted size is charged as code of the session while it is in memory. Of
+ * code larger than 4 MiB, a worker and its driver extract at most two at a time, and at most one
+ * per tenant.
  *
- * Ownership: the caller; the session must outlive it.
+ * Ownership: the caller owns the struct; the session must outlive it, and it must not move between
+ * begin and end.
  * Threads: the session's executor.
  */
 #ifndef GPD_UNPACKING_H
@@ -16,27 +18,33 @@
 
 struct gpd_session;
 
+/* An extraction. */
 struct gpd_unpacking {
-	struct gp_unpack_limiter limiter;
+	struct gp_unpack_limiter limiter; /* callbacks for the image parser */
 	struct gpd_session *session;
-	struct gpd_unpacking *next; /* list of slot owners; unpackings.lock */
+	/* List of extractions that have a slot; under the lock of unpacking.c. */
+	struct gpd_unpacking *next;
+	/* It has its tenant's slot, and one of the worker's slots. */
 	bool has_tenant_slot, is_running;
 };
 
-/* Prepares the limiter for the session. */
+/* Prepares unpacking->limiter for the session. Nothing has to be freed. */
 void gpd_unpacking_init(struct gpd_unpacking *unpacking, struct gpd_session *session);
 
-/* Charges bytes that the driver allocates for code, until gpd_account_uncharge_code().
- * CUDA_ERROR_OUT_OF_MEMORY: over the limit, which is logged. */
+/* Charges bytes that the driver allocates for code, until gpd_account_uncharge_code(). Returns
+ * CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY, without charging anything, if over the limit, which is
+ * logged. */
 CUresult gpd_unpacking_charge(struct gpd_session *session, uint64_t size);
 
-/* Encloses a driver call that extracts or compiles code of this size, which must be charged. Waits
- * for other extractions. false: the session is closing, and gpd_unpacking_end() must not be
- * called. */
+/* Begins a driver call that extracts or compiles code of size bytes, which must be charged. Waits
+ * without limit for other extractions. Returns true, and gpd_unpacking_end() must follow the call;
+ * or false if the session is closing, and gpd_unpacking_end() must not be called. */
 bool gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session,
 			 uint64_t size);
-/* The same without waiting; false also if the slots are in use. */
+/* Begins such a driver call without waiting. Returns false also if the slots are in use;
+ * gpd_unpacking_end() must not be called then. */
 bool gpd_unpacking_try(struct gpd_unpacking *unpacking, struct gpd_session *session, uint64_t size);
+/* Ends what gpd_unpacking_begin() or gpd_unpacking_try() has begun, and releases the slots. */
 void gpd_unpacking_end(struct gpd_unpacking *unpacking);
 
 #endif /* GPD_UNPACKING_H */

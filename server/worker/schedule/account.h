@@ -2,12 +2,14 @@
 /*
  * Resource account of a session: counts what it uses and enforces its quotas. The generated
  * dispatcher calls these functions for calls described as ALLOCATES, FREES, LAUNCHES or COPIES, so
- * that counting and quotas are each in one place. Hooks that alone know their amounts (BY_HOOK)
- * call them themselves. The counters are in the ledger, in the line that the supervisor assigned to
- * the session.
+ * that counting and quotas are each in one place. Calls described as BY_HOOK know their amounts
+ * only while they are carried out; their hooks call these functions themselves. The counters are in
+ * the ledger, in the entry that the supervisor assigned to the session.
  *
- * Ownership: part of a session.
+ * Ownership: part of a session. The ledger and the entry must outlive it.
  * Threads: any, unless noted.
+ * Errors: functions that return a CUresult return CUDA_SUCCESS on success; on failure nothing is
+ * charged.
  * Units: bytes and nanoseconds.
  */
 #ifndef GPD_ACCOUNT_H
@@ -21,74 +23,90 @@
 struct gpd_issue;
 struct gpd_schedule_run;
 
-/* A session's account. */
+/* A session's account. The owner sets reclaim_memory, recall, closing, ledger and line before the
+ * first use. */
 struct gpd_account {
 	/* Executor only: waits for memory that the session has freed; returns whether there was
-	 * any. NULL: there is never any. */
+	 * any. NULL: the session never has such memory. */
 	bool (*reclaim_memory)(struct gpd_account *account);
-	/* Notifies all workers that sessions have been requested to return cached memory. NULL: no
-	 * notification. */
+	/* Any thread: notifies all workers that sessions have been requested to return cached
+	 * memory. NULL: no notification. */
 	void (*recall)(void);
-	const _Atomic bool *closing; /* the session is closing: waits end */
+	/* True: the session is closing, and all waits end. NULL: it never closes. */
+	const _Atomic bool *closing;
 	struct gpd_ledger *ledger;
-	struct gpd_ledger_session *line;
-	_Atomic uint64_t quotas_reported; /* exhausted quotas in the log: bit per ledger line */
-	/* Executor: memory of ended sessions was not freed in time; it is not waited for again. */
+	struct gpd_ledger_session *line; /* the session's entry in the ledger */
+	/* Exhausted quotas that have been logged: one bit per ledger line. */
+	_Atomic uint64_t quotas_reported;
+	/* Executor only: memory of ended sessions was not freed in time; the session does not wait
+	 * for it again. */
 	bool ending_timed_out;
-	struct gpd_issue *issue;           /* launch threads (issue.h); NULL: none */
-	struct gpd_schedule_run *schedule; /* schedule.h: one run for each device used */
+	struct gpd_issue *issue; /* launch threads of the session (issue.h); NULL: none */
+	/* List of the session's runs (schedule.h), one for each device used; NULL: none. */
+	struct gpd_schedule_run *schedule;
 };
 
-/* Whether the session may use the device. Any number is valid. */
+/* Returns whether the session may use the device with this ordinal. Accepts any number. */
 bool gpd_account_may_use(const struct gpd_account *account, int device);
 
-/* Charges bytes of device memory. CUDA_ERROR_OUT_OF_MEMORY: over a quota;
- * CUDA_ERROR_INVALID_DEVICE: not available to the session. On failure nothing is charged. May wait
- * for memory that is being freed. */
+/* Executor only: charges bytes of device memory. Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if
+ * over a quota, after waiting a limited time for memory that is being freed (gpd_account_wait());
+ * or CUDA_ERROR_INVALID_DEVICE if the device is not available to the session. */
 CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes);
+/* Returns bytes of device memory to the quotas. Does nothing if the device is invalid. */
 void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
 
-/* The same for memory of the machine that contains device code. Executor only. */
+/* Executor only: charges host memory that contains device code. Returns and waits as
+ * gpd_account_allocate(), without CUDA_ERROR_INVALID_DEVICE. */
 CUresult gpd_account_charge_code(struct gpd_account *account, uint64_t bytes);
+/* Returns bytes that gpd_account_charge_code() has charged. */
 void gpd_account_uncharge_code(struct gpd_account *account, uint64_t bytes);
-/* The same for pinned memory of the machine that kernels can access; never waits. */
+/* Charges pinned host memory that kernels can access. Returns CUDA_SUCCESS or
+ * CUDA_ERROR_OUT_OF_MEMORY; never waits. */
 CUresult gpd_account_charge_pinned(struct gpd_account *account, uint64_t bytes);
+/* Returns bytes that gpd_account_charge_pinned() has charged. */
 void gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes);
 
 /*
- * To be called when out of memory: waits a moment for memory that other sessions are returning to
- * the driver: a session that is ending, a free after running work, or cached memory, which is
- * requested now. of_tenant: only of the same tenant, because its quota is exhausted. Returns false
- * if there is no such memory or *until (0 on the first call) has passed. In both cases another
- * attempt is worthwhile.
+ * Executor only, when out of memory: waits a moment for memory that other sessions are returning to
+ * the driver: a session that is ending, a free that follows running work, or cached memory, whose
+ * release the first call requests. of_tenant: only sessions of the same tenant, because its quota
+ * is exhausted. *until: 0 on the first call, then maintained by the function. Returns true after
+ * the wait; or false if there is no such memory or the time limit (GPD_RECALL_NS) has passed. In
+ * both cases another attempt to allocate is worthwhile.
  */
 bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until);
-/* Waits, as an allocation would, until the memory of ended sessions is free. */
+/* Executor only: waits until the memory of ended sessions is free, for at most GPD_FREE_LATE_NS or
+ * until the session is closing. After a wait that timed out it does not wait again. */
 void gpd_account_wait_ended(struct gpd_account *account);
-/* Notes that the session's client has gone. */
+/* Marks the session in the ledger as closing, because its client has disconnected. */
 void gpd_account_set_ended(struct gpd_account *account);
 
 /* Counts one launch. */
 void gpd_account_launch(struct gpd_account *account);
-/* Counts one copy of bytes to (in) and from (out) the device. */
+/* Counts one copy of `in` bytes to the device and `out` bytes from the device, and ends the current
+ * batches of launches (schedule.h). Executor only. */
 void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
 
 /*
- * To be called before `bytes` (not 0) are transferred to or from the client: waits as the bandwidth
- * limit requires, or until the session is closing. Returns how many of them may be transferred now,
- * at least one. Only these are charged, because a client may announce more than it sends.
+ * Called before `bytes` (not 0) are transferred to or from the client: waits as the bandwidth limit
+ * requires, or until the session is closing. Returns how many of the bytes may be transferred now,
+ * at least 1. Only these are charged, because a client may announce more than it sends.
  */
 size_t gpd_account_throttle(struct gpd_account *account, size_t bytes);
-/* The same for all of the bytes: for data that is transferred in one piece. */
+/* As gpd_account_throttle(), but waits until all of the bytes may be transferred: for data that is
+ * transferred in one piece. */
 void gpd_account_throttle_all(struct gpd_account *account, size_t bytes);
-/* Charges bytes that are transferred now regardless of the limit; later ones wait longer. For
- * callers that must not wait. */
+/* Charges bytes that are transferred now regardless of the bandwidth limit, without waiting; later
+ * transfers wait longer. */
 void gpd_account_charge_bandwidth(struct gpd_account *account, size_t bytes);
 
-/* Bytes of a record's fields that are not program data: names, kernel parameters. */
+/* Size of a record's fields that is free of charge: fields of this size contain no program data,
+ * but names and kernel parameters. */
 #define GPD_ACCOUNT_FREE_BYTES ((size_t)4 << 10)
-/* Executor: throttles the fields of a record or a reply beyond the call's `free` bytes. All fields
- * pass here; bulk tails and chunks are charged as they are transferred. */
+/* Executor only: throttles the fields of a record or a reply, of `bytes` bytes, if they are larger
+ * than `free`. All fields pass through this function; bulk data and chunks are charged as they are
+ * transferred. */
 static inline void
 gpd_account_throttle_fields(struct gpd_account *account, size_t bytes, size_t free)
 {

@@ -3,11 +3,12 @@
  * Scheduling of a session's launches, and measurement of its GPU time.
  *
  * Without a policy nothing is delayed, and GPU time is measured by sampling. With a policy, the
- * sessions of a device take turns (turn.h): the executor of a session that does not have
- * the turn waits in gpd_schedule_launch(). Sessions with multiprocessors of their own, and copies
- * to and from the device, need no turn.
+ * sessions of a device take turns (turn.h): the executor of a session that does not have the turn
+ * waits in gpd_schedule_launch(). Sessions with multiprocessors of their own, and copies to and
+ * from the device, need no turn. A run is a session on a device. A batch is a sequence of its
+ * launches that is measured as a whole; batches are numbered from 1.
  *
- * Ownership: the runs belong to their session.
+ * Ownership: account->schedule is the list of the session's runs, which gpd_schedule_free() frees.
  * Threads: executor only.
  */
 #ifndef GPD_SCHEDULE_H
@@ -20,34 +21,39 @@
 struct gpd_account;
 struct gpd_schedule_run;
 
-/* To be called before a launch: whether the launch belongs to the batch that the stream is in and
- * may be carried out now; it is then counted. */
+/* Called before a launch. batch: number of the batch in which the stream's last launch was. Returns
+ * true if the launch belongs to the same batch and may be carried out now; it is then counted.
+ * Otherwise the caller calls gpd_schedule_launch(). Does not wait. */
 bool gpd_schedule_continue_batch(const struct gpd_account *account, int device, uint64_t batch);
-/* To be called if not: waits until the launch may be carried out. *batch is stored per stream, 0 at
- * first. others: the latest batch of the session's other streams of the device, or
- * GPD_SCHEDULE_BUSY if they may have work. */
+/* Waits without limit until the launch may be carried out, or the session is closing, and counts
+ * it. *batch: number of the batch of the stream's last launch, stored by the caller with the
+ * stream, initially 0; set to the current batch. others: the latest batch of the session's other
+ * streams of the device, or GPD_SCHEDULE_BUSY if they may have work. */
 void gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch,
 			 uint64_t others);
 #define GPD_SCHEDULE_BUSY UINT64_MAX
 
 /*
- * Ends the current batches, because no launch follows at once: at the end of a message, before a
- * copy, an event or a wait. Measurements are enqueued before these, so that a stream which the
- * client knows to be done has nothing left. runs NULL: nothing was ever launched.
+ * Ends the current batches of these runs, because no launch follows at once: at the end of a
+ * message, before a copy, an event or a wait. Measurements are enqueued before that operation, so
+ * that a stream which the client knows to be done has nothing left. runs: account->schedule; NULL:
+ * nothing was ever launched.
  */
 void gpd_schedule_end_batches(struct gpd_schedule_run *runs);
 
-/* The same, before a stream is destroyed or replaced: afterwards the meter does not query the
- * driver for it. */
+/* Ends the current batches before a stream is destroyed or replaced; the usage meter does not query
+ * the driver for the stream afterwards. */
 void gpd_schedule_mark(struct gpd_schedule_run *runs);
 
-/* Returns the driver's priority for a stream that the client wants with priority `wanted`: a
- * low-priority session gets the least, a high-priority one a step more. */
+/* Returns the driver's priority for a stream that the client creates with priority `wanted`. A
+ * session of low priority gets the device's least priority; a session of high priority gets one
+ * step more than wanted; others get wanted. */
 int gpd_schedule_priority(const struct gpd_account *account, int device, int wanted);
 
-/* stop: the session is closing and launches nothing more. free: to be called when its work is done;
- * frees its runs. */
+/* Ends the session's batches and turns when it is closing and launches nothing more. Does not
+ * wait. */
 void gpd_schedule_stop(struct gpd_account *account);
+/* Frees the session's runs, after all its work is done; records their remaining GPU time. */
 void gpd_schedule_free(struct gpd_account *account);
 
 #endif /* GPD_SCHEDULE_H */

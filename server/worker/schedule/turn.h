@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns of a device: decides which session may launch, while a policy is set.
+ * Turns of a device: decides which session may launch, while a policy (enum gpd_policy) is set.
  *
- * A run is a session on the device. The run with the turn launches, with a limited number of
- * launches in flight, so that it can be stopped within a quantum. When its turn ends, the GPU
- * finishes its work before the next turn starts, so that measured time belongs to one run. A thread
- * per device polls GPU timestamps and passes the turn on; no lock is held while waiting. Work that
- * does not finish within half a second (or four times the usual time of a launch) is not waited for
- * any longer, because a stream may hang on a host function.
+ * A run is a session on the device. The run that has the turn is the holder; it launches, with a
+ * limited number of launches in flight, so that it can be stopped within a quantum. When its turn
+ * ends, the GPU finishes its work before the next turn starts, so that measured time belongs to one
+ * run. A thread per device polls GPU timestamps and passes the turn on; no lock is held while
+ * waiting. Work that does not finish within half a second (or four times the usual time of a
+ * launch) is not waited for any longer, because a stream may hang on a host function.
  *
- * The executor removes a run only while the thread does not use it (pins); after unlocking, the
- * thread looks up runs again under the lock.
+ * The executor removes a run only while the device's thread does not use it (pins); after each time
+ * without the lock, the thread looks up runs again.
  *
  * Ownership: a run belongs to its session and is freed after gpd_turn_remove_run(). The queue of a
  * device is created with its first run and never freed.
- * Threads: the session's executor; the queue's lock protects the members that the thread uses, too.
+ * Threads: the session's executor. The queue's lock protects the members that the device's thread
+ * uses, too.
  * Units: nanoseconds.
  */
 #ifndef GPD_TURN_H
@@ -31,68 +32,77 @@
 struct gpd_account;
 struct gpd_turn_queue;
 
+/* A session on a device. */
 struct gpd_schedule_run {
-	struct gpd_order_run order; /* under the queue's lock */
-	struct gpd_schedule_run *next;
-	struct gpd_schedule_run *session_next;
+	/* Place in the turn order (schedule_core.h); under the queue's lock. */
+	struct gpd_order_run order;
+	struct gpd_schedule_run *next;         /* list of the queue; under its lock */
+	struct gpd_schedule_run *session_next; /* list of the session; executor only */
 	struct gpd_account *account;
-	struct gpd_turn_queue *turns;
+	struct gpd_turn_queue *turns; /* queue of the device */
 	int device;
-	struct gpd_usage_meter meter;
+	struct gpd_usage_meter meter; /* measures its GPU time (usage_meter.h) */
 
-	/* The executor's own: the current batch. */
-	uint64_t batch;
-	uint32_t pass;  /* launches left */
+	/* The members below are used by the executor only: the current batch, which is a sequence
+	 * of launches that is measured as a whole. */
+	uint64_t batch; /* number of the current batch; 0: none yet */
+	uint32_t pass;  /* number of launches left in the batch */
 	uint32_t from;  /* value of pass at the start of the batch */
-	uint32_t times; /* batches that this one represents */
+	uint32_t times; /* number of batches that this one represents */
 	uint32_t skip, represents, seen;
 	uint64_t begun_ns, period_ns;
 	uint32_t random;
-	bool holds;     /* pass was granted with a turn */
-	bool must;      /* its time must be measured */
-	uint32_t joins; /* launches that need no marker: no other run waits */
+	bool holds;     /* `pass` was granted with a turn */
+	bool must;      /* the batch's time must be measured */
+	uint32_t joins; /* maximum launches without a marker, for gpd_usage_meter_close() */
 	bool in_batch, measured, timed;
 
-	_Atomic bool open;    /* in a batch; ordered (seq_cst) with revoked */
-	_Atomic bool revoked; /* its turn is over, or it has none */
+	_Atomic bool open;    /* a batch is open; ordered (seq_cst) with revoked */
+	_Atomic bool revoked; /* its turn is over, or it has none: the batch must end */
 
-	/* Under the queue's lock. */
-	pthread_cond_t go;
-	bool waiting;
-	bool takes_turns;
-	uint32_t window; /* maximum number of launches in flight */
-	unsigned int pins;
-	uint64_t measured_ns, measured_batches; /* totals */
-	/* Time credited to the ledger: at most the time since the first launch. Part of it is in
-	 * advance, for work that two polls found running and that is not done. */
+	/* The members below are protected by the queue's lock. */
+	pthread_cond_t go; /* the executor waits on it in gpd_turn_acquire() */
+	bool waiting;      /* the executor waits */
+	bool takes_turns;  /* its launches need a turn */
+	uint32_t window;   /* maximum number of launches in flight */
+	unsigned int pins; /* number of uses by the device's thread without the lock */
+	/* Totals: measured GPU time and number of batches. */
+	uint64_t measured_ns, measured_batches;
+	/* since_ns: time of the first launch. credited_ns: time credited to the ledger, at most the
+	 * time since then. advanced_ns: part of it credited in advance, for work that two polls
+	 * found running and that is not done. */
 	uint64_t since_ns, credited_ns, advanced_ns;
-	uint64_t running, running_ns; /* the entry last seen running, and when */
-	uint64_t left_ns;             /* start of its idle time at the end of its turn; 0: none */
-	uint64_t gap_ns;              /* its usual time without work, if short */
+	/* Entry of the meter last seen running, and the time of that poll. */
+	uint64_t running, running_ns;
+	uint64_t left_ns; /* start of its idle time at the end of its turn; 0: it was not idle */
+	uint64_t gap_ns;  /* its usual time without work if that is short; 0: unknown or long */
 };
 
-/* Minimum time for which the GPU is reserved for a holder without work (at most ten times that if
- * it usually returns later), and twice that in total beyond the time it was used: a client that
- * waits for each kernel keeps its turn. */
+/* Minimum time for which the GPU is reserved for a holder without work; at most ten times that if
+ * the holder usually returns later, and twice that in total beyond the time it has used. A client
+ * that waits for each kernel thus keeps its turn. */
 extern uint64_t gpd_turn_idle_ns;
 
-/* Whether the session's launches on the device need a turn. */
+/* Returns whether the session's launches on the device need a turn. */
 bool gpd_turn_is_required(const struct gpd_account *account, int device);
 
-/* Adds a run to its device's queue, which is created on first use. Returns 0 or -ENOMEM. */
+/* Adds a run, with account and device set, to its device's queue, which is created on first use.
+ * Returns 0; or -ENOMEM, and the run is not added. */
 int gpd_turn_add_run(struct gpd_schedule_run *run);
-/* Removes the run when no other thread uses it; its work must be done, and its time has then been
- * recorded in the ledger. */
+/* Removes the run, after waiting until the device's thread does not use it; the caller then frees
+ * it. Its work must be done; its remaining time is recorded in the ledger. */
 void gpd_turn_remove_run(struct gpd_schedule_run *run);
 
-/* Waits for the run's turn. Returns the number of launches allowed; *timed_p: their time must be
+/* Waits without limit for the run's turn, unless the session is closing or no turn is needed any
+ * more. Returns the number of launches allowed, at least 1. *timed_p: their time must be
  * measured. */
 uint32_t gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p);
-/* The run needs no turn any more: no policy, multiprocessors of its own, or closing. drains: the
- * turn is passed on when its work is done. */
+/* Ends the run's need for turns: there is no policy, it has multiprocessors of its own, or it is
+ * closing. drains: the turn is passed on only when the run's work is done; otherwise at once. Does
+ * not wait. */
 void gpd_turn_release(struct gpd_schedule_run *run, bool drains);
 
-/* Notifies the thread that there is something new to measure. */
+/* Notifies the device's thread that there is something new to measure. */
 void gpd_turn_wake(struct gpd_schedule_run *run);
 
 #endif /* GPD_TURN_H */

@@ -4,20 +4,21 @@
  *
  * Launches are grouped into batches. The first launch of a batch on a stream opens an entry, which
  * enqueues a GPU timestamp before it; the end of the batch closes the entry with another timestamp
- * (device/stamp.h). The time between counts as GPU time of the session; where entries of several
- * streams overlap it counts once. An entry whose time is not measured has only a marker after it,
- * or nothing.
+ * (device/gpu_timestamp.h). The time between counts as GPU time of the session; where entries of
+ * several streams overlap it counts once. An entry whose time is not measured has only a marker
+ * after it, or nothing.
  *
- * A GPU timestamp needs a place on a multiprocessor. If it were enqueued on a stream while kernels
- * of the session's other streams fill the GPU, and those wait for a copy that follows it, it would
- * never run. Entries in such a situation therefore use markers, and their length is the time
- * between the polls that found the first and the second marker: correct on average if polls are
- * independent of the work.
+ * A GPU timestamp is written by a kernel and needs a free slot on a multiprocessor. If it were
+ * enqueued on a stream while kernels of the session's other streams fill the GPU, and those wait
+ * for a copy that follows it, it would never run. Entries in such a situation therefore use
+ * markers, and their length is the time between the polls that found the first and the second
+ * marker: correct on average if polls are independent of the work.
  *
  * When the GPU is lost, all entries count as done, with no time.
  *
- * Ownership: part of a run.
- * Threads: opening and closing: executor only, with the device current; collecting: any.
+ * Ownership: part of a run (turn.h), from gpd_usage_meter_init() to gpd_usage_meter_fini().
+ * Threads: opening, closing and marking: executor only, with the device current. Collecting: any.
+ * The lock protects the closed entries. No function waits for the GPU.
  * Units: nanoseconds.
  */
 #ifndef GPD_USAGE_METER_H
@@ -29,8 +30,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Maximum number of entries, open and closed. */
 #define GPD_USAGE_METER_ENTRIES 256
-/* Maximum number of streams in a batch. */
+/* Maximum number of streams in a batch, and so of open entries. */
 #define GPD_USAGE_METER_BATCH 32
 
 struct gpd_usage_meter_entry;
@@ -40,30 +42,37 @@ struct gpd_marker_page;
 struct gpd_usage_meter {
 	pthread_mutex_t lock;
 	int device;
-	struct gpd_marker_page *page;               /* two words per entry */
-	uint32_t made;                              /* entries that have words, in use or free */
-	struct gpd_usage_meter_entry *first, *last; /* closed entries, in the order of closing */
-	struct gpd_usage_meter_entry *free;
-	struct gpd_usage_meter_entry *open[GPD_USAGE_METER_BATCH]; /* executor's */
+	struct gpd_marker_page *page; /* pinned memory with two 64-bit words per entry */
+	uint32_t made;                /* number of entries that have been created, in use or free */
+	struct gpd_usage_meter_entry *first,
+		*last;                      /* closed entries in the order of closing; lock */
+	struct gpd_usage_meter_entry *free; /* unused entries */
+	struct gpd_usage_meter_entry *open[GPD_USAGE_METER_BATCH]; /* open entries; executor only */
 	uint32_t open_count;
-	_Atomic uint32_t entries;                /* open and closed */
-	_Atomic uint64_t launches;               /* closed, not yet known to be done */
-	_Atomic uint64_t launch_ns;              /* recent time of a launch; 0: unknown */
-	_Atomic uint32_t polled;                 /* closed entries measured by polling */
-	uint64_t busy_until_ns;                  /* by the GPU's clock */
-	uint64_t polled_until_ns;                /* by the host's clock */
-	uint64_t gathered_ns, gathered_launches; /* since launch_ns was updated */
-	uint64_t serial;                         /* executor's: number of entries opened */
+	_Atomic uint32_t entries; /* number of entries, open and closed */
+	/* Number of launches in closed entries that are not known to be done. */
+	_Atomic uint64_t launches;
+	_Atomic uint64_t launch_ns; /* recent time of one launch; 0: unknown */
+	_Atomic uint32_t polled;    /* number of closed entries measured by polling */
+	/* End of the last entry that was counted, by the GPU's clock; lock. */
+	uint64_t busy_until_ns;
+	/* End of the last polled entry that was counted, by the host's clock; lock. */
+	uint64_t polled_until_ns;
+	/* Time and launches measured since launch_ns was updated; lock. */
+	uint64_t gathered_ns, gathered_launches;
+	uint64_t serial; /* number of entries opened; executor only */
 };
 
-/* Returns 0 or -ENOMEM. A context must be current. */
+/* Initializes the meter of a device, whose context must be current. Returns 0; or -ENOMEM, and
+ * nothing has to be freed. */
 int gpd_usage_meter_init(struct gpd_usage_meter *meter, int device);
-/* No entry may be open, and the GPU must have no timestamps left to write. */
+/* Frees the meter. No entry may be open, no other thread may use the meter, and the GPU must have
+ * no timestamps left to write. */
 void gpd_usage_meter_fini(struct gpd_usage_meter *meter);
 
-/* Opens an entry of the current batch. timed: its time is measured, else only its end is observed.
- * alone: no work will run on the session's other streams. If there is no room, or the driver fails,
- * the launch is not measured. */
+/* Opens an entry of the current batch before a launch on the stream. timed: its time is measured,
+ * else only its end is observed. alone: no work will run on the session's other streams. If there
+ * is no free entry, or the driver fails, the launch is not measured. */
 void gpd_usage_meter_open(struct gpd_usage_meter *meter, CUstream stream, bool timed, bool alone);
 static inline bool
 gpd_usage_meter_has_room(const struct gpd_usage_meter *meter)
@@ -73,26 +82,31 @@ gpd_usage_meter_has_room(const struct gpd_usage_meter *meter)
 }
 
 /*
- * Ends the batch of `launches` launches; its time represents `times` batches. joins: if its time is
- * not measured, it needs no marker of its own as long as it and preceding batches without one have
- * at most this many launches; their end is then found by querying the stream.
+ * Ends the batch of `launches` launches, and closes its entries. times: number of batches that its
+ * time represents. joins: a batch whose time is not measured needs no marker of its own as long as
+ * it and the preceding batches without a marker have at most this many launches; their end is then
+ * found by querying the stream. Does nothing if no entry is open.
  */
 void gpd_usage_meter_close(struct gpd_usage_meter *meter, uint32_t launches, uint32_t times,
 			   uint32_t joins);
 
-/* Adds a marker to entries without one, before their stream is destroyed. */
+/* Adds a marker to closed entries without one, before their stream is destroyed; the stream is not
+ * queried afterwards. */
 void gpd_usage_meter_mark(struct gpd_usage_meter *meter);
 
 /* Measurements that became known since the last call. */
 struct gpd_usage_meter_harvest {
-	uint64_t busy_ns; /* time of the entries */
-	uint64_t all_ns;  /* scaled to the batches that they represent */
-	uint64_t batches; /* number of batches represented */
+	uint64_t busy_ns; /* GPU time of the entries that were found done */
+	uint64_t all_ns;  /* busy_ns scaled to the batches that these entries represent */
+	uint64_t batches; /* number of batches that these entries represent */
 	uint32_t entries; /* number of entries found done */
 };
+/* Any thread: polls all closed entries, and removes and returns the measurements of those that are
+ * done. */
 struct gpd_usage_meter_harvest gpd_usage_meter_collect(struct gpd_usage_meter *meter);
 
-/* Returns the serial number of an unfinished entry that is on the GPU now; 0: none is known. */
+/* Any thread: returns the serial number of a closed entry that is running on the GPU now; 0: none
+ * is known. */
 uint64_t gpd_usage_meter_get_running(struct gpd_usage_meter *meter);
 
 #endif /* GPD_USAGE_METER_H */
