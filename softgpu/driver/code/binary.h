@@ -45,8 +45,7 @@ struct gs_binary {
 	char *text;
 	size_t text_size;
 	struct gs_module *engine;
-	/* bytes of variables that are charged to the device */
-	size_t charged;
+	size_t charged; /* bytes of variables that are charged to the device */
 	struct gs_kernel *kernels;
 	size_t kernel_count;
 	struct gs_reference *references; /* see reference.h; protected by its lock */
@@ -55,8 +54,7 @@ struct gs_binary {
 /* Destination of the PTX compiler's error log, from CUjit_option. The memory belongs to the
  * application. */
 struct gs_jit_log {
-	/* may be NULL; `size` is in bytes */
-	char *buffer;
+	char *buffer; /* may be NULL; `size` is in bytes */
 	size_t size;
 	void **size_p; /* receives the number of bytes written, as an integer in a pointer; may be
 			  NULL */

@@ -21,11 +21,9 @@ struct gs_array {
 	int device;
 	struct gp_array_shape
 		shape; /* of a level: its own shape, not that of the mipmapped array */
-	/* size in elements */
-	struct gp_array_extent extent;
-	/* device address of the first element */
-	uint8_t *memory;
-	/* bytes from one row to the next, and from one slice or layer to the next */
+	struct gp_array_extent extent; /* size in elements */
+	uint8_t *memory;               /* device address of the first element */
+	/* Bytes from one row to the next, and from one slice or layer to the next. */
 	size_t pitch, slice;
 	struct gs_array
 		*levels; /* of a mipmapped array: one per level, owned by it; otherwise NULL */
