@@ -53,8 +53,7 @@ struct fake_session_reply {
 
 struct fake_session {
 	struct gpd_session session;
-	/* parts of the session */
-	struct gpd_stream_ops_session stream_ops;
+	struct gpd_stream_ops_session stream_ops; /* parts of the session */
 	struct gpd_array_session arrays;
 	struct gpd_stream_session streams;
 	struct gpd_copy_session copies;
