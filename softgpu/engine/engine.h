@@ -205,8 +205,8 @@ struct gs_node_change {
 		GS_CHANGE_ENABLED,
 		GS_CHANGE_GRID
 	} kind;
-	uint64_t offset,
-		size; /* GS_CHANGE_PARAM: range of the parameter bytes to replace by `bytes` */
+	/* GS_CHANGE_PARAM: range of the parameter bytes to replace by `bytes`. */
+	uint64_t offset, size;
 	const void *bytes;
 	bool enabled;
 	uint32_t grid[3];

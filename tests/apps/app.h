@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helpers that all sample programs share. A sample program is a CUDA program that runs locally and
- * through gpupool with the same output.
+ * Helpers that all sample programs share. A sample program is a CUDA program that prints the same
+ * output locally and through gpupool.
  *
  * A program checks its own results. It prints only text that is the same in every run (no
  * addresses, no times) and ends with "<name>: ok" and status 0. On a difference it prints the
@@ -23,28 +23,27 @@
  * Clears the runtime's last error. */
 #define EXPECT(expected, call)                                                                     \
 	do {                                                                                       \
-/* Implements CHECK() and EXPECT(). */
-app_check(expected, call, #call, __LINE__);
-(void)cudaGetLastError();
-}
-while (0)
+		app_check(expected, call, #call, __LINE__);                                        \
+		(void)cudaGetLastError();                                                          \
+	} while (0)
 
 /* Ends the program if the condition is false. */
 #define REQUIRE(condition)                                                                         \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
-	/* Prints the line and the text, and exits with status 1. */
-	app_fail("is not so: " #condition, __LINE__);
+			app_fail("is not so: " #condition, __LINE__);                              \
+	} while (0)
+
+/* Prints the line and the text, and exits with status 1. */
+[[noreturn]] static inline void
+app_fail(const char *what, int line)
+{
+	printf("line %d: %s\n", line, what);
+	fflush(stdout);
+	exit(1);
 }
-while (0)
 
-	[[noreturn]] static inline void app_fail(const char *what, int line)
-	{
-		printf("line %d: %s\n", line, what);
-		fflush(stdout);
-		exit(1);
-	}
-
+/* Implements CHECK() and EXPECT(). */
 static inline void
 app_check(cudaError_t expected, cudaError_t error, const char *call, int line)
 {

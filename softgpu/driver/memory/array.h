@@ -19,15 +19,15 @@
 struct gs_array {
 	struct gs_object object;
 	int device;
-	struct gp_array_shape
-		shape; /* of a level: its own shape, not that of the mipmapped array */
+	/* Of a level: its own shape, not that of the mipmapped array. */
+	struct gp_array_shape shape;
 	struct gp_array_extent extent; /* size in elements */
 	uint8_t *memory;               /* device address of the first element */
 	/* Bytes from one row to the next, and from one slice or layer to the next. */
 	size_t pitch, slice;
-	struct gs_array
-		*levels; /* of a mipmapped array: one per level, owned by it; otherwise NULL */
-	size_t size;     /* bytes of the whole array in the address range */
+	/* Of a mipmapped array: one per level, owned by it; otherwise NULL. */
+	struct gs_array *levels;
+	size_t size; /* bytes of the whole array in the address range */
 };
 
 #define GS_TILE_SIZE ((size_t)64 << 10)
