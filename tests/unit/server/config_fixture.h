@@ -19,7 +19,7 @@
 #define GIB (1ull << 30)
 
 /* Asserts that the text is valid. Returns its configuration, which the caller destroys with
- * gpd_config_destroy(). */
+ * gpd_config_free(). */
 static inline struct gpd_config *
 parsed(const char *text)
 {
@@ -34,7 +34,7 @@ parsed(const char *text)
 	return config;
 }
 
-/* Asserts an amount: a number, or a share of the device in per mille. */
+/* Asserts an amount: a number, or a share in hundredths of a percent (0: a number). */
 static inline void
 assert_amount(const struct gpd_config_amount *amount, uint64_t number, uint64_t share)
 {
