@@ -22,7 +22,7 @@ change(int *data, int times, int plus)
 }
 
 struct side {
-	int *data;  /* by device */
+	int *data;  /* memory of the device */
 	int *other; /* value received from the other device */
 	cudaStream_t stream;
 	cudaEvent_t done;

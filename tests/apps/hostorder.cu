@@ -300,7 +300,7 @@ batches_read_in_order(int count, cudaStream_t stream)
 	block_destroy(&mapped);
 }
 
-/* Blocks the stream until the program releases it. */
+/* Work that blocks a stream until the program releases it. */
 enum holder {
 	HOST_FUNCTION,
 	WAIT_VALUE,
@@ -309,7 +309,7 @@ enum holder {
 
 static const char *const holder_names[] = { "function", "value", "kernel" };
 static std::atomic<bool> released;
-static std::atomic<int> queued; /* number of calls */
+static std::atomic<int> queued; /* number of calls that have returned */
 
 static void CUDART_CB
 await_release(void *data)

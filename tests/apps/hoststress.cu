@@ -58,7 +58,7 @@ between(unsigned int *const flag[2], unsigned int *const data[2])
 	return { { flag[0], data[0] }, { flag[1], data[1] } };
 }
 
-/* The words with these numbers. */
+/* Returns the addresses of the flag and the data with these indices, for both sides. */
 static ways
 within(unsigned int *const memory[2], unsigned int flag, unsigned int data)
 {

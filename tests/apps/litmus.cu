@@ -230,8 +230,8 @@ flag_await(volatile unsigned int *flag, unsigned int value, const volatile unsig
 /* Layout of a message; data of more than 8 bytes is separate from its flag. */
 struct message {
 	unsigned int count, value;
-	volatile unsigned int *host,
-		*device; /* the message's words, for the host and for kernels */
+	/* The message's words, for the host and for kernels. */
+	volatile unsigned int *host, *device;
 
 	message(arena &in, unsigned int round)
 	    : count(3 + in.below(in.below(4) ? 30 : 4000)), value(round << 12),

@@ -43,7 +43,7 @@ struct block {
 
 /* A program's report after a step. */
 struct account {
-	size_t least, most; /* bytes allocated */
+	size_t least, most; /* bounds of the bytes that the program has */
 	size_t free, total;
 };
 

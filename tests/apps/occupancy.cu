@@ -8,7 +8,7 @@ small(int *out)
 	out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
 
-/* Queries that cuBLAS makes when it creates a handle: clusters that are the whole grid, with an
+/* The queries that cuBLAS makes when it creates a handle: clusters that are the whole grid, with an
  * increasing number of blocks. Equal queries return equal results; the supported sizes depend on
  * the GPU. */
 static void

@@ -51,7 +51,7 @@ make_array(size_t width, size_t height, size_t depth, unsigned flags)
 	return array;
 }
 
-/* Returns the tile size for arrays with this number of dimensions. */
+/* Returns the tile size of arrays with this depth and flags. */
 static CUDA_ARRAY_SPARSE_PROPERTIES
 tiles_of(size_t depth, unsigned flags)
 {

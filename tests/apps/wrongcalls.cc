@@ -94,7 +94,8 @@ nothing(void *)
 {
 }
 
-/* Ends the process with a status that tells the parent which call did not return. */
+/* Signal handler: ends the process with a status that tells the parent whether a call crashed or
+ * timed out. */
 static void
 fatal(int number)
 {
