@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for the transport's benchmark programs. */
+/* Helpers for the benchmark programs of the transport. */
 #ifndef GP_BENCH_H
 #define GP_BENCH_H
 
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Exits with an error message if r is not 0. */
+/* Exits with status 1 and a message about the operation `what` if r is not 0. `conn` provides the
+ * error text; NULL: none. */
 static inline void
 must(int r, const char *what, struct gp_conn *conn)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection of which both ends are in this process. */
+/* A pair of connected ends of the transport over a UNIX socket pair, both in the calling
+ * process. */
 #ifndef TESTS_CONNECTION_PAIR_H
 #define TESTS_CONNECTION_PAIR_H
 
@@ -9,7 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Returns 0, or an error of gp_conn_adopt() or a negative errno value. */
+/* Creates a connection and stores its ends in *a_p and *b_p, which the caller frees with
+ * gp_conn_destroy(). Returns 0, a negative errno value, or an error of gp_conn_adopt(); the caller
+ * then has nothing to free. */
 static inline int
 connection_pair_create(struct gp_conn **a_p, struct gp_conn **b_p)
 {

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control messages that tests send in the place of a daemon. */
+/*
+ * Control messages that tests send in place of a daemon. A control message is a record on a
+ * client's control connection (protocol/control.h).
+ *
+ * Errors: each function returns 0 or the negative error of gp_control_send(). Arguments are copied.
+ */
 #ifndef TESTS_CONTROL_MESSAGES_H
 #define TESTS_CONTROL_MESSAGES_H
 
 #include "protocol/control.h"
 
+/* Sends the message that accepts a client and describes its session. */
 static inline int
 gp_control_send_welcome(struct gp_conn *conn, Gpupool__Welcome *welcome)
 {
@@ -15,6 +21,7 @@ gp_control_send_welcome(struct gp_conn *conn, Gpupool__Welcome *welcome)
 	return gp_control_send(conn, &message);
 }
 
+/* Sends the message that rejects a client, with a reason and a text for its user. */
 static inline int
 gp_control_send_refused(struct gp_conn *conn, Gpupool__Refused__Reason reason, const char *text)
 {
@@ -25,6 +32,7 @@ gp_control_send_refused(struct gp_conn *conn, Gpupool__Refused__Reason reason, c
 	return gp_control_send(conn, &message);
 }
 
+/* Sends the message that ends a session with a CUresult and a text. */
 static inline int
 gp_control_send_session_error(struct gp_conn *conn, int cuda_result, const char *text)
 {
@@ -35,6 +43,7 @@ gp_control_send_session_error(struct gp_conn *conn, int cuda_result, const char 
 	return gp_control_send(conn, &message);
 }
 
+/* Sends the reply to the ping with this number. */
 static inline int
 gp_control_send_pong(struct gp_conn *conn, uint64_t number)
 {

@@ -9,7 +9,8 @@
  *
  *	UNIT_TEST_MAIN(NULL, NULL)
  *
- * The tests of a file run in the order of their definitions.
+ * The tests of a source file run in the order of their definitions. Setup and teardown functions
+ * return 0 on success; another value fails the test.
  */
 #ifndef GP_TEST_H
 #define GP_TEST_H
@@ -25,16 +26,18 @@
 
 #include <stdlib.h>
 
+/* Maximum number of tests in a source file. */
 #define UNIT_TESTS_MAX 128
 
-/* The tests of this file in the order of their lines. */
+/* The tests of this source file, sorted by line number. */
 static struct {
 	struct CMUnitTest tests[UNIT_TESTS_MAX];
 	int lines[UNIT_TESTS_MAX];
 	size_t count;
 } unit_tests __attribute__((unused));
 
-/* Registers a test.  Constructors of one file run in any order, so the list is sorted by line. */
+/* Registers a test. Constructors of one file run in any order, so the list is sorted by line
+ * number. Aborts if there are too many tests. */
 static inline void
 unit_tests_add(struct CMUnitTest test, int line)
 {
@@ -50,7 +53,7 @@ unit_tests_add(struct CMUnitTest test, int line)
 	unit_tests.lines[at] = line;
 }
 
-/* Runs the tests of this file and returns the number that failed.  `setup` and `teardown` run once
+/* Runs the tests of this file and returns the number that failed. `setup` and `teardown` run once
  * for the whole file; NULL: none. */
 static inline int
 unit_tests_run(CMFixtureFunction setup, CMFixtureFunction teardown)
@@ -59,7 +62,8 @@ unit_tests_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 				       teardown);
 }
 
-/* Defines a test; `state` is its parameter.  `setup` and `teardown` run before and after it. */
+/* Defines a test function with the parameter `state`, in which `setup` passes its data. `setup` and
+ * `teardown` run before and after the test; NULL: none. */
 #define UNIT_TEST_WITH(name, setup, teardown)                                                      \
 	static void name(void **state);                                                            \
 	__attribute__((constructor)) static void name##_register(void)                             \
@@ -69,17 +73,19 @@ unit_tests_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 	}                                                                                          \
 	static void name(void **state)
 
+/* Defines a test without setup and teardown. */
 #define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
 
-/* Defines main() of a file of tests.  A file that needs more there calls unit_tests_run(). */
+/* Defines main() of a file of tests. A file whose main() does more calls unit_tests_run()
+ * itself. */
 #define UNIT_TEST_MAIN(setup, teardown)                                                            \
 	int main(void)                                                                             \
 	{                                                                                          \
 		return unit_tests_run(setup, teardown);                                            \
 	}
 
-/* Returns from a test that cannot run here.  CMocka's skip() prints "not ok ... # SKIP", which
- * Meson counts as a failure. */
+/* Ends a test that cannot run on this machine, as passed, after a message. CMocka's skip() is not
+ * used, because it prints "not ok ... # SKIP", which Meson counts as a failure. */
 #define LEAVE(why)                                                                                 \
 	do {                                                                                       \
 		print_message("# left out: %s\n", why);                                            \

@@ -7,9 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-/* Exits with an error message if a call fails. */
+/* Calls a CUDA function. Exits with status 1 and a message if it fails. */
 #define CHECK(call) check((int)(call), #call)
 
+/* Implements CHECK(). */
 static inline void
 check(int error, const char *call)
 {
@@ -19,6 +20,7 @@ check(int error, const char *call)
 	exit(1);
 }
 
+/* Returns the monotonic time in microseconds. */
 static inline double
 now_us()
 {

@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * N-body system that the device and the CPU reference compute: bodies of mass m attract each other
- * with G = 1 and Plummer softening. A step is a kick and a drift: v += a(x) dt, x += v dt. That is
- * leapfrog integration with the velocities half a step before the positions.
+ * N-body system that the device and the CPU reference simulate.
+ *
+ * Bodies of mass m attract each other with G = 1 and Plummer softening. A step is a kick and a
+ * drift: v += a(x) dt, x += v dt. This is leapfrog integration with the velocities half a step
+ * before the positions.
+ * Units: arbitrary (G = 1).
  */
 #pragma once
 
 #include <vector>
 
+/* Position or velocity of a body. */
 template <typename real> struct alignas(16) vec4 {
 	real x, y, z;
-	real w; /* a position's mass; unused in a velocity */
+	real w; /* mass in a position; unused in a velocity */
 };
 
+/* State of all bodies; both vectors have one element per body. */
 template <typename real> struct system_state {
 	std::vector<vec4<real>> position;
 	std::vector<vec4<real>> velocity;
 };
 
+/* Time of a step, and length by which the softening limits forces of close bodies. */
 const double time_step = 0.001;
 const double softening = 0.05;
 
-/* Creates a slowly rotating ball of bodies with a total mass of 1, identical for every run and
- * precision. */
+/* Returns a slowly rotating ball of `count` bodies with a total mass of 1, identical for every run
+ * and precision. */
 system_state<double> make_bodies(int count);
 
-/* Advances the system by the given number of steps on the CPU, with a single thread and a plain
- * loop. */
+/* Advances the system by `steps` steps on the CPU, with a single thread and a plain loop. */
 void step_on_cpu(system_state<double> &state, int steps);

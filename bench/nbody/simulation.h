@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulation on a CUDA device, in one precision. Owns the device memory of its bodies.
+ * The simulation on a CUDA device, in one precision.
  *
+ * Ownership: an object owns the device memory of its bodies; the destructor frees it. Not copyable.
  * Threads: one thread.
  * Errors: a CUDA error ends the program with a message and status 1.
  */
@@ -14,22 +15,25 @@
 template <typename real> class simulation
 {
       public:
+	/* Copies the start state to the current device. */
 	simulation(const system_state<double> &start, int block_size);
 	~simulation();
 	simulation(const simulation &) = delete;
 	simulation &operator=(const simulation &) = delete;
 
-	/* Enqueues the steps, one launch each, on the default stream and does not wait. */
+	/* Enqueues `steps` steps, one launch each, on the default stream. Does not wait. */
 	void step(int steps);
+	/* Waits for all steps and returns the state, converted to double. */
 	system_state<double> read() const;
 
       private:
 	int count;
 	int block_size;
-	vec4<real> *position[2];
+	vec4<real> *position[2]; /* the current positions, and those of the next step */
 	vec4<real> *velocity;
-	int current = 0;
+	int current = 0; /* index of the positions after the last step */
 };
 
+/* Ends the program with a message about the call `what` if error is not cudaSuccess. */
 void check_cuda(cudaError_t error, const char *what);
 #define CUDA(call) check_cuda(call, #call)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Simulated network link of bench/network: forwards connections with an added round-trip time and a
- * limited rate. Each connection has two threads, one per direction, which own its descriptors.
+ * Simulated network link of the program bench/network: forwards connections with an added
+ * round-trip time and a limited rate, which all connections share.
  *
- * Threads: any.
+ * Each connection has two threads, one per direction, which own its descriptors.
+ * Threads: link_set() is called before the others; any thread may call the others.
  */
 #ifndef GP_BENCH_LINK_H
 #define GP_BENCH_LINK_H
@@ -12,30 +13,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Direction: up is to the daemon, down is from the daemon. */
 enum link_way {
 	LINK_UP,
 	LINK_DOWN
-}; /* to the daemon, from the daemon */
+};
 
 struct link_options {
-	uint64_t rtt_ns;
-	double bytes_per_ns; /* 0: no limit */
+	uint64_t rtt_ns;     /* added round-trip time, in nanoseconds */
+	double bytes_per_ns; /* bytes per nanosecond in each direction; 0: no limit */
 	size_t window;       /* maximum bytes in flight per connection and direction */
 };
 
+/* Traffic of all connections since the last reset. */
 struct link_counts {
-	uint64_t trips; /* round trips: bytes from the daemon that follow bytes to it */
+	uint64_t trips; /* number of round trips: each time that bytes from the daemon follow bytes
+			   to it */
 	uint64_t connections;
-	uint64_t bytes[2];
+	uint64_t bytes[2]; /* by enum link_way */
 };
 
-/* Sets the link's properties; called once, before the first connection. */
+/* Sets the link's properties, which are copied. Called once, before the first connection. */
 void link_set(const struct link_options *options);
-/* Forwards data between two descriptors and closes them when both directions have ended. Returns 0,
- * or -1 on failure; the descriptors then remain the caller's. */
+/* Starts to forward data between two connected sockets and returns without waiting. `near` is the
+ * program's, `far` the daemon's. The sockets are closed when both directions have ended. Returns 0,
+ * or -1 on failure; the caller then still owns the sockets. */
 int link_connect(int near, int far) __attribute__((warn_unused_result));
+/* Stores a copy of the counters. */
 void link_get_counts(struct link_counts *counts);
-/* Resets the counters. */
+/* Resets the counters to 0. */
 void link_forget_counts(void);
 
 /* Returns the monotonic time in nanoseconds. */

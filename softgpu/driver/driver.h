@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Process-wide state of the driver, and the checks at the start of every call. Each device has one
- * (primary) context. A kernel's fault is sticky for the process: gs_fail() stores the first one,
- * and every later call that needs a context returns it.
+ * Process-wide state of the software CUDA driver, and the checks at the start of every call.
  *
+ * Each device has one context, its primary context; green contexts (context/green.h) are parts of
+ * it. A kernel's fault is sticky for the process: gs_fail() stores the first error, and every later
+ * call that needs a context returns it.
  * Threads: any.
- * Errors: CUresult.
+ * Errors: functions that return CUresult return CUDA_SUCCESS, or the error that the CUDA call is to
+ * return.
  */
 #ifndef GS_DRIVER_H
 #define GS_DRIVER_H
@@ -32,51 +34,67 @@
 
 struct gs_heap;
 
-/* Check for calls that need no context: CUDA_SUCCESS after cuInit(). */
+/* Check of calls that need no context. Returns CUDA_SUCCESS, or CUDA_ERROR_NOT_INITIALIZED before
+ * cuInit(). */
 CUresult gs_enter_device(void);
-/* Check for calls that need a context: in addition, the calling thread has a current context that
- * is alive, and no kernel has failed. */
+/* Check of calls that need a context. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_CONTEXT if the
+ * calling thread has no current context; CUDA_ERROR_CONTEXT_IS_DESTROYED if that context has ended;
+ * or the error of gs_failure(). */
 CUresult gs_enter(void);
+/* Returns CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, or CUDA_ERROR_INVALID_DEVICE. */
 CUresult gs_check_device(CUdevice device);
 
-/* Stores the first error code, prints a line, and stops the work of all streams. */
+/* Stores the process's sticky error, prints a line on standard error and stops the work of all
+ * streams. If an error is already stored, only stops the streams. `who` names the kernel or the
+ * operation, `why` is the reason; both are only printed. Does not wait. */
 void gs_fail(CUresult code, const char *who, const char *why);
+/* Returns the error that gs_fail() has stored, or CUDA_SUCCESS. */
 CUresult gs_failure(void);
 
-/* Configuration set by cuInit(); memory and multiprocessors are per device. */
+/* Configuration from the environment, set by cuInit(). Memory is in bytes; memory and
+ * multiprocessors are per device. */
 int gs_device_count(void);
 /* Whether each device supports peer access to all others. */
 bool gs_device_peers(void);
 size_t gs_device_memory(void);
 int gs_device_multiprocessors(void);
 
-/* Returns the calling thread's current context, which may belong to a green context. */
+/* Returns the calling thread's current context, which may belong to a green context. NULL: none.
+ * Does not add a reference. */
 CUcontext gs_context_current(void);
+/* Returns the handle of the device's primary context, active or not. The device must exist. */
 CUcontext gs_context_primary(int device);
 bool gs_context_is_primary(CUcontext ctx);
-/* Returns the device of a context; -1: unknown context. */
+/* Returns the device of a context, or -1 for an unknown handle. */
 int gs_context_device(CUcontext ctx);
-/* Returns the device of the current context; 0 without a context. */
+/* Returns the device of the current context, or 0 if the thread has none. */
 int gs_device_current(void);
-/* Activates the primary context, with a new number, or ends it. */
+/* Activates the device's primary context and assigns a new context ID to it, or (active = false)
+ * marks it as destroyed. */
 void gs_context_set_active(int device, bool active);
-/* Number of multiprocessors of the current context. */
+/* Returns the number of multiprocessors that kernels of the current context may use. */
 int gs_context_multiprocessors(void);
 
-/* Returns the heap for malloc() in kernels on the current device; created when the first kernel
- * that needs it is launched. */
+/* Stores the current device's heap for malloc() in kernels in *heap_p. The first call of a context
+ * creates the heap; it is destroyed with the context. Returns CUDA_SUCCESS, or
+ * CUDA_ERROR_OUT_OF_MEMORY, with NULL in *heap_p. */
 CUresult gs_context_heap(struct gs_heap **heap_p);
-/* Called before a launch of `threads` threads with `bytes` of local memory each. Like a GPU, the
- * device retains local memory for the maximum number of resident threads until the context ends.
- * GS_LOCAL_FREE bytes per thread are always available. */
+/* Charges local memory to the device before a launch of `threads` threads that need `bytes` bytes
+ * each. Not called for threads that need at most GS_LOCAL_FREE, which is always available. As on a
+ * GPU, the device retains the largest amount charged, for at most the maximum number of resident
+ * threads, until the context ends. Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
 #define GS_LOCAL_FREE 1024
 CUresult gs_context_local(int device, uint32_t bytes, uint64_t threads);
 
-/* Output of kernels is buffered until a call that synchronizes with them. */
+/* Kernel output. gs_print_append() buffers text for standard output, and drops it if out of memory;
+ * gs_print_error() writes text to standard error; both are gs_print_func callbacks and copy the
+ * text. gs_print_flush() writes the buffer to standard output; calls that synchronize with kernels
+ * call it. */
 void gs_print_append(void *unused, const char *text, size_t len);
 void gs_print_error(void *unused, const char *text, size_t len);
 void gs_print_flush(void);
 
+/* Returns the name of an error as a static string, "an unknown error" for other values. */
 const char *gs_error_name(CUresult code);
 
 #endif /* GS_DRIVER_H */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Base of all objects for which the application has a handle. The handle is the object's address; a
- * table has the live handles, so that an invalid handle causes an error and is never dereferenced.
+ * Base of all objects for which the application has a handle (struct gs_object is their first
+ * member or a member).
  *
- * Ownership: reference counted. References keep an object allocated after its handle was retired;
- * references to an object with an owner count on the owner.
- * Threads: any.
+ * The handle is the object's address. A hash table contains the live handles, so that an invalid
+ * handle causes an error and is never dereferenced. To retire a handle is to remove it from the
+ * table.
+ * Ownership: reference counted. A reference keeps an object allocated after its handle was retired.
+ * An object with an owner has no count of its own: a reference to it is a reference to the owner.
+ * Threads: any; the table has a lock, and counts are atomic.
  */
 #ifndef GS_OBJECT_H
 #define GS_OBJECT_H
@@ -38,6 +41,7 @@ enum gs_kind {
 	GS_KIND_DEVICE_NODE,
 };
 
+/* Members are private to object.c, except that `kind` and `owner` may be read. */
 struct gs_object {
 	enum gs_kind kind;
 	unsigned int refs;
@@ -47,26 +51,33 @@ struct gs_object {
 	UT_hash_handle hh;
 };
 
-/* Initializes an object with one reference, the creator's. destroy is NULL if and only if the
- * object has an owner. */
+/* Initializes an object with one reference, which belongs to the creator. `owner` is borrowed and
+ * must outlive the object; NULL: the object has its own count. `destroy` frees the object when the
+ * last reference is dropped; it is NULL if and only if the object has an owner. */
 void gs_object_init(struct gs_object *object, enum gs_kind kind, struct gs_object *owner,
 		    void (*destroy)(struct gs_object *object));
 
-/* Makes the handle valid for gs_object_get(). Does not add a reference. */
+/* Inserts the object's handle into the table, which makes it valid for gs_object_get(). Does not
+ * add a reference; the handle must be retired before the object is freed. */
 void gs_object_publish(struct gs_object *object);
 
-/* Returns a new reference, or NULL if it is not a live handle of that kind. */
+/* Returns the object with a new reference, which gs_object_put() drops. NULL: not a live handle of
+ * that kind, or the object is being destroyed. */
 void *gs_object_get(const void *handle, enum gs_kind kind);
 
-/* Invalidates a handle; returns false if it was not valid. References are unchanged. */
+/* Removes a handle from the table. Returns true, or false if it was not a live handle of that kind.
+ * References are unchanged. */
 bool gs_object_retire(const void *handle, enum gs_kind kind);
 
-/* Retires an arbitrary object of that kind; returns NULL when none is left. */
+/* Retires the handle of an arbitrary object of that kind and returns the object without a new
+ * reference, or NULL when none is left. */
 void *gs_object_retire_any(enum gs_kind kind);
 
+/* Adds a reference. The caller must already have one. */
 void gs_object_ref(struct gs_object *object);
-/* Returns false if the object is being destroyed. */
+/* Adds a reference and returns true, or returns false if the last reference has been dropped. */
 bool gs_object_try_ref(struct gs_object *object);
+/* Drops a reference. The last one calls `destroy` in the calling thread. */
 void gs_object_put(struct gs_object *object);
 
 #endif /* GS_OBJECT_H */

@@ -11,15 +11,18 @@
 #include <cuda.h>
 
 /*
- * Drops the operations queued on the stream, stops the running one and returns when the stream is
- * idle, within about 100 ms unless a host function is running. Later operations on the stream are
- * dropped as well, except that events recorded on it complete. The context remains usable. Not for
- * the default streams.
+ * Drops the operations queued on the stream and stops the running one. Waits until the stream is
+ * idle: about 100 ms, or until a running host function returns. Later operations on the stream are
+ * dropped as well, except that events recorded on it complete. The context remains usable. Returns
+ * CUDA_SUCCESS, CUDA_ERROR_INVALID_HANDLE for a default stream or an unknown handle, or the
+ * context's sticky error.
  */
 CUresult CUDAAPI gpSoftStreamCancel(CUstream stream);
 
-/* Returns why launches of the kernel fail with CUDA_ERROR_NOT_SUPPORTED: "line N: ..." of its PTX.
- * *why_p is valid as long as the library is loaded; NULL if the device can run the kernel. */
+/* Stores the reason why launches of the kernel fail with CUDA_ERROR_NOT_SUPPORTED in *why_p, in the
+ * form "line N: ..." (a line of its PTX). NULL: the device can run the kernel. The text is valid
+ * until the library is unloaded. Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_HANDLE for an unknown
+ * kernel. */
 CUresult CUDAAPI gpSoftKernelUnsupported(CUkernel kernel, const char **why_p);
 
 #endif /* GS_SOFT_CUDA_H */

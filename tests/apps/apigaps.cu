@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that NVIDIA's driver accepts although a reading of the manual refuses them: a texture
- * object larger than its allocation, a surface object over an array with default flags, a stream
- * destroyed in the capture that it has joined, and the array of a kernel node's parameters given
- * back.
+ * Calls that NVIDIA's driver accepts although its manual seems to forbid them: a texture object
+ * larger than its allocation, a surface object over an array with default flags, a stream destroyed
+ * in a capture that it has joined, and changes to the parameter array that a query of a kernel node
+ * returns.
  */
 #include "app.h"
 
@@ -57,7 +57,7 @@ make_texture(void *memory, size_t size)
 	return texture;
 }
 
-/* NVIDIA's samples do so, and never read what lies beyond. */
+/* NVIDIA's samples do this and never read beyond the allocation. */
 static void
 texture_beyond_the_end()
 {
@@ -110,7 +110,7 @@ surface_without_flag()
 	CHECK(cudaFreeMipmappedArray(levels));
 }
 
-/* joined: else the capture ends with an error, as there is work that nothing waits for. */
+/* The stream must be joined; otherwise the capture ends with cudaErrorStreamCaptureUnjoined. */
 static void
 destroy_captured_stream(bool joined)
 {
@@ -136,7 +136,7 @@ destroy_captured_stream(bool joined)
 		CHECK(cudaStreamWaitEvent(one, join, 0));
 	}
 	CHECK(cudaStreamDestroy(two));
-	/* A stream of the same place is no part of the capture. */
+	/* A new stream, possibly with the same handle, is not part of the capture. */
 	CHECK(cudaStreamCreate(&three));
 	CHECK(cudaStreamSynchronize(three));
 	CHECK(cudaStreamDestroy(three));
@@ -192,7 +192,7 @@ returned_parameters_given_back()
 	told.kernelParams[1] = &numbers[2];
 	REQUIRE(set_exec(exec, node, &told) == CUDA_SUCCESS);
 	CHECK(cudaGraphLaunch(exec, 0));
-	/* What is written there and not given back changes nothing. */
+	/* Changing the returned array without setting the parameters has no effect. */
 	told.kernelParams[1] = &numbers[3];
 	CHECK(cudaGraphClone(&clone, graph));
 	CHECK(cudaGraphExecDestroy(exec));

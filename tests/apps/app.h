@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helpers that all sample programs share.
+ * Helpers that all sample programs share. A sample program is a CUDA program that prints the same
+ * output locally and through gpupool.
  *
  * A program checks its own results. It prints only text that is the same in every run (no
- * addresses, no times) and ends with "<name>: ok" and status 0. On a difference it prints the line
- * and exits with status 1.
+ * addresses, no times) and ends with "<name>: ok" and status 0. On a difference it prints the
+ * source line and exits with status 1.
+ * Errors: helpers that call CUDA end the program as CHECK() does.
  */
 #pragma once
 
@@ -14,22 +16,25 @@
 #include <cuda_runtime.h>
 #include <vector>
 
-/* A call that must succeed. */
+/* Calls a runtime function that must succeed; otherwise ends the program. */
 #define CHECK(call) app_check(cudaSuccess, call, #call, __LINE__)
 
-/* A call that must return this error. Clears the runtime's last error. */
+/* Calls a runtime function that must return the error `expected`; otherwise ends the program.
+ * Clears the runtime's last error. */
 #define EXPECT(expected, call)                                                                     \
 	do {                                                                                       \
 		app_check(expected, call, #call, __LINE__);                                        \
 		(void)cudaGetLastError();                                                          \
 	} while (0)
 
+/* Ends the program if the condition is false. */
 #define REQUIRE(condition)                                                                         \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
 			app_fail("is not so: " #condition, __LINE__);                              \
 	} while (0)
 
+/* Prints the line and the text, and exits with status 1. */
 [[noreturn]] static inline void
 app_fail(const char *what, int line)
 {
@@ -38,6 +43,7 @@ app_fail(const char *what, int line)
 	exit(1);
 }
 
+/* Implements CHECK() and EXPECT(). */
 static inline void
 app_check(cudaError_t expected, cudaError_t error, const char *call, int line)
 {
@@ -49,6 +55,7 @@ app_check(cudaError_t expected, cudaError_t error, const char *call, int line)
 	exit(1);
 }
 
+/* Returns the GPU's global time in nanoseconds. */
 static __device__ inline unsigned long long
 app_nanoseconds()
 {
@@ -58,8 +65,9 @@ app_nanoseconds()
 	return now;
 }
 
-/* Pause between two polls of a waiting kernel: half of `ns`, at most 0.1 ms. It leaves the
- * processor to other threads if the device is software. */
+/* Sleeps between two polls in a waiting kernel: half of `ns` nanoseconds, at most 0.1 ms. Leaves
+ * the processor to other threads if the device is software. Does nothing before compute capability
+ * 7.0. */
 static __device__ inline void
 app_rest(unsigned long long ns)
 {
@@ -68,7 +76,7 @@ app_rest(unsigned long long ns)
 #endif
 }
 
-/* Keeps the kernel busy for `ns`. */
+/* Occupies the calling GPU thread for `ns` nanoseconds. */
 static __device__ inline void
 app_stay(unsigned long long ns)
 {
@@ -78,6 +86,7 @@ app_stay(unsigned long long ns)
 		app_rest(ns - gone);
 }
 
+/* Prints that the program has succeeded. Returns the exit status 0. */
 static inline int
 app_ok(const char *name)
 {
@@ -85,7 +94,8 @@ app_ok(const char *name)
 	return 0;
 }
 
-/* Exits with 77 (skipped) if the device does not support an optional feature. */
+/* Exits with 77 (skipped) if the error says that the device does not support the optional feature
+ * `what`. Returns for all other values. */
 static inline void
 app_skip_unless_supported(cudaError_t error, const char *what)
 {
@@ -107,8 +117,9 @@ app_is_local()
 	return concurrent;
 }
 
-/* Loads a kernel before it is launched after work that waits. A local GPU loads kernels lazily at
- * their launch, and loading waits for all earlier work. */
+/* Loads a kernel that will be launched later. A local GPU loads kernels lazily at their first
+ * launch, and loading waits for all earlier work, which would deadlock if that work waits for the
+ * kernel. */
 static inline void
 app_load(const void *kernel)
 {
@@ -117,6 +128,8 @@ app_load(const void *kernel)
 	CHECK(cudaFuncGetAttributes(&attributes, kernel));
 }
 
+/* Returns uninitialized device memory for `count` elements, which the caller frees with
+ * cudaFree(). */
 template <typename T>
 static inline T *
 app_malloc(size_t count)
@@ -127,6 +140,7 @@ app_malloc(size_t count)
 	return device;
 }
 
+/* Returns device memory with a copy of the elements, which the caller frees with cudaFree(). */
 template <typename T>
 static inline T *
 app_upload(const std::vector<T> &host)
@@ -137,6 +151,7 @@ app_upload(const std::vector<T> &host)
 	return device;
 }
 
+/* Returns a copy of `count` elements of device memory. */
 template <typename T>
 static inline std::vector<T>
 app_download(const T *device, size_t count)
@@ -147,7 +162,8 @@ app_download(const T *device, size_t count)
 	return host;
 }
 
-/* Adds a node with one thread to the graph, after the node that `after` points to, if any. */
+/* Adds a kernel node with one thread to the graph and returns it. `after` points to the node that
+ * it depends on; NULL: none. `args` are copied. */
 static inline cudaGraphNode_t
 app_add_kernel(cudaGraph_t graph, const cudaGraphNode_t *after, void *function, void **args)
 {

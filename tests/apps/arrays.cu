@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA arrays of every shape: making them, what they say of themselves, and copies of all forms. */
+/* CUDA arrays of every shape: creation, queries, and copies of all forms. */
 #include "app.h"
 
 #include <cuda.h>
@@ -47,7 +47,7 @@ make_array(size_t width, size_t height, size_t depth, unsigned int flags)
 	return array;
 }
 
-/* A box of the array and a packed one of the host's. */
+/* Copies between a box of the array and packed host memory. */
 static cudaMemcpy3DParms
 box(cudaArray_t array, cudaPos at, std::vector<unsigned int> &host, cudaExtent extent, bool up)
 {
@@ -70,7 +70,7 @@ box(cudaArray_t array, cudaPos at, std::vector<unsigned int> &host, cudaExtent e
 	return copy;
 }
 
-/* Up, all of it; down, all of it and a part. */
+/* To the array: all of it. From the array: all of it, and a part. */
 static void
 shape(const char *name, size_t width, size_t height, size_t depth, unsigned int flags, bool async)
 {
@@ -160,7 +160,7 @@ rectangles()
 			REQUIRE(back[y * width + x] == want);
 		}
 	}
-	/* Through device memory with a pitch, there and back. */
+	/* Copies through device memory with a pitch, in both directions. */
 	CHECK(cudaMallocPitch(&device, &device_pitch, width * 4, height));
 	CHECK(cudaMemcpy2DFromArrayAsync(device, device_pitch, a, 0, 0, width * 4, height,
 					 cudaMemcpyDeviceToDevice, 0));
@@ -177,7 +177,7 @@ rectangles()
 	printf("rectangles\n");
 }
 
-/* A volume of device memory, whose slices have a gap, to an array and back. */
+/* A volume of device memory with a gap between its slices, copied to an array and back. */
 static void
 volumes()
 {
@@ -223,7 +223,7 @@ volumes()
 	printf("volumes\n");
 }
 
-/* The driver's copies of one row. */
+/* The driver's copies of a single row. */
 static void
 rows()
 {
@@ -305,7 +305,7 @@ mipmaps()
 	cudaArray_t none;
 	EXPECT(cudaErrorInvalidValue, cudaGetMipmappedArrayLevel(&none, mipmap, 5));
 	CHECK(cudaFreeMipmappedArray(mipmap));
-	/* More levels than there can be are as many as there can be. */
+	/* A number of levels above the maximum is reduced to the maximum. */
 	CHECK(cudaMallocMipmappedArray(&mipmap, &format, make_cudaExtent(16, 8, 4), 100, 0));
 	CHECK(cudaGetMipmappedArrayLevel(&none, mipmap, 4));
 	EXPECT(cudaErrorInvalidValue, cudaGetMipmappedArrayLevel(&none, mipmap, 5));
@@ -351,7 +351,7 @@ elements()
 	printf("elements\n");
 }
 
-/* An array that is destroyed while its copy is under way, again and again. */
+/* Repeatedly destroys an array during a copy. */
 static void
 churn()
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much memory arrays of various shapes take, by cudaMemGetInfo: for each, the MiB that so many
- * take together. Next to a GPU it is what the driver takes, through a daemon with a quota what is
- * charged.
+ * Memory use of arrays of various shapes, measured by cudaMemGetInfo(): prints the MiB that a
+ * number of equal arrays use together. On a local GPU this is the driver's use, through a daemon
+ * with a quota it is the charged memory.
  */
 #include "app.h"
 
@@ -24,7 +24,7 @@ measure(const char *name, int count, size_t width, size_t height, size_t depth, 
 	const cudaExtent extent = make_cudaExtent(width, height, depth);
 	const size_t before = free_memory();
 
-	/* They stay, so that none gets what another one has given back. */
+	/* All arrays exist until the end, so that none reuses the memory of another. */
 	for (int i = 0; i < count; i++) {
 		cudaMipmappedArray_t mipmap;
 		cudaArray_t array;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An assertion fails on the device: a message on stderr and an error that stays. */
+/* A failed assertion on the device: a message on stderr and a sticky error. */
 #undef NDEBUG
 #include "app.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assertlate MS: a kernel that keeps the device busy for so many milliseconds and then fails an
- * assertion. Prints "running" once it is launched.
+ * assertlate MS: a kernel that occupies the device for MS milliseconds and then fails an assertion.
+ * Prints "running" after the launch.
  */
 #undef NDEBUG
 #include "app.h"
@@ -24,7 +24,7 @@ main(int argc, char **argv)
 	}
 	fail<<<1, 1>>>(strtoull(argv[1], nullptr, 10) * 1000000);
 	CHECK(cudaGetLastError());
-	/* Makes sure that the launch is on its way. */
+	/* Ensures that the launch has been sent. */
 	(void)cudaStreamQuery(0);
 	printf("running\n");
 	fflush(stdout);

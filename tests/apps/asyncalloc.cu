@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory allocated and freed in stream order, from the device's pool and from one of its own. */
+/* Memory allocated and freed in stream order, from the device's pool and from a pool that the
+ * program creates. */
 #include "app.h"
 
 #include <thread>
@@ -43,7 +44,7 @@ use(cudaStream_t stream, cudaMemPool_t pool)
 	}
 }
 
-/* Blocks of many sizes, in use and freed, never synchronised before the end. */
+/* Allocations of many sizes, used and freed, without synchronization before the end. */
 static void
 churn(cudaStream_t stream, int seed, int rounds)
 {
@@ -128,7 +129,7 @@ hand_over(cudaStream_t first, cudaStream_t second)
 	CHECK(cudaEventDestroy(event));
 }
 
-/* The two ways of allocating and the two of freeing go together. */
+/* Both ways of allocation may be combined with both ways of freeing. */
 static void
 mix(cudaStream_t stream)
 {

@@ -35,7 +35,7 @@ operate(cells *c)
 	atomicAdd(&c->wide_real_sum, 0.25);
 	atomicAdd(&c->wide_sum, 1ull << 33);
 	atomicMax(&c->wide_largest, (unsigned long long)i << 34);
-	/* A sum by compare and swap. */
+	/* Adds by compare and swap. */
 	int old = c->swapped, seen;
 	do {
 		seen = old;
@@ -67,7 +67,7 @@ main()
 	REQUIRE(c.difference == -total);
 	REQUIRE(c.smallest == 1 - total && c.largest == total - 1);
 	REQUIRE(c.all == ~15 && c.any == (1 << 20) - 1 && c.parity == parity);
-	/* 0 to 99 and round again; downwards it starts by wrapping from 0. */
+	/* Counts from 0 to 99 and starts again; downward it starts with the wrap from 0. */
 	REQUIRE(c.wrapped == total % 100 && c.down == (100 - total % 100) % 100);
 	REQUIRE(c.exchanged == 7);
 	REQUIRE(c.real_sum == total * 0.5f && c.wide_real_sum == total * 0.25);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches with attributes and settings of kernels, as libraries make them for each layer: argv[1]
- * times the same. */
+/* Launches with attributes and settings of kernels, as libraries make them for each layer. argv[1]:
+ * number of repetitions. */
 #include "app.h"
 
 #include <cooperative_groups.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles of objects that are gone: an error each, and the program goes on. */
+/* Handles of destroyed objects: each use returns an error, and the program continues. */
 #include "app.h"
 
 #include <cuda.h>

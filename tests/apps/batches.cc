@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of boxes in batches, between memory and arrays; and what is asked about arrays, streams,
- * libraries and links that have nothing special.
+ * Batches of copies of boxes between memory and arrays; and queries of arrays, streams, libraries
+ * and links with default properties.
  */
 #define __CUDA_API_VERSION_INTERNAL
 #include "driver_app.h"
@@ -60,7 +60,7 @@ new_array(unsigned int channels)
 	return array;
 }
 
-/* Memory to an array, to another, and part of it to device memory and back. */
+/* Memory to an array, to another array, and a part of it to device memory and back. */
 static void
 run_copies(CUstream stream)
 {
@@ -85,7 +85,7 @@ run_copies(CUstream stream)
 					sent[((z + 1) * height + y + 2) * width + x + 4]);
 		}
 	}
-	/* Rows and slices of memory that are longer than the copy; elements are bytes here. */
+	/* Memory whose rows and slices are longer than the copy's; elements are bytes here. */
 	CHECK(cuMemcpyHtoD_v2((CUdeviceptr)device, sent.data(), count * sizeof(sent[0])));
 	CUDA_MEMCPY3D_BATCH_OP second[] = {
 		copy_of(of_memory(rows.data(), 2 * width, height),
@@ -178,7 +178,7 @@ run_answers(CUdevice device, CUcontext context, CUstream stream)
 	printf("questions: answered\n");
 }
 
-/* A capture goes on without them. */
+/* A capture continues without them. */
 static void
 run_captured(CUstream stream)
 {
@@ -193,7 +193,7 @@ run_captured(CUstream stream)
 
 	CHECK(cuMemAlloc_v2(&memory, 128));
 	CHECK(cuMemsetD8_v2(memory, 1, 128));
-	/* The stream does not wait for that one's. */
+	/* The stream does not wait for the other stream's event. */
 	CHECK(cuCtxSynchronize());
 	from = memory + 64;
 	how.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;

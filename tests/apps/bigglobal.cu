@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A variable of 64 MiB in the device code: it is memory like any other, and counts from the start.
- */
+/* A variable of 64 MiB in device code. It is charged like other memory when the module is
+ * loaded. */
 #include "app.h"
 
 static const size_t SIZE = 64 << 20;

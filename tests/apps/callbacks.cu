@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host functions and stream callbacks at length: callbacks [WHAT [NUMBER]]. Without arguments it
- * does what is the same on any driver. */
+/* Extensive test of host functions and stream callbacks: callbacks [TEST [NUMBER]]. Without
+ * arguments it runs the tests whose results are the same on any driver. */
 #include "app.h"
 
 #include <atomic>
@@ -39,7 +39,7 @@ sleep_ms(int ms)
 	std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
-/* A function that waits until it is let go. */
+/* A host function that waits until the program releases it. */
 struct gate {
 	std::atomic<bool> inside{ false }, open{ false }, left{ false };
 };
@@ -71,7 +71,7 @@ make_stream(unsigned int flags = cudaStreamNonBlocking)
 	return stream;
 }
 
-/* One stream's functions, each of which must find its number. */
+/* The functions of one stream, each of which must find its number. */
 struct line {
 	cudaStream_t stream;
 	int *cell, *pinned;
@@ -96,7 +96,7 @@ in_order_too(cudaStream_t stream, cudaError_t status, void *data)
 	in_order(data);
 }
 
-/* Kernel, copy, function, over and over, on several streams at once. */
+/* Repeats kernel, copy, function on several streams at once. */
 static void
 order(int count)
 {
@@ -131,7 +131,7 @@ order(int count)
 	}
 }
 
-/* What counts a function as unfinished until it has returned, and what does not. */
+/* Work for which an unreturned function counts as unfinished, and work for which it does not. */
 static void
 unfinished()
 {
@@ -151,7 +151,7 @@ unfinished()
 	CHECK(cudaEventSynchronize(before));
 	EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
 	EXPECT(cudaErrorNotReady, cudaEventQuery(after));
-	/* Others go on: non-blocking ones, blocking ones, the legacy one. */
+	/* Other streams continue: non-blocking ones, blocking ones, the legacy stream. */
 	for (cudaStream_t s : { other, blocking, (cudaStream_t)0 }) {
 		add_one<<<1, 1, 0, s>>>(cell);
 		CHECK(cudaStreamSynchronize(s));
@@ -180,7 +180,7 @@ unfinished()
 	CHECK(cudaFree(cell));
 }
 
-/* The legacy stream and the blocking ones wait for one another's functions. */
+/* The legacy stream and the blocking streams wait for each other's functions. */
 static void
 legacy()
 {
@@ -206,7 +206,7 @@ legacy()
 	wait_inside(&second);
 	EXPECT(cudaErrorNotReady, cudaStreamQuery(blocking));
 	second.open = true;
-	/* A synchronous copy comes behind it. */
+	/* A synchronous copy runs after it. */
 	REQUIRE(app_download(cell, 1)[0] == 3 && second.left);
 	CHECK(cudaStreamDestroy(blocking));
 	CHECK(cudaStreamDestroy(free_one));
@@ -230,7 +230,7 @@ fill_in(void *data)
 		*f->memory = f->value;
 }
 
-/* A function may make what is copied next; a synchronous copy waits for it. */
+/* A function may produce the data of the next copy; a synchronous copy waits for it. */
 static void
 source()
 {
@@ -278,7 +278,7 @@ inside()
 	CHECK(cudaStreamDestroy(stream));
 }
 
-/* A destroyed stream's functions still have their turn, also when its place is used again. */
+/* The functions of a destroyed stream still run, even if its handle is reused. */
 static void
 destroyed()
 {
@@ -324,7 +324,8 @@ count_error(cudaStream_t, cudaError_t status, void *)
 	called++;
 }
 
-/* A context that is reset still has its functions run, and is made anew behind them. */
+/* After cudaDeviceReset() the functions of the old context still run before the work of the new
+ * one. */
 static void
 reset()
 {
@@ -347,7 +348,7 @@ reset()
 	opener.join();
 }
 
-/* More than may wait behind a function is sent later, and arrives. */
+/* More work than may be queued after a function is sent later, and arrives. */
 static void
 flood(int mib)
 {
@@ -366,7 +367,8 @@ flood(int mib)
 	CHECK(cudaStreamDestroy(stream));
 }
 
-/* Prints that a function sleeps, and how long the slowest round of other streams took meanwhile. */
+/* Prints that a function sleeps, and the duration of the slowest round of other streams during this
+ * time. */
 static void
 sleeper(int ms)
 {
@@ -395,7 +397,7 @@ sleeper(int ms)
 	printf("own worst %.1f ms\n", worst);
 }
 
-/* How long the slowest of many small rounds took. */
+/* Prints the duration of the slowest of many short rounds. */
 static void
 beat(int ms)
 {
@@ -419,7 +421,7 @@ beat(int ms)
 	printf("worst %.1f ms in %d rounds\n", worst, rounds);
 }
 
-/* Behind a faulting kernel functions are not called, and callbacks hear of it. */
+/* After a kernel that faults, functions are not called, and callbacks receive the error. */
 static void
 after_error()
 {
@@ -449,7 +451,7 @@ for_ever(void *)
 		pause();
 }
 
-/* The program is killed, or ends, while a function runs and more wait. */
+/* The program is killed, or exits, while a function runs and more are queued. */
 static void
 endless(bool returns)
 {
@@ -466,7 +468,7 @@ endless(bool returns)
 	sleep_ms(200);
 }
 
-/* A child has none of its parent's functions. */
+/* A child process has none of its parent's functions. */
 static void
 forked()
 {
@@ -500,8 +502,8 @@ leave(void *data)
 	throw std::runtime_error("a function that throws");
 }
 
-/* A function leaves by an exception, or by longjmp() to another thread's stack: undefined, and the
- * end of this program alone. */
+/* A function leaves by an exception, or by longjmp() to another thread's stack. This is undefined,
+ * and may end only this program. */
 static void
 leaves(bool jumps)
 {

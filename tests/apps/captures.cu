@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stream capture: work, forks and joins by events, and what CUDA refuses meanwhile. */
+/* Stream capture: work, forks and joins by events, and the calls that CUDA rejects during a
+ * capture. */
 #include "app.h"
 
 #include <atomic>
@@ -48,7 +49,7 @@ node_count(cudaGraph_t graph)
 	return count;
 }
 
-/* Ends a capture that has been made invalid. */
+/* Ends a capture that has been invalidated. */
 static void
 end_invalid(cudaStream_t stream)
 {
@@ -63,7 +64,7 @@ end_invalid(cudaStream_t stream)
 	REQUIRE(status == cudaStreamCaptureStatusNone);
 }
 
-/* A fork and a join; nothing runs before the graph is launched. */
+/* A fork and a join. Nothing runs before the graph is launched. */
 static void
 work(void)
 {
@@ -79,7 +80,7 @@ work(void)
 	CHECK(cudaMallocHost(&pinned, 2 * N * sizeof(int)));
 	memset(pinned, 0, 2 * N * sizeof(int));
 	CHECK(cudaMemset(b, 0, N * sizeof(int)));
-	/* The streams do not wait for the default one. */
+	/* The streams do not wait for the default stream. */
 	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	CHECK(cudaMemsetAsync(a, 0, N * sizeof(int), stream));
@@ -123,7 +124,7 @@ work(void)
 	CHECK(cudaStreamDestroy(other));
 }
 
-/* The launch of one graph is no part of another. */
+/* The launch of a graph cannot be captured into another one. */
 static void
 nested(void)
 {
@@ -165,14 +166,14 @@ refused(void)
 	EXPECT(cudaErrorIllegalState, cudaStreamEndCapture(stream, &graph));
 	EXPECT(cudaErrorStreamCaptureUnsupported,
 	       cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeGlobal));
-	/* Waiting for what has not begun. */
+	/* Waiting for an event that was not recorded. */
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	EXPECT(cudaErrorStreamCaptureUnsupported, cudaStreamSynchronize(stream));
 	end_invalid(stream);
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	EXPECT(cudaErrorStreamCaptureUnsupported, cudaDeviceSynchronize());
 	end_invalid(stream);
-	/* An event of another world. */
+	/* An event recorded outside of the capture. */
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	EXPECT(cudaErrorStreamCaptureIsolation, cudaStreamWaitEvent(stream, outside, 0));
 	end_invalid(stream);
@@ -182,17 +183,17 @@ refused(void)
 	CHECK(cudaStreamWaitEvent(other, event, 0));
 	add<<<N / 256, 256, 0, other>>>(a, 1);
 	EXPECT(cudaErrorStreamCaptureUnjoined, cudaStreamEndCapture(stream, &graph));
-	/* The end of another stream. */
+	/* The capture is ended on another stream. */
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	CHECK(cudaEventRecord(event, stream));
 	CHECK(cudaStreamWaitEvent(other, event, 0));
 	EXPECT(cudaErrorStreamCaptureUnmatched, cudaStreamEndCapture(other, &graph));
 	end_invalid(stream);
-	/* The default stream waits for a stream that is captured. */
+	/* The default stream would wait for a captured stream. */
 	CHECK(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed));
 	EXPECT(cudaErrorStreamCaptureImplicit, cudaMemsetAsync(a, 0, 4, cudaStreamLegacy));
 	end_invalid(blocking);
-	/* Memory, unless the thread says that it knows what it does. */
+	/* Allocation of memory, unless the thread has selected the relaxed capture mode. */
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	EXPECT(cudaErrorStreamCaptureUnsupported, cudaMalloc(&b, 4096));
 	end_invalid(stream);
@@ -204,7 +205,7 @@ refused(void)
 	CHECK(cudaStreamEndCapture(stream, &graph));
 	REQUIRE(node_count(graph) == 0);
 	CHECK(cudaGraphDestroy(graph));
-	/* An event that stands for nodes. */
+	/* An event that represents graph nodes. */
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	CHECK(cudaEventRecord(event, stream));
 	EXPECT(cudaErrorCapturedEvent, cudaEventSynchronize(event));

@@ -2,10 +2,10 @@
 /*
  * A program that changes its environment before its first CUDA call.
  *
- *   cleared all      clears it: the pool that the program was started with is used
- *   cleared one      removes REMOTE_GPU alone: likewise
- *   cleared empty    sets REMOTE_GPU to nothing: there is no GPU
- *   cleared visible  clears it, and sets CUDA_VISIBLE_DEVICES to nothing: there is no GPU
+ *   cleared all      clears it: the pool of the start is used
+ *   cleared one      removes REMOTE_GPU only: the same
+ *   cleared empty    sets REMOTE_GPU to "": there is no GPU
+ *   cleared visible  clears it and sets CUDA_VISIBLE_DEVICES to "": there is no GPU
  */
 #include "app.h"
 

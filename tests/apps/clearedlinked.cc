@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clears its environment in main(), when libcuda.so.1, which it is linked with, is loaded. */
+/* Clears its environment in main(), when libcuda.so.1, with which it is linked, is already
+ * loaded. */
 #include "driver_app.h"
 
 int

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nodes of graphs that run other graphs if, while, or as often as kernels say. */
+/* Conditional nodes of graphs: if, while and switch nodes, whose conditions kernels set. */
 #include "app.h"
 
-static int *cells; /* [0]: counter, [1] ... : what bodies leave */
+static int *cells; /* [0]: counter; [1] and later: values that bodies write */
 
-/* As long as there is something to count down. */
+/* Repeats while the counter is not 0. */
 static __global__ void
 count_down(cudaGraphConditionalHandle handle, int *counter)
 {
@@ -81,7 +81,8 @@ run(cudaGraphExec_t exec, cudaStream_t stream)
 	CHECK(cudaStreamSynchronize(stream));
 }
 
-/* Counts cell 0 down, and adds to cell 1 each time; then what is behind the node. */
+/* A loop that decrements cell 0 and adds to cell 1 in each iteration; then runs the node after the
+ * loop. */
 static void
 loops(cudaStream_t stream)
 {
@@ -108,7 +109,7 @@ loops(cudaStream_t stream)
 		run(exec, stream);
 		printf("while: %d %d %d %d\n", get(0), get(1), get(2), get(3));
 	}
-	/* Another kernel parameter in the body of what is launched. */
+	/* Updates a kernel's parameters in the body of an executable graph. */
 	int *where = cells + 1;
 	void *others[] = { &where, &three };
 	changed.func = reinterpret_cast<void *>(add);
@@ -156,7 +157,7 @@ branches(cudaStream_t stream)
 	CHECK(cudaGraphDestroy(graph));
 }
 
-/* A loop in a branch in a loop; a body is captured. */
+/* A loop in a branch in a loop; one body is captured. */
 static void
 nested(cudaStream_t stream)
 {
@@ -187,7 +188,7 @@ nested(cudaStream_t stream)
 	count_down<<<1, 1, 0, stream>>>(more, left);
 	CHECK(cudaStreamEndCapture(stream, &captured));
 	REQUIRE(captured == inner);
-	/* Where the graph is known its name need not be told. */
+	/* The graph argument may be omitted where the graph is known. */
 	CHECK(cudaStreamBeginCaptureToGraph(stream, inner, nullptr, nullptr, 0,
 					    cudaStreamCaptureModeThreadLocal));
 	CHECK(cudaStreamEndCapture(stream, nullptr));
@@ -220,7 +221,7 @@ wrong()
 	EXPECT(cudaErrorInvalidValue, cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
 	params.conditional.size = 1;
 	EXPECT(cudaErrorInvalidValue, cudaGraphAddNode(&node, other, nullptr, nullptr, 0, &params));
-	/* A handle of no node. */
+	/* A handle that no node uses. */
 	EXPECT(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0));
 	CHECK(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
 	REQUIRE(cudaGraphClone(&copy, graph) != cudaSuccess);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of whole contexts: all streams are recorded, and all wait; captures among them. */
+/* Events of whole contexts: all streams are recorded, and all streams wait, also in captures. */
 #include "driver_app.h"
 
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -38,7 +38,8 @@ write_late(CUstream stream, CUdeviceptr to, unsigned int value)
 	CHECK(cuLaunchKernel(late, 1, 1, 1, 1, 1, 1, 0, stream, params, nullptr));
 }
 
-/* What all streams of one context wrote is seen by those of another, one that is made later too. */
+/* Streams of another context, including one that is created later, see the writes of all streams of
+ * the first. */
 static void
 order(CUcontext first, CUcontext second)
 {
@@ -82,7 +83,7 @@ order(CUcontext first, CUcontext second)
 	printf("order between contexts: right\n");
 }
 
-/* Whoever waits for the event, or for a stream that waits, waits for the work. */
+/* Waiting for the event, or for a stream that waits for it, waits for the work. */
 static void
 wait_here(CUcontext context)
 {
@@ -155,7 +156,7 @@ refuse(CUcontext first, CUcontext second)
 	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuCtxRecordEvent(second, event));
 	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuCtxRecordEvent(first, nullptr));
 	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuCtxWaitEvent(first, nullptr));
-	/* Never recorded: there is nothing to wait for. */
+	/* The event was never recorded, so no stream waits. */
 	CHECK(cuCtxWaitEvent(second, event));
 	CHECK(cuCtxWaitEvent(first, event));
 	CHECK(cuEventDestroy(event));

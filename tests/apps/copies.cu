@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of linear memory in one dimension: every direction, kind of host memory and odd size. */
+/* One-dimensional copies of linear memory: every direction, kind of host memory, and odd sizes. */
 #include "app.h"
 
 static const size_t sizes[] = {
@@ -37,7 +37,7 @@ struct buffers {
 	unsigned char *host, *back, *device, *other;
 };
 
-/* Up, across on the device and down again; nothing beyond the size may change. */
+/* Copies to the device, on the device, and back. Nothing beyond the size may change. */
 static void
 round_trip(const buffers &b, size_t size, bool async, bool use_default, cudaStream_t stream)
 {
@@ -102,7 +102,7 @@ unaligned(const buffers &b)
 	printf("odd addresses\n");
 }
 
-/* The source of a copy from pageable memory may be overwritten as soon as the call returns. */
+/* The source of a copy from pageable memory may be overwritten when the call returns. */
 static void
 reuse_pageable(const buffers &b, cudaStream_t stream)
 {
@@ -115,7 +115,7 @@ reuse_pageable(const buffers &b, cudaStream_t stream)
 				      cudaMemcpyHostToDevice, stream));
 		memset(source.data(), 0, source.size());
 		std::vector<unsigned char> back(source.size());
-		/* And one to pageable memory has arrived when the call returns. */
+		/* A copy to pageable memory is complete when the call returns. */
 		CHECK(cudaMemcpyAsync(back.data(), b.device, back.size(), cudaMemcpyDeviceToHost,
 				      stream));
 		REQUIRE(back == expected);
@@ -124,7 +124,7 @@ reuse_pageable(const buffers &b, cudaStream_t stream)
 	printf("pageable memory may be reused at once\n");
 }
 
-/* Down into a pinned buffer and up from it again, queued together on one stream. */
+/* Copies to a pinned buffer and from it again, queued on one stream. */
 static void
 bounce(unsigned char *pinned, const buffers &b, cudaStream_t stream)
 {

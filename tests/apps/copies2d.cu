@@ -172,10 +172,10 @@ misuse()
 	unsigned char *device = app_malloc<unsigned char>(10000);
 	std::vector<unsigned char> host(10000);
 
-	/* A pitch smaller than the width. */
+	/* A pitch that is smaller than the width. */
 	EXPECT(cudaErrorInvalidPitchValue,
 	       cudaMemcpy2D(device, 50, host.data(), 100, 100, 10, cudaMemcpyHostToDevice));
-	/* Nothing to copy. */
+	/* An empty copy. */
 	CHECK(cudaMemcpy2D(device, 100, host.data(), 100, 0, 10, cudaMemcpyHostToDevice));
 	CHECK(cudaMemcpy2D(device, 100, host.data(), 100, 10, 0, cudaMemcpyHostToDevice));
 	CHECK(cudaFree(device));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies from the device to the same host memory, one after the other in stream order: of one
- * stream, of two streams with an event or a wait value in between, of different sizes, partly over
- * each other, and with other writers and readers of that memory.  Each byte must be that of the
- * last copy, for pinned memory, registered memory, mapped memory that kernels use, and pageable
- * memory.
+ * Consecutive copies from the device to the same host memory, ordered by one stream, or by two
+ * streams with an event or a wait value. The copies have different sizes and overlap, and there are
+ * other writers and readers of the memory. Each byte must be that of the last copy, for pinned
+ * memory, registered memory, mapped memory that kernels use, and pageable memory.
  */
 #include "app.h"
 
@@ -41,7 +40,7 @@ out(void *host, const void *from, size_t size, cudaStream_t stream)
 	CHECK(cudaMemcpyAsync(host, from, size, cudaMemcpyDeviceToHost, stream));
 }
 
-/* What the first stream has been given comes before what the second one is given. */
+/* Orders the second stream's later work after the work of the first. */
 static void
 order_streams()
 {
@@ -49,8 +48,9 @@ order_streams()
 	CHECK(cudaStreamWaitEvent(second, event, 0));
 }
 
-/* A shape copies to `size` bytes of the memory, of which `device` has 1 and `other` has 2, and
- * returns from where on the memory has which value; before that it has 1. */
+/* A shape is a function that copies to `size` bytes of the memory; `device` has the value 1 and
+ * `other` has 2. It returns the range that has `value` afterwards; the bytes before it have the
+ * value 1. */
 struct end {
 	size_t at, size;
 	uint8_t value;
@@ -245,8 +245,8 @@ function_between(uint8_t *host, size_t size)
 	return { 0, size, 2 };
 }
 
-/* Both copies to the device go to the same memory, and the second one reads what the copies from
- * the device have left. */
+/* Both copies to the device have the same destination, and the second one reads what the copies
+ * from the device have written. */
 static struct end
 read_by_copy(uint8_t *host, size_t size)
 {
@@ -261,7 +261,7 @@ read_by_copy(uint8_t *host, size_t size)
 	return { 0, size, 2 };
 }
 
-/* Two streams, two copies to the same device memory. */
+/* Two streams with two copies to the same device memory. */
 static struct end
 to_device(uint8_t *host, size_t size)
 {
@@ -276,7 +276,7 @@ to_device(uint8_t *host, size_t size)
 	return { 0, size, 6 };
 }
 
-/* The copy that is posted first waits for the one that is posted second. */
+/* The copy that is posted first waits for the copy that is posted second. */
 static struct end
 against_posting(uint8_t *host, size_t size)
 {
@@ -298,7 +298,7 @@ against_posting(uint8_t *host, size_t size)
 	CHECK(cudaMemset(word, 0, 4));
 	CHECK(cudaDeviceSynchronize());
 	REQUIRE(wait(first, at, 1, CU_STREAM_WAIT_VALUE_EQ) == CUDA_SUCCESS);
-	/* To pageable memory it would wait here. */
+	/* A copy to pageable memory would wait here. */
 	if (strcmp(kind, "pageable") != 0)
 		out(host, other, size, first);
 	out(host, device, size, second);
@@ -422,7 +422,7 @@ run(const struct shape *shape, uint8_t *host, size_t size)
 	}
 }
 
-/* Without a number of rounds only what takes little time. */
+/* Without a number of rounds, runs only the shapes that are fast. */
 static void
 all_shapes(const char *name, uint8_t *host, int rounds)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of core dumps: the defaults, the application's, and a context's own. */
+/* Settings of core dumps: the defaults, the application's, and those of a context. */
 #include "driver_app.h"
 
 #include <cstring>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What bindings of CUDA ask first: the state of the process before cuInit(), tensor maps, a pool
- * whose greatest size is below one granule, an empty allocation in a capture, pools of the host's
- * node.
+ * Calls that CUDA bindings make first: the state of the process before cuInit(), tensor maps, a
+ * pool whose maximum size is below one granule, an empty allocation in a capture, and pools of the
+ * host's NUMA node.
  */
 #include "app.h"
 
@@ -75,7 +75,7 @@ empty_allocation_in_a_capture()
 	CHECK(cudaStreamDestroy(stream));
 }
 
-/* The software device has them encoded, and its kernels do not use them. */
+/* The software device encodes them, but its kernels do not use them. */
 static void
 tensor_maps()
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deviceheap take N: kernels allocate N blocks of 1 MiB with the device's malloc, mark them and
- * free none; prints how many they got.
- * deviceheap look N: allocates as many, prints how many of those it got bear such a mark, and frees
+ * deviceheap take N: kernels allocate N blocks of 1 MiB with malloc() on the device, mark them and
+ * free none. Prints the number of allocated blocks.
+ * deviceheap look N: allocates as many blocks, prints how many of them have such a mark, and frees
  * them.
  */
 #include "app.h"
@@ -15,7 +15,7 @@ count_marks(const unsigned long long *block)
 {
 	unsigned int found = 0;
 
-	/* The start of a block may be the allocator's. */
+	/* The first bytes of a block may belong to the allocator. */
 	for (size_t i = 1024; i < BLOCK / sizeof(*block); i += 1024)
 		found += block[i] == MARK;
 	return found;
@@ -41,7 +41,7 @@ use(unsigned int wanted, int looks, unsigned int *got, unsigned int *marked)
 		for (size_t i = threadIdx.x; i < BLOCK / sizeof(*block) && !looks; i += blockDim.x)
 			block[i] = MARK;
 		__syncthreads();
-		/* The blocks that are to be freed are a list. */
+		/* The blocks to be freed form a linked list. */
 		if (threadIdx.x == 0)
 			block[0] = (unsigned long long)last;
 		last = block;

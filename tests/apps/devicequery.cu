@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of every device that do not change from run to run. */
+/* Prints the properties of every device that are the same in every run. */
 #include "app.h"
 
 static void

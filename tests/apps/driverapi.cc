@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program on the driver API alone: contexts, modules from PTX and from a fatbin, module
- * globals, launches with both ways of passing parameters, and of a list with one cooperative
- * launch.
+ * A program that uses only the driver API: contexts, modules from PTX and from a fatbin, module
+ * variables, launches with both ways of passing parameters, and a cooperative launch of a list with
+ * one element.
  */
 #define CUDA_ENABLE_DEPRECATED
 #include "driver_app.h"
@@ -32,12 +32,12 @@ launch_both_ways(CUfunction function, CUdeviceptr x, CUdeviceptr y)
 			  &size, CU_LAUNCH_PARAM_END };
 
 	CHECK(cuLaunchKernel(function, 8, 1, 1, 128, 1, 1, 0, nullptr, params, nullptr));
-	/* Both were copied by the call. */
+	/* The call has copied both. */
 	n = 0;
 	a = 0.0f;
 	CHECK(cuLaunchKernel(function, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra));
 	memset(&packed, 0, sizeof(packed));
-	/* Only the first of them: with n = 0 the others are not used. */
+	/* Only the first one: with n = 0 the others are not used. */
 	size = sizeof(packed.n);
 	CHECK(cuLaunchKernel(function, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra));
 }
@@ -99,7 +99,7 @@ run_module(const void *image, const char *kind)
 	printf("module from %s: right\n", kind);
 }
 
-/* What is told of so many kernels is long. */
+/* A module with many kernels, whose description is long. */
 static void
 run_one_of_many()
 {
@@ -133,7 +133,7 @@ run_one_of_many()
 	printf("one kernel of many: right\n");
 }
 
-/* What another context asked for, and its end, change nothing for the first. */
+/* Settings of another context, and its destruction, do not affect the first. */
 static void
 run_two_contexts()
 {
@@ -158,7 +158,7 @@ run_two_contexts()
 	CHECK(cuModuleGetGlobal(&theirs, &size, others, "offset"));
 	CHECK(cuMemsetD32(theirs, 0, 1));
 	CHECK(cuCtxDestroy(other));
-	/* Neither side is said to be the device's. */
+	/* Neither side is specified as device memory. */
 	CHECK(cuMemcpy(memory, offset, sizeof(value)));
 	value = 0;
 	CHECK(cuMemcpyDtoH(&value, memory, sizeof(value)));
@@ -168,7 +168,7 @@ run_two_contexts()
 	printf("two contexts: right\n");
 }
 
-/* By a thread that has no context, as one that pins the batches of a loader may have none. */
+/* Called by a thread without a context, like a data loader's thread that pins batches. */
 static void
 ask_about(CUdeviceptr device, void *pinned)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the runtime says to misuse. Prints every error, so that the output of two machines can be
- * compared; the ones that are documented are checked here, too.
+ * Errors that the runtime returns for misuse. Prints every error, so that the output of two
+ * machines can be compared. Documented errors are also checked.
  */
 #include "app.h"
 
 static int wrong;
-/* Stands for "some error": which one depends on the versions of runtime and driver. */
+/* Stands for any error, because the value depends on the versions of runtime and driver. */
 static const cudaError_t some_error = cudaErrorUnknown;
 
 static void
@@ -141,7 +141,7 @@ last_error()
 	REQUIRE(cudaPeekAtLastError() == cudaErrorInvalidDevice);
 	REQUIRE(cudaGetLastError() == cudaErrorInvalidDevice);
 	REQUIRE(cudaGetLastError() == cudaSuccess);
-	/* A later error replaces the one before. */
+	/* A later error replaces an earlier one. */
 	REQUIRE(cudaSetDevice(1000) == cudaErrorInvalidDevice);
 	REQUIRE(cudaMemset(nullptr, 0, 16) == cudaErrorInvalidValue);
 	REQUIRE(cudaGetLastError() == cudaErrorInvalidValue);

@@ -25,7 +25,7 @@ main()
 	CHECK(cudaEventCreate(&stop));
 	CHECK(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
 
-	/* An event that was never recorded is complete, but has no time. */
+	/* An event that was never recorded is complete but has no time. */
 	CHECK(cudaEventQuery(start));
 	CHECK(cudaEventSynchronize(start));
 	EXPECT(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&whole, start, stop));
@@ -47,7 +47,7 @@ main()
 	CHECK(cudaEventElapsedTime(&whole, start, stop));
 	REQUIRE(first > 0 && second > 0 && whole > 0);
 	REQUIRE(whole > first && whole > second);
-	/* Each is rounded by itself to the clock's resolution. */
+	/* Each elapsed time is rounded to the clock's resolution. */
 	REQUIRE(first + second < whole + 0.01f && first + second > whole - 0.01f);
 
 	CHECK(cudaEventRecord(untimed));

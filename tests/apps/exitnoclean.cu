@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frees nothing and calls exit: everything that can be left behind is. */
+/* Calls exit() without freeing objects of every kind. */
 #include "app.h"
 
 static __global__ void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Returns from main while the device still has work queued. */
+/* Returns from main() while the device has queued work. */
 #include "app.h"
 
 static __global__ void

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of two devices of different machines, a kernel faults on the first: the second goes on. */
+/* Two devices of different machines: after a kernel fault on the first, the second remains
+ * usable. */
 #include "app.h"
 
 static __global__ void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA in forked processes: it works if the parent has not used CUDA yet, and else it does not. */
+/* CUDA in forked processes. It works if the parent has not used CUDA before; otherwise it fails. */
 #include "app.h"
 
 #include <sys/wait.h>
@@ -56,7 +56,7 @@ main()
 	printf("a child works when the parent has not begun\n");
 	use_cuda();
 	REQUIRE(in_child(expect_refusal) == 0);
-	/* The parent is none the worse for it. */
+	/* The parent is not affected. */
 	use_cuda();
 	printf("the parent goes on\n");
 	return app_ok("fork");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the child of a fork reads, if it does not use CUDA: managed memory that the device has
- * changed, that nobody has, and variables; pinned and registered memory.  The parent goes on, also
- * while a kernel waits for it.
+ * Memory that a forked child reads without using CUDA: managed memory that the device has changed
+ * or that was never used, variables, pinned and registered memory. The parent continues, also while
+ * a kernel waits for it.
  */
 #include "app.h"
 
@@ -42,7 +42,8 @@ struct memory {
 	int *changed, *here, *unused, *pinned, *mapped, *registered;
 };
 
-/* Its own from now on; where the driver moves pages itself, a child has none of them. */
+/* The child now has its own copy. If the driver migrates pages itself, a child does not have
+ * them. */
 static int
 child(const memory &all, bool has_managed)
 {
@@ -86,7 +87,7 @@ expect_unchanged(const memory &all)
 	REQUIRE(holds(all.registered, count, 17));
 }
 
-/* Managed memory that was touched last here cannot be given to the device meanwhile. */
+/* Managed memory that the host touched last cannot be transferred to the device in the meantime. */
 static void
 while_a_kernel_waits(const memory &all, bool has_managed)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel that fills the GPU, and ends when a copy on another stream has come.  In front of that
- * copy is a kernel that was there first, so nothing that has to be begun waits for a place.
+ * A kernel that fills the GPU and ends when a copy on another stream has arrived. A kernel that was
+ * started before precedes this copy in its stream, so that nothing that still has to start waits
+ * for a free multiprocessor.
  */
 #include "app.h"
 
@@ -16,7 +17,7 @@ stay(unsigned long long ns)
 	app_stay(ns);
 }
 
-/* Without registers or shared memory to speak of: as many threads as there is room for. */
+/* Uses few registers and no shared memory, so that the number of threads is the limit. */
 static __global__ void
 wait_for(volatile int *flag, int value, int *late)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graphdevices: graphs whose nodes are of two devices, captured and built.  Kernels take their time
- * before they write, so that what does not wait for them is seen.
+ * Graphs with nodes of two devices, captured and built by calls. Kernels wait before they write, so
+ * that missing dependencies are detected.
  */
 #include "app.h"
 
@@ -22,8 +22,8 @@ change(int *data, int times, int plus)
 }
 
 struct side {
-	int *data;  /* of the device */
-	int *other; /* what came from the other one */
+	int *data;  /* memory of the device */
+	int *other; /* value received from the other device */
 	cudaStream_t stream;
 	cudaEvent_t done;
 };
@@ -79,7 +79,7 @@ count(void *data)
 	++*(int *)data;
 }
 
-/* Both devices work at once, then one takes what the other has made. */
+/* Both devices work at once, then one uses the results of the other. */
 static cudaGraph_t
 capture(side *sides, int *counted)
 {
@@ -119,7 +119,7 @@ captured(side *sides)
 	CHECK(cudaGraphDestroy(graph));
 	fill(sides, host);
 	for (int i = 1; i <= 4; i++) {
-		/* The second of two, which nobody has waited for, comes behind the first. */
+		/* The second branch, which nothing has waited for, must run after the first. */
 		for (int launch = 0; launch < 2; launch++) {
 			CHECK(cudaGraphLaunch(exec, sides[0].stream));
 			host[0] = model(host[0], 3, 1);
@@ -183,7 +183,8 @@ run(cudaGraphExec_t exec, side *sides, ints *host)
 	CHECK(cudaStreamSynchronize(sides[0].stream));
 }
 
-/* To and fro, with an empty node and a memset; then with nodes changed, disabled and cloned. */
+/* Dependencies in both directions, with an empty node and a memset; then with changed, disabled and
+ * cloned nodes. */
 static void
 built(side *sides)
 {

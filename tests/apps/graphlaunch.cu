@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs that kernels of graphs launch: beside themselves, behind themselves, themselves again. */
+/* Device-side graph launches: fire-and-forget, tail, sibling and self-relaunch. */
 #include "app.h"
 
 static int *cells;
 
-/* One after the other in one list: cells[0] counts, the entries follow. */
+/* Appends a value to a list: cells[0] is its length, the values follow. */
 static __global__ void
 append(int *list, int value)
 {
@@ -17,7 +17,7 @@ launch(cudaGraphExec_t exec, unsigned long long how, int *error)
 	*error = cudaGraphLaunch(exec, reinterpret_cast<cudaStream_t>(how));
 }
 
-/* As long as there is something to count down. */
+/* Relaunches itself while the counter is not 0. */
 static __global__ void
 again(int *counter, int *launches)
 {
@@ -96,7 +96,7 @@ show(const char *what, int first, int count)
 	printf("\n");
 }
 
-/* Launches of each kind: what is behind the graph comes last, in its order. */
+/* Launches of each kind. Tail launches run after the graph, in their order. */
 static void
 kinds(cudaStream_t stream)
 {
@@ -117,12 +117,12 @@ kinds(cudaStream_t stream)
 		run(exec, stream);
 		int list[5];
 		CHECK(cudaMemcpy(list, cells, sizeof(list), cudaMemcpyDeviceToHost));
-		/* The first two in any order. */
+		/* The first two may be in any order. */
 		printf("launches: %d in all, %d first, then %d %d\n", list[0], list[1] + list[2],
 		       list[3], list[4]);
 		show("errors", 100, 3);
 	}
-	/* What follows in the stream comes behind all of it. */
+	/* Later work of the stream runs after all of them. */
 	clear();
 	CHECK(cudaGraphLaunch(exec, stream));
 	append<<<1, 1, 0, stream>>>(cells, 99);
@@ -135,7 +135,7 @@ kinds(cudaStream_t stream)
 	CHECK(cudaGraphExecDestroy(tails[1]));
 }
 
-/* A sibling does not hold up what the graph that launched it has launched behind itself. */
+/* A sibling launch does not delay the tail launches of the graph that launched it. */
 static void
 siblings(cudaStream_t stream)
 {
@@ -184,7 +184,7 @@ itself(cudaStream_t stream)
 		show("itself: left, launches", 100, 2);
 		show("itself: appended", 0, 2);
 	}
-	/* Launched by another one, too. */
+	/* A launched graph may be launched by another graph, too. */
 	cudaGraph_t outer;
 	cudaGraphExec_t outer_exec;
 	int times = 5;
@@ -202,7 +202,7 @@ itself(cudaStream_t stream)
 	CHECK(cudaGraphDestroy(graph));
 }
 
-/* Memsets, copies and children of what is launched, and a change of it. */
+/* Memset nodes, copies and child graphs in a launched graph, and an update of it. */
 static void
 contents(cudaStream_t stream)
 {
@@ -243,7 +243,7 @@ contents(cudaStream_t stream)
 	clear();
 	run(outer_exec, stream);
 	show("changed: copied", 60, 5);
-	/* From the host, too. */
+	/* The graph may also be launched by the host. */
 	clear();
 	run(exec, stream);
 	show("from the host: appended", 0, 4);

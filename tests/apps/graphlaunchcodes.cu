@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What CUDA refuses of graphs that kernels launch, and with which codes. */
+/* Errors of CUDA for graphs that kernels launch, with their codes. */
 #include "app.h"
 
 static int *cell;
@@ -110,7 +110,7 @@ instantiations(void)
 	CHECK(cudaGraphDestroy(other));
 }
 
-/* Launches by kernels; nothing is given that is no graph. */
+/* Launches by kernels. No invalid handles are passed. */
 static void
 launches(cudaStream_t stream)
 {
@@ -151,7 +151,7 @@ of_itself(cudaStream_t stream, const char *what, unsigned long long how, int tim
 	CHECK(cudaGraphDestroy(graph));
 }
 
-/* What the host calls it is what device code calls it. */
+/* The host's handle and the device's handle are the same. */
 static void
 names(cudaStream_t stream)
 {

@@ -68,7 +68,7 @@ instantiate(cudaGraph_t graph, unsigned long long flags)
 	return exec;
 }
 
-/* What a graph allocates and frees. */
+/* A graph that allocates and frees memory. */
 static void
 within(cudaStream_t stream)
 {
@@ -101,8 +101,8 @@ within(cudaStream_t stream)
 	CHECK(cudaFree(out));
 }
 
-/* One allocation after the other: a graph that is much longer than what it needs at once, and whose
- * memory is another one's when it has been freed, and not before. */
+/* Consecutive allocations: the graph is much longer than the memory that it needs at once. Memory
+ * is reused after it has been freed, and not before. */
 static void
 by_turns(cudaStream_t stream)
 {
@@ -143,7 +143,7 @@ by_turns(cudaStream_t stream)
 	CHECK(cudaFree(out));
 }
 
-/* What is in use after the launch, until the application frees it. */
+/* Memory that stays allocated after the launch until the application frees it. */
 static void
 beyond(cudaStream_t stream)
 {
@@ -170,7 +170,7 @@ beyond(cudaStream_t stream)
 	CHECK(cudaGraphLaunch(exec, stream));
 	CHECK(cudaFree(memory));
 	EXPECT(cudaErrorInvalidValue, cudaFree(memory));
-	/* A graph that frees what another one has allocated. */
+	/* A graph that frees memory which another graph has allocated. */
 	CHECK(cudaGraphAddMemFreeNode(&node, other, nullptr, 0, memory));
 	EXPECT(cudaErrorInvalidValue, cudaGraphAddMemFreeNode(&node, other, nullptr, 0, memory));
 	second = instantiate(other, 0);
@@ -178,7 +178,7 @@ beyond(cudaStream_t stream)
 	CHECK(cudaGraphLaunch(exec, stream));
 	CHECK(cudaGraphLaunch(second, stream));
 	EXPECT(cudaErrorInvalidValue, cudaGraphLaunch(second, stream));
-	/* In use beyond the end of all that names it. */
+	/* Memory in use after the graph and its executable have been destroyed. */
 	CHECK(cudaGraphLaunch(exec, stream));
 	CHECK(cudaGraphExecDestroy(second));
 	CHECK(cudaGraphExecDestroy(exec));
@@ -245,7 +245,7 @@ captured(cudaStream_t stream)
 	CHECK(cudaFree(out));
 }
 
-/* Nothing is left; what there was is told until it is forgotten. */
+/* No memory is in use; the high watermark is reported until it is reset. */
 static void
 footprint(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel nodes of graphs that kernels of the graph change: parameters, grid, whether they run. */
+/* Kernel nodes that kernels of the graph update: parameters, grid, and whether they are enabled. */
 #include "app.h"
 
 static int *cells;
 
-/* What each block adds to its cell. */
+/* Each block adds the value to its cell. */
 static __global__ void
 add(int *cell, int value)
 {
@@ -15,12 +15,12 @@ struct wanted {
 	int value, blocks, enabled, all;
 };
 
-/* errors: one for each change. */
+/* errors: one element per update. */
 static __global__ void
 change(cudaGraphDeviceNode_t node, const wanted *wanted, int *errors)
 {
 	if (wanted->all) {
-		/* It has no constructor: a member of its union has one. */
+		/* The type has no default constructor, because a member of its union has one. */
 		alignas(8) unsigned char memory[3 * sizeof(cudaGraphKernelNodeUpdate)] = {};
 		cudaGraphKernelNodeUpdate *updates =
 			reinterpret_cast<cudaGraphKernelNodeUpdate *>(memory);
@@ -51,7 +51,7 @@ add_node(cudaGraph_t graph, const cudaGraphNode_t *behind, int cell, int value)
 	return app_add_kernel(graph, behind, reinterpret_cast<void *>(add), args);
 }
 
-/* Kernels may change it from now on. */
+/* From here on kernels may update the node. */
 static cudaGraphDeviceNode_t
 open_node(cudaGraphNode_t node)
 {
@@ -104,7 +104,7 @@ changes(cudaStream_t stream)
 	cudaGraphExec_t exec;
 
 	CHECK(cudaGraphCreate(&graph, 0));
-	/* It has no edges yet when it is opened. */
+	/* The graph has no edges yet when its body is opened. */
 	cudaGraphNode_t changed = add_node(graph, nullptr, 0, 1);
 	device = open_node(changed);
 	void *args[] = { &device, &now, &errors };
@@ -119,7 +119,7 @@ changes(cudaStream_t stream)
 	run("all at once", exec, stream, now, { 20, 2, 1, 1 });
 	run("not at all", exec, stream, now, { 30, 4, 0, 0 });
 	run("again", exec, stream, now, { 40, 4, 1, 1 });
-	/* The host changes it, too: another cell, which kernels do not set. */
+	/* The host updates the node, too: it sets another cell, which kernels do not. */
 	int *where = cells + 1, value = 5;
 	void *others[] = { &where, &value };
 	params.func = reinterpret_cast<void *>(add);
@@ -137,7 +137,7 @@ changes(cudaStream_t stream)
 	CHECK(cudaFree(now));
 }
 
-/* Two, of which one depends on the other. */
+/* Two nodes, of which one depends on the other. */
 static void
 chains(cudaStream_t stream)
 {
@@ -168,7 +168,8 @@ chains(cudaStream_t stream)
 	CHECK(cudaFree(now));
 }
 
-/* What such a node and its graph cannot do; CUDA's reference says so, not with which codes. */
+/* Operations that are not allowed for such a node and its graph. CUDA's reference names them, but
+ * not their error codes. */
 static void
 refusals(void)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs that are built by explicit calls: every kind of node, launched, updated, and refused. */
+/* Graphs that are built by explicit calls: every kind of node; launches, updates, and rejected
+ * calls. */
 #include "app.h"
 
 #include <atomic>
@@ -67,7 +68,7 @@ require_all(const std::vector<int> &host, int value)
 		REQUIRE(host[i] == value);
 }
 
-/* Two branches from one memset, and a copy that joins them. */
+/* Two branches after one memset, joined by a copy. */
 static void
 diamond(cudaStream_t stream)
 {
@@ -105,7 +106,7 @@ diamond(cudaStream_t stream)
 	CHECK(cudaFree(b));
 }
 
-/* In by a copy, out by a copy, and a host function between two kernels. */
+/* Input and output by copies, and a host function between two kernels. */
 static void
 host_steps(cudaStream_t stream)
 {
@@ -143,7 +144,7 @@ host_steps(cudaStream_t stream)
 	CHECK(cudaFree(cells));
 }
 
-/* A child, an empty node, and an event that others wait for. */
+/* A child graph, an empty node, and an event that other streams wait for. */
 static void
 parts(cudaStream_t stream)
 {
@@ -181,7 +182,7 @@ parts(cudaStream_t stream)
 	CHECK(cudaFree(cells));
 }
 
-/* Other parameters, a node that is disabled, and another graph of the same shape. */
+/* Updates with other parameters, a disabled node, and another graph of the same shape. */
 static void
 updates(cudaStream_t stream)
 {

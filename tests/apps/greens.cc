@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Green contexts: multiprocessors are split, kernels stay on theirs, and everything but streams is
- * shared with the primary context.  greens ROUNDS: says so often on how many multiprocessors a grid
- * in a green context of eight runs.
+ * Green contexts: multiprocessors are split, kernels run on those of their context, and everything
+ * but streams is shared with the primary context. greens ROUNDS: prints ROUNDS times on how many
+ * multiprocessors a grid in a green context of eight runs.
  */
 #include "driver_app.h"
 
@@ -11,7 +11,7 @@
 #define SMS_MAX 1024u
 #define BLOCKS 2048u
 
-/* Each block writes which multiprocessor it runs on, after a while. */
+/* Each block writes the number of its multiprocessor, after a delay. */
 static const char text[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 			   R"(
 .visible .entry place(.param .u64 out, .param .u32 rounds)
@@ -40,7 +40,7 @@ static CUfunction place;
 static CUdevice device;
 static CUcontext primary;
 
-/* The multiprocessors on which a grid runs. */
+/* Returns the multiprocessors on which a grid runs. */
 static unsigned int
 run(CUstream stream, CUdeviceptr memory, unsigned char *seen)
 {
@@ -94,7 +94,7 @@ split(CUdevResource *groups, unsigned int *count)
 	return whole;
 }
 
-/* Two green contexts of one split have nothing in common. */
+/* Two green contexts of one split have no multiprocessor in common. */
 static void
 confine(CUgreenCtx *greens, const CUdevResource *groups)
 {
@@ -130,7 +130,7 @@ confine(CUgreenCtx *greens, const CUdevResource *groups)
 	printf("confined: right\n");
 }
 
-/* While it is current streams are its own, and memory is the primary context's. */
+/* While it is current, streams belong to it and memory to the primary context. */
 static void
 be_current(CUgreenCtx green)
 {
@@ -206,7 +206,7 @@ order(CUgreenCtx first, CUgreenCtx second)
 	printf("order: right\n");
 }
 
-/* What a green context has may be split again. */
+/* The resources of a green context may be split again. */
 static void
 split_again(CUdevResource *groups)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file in memory that is mapped at two addresses, and registered at both, or as one piece.  What
- * a kernel writes at one address the next one finds at the other; or the second address is refused.
+ * A file in memory (memfd) that is mapped at two addresses and registered at both, or as one range.
+ * The next kernel must find data at one address that a kernel has written at the other; or
+ * registration of the second address is rejected.
  */
 #include "app.h"
 
@@ -35,7 +36,7 @@ map(int file, void *address, off_t offset)
 	return (int *)memory;
 }
 
-/* NULL: it is refused. */
+/* NULL: registration was rejected. */
 static int *
 there(int *memory)
 {
@@ -81,7 +82,7 @@ main()
 		expect_alike(device, there(second), 3);
 		expect_alike(there(second), device, 5);
 	}
-	/* Copies reach it at both. */
+	/* Copies access it at both addresses. */
 	fill<<<1, 128>>>(own, 7);
 	CHECK(cudaMemcpy(second, own, size, cudaMemcpyDeviceToHost));
 	REQUIRE(first[9] == 63);
@@ -96,7 +97,7 @@ main()
 	REQUIRE(first[9] == 117);
 	CHECK(cudaHostUnregister(second));
 	printf("one of them\n");
-	/* Other pages of the file are other memory. */
+	/* Other pages of the file are different memory. */
 	second = map(file, second, size);
 	CHECK(cudaHostRegister(first, size, cudaHostRegisterMapped));
 	CHECK(cudaHostRegister(second, size, cudaHostRegisterMapped));

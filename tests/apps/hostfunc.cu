@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host functions in a stream: in order with the work around them, and one after the other. */
+/* Host functions in a stream: ordered with the work around them, and with each other. */
 #include "app.h"
 
 #include <atomic>

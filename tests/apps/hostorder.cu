@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host functions and memory, in stream order: work after a function finds what the function has
- * written, a function finds what work before it has written, copies read pinned memory when the
+ * Host functions and memory in stream order. Work after a function finds what the function has
+ * written, a function finds what earlier work has written, copies read pinned memory when the
  * stream reaches them, and nothing that is queued after a function waits for it in the caller.
- * hostorder uses: calls that use the memory of an earlier copy which waits for the caller.
+ * hostorder uses: calls that use the destination of an earlier copy which waits for the caller.
  * hostorder within: copies within host memory, which wait for their stream, and batches and fills,
  * which do not.
- * hostorder in, back [function|value|kernel]: copies that are held up, from pageable memory and to
- * the host, hold up nothing else.
- * hostorder many [function|value|kernel [ROUNDS [CALLS]]]: with 1 GiB of copies, 32 MiB a round,
- * and 100,000 calls, behind a function, a stream's wait for a word, and a kernel that polls a word.
+ * hostorder in, back [function|value|kernel]: blocked copies from pageable memory and to the host
+ * do not block anything else.
+ * hostorder many [function|value|kernel [ROUNDS [CALLS]]]: 1 GiB of copies, 32 MiB per round, and
+ * 100,000 calls after a function, a wait value, and a kernel that polls a word.
  */
 #include "app.h"
 
@@ -19,7 +19,7 @@
 #include <thread>
 #include <time.h>
 
-/* COPIED is registered memory whose address on the device nobody asks for. */
+/* COPIED is registered memory whose device address is never queried. */
 enum memory {
 	PINNED,
 	MAPPED,
@@ -32,7 +32,7 @@ enum way {
 	GRAPH
 };
 
-/* A block of host memory, and the address that kernels have for it. */
+/* A block of host memory, and its address for kernels. */
 struct block {
 	enum memory memory;
 	int *host, *device;
@@ -86,7 +86,7 @@ fill(int *words, int count, int value)
 		words[i] = value;
 }
 
-/* What a host function does: it compares the words, and gives them another value. */
+/* The parameters of a host function, which compares the words and sets them to another value. */
 struct step {
 	struct block *block;
 	int expected; /* < 0: nothing is */
@@ -120,7 +120,7 @@ queue_step(enum way way, cudaStream_t stream, struct step *step)
 		CHECK(cudaLaunchHostFunc(stream, step_run, step));
 }
 
-/* A kernel writes, a function reads and writes, a kernel reads: through the same memory. */
+/* A kernel writes, a function reads and writes, a kernel reads, all in the same memory. */
 static void
 kernels_and_functions(enum memory memory, enum way way, int count, cudaStream_t stream)
 {
@@ -174,7 +174,7 @@ require_all(const int *words, int count, int value, const char *what)
 	}
 }
 
-/* A copy reads its source after what is before it in the stream. */
+/* A copy reads its source after earlier work of the stream. */
 static void
 copies_after_functions(enum memory memory, int count, cudaStream_t stream, cudaStream_t other)
 {
@@ -205,7 +205,8 @@ copies_after_functions(enum memory memory, int count, cudaStream_t stream, cudaS
 	CHECK(cudaMemcpyAsync(words, block.host, size, cudaMemcpyHostToDevice, stream));
 	copy_back(2, "after another stream's function");
 
-	/* To memory that a later copy reads, and from memory that a later function changes. */
+	/* Writes to memory that a later copy reads, and reads of memory that a later function
+	 * changes. */
 	step.value = 3;
 	CHECK(cudaLaunchHostFunc(stream, step_run, &step));
 	CHECK(cudaMemcpyAsync(words, block.host, size, cudaMemcpyHostToDevice, stream));
@@ -231,7 +232,7 @@ copies_after_functions(enum memory memory, int count, cudaStream_t stream, cudaS
 	block_destroy(&block);
 }
 
-/* A copy that waits for a word reads what the program has written before the word. */
+/* A copy after a wait value reads what the program has written before it wrote the value. */
 static void
 copies_after_words(enum memory memory, int count, cudaStream_t stream)
 {
@@ -262,7 +263,8 @@ copies_after_words(enum memory memory, int count, cudaStream_t stream)
 	block_destroy(&block);
 }
 
-/* Copies in batches read their sources when their caller says so, whatever memory that is. */
+/* Copies in batches read their sources at the time that the caller has specified, whatever memory
+ * it is. */
 static void
 batches_read_in_order(int count, cudaStream_t stream)
 {
@@ -281,7 +283,7 @@ batches_read_in_order(int count, cudaStream_t stream)
 	attributes[1].srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
 	for (int i = 0; i < count; i++)
 		pinned.host[i] = mapped.host[i] = 2;
-	/* What reads mapped memory during the call may wait for the function. */
+	/* Calls that read mapped memory before they return may wait for the function. */
 	CHECK(cudaMemcpyBatchAsync(to + 2, from + 2, sizes, 1, attributes + 1, begins, 1, stream));
 	for (int i = 0; i < count; i++)
 		mapped.host[i] = 3;
@@ -298,7 +300,7 @@ batches_read_in_order(int count, cudaStream_t stream)
 	block_destroy(&mapped);
 }
 
-/* What holds up the stream until the program lets it go. */
+/* Work that blocks a stream until the program releases it. */
 enum holder {
 	HOST_FUNCTION,
 	WAIT_VALUE,
@@ -307,7 +309,7 @@ enum holder {
 
 static const char *const holder_names[] = { "function", "value", "kernel" };
 static std::atomic<bool> released;
-static std::atomic<int> queued; /* calls */
+static std::atomic<int> queued; /* number of calls that have returned */
 
 static void CUDART_CB
 await_release(void *data)
@@ -346,9 +348,9 @@ hold(enum holder holder, const struct block *flag, cudaStream_t stream)
 	}
 }
 
-/* Lets the stream go when all is queued, or when a full queue keeps the caller waiting, as that of
- * a local GPU does after some thousand calls.  A slow machine also makes the caller stand still:
- * patience, in units of 50 ms, is for how long. */
+/* Releases the stream when everything is queued, or when a full queue blocks the caller; the queue
+ * of a local GPU is full after some thousand calls. A slow machine also blocks the caller; patience
+ * is the timeout in units of 50 ms. */
 static void
 release_later(const struct block *flag, int patience)
 {
@@ -379,11 +381,11 @@ queue_copies(int rounds, const struct block *in, const struct block *out,
 	CHECK(cudaMemcpyAsync(more, pageable.data(), size, cudaMemcpyHostToDevice, stream));
 	std::fill(pageable.begin(), pageable.end(), 4);
 	CHECK(cudaMemcpyAsync(out->host, more, size, cudaMemcpyDeviceToHost, stream));
-	/* From memory that the copy before writes to. */
+	/* From the destination of the previous copy. */
 	CHECK(cudaMemcpyAsync(words, out->host, size, cudaMemcpyHostToDevice, stream));
 }
 
-/* No call may wait for what is before it in its stream. */
+/* No call may wait for earlier work of its stream. */
 static void
 calls_do_not_wait(enum holder holder, int rounds, int calls, cudaStream_t stream,
 		  cudaStream_t other)
@@ -404,7 +406,7 @@ calls_do_not_wait(enum holder holder, int rounds, int calls, cudaStream_t stream
 	released = false;
 	queued = 0;
 	hold(holder, &flag, stream);
-	/* Behind a function the caller must not be kept waiting at all; a local GPU does it for
+	/* After a function the caller must not be blocked at all. With a local GPU it is blocked by
 	 * copies from pageable memory. */
 	const bool may_wait = holder != HOST_FUNCTION || app_is_local();
 	std::thread releaser(release_later, &flag, may_wait ? 20 : 1200);
@@ -416,7 +418,7 @@ calls_do_not_wait(enum holder holder, int rounds, int calls, cudaStream_t stream
 	}
 	fill<<<1, 1, 0, stream>>>(words, 1, 9);
 	CHECK(cudaEventRecord(event, stream));
-	/* The caller was not kept waiting. */
+	/* The caller was not blocked. */
 	if (!released) {
 		EXPECT(cudaErrorNotReady, cudaEventQuery(event));
 		EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
@@ -443,8 +445,8 @@ calls_do_not_wait(enum holder holder, int rounds, int calls, cudaStream_t stream
 	block_destroy(&flag);
 }
 
-/* Copies that are queued when their stream is full read their sources when the stream reaches them.
- * The calls fill the stream in the daemon, and not that of a local GPU. */
+/* Copies that are queued while their stream is full read their sources when the stream reaches
+ * them. The calls fill the queue in the daemon, but not that of a local GPU. */
 static void
 copies_after_a_full_stream(cudaStream_t stream)
 {
@@ -460,7 +462,7 @@ copies_after_a_full_stream(cudaStream_t stream)
 	hold(KERNEL, &flag, stream);
 	for (int i = 0; i < calls; i++)
 		CHECK(cudaMemsetAsync(words, 0, 4, stream));
-	/* Until the daemon keeps what comes. */
+	/* Until the daemon defers further calls. */
 	std::this_thread::sleep_for(std::chrono::milliseconds(200));
 	CHECK(cudaMemcpyAsync(words, in.host, count * sizeof(int), cudaMemcpyHostToDevice, stream));
 	CHECK(cudaMemcpyAsync(words + count, registered.host, count * sizeof(int),
@@ -492,12 +494,12 @@ enum use {
 	USE_KERNEL_ELSEWHERE, /* on another stream, after an event */
 	USE_GRAPH,
 	USE_COPY_FROM,
-	USE_COPY_TO, /* a second copy to it */
+	USE_COPY_TO, /* a second copy to the same memory */
 	USE_FILL,
 	USE_COUNT
 };
 
-/* What the memory contains after it; words: what the first copy brought, 5 each. */
+/* Expected contents of the memory afterwards; words: the result of the first copy, 5 each. */
 static int
 use_block(enum use use, struct block *block, int *words, int *more, cudaStream_t stream,
 	  cudaStream_t other)
@@ -587,7 +589,8 @@ uses(cudaStream_t stream, cudaStream_t other)
 	}
 }
 
-/* Copies and fills within host memory; those before WITHIN_BATCH are done when the call returns. */
+/* Copies and fills within host memory. Those before WITHIN_BATCH are complete when the call
+ * returns. */
 enum within {
 	WITHIN_ROW,
 	WITHIN_DEFAULT,
@@ -600,7 +603,7 @@ enum within {
 	WITHIN_COUNT
 };
 
-/* Instantiated before something waits, and destroyed after it. */
+/* Instantiated before the stream is blocked, and destroyed afterwards. */
 static cudaGraphExec_t within_graph;
 
 static void
@@ -668,8 +671,8 @@ queue_within(enum within within, const struct block *to, const struct block *fro
 	}
 }
 
-/* The stream stands until the source has other bytes: these are in the destination when the call
- * returns, and so are those of a kernel. */
+/* The stream is blocked until the source has other bytes. These bytes, and those of a kernel, are
+ * in the destination when the call returns. */
 static void
 within_waits(enum within within, enum holder holder, enum memory memory, int count,
 	     cudaStream_t stream)
@@ -705,8 +708,8 @@ within_waits(enum within within, enum holder holder, enum memory memory, int cou
 	block_destroy(&flag);
 }
 
-/* They read and write when the stream reaches them, and nothing waits for them: neither their
- * caller, nor the copies to the host before and after them that write the same memory. */
+/* They read and write when the stream reaches them. Neither their caller nor the copies to the host
+ * before and after them, which write the same memory, wait for them. */
 static void
 within_does_not_wait(enum within within, enum holder holder, int count, cudaStream_t stream)
 {
@@ -741,7 +744,7 @@ within_does_not_wait(enum within within, enum holder holder, int count, cudaStre
 	block_destroy(&flag);
 }
 
-/* A stream that waits for the default stream does so with them, too. */
+/* A stream that waits for the default stream also waits for these. */
 static void
 within_waits_for_the_default_stream(enum within within)
 {
@@ -770,7 +773,7 @@ within_waits_for_the_default_stream(enum within within)
 	block_destroy(&to);
 }
 
-/* A batch does not wait for what it copies to pageable memory, either. */
+/* A batch does not wait for its copies to pageable memory, either. */
 static void
 batches_to_pageable_memory_do_not_wait(enum holder holder, int count, cudaStream_t stream)
 {
@@ -814,8 +817,8 @@ within_the_host(cudaStream_t stream)
 				if (within >= WITHIN_BATCH)
 					within_does_not_wait((enum within)within,
 							     (enum holder)holder, count, stream);
-				/* Registered memory that kernels reach is not ordered with pinned
-				 * memory over a local socket, and a line says so. */
+				/* Registered memory that kernels access is not ordered with pinned
+				 * memory over a local socket, and a message reports this. */
 				for (enum memory memory : { PINNED, MAPPED, COPIED }) {
 					if (within < WITHIN_BATCH &&
 					    (memory != COPIED || holder != KERNEL))
@@ -829,8 +832,8 @@ within_the_host(cudaStream_t stream)
 	}
 }
 
-/* Copies to the host, more than the daemon has staging memory for, and work after them, hold up no
- * other stream, nor what lets them go. */
+/* Copies to the host that exceed the daemon's staging memory, and later work, do not block other
+ * streams or the work that releases them. */
 static void
 large_copies_back(enum holder holder, cudaStream_t stream, cudaStream_t other)
 {
@@ -863,7 +866,7 @@ large_copies_back(enum holder holder, cudaStream_t stream, cudaStream_t other)
 	block_destroy(&flag);
 }
 
-/* The same of many small ones on several streams, none of which is full. */
+/* The same with many small copies on several streams, none of which is full. */
 static void
 many_copies_back(enum holder holder, cudaStream_t stream)
 {
@@ -900,8 +903,8 @@ many_copies_back(enum holder holder, cudaStream_t stream)
 	block_destroy(&flag);
 }
 
-/* More bytes of pageable memory than the daemon has staging memory for: their caller may wait, what
- * lets the kernel go comes from another thread. */
+/* Copies from pageable memory that exceed the daemon's staging memory. Their caller may wait, so
+ * another thread releases the kernel. */
 static void
 large_copies_in(enum holder holder, cudaStream_t stream)
 {
@@ -930,7 +933,7 @@ large_copies_in(enum holder holder, cudaStream_t stream)
 	block_destroy(&flag);
 }
 
-/* An event of several processes, after a function that waits for the caller. */
+/* An interprocess event, after a function that waits for the caller. */
 static void
 interprocess_records_do_not_wait(cudaStream_t stream)
 {
@@ -946,8 +949,8 @@ interprocess_records_do_not_wait(cudaStream_t stream)
 	CHECK(cudaEventDestroy(event));
 }
 
-/* Memory that is freed after a function that waits for the caller is not waited for by calls that
- * allocate. */
+/* Calls that allocate memory do not wait for memory that is freed after a function which waits for
+ * the caller. */
 static void
 allocations_do_not_wait(cudaStream_t stream)
 {
@@ -970,8 +973,8 @@ allocations_do_not_wait(cudaStream_t stream)
 		CHECK(cudaFree(more[i]));
 }
 
-/* Work with host memory does not wait for copies of other streams, which may wait for what the
- * program does next. */
+/* Work with host memory does not wait for copies of other streams, which may depend on the
+ * program's next call. */
 static void
 others_do_not_wait(cudaStream_t stream, cudaStream_t other)
 {
@@ -1072,7 +1075,7 @@ main(int argc, char **argv)
 		printf("hostorder: ok\n");
 		return 0;
 	}
-	/* First: after a flag has been polled once, copies leave late. */
+	/* Runs first, because copies are sent late after a flag has been polled once. */
 	copies_after_a_full_stream(stream);
 	for (int count : { 1, 1024, 100000 }) {
 		for (enum memory memory : { PINNED, MAPPED, REGISTERED }) {
@@ -1087,7 +1090,7 @@ main(int argc, char **argv)
 	}
 	for (enum memory memory : { PINNED, MAPPED, COPIED })
 		copies_after_functions(memory, 2 << 20, stream, other);
-	/* A local GPU keeps about a thousand calls, and then the caller waits. */
+	/* A local GPU queues about a thousand calls; then the caller waits. */
 	calls_do_not_wait(HOST_FUNCTION, 8, 500, stream, other);
 	CHECK(cudaStreamDestroy(stream));
 	CHECK(cudaStreamDestroy(other));

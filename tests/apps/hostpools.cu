@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory pools of the host's memory and of managed memory: in stream order, and who touches it. */
+/* Memory pools of host memory and of managed memory: stream order, and accesses from both sides. */
 #include "app.h"
 
 #include <atomic>
@@ -92,7 +92,7 @@ give_device(cudaMemPool_t pool)
 	CHECK(cudaMemPoolSetAccess(pool, &desc, 1));
 }
 
-/* The program and a kernel take turns. */
+/* The program and a kernel access the memory alternately. */
 static void
 take_turns(cudaMemPool_t pool, cudaStream_t stream)
 {
@@ -137,7 +137,8 @@ look_at(void *arg)
 		what->wrong += what->memory[i] != what->value + i;
 }
 
-/* What is freed behind a kernel and a host function stays theirs, and nobody waits meanwhile. */
+/* Memory that is freed after a kernel and a host function stays valid for them, and no call
+ * waits. */
 static void
 free_in_order(cudaMemPool_t pool, cudaStream_t stream, bool destroy)
 {
@@ -159,7 +160,7 @@ free_in_order(cudaMemPool_t pool, cudaStream_t stream, bool destroy)
 		REQUIRE(one.wrong == 0);
 }
 
-/* What the program does with the pool while a host function waits for it to go on. */
+/* Uses of the pool by the program while a host function waits for it to continue. */
 enum meanwhile {
 	ALLOCATE,
 	ALLOCATE_ELSEWHERE,
@@ -207,7 +208,7 @@ launch_look(struct look *look, int way, cudaStream_t stream)
 	CHECK(cudaGraphDestroy(graph));
 }
 
-/* The only work that uses freed memory is a host function, in all ways to launch one. */
+/* The only work that uses freed memory is a host function, launched in all possible ways. */
 static void
 free_behind_function(cudaMemPool_t pool, enum meanwhile meanwhile, int way, cudaStream_t stream)
 {
@@ -307,7 +308,7 @@ use_managed(cudaMemLocationType where, cudaStream_t stream)
 	free_behind_functions(cudaMemAllocationTypeManaged, where, stream);
 }
 
-/* Each place has a pool of its own, and another one may be set. */
+/* Each location has a default pool, and another pool can be set. */
 static void
 use_defaults(void)
 {

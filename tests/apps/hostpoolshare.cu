@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool of host memory of one process in another: kernels, copies and the host of both use the
- * same memory, in the order of events and of messages. */
+/* A pool of host memory that one process exports to another: kernels, copies and the hosts of both
+ * use the same memory, ordered by events and by messages. */
 #include "peer_app.h"
 
 #include <atomic>
@@ -125,7 +125,7 @@ refuse()
 	CHECK(cudaStreamSynchronize(stream));
 }
 
-/* Descriptors of other files are not taken for pools. */
+/* Descriptors of other files are rejected. */
 static void
 refuse_files()
 {
@@ -154,14 +154,14 @@ refuse_files()
 	(void)cudaGetLastError();
 }
 
-/* Bytes of a pointer that name what is not in the pool, each 8 bytes in turn. */
+/* Export data of a pointer that refers outside of the pool, with each 8 bytes changed in turn. */
 static void
 refuse_bytes(cudaMemPool_t pool, const cudaMemPoolPtrExportData *exported)
 {
 	static const unsigned long long values[] = { 0,          1,          4096,  2 << 20,
 						     1ull << 40, 1ull << 62, ~0ull, ~0ull << 21 };
 
-	/* The bytes are gpupool's. */
+	/* The export data has gpupool's format. */
 	if (memcmp(exported, "gpIP", 4) != 0)
 		return;
 	for (size_t at = 0; at + 8 <= sizeof(*exported); at += 8) {
@@ -170,7 +170,7 @@ refuse_bytes(cudaMemPool_t pool, const cudaMemPoolPtrExportData *exported)
 			void *data = nullptr;
 
 			memcpy((char *)&changed + at, &value, sizeof(value));
-			/* What it accepts is memory: all of it can be touched. */
+			/* If the import succeeds, all of the memory can be accessed. */
 			if (memcmp(&changed, exported, sizeof(changed)) == 0 ||
 			    cudaMemPoolImportPointer(&data, pool, &changed) != cudaSuccess)
 				continue;
@@ -201,8 +201,8 @@ create_event(cudaIpcEventHandle_t *handle)
 	return event;
 }
 
-/* Work of the other process is queued after an event before the kernel before it runs, and it finds
- * what that kernel wrote. */
+/* Work of the other process that waits for an event is queued before the preceding kernel runs, and
+ * finds what this kernel wrote. */
 static void
 produce_events(int *data)
 {
@@ -280,7 +280,8 @@ produce()
 	CHECK(create(&pool, cudaMemLocationTypeHostNuma, type));
 	give_device(pool);
 	CHECK(cudaMemPoolExportToShareableHandle(&fd, pool, type, 0));
-	/* gpupool refuses it, with a line: two mappings in one session would be two copies. */
+	/* gpupool rejects it with a message, because two mappings in one session would be two
+	 * copies. */
 	if (cudaMemPoolImportFromShareableHandle(&none, (void *)(intptr_t)fd, type, 0) ==
 	    cudaSuccess)
 		CHECK(cudaMemPoolDestroy(none));
@@ -288,7 +289,7 @@ produce()
 	app_pass(fd);
 	first = allocate(pool, large);
 	second = allocate(pool, small);
-	/* The host of one process, and kernels of the other. */
+	/* The host of one process and kernels of the other. */
 	write_on_host(first, large, 1);
 	write_on_host(second, small, 2);
 	put_pointer(first);
@@ -296,7 +297,7 @@ produce()
 	app_await();
 	EXPECT_WORDS(first, large, 101);
 	EXPECT_WORDS(second, small, 302);
-	/* A kernel of one, and the host of the other. */
+	/* A kernel of one process and the host of the other. */
 	fill<<<32, 256, 0, stream>>>(first, large, 5);
 	CHECK(cudaStreamSynchronize(stream));
 	app_nudge();
@@ -305,14 +306,14 @@ produce()
 	CHECK(cudaStreamSynchronize(stream));
 	EXPECT_WORDS(first, large, 8);
 	produce_events(first);
-	/* What the other process wrote before it freed the memory. */
+	/* Contents that the other process wrote before it freed the memory. */
 	app_nudge();
 	app_await();
 	EXPECT_WORDS(second, small, 4007);
 	EXPECT_WORDS(first, large, 6000);
 	CHECK(cudaFreeAsync(first, stream));
 	CHECK(cudaFreeAsync(second, stream));
-	/* New memory at the same place. */
+	/* New memory at the same address. */
 	first = allocate(pool, large);
 	fill<<<32, 256, 0, stream>>>(first, large, 70);
 	CHECK(cudaStreamSynchronize(stream));
@@ -326,7 +327,7 @@ produce()
 	return 0;
 }
 
-/* A block is imported once, until it is freed. */
+/* An allocation can be imported once until it is freed. */
 static int *
 import_once(cudaMemPool_t pool, const cudaMemPoolPtrExportData *exported)
 {
@@ -378,7 +379,7 @@ consume()
 	app_nudge();
 	consume_events(first);
 	app_await();
-	/* Freed in the order of the stream, and imported again behind the work that uses it. */
+	/* Freed in stream order, and imported again after the work that uses it. */
 	fill<<<32, 256, 0, stream>>>(second, small, 4000);
 	CHECK(cudaFreeAsync(second, stream));
 	second = import_once(pool, &small_data);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hoststress [ROUNDS [SEED]]: memory that program and kernels use at the same time.
- *
- * messages: a kernel that stays and the program send one another data and a flag, ROUNDS times for
- * each place that data and flag may have; who sees the flag must see the data.
- * words: threads and a kernel write words of the same pages, each its own; none is lost.
- * by turns: mapped, registered and managed memory against a model, while the process forks, gets
- * signals, and has little memory left.
+ * hoststress [ROUNDS [SEED]]: memory that the program and kernels use at the same time.
+ * messages: a kernel that keeps running and the program exchange data and a flag, ROUNDS times for
+ * each placement of data and flag. A reader that sees the flag must see the data.
+ * words: threads and a kernel write different words of the same pages. No write may be lost.
+ * by turns: mapped, registered and managed memory is compared with a model, while the process
+ * forks, receives signals, and is short of memory.
  */
 #include "app.h"
 
@@ -31,7 +30,7 @@ mixed(unsigned int value)
 	return value ^ value >> 16;
 }
 
-/* Word i of the message of a round, which differs from that of the round before. */
+/* Returns word i of a round's message, which differs from that of the previous round. */
 static __host__ __device__ unsigned int
 word_of(unsigned int round, unsigned int i, unsigned int seed)
 {
@@ -44,7 +43,7 @@ length_of(unsigned int round, unsigned int least, unsigned int most, unsigned in
 	return least + mixed(round + seed) % (most - least + 1);
 }
 
-/* One way: data and its flag. */
+/* One direction: data and its flag. */
 struct way {
 	volatile unsigned int *flag, *data;
 };
@@ -59,7 +58,7 @@ between(unsigned int *const flag[2], unsigned int *const data[2])
 	return { { flag[0], data[0] }, { flag[1], data[1] } };
 }
 
-/* The words of these numbers. */
+/* Returns the addresses of the flag and the data with these indices, for both sides. */
 static ways
 within(unsigned int *const memory[2], unsigned int flag, unsigned int data)
 {
@@ -170,7 +169,7 @@ messages(unsigned int rounds)
 	printf("messages\n");
 }
 
-/* More than travels at once. */
+/* More bytes than one transfer carries. */
 static void
 large_messages(unsigned int rounds)
 {
@@ -186,7 +185,7 @@ large_messages(unsigned int rounds)
 	printf("large messages\n");
 }
 
-/* Whose word that is: 0 the device's, else a thread's. */
+/* Owner of the word: 0 is the device, other values are threads. */
 static __host__ __device__ unsigned int
 owner_of(unsigned int i, unsigned int seed)
 {
@@ -262,11 +261,11 @@ change(unsigned int *data, unsigned int from, unsigned int to, unsigned int by)
 }
 
 struct tested {
-	unsigned int *memory; /* as the program and kernels name it */
+	unsigned int *memory; /* address for the program, and address for kernels */
 	std::vector<unsigned int> model;
 };
 
-/* A part is changed there, or here; then some of it is compared. */
+/* A part is changed by the device or the host; then some of it is compared. */
 static void
 step(tested &one, std::minstd_rand &random)
 {
@@ -292,7 +291,7 @@ step(tested &one, std::minstd_rand &random)
 static volatile unsigned int *signalled;
 static std::atomic<unsigned int> signals;
 
-/* Of any thread: in a word that nobody else has. */
+/* Called by any thread, with a word that no other thread uses. */
 static void
 handler(int)
 {
@@ -315,7 +314,7 @@ start_signals(unsigned int *word)
 	REQUIRE(setitimer(ITIMER_REAL, &each, nullptr) == 0);
 }
 
-/* Memory comes and goes, the system's and that of kernels. */
+/* Allocates and frees memory of the system and memory of kernels. */
 static void
 press(const std::atomic<bool> &over)
 {
@@ -334,7 +333,7 @@ press(const std::atomic<bool> &over)
 	}
 }
 
-/* Its memory is what it was here; then it ends. */
+/* The child's memory has the contents of the fork; then the child exits. */
 static void
 fork_once(const std::vector<unsigned int> &model)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual memory management of the host's memory, as NCCL uses it: at one address for both sides.
- */
+/* Virtual memory management of host memory, as NCCL uses it: mapped at one address for both
+ * sides. */
 #include "peer_app.h"
 #include "physical_app.h"
 
@@ -55,7 +55,7 @@ access(CUdeviceptr base, CUmemLocationType who)
 	return flags;
 }
 
-/* Reserved, mapped, and for both sides. */
+/* Reserved, mapped, and accessible to both sides. */
 static int *
 map(CUmemGenericAllocationHandle handle)
 {
@@ -71,7 +71,7 @@ unmap(int *memory)
 	app_physical_unmap((CUdeviceptr)memory, granule);
 }
 
-/* The program and kernels take turns; copies go either way. */
+/* The program and kernels access it alternately, with copies in both directions. */
 static void
 take_turns(int *memory)
 {
@@ -119,7 +119,7 @@ use(CUmemLocationType where)
 	DCHECK(DRIVER(cuMemGetAllocationPropertiesFromHandle)(&found, handle));
 	printf("location %d, %d\n", (int)found.location.type, found.location.id);
 	DCHECK(DRIVER(cuMemRelease)(same));
-	/* What is in it stays while it is mapped nowhere. */
+	/* Contents are preserved while the memory is not mapped. */
 	memory[5] = 55;
 	unmap(memory);
 	memory = map(handle);
@@ -156,7 +156,7 @@ pass_on(void)
 	DCHECK(DRIVER(cuMemRelease)(other));
 }
 
-/* Where a message of four words and its flag are, there and back. */
+/* Offsets of a message of four words and its flag, in both directions. */
 #define THERE 16
 #define THERE_FLAG 64
 #define BACK 128
@@ -176,7 +176,7 @@ answer(volatile int *words, int messages)
 	}
 }
 
-/* Another process: its kernel answers what the first one writes. */
+/* Another process, whose kernel replies to the messages of the first. */
 static int
 serve()
 {

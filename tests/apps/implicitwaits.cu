@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that synchronize implicitly, and calls that do not: what a program finds after each is what
- * bench/driver/implicitsync.cu finds on a GPU.  A kernel or a copy is in flight each time, also in
- * a stream that does not block.
+ * Calls that synchronize implicitly, and calls that do not. After each call the program finds the
+ * same as bench/driver/implicitsync.cu on a GPU. A kernel or a copy is in flight each time, also in
+ * a non-blocking stream.
  */
 #include "app.h"
 
@@ -46,10 +46,10 @@ copy(int *to, const int *from, int count)
 		to[i] = from[i];
 }
 
-/* All code is loaded, and memory is there that the calls below free. */
+/* Loads all code, and allocates the memory that the calls below free. */
 struct program {
-	cudaStream_t streams[3]; /* one that does not block, the legacy one, one that blocks */
-	cudaStream_t other;      /* does not block */
+	cudaStream_t streams[3]; /* a non-blocking stream, the legacy stream, a blocking stream */
+	cudaStream_t other;      /* non-blocking */
 	int *device, *result, *pinned, *mapped;
 	int next;
 };
@@ -71,7 +71,7 @@ prepare()
 	CHECK(cudaDeviceSynchronize());
 }
 
-/* Something that a call frees. */
+/* An object that a call frees. */
 struct slot {
 	int *memory, *host, *managed;
 	char *pages;
@@ -82,7 +82,7 @@ struct slot {
 struct call {
 	const char *name;
 	std::function<void(slot &)> prepare, act;
-	bool copies; /* it waits only for the work that the legacy stream waits for */
+	bool copies; /* waits only for the work that the legacy stream waits for */
 };
 
 static std::vector<call> calls;
@@ -177,7 +177,7 @@ require(bool so, const char *what, const call &one, int which)
 	exit(1);
 }
 
-/* What the call waits for, by stream. */
+/* The streams that the call waits for. */
 static bool
 covers(const call &one, int which)
 {
@@ -203,13 +203,13 @@ each(const std::function<void(const call &, slot &, int)> &test)
 	}
 }
 
-/* Bytes of an asynchronous copy to pinned memory, of a kernel, and of a kernel to a copy of memory
- * that the program has registered. */
+/* Bytes that are written by an asynchronous copy to pinned memory, by a kernel, and by a kernel to
+ * a copy of registered memory. */
 static void
 test_host_memory()
 {
 	int *pinned, *mapped;
-	/* No kernel knows this memory, so there is work without an effect before it is there. */
+	/* Kernels do not use this memory, so work without an effect precedes it. */
 	CHECK(cudaMallocHost(&pinned, COUNT * sizeof(int)));
 	each([&](const call &one, slot &s, int which) {
 		volatile int *words = pinned;
@@ -237,7 +237,7 @@ test_host_memory()
 	printf("host memory\n");
 }
 
-/* Only kernels that nobody sees are in flight: queries have to say that they are done. */
+/* Only kernels without visible effects are in flight, so queries must report their completion. */
 static void
 test_queries()
 {
@@ -275,7 +275,7 @@ test_queries()
 	printf("queries\n");
 }
 
-/* What comes after the call, in whatever stream, finds what came before it. */
+/* Work after the call, in any stream, finds the results of work before it. */
 static void
 test_order()
 {
@@ -306,7 +306,7 @@ test_order()
 	printf("order\n");
 }
 
-/* Two streams have work, and the call is made again and again. */
+/* Two streams have work, and the call is repeated. */
 static void
 test_frees_in_turn()
 {
@@ -333,7 +333,7 @@ test_frees_in_turn()
 	printf("frees in turn\n");
 }
 
-/* A stream whose host function waits for the program holds up none of these. */
+/* A stream whose host function waits for the program does not block these calls. */
 static std::atomic<int> gate;
 
 static void CUDART_CB
@@ -371,7 +371,7 @@ test_calls_that_do_not_wait()
 	CHECK(cudaGraphLaunch(exec, busy));
 	CHECK(cudaMalloc(&memory, 4096));
 	CHECK(cudaFree(nullptr));
-	CHECK(cudaFree(block)); /* of a pool */
+	CHECK(cudaFree(block)); /* memory of a pool */
 	CHECK(cudaMemPoolTrimTo(pool, 0));
 	CHECK(cudaEventDestroy(event));
 	CHECK(cudaGraphExecDestroy(exec));
@@ -384,7 +384,7 @@ test_calls_that_do_not_wait()
 	printf("calls that do not wait\n");
 }
 
-/* The call waits for the function, too. */
+/* The call also waits for the function. */
 static void CUDART_CB
 set_late(void *data)
 {
@@ -411,7 +411,7 @@ main()
 {
 	prepare();
 	list_calls();
-	/* First without any memory that the program and kernels share. */
+	/* First without memory that the program and kernels share. */
 	test_queries();
 	test_order();
 	test_frees_in_turn();

@@ -6,13 +6,13 @@
  *                           that a handler ends, at another point of its calls
  *   interrupted fork STEP   every STEP-th point forks; the child ends in several ways
  *   interrupted call STEP   every STEP-th point calls CUDA
- *   interrupted cancel ROUNDS     threads are canceled in their calls; others go on
+ *   interrupted cancel ROUNDS     threads are canceled in their calls; others continue
  *   interrupted hostexit 0        a host function calls exit()
  *   interrupted hostnever 0       exit() while a host function does not return
  *
  * A point is a moment after the thread has acquired a lock in libcuda.so.1, and before it waits,
- * sends or receives: this program defines these functions of the C library.  timer: a moment of a
- * timer.  A try that does not end is ended by SIGALRM.
+ * sends or receives: this program defines these functions of the C library. timer: a moment of a
+ * timer. A try that does not end is ended by SIGALRM.
  */
 #include "app.h"
 
@@ -28,10 +28,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a try may take; nothing here is measured. */
+/* Limit of a try; nothing is measured here. */
 #define TRY_SECONDS 100
 #define AT_ONCE 4
-#define LEFT 7 /* the status of a try that the handler has ended */
+#define LEFT 7 /* exit status of a try that the handler has ended */
 
 static const char *self, *way;
 static uintptr_t library_begin, library_end;
@@ -149,7 +149,7 @@ count_up(void *counter)
 	__atomic_fetch_add((int *)counter, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Many kinds of calls, with results that are checked: only where no error is expected. */
+/* Many kinds of calls with checked results; used only where no error is expected. */
 static void
 work()
 {
@@ -239,7 +239,7 @@ fork_here(int)
 	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == LEFT);
 }
 
-/* Refused, or done: it does not wait. */
+/* The call is rejected or performed, but does not wait. */
 static void
 call_here(int)
 {
@@ -248,7 +248,7 @@ call_here(int)
 
 	REQUIRE(error == cudaErrorNotPermitted);
 	REQUIRE(cudaStreamSynchronize(cudaStreamPerThread) == cudaErrorNotPermitted);
-	/* It is no error of the interrupted call. */
+	/* The interrupted call must not return an error. */
 	(void)cudaGetLastError();
 }
 
@@ -269,13 +269,14 @@ one_try(long number)
 {
 	(void)alarm(TRY_SECONDS);
 	handle(leave);
-	/* The linker and sanitizers have locks, too: the library is loaded before. */
+	/* The library is loaded before, because the linker and sanitizers have locks, too. */
 	if (strcmp(way, "init") != 0)
 		work();
 	else
 		REQUIRE(dlopen("libcuda.so.1", RTLD_NOW));
 	if (strcmp(way, "timer") == 0) {
-		/* Of real time: a program that waits uses little of the processor's. */
+		/* The timer measures real time, because a waiting program uses little processor
+		 * time. */
 		const struct itimerspec in = { { 0, 0 },
 					       { 0, 1000 + number * 7919000 % 60000000 } };
 		struct sigevent event = {};
@@ -292,12 +293,12 @@ one_try(long number)
 	step = 1L << 40;
 	first_point = 1 + number;
 	watched = true;
-	/* How many points there are differs from time to time. */
+	/* The number of points differs between runs. */
 	for (;;)
 		work();
 }
 
-/* How many points there are, about. */
+/* Estimates the number of points. */
 static long
 count_points()
 {
@@ -357,7 +358,7 @@ try_all(long tries)
 	return app_ok("interrupted");
 }
 
-/* What exec leaves open: nothing of the library's. */
+/* Descriptors that are open after exec must not include any of the library's. */
 static int
 check_descriptors()
 {
@@ -440,7 +441,7 @@ exit_or_stay(void *stay)
 		(void)pause();
 }
 
-/* Ends with LEFT. */
+/* Ends with status LEFT. */
 [[noreturn]] static void
 exit_with_function(bool stay)
 {
@@ -471,7 +472,7 @@ main(int argc, char **argv)
 	step = atol(argv[2]);
 	first_point = 1;
 	handle(strcmp(way, "fork") == 0 ? fork_here : call_here);
-	/* A child gets a copy of managed memory where that does not need a lock. */
+	/* A child gets a copy of managed memory if this does not need a lock. */
 	CHECK(cudaMallocManaged(&managed, sizeof(int) << 16));
 	work();
 	(void)dl_iterate_phdr(find_library, NULL);

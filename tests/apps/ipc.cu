@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory and events of one process in another: the processes take turns with a buffer, ordered by
- * an event alone, and tell each other by a socket that CUDA does not see. */
+/* Memory and events of one process in another. The processes use a buffer alternately, ordered by
+ * an event alone, and notify each other over a socket that CUDA does not know of. */
 #include "peer_app.h"
 
 #include <cuda.h>
@@ -25,7 +25,7 @@ step(int *data, size_t count, int expected, int next, int *wrong)
 	}
 }
 
-/* Each of the two has every other turn.  Nobody synchronises but by the event. */
+/* The processes alternate. Only the event synchronizes them. */
 static void
 take_turns(int *data, cudaEvent_t event, bool first)
 {
@@ -94,7 +94,7 @@ produce()
 	take_turns(large, event, true);
 	REQUIRE(app_download(large, count) == counted(count, ROUNDS * 3));
 	app_await();
-	/* What the other has written. */
+	/* Value that the other process has written. */
 	REQUIRE(app_download(small, few) == counted(few, 9000));
 	REQUIRE(app_download(before, few) == counted(few, 5000));
 	CHECK(cudaMemcpy(small, counted(few, 100).data(), few * sizeof(int), cudaMemcpyDefault));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large copies, which may go over several connections at once: of many sizes, both ways, from
- * pinned and pageable memory, of several streams and threads, with kernels and host functions in
- * between.  With "loop" it copies until it is stopped; with "part" and a number of bytes it starts
- * a copy of so many and leaves without waiting for it; with "short" it does a little of it all.
+ * Large copies, which may use several connections at once: many sizes, both directions, pinned and
+ * pageable memory, several streams and threads, with kernels and host functions in between. "loop":
+ * copies until it is stopped. "part SIZE": starts a copy of SIZE bytes and exits without waiting
+ * for it. "short": runs a small part of all tests.
  */
 #include "app.h"
 
@@ -28,7 +28,7 @@ fill(uint8_t *bytes, size_t size, uint64_t seed)
 		bytes[i] = (uint8_t)(seed + i);
 }
 
-/* In pieces that are too small for more than one connection. */
+/* In parts that are too small for more than one connection. */
 static void
 require_device(const uint8_t *device, const uint8_t *expected, size_t size)
 {
@@ -111,7 +111,7 @@ add(uint32_t *values, size_t count, uint32_t number)
 		values[i] += number;
 }
 
-/* Each stream's copies and kernels stay in order, whatever the others do. */
+/* Each stream's copies and kernels stay in order, whatever other streams do. */
 static void
 streams(unsigned int seed, int rounds)
 {
@@ -175,8 +175,8 @@ wait_for_go(void *)
 	ran++;
 }
 
-/* Copies behind a function that waits for this thread: those of other streams go past, and those of
- * its own stream come behind it. */
+/* Copies after a function that waits for this thread. Copies of other streams overtake them; those
+ * of the same stream run after the function. */
 static void
 functions()
 {
@@ -207,7 +207,7 @@ functions()
 	REQUIRE(memcmp(back, pageable.data(), size) == 0);
 	require_device(device[0], pageable.data(), size);
 	require_device(device[1], pinned, size);
-	/* Freed while it may still be on its way. */
+	/* Freed while the copy may still be in flight. */
 	CHECK(cudaMemcpyAsync(device[1], back, size, cudaMemcpyHostToDevice, stream[1]));
 	CHECK(cudaFreeHost(back));
 	CHECK(cudaStreamSynchronize(stream[1]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies, fills and graphs that reach over many pages of host memory that kernels reach, too. */
+/* Copies, fills and graphs whose host memory has many pages, and which kernels access, too. */
 #include "app.h"
 
 static const size_t mib = (size_t)1 << 20, large = 20 * mib, room = 18 * mib;
@@ -42,7 +42,7 @@ large_rows()
 	expect_bytes(mapped + 5, 3, room);
 	CHECK(cudaMemsetAsync(mapped + 3, 9, room, stream));
 	expect_bytes(mapped + 3, 9, room);
-	/* From one part of it to another. */
+	/* Within the memory, from one part to another. */
 	write_pattern(2);
 	CHECK(cudaMemcpyAsync(mapped + 10 * mib, mapped + 1, 9 * mib, cudaMemcpyDefault, stream));
 	CHECK(cudaStreamSynchronize(stream));

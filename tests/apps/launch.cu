@@ -31,7 +31,7 @@ large_parameters(long long *device)
 		expected += (long long)(i % 7 + 1) * p.values[i];
 	}
 	sum_parameters<words><<<1, 1>>>(p, 9, device);
-	/* The parameters were copied by the launch. */
+	/* The launch has copied the parameters. */
 	memset(&p, 0, sizeof(p));
 	CHECK(cudaGetLastError());
 	REQUIRE(app_download(device, 1)[0] == expected);
@@ -128,7 +128,7 @@ large_shared_memory()
 	printf("dynamic shared memory beyond 48 KiB\n");
 }
 
-/* Every block adds up what all blocks have written before the barrier. */
+/* Every block adds up the values that all blocks have written before the barrier. */
 static __global__ void
 across_blocks(int *cells, int *sums)
 {
@@ -170,7 +170,7 @@ cooperative()
 	CHECK(cudaLaunchKernelEx(&config, across_blocks, cells, sums));
 	for (int sum : app_download(sums, total))
 		REQUIRE(sum == 3 * total * (total - 1) / 2);
-	/* More blocks than can be resident together. */
+	/* More blocks than can be resident at once. */
 	EXPECT(cudaErrorCooperativeLaunchTooLarge,
 	       cudaLaunchCooperativeKernel(across_blocks, dim3(1 << 20), dim3(threads), arguments));
 	CHECK(cudaFree(cells));
@@ -186,7 +186,7 @@ main()
 	all_ways();
 	large_parameters<1>(sum);
 	large_parameters<1000>(sum);
-	/* Up to the largest that parameters may be together: 32764 bytes. */
+	/* Up to the maximum size of all parameters, 32764 bytes. */
 	large_parameters<1024>(sum);
 	large_parameters<8100>(sum);
 	large_shared_memory();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launchrate [N [-time]]: launches N empty kernels (default 10000) and waits once. With -time it
- * says on stderr how long a launch took.
+ * launchrate [N [-time]]: launches N empty kernels (default 10000) and waits once. -time: prints
+ * the time per launch on stderr.
  */
 #include "app.h"
 

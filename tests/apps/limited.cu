@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that limits itself once it uses the GPU: what it has works on, and what it asks for it
- * gets, or an error.  The program never ends by itself.
+ * A program that restricts itself after it has begun to use the GPU. Existing objects continue to
+ * work, and a request for new ones succeeds or returns an error. The library never ends the
+ * program.
  *
- *   limited network|sockets|threads|descriptors|files|open
+ * limited network|sockets|threads|descriptors|files|open
  */
 #include "app.h"
 
@@ -26,7 +27,7 @@ add(int *data, size_t count)
 		data[i] += 1;
 }
 
-/* These fail with EPERM from now on. */
+/* Makes these system calls fail with EPERM. */
 static void
 deny(std::initializer_list<long> calls)
 {
@@ -76,7 +77,7 @@ limit(const char *what)
 	return true;
 }
 
-/* It is there, or the program is told that it is not. */
+/* The memory exists, or the call has returned an error. */
 static bool
 got(cudaError_t error)
 {
@@ -84,7 +85,7 @@ got(cudaError_t error)
 	return error == cudaSuccess;
 }
 
-/* A kernel changes what the program wrote, and the program sees that. */
+/* A kernel changes data of the program, and the program sees the change. */
 static void
 use(int *memory, int seed)
 {
@@ -107,7 +108,7 @@ managed()
 		if (!got(cudaMallocManaged(&memory, block)))
 			return;
 		use(memory, 3 + round);
-		/* Written by the GPU alone, in memory that is used again. */
+		/* Written by the GPU only, in reused memory. */
 		CHECK(cudaMemset(memory, round, block));
 		REQUIRE(((unsigned char *)memory)[block / 2] == round);
 		CHECK(cudaFree(memory));
@@ -156,7 +157,7 @@ host_function()
 {
 	static int called;
 
-	/* Its thread may be one too many. */
+	/* Its thread may exceed the limit. */
 	if (got(cudaLaunchHostFunc(0, set, &called))) {
 		CHECK(cudaDeviceSynchronize());
 		REQUIRE(called == 1);

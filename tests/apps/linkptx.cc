@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two pieces of PTX, linked at run time by the driver, loaded and run; and what goes wrong. */
+/* Two PTX texts that the driver links at run time, loads and runs; and errors of linking. */
 #include "driver_app.h"
 
 #include <cstring>
@@ -172,7 +172,7 @@ refuse()
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLinkCreate(1, &none, &value, &linker));
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
 	       cuModuleLoadDataEx(&module, kernel_text, 1, &none, &value));
-	/* It goes with its context. */
+	/* It is unloaded with its context. */
 	printf("refusals: right\n");
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * litmus [ROUNDS [SEED [SHAPE...]]]: what memory that the program and kernels use promises.
- *
- * Each shape is one promise, checked in ROUNDS rounds for each kind of memory that it may use, with
- * random delays in the program and in the kernel.  LITMUS_SHARED: pinned memory is shared
- * and registered memory is not, so that no end polls a flag in pinned memory for data in registered
- * memory (docs/host-memory.md).
+ * litmus [ROUNDS [SEED [SHAPE...]]]: guarantees of memory that the program and kernels use.
+ * Each shape checks one guarantee in ROUNDS rounds for each kind of memory that it may use, with
+ * random delays in the program and in the kernel. LITMUS_SHARED: pinned memory is shared and
+ * registered memory is not, so that neither end polls a flag in pinned memory for data in
+ * registered memory (docs/host-memory.md).
  */
 #include "app.h"
 
@@ -54,7 +53,7 @@ block_destroy(const block &gone)
 	free(gone.host);
 }
 
-/* What a shape is given. */
+/* Parameters of a shape. */
 struct arena {
 	block flag, data;
 	cudaStream_t stream;
@@ -69,7 +68,7 @@ struct arena {
 		return static_cast<unsigned int>(random()) % end;
 	}
 
-	/* The program's delay: none, a turn for another thread, or some microseconds. */
+	/* The program's delay: none, a yield to another thread, or some microseconds. */
 	void pause()
 	{
 		unsigned int kind = below(4);
@@ -113,7 +112,7 @@ driver_function(const char *name)
 	return reinterpret_cast<T>(function);
 }
 
-/* Two writers: different bytes of the same words, none of which is lost. */
+/* Two writers write different bytes of the same words, and none may be lost. */
 
 static __global__ void
 bytes_write(volatile unsigned char *bytes, unsigned int count, unsigned int step,
@@ -132,7 +131,7 @@ two_writers(arena &in)
 	unsigned char *bytes = reinterpret_cast<unsigned char *>(in.data.host);
 
 	for (unsigned int round = 1; round <= in.rounds; round++) {
-		/* Of each 2, 4 or 8 bytes the kernel has the first ones. */
+		/* The kernel writes the first half of each 2, 4 or 8 bytes. */
 		unsigned int step = 2u << in.below(3), width = 1 + in.below(step - 1);
 		unsigned int count = 8 + 8 * in.below(in.below(2) ? 8 : 512);
 		unsigned char own = static_cast<unsigned char>(round);
@@ -157,7 +156,7 @@ two_writers(arena &in)
 	}
 }
 
-/* Fills: synchronous ones of the program's memory are seen when they return. */
+/* Fills: synchronous fills of host memory are visible when the call returns. */
 
 static void
 fills_in_order(arena &in)
@@ -193,7 +192,7 @@ fills_in_order(arena &in)
 	}
 }
 
-/* Messages: data, then a flag; whoever sees the flag sees the data. */
+/* Messages: data, then a flag. A reader that sees the flag must see the data. */
 
 static __global__ void
 words_check(const volatile unsigned int *words, unsigned int count, unsigned int value,
@@ -228,10 +227,11 @@ flag_await(volatile unsigned int *flag, unsigned int value, const volatile unsig
 		*wrong += words[i] != value + i;
 }
 
-/* What the words of a message are; data of more than 8 bytes, apart from its flag. */
+/* Layout of a message; data of more than 8 bytes is separate from its flag. */
 struct message {
 	unsigned int count, value;
-	volatile unsigned int *host, *device; /* its words */
+	/* The message's words, for the host and for kernels. */
+	volatile unsigned int *host, *device;
 
 	message(arena &in, unsigned int round)
 	    : count(3 + in.below(in.below(4) ? 30 : 4000)), value(round << 12),
@@ -284,7 +284,7 @@ message_to_kernel(arena &in)
 	}
 }
 
-/* A kernel writes a flag that the host polls, without a call. */
+/* A kernel writes a flag that the host polls without a call. */
 static void
 message_to_host(arena &in)
 {
@@ -304,7 +304,7 @@ message_to_host(arena &in)
 }
 
 /* Copies after a kernel that polls a flag: the host fills their sources before it writes the flag.
- * Memory that kernels do not know, of the kind of in.data. */
+ * The sources are memory that kernels do not use, of the kind of in.data. */
 
 struct copies {
 	static const size_t rows = 60, row = 1000, pitch = 1500, texels = 64 * 4, layers = 30;
@@ -419,7 +419,7 @@ copy_after_poll(arena &in)
 	}
 }
 
-/* The same of memory that is replicated over shared memory, too, while the flag is shared. */
+/* The same for memory that is replicated although other memory is shared, with a shared flag. */
 
 static const size_t source_size = size_t(2) << 20;
 
@@ -487,7 +487,7 @@ copy_after_poll_of(arena &in, const char *kind, unsigned char *source)
 	unsigned char *back = static_cast<unsigned char *>(malloc(source_size));
 
 	REQUIRE(back);
-	/* Kernels know the address from here on. */
+	/* From here on kernels know the address. */
 	flag_await<<<1, 1, 0, in.stream>>>(in.flag.device, 0,
 					   reinterpret_cast<unsigned int *>(source), 0, in.wrong);
 	CHECK(cudaStreamSynchronize(in.stream));
@@ -562,7 +562,7 @@ wait_value(arena &in)
 	CHECK(cudaStreamDestroy(other));
 }
 
-/* A wait for a word of device memory, which a later fill or copy of another stream writes. */
+/* A wait value in device memory, which a later fill or copy of another stream writes. */
 static void
 device_word(arena &in)
 {
@@ -617,8 +617,9 @@ device_word(arena &in)
 	CHECK(cudaFreeHost(pinned));
 }
 
-/* Launch and synchronization: what was written before a launch is read by the kernel, and what the
- * kernel wrote is here after the stream, or an event behind it, is done. */
+/* Launch and synchronization: a kernel reads what was written before its launch, and what the
+ * kernel wrote is visible to the host after the stream, or an event after the kernel, is
+ * complete. */
 static void
 event(arena &in)
 {
@@ -651,8 +652,8 @@ event(arena &in)
 	CHECK(cudaEventDestroy(done));
 }
 
-/* Store buffering: each writes its own word, then reads the other's; after a synchronization both
- * words are seen at both ends. */
+/* Store buffering: each side writes its own word, then reads the other's. After a synchronization
+ * both words are visible on both sides. */
 static __global__ void
 store_and_load(volatile unsigned int *own, unsigned int value, volatile unsigned int *other,
 	       unsigned int *seen, unsigned int delay)
@@ -680,7 +681,7 @@ store_buffering(arena &in)
 		host_saw = *data;
 		CHECK(cudaStreamSynchronize(in.stream));
 		CHECK(cudaMemcpy(&kernel_saw, seen, sizeof(kernel_saw), cudaMemcpyDeviceToHost));
-		/* No value but the last two; and both stores have arrived. */
+		/* Only the last two values are possible, and both stores have arrived. */
 		if ((host_saw != round && host_saw != round - 1) ||
 		    (kernel_saw != round && kernel_saw != round - 1))
 			litmus_fail(in, "store buffering", round, "a word that nobody wrote");
@@ -690,8 +691,8 @@ store_buffering(arena &in)
 	CHECK(cudaFree(seen));
 }
 
-/* Work of the program in stream order: it sees what earlier work wrote, and later work sees what it
- * wrote. */
+/* Host functions in stream order: they see the results of earlier work, and later work sees
+ * theirs. */
 struct host_step {
 	message *before, *after;
 	unsigned int pause;
@@ -752,7 +753,7 @@ callback(arena &in)
 	host_work(in, "callback", true);
 }
 
-/* Implicit synchronization: what earlier work wrote is here after memory has been freed. */
+/* Implicit synchronization: the results of earlier work are visible after memory has been freed. */
 static void
 frees(arena &in)
 {
@@ -775,7 +776,7 @@ frees(arena &in)
 	}
 }
 
-/* A copy reads its source when the stream reaches it: here after a host function or another copy
+/* A copy reads its source when the stream reaches it, here after a host function or another copy
  * has written the source. */
 static void
 stream_order(arena &in)
@@ -809,7 +810,7 @@ stream_order(arena &in)
 }
 
 /* A stream copies data, then copies, fills or writes a flag in pinned memory, which the host polls.
- * The data is in memory that no kernel reaches. */
+ * Kernels cannot access the data's memory. */
 static void
 copied_flag(arena &in)
 {
@@ -864,7 +865,7 @@ copied_flag(arena &in)
 	CHECK(cudaFree(device));
 }
 
-/* Memory of one process in another.  Each side writes a message for the other one, which waits for
+/* Memory of one process in another. Each side writes a message for the other side, which waits for
  * the writer's event, or for nothing if the writer has synchronized implicitly. */
 struct ipc_turn {
 	unsigned int count, value;
@@ -992,7 +993,7 @@ static const struct {
 	const char *name;
 	void (*run)(arena &in);
 	bool has_flag;
-	bool polls;   /* a flag, while the other end writes */
+	bool polls;   /* an end polls a flag that the other end writes */
 	bool on_call; /* runs only if named, with one kind of memory */
 } shapes[] = {
 	{ "two-writers", two_writers, false, false, false },
@@ -1039,8 +1040,8 @@ main(int argc, char **argv)
 		int turns = shape.has_flag ? 4 : shape.on_call ? 1 : 2;
 
 		for (int turn = 0; turn < turns; turn++) {
-			/* What a session does only once it does for another kind with another seed.
-			 */
+			/* Another seed starts with another kind of memory, because a session
+			 * performs some actions only once. */
 			int kinds = turn ^ (static_cast<int>(seed) & (turns - 1));
 
 			if (shape.polls && shared && kinds == 1)
@@ -1066,6 +1067,6 @@ main(int argc, char **argv)
 			block_destroy(in.data);
 		}
 	}
-	/* The peer's output is the same as the program's. */
+	/* The peer's output belongs to the program's output. */
 	return argc > 3 && is_wanted("ipc-peer", true, argc, argv) ? 0 : app_ok("litmus");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managed memory: one address here and on the device, and each side sees what the other wrote. */
+/* Managed memory: one address on the host and on the device, and each side sees the writes of the
+ * other. */
 #include "app.h"
 
 #include <algorithm>
@@ -30,7 +31,7 @@ walk(node *first, int *sum)
 	}
 }
 
-/* Built here, one small allocation each. */
+/* Built by the host, with one small allocation per element. */
 static void
 list()
 {
@@ -69,7 +70,7 @@ step(unsigned int *data, size_t count, unsigned int add)
 		data[i] = data[i] * 3 + add;
 }
 
-/* By turns; sometimes all of it is touched here, sometimes a little. */
+/* Alternating accesses; the host touches all of the memory in some rounds and little in others. */
 static void
 ping_pong()
 {
@@ -137,7 +138,7 @@ copies()
 	printf("copies and fills\n");
 }
 
-/* The same in the order of a stream, at once and in a graph. */
+/* The same in stream order, directly and in a graph. */
 static void
 in_order()
 {
@@ -199,7 +200,7 @@ wait_and_add(int *cell, int add)
 	*cell += add;
 }
 
-/* A stream that is waited for alone, an event, and a touch that itself waits. */
+/* Waits for a single stream, for an event, and by an access that itself waits. */
 static void
 streams()
 {
@@ -245,7 +246,8 @@ look_and_change(void *data)
 	*n->cell = n->seen * 2;
 }
 
-/* A function between two kernels sees what the first wrote, and the second what it wrote. */
+/* A host function between two kernels sees the writes of the first, and the second sees those of
+ * the function. */
 static void
 functions()
 {
@@ -269,7 +271,7 @@ functions()
 	CHECK(cudaFree(cell));
 }
 
-/* Each thread has memory of its own, work of its own, and changes its part of memory of all. */
+/* Each thread has its own memory and work, and changes its part of shared memory. */
 static void
 threads()
 {
@@ -312,7 +314,7 @@ threads()
 	printf("threads\n");
 }
 
-/* In a graph, and as parameters of a launch. */
+/* In a graph, and as launch parameters. */
 static void
 graph()
 {
@@ -350,7 +352,7 @@ errors()
 	printf("errors\n");
 }
 
-/* Memory that is freed is used again, and nobody sees another's bytes. */
+/* Freed memory is reused, and its old contents are not visible. */
 static void
 again()
 {
@@ -367,7 +369,7 @@ again()
 				data[count - 1] == (unsigned int)i * 3 + 1);
 		CHECK(cudaFree(data));
 	}
-	/* All of a mapping, which the GPU alone writes. */
+	/* All of a mapping, which only the GPU writes. */
 	for (unsigned int i = 0; i < 4; i++) {
 		size_t count = 4 << 20;
 		unsigned int *data = managed<unsigned int>(count);

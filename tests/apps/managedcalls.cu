@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * System calls that get managed memory of which the GPU has the newest bytes:
- *
- *   managedcalls          a call moves the right bytes, or fails with EFAULT
- *   managedcalls exact    a call moves the right bytes
+ * System calls on managed memory whose newest bytes are on the GPU.
+ * managedcalls a: a call transfers the right bytes, or fails with EFAULT.
+ * managedcalls exact: a call transfers the right bytes.
  */
 #include "app.h"
 
@@ -37,7 +36,8 @@ use()
 	CHECK(cudaDeviceSynchronize());
 }
 
-/* What a call returned that moves so many bytes. */
+/* Returns whether a call has transferred the wanted number of bytes. Otherwise it must have
+ * transferred fewer or failed with EFAULT. */
 static bool
 moved(ssize_t got, size_t wanted)
 {
@@ -58,7 +58,7 @@ pattern(int seed)
 	return bytes;
 }
 
-/* As the kernel changes it. */
+/* Makes the kernel's change to a copy of the bytes. */
 static void
 change(std::vector<unsigned char> &bytes)
 {
@@ -79,18 +79,18 @@ files()
 	REQUIRE(pwrite(file, model.data(), size, 0) == (ssize_t)size);
 	memset(memory, 0, size);
 	use();
-	/* Into what the GPU has. */
+	/* Writes to memory whose contents are on the GPU. */
 	if (!moved(pread(file, memory, size, 0), size))
 		memcpy(memory, model.data(), size);
 	REQUIRE(memcmp(memory, model.data(), size) == 0);
 	use();
 	change(model);
-	/* Out of it. */
+	/* Reads from it. */
 	if (moved(pwrite(file, memory, size, 0), size)) {
 		REQUIRE(pread(file, found.data(), size, 0) == (ssize_t)size);
 		REQUIRE(found == model);
 	}
-	/* A call that changes a part. */
+	/* A call that changes only a part. */
 	use();
 	change(model);
 	REQUIRE(pwrite(file, "part", 4, 0) == 4);
@@ -126,7 +126,7 @@ sockets()
 	printf("sockets\n");
 }
 
-/* What calls read and write besides buffers. */
+/* Memory other than buffers that calls read and write. */
 static void
 structures()
 {
@@ -149,14 +149,14 @@ structures()
 	else
 		REQUIRE(!exact && errno == EFAULT);
 	strcpy(path, "/");
-	/* The kernel adds one to the first byte and to every fourth. */
+	/* The kernel adds one to the first byte and to every fourth byte. */
 	path[0]--;
 	use();
 	if (access(path, F_OK) != 0)
 		REQUIRE(!exact && errno == EFAULT);
 	*word = 5;
 	use();
-	/* It is 6, so there is no wait. */
+	/* The value is 6, so the call does not wait. */
 	REQUIRE(syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, 5, nullptr, nullptr, 0) == -1);
 	REQUIRE(errno == EAGAIN || (!exact && errno == EFAULT));
 	printf("structures\n");

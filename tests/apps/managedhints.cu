@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program may say of managed memory and ask about it. A device without concurrent access may
- * refuse prefetching and advice: then this is skipped.
+ * Hints for managed memory and queries of them. A device without concurrent access may reject
+ * prefetching and advice; then this part is skipped.
  */
 #include "app.h"
 

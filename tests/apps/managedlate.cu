@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory in a program that does with SIGSEGV, with its descriptors and with its children
- * what it likes, without a CUDA call in between.
+ * Managed memory in a program that changes the handler of SIGSEGV, its descriptors and its child
+ * processes, without a CUDA call in between.
  */
 #include "app.h"
 
@@ -80,7 +80,7 @@ alarm_handler(int)
 	seen = data[count - 1];
 }
 
-/* A handler touches the memory, also while its thread waits for some of it. */
+/* A handler accesses the memory, also while its thread waits for a part of it. */
 static void
 nested()
 {
@@ -100,7 +100,7 @@ nested()
 	printf("nested\n");
 }
 
-/* A child of which the C library knows nothing: right bytes or a fault. */
+/* A child process that the C library does not know of reads the right bytes, or faults. */
 static void
 raw_child()
 {
@@ -119,7 +119,8 @@ raw_child()
 	printf("a child\n");
 }
 
-/* As what closes all descriptors does to the one by which the kernel reports faults. */
+/* Like a program that closes all descriptors, including the one by which the kernel reports
+ * faults. */
 static void
 closed()
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory and work that the host holds back: a copy, a fill or an operation on a word uses
- * the bytes that the memory has when the stream reaches the work, whether the stream waits for a
- * host function, a value or another process, and no call waits for that in its caller.
+ * Managed memory and work that is blocked: a copy, a fill or an operation on a word uses the bytes
+ * that the memory has when the stream reaches the work. This holds whether the stream waits for a
+ * host function, a value or another process, and no call waits in its caller.
  *
- * A local GPU does less: copies from pageable memory may wait in their caller, and streams wait for
- * no word of managed memory.  There the program leaves out what would never end.
+ * A local GPU guarantees less: copies from pageable memory may wait in their caller, and streams
+ * cannot wait for a word of managed memory. With a local GPU the program skips the cases that would
+ * never end.
  */
 #include "app.h"
 
@@ -17,7 +18,7 @@
 
 static const size_t width = 512, rows = 384, size = width * rows;
 
-/* Where the newest bytes are when the work is queued. */
+/* Location of the newest bytes when the work is queued. */
 enum state {
 	HERE,
 	THERE,
@@ -31,7 +32,7 @@ enum way {
 	EVENT, /* a function of another stream, and an event */
 	WAYS
 };
-/* What uses the memory; TO_HOST and before: it is read. */
+/* Work that uses the memory. TO_HOST and the values before it read it. */
 enum use {
 	COPY,
 	HOST_TO_DEVICE,
@@ -56,7 +57,7 @@ enum use {
 static unsigned char *managed, *other_managed, *device, *pinned, *pageable;
 static cudaArray_t array;
 static cudaStream_t stream, other;
-static bool is_local; /* the GPU is this machine's own */
+static bool is_local; /* the GPU is local */
 static int failures;
 
 static __global__ void
@@ -66,7 +67,7 @@ add(unsigned char *bytes, size_t count)
 		bytes[i]++;
 }
 
-/* The first byte that is another one; size: there is none. */
+/* Returns the index of the first byte that differs, or size if there is none. */
 static size_t
 find_other(const unsigned char *bytes, int value)
 {
@@ -102,7 +103,7 @@ create(enum state state, int value)
 		REQUIRE(find_other(managed, value) == size);
 }
 
-/* A host function: it finds the bytes of before, and writes others. */
+/* A host function that finds the previous bytes and writes others. */
 struct step {
 	int before, after;
 	size_t wrong;
@@ -196,7 +197,7 @@ prefetch()
 	CHECK(cudaMemPrefetchAsync(managed, size, location, 0, stream));
 }
 
-/* Whether the bytes are in `device` afterwards; else in `managed`. */
+/* Returns whether the bytes are in `device` afterwards; otherwise they are in `managed`. */
 static bool
 queue_use(enum use use, int value)
 {
@@ -279,15 +280,15 @@ check_use(enum use use, int value, bool in_device, enum state state, int way)
 	CHECK(cudaStreamSynchronize(stream));
 	CHECK(cudaMemcpy(found.data(), in_device ? device : managed, size, cudaMemcpyDefault));
 	require_all(found.data(), value, "copied", use, state, way);
-	/* As the program sees it, and as a kernel does. */
+	/* Contents as the program sees them, and as a kernel sees them. */
 	require_all(managed, value, "here", use, state, way);
 	add<<<1, 64>>>(managed, size);
 	CHECK(cudaDeviceSynchronize());
 	require_all(managed, value + 1, "after a kernel", use, state, way);
 }
 
-/* These calls wait for the stream; on a local GPU those with pageable memory may, and a copy that
- * names managed memory as the host's. */
+/* These calls wait for the stream. With a local GPU, calls with pageable memory may wait, too, and
+ * a copy that uses managed memory as host memory. */
 static bool
 is_waiting(enum use use)
 {
@@ -356,7 +357,7 @@ after_values(enum use use, bool at_once)
 	CHECK(cudaMemset(device, is_read ? 0 : 30, size));
 	CHECK(cudaDeviceSynchronize());
 	queue_wait(stream, word, ++value);
-	/* The launch of a kernel sends all managed memory. */
+	/* The launch of a kernel transfers all managed memory. */
 	in_device = queue_use(use == AFTER_KERNEL ? COPY : use, 30);
 	if (!at_once)
 		usleep(20000);
@@ -366,7 +367,7 @@ after_values(enum use use, bool at_once)
 	CHECK(cudaFree(managed));
 }
 
-/* Synchronous calls come after the functions of streams that block the default stream. */
+/* Synchronous calls run after the functions of streams that block the default stream. */
 static void
 synchronous_calls(enum state state)
 {
@@ -399,7 +400,7 @@ static void
 await_release(int value)
 {
 	for (int ms = 0; released < value; ms++) {
-		/* There the call that the caller is in may wait for this function. */
+		/* With a local GPU, the call in progress may wait for this function. */
 		REQUIRE(!is_local || ms < 10000);
 		usleep(1000);
 	}
@@ -424,7 +425,8 @@ during_functions(enum use use, enum state state)
 
 	if (is_waiting(use) || use == AFTER_KERNEL)
 		return;
-	/* There copies to managed memory wait for the function, whatever its stream (H100, 580). */
+	/* With a local GPU, copies to managed memory wait for the function, whatever its stream
+	 * (H100, driver 580). */
 	if (is_local && !is_read)
 		return;
 	create(state, 10);
@@ -448,7 +450,7 @@ write_word(void *data)
 	*(unsigned int *)managed = *(unsigned int *)data;
 }
 
-/* Words of managed memory that a stream waits for, and that it writes. */
+/* Words of managed memory that a stream waits for and writes. */
 static void
 words()
 {
@@ -472,7 +474,7 @@ await_caller(void *data)
 	await_release(*(int *)data);
 }
 
-/* What is queued after a function does not wait for it. */
+/* Work that is queued after a function does not wait for it in the caller. */
 static void
 calls_do_not_wait()
 {
@@ -488,7 +490,7 @@ calls_do_not_wait()
 			if (!is_waiting((enum use)use))
 				(void)queue_use((enum use)use, 30);
 		}
-		/* Fewer than fill the queue of a local GPU. */
+		/* Fewer than the queue of a local GPU has space for. */
 		for (int call = 0; call < 500; call++)
 			CHECK(cudaMemcpyAsync(device + call, managed + call, 1, cudaMemcpyDefault,
 					      stream));
@@ -507,7 +509,7 @@ waiting_copy_lets_others_launch()
 	int value = 1;
 	cudaStream_t blocking;
 
-	/* There the launch may wait for the copy. */
+	/* With a local GPU, the launch may wait for the copy. */
 	if (is_local)
 		return;
 	create(HERE, 10);
@@ -566,7 +568,7 @@ await_word(volatile unsigned int *word)
 		app_rest(100000);
 }
 
-/* The other process: its stream records the event when the first process says so. */
+/* The other process, whose stream records the event when the first process requests it. */
 static int
 run_other_process(int in, int out)
 {
@@ -585,7 +587,7 @@ run_other_process(int in, int out)
 	REQUIRE(read(in, &byte, 1) == 1);
 	release(1);
 	CHECK(cudaStreamSynchronize(stream));
-	/* The first process has it open until it says so. */
+	/* The first process keeps it open until then. */
 	REQUIRE(read(in, &byte, 1) == 1);
 	return 0;
 }
@@ -621,7 +623,7 @@ main()
 	REQUIRE(pipe(there) == 0 && pipe(back) == 0);
 	child = fork();
 	REQUIRE(child >= 0);
-	/* A process that ends early is the end of what the other one reads. */
+	/* If a process ends early, the other one reads the end of the file. */
 	if (child == 0) {
 		(void)close(there[1]);
 		(void)close(back[0]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory in a program that has a handler for SIGSEGV of its own, on a stack of its own,
- * from before or from later; that forks; and that has the system read and write what it has not
- * used on the device.
+ * Managed memory in a program that has its own handler for SIGSEGV, on its own stack, installed
+ * earlier or later; that forks; and that passes memory to system calls which it has not used on the
+ * device.
  */
 #include "app.h"
 
@@ -40,7 +40,7 @@ late_handler(int)
 	siglongjmp(back, 1);
 }
 
-/* Whether the program's handler is called for it. */
+/* Whether the program's handler is called for the fault. */
 static bool
 faults(volatile int *address)
 {
@@ -93,8 +93,8 @@ forks(int *data, int count)
 	pid_t child = fork();
 	REQUIRE(child >= 0);
 	if (child == 0) {
-		/* What the parent had here, and the child's own from now on; where the driver moves
-		 * pages itself, a child has none of them. */
+		/* Contents that the parent had on the host, which now belong to the child. If the
+		 * driver migrates pages itself, a child has none of them. */
 		usleep(100000);
 		for (int i = 0; i < count && !concurrent; i++) {
 			if (data[i] != 3 * i)
@@ -114,7 +114,7 @@ forks(int *data, int count)
 	printf("a fork\n");
 }
 
-/* All touch the same pages at once. */
+/* All threads access the same pages at once. */
 static void
 crowd(int *data, int count)
 {
@@ -174,15 +174,15 @@ system_calls()
 	for (size_t i = 0; i < size; i++)
 		REQUIRE(memory[i] == (i % 4 == 0 ? 'y' : 'x'));
 	REQUIRE(write(ends[1], memory + 5, 4) == 4);
-	/* The system writes what the program has written. */
+	/* The system writes out what the program has written. */
 	memory[0] = 0;
 	REQUIRE(read(ends[0], memory, 4) == 4 && memory[3] == 'y');
 	CHECK(cudaFree(memory));
 	printf("system calls\n");
 }
 
-/* What the device has: a system call reaches it when the program has touched it, and says so if it
- * does not. */
+/* Contents on the device: a system call can access them after the program has touched them;
+ * otherwise it fails. */
 static void
 system_calls_behind_a_kernel()
 {
@@ -201,7 +201,7 @@ system_calls_behind_a_kernel()
 		CHECK(cudaDeviceSynchronize());
 		got = pwrite(fd, memory, size, 0);
 		REQUIRE((got > 0 && got <= (ssize_t)size) || (got < 0 && errno == EFAULT));
-		/* Reading is enough for what the system reads. */
+		/* For memory that the system reads, a read by the program is sufficient. */
 		for (size_t at = 0; at < size; at += page)
 			REQUIRE(*(volatile char *)(memory + at) == round);
 		REQUIRE(pwrite(fd, memory, size, 0) == (ssize_t)size);
@@ -212,7 +212,7 @@ system_calls_behind_a_kernel()
 	CHECK(cudaDeviceSynchronize());
 	got = pread(fd, memory, size, 0);
 	REQUIRE((got > 0 && got <= (ssize_t)size) || (got < 0 && errno == EFAULT));
-	/* What the system writes is to be written first. */
+	/* Memory that the system writes must be written by the program before. */
 	for (size_t at = 0; at < size; at += page)
 		*(volatile char *)(memory + at) = 0;
 	REQUIRE(pread(fd, memory, size, 0) == (ssize_t)size);
@@ -232,7 +232,7 @@ main()
 	stack_t stack = {};
 	int *data;
 
-	/* As small as a stack may be. */
+	/* The minimum size of a stack. */
 	stack.ss_size = SIGSTKSZ;
 	stack.ss_sp = malloc(stack.ss_size);
 	REQUIRE(sigaltstack(&stack, nullptr) == 0);

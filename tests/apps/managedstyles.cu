@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs in small, each in another style of using managed memory. */
+/* Small programs, each with another style of using managed memory. */
 #include "app.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ managed(size_t count)
 	return memory;
 }
 
-/* What derives from it is managed wherever it is made. */
+/* Objects of derived classes are managed wherever they are created. */
 struct managed_object {
 	static void *operator new(size_t size)
 	{
@@ -33,7 +33,7 @@ struct managed_object {
 	}
 };
 
-/* A deep structure that is never copied. */
+/* A structure with pointers that is never copied. */
 struct text : managed_object {
 	char *bytes;
 	int length;
@@ -92,7 +92,7 @@ structs_with_pointers()
 	printf("structs with pointers\n");
 }
 
-/* Nodes out of one array, built here, searched there. */
+/* Nodes in one array, built by the host and searched by the device. */
 struct node {
 	node *less, *more;
 	int key, found;
@@ -141,7 +141,7 @@ binary_tree()
 	printf("binary tree\n");
 }
 
-/* Filled there, looked up here. */
+/* Filled by the device, read by the host. */
 struct slot {
 	unsigned int key, value;
 };
@@ -229,7 +229,7 @@ vector_with_an_allocator()
 	std::vector<long long, managed_allocator<long long>> data;
 	long long turn = 0;
 
-	/* It moves whenever it grows. */
+	/* Its memory moves when it grows. */
 	for (; data.size() < 40000; turn++) {
 		data.resize(data.size() * 2 + 3, turn);
 		add_index<<<2, 128>>>(data.data(), data.size());
@@ -244,7 +244,7 @@ vector_with_an_allocator()
 	printf("vector with an allocator\n");
 }
 
-/* Breadth first; the program looks at a word after each level. */
+/* Breadth-first search; the program reads a word after each level. */
 static __global__ void
 expand(const int *rows, const int *columns, int count, int *level, int now, int *more)
 {
@@ -310,7 +310,7 @@ graph_search()
 	printf("graph search\n");
 }
 
-/* A matrix by its rows, each an allocation. */
+/* A matrix of rows, each of which is an allocation. */
 static __global__ void
 transpose(float **to, float *const *from, int size)
 {
@@ -346,7 +346,7 @@ rows_of_a_matrix()
 	printf("rows of a matrix\n");
 }
 
-/* The device turns a list around; then both put in front of it by turns. */
+/* The device reverses a list; then both sides alternately insert at its front. */
 struct link {
 	link *next;
 	int value;
@@ -407,7 +407,7 @@ square(int *data, int count)
 		data[i] *= data[i];
 }
 
-/* Threads, each with a stream and a slice that shares blocks with others'. */
+/* Threads, each with a stream and a slice that shares blocks with other slices. */
 static void
 slices_of_threads()
 {
@@ -444,7 +444,7 @@ touch(unsigned char *data, size_t size, size_t step)
 		data[at] += 1;
 }
 
-/* Much is allocated, a little of it is used. */
+/* Much memory is allocated, and little of it is used. */
 static void
 sparse()
 {
@@ -475,7 +475,7 @@ sum_parts(const part *parts, int count, int step, int *sum)
 			*sum += parts[i].values[k];
 }
 
-/* A long table of structs, whose arrays are pinned memory. */
+/* A long array of structs, whose own arrays are pinned memory. */
 static void
 table_of_pinned_arrays()
 {
@@ -501,7 +501,7 @@ table_of_pinned_arrays()
 	printf("table of pinned arrays\n");
 }
 
-/* A solver: the device computes, the program decides whether to go on. */
+/* A solver: the device computes, the program decides whether to continue. */
 static __global__ void
 improve(double *x, double a, double *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* __managed__ variables: of the program and of its kernels at one address. */
+/* __managed__ variables, which have one address for the program and for kernels. */
 #include "app.h"
 
 __managed__ int counter = 5;
@@ -16,7 +16,7 @@ step()
 	text[0] = 'F';
 }
 
-/* Before any call of CUDA's: the runtime begins by itself. */
+/* Before any call of CUDA: the runtime initializes itself. */
 static int before = counter;
 
 int

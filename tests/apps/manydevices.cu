@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manydevices [N]: uses all devices that there are, which must be N (default: any number): the same
- * kernel and variable on each, copies between them, events across them.
+ * manydevices [N]: uses all devices, whose number must be N (default: any number): the same kernel
+ * and variable on each, copies between them, and events across them.
  */
 #include "app.h"
 
@@ -66,7 +66,7 @@ main(int argc, char **argv)
 		launch(&places[i], 1);
 		CHECK(cudaEventRecord(places[i].done, places[i].stream));
 	}
-	/* With another device current. */
+	/* While another device is current. */
 	CHECK(cudaSetDevice(0));
 	for (int i = 0; i < count; i++) {
 		cudaPointerAttributes attributes;
@@ -84,7 +84,7 @@ main(int argc, char **argv)
 	}
 	printf("each has its own variable and memory\n");
 
-	/* Around the ring, each behind the one before. */
+	/* Around the ring, each copy after the previous one. */
 	for (int i = 0; i < count; i++) {
 		int next = (i + 1) % count;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many launches on several streams at once, faster than they are carried out, and what comes
- * between them: events, the legacy stream, copies, refused launches, other threads.  What is
- * computed shows the order: a step is none that could change places with another.
+ * Many launches on several streams at once, faster than they are executed, together with events,
+ * the legacy stream, copies, rejected launches and other threads. The results show the order,
+ * because the steps do not commute.
  */
 #include "app.h"
 
@@ -44,7 +44,7 @@ take_all(unsigned int *cells, int count)
 		cells[i] += sum;
 }
 
-/* The same on the host: what each cell should have. */
+/* The expected value of each cell, computed on the host. */
 static std::vector<unsigned int> model(stream_count);
 
 static void
@@ -78,7 +78,8 @@ within_streams(cudaStream_t *streams, unsigned int *cells)
 	printf("each stream runs in order\n");
 }
 
-/* A chain over all streams: each takes what the one before it had when its event was recorded. */
+/* A chain over all streams: each reads the value that the previous one had when its event was
+ * recorded. */
 static void
 across_by_events(cudaStream_t *streams, unsigned int *cells)
 {
@@ -94,7 +95,7 @@ across_by_events(cudaStream_t *streams, unsigned int *cells)
 		CHECK(cudaStreamWaitEvent(streams[next], events[i], 0));
 		take<<<1, 1, 0, streams[next]>>>(cells + next, cells + i);
 		model[next] = model[next] * 5 + model[i];
-		/* The other one's cell stays as it is until it was taken. */
+		/* The other stream's cell does not change until it was read. */
 		CHECK(cudaEventRecord(events[next], streams[next]));
 		CHECK(cudaStreamWaitEvent(streams[i], events[next], 0));
 	}
@@ -177,7 +178,7 @@ with_refused_launches(cudaStream_t *streams, unsigned int *cells)
 {
 	for (int round = 0; round < 10; round++) {
 		steps(streams, cells, burst);
-		/* Runtimes have different names for these. */
+		/* The names of these errors differ between runtimes. */
 		step<<<1, 100000, 0, streams[round % stream_count]>>>(cells, 1);
 		REQUIRE(cudaGetLastError() != cudaSuccess);
 		step<<<0, 1, 0, streams[round % stream_count]>>>(cells, 1);
@@ -229,7 +230,7 @@ main()
 	cudaStream_t streams[stream_count];
 	unsigned int *cells = app_malloc<unsigned int>(stream_count);
 
-	/* Blocking ones: the legacy stream comes between. */
+	/* Blocking streams: the legacy stream is ordered between their work. */
 	for (auto &stream : streams)
 		CHECK(cudaStreamCreate(&stream));
 	CHECK(cudaMemset(cells, 0, stream_count * sizeof(*cells)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs in small, each in another style of using host memory that kernels reach. */
+/* Small programs, each with another style of using host memory that kernels access. */
 #include "app.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <vector>
 
-/* Words that the other side writes meanwhile. */
+/* Words that the other side writes at the same time. */
 static int
 load(const int *word)
 {
@@ -53,7 +53,7 @@ mapped(size_t count, unsigned int flags = cudaHostAllocMapped)
 	return host;
 }
 
-/* Jacobi's method between two mapped grids; nothing is ever copied. */
+/* Jacobi's method between two mapped grids, without copies. */
 static __global__ void
 relax(const float *from, float *to, int size)
 {
@@ -95,7 +95,7 @@ zero_copy_stencil()
 	printf("zero-copy stencil\n");
 }
 
-/* A kernel that stays and carries out what is asked of it, a command word in front of arguments. */
+/* A kernel that keeps running and executes commands: a command word, followed by arguments. */
 struct mailbox {
 	int command;
 	int unused[15];
@@ -147,7 +147,7 @@ persistent_kernel(cudaStream_t stream)
 	printf("persistent kernel\n");
 }
 
-/* Rings of entries of four words, in each direction; counters in buffers of their own. */
+/* Rings of entries of four words, in each direction, with counters in their own buffers. */
 struct entry {
 	int words[4];
 };
@@ -176,7 +176,7 @@ static void
 ring_buffers(cudaStream_t stream)
 {
 	const int size = 16, total = 300;
-	/* The counters lie before the entries, as they are allocated. */
+	/* The counters are before the entries in memory, in the order of allocation. */
 	int *in_head = mapped<int>(1), *in_tail = mapped<int>(1), *out_head = mapped<int>(1),
 	    *out_tail = mapped<int>(1);
 	entry *in = mapped<entry>(size), *out = mapped<entry>(size);
@@ -211,7 +211,7 @@ scale(double *data, int count, double by)
 		data[i] *= by;
 }
 
-/* A vector that grows: registered, used, unregistered, and again. */
+/* A vector that grows: registered, used, unregistered, and registered again. */
 static void
 registered_vector()
 {
@@ -284,7 +284,7 @@ count_bytes(const unsigned char *text, size_t size, unsigned int *counts)
 		atomicAdd(&counts[text[i]], 1);
 }
 
-/* The device's own atomic operations, on input of an odd size that is write-combined. */
+/* The device's atomic operations, on write-combined input of an odd size. */
 static void
 histogram()
 {
@@ -320,7 +320,7 @@ work_until(const volatile int *stop, volatile int *progress, volatile long long 
 	}
 }
 
-/* The program watches how far a kernel is, and tells it to stop. */
+/* The program monitors the progress of a kernel and stops it. */
 static void
 progress_and_stop(cudaStream_t stream)
 {
@@ -401,7 +401,7 @@ sum_list(const element *first, int *sum)
 		*sum += one->value;
 }
 
-/* Sums lists as they are named, until there is none. */
+/* Adds up `count` lists, each as soon as its address is written to `lists`. */
 static __global__ void
 sum_lists(element *volatile *lists, volatile int *sums, int count)
 {
@@ -438,7 +438,7 @@ free_list(element *first)
 	}
 }
 
-/* Each element is memory of its own, of which nothing but another element tells the device. */
+/* Each element is an allocation whose address is stored only in another element. */
 static void
 lists_of_pinned_elements(cudaStream_t stream)
 {
@@ -451,12 +451,12 @@ lists_of_pinned_elements(cudaStream_t stream)
 	sum_list<<<1, 1, 0, stream>>>(first, sum);
 	CHECK(cudaStreamSynchronize(stream));
 	REQUIRE(*sum == count * (count - 1) / 2);
-	/* Once more, with one between those that the device has seen. */
+	/* Again, with a new element between those that the device has seen. */
 	first->next->next = new_element(first->next->next, 1000000);
 	sum_list<<<1, 1, 0, stream>>>(first, sum);
 	CHECK(cudaStreamSynchronize(stream));
 	REQUIRE(*sum == count * (count - 1) / 2 + 1000000);
-	/* And for a kernel that runs. */
+	/* Also for a running kernel. */
 	sum_lists<<<1, 1, 0, stream>>>(heads, sums, lists);
 	for (int i = 0; i < lists; i++) {
 		element *list = nullptr;
@@ -486,7 +486,7 @@ ping(volatile int *mine, const volatile int *other, int rounds)
 	}
 }
 
-/* Two kernels that wait for one another; the program passes each on. */
+/* Two kernels that wait for each other; the program forwards the words. */
 static void
 two_kernels()
 {
@@ -525,7 +525,8 @@ sum_buffers(const volatile int *const *buffers, const volatile int *full, volati
 	}
 }
 
-/* The program fills one buffer while the kernel reads the other; flags in front of them all. */
+/* The program fills one buffer while the kernel reads the other. The flags are before all buffers
+ * in memory. */
 static void
 double_buffering(cudaStream_t stream)
 {
@@ -577,7 +578,8 @@ add_packed(char before, packed what, packed other)
 		third.to[i] = third.from[i] * third.shift;
 }
 
-/* Addresses of pinned and of registered memory, at any byte of parameters and of a constant. */
+/* Addresses of pinned and of registered memory at any byte offset of parameters and of a
+ * constant. */
 static void
 packed_structs()
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix product with tiles in shared memory; the matrices are no multiple of the tile. */
+/* Matrix product with tiles in shared memory. The sizes of the matrices are not multiples of the
+ * tile's. */
 #include "app.h"
 
 const int tile = 16;
@@ -35,7 +36,7 @@ main()
 	const int rows = 100, inner = 77, columns = 130;
 	std::vector<float> a(rows * inner), b(inner * columns);
 
-	/* Small integers: every sum is exact in any order. */
+	/* Small integers, so that every sum is exact in any order. */
 	for (size_t i = 0; i < a.size(); i++)
 		a[i] = (float)((int)(i * 7 % 19) - 9);
 	for (size_t i = 0; i < b.size(); i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Free memory and what the programs have are all there is, after each allocation and each free of
- * any kind: memaccount PROGRAMS SEED STEPS. Two programs take turns, and each must see what the
- * other one has.
+ * memaccount PROGRAMS SEED STEPS: the free memory and the memory of all programs add up to the
+ * total after each allocation and each free of any kind. Two programs alternate, and each must see
+ * the memory of the other.
  */
 #include "physical_app.h"
 
@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
-/* Of a size that is rounded up, and of what is cut from more. */
+/* Granularity to which sizes are rounded up, also those of memory that is cut from a larger
+ * mapping. */
 #define GRANULE (2 * MIB)
-/* What a pool may map for a small block, of the program's pools and of managed memory. */
+/* Memory that a pool may map for a small allocation, in the program's pools and in managed
+ * memory. */
 #define MAPPED (64 * MIB)
-/* What a program may keep for speed without another one's knowing how much it is now, and what it
- * may have mapped besides: the rest of a chunk of small blocks. */
+/* Memory that a program may cache without other programs knowing the exact amount, and other memory
+ * that it may have mapped: the rest of a chunk for small allocations. */
 #define UNTOLD (32 * MIB)
 #define UNSEEN MAPPED
 #define BLOCKS 12
@@ -39,9 +41,9 @@ struct block {
 	CUmemGenericAllocationHandle handle;
 };
 
-/* What a program says of itself after a step. */
+/* A program's report after a step. */
 struct account {
-	size_t least, most; /* bytes that it has */
+	size_t least, most; /* bounds of the bytes that the program has */
 	size_t free, total;
 };
 
@@ -71,7 +73,7 @@ physical(block *b)
 	b->memory = (void *)app_physical_map(b->handle, b->size);
 }
 
-/* Of what is free, an allocation gets all but what pools map with it. */
+/* An allocation can get all free memory except what pools map in addition. */
 static void
 allocate(block *b)
 {
@@ -198,7 +200,7 @@ open_device(void)
 	CHECK(cudaDeviceGetDefaultMemPool(&standard, 0));
 }
 
-/* One step for each byte that comes, or a look at what there is, until 'q'. */
+/* Performs a step for each byte that arrives, or reports the free memory, until 'q'. */
 static void
 serve(int in, int out)
 {
@@ -274,7 +276,8 @@ is_right(const std::vector<program> &programs, size_t all, int at, bool tell)
 	return true;
 }
 
-/* What a program gives back because the other one needed it may still be on its way. */
+/* Memory that a program releases because the other one needed it may still be in the process of
+ * being unmapped. */
 static void
 judge(std::vector<program> &programs, size_t all, int at)
 {

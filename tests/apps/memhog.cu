@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memhog [MIB]: allocates so many MiB of device memory (default 16), writes to all of them and
- * waits for a line or the end of its standard input. Prints the free memory before and after.
+ * memhog [MIB]: allocates MIB MiB of device memory (default 16), writes to all of it, and waits for
+ * a line or the end of its standard input. Prints the free memory before and after the allocation.
  */
 #include "app.h"
 

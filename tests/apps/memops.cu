@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of device memory that streams write and wait for: alone, in lists, captured, in graphs. */
+/* Words of device memory that streams write and wait for: single operations, batches, captures,
+ * graphs. */
 #include "app.h"
 
 #include <cuda.h>
@@ -42,7 +43,7 @@ dcheck(CUresult expected, CUresult result, const char *call, int line)
 	exit(1);
 }
 
-/* Two streams that wait for nothing but what they are told to, and words that begin as zeros. */
+/* Two non-blocking streams, and words that start as zeros. */
 static cudaStream_t waiter, other;
 static unsigned int *words;
 static unsigned long long *longs;
@@ -94,7 +95,7 @@ double_it(unsigned int *where)
 	*where *= 2;
 }
 
-/* What the waiter was given last is not done: the word that it waits for is another one. */
+/* The stream's last work is not done, because the word that it waits for has another value. */
 static void
 require_waiting()
 {
@@ -103,7 +104,7 @@ require_waiting()
 	REQUIRE(word(1) == 0);
 }
 
-/* The waiter waits for word 0 to be 7, then word 1 becomes 2 * word 2. */
+/* The stream waits for word 0 to be 7, then word 1 becomes 2 * word 2. */
 static void
 begin_wait()
 {
@@ -148,7 +149,7 @@ writers()
 	end_wait("a stream");
 }
 
-/* A wait that is over already, of 32 and of 64 bits, and one that is so only with this value. */
+/* Waits of 32 and of 64 bits that are already satisfied, and one that only this value satisfies. */
 static void
 condition(const char *name, unsigned int flags, unsigned long long now, unsigned long long before,
 	  unsigned long long value)
@@ -193,7 +194,7 @@ operation(CUstreamBatchMemOpType type, const void *where, unsigned int value)
 {
 	CUstreamBatchMemOpParams op = {};
 
-	/* Waits and writes have the same members at the same places. */
+	/* The structs of waits and writes have the same layout. */
 	op.waitValue.operation = type;
 	op.waitValue.address = address(where);
 	op.waitValue.value = value;
@@ -315,7 +316,7 @@ graphs()
 	printf("nodes of a graph\n");
 }
 
-/* What waits holds up nothing else. */
+/* A waiting stream does not block other work. */
 static void
 beside()
 {
@@ -360,7 +361,7 @@ main()
 	longs = app_malloc<unsigned long long>(64);
 	CHECK(cudaStreamCreateWithFlags(&waiter, cudaStreamNonBlocking));
 	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-	/* Kernels are there before something waits. */
+	/* Kernels are loaded before a stream waits. */
 	set<<<1, 1>>>(words, 0);
 	double_it<<<1, 1>>>(words);
 	writers();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory set by bytes, words and double words; lines, planes and volumes. */
+/* Fills with bytes, 16-bit and 32-bit words: lines, planes and volumes. */
 #include "app.h"
 
 #include <cuda.h>
@@ -84,7 +84,7 @@ planes_and_volumes()
 	CHECK(cudaMemset3DAsync(volume, 9, extent, stream));
 	CHECK(cudaStreamSynchronize(stream));
 	host = app_download((unsigned char *)volume.ptr, volume.pitch * 15);
-	/* What lies behind a row may be set or not. */
+	/* Bytes after a row may or may not be set. */
 	for (size_t i = 0; i < host.size(); i++)
 		REQUIRE(host[i] == 9 || i % volume.pitch >= 70);
 	CHECK(cudaFree(volume.ptr));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two files linked on the device: a function, a variable and a constant live in the other. */
+/* Two files that are linked on the device. A function, a variable and a constant are defined in the
+ * other file. */
 #include "app.h"
 
 extern __device__ int twice_plus(int value);

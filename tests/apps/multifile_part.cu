@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other file of multifile. */
+/* The second file of multifile. */
 #include "app.h"
 
 __device__ int calls;

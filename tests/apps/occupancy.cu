@@ -8,8 +8,9 @@ small(int *out)
 	out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
 
-/* As cuBLAS asks when a handle is made: a cluster that is its whole grid, of more and more blocks.
- * What is asked twice is answered alike; which sizes there are hangs on the GPU. */
+/* The queries that cuBLAS makes when it creates a handle: clusters that are the whole grid, with an
+ * increasing number of blocks. Equal queries return equal results; the supported sizes depend on
+ * the GPU. */
 static void
 ask_clusters()
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device as a peer of itself and of all others; copies between contexts and in batches. */
+/* A device as a peer of itself and of all other devices; copies between contexts and in batches. */
 #include "app.h"
 
 #include <cuda.h>
@@ -33,7 +33,7 @@ typedef CUresult batch_copy(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 			    CUmemcpyAttributes *attrs, size_t *begins, size_t attributes,
 			    size_t *failed, CUstream stream);
 
-/* To the device, on it, and back, in one call. */
+/* To the device, on the device, and back, in one call. */
 static void
 batches(unsigned char *to, unsigned char *from, const bytes &host)
 {

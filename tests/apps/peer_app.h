@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helpers for programs of two processes, which exchange bytes and descriptors over a socket. A
- * failed call prints its line and exits with status 1.
+ * Helpers for sample programs (app.h) of two processes, which exchange bytes and file descriptors
+ * over a socket. A failed call prints its line and exits with status 1.
+ *
+ * Threads: one thread of each process.
  */
 #pragma once
 
@@ -11,28 +13,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Socket to the other process. */
+/* Socket to the other process, set by app_run_both(). */
 static int app_peer;
 
+/* Sends bytes to the other process. */
 static inline void
 app_put(const void *data, size_t size)
 {
 	REQUIRE(write(app_peer, data, size) == (ssize_t)size);
 }
 
+/* Waits until `size` bytes have arrived from the other process, and stores them. */
 static inline void
 app_get(void *data, size_t size)
 {
 	REQUIRE(recv(app_peer, data, size, MSG_WAITALL) == (ssize_t)size);
 }
 
+/* Wakes the other process's app_await(). */
 static inline void
 app_nudge()
 {
 	app_put("x", 1);
 }
 
-/* Waits for app_nudge() of the other process. */
+/* Waits, without a limit, for app_nudge() of the other process. */
 static inline void
 app_await()
 {
@@ -41,6 +46,8 @@ app_await()
 	app_get(&byte, 1);
 }
 
+/* Returns a message header with one data buffer and a control buffer of `size` bytes, which are
+ * borrowed. */
 static inline msghdr
 app_message(iovec *data, char *control, size_t size)
 {
@@ -53,7 +60,7 @@ app_message(iovec *data, char *control, size_t size)
 	return message;
 }
 
-/* Sends a descriptor and closes it here. */
+/* Sends a file descriptor and closes it in this process. */
 static inline void
 app_pass(int fd)
 {
@@ -70,7 +77,8 @@ app_pass(int fd)
 	close(fd);
 }
 
-/* Receives a descriptor. Returns -1 after the other process has ended. */
+/* Waits for a file descriptor and returns it; the caller closes it. Returns -1 if the other process
+ * has ended or the message has no descriptor. */
 static inline int
 app_take()
 {
@@ -84,8 +92,9 @@ app_take()
 	return fd;
 }
 
-/* Runs `first` in this process and `second` in a child. Returns the program's exit status: that of
- * `first` if it is not 0. A failing child fails the program. */
+/* Runs `first` in this process and `second` in a child process, connected by app_peer. Returns the
+ * program's exit status: the result of `first` if it is not 0, otherwise 0. A child that fails
+ * fails the program. In the child, returns the result of `second`. */
 static inline int
 app_run_both(const char *name, int (*first)(), int (*second)())
 {

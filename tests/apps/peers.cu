@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peers [apart]: two devices of one machine.  Copies between them with and without access, kernels
- * of one on the other's memory of every kind, and the answers and errors of peer access.  With
- * "apart" no device reaches another, and copies work all the same.
+ * peers [apart]: two devices of one machine. Copies between them with and without peer access,
+ * kernels of one on the other's memory of every kind, and the results and errors of peer access
+ * calls. apart: no device can access another, but copies work.
  */
 #include "physical_app.h"
 
@@ -20,8 +20,8 @@ add(int *to, const int *from, int count, int value)
 		to[i] = from[i] + value;
 }
 
-/* Each writes its turns to the other's memory and waits for the other's in its own; -1: it waited
- * in vain. */
+/* Each kernel writes its rounds to the other's memory and waits for the other's rounds in its own;
+ * -1: it timed out. */
 static __global__ void
 play(volatile int *mine, volatile int *others, int turns, int *result)
 {
@@ -60,7 +60,7 @@ check(const int *device, int first)
 		REQUIRE(back[i] == first + i);
 }
 
-/* A kernel of this device on what may be another's. */
+/* A kernel of this device on memory that may be the other's. */
 static void
 run(int device, int *to, const int *from, int value)
 {
@@ -70,7 +70,7 @@ run(int device, int *to, const int *from, int value)
 	CHECK(cudaDeviceSynchronize());
 }
 
-/* The last word of so many of dynamic shared memory. */
+/* Uses the last of `words` words of dynamic shared memory. */
 static __global__ void
 tall(int *result, int words)
 {
@@ -87,7 +87,7 @@ upload(int device, int first)
 	return app_upload(numbers(first));
 }
 
-/* By the device that has it. */
+/* Checked by the device that owns the memory. */
 static void
 clear(int device, int *memory)
 {
@@ -100,7 +100,7 @@ clear(int device, int *memory)
 	CHECK(cudaSetDevice(current));
 }
 
-/* Rows of a pitch to rows of another one. */
+/* Rows with a pitch to rows with another pitch. */
 static void
 boxes(int *const at[2])
 {
@@ -120,7 +120,7 @@ boxes(int *const at[2])
 	}
 }
 
-/* Copies that name both contexts are captured nowhere. */
+/* Copies that name two contexts cannot be captured. */
 static void
 not_captured(int *const at[2], cudaStream_t stream)
 {
@@ -174,7 +174,7 @@ captured(int *const at[2])
 	CHECK(cudaStreamDestroy(stream));
 }
 
-/* All copies, whichever device is current, to and from memory of either. */
+/* All copies, with either device current, from and to memory of either. */
 static void
 copies(void)
 {
@@ -270,8 +270,8 @@ codes(void)
 	printf("codes\n");
 }
 
-/* Memory from before and from after, small and large; device 0 has access.  (A driver gives none to
- * a variable of another device's module.) */
+/* Memory that was allocated before and after access was enabled, small and large; device 0 has
+ * access. A driver gives no access to a variable of another device's module. */
 static void
 kernels(int *before)
 {
@@ -286,7 +286,7 @@ kernels(int *before)
 	printf("kernels\n");
 }
 
-/* As libraries do that add up over devices: kernels of both run at once and wait for each other. */
+/* Like libraries that reduce over devices: kernels of both run at once and wait for each other. */
 static void
 together(void)
 {
@@ -301,7 +301,7 @@ together(void)
 		words[i] = app_malloc<int>(2);
 		CHECK(cudaMemset(words[i], 0, 2 * sizeof(int)));
 		CHECK(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
-		/* Loaded before the other one waits for it. */
+		/* Loaded before the other kernel waits for it. */
 		play<<<1, 1, 0, streams[i]>>>(words[i], words[i], 0, words[i] + 1);
 		CHECK(cudaDeviceSynchronize());
 	}
@@ -360,7 +360,8 @@ pools(void)
 	printf("pools\n");
 }
 
-/* Physical memory of device 1, at two addresses: for its own kernels, and for those of device 0. */
+/* Physical memory of device 1, mapped at two addresses: for its own kernels, and for those of
+ * device 0. */
 static void
 physical(void)
 {
@@ -396,7 +397,7 @@ physical(void)
 	printf("physical memory\n");
 }
 
-/* Access goes with the context that has it. */
+/* Access ends with the context that has it. */
 static void
 resets(void)
 {
@@ -407,7 +408,7 @@ resets(void)
 	printf("reset\n");
 }
 
-/* What a kernel may have each device is told of its own. */
+/* A kernel's attributes are set per device. */
 static void
 settings(void)
 {

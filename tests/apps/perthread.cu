@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Built with --default-stream per-thread: stream 0 is another stream in every thread. */
+/* Built with --default-stream per-thread: stream 0 is another stream in each thread. */
 #include "app.h"
 
 #include <algorithm>
@@ -50,7 +50,8 @@ main()
 		threads.emplace_back(work, i, &ids[i]);
 	for (std::thread &thread : threads)
 		thread.join();
-	/* Threads that ran one after the other may share a number, but not with the main one. */
+	/* Threads that ran one after another may have the same stream ID, but not that of the main
+	 * thread. */
 	for (int i = 0; i < thread_count; i++)
 		REQUIRE(ids[i] != ids[thread_count]);
 	return app_ok("perthread");

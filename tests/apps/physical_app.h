@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Helpers for physical memory (cuMemCreate) in programs that use the runtime and are not linked
- * with the driver. Driver functions are looked up with DRIVER(). A failed call prints its line and
- * exits with status 1.
+ * Helpers for physical memory (cuMemCreate) in sample programs that use the runtime and are not
+ * linked with the driver.
+ *
+ * Errors: a failed call prints its line and exits with status 1, unless the helper returns a
+ * CUresult.
+ * Units: sizes are in bytes.
  */
 #pragma once
 
@@ -10,10 +13,14 @@
 
 #include <cuda.h>
 
+/* Returns the driver function of this name. */
 #define DRIVER(name) reinterpret_cast<decltype(&name)>(app_entry(#name))
+/* Call a driver function that must succeed, or (DEXPECT) return the error `expected`. */
 #define DCHECK(call) app_driver_check(CUDA_SUCCESS, call, #call, __LINE__)
 #define DEXPECT(expected, call) app_driver_check(expected, call, #call, __LINE__)
 
+/* Implements DRIVER(): looks up the function with the runtime. The pointer is valid until the
+ * program ends. */
 static inline void *
 app_entry(const char *name)
 {
@@ -25,6 +32,7 @@ app_entry(const char *name)
 	return function;
 }
 
+/* Implements DCHECK() and DEXPECT(). */
 static inline void
 app_driver_check(CUresult expected, CUresult result, const char *call, int line)
 {
@@ -35,6 +43,7 @@ app_driver_check(CUresult expected, CUresult result, const char *call, int line)
 	exit(1);
 }
 
+/* Returns the properties of pinned memory at a location, by default on device 0. */
 static inline CUmemAllocationProp
 app_physical_properties(CUmemLocationType where = CU_MEM_LOCATION_TYPE_DEVICE, int id = 0)
 {
@@ -46,6 +55,7 @@ app_physical_properties(CUmemLocationType where = CU_MEM_LOCATION_TYPE_DEVICE, i
 	return prop;
 }
 
+/* Returns the minimum granularity of sizes and addresses for these properties. */
 static inline size_t
 app_physical_granularity(const CUmemAllocationProp &prop)
 {
@@ -56,6 +66,7 @@ app_physical_granularity(const CUmemAllocationProp &prop)
 	return granularity;
 }
 
+/* Returns the handle of new physical memory, which the caller frees with cuMemRelease(). */
 static inline CUmemGenericAllocationHandle
 app_physical_create(const CUmemAllocationProp &prop, size_t size)
 {
@@ -65,6 +76,8 @@ app_physical_create(const CUmemAllocationProp &prop, size_t size)
 	return memory;
 }
 
+/* Sets the access of a device or the host to a mapped range. Returns the result of
+ * cuMemSetAccess(). */
 static inline CUresult
 app_physical_allow(CUdeviceptr at, size_t size, CUmemLocationType who, int id,
 		   CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
@@ -77,7 +90,8 @@ app_physical_allow(CUdeviceptr at, size_t size, CUmemLocationType who, int id,
 	return DRIVER(cuMemSetAccess)(at, size, &access, 1);
 }
 
-/* Maps the memory at a new address with access for this device, and returns the address. */
+/* Reserves an address range, maps the memory there with read and write access for the device, and
+ * returns the address. The caller undoes this with app_physical_unmap(). */
 static inline CUdeviceptr
 app_physical_map(CUmemGenericAllocationHandle memory, size_t size, int device = 0)
 {
@@ -89,6 +103,7 @@ app_physical_map(CUmemGenericAllocationHandle memory, size_t size, int device = 
 	return at;
 }
 
+/* Unmaps the range and frees its addresses. */
 static inline void
 app_physical_unmap(CUdeviceptr at, size_t size)
 {

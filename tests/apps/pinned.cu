@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pinned and registered host memory, and what is known about a pointer. */
+/* Pinned and registered host memory, and queries of pointer attributes. */
 #include "app.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is set of streams, launches and nodes about caches, waiting and events. */
+/* Attributes of streams, launches and nodes for caching, synchronization and events. */
 #include "driver_app.h"
 
 #include <cstring>
@@ -121,7 +121,7 @@ launches(CUstream stream)
 	require_cell(stream, 5);
 }
 
-/* A node that is captured has the window of its stream. */
+/* A captured node has the access policy window of its stream. */
 static void
 nodes(CUstream stream)
 {
@@ -170,7 +170,7 @@ event_attribute(CUlaunchAttributeID id, CUevent event)
 	return attribute;
 }
 
-/* Events of kernels' beginnings: another stream works on another cell, in a capture, too. */
+/* Events at the start of kernels: another stream works on another cell, also in a capture. */
 static void
 events(CUstream stream, CUstream other)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A memory pool of one process in another: a descriptor for the pool, 64 bytes for each pointer,
- * and an event that says when the memory is ready.  poolshare -answers: prints what is answered
- * where CUDA's documentation is silent, in one process. */
+ * and an event that signals that the memory is ready. poolshare -answers: prints the results of
+ * calls that CUDA's documentation does not specify, in one process. */
 #include "peer_app.h"
 
 #include <unistd.h>
@@ -79,7 +79,7 @@ put_pointer(int *data)
 	app_put(&exported, sizeof(exported));
 }
 
-/* What is not made for others is not given to them. */
+/* A pool that was not created for export cannot be exported. */
 static void
 refuse()
 {
@@ -91,7 +91,7 @@ refuse()
 	REQUIRE(cudaMemPoolExportToShareableHandle(&fd, plain, type, 0) != cudaSuccess);
 	REQUIRE(cudaMemPoolExportPointer(&exported, data) != cudaSuccess);
 	CHECK(cudaFreeAsync(data, stream));
-	/* Nor a pointer before its pool. */
+	/* A pointer cannot be imported before its pool. */
 	data = allocate(pool, small);
 	EXPECT(cudaErrorInvalidValue, cudaMemPoolExportPointer(&exported, data));
 	CHECK(cudaMalloc(&other, 4096));
@@ -157,7 +157,7 @@ produce()
 	return 0;
 }
 
-/* What is imported twice is at one address, and freed once. */
+/* Memory that is imported twice has one address, and is freed once. */
 static int *
 get_pointer(cudaMemPool_t pool)
 {
@@ -196,7 +196,7 @@ consume()
 	expect(second, small, 2000);
 	CHECK(cudaPointerGetAttributes(&attributes, second));
 	REQUIRE(attributes.type == cudaMemoryTypeDevice && attributes.device == 0);
-	/* An imported pool has what the other process allocates. */
+	/* An imported pool contains the memory that the other process allocates. */
 	REQUIRE(cudaMallocFromPoolAsync(&none, 4096, pool, stream) != cudaSuccess);
 	REQUIRE(cudaDeviceSetMemPool(0, pool) != cudaSuccess);
 	(void)cudaGetLastError();

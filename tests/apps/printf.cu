@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* printf on the device: many conversions, one thread at a time so that the order is known. */
+/* printf() on the device: many conversions, by one thread at a time, so that the order is known. */
 #include "app.h"
 
 static __global__ void
@@ -23,7 +23,7 @@ say(int round)
 static __global__ void
 say_from_every_block(int *turn)
 {
-	/* A block after the other, by a ticket. */
+	/* One block after another, by a ticket. */
 	while (atomicAdd(turn, 0) != (int)blockIdx.x)
 		;
 	printf("block %d of %d\n", blockIdx.x, gridDim.x);
@@ -38,7 +38,7 @@ stay_and_print(int number)
 	printf("before call %d\n", number);
 }
 
-/* Calls that synchronize implicitly: what was printed before them is there, in any stream. */
+/* Calls that synchronize implicitly: earlier output of any stream has been printed. */
 static void
 print_before_calls(cudaStream_t stream, int first)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * printlate LETTER MS: a kernel that runs for MS milliseconds and prints "kernel of LETTER" then.
+ * printlate LETTER MS: a kernel that runs for MS milliseconds and then prints "kernel of LETTER".
  */
 #include "app.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quota malloc|pitch|small|async|virtual|array|managed: allocates in steps, by this way, until it
- * is refused. Prints the error, how much of the device's memory it got, and whether all of it can
- * be had again.
+ * quota malloc|pitch|small|async|virtual|array|managed: allocates memory of this kind in steps
+ * until an allocation fails. Prints the error, the amount of the device's memory that it has
+ * allocated, and whether all of it can be allocated again.
  */
 #include "physical_app.h"
 
@@ -84,7 +84,7 @@ use(const char *way, void *memory, int value, size_t size)
 		CHECK(cudaMemset(memory, value, size));
 }
 
-/* How many bytes there are to be had. */
+/* Allocates until a call fails. Returns the number of bytes. */
 static size_t
 take_all(const char *way, std::vector<void *> *taken, cudaError_t *error)
 {
@@ -139,8 +139,8 @@ main(int argc, char **argv)
 	       100.0 * sum / total, 100.0 * available / total);
 	REQUIRE(error == cudaErrorMemoryAllocation);
 	REQUIRE(cudaGetLastError() == error || strcmp(way, "virtual") == 0);
-	/* The refusal has cost nothing: what is there can be used, and freed memory is to be had.
-	 */
+	/* The failure has no side effects: existing memory can be used, and freed memory can be
+	 * allocated. */
 	use(way, taken[0], 2, 4);
 	give_back(way, &taken);
 	again = take_all(way, &taken, &error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface references of a module: what they are bound to, how they are read, what is
- * said of them, and what is refused.  references [LAUNCHES]: so many with nothing set anew.
+ * Texture and surface references of a module: binding, reading, queries, and rejected calls.
+ * references [LAUNCHES]: performs LAUNCHES launches without setting references again.
  */
 #define CUDA_ENABLE_DEPRECATED
 #include "driver_app.h"
@@ -176,14 +176,14 @@ run_arrays(CUtexref image, int launches)
 
 		launch("sample", params);
 	}
-	/* What is set later is for later launches. */
+	/* Settings affect later launches only. */
 	CHECK(cuTexRefSetArray(image, second, CU_TRSA_OVERRIDE_FORMAT));
 	REQUIRE(sampled(0.5f) == other);
 	CHECK(cuTexRefSetFilterMode(image, CU_TR_FILTER_MODE_LINEAR));
 	values = sampled(1.0f);
 	for (unsigned int i = 0; i < count; i++)
 		REQUIRE(values[i] == (i % width == width - 1 ? other[i] : other[i] + 1));
-	/* Bound, and destroyed. */
+	/* Bound to an array that is then destroyed. */
 	CHECK(cuTexRefSetArray(image, array, CU_TRSA_OVERRIDE_FORMAT));
 	CHECK(cuArrayDestroy(second));
 	CHECK(cuTexRefSetFilterMode(image, CU_TR_FILTER_MODE_POINT));
@@ -215,7 +215,7 @@ run_memory(CUtexref image, CUtexref line)
 	values = fetched(10);
 	for (unsigned int i = 0; i < count; i++)
 		REQUIRE(values[i] == numbers[i + 10]);
-	/* Not aligned: the rest is told. */
+	/* Not aligned, so the offset is returned. */
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuTexRefSetAddress(nullptr, line, memory + 16, 64));
 	CHECK(cuTexRefSetAddress(&offset, line, memory + 16, 1024 + 64));
 	REQUIRE(offset == 16);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device is reset and used again: memory is gone, variables have their first values. */
+/* The device is reset and used again. Memory is freed, and variables have their initial values. */
 #include "app.h"
 
 static __device__ int counter = 3;
@@ -17,7 +17,7 @@ count_once()
 
 	count<<<1, 1>>>(device);
 	CHECK(cudaGetLastError());
-	/* Not freed: the reset does that. */
+	/* Not freed, because the reset frees it. */
 	return app_download(device, 1)[0];
 }
 
@@ -39,7 +39,7 @@ main()
 	CHECK(cudaDeviceReset());
 	CHECK(cudaFree(0));
 	CHECK(cudaMemGetInfo(&after, &total));
-	/* Others may use the device at the same time, hence the allowance. */
+	/* Other programs may use the device at the same time, hence the tolerance. */
 	REQUIRE(after + (32 << 20) > before);
 	for (int i = 0; i < 3; i++) {
 		CHECK(cudaDeviceReset());

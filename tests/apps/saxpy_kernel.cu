@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device code that driverapi loads by hand, as PTX and as a fatbin. */
+/* Device code that driverapi loads explicitly, as PTX and as a fatbin. */
 extern "C" {
 
 __constant__ float offset;

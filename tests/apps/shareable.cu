@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Physical memory of one process in another, by descriptors that the two pass over a socket. */
+/* Physical memory of one process in another, by descriptors that the processes pass over a
+ * socket. */
 #include "peer_app.h"
 #include "physical_app.h"
 
@@ -118,7 +119,7 @@ produce()
 	write_to(data, 2000);
 	app_nudge();
 	app_await();
-	/* In the same process, too. */
+	/* Also in the same process. */
 	again = import_from(export_of(memory));
 	second = map(again);
 	expect(second, 3000);
@@ -150,7 +151,7 @@ consume()
 	write_to(data, 3000);
 	app_nudge();
 	app_await();
-	/* The other process has it no more. */
+	/* The other process has released it. */
 	expect(data, 3000);
 	unmap(data);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sleeper [-ms=N | -endless] [-rest=N]: a kernel that keeps the device busy for N milliseconds
- * (default 50) or until the process is killed. Prints "running" once it is launched. Then, with
- * -rest, nothing for so many milliseconds, and one call more.
+ * sleeper [-ms=N | -endless] [-rest=N]: a kernel that occupies the device for N milliseconds
+ * (default 50) or until the process is killed. Prints "running" after the launch. -rest: then
+ * sleeps for N milliseconds and makes one more call.
  */
 #include "app.h"
 
@@ -40,7 +40,7 @@ main(int argc, char **argv)
 	CHECK(cudaMemset(stop, 0, sizeof(*stop)));
 	busy<<<1, 1>>>(duration * 1000000, stop);
 	CHECK(cudaGetLastError());
-	/* Makes sure that the launch is on its way. */
+	/* Ensures that the launch has been sent. */
 	(void)cudaStreamQuery(0);
 	printf("running\n");
 	fflush(stdout);

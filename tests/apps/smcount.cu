@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * smcount [ROUNDS [PAUSE_MS [clusters]]]: on how many multiprocessors a grid runs that has enough
- * blocks for all of them, and how many the device says it has. A second launch in each round has as
- * many cooperative blocks as that allows. "clusters": for how many there is room at a time, too.
+ * smcount [ROUNDS [PAUSE_MS [clusters]]]: prints the number of multiprocessors on which a grid runs
+ * that has enough blocks for all, and the number that the device reports. A second launch in each
+ * round has the number of cooperative blocks that this number allows. clusters: also prints the
+ * number of clusters that can be resident.
  */
 #include "app.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse arrays: the program puts memory behind their tiles, the same behind several, too. */
+/* Sparse arrays: the program maps memory to their tiles, also the same memory to several tiles. */
 #include "physical_app.h"
 
 static cudaStream_t stream;
@@ -51,7 +51,7 @@ make_array(size_t width, size_t height, size_t depth, unsigned flags)
 	return array;
 }
 
-/* How arrays of so many dimensions are cut. */
+/* Returns the tile size of arrays with this depth and flags. */
 static CUDA_ARRAY_SPARSE_PROPERTIES
 tiles_of(size_t depth, unsigned flags)
 {
@@ -162,7 +162,7 @@ expect(CUarray array, size_t z, size_t width, size_t height, size_t depth, unsig
 		REQUIRE(host[i] == first + (unsigned)i);
 }
 
-/* Counts what is not first, first + 1, ... */
+/* Counts the elements that are not first, first + 1, ... */
 static __global__ void
 look(cudaTextureObject_t texture, int width, int height, unsigned first, unsigned *wrong)
 {
@@ -196,7 +196,7 @@ look_at(CUarray array, size_t width, size_t height, unsigned first)
 	CHECK(cudaFree(wrong));
 }
 
-/* The memory of a tile is what one sees through any array that has it. */
+/* The contents of a tile are visible through every array to which its memory is mapped. */
 static void
 two_dimensions()
 {
@@ -220,13 +220,13 @@ two_dimensions()
 		for (unsigned x = 0; x < w; x++)
 			REQUIRE(seen[y * w + x] == 1007 + y * 2 * w + x);
 	}
-	/* Another tile of the first array has the same memory from now on. */
+	/* From here on another tile of the first array has the same memory. */
 	map(map_info(array, { 0, 0, w, h, w, h, 1 }, memory, 0));
 	upload(other, 0, w, h, 1, 500);
 	seen = download(array, 0, 2 * w, 2 * h, 1);
 	REQUIRE(seen[0] == 500 && seen[h * 2 * w + w] == 500 && seen[w] == 1007 + w);
 
-	/* It stays as long as an array has it. */
+	/* The memory stays allocated as long as an array uses it. */
 	DCHECK(DRIVER(cuMemRelease)(memory));
 	expect(other, 0, w, h, 1, 500);
 	map(map_info(other, { 0, 0, 0, 0, w, h, 1 }, 0, 0));
@@ -286,7 +286,7 @@ tail_info(CUarray array, size_t size, CUmemGenericAllocationHandle memory, size_
 	return info;
 }
 
-/* What has less slices than a tile is one piece of memory. */
+/* An array with fewer slices than a tile is one piece of memory. */
 static void
 shallow()
 {
@@ -325,7 +325,7 @@ map_of(CUmipmappedArray mipmap, CUarrayMapInfo info)
 	map(info);
 }
 
-/* One layer of them all; where its memory ends. */
+/* Maps one layer of all levels. Returns the offset at which its memory ends. */
 static size_t
 map_levels(CUmipmappedArray mipmap, unsigned w, unsigned h, unsigned layer,
 	   CUmemGenericAllocationHandle memory, size_t offset)
@@ -347,7 +347,8 @@ map_levels(CUmipmappedArray mipmap, unsigned w, unsigned h, unsigned layer,
 	return offset + whole.miptailSize;
 }
 
-/* Levels that are larger than a tile have tiles, the rest is one piece of memory for each layer. */
+/* Levels that are larger than a tile have tiles. The others, the mip tail, are one piece of memory
+ * per layer. */
 static void
 levels(unsigned layers, unsigned across, unsigned count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel writes where no memory is. The error comes with the next synchronisation and with
- * every call after it.
+ * A kernel writes to unmapped memory. The next synchronization and every later call return the
+ * error.
  */
 #include "app.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large copies that may go between network and device memory without the stream's help: at odd
- * sizes and addresses, with kernels, fills and other streams before and behind them, and memory
- * that is freed at once.  With "short" it does the first alone, with "loop" it copies until it is
- * stopped.
+ * Large copies that may use GPUDirect, without the stream's participation: odd sizes and addresses,
+ * with kernels, fills and other streams before and after them, and memory that is freed at once.
+ * "short": runs only the first part. "loop": copies until it is stopped.
  */
 #include "app.h"
 
@@ -14,7 +13,7 @@ static const size_t ROOM = 9 * MIB;
 
 static uint8_t *source, *target;
 
-/* Every 4 bytes say where they are, in this round. */
+/* Each 4 bytes identify their position and the round. */
 static void
 fill(uint8_t *bytes, size_t size, uint32_t round)
 {
@@ -25,7 +24,7 @@ fill(uint8_t *bytes, size_t size, uint32_t round)
 	}
 }
 
-/* Neighbours must stay as they are. */
+/* Adjacent bytes must not change. */
 static void
 one_size(size_t size, size_t at)
 {
@@ -80,7 +79,7 @@ word(const uint8_t *bytes)
 	return value;
 }
 
-/* Copies behind a kernel that still runs, and work behind copies that still run. */
+/* Copies after a running kernel, and work after running copies. */
 static void
 order(cudaStream_t stream, bool async)
 {
@@ -97,7 +96,7 @@ order(cudaStream_t stream, bool async)
 	busy<<<1, 1, 0, stream>>>(while_busy, device + 1, 11);
 	CHECK(cudaGetLastError());
 	if (async) {
-		/* It has no time to go before what overwrites its source. */
+		/* The copy cannot be moved before the fill that overwrites its source. */
 		CHECK(cudaMemcpyAsync(target, device, size, cudaMemcpyDeviceToHost, stream));
 		CHECK(cudaMemsetAsync(device, 0x77, size, stream));
 		CHECK(cudaStreamSynchronize(stream));
@@ -115,7 +114,7 @@ order(cudaStream_t stream, bool async)
 	CHECK(cudaFree(device));
 }
 
-/* Other streams: one that waits for an event, and the legacy one, which waits by itself. */
+/* Other streams: one that waits for an event, and the legacy stream, which waits implicitly. */
 static void
 streams()
 {
@@ -147,7 +146,7 @@ streams()
 	printf("order\n");
 }
 
-/* What is freed behind a copy is another allocation's next. */
+/* Memory that is freed after a copy is reused by the next allocation. */
 static void
 freed()
 {
@@ -188,7 +187,7 @@ loop()
 int
 main(int argc, char **argv)
 {
-	/* Both have room for whole words and for neighbours. */
+	/* Both have space for whole words and for adjacent bytes. */
 	CHECK(cudaMallocHost(&source, ROOM));
 	CHECK(cudaMallocHost(&target, ROOM));
 	if (argc > 1 && strcmp(argv[1], "loop") == 0) {

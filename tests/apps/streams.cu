@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What streams promise about order: among themselves, through events and the legacy stream. */
+/* Order of work: between streams, through events, and with the legacy stream. */
 #include "app.h"
 
 const int stream_count = 4;
 
-/* Reads for a while before it stores: work that fails to wait for it finds the old value. */
+/* Reads for some time before it stores, so that work which fails to wait for it finds the old
+ * value. */
 static __global__ void
 store_late(volatile int *where, int value, int rounds)
 {
@@ -71,7 +72,7 @@ order_by_legacy_stream(cudaStream_t blocking, int *cells)
 	REQUIRE(read(cells + 1) == 7 && read(cells + 2) == 8);
 
 	store_late<<<1, 1, 0, blocking>>>(cells, 100, 3000);
-	/* On the legacy stream, so it waits for the blocking stream, too. */
+	/* It runs on the legacy stream, so it also waits for the blocking stream. */
 	REQUIRE(read(cells) == 100);
 	store_late<<<1, 1, 0, blocking>>>(cells, 101, 3000);
 	copy_plus<<<1, 1>>>(cells + 1, cells, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of the device, written and read by name. */
+/* Device variables, written and read by name. */
 #include "app.h"
 
 static __constant__ float factors[8];
@@ -40,7 +40,7 @@ main()
 	REQUIRE(size == sizeof(host_table));
 	CHECK(cudaGetSymbolSize(&size, factors));
 	REQUIRE(size == sizeof(host_factors));
-	/* The other half, by its address. */
+	/* The other half, by address. */
 	CHECK(cudaMemcpy(device_table, host_table, 50 * sizeof(float), cudaMemcpyHostToDevice));
 
 	float *out = app_malloc<float>(100);

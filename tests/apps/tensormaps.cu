@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor maps: encoded, handed to a kernel, moved to other addresses; and what is refused. */
+/* Tensor maps: encoded, passed to a kernel, and changed to other addresses; and rejected
+ * arguments. */
 #include "app.h"
 
 #include <cuda.h>
 
-/* As a kernel gets one. */
+/* As a kernel parameter. */
 static __global__ void
 words_of(const __grid_constant__ CUtensorMap map, unsigned long long *out)
 {
@@ -57,7 +58,7 @@ refusals(float *data)
 	CUtensorMap map[2];
 	shape shape;
 
-	/* The driver does not ask for the alignment of the type. */
+	/* The driver does not require the alignment of the type. */
 	REQUIRE(shape.encode(reinterpret_cast<CUtensorMap *>(reinterpret_cast<char *>(map) + 8),
 			     data) == CUDA_SUCCESS);
 	REFUSED(shape.encode(nullptr, data));
@@ -112,7 +113,7 @@ main()
 			       (unsigned long long)map.opaque[i]);
 	REQUIRE(memcmp(words, &map, sizeof(words)) == 0);
 
-	/* Another address, told at once or later: the same map. */
+	/* Encoding another address and replacing the address later result in the same map. */
 	REQUIRE(shape.encode(&other, data + 1024) == CUDA_SUCCESS);
 	REQUIRE(!same(map, other));
 	moved = map;
@@ -121,7 +122,7 @@ main()
 	REQUIRE(shape.encode(&other, data) == CUDA_SUCCESS);
 	REQUIRE(same(map, other));
 
-	/* Another shape: another map. */
+	/* Another shape results in another map. */
 	REQUIRE(shape.encode(&other, data, CU_TENSOR_MAP_SWIZZLE_64B) == CUDA_SUCCESS);
 	REQUIRE(!same(map, other));
 	shape.rank = 5;

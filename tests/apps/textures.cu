@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texture and surface objects in kernels: what CUDA says that each fetch gives. */
+/* Texture and surface objects in kernels: the results of fetches that CUDA specifies. */
 #include "app.h"
 
 #include <cmath>
@@ -63,7 +63,7 @@ make_texture(cudaArray_t array, cudaTextureAddressMode mode, cudaTextureFilterMo
 	return texture;
 }
 
-/* Where to look: the first kernel argument of each fetch below. */
+/* Coordinates: the first kernel argument of each fetch below. */
 struct places {
 	const float *x, *y, *z;
 	int count;
@@ -128,7 +128,7 @@ fetch_level(cudaTextureObject_t texture, places places, float *out)
 	out[i] = tex2DLod<float>(texture, places.x[i], places.y[i], places.z[i]);
 }
 
-/* So many texels between neighbours. */
+/* Distance between neighbors, in texels. */
 __global__ void
 fetch_gradient(cudaTextureObject_t texture, places places, float *out)
 {
@@ -159,7 +159,7 @@ look(kernel *run, cudaTextureObject_t texture, const std::vector<float> &x,
 	return found;
 }
 
-/* Of an index outside an axis: -1 is the border. */
+/* Returns the texel's index on an axis of `count` texels for any index; -1: border. */
 static int
 resolve(int index, int count, cudaTextureAddressMode mode)
 {
@@ -208,7 +208,7 @@ filtered(float x, float y, float z, const int *size, cudaTextureAddressMode mode
 	return sum;
 }
 
-/* Places inside and outside, at quarters of texels: the hardware's weights are exact there. */
+/* Coordinates inside and outside, at quarters of texels, where the hardware's weights are exact. */
 static void
 sample(const char *name, kernel *run, int width, int height, int depth, cudaTextureAddressMode mode,
        bool linear, bool normalized)
@@ -222,7 +222,7 @@ sample(const char *name, kernel *run, int width, int height, int depth, cudaText
 	std::vector<float> x, y, z, want;
 
 	for (int i = 0; i < 200; i++) {
-		/* Off the edges between texels, where rounding decides. */
+		/* Not at the edges between texels, where rounding decides. */
 		float at[3] = { (float)(i * 7 % (2 * width)) - width / 2 +
 					(linear ? 0.25f : 0.375f),
 				height ? (float)(i * 5 % (2 * height)) - height / 2 + 0.75f : 0,
@@ -261,7 +261,7 @@ sampling()
 	sample("2D, linear", fetch_2d, WIDTH, HEIGHT, 0, cudaAddressModeClamp, true, false);
 	sample("3D, clamp", fetch_3d, WIDTH, HEIGHT, DEPTH, cudaAddressModeClamp, false, false);
 	sample("3D, linear", fetch_3d, WIDTH, HEIGHT, DEPTH, cudaAddressModeClamp, true, false);
-	/* Powers of two, so that fractions of the whole are exact. */
+	/* Powers of two, so that normalized coordinates are exact. */
 	sample("normalized, clamp", fetch_2d, 32, 16, 0, cudaAddressModeClamp, false, true);
 	sample("normalized, border", fetch_2d, 32, 16, 0, cudaAddressModeBorder, false, true);
 	sample("normalized, linear, border", fetch_2d, 32, 16, 0, cudaAddressModeBorder, true,
@@ -293,7 +293,7 @@ element(const char *name)
 	unsigned char *bytes = (unsigned char *)host.data();
 	T *out = app_malloc<T>(host.size());
 
-	/* Floats that are ordinary numbers. */
+	/* Floats that are normal numbers. */
 	for (size_t i = 0; i < host.size() * sizeof(T); i++)
 		bytes[i] = (unsigned char)(i * 11 % 60 + 4);
 	cudaArray_t array = make_array(host, WIDTH, HEIGHT, 0, 0);
@@ -490,7 +490,7 @@ layers()
 	printf("layers\n");
 }
 
-/* The middle of each face of a cube whose faces have one value each. */
+/* The center of each face of a cube whose faces have one value each. */
 static void
 cube()
 {
@@ -708,7 +708,7 @@ surfaces()
 	volumes_of_surfaces();
 }
 
-/* Texture and array are given back while the kernel runs, in either order. */
+/* Texture and array are destroyed while the kernel runs, in either order. */
 static void
 churn()
 {

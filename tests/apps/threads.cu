@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight host threads, each with a stream and memory of its own. */
+/* Eight host threads, each with its own stream and memory. */
 #include "app.h"
 
 #include <thread>
@@ -41,7 +41,7 @@ work(int id, const int *shared_offset)
 			REQUIRE(pinned[i] == 8 * (i + id) + 7 * id);
 		CHECK(cudaFree(device));
 
-		/* The last error belongs to the thread. */
+		/* The last error is per thread. */
 		CHECK(cudaPeekAtLastError());
 		if (id % 2 == 0)
 			EXPECT(cudaErrorInvalidDevice, cudaSetDevice(-1));

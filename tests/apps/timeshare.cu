@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * timeshare US SECONDS [START [-wait]]: launches kernels of one block that take US microseconds
- * each, from now or from the time START (seconds since 1970) on, and says how many of them ended
- * within SECONDS.  Some 100 ms of them are queued, or with -wait each is waited for.
+ * timeshare US SECONDS [START [-wait]]: launches kernels of one block that run US microseconds
+ * each, from now or from the time START (seconds since 1970), and prints how many of them ended
+ * within SECONDS. About 100 ms of them are queued; -wait: each is waited for.
  */
 #include "app.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A module of which one kernel has an instruction that the software device does not run: its
- * launches fail, each with an error of the call itself, and every other kernel works. A GPU runs
- * it.
+ * A module of which one kernel has an instruction that the software device does not support.
+ * Launches of this kernel return an error from the call, and every other kernel works. A GPU runs
+ * all of them.
  */
 #include "app.h"
 
@@ -50,7 +50,7 @@ value()
 	return now;
 }
 
-/* Either it has run, or the call has said that it has not. */
+/* The kernel has run, or the call has returned an error. */
 static void
 try_kernel(void (*kernel)(int *, int))
 {

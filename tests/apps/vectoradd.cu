@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds two vectors whose length is no multiple of the block size. */
+/* Adds two vectors whose length is not a multiple of the block size. */
 #include "app.h"
 
 static __global__ void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual memory management: physical memory mapped piece by piece into reserved addresses. */
+/* Virtual memory management: pieces of physical memory mapped into reserved addresses. */
 #include "physical_app.h"
 
 static __global__ void
@@ -43,7 +43,7 @@ expect(CUdeviceptr address, size_t count, int first)
 		REQUIRE(host[i] == first + (int)i);
 }
 
-/* An array that grows where it is. */
+/* An array that grows without moving. */
 static void
 grow()
 {
@@ -61,7 +61,7 @@ grow()
 		CHECK(cudaGetLastError());
 		expect(base, i * count, (int)i);
 	}
-	/* Each piece has a range of its own, whatever lies beside it. */
+	/* Each mapping has its own range, whatever is mapped next to it. */
 	for (size_t i = 0; i < pieces; i++) {
 		CUdeviceptr start;
 		size_t size;
@@ -76,7 +76,7 @@ grow()
 	DCHECK(unreserve(base, 64 * granule));
 }
 
-/* What is in physical memory stays there, wherever it is mapped. */
+/* Contents of physical memory are preserved, wherever it is mapped. */
 static void
 move()
 {
@@ -96,7 +96,7 @@ move()
 	DCHECK(unmap(base, 2 * granule));
 	map_at(base + 4 * granule, 2, memory);
 	expect(base + 4 * granule, 1000, 7);
-	/* A driver need not map a part. */
+	/* A driver need not support mapping a part. */
 	part = map(base, granule, 0, memory, 0);
 	REQUIRE(part == CUDA_SUCCESS || part == CUDA_ERROR_NOT_SUPPORTED);
 	size = part == CUDA_SUCCESS ? granule : 2 * granule;
@@ -121,7 +121,7 @@ move()
 	DCHECK(unreserve(base, 8 * granule));
 }
 
-/* Far more addresses than there is memory. */
+/* Far more addresses than the device has memory. */
 static void
 reserve_much()
 {

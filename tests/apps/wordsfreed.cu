@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory that goes while a stream waits for a word in it.  NVIDIA's driver frees and
- * unregisters host memory behind all work: a thread that writes the word meanwhile lets it go on.
+ * Host memory that is freed while a stream waits for a word in it. NVIDIA's driver frees and
+ * unregisters host memory after all work; a thread that writes the word in the meantime lets the
+ * stream continue.
  */
 #include "app.h"
 
@@ -23,7 +24,7 @@ load()
 	wait_value = reinterpret_cast<decltype(wait_value)>(function);
 }
 
-/* The memory is let go by the function while a stream waits for its first word. */
+/* The function frees the memory while a stream waits for its first word. */
 static void
 let_go(const char *how, unsigned int *word, unsigned int *there,
        cudaError_t (*function)(void *memory))

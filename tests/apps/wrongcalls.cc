@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrongcalls [--ends FILE] [NAME...]: calls every function of the driver API (or these) wrongly. It
- * prints a line for each call with what it returned, so that two drivers can be compared line by
- * line:
+ * wrongcalls [--ends FILE] [NAME...]: calls every function of the driver API (or the named ones)
+ * with errors. Prints a line with the result of each call, so that two drivers can be compared line
+ * by line.
  *
- *	before cuInit(); without a current context; each argument wrong in turn: NULL, 0,
- *	a destroyed object, no such value; from a thread without a context; with all arguments
- *	right; and a right call of another function behind that.
+ * Cases: before cuInit(); without a current context; each argument wrong in turn (NULL, 0, a
+ * destroyed object, an invalid value); from a thread without a context; with all arguments right;
+ * and after this a valid call of another function.
  *
- * What is called may crash, hang or break the context: each function has a process of its own, and
- * one call that ends it is named, and the process comes again for the others.  What another driver
- * answers behind such a call is the same only if the process comes again there, too: FILE has a
- * line "NAME, case" for each.
+ * A call may crash, hang or break the context. Each function therefore has its own process; if a
+ * call ends the process, the call is named, and a new process makes the other calls. The results of
+ * another driver after such a call are the same only if its process is also replaced there: FILE
+ * has a line "NAME, case" for each such call.
  */
 #include <csignal>
 #include <cstdint>
@@ -30,7 +30,7 @@
 
 struct function {
 	const char *name;
-	const char *letters; /* one for each parameter, see values_of() */
+	const char *letters; /* one per parameter, see values_of() */
 };
 
 static const struct function functions[] = {
@@ -51,7 +51,7 @@ typedef uintptr_t word;
 typedef CUresult any_function(word, word, word, word, word, word, word, word, word, word, word,
 			      word, word, word, word, word);
 
-/* A value of an argument, and what it is called. */
+/* A value of an argument, and its name in the output. */
 struct value {
 	const char *name;
 	word is;
@@ -85,7 +85,7 @@ find(const char *name)
 	return reinterpret_cast<F *>(dlsym(driver, name));
 }
 
-/* As cuda.h calls it: cuMemAlloc is cuMemAlloc_v2. */
+/* Name in cuda.h: cuMemAlloc is cuMemAlloc_v2. */
 #define TEXT(name) #name
 #define CALL(name) (*find<decltype(name)>(TEXT(name)))
 
@@ -94,14 +94,15 @@ nothing(void *)
 {
 }
 
-/* Ends the process with what the parent must know of a call that did not come back. */
+/* Signal handler: ends the process with a status that tells the parent whether a call crashed or
+ * timed out. */
 static void
 fatal(int number)
 {
 	_exit(CRASHED + (number == SIGALRM));
 }
 
-/* The first one is right. */
+/* The first value is the valid one. */
 static std::vector<value>
 values_of(char letter, unsigned int i)
 {
@@ -156,7 +157,7 @@ values_of(char letter, unsigned int i)
 	}
 }
 
-/* Calls, and says so, unless that was done by a process before this one. */
+/* Makes a call and prints its result, unless an earlier process has already made it. */
 static void
 call(const struct function *function, const char *how, const word *a)
 {
@@ -166,7 +167,7 @@ call(const struct function *function, const char *how, const word *a)
 
 	if (line++ < first)
 		return;
-	/* The parent reads it if this is the end. */
+	/* The parent reads it if the call ends the process. */
 	printf("%s, %s: ", function->name, how);
 	fflush(stdout);
 	result = f(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12],
@@ -212,7 +213,7 @@ set_up()
 	       CALL(cuMemAlloc)(&made.memory, 1 << 16) == CUDA_SUCCESS;
 }
 
-/* All that is tried with one function. */
+/* Tries all cases of one function. */
 static int
 try_function(const struct function *function)
 {
@@ -254,14 +255,14 @@ try_function(const struct function *function)
 	return 0;
 }
 
-/* What functions read and write, in a folder of ours. */
+/* Creates the file that functions read and write, in a folder of the test. */
 static void
 renew_file()
 {
 	std::ofstream(TEXT_VALUE) << "digraph {}\n";
 }
 
-/* How many lines the child has written; the last one may have no end. */
+/* Returns the number of lines that the child has written; the last one may be incomplete. */
 static int
 run_child(const struct function *function, unsigned int from, const char *ends_path,
 	  unsigned int *lines)
@@ -327,7 +328,7 @@ run_all(int argc, char **argv)
 			}
 			printf("%s\n", status == CRASHED ? "crashed" : "did not return");
 			from += lines + 1;
-			/* Something that always ends it, or takes too long for all. */
+			/* A case that always ends the process, or too much time for all cases. */
 			if (status != CRASHED || from > LINES_MAX)
 				break;
 		}
@@ -356,7 +357,7 @@ run_one(const char *name, const char *from, const char *ends_path)
 			printf("%s is not there\n", name);
 			return 0;
 		}
-		/* What the driver does at the end is another matter. */
+		/* The driver's cleanup at exit is not tested here. */
 		int status = try_function(&function);
 		fflush(stdout);
 		_exit(status);

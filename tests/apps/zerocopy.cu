@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that kernels reach: what they write, what they wait for, and copies of it.  With the
- * argument "wait", a kernel that waits for ever. */
+/* Host memory that kernels access: their writes, flags that they wait for, and copies of the
+ * memory. wait: a kernel that waits forever. */
 #include "app.h"
 
 #include <atomic>
@@ -27,7 +27,7 @@ publish(volatile int *data, int count, volatile int *flag, int value)
 	*flag = value;
 }
 
-/* As a delay kernel does: the host decides when it ends. */
+/* Like a delay kernel: the host decides when it ends. */
 static __global__ void
 await(volatile int *flag, int value, const volatile int *data, int *seen)
 {
@@ -92,7 +92,7 @@ test_stencil()
 	for (int turn = 0; turn < 3; turn++) {
 		for (int i = 0; i < count; i++)
 			in[i] = i * (turn + 1);
-		/* By their addresses here the second time. */
+		/* The second time with the host's addresses. */
 		stencil<<<(count + 127) / 128, 128>>>(turn ? in : on_device(in),
 						      turn ? out : on_device(out), count);
 		CHECK(cudaDeviceSynchronize());
@@ -112,7 +112,7 @@ test_flags(cudaStream_t stream)
 	int *there = app_malloc<int>(1);
 
 	CHECK(cudaMallocHost(&data, count * sizeof(int)));
-	/* The flag lies behind the word: then it comes behind it, too. */
+	/* The flag is after the word in memory, so it must also arrive after it. */
 	CHECK(cudaMallocHost(&word, 2 * 4096));
 	flag = word + 1024;
 	*flag = 0;
@@ -162,7 +162,7 @@ test_copies(cudaStream_t stream)
 	CHECK(cudaMallocHost(&b, size));
 	for (int i = 0; i < count; i++)
 		a[i] = i;
-	/* Kernel and copies in one stream, without a wait in between. */
+	/* Kernels and copies in one stream, without synchronization in between. */
 	stencil<<<(count + 127) / 128, 128, 0, stream>>>(a, b, count);
 	CHECK(cudaMemcpyAsync(device, b, size, cudaMemcpyHostToDevice, stream));
 	stencil<<<(count + 127) / 128, 128, 0, stream>>>(device, a, count);
@@ -210,7 +210,7 @@ test_registered(cudaStream_t stream)
 	REQUIRE(memory[2] == 0);
 	CHECK(cudaMemcpy(seen.data(), host, count * sizeof(int), cudaMemcpyHostToHost));
 	REQUIRE(seen[10] == 40);
-	/* By the address that the program has. */
+	/* With the program's address. */
 	stencil<<<(count + 127) / 128, 128, 0, stream>>>(out, host, count);
 	CHECK(cudaStreamSynchronize(stream));
 	for (int i = 2; i + 2 < count; i++)
@@ -234,7 +234,7 @@ test_table(cudaStream_t stream)
 	CHECK(cudaMemcpy(table, blocks, sizeof(blocks) / 2, cudaMemcpyHostToDevice));
 	add<<<1, 1, 0, stream>>>(table, count / 2, 100);
 	CHECK(cudaStreamSynchronize(stream));
-	/* And in one of 160 KB, most of which names nothing new. */
+	/* And in a table of 160 KB, most of whose addresses are repeated. */
 	for (int i = 0; i < count * times; i++)
 		many.push_back(blocks[i / times]);
 	CHECK(cudaMemcpy(table, many.data(), many.size() * sizeof(int *), cudaMemcpyHostToDevice));
@@ -332,7 +332,7 @@ test_sizes(cudaStream_t stream)
 	printf("sizes\n");
 }
 
-/* Numbers that are addresses of memory which another thread frees meanwhile. */
+/* Numbers that equal addresses of memory which another thread frees at the same time. */
 static void
 test_numbers()
 {
@@ -367,7 +367,7 @@ test_numbers()
 	printf("numbers\n");
 }
 
-/* Until somebody ends it. */
+/* Until the process is killed. */
 static void
 wait_for_ever(cudaStream_t stream)
 {

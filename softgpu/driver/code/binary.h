@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loaded device code: the common part of libraries and modules. Kernels are part of it, and
- * references to them count as references to the code, so that unloaded code stays allocated until
- * its last launch is complete.
+ * Loaded device code: the common part of libraries (cuLibraryLoadData) and modules
+ * (cuModuleLoadData).
  *
+ * Kernels are part of their code, and references to them count as references to the code, so that
+ * unloaded code stays allocated until its last launch is complete. A library has one instance per
+ * device on which it is used, because each device has its own variables.
  * Ownership: reference counted (object.h).
- * Threads: any.
+ * Threads: any. Members marked atomic are accessed with the __atomic functions; the others do not
+ * change after loading, except twins.
  * Errors: CUresult, or NULL for lookups.
  */
 #ifndef GS_BINARY_H
@@ -15,7 +18,7 @@
 #include "softgpu/driver/object.h"
 #include "softgpu/engine/engine.h"
 
-/* A kernel. CUkernel and CUfunction are the addresses of its two objects. */
+/* A kernel. It has two handles, one for each of its two objects: CUkernel and CUfunction. */
 struct gs_kernel {
 	struct gs_object object;   /* GS_KIND_KERNEL; for libraries only */
 	struct gs_object function; /* GS_KIND_FUNCTION */
@@ -25,53 +28,68 @@ struct gs_kernel {
 	int dynamic_shared_max; /* atomic */
 	int carveout;           /* atomic */
 	int non_portable_cluster;
-	int loaded;  /* atomic: the function was requested by a call */
-	int refused; /* atomic: the message about a kernel that cannot run was printed */
+	int loaded;  /* atomic: whether a call has requested the kernel's CUfunction */
+	int refused; /* atomic: whether the message that the device cannot run the kernel was
+			printed */
 };
 
 struct gs_binary {
 	struct gs_object object; /* GS_KIND_LIBRARY; published for libraries only */
 	struct gs_object module; /* GS_KIND_MODULE or GS_KIND_LIBRARY_MODULE */
 	bool is_library;
-	int device; /* device whose copy of the variables it has */
-	/* Of a library: its instances on other devices, created on first use there, and the PTX
-	 * text from which they are created. */
+	int device; /* device on which it was loaded, and whose memory contains its variables */
+	/* Of a library: its instances on other devices, created on first use there and owned by
+	 * this one, and the PTX text from which they are created. NULL for modules, and if there is
+	 * only one device. */
 	struct gs_binary *twins[GS_DEVICES_MAX];
 	char *text;
 	size_t text_size;
 	struct gs_module *engine;
-	size_t charged;
+	size_t charged; /* bytes of variables that are charged to the device */
 	struct gs_kernel *kernels;
 	size_t kernel_count;
 	struct gs_reference *references; /* see reference.h; protected by its lock */
 };
 
-/* Destination of the error log for PTX, from CUjit_option; buffer may be NULL. */
+/* Destination of the PTX compiler's error log, from CUjit_option. The memory belongs to the
+ * application. */
 struct gs_jit_log {
-	char *buffer;
+	char *buffer; /* may be NULL; `size` is in bytes */
 	size_t size;
-	void **size_p; /* receives the length written */
+	void **size_p; /* receives the number of bytes written, as an integer in a pointer; may be
+			  NULL */
 };
 
-/* Loads an image. The caller owns a reference, which gs_binary_unload() drops. */
+/* Loads an image (PTX text or a fatbin) on the current device and publishes its handles. The image
+ * is copied. Returns CUDA_SUCCESS and stores a reference in *code_p, which gs_binary_unload()
+ * drops; on failure (for example CUDA_ERROR_INVALID_PTX or CUDA_ERROR_OUT_OF_MEMORY) *code_p is
+ * unchanged. */
 CUresult gs_binary_load(const void *image, bool is_library, const struct gs_jit_log *log,
 			struct gs_binary **code_p);
-/* Returns the instance of a library on a device, which is destroyed with the library; for a module,
- * the module itself. */
+/* Stores the instance of a library on a device in *on_p, and creates it if necessary; for a module,
+ * stores the module itself. The instance is borrowed from `code`, which destroys it. Returns
+ * CUDA_SUCCESS or the error of loading; *on_p is then NULL. */
 CUresult gs_binary_on(struct gs_binary *code, int device, struct gs_binary **on_p);
-/* Invalidates the handles and drops the creator's reference. */
+/* Retires the handles and drops the creator's reference. The code is freed when its last launch is
+ * complete. */
 void gs_binary_unload(struct gs_binary *code);
-/* Modules only: libraries do not belong to a context. */
+/* Unloads all modules when the context ends. Libraries stay, because they do not belong to a
+ * context. */
 void gs_binary_destroy_all(void);
 
-/* Returns the kernel of a CUfunction or CUkernel with a new reference to the code, or NULL. */
+/* Returns the kernel of a CUfunction or CUkernel with a new reference to its code, which
+ * gs_kernel_put() drops. NULL: unknown handle. */
 struct gs_kernel *gs_kernel_get(const void *handle);
 void gs_kernel_put(struct gs_kernel *kernel);
-/* Replaces a library's kernel by its instance on a device; transfers the reference. */
+/* Replaces a library's kernel by its instance on a device. The caller's reference moves to the
+ * instance. Returns CUDA_SUCCESS or the error of loading; *kernel_p and the reference are then
+ * unchanged. */
 CUresult gs_kernel_on(struct gs_kernel **kernel_p, int device);
+/* Returns the kernel of that name without a new reference, or NULL. */
 struct gs_kernel *gs_binary_kernel(const struct gs_binary *code, const char *name);
 
-/* Returns the maximum number of resident blocks of this size per multiprocessor. */
+/* Returns the maximum number of resident blocks of `threads` threads and `dynamic_shared` bytes per
+ * multiprocessor; 0: such a block does not fit. */
 int gs_kernel_occupancy(const struct gs_kernel *kernel, size_t threads, size_t dynamic_shared);
 
 #endif /* GS_BINARY_H */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Emulation of implicit synchronization on code loading. NVIDIA's driver loads code when a kernel
- * is first used; then, and when it unloads code or destroys an array, it waits until no kernel
- * runs. Meanwhile no kernel starts, and launch calls do not return. This library does the same if
- * GPUPOOL_SOFT_LOADING_WAITS is set; otherwise the functions do nothing.
+ * Emulation of implicit synchronization on code loading.
  *
+ * NVIDIA's driver loads code when a kernel is first used. When it loads or unloads code or destroys
+ * an array, it waits until no kernel runs; during this time no kernel starts, and launch calls do
+ * not return. The software device does the same if the environment variable
+ * GPUPOOL_SOFT_LOADING_WAITS is set; otherwise the functions do nothing and return immediately.
  * Threads: any.
  */
 #ifndef GS_LOADING_H
@@ -14,14 +15,15 @@
 
 struct gs_stream;
 
-/* Called when code is loaded or unloaded: returns when no kernel runs. */
+/* Called when code is loaded or unloaded. Waits, without a limit, until no kernel runs. */
 void gs_loading_wait(void);
 
-/* Called by launches: returns when no code is being loaded. */
+/* Called by launches. Waits, without a limit, until no thread is in gs_loading_wait(). */
 void gs_loading_pass(void);
 
-/* Enclose the execution of a kernel. gs_loading_begin() returns false if the stream was stopped
- * before the kernel could start. */
+/* gs_loading_begin() and gs_loading_end() enclose the execution of a kernel. gs_loading_begin()
+ * waits while a thread is in gs_loading_wait(). It returns true when the kernel may start, or false
+ * if the stream was stopped first; gs_loading_end() must not be called then. */
 bool gs_loading_begin(const struct gs_stream *stream);
 void gs_loading_end(void);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Green contexts: a device's primary context restricted to some of its multiprocessors, and the
- * resources from which they are created. A green context and the CUcontext created from it have
- * different handles. Streams of a green context keep a reference to it; after it is destroyed,
- * calls on them return CUDA_ERROR_CONTEXT_IS_DESTROYED.
+ * resources (CUdevResource) from which they are created.
  *
- * Ownership: reference counted.
+ * A green context and the CUcontext created from it have different handles. Streams of a green
+ * context have a reference to it. After it is destroyed, calls on these streams return
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED.
+ * Ownership: reference counted (object.h).
  * Threads: any.
  * Errors: CUresult, or NULL for lookups.
  */
@@ -18,7 +19,7 @@
 struct gs_green;
 struct gs_stream;
 
-/* A set of multiprocessors. */
+/* A set of multiprocessors of a device: bit i is multiprocessor i. */
 struct gs_set {
 	uint64_t bits[GS_MULTIPROCESSORS_MAX / 64];
 };
@@ -35,40 +36,55 @@ gs_set_add(struct gs_set *set, unsigned int i)
 	set->bits[i / 64] |= (uint64_t)1 << i % 64;
 }
 
-/* Describes the resources of a context for the application. CUDA_ERROR_INVALID_RESOURCE_TYPE:
- * unknown type. */
+/* Fills in the description of the resources of a context whose multiprocessors are in `set`.
+ * Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_RESOURCE_TYPE for an unknown type. */
 CUresult gs_resource_fill(CUdevResource *resource, const struct gs_set *set,
 			  CUdevResourceType type);
-/* Returns the multiprocessors of a descriptor. CUDA_ERROR_INVALID_VALUE: invalid descriptor. */
+/* Copies the multiprocessors of a resource descriptor to *set. Returns CUDA_SUCCESS, or
+ * CUDA_ERROR_INVALID_VALUE for an unknown descriptor; *set is then unchanged. */
 CUresult gs_resources_get(CUdevResourceDesc desc, struct gs_set *set);
 
-/* Creates a green context with its handles and one reference, which gs_green_end() drops. NULL: out
- * of memory. */
+/* Creates a green context of the device with its handles, its streams and one reference, which
+ * gs_green_end() drops. Copies the set. Returns NULL if out of memory. */
 struct gs_green *gs_green_create(int device, const struct gs_set *set);
-/* Invalidates the handles and closes the streams. Returns false if another thread has already done
- * so. */
+/* Destroys a green context: invalidates the handles, closes its own streams and drops the creator's
+ * reference. The caller needs a reference of its own. Returns true, or false if another thread has
+ * already destroyed it. */
 bool gs_green_end(struct gs_green *green);
 
-/* Returns a new reference, or NULL: unknown handle. */
+/* Returns a new reference, which gs_green_put() drops. NULL: not a live green context. */
 struct gs_green *gs_green_get(CUgreenCtx handle);
-/* Returns a new reference, or NULL: not a context of a live green context. */
+/* Returns a new reference to the green context of a CUcontext. NULL: not the context of a live
+ * green context. */
 struct gs_green *gs_green_of_context(CUcontext ctx);
+/* Returns whether the handle is the context of a live green context. */
 bool gs_green_is_context(CUcontext ctx);
+/* Stores the context ID of cuCtxGetId(). Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_CONTEXT if
+ * it is not the context of a live green context. */
 CUresult gs_green_id(CUcontext ctx, unsigned long long *id);
 
-/* Accept NULL. */
+/* Adds a reference and returns the argument; gs_green_put() drops one. Both accept NULL and do
+ * nothing then. */
 struct gs_green *gs_green_ref(struct gs_green *green);
 void gs_green_put(struct gs_green *green);
 
+/* Returns whether the green context was destroyed. This and the following functions require a
+ * reference; what they return is valid as long as the reference. */
 bool gs_green_is_gone(const struct gs_green *green);
 int gs_green_device(const struct gs_green *green);
-/* Returns the CUcontext created from it. */
+/* Returns the CUcontext created from the green context. */
 CUcontext gs_green_context(const struct gs_green *green);
 const struct gs_set *gs_green_set(const struct gs_green *green);
+/* Returns the engine's partition for launches of this green context. */
 struct gs_partition *gs_green_partition(struct gs_green *green);
-/* Owned by the green context until it is destroyed. */
+/* Returns the stream that replaces the default stream when the context is current. It is borrowed,
+ * and closed when the green context is destroyed. */
 struct gs_stream *gs_green_default_stream(const struct gs_green *green);
+/* Returns the internal stream on which an event for all work of the green context is recorded. It
+ * is borrowed, and closed when the green context is destroyed. */
 struct gs_stream *gs_green_joins(const struct gs_green *green);
+/* Creates a stream of the green context and publishes its handle in *handle. Returns
+ * CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY; *handle is then unchanged. */
 CUresult gs_green_stream_create(struct gs_green *green, unsigned int flags, int priority,
 				CUstream *handle);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA arrays, plain and mipmapped. Elements are stored row by row in the device's address range,
- * but are not accepted as device memory by calls. A level of a mipmapped array is an array that its
- * owner keeps alive. A row of a sparse array consists of whole tiles of 64 KiB, to which memory is
- * mapped (sparse_array.c).
+ * CUDA arrays, plain and mipmapped.
  *
- * Ownership: reference counted.
- * Threads: any.
+ * Elements are stored row by row in the device's address range, but calls do not accept this
+ * address as device memory. A level of a mipmapped array is an array whose owner (object.h) is the
+ * mipmapped array. A row of a sparse array consists of whole tiles of 64 KiB, to which memory is
+ * mapped (sparse_array.c).
+ * Ownership: reference counted (object.h).
+ * Threads: any; arrays do not change after creation, except for the mapped tiles.
  */
 #ifndef GS_ARRAY_H
 #define GS_ARRAY_H
@@ -18,12 +19,15 @@
 struct gs_array {
 	struct gs_object object;
 	int device;
-	struct gp_array_shape shape; /* of a level: the level's own shape */
-	struct gp_array_extent extent;
-	uint8_t *memory;
+	/* Of a level: its own shape, not that of the mipmapped array. */
+	struct gp_array_shape shape;
+	struct gp_array_extent extent; /* size in elements */
+	uint8_t *memory;               /* device address of the first element */
+	/* Bytes from one row to the next, and from one slice or layer to the next. */
 	size_t pitch, slice;
-	struct gs_array *levels; /* of a mipmapped array */
-	size_t size;             /* bytes of the whole array in the address range */
+	/* Of a mipmapped array: one per level, owned by it; otherwise NULL. */
+	struct gs_array *levels;
+	size_t size; /* bytes of the whole array in the address range */
 };
 
 #define GS_TILE_SIZE ((size_t)64 << 10)
@@ -31,13 +35,16 @@ struct gs_array {
 /* Returns the bytes of a level of this shape, or of an array without levels. */
 size_t gs_array_level_size(const struct gp_array_shape *shape);
 
-/* Return a new reference, or NULL: unknown array. */
+/* gs_array_get() and gs_array_get_mipmapped() return a new reference, which gs_array_put() drops.
+ * NULL: unknown handle. */
 struct gs_array *gs_array_get(CUarray handle);
 struct gs_array *gs_array_get_mipmapped(CUmipmappedArray handle);
 void gs_array_put(struct gs_array *array);
 
-/* Called when the context ends; textures first, because they hold references to arrays. */
+/* Destroys all texture and surface objects when the context ends. Called before
+ * gs_array_destroy_all(), because they have references to arrays. */
 void gs_texture_destroy_all(void);
+/* Destroys all arrays when the context ends. */
 void gs_array_destroy_all(void);
 
 #endif /* GS_ARRAY_H */

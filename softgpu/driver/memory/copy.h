@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies and fills of up to three dimensions, queued on a stream. Rows are processed in chunks;
- * each chunk's addresses are checked when it is processed, and a cancelled stream stops between two
- * chunks.
+ * Copies of up to three dimensions, queued on a stream.
+ *
+ * Rows are processed in chunks. Each chunk's addresses are checked when it is processed, and a
+ * cancelled stream stops between two chunks.
+ * Threads: any thread may submit; the stream's thread copies.
  */
 #ifndef GS_COPY_H
 #define GS_COPY_H
@@ -17,8 +19,10 @@ struct gs_side {
 	uint64_t address;
 	size_t pitch;
 	size_t slice;
-	bool device;            /* must be device or pinned memory when it is accessed */
-	struct gs_array *array; /* the array that contains `address`; the copy holds a reference */
+	bool device; /* whether the memory must be device or pinned memory when it is accessed;
+			otherwise it may be pageable */
+	struct gs_array *array; /* The array that contains `address`, or NULL. The queued copy has
+				   its own reference to it. */
 };
 
 struct gs_copy {
@@ -27,13 +31,19 @@ struct gs_copy {
 	size_t width; /* bytes */
 	size_t height;
 	size_t depth;
-	bool peers; /* memory that the stream's device need not be able to access */
-	int device; /* device that must be able to access it; set by gs_copy_submit() */
+	bool peers; /* whether a peer copy: the stream's device need not have access to the memory
+		     */
+	int device; /* Set by gs_copy_submit(), not by callers: the device that must have access to
+		       the memory. */
 };
 
 /*
- * Queues the copy. Pageable host memory has been read or written when this returns; with wait, all
- * memory has. Small pageable sources are buffered instead of waited for.
+ * Queues the copy, whose description is copied. Before it returns, pageable host memory has been
+ * read or written, except that small pageable sources are copied to a buffer instead; with wait,
+ * the whole copy is complete. Waits without a limit in these cases only. Returns CUDA_SUCCESS,
+ * CUDA_ERROR_INVALID_VALUE for memory that the copy must not access, CUDA_ERROR_OUT_OF_MEMORY, an
+ * error of gs_enter(), or one of gs_stream_missing(). Nothing is queued on failure. An empty copy
+ * succeeds.
  */
 CUresult gs_copy_submit(CUstream stream, const struct gs_copy *copy, bool wait);
 

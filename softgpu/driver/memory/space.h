@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Address space of the devices: reserved ranges, mappings with their access rights, and pinned host
- * memory. Calls check ranges here when they are made; queued operations check again, chunk by
- * chunk, under the same lock that unmapping acquires. Memory that was unmapped meanwhile then
- * causes an error of the client and not a crash of the process.
+ * memory.
  *
- * Threads: any.
+ * Calls check ranges here when they are made. Queued operations check again, chunk by chunk, under
+ * the lock that unmapping also acquires. If memory was unmapped in the meantime, the operation
+ * fails with a CUDA error instead of crashing the process.
+ * Threads: any. gs_space.lock protects all lists and is acquired by the functions themselves,
+ * unless their comment says that the caller holds it.
+ * Units: sizes are in bytes.
  */
 #ifndef GS_SPACE_H
 #define GS_SPACE_H
@@ -25,8 +28,8 @@ enum gs_access {
 };
 
 enum gs_place {
-	GS_PLACE_PAGEABLE,  /* host memory */
-	GS_PLACE_PINNED,    /* host memory */
+	GS_PLACE_PAGEABLE,  /* host memory that is not registered */
+	GS_PLACE_PINNED,    /* host memory of cuMemHostAlloc() or cuMemHostRegister() */
 	GS_PLACE_DEVICE,    /* device memory, mapped with access */
 	GS_PLACE_FORBIDDEN, /* a device address without memory or without access */
 };
@@ -38,43 +41,50 @@ struct gs_space {
 	struct gs_spans host;
 };
 
-/* For the files that implement the memory calls. */
+/* Used only by the files that implement the memory calls. */
 extern struct gs_space gs_space;
 
-/* Finds a free range and maps it with prot; at the hint if that is free. Returns 0 if there is
- * none. Called with the lock held. */
+/* Finds an unreserved range and maps it with the access `prot` of mmap(); at the hint if that range
+ * is free. Returns its address, or 0 if there is none. The caller holds the write lock. */
 uint64_t gs_space_find(size_t size, size_t alignment, uint64_t hint, int prot);
 
-/* Whether the address is in the range that kernels can access, and thus may be device memory. */
+/* Returns whether the address is in the range that kernels can access, and thus may be device
+ * memory. */
 bool gs_space_in_range(uint64_t address);
 
-/* Whether the range is within a single registration: like the driver, copies do not cross the end
- * of registered memory. */
+/* Returns whether the range is within a single registration of host memory, or outside of all. As
+ * with NVIDIA's driver, copies do not cross the end of registered memory. */
 bool gs_space_is_one(uint64_t address, size_t size);
 
+/* Returns the kind of memory that the range is in. write: whether write access is needed. */
 enum gs_place gs_space_place(uint64_t address, size_t size, bool write);
 
-/* Whether a call may use the range as device memory: mapped or pinned. device: the device that must
- * have access; GS_ANY_DEVICE: any device. */
+/* Returns whether a call may use the range as device memory: mapped with access, or pinned. device:
+ * the device that must have access; GS_ANY_DEVICE: any device. */
 bool gs_space_is_device(uint64_t address, size_t size, bool write, int device);
 
-/* Nothing is unmapped while the lock is held. Not recursive. */
+/* gs_space_read_lock() acquires the lock for reading, which prevents all unmapping until
+ * gs_space_read_unlock(). Not recursive. */
 void gs_space_read_lock(void);
 void gs_space_read_unlock(void);
-/* For the holder of the lock. */
+/* Like gs_space_is_device(), for a caller that holds the lock. */
 bool gs_space_usable_locked(uint64_t address, size_t size, bool write, int device);
 
-/* Adds a variable of a loaded module, which is in the engine's memory. */
+/* Registers a variable of a loaded module, which is in the engine's memory. Returns CUDA_SUCCESS or
+ * CUDA_ERROR_OUT_OF_MEMORY. gs_space_remove_variable() removes the entry. */
 CUresult gs_space_add_variable(uint64_t address, size_t size);
 void gs_space_remove_variable(uint64_t address);
 
-/* Charges memory to a device; false if that would exceed the device's memory. */
+/* Charges memory to a device. Returns true, or false without charging if that would exceed the
+ * device's memory. gs_space_discharge() subtracts it again. */
 bool gs_space_charge(int device, size_t size);
 void gs_space_discharge(int device, size_t size);
+/* Returns the bytes that are charged to the device. */
 size_t gs_space_charged(int device);
-/* Rounds up to whole pages. */
+/* Returns the size rounded up to whole pages. */
 size_t gs_space_pages(size_t size);
 
+/* Unmaps and frees all memory except variables when the context ends. */
 void gs_space_reset(void);
 
 #endif /* GS_SPACE_H */

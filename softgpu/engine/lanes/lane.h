@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lane loops: a C loop for each operation and type, compiled once for each instruction set.
- * gs_lanes() returns the set selected by gs_lanes_choose(), which must not change while kernels
- * run.
+ * Lane loops: a C function for each operation and type that computes all 32 lanes of a slot
+ * (code.h), compiled once for each instruction set.
+ *
+ * Ownership: the tables are static.
+ * Threads: any thread may read; gs_lanes_choose() must not be called while kernels run.
  */
 #ifndef GS_LANE_H
 #define GS_LANE_H
 
 #include "softgpu/engine/lanes/code.h"
 
-/* The suffixes of `set_` are in the order of enum gs_compare. */
+/* The operations. The suffixes of `set_` are in the order of enum gs_compare. */
 #define GS_LANE_OPS(X)                                                                             \
 	X(mov)                                                                                     \
 	X(not )                                                                                    \
@@ -116,45 +118,60 @@ enum gs_lane_op {
 	GS_LANE_COUNT
 };
 
-/* Function tables of an instruction set. Operations that ignore the sign are stored under U16, U32
- * and U64. */
+/* Function tables of an instruction set. NULL: the operation does not exist for the type.
+ * Operations that ignore the sign are stored under U16, U32 and U64. `isa` is the name of the
+ * instruction set. */
 struct gs_lanes {
 	const char *isa;
 	gs_lane_func *op[GS_LANE_COUNT][GS_TYPE_COUNT];
-	/* [to][from], if a simple loop suffices; otherwise op[GS_LANE_convert][GS_TYPE_NONE]. */
+	/* By result type and source type. NULL: use op[GS_LANE_convert][GS_TYPE_NONE], which
+	 * handles all types. */
 	gs_lane_func *convert[GS_TYPE_COUNT][GS_TYPE_COUNT];
 
+	/* Copies the lanes of the mask, which are `width` bytes wide. */
 	void (*blend)(uint8_t *dst, const uint8_t *src, uint32_t mask, unsigned int width);
+	/* Returns the mask of lanes for which the predicate is true. */
 	uint32_t (*pred_mask)(const uint8_t *pred);
+	/* Set all lanes of a slot to a value. */
 	void (*splat4)(uint8_t *dst, uint32_t value);
 	void (*splat8)(uint8_t *dst, uint64_t value);
-	/* Broadcasts each of count words to all lanes of its slot. */
+	/* Sets all lanes of each of `count` slots to the word of the same index. */
 	void (*splat_words)(uint8_t *regs, const uint32_t *slots, unsigned int count,
 			    const uint32_t *words);
+	/* Return whether all lanes are equal, or (is_sequence) each is the previous one plus
+	 * `step`. */
 	bool (*is_same4)(const uint32_t *lanes);
 	bool (*is_same8)(const uint64_t *lanes);
 	bool (*is_sequence4)(const uint32_t *lanes, uint32_t step);
 	bool (*is_sequence8)(const uint64_t *lanes, uint64_t step);
-	/* Computes addresses; returns nonzero if any lane is outside of base..base+limit or
-	 * misaligned. */
+	/* Stores lane + offset for each lane. Returns nonzero if any result is outside of [base,
+	 * base + limit) or misaligned (has bits of align_mask), otherwise 0. */
 	uint64_t (*addresses)(const uint64_t *lanes, uint64_t offset, uint64_t base, uint64_t limit,
 			      uint64_t align_mask, uint64_t *addresses);
-	/* The same for offsets in a window, with 32-bit wraparound. */
+	/* Like `addresses`, for offsets in a window that starts at base, with 32-bit wraparound;
+	 * limit is exclusive. */
 	uint64_t (*window4)(const uint32_t *lanes, uint32_t offset, uint64_t base, uint32_t limit,
 			    uint32_t align_mask, uint64_t *addresses);
+	/* Convert between 4-byte and 8-byte lanes; widen() fills with zeros. */
 	void (*widen)(const uint32_t *lanes, uint64_t *wide);
 	void (*narrow)(const uint64_t *lanes, uint32_t *narrow);
+	/* Load each lane from its address plus offset, or (stride4) from element lane * stride of
+	 * an array. */
 	void (*gather4)(const uint64_t *addresses, uint32_t offset, uint8_t *dst);
 	void (*gather8)(const uint64_t *addresses, uint32_t offset, uint8_t *dst);
 	void (*stride4)(const uint8_t *memory, uint32_t stride, uint8_t *dst);
-	/* Adjacent bytes (width 1) or half words (2) from and to 4-byte lanes. */
+	/* Load and store adjacent bytes (width 1) or half words (width 2) from and to 4-byte
+	 * lanes. */
 	void (*load_narrow)(const uint8_t *memory, unsigned int width, bool is_signed,
 			    uint8_t *dst);
 	void (*store_narrow)(uint8_t *memory, unsigned int width, const uint8_t *src);
 };
 
+/* Selects the tables of an instruction set for gs_lanes(). Returns GS_OK, or GS_INVALID_VALUE if
+ * the CPU does not support it; the selection is then unchanged. */
 int gs_lanes_choose(enum gs_isa isa);
 
+/* The selected tables; use gs_lanes(). */
 extern struct gs_lanes gs_chosen_lanes;
 
 static inline const struct gs_lanes *
@@ -163,6 +180,7 @@ gs_lanes(void)
 	return &gs_chosen_lanes;
 }
 
+/* Fill in the tables of one instruction set. Defined by lane.c, which is compiled once for each. */
 void gs_lanes_fill_baseline(struct gs_lanes *lanes);
 void gs_lanes_fill_avx2(struct gs_lanes *lanes);
 void gs_lanes_fill_avx512(struct gs_lanes *lanes);

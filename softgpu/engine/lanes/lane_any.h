@@ -50,6 +50,7 @@ convert_source(const struct gs_code *code, const uint8_t *src, int i, s64 *whole
 	}
 }
 
+/* Rounds to an integral value by an enum gs_rounding; other modes return the value. */
 static inline f64
 round_integral(f64 value, s64 mode)
 {
@@ -67,6 +68,7 @@ round_integral(f64 value, s64 mode)
 	}
 }
 
+/* Returns the bits of a result of type code->type; `narrow` is the value rounded once to f32. */
 static inline u64
 float_result(const struct gs_code *code, f64 value, f32 narrow)
 {
@@ -82,6 +84,8 @@ float_result(const struct gs_code *code, f64 value, f32 narrow)
 	}
 }
 
+/* Returns the bits of a source value converted to the floating-point type code->type. is_real
+ * selects `real` instead of `whole`. */
 static inline u64
 to_float(const struct gs_code *code, int is_real, s64 whole, f64 real)
 {

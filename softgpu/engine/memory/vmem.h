@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device-visible memory for the engine itself, in GS_VA_INTERNAL..GS_VA_END. A block consists of
- * whole pages, zeroed, and is followed by 1 MiB of inaccessible addresses.
+ * Allocator of device-visible memory for the engine itself, in GS_VA_INTERNAL..GS_VA_END. An
+ * allocation consists of whole pages, zeroed, and is followed by 1 MiB of inaccessible addresses.
  *
  * Threads: any.
  */
@@ -10,7 +10,8 @@
 
 #include <stddef.h>
 
-/* Returns NULL if memory or addresses are exhausted. */
+/* Returns memory of at least `size` bytes, which gs_vmem_free() frees. NULL: memory or addresses
+ * are exhausted. */
 void *gs_vmem_alloc(size_t size);
 void gs_vmem_free(void *memory);
 

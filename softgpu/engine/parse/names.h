@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hash map from names to numbers. Setting a name again replaces its number.
+ * Hash map from names to numbers. Setting a name again replaces its number. A zeroed struct is an
+ * empty map.
  *
- * Ownership: names are borrowed; entries are allocated in the pool passed at each insertion.
+ * Ownership: names are borrowed and must outlive the map. Entries are allocated in the pool passed
+ * at each insertion, so the map itself needs no cleanup.
+ * Threads: one thread at a time.
  */
 #ifndef GS_NAMES_H
 #define GS_NAMES_H
@@ -19,9 +22,9 @@ struct gs_names {
 	uint32_t count;
 };
 
-/* Returns the number, or -1. */
+/* Returns the number of the name (`len` bytes, any values), or -1 if it is not in the map. */
 int32_t gs_names_find(const struct gs_names *names, const char *text, size_t len);
-/* Returns 0, or -1 if out of memory. */
+/* Sets the number of a name. Returns 0, or -1 if out of memory; the map is then unchanged. */
 int gs_names_set(struct gs_names *names, struct gs_pool *pool, const char *text, size_t len,
 		 int32_t value);
 

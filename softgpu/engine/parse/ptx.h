@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parsed PTX module: output of the parser and input of the decoder. The text comes from programs
- * and is untrusted: every count has a limit, and every error names a line.
+ * Parsed PTX module: output of the parser and input of the decoder.
  *
- * Ownership: everything in a module is allocated in its pool.
- * Threads: immutable after parsing.
+ * The text comes from programs and is untrusted: every count has a limit (GS_PTX_MAX_...), and
+ * every error names a line.
+ * Ownership: a struct gs_ptx owns its pool, in which everything else is allocated; gs_ptx_destroy()
+ * frees it.
+ * Threads: immutable after parsing; any thread may read.
  */
 #ifndef GS_PTX_H
 #define GS_PTX_H
@@ -46,7 +48,7 @@ enum gs_space {
 	GS_SPACE_PARAM,
 };
 
-/* In alphabetical order, for binary search. */
+/* Opcodes in alphabetical order, for binary search. */
 #define GS_OPS(X)                                                                                  \
 	X(abs)                                                                                     \
 	X(activemask)                                                                              \
@@ -156,7 +158,7 @@ enum gs_op {
 	GS_OP_COUNT
 };
 
-/* lo, ls, hi, hs are the unsigned spellings of lt, le, gt, ge. */
+/* Comparisons. The PTX spellings lo, ls, hi, hs are the unsigned lt, le, gt, ge. */
 enum gs_compare {
 	GS_CMP_EQ,
 	GS_CMP_NE,
@@ -234,14 +236,15 @@ enum gs_operand_kind {
 
 struct gs_operand {
 	uint8_t kind;
-	bool negated;       /* "!" */
-	uint8_t count;      /* elements of a vector */
+	bool negated;       /* written with "!" */
+	uint8_t count;      /* number of elements of a vector */
 	uint8_t dim;        /* component of a special register, or number of an envreg */
-	uint8_t float_size; /* of an immediate written as 0f or 0d: 4 or 8 */
-	int32_t reg;    /* register, special register, label; base register of an address, or -1 */
-	int32_t symbol; /* symbol or function; base symbol of an address, or -1 */
-	int64_t imm;    /* value or offset */
-	const struct gs_operand *elements;
+	uint8_t float_size; /* bytes of an immediate written as 0f or 0d: 4 or 8; 0: an integer */
+	int32_t reg;        /* index of the register, special register or label; of an address: base
+			       register, or -1 */
+	int32_t symbol;     /* index of the symbol or function; of an address: base symbol, or -1 */
+	int64_t imm;        /* value of an immediate, or offset of an address */
+	const struct gs_operand *elements; /* of a vector */
 };
 
 enum gs_mul_mode {
@@ -257,14 +260,14 @@ enum gs_rounding {
 	GS_ROUND_ZERO,
 	GS_ROUND_DOWN,
 	GS_ROUND_UP,
-	/* To an integral value. */
+	/* Rounding to an integral value (.rni and others). */
 	GS_ROUND_NEAREST_INT,
 	GS_ROUND_ZERO_INT,
 	GS_ROUND_DOWN_INT,
 	GS_ROUND_UP_INT,
 };
 
-/* Modifiers that select one of several operations of an opcode. */
+/* Modifiers that select one of several operations of an opcode, for example atom.add. */
 enum gs_sub {
 	GS_SUB_NONE,
 	GS_SUB_ADD,
@@ -299,46 +302,46 @@ enum gs_sub {
 	GS_SUB_PENDING_COUNT,
 };
 
+/* An instruction. Members for modifiers are 0 (..._NONE) if the instruction has none. */
 struct gs_insn {
 	uint16_t op;
-	uint8_t type[3]; /* in order of appearance */
+	uint8_t type[3]; /* enum gs_type, in order of appearance */
 	uint8_t type_count;
-	uint8_t compare;
+	uint8_t compare; /* enum gs_compare */
 	uint8_t bool_op;
 	uint8_t space;
-	uint8_t vector;
+	uint8_t vector; /* number of elements of .v2 or .v4; 0: not a vector */
 	uint8_t mul_mode;
 	uint8_t rounding;
 	uint8_t sub;
 	bool saturate;
-	bool carry_out; /* .cc */
-	bool clamp;     /* as opposed to .wrap */
-	bool pair;      /* the first two operands were written d|p */
+	bool carry_out; /* has .cc */
+	bool clamp;     /* has .clamp, as opposed to .wrap */
+	bool pair;      /* whether the first two operands were written as d|p */
 	bool pred_negated;
 	bool unknown_modifier;
 	uint8_t operand_count;
-	int32_t pred; /* guard register or -1 */
+	int32_t pred; /* guard predicate's register, or -1 */
 	const struct gs_operand *operands;
 	const char *spelling; /* opcode and modifiers; not NUL-terminated */
 	uint32_t spelling_len;
 	int32_t line;
 };
 
-/* A value in an initializer that is an address, or some bytes of one. */
+/* A value in a variable's initializer that is an address, or some bytes of one. */
 struct gs_relocation {
 	struct gs_relocation *next;
-	uint64_t at;
-	const char *name;
-	int32_t symbol; /* set when parsing is complete: this or a function */
-	int32_t function;
+	uint64_t at;      /* offset in the variable */
+	const char *name; /* symbol or function that the address is of */
+	int32_t symbol;   /* index of the symbol, or -1; set when parsing is complete */
+	int32_t function; /* index of the function, or -1; set when parsing is complete */
 	int64_t addend;
 	int32_t line;
-	uint8_t size;  /* of the value stored */
-	uint8_t shift; /* right shift of the address, in bits, before truncation to size */
+	uint8_t size;  /* bytes of the value stored */
+	uint8_t shift; /* right shift of the address in bits, before it is truncated to `size` */
 };
 
-/* Kind of a texture, surface or sampler reference; the variable has its number, written by the
- * driver. */
+/* Kind of a texture, surface or sampler reference. The driver writes an ID to the variable. */
 enum gs_reference {
 	GS_REFERENCE_NONE,
 	GS_REFERENCE_TEXTURE,
@@ -346,20 +349,21 @@ enum gs_reference {
 	GS_REFERENCE_SAMPLER,
 };
 
+/* A variable or parameter. */
 struct gs_symbol {
 	const char *name;
 	uint8_t space;
 	uint8_t reference; /* enum gs_reference */
 	uint32_t align;
 	bool is_extern;
-	bool is_dynamic;      /* extern .shared a[] */
-	bool is_launch_param; /* a parameter of an .entry, not of a .func */
+	bool is_dynamic;      /* extern .shared a[], whose size is set by the launch */
+	bool is_launch_param; /* parameter of an .entry, not of a .func */
 	bool is_function_local;
-	bool is_linkable;   /* other texts may refer to it: .visible, .weak, .extern */
-	int32_t definition; /* symbol that defines this one, or -1 */
-	uint64_t size;
-	uint64_t offset; /* of parameters and locals, in their frame */
-	uint8_t *init;
+	bool is_linkable;   /* other texts may refer to it: .visible, .weak or .extern */
+	int32_t definition; /* index of the symbol that defines this extern one, or -1 */
+	uint64_t size;      /* bytes */
+	uint64_t offset;    /* of parameters and local variables: offset in their frame */
+	uint8_t *init;      /* initial value, `size` bytes; NULL: zeros */
 	struct gs_relocation *relocations;
 };
 
@@ -371,34 +375,36 @@ struct gs_ptx_function {
 	int32_t line;
 	struct gs_insn *insns;
 	uint32_t insn_count;
-	uint8_t *reg_types;
+	uint8_t *reg_types; /* enum gs_type, per register */
 	uint32_t reg_count;
-	int32_t *label_at; /* instruction index; -1: the label has no position */
+	int32_t *label_at; /* per label: index of the instruction that follows; -1: the label has no
+			      position */
 	uint32_t label_count;
-	int32_t **branch_targets; /* per label: list of labels terminated by -1, for brx.idx */
-	int32_t *params;          /* symbols */
+	int32_t **branch_targets; /* per label: labels of a .branchtargets, terminated by -1, for
+				     brx.idx; otherwise NULL */
+	int32_t *params;          /* indices of the parameters' symbols; likewise `returns` */
 	uint32_t param_count;
 	int32_t *returns;
 	uint32_t return_count;
-	uint64_t param_bytes;
+	uint64_t param_bytes; /* size of the packed parameters */
 	uint64_t local_bytes;
-	uint32_t max_threads;
+	uint32_t max_threads; /* threads per block; required_block is all 0 if not required */
 	uint32_t required_block[3];
-	/* Why the device cannot run the function although it is valid PTX; it then has a body
-	 * without instructions. NULL: accepted by the parser. */
+	/* Reason for which the device cannot run the function although it is valid PTX; it then has
+	 * a body without instructions. NULL: accepted by the parser. */
 	const char *unsupported;
 };
 
 struct gs_ptx {
 	struct gs_pool pool;
-	const char *text; /* a copy, to which spellings point */
+	const char *text; /* copy of the text, to which names and spellings point */
 	size_t size;
 	struct gs_symbol *symbols;
 	uint32_t symbol_count;
 	struct gs_ptx_function *functions;
 	uint32_t function_count;
-	int version; /* 90: 9.0 */
-	int target;  /* 75: sm_75 */
+	int version; /* 90: PTX 9.0 */
+	int target;  /* 75: .target sm_75 */
 };
 
 #define GS_PTX_MAX_BYTES (256u << 20)
@@ -416,17 +422,21 @@ struct gs_ptx {
 #define GS_PTX_MAX_OPERANDS 24
 
 /*
- * Parses PTX text. Several modules' texts may follow each other, each beginning with .version; they
- * are linked. Returns GS_OK, GS_INVALID_PTX or GS_OUT_OF_MEMORY.
+ * Parses PTX text, which is copied. Several modules' texts may follow each other, each starting
+ * with .version; they are linked. Returns GS_OK and a module in *ptx_p, which gs_ptx_destroy()
+ * frees; or GS_INVALID_PTX or GS_OUT_OF_MEMORY, with *ptx_p unchanged. *error is always written.
  */
 int gs_ptx_parse(const char *text, size_t size, struct gs_ptx **ptx_p, struct gs_error *error);
+/* Frees a module. NULL is allowed. */
 void gs_ptx_destroy(struct gs_ptx *ptx);
 
+/* Returns the bytes of a value of the type; 0 for GS_TYPE_NONE. */
 unsigned int gs_type_size(enum gs_type type);
 bool gs_type_is_float(enum gs_type type);
 bool gs_type_is_signed(enum gs_type type);
+/* Returns the spelling of an opcode as a static string. */
 const char *gs_op_name(enum gs_op op);
-/* Whether ".<word>" is among the instruction's modifiers. */
+/* Returns whether ".<word>" is among the instruction's modifiers. */
 bool gs_insn_has(const struct gs_insn *insn, const char *word);
 
 #endif

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixture for tests of host memory that kernels access: the fake wire layer (fake_wire.h) with
- * replicas of pinned memory on both sides. */
+/*
+ * Fixture for tests of host memory that kernels access: the fake wire layer (fake_wire.h) with a
+ * daemon that supports it. Pinned memory then has a replica on the daemon's side, and the client's
+ * coherence (client/host/coherence.h) keeps both equal.
+ *
+ * Threads: the test's thread.
+ * Errors: failures fail the test.
+ */
 #ifndef MIRROR_FIXTURE_H
 #define MIRROR_FIXTURE_H
 
@@ -17,12 +23,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* Returns the test's session. */
 static inline struct gpc_session *
 session(void)
 {
 	return fake.context->scope.session;
 }
 
+/* CMocka setup of a test; returns 0. */
 static inline int
 setup(void **state)
 {
@@ -32,6 +40,8 @@ setup(void **state)
 	return r;
 }
 
+/* Returns new pinned memory in the range that kernels can access. The caller frees it with
+ * gpc_cuMemFreeHost(). */
 static inline uint8_t *
 pinned(size_t size)
 {
@@ -42,6 +52,7 @@ pinned(size_t size)
 	return host;
 }
 
+/* Returns the device address of pinned memory. */
 static inline CUdeviceptr
 reach(void *host)
 {
@@ -51,7 +62,8 @@ reach(void *host)
 	return address;
 }
 
-/* Waits for the GPU after work that may have changed host memory. */
+/* Fetches the changes that kernels have made to host memory, as a call does that waits for the
+ * GPU. */
 static inline void
 synchronize(void)
 {
@@ -59,6 +71,7 @@ synchronize(void)
 	CU(gpc_coherence_fetch(session()));
 }
 
+/* Defines a test with this fixture. */
 #define TEST(test) UNIT_TEST_WITH(test, setup, fake_wire_teardown)
 
 #endif /* MIRROR_FIXTURE_H */

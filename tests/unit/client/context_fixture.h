@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixture for tests of contexts: an initialized client with two devices and a scripted daemon
- * (fake_daemon.h). */
+/*
+ * Fixture for tests of contexts: an initialized client with two devices and a scripted daemon
+ * (fake_daemon.h).
+ *
+ * Ownership: `fixture` belongs to the setup and teardown of the test.
+ * Threads: the test's thread.
+ */
 #ifndef CONTEXT_FIXTURE_H
 #define CONTEXT_FIXTURE_H
 
@@ -23,6 +28,7 @@ struct fixture {
 
 static struct fixture fixture;
 
+/* CMocka setup and teardown of a test; return 0. */
 static inline int
 set_up(void **state)
 {
@@ -68,14 +74,15 @@ tear_down(void **state)
 	return 0;
 }
 
-/* Returns the number of `call` records that the daemon has received, after everything posted before
- * has arrived. */
+/* Waits until everything that was posted before has arrived, and returns the number of `call`
+ * records that the daemon has received. */
 static inline size_t
 received(uint16_t call)
 {
 	return fake_daemon_received(&fixture.daemon, call);
 }
 
+/* Returns the current context, or NULL. */
 static inline CUcontext
 current(void)
 {
@@ -85,6 +92,7 @@ current(void)
 	return context;
 }
 
+/* Defines a test with this fixture. */
 #define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
 
 #endif /* CONTEXT_FIXTURE_H */

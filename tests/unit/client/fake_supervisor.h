@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fake supervisor for tests of connection setup: a thread accepts a client's control connection and
- * serves it by the test's function. The client's side opens a session to it.
+ * Fake supervisor for tests of connection setup.
  *
- * Ownership: start() creates a supervisor; stop() joins its thread and frees it, clean_up() frees
- * one whose thread never ran.
- * Threads: `serve` runs in the supervisor's thread. The test changes the members before open_link()
- * and reads what was received after stop().
+ * The supervisor is the daemon's process that accepts clients. Here a thread accepts one control
+ * connection and serves it by the test's function `serve`; the test opens a session to it with
+ * open_link(). On a control connection, a client and the supervisor exchange preambles (protocol
+ * versions) and the messages hello and welcome; the client's first lane then belongs to the
+ * session.
+ * Ownership: start() creates a supervisor. stop() waits for its thread and frees it; clean_up()
+ * frees one whose thread never ran.
+ * Threads: `serve` runs in the supervisor's thread. The test changes members before open_link(),
+ * and reads what was received after stop() or, if it needs the supervisor, after pthread_join().
  * Errors: failures of the set-up fail the test.
  */
 #ifndef FAKE_SUPERVISOR_H
@@ -34,28 +38,33 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Size of the window (address range of device memory), and granularity of mappings, in bytes. */
 #define WINDOW_SIZE ((uint64_t)1 << 30)
 #define GRANULARITY ((uint64_t)2 << 20)
 
-/* The supervisor and what it sends and has received. */
+/* The supervisor, the messages that it sends and those that it has received. */
 struct supervisor {
 	struct gp_listener *listener;
-	const struct gp_url *url;
+	const struct gp_url *url; /* address of the listener, borrowed from it */
 	pthread_t thread;
+	/* Serves a control connection after the client's preamble; the connection is destroyed
+	 * when it returns. */
 	void (*serve)(struct supervisor *supervisor, struct gp_conn *control);
-	/* The messages that serve_welcome() sends. */
+	/* The welcome message that serve_welcome() sends, and its parts. */
 	Gpupool__Welcome welcome;
 	Gpupool__Limits limits;
 	Gpupool__Window window, other_window;
 	Gpupool__Device device, *devices[GPC_DEVICES_MAX + 1];
 	uint8_t ticket[GP_TICKET_SIZE], uuid[16];
-	/* What the client has sent. */
+	/* Contents of the client's messages: the preamble of its lane, and the host and program
+	 * names of its hello. */
 	struct gp_preamble lane;
 	char host[64], program[64];
 	size_t avoided;
-	struct gp_conn *lane_conn;
+	struct gp_conn *lane_conn; /* the accepted lane, owned by the supervisor; NULL: none */
 };
 
+/* Returns an address at which WINDOW_SIZE bytes were free, aligned to this size. */
 static inline uint64_t
 free_address(void)
 {
@@ -69,6 +78,7 @@ free_address(void)
 	return ((uintptr_t)place + WINDOW_SIZE - 1) & ~(WINDOW_SIZE - 1);
 }
 
+/* Receives the client's hello and stores its contents. */
 static inline void
 take_hello(struct supervisor *supervisor, struct gp_conn *control)
 {
@@ -85,6 +95,7 @@ take_hello(struct supervisor *supervisor, struct gp_conn *control)
 	gp_control_free(message);
 }
 
+/* Sends the supervisor's preamble with this major protocol version. */
 static inline void
 answer_preamble(struct gp_conn *control, unsigned int major)
 {
@@ -97,6 +108,7 @@ answer_preamble(struct gp_conn *control, unsigned int major)
 	(void)!gp_conn_send_preamble(control, bytes, sizeof(bytes));
 }
 
+/* A `serve` function: accepts the client, without waiting for its lane. */
 static inline void
 serve_welcome(struct supervisor *supervisor, struct gp_conn *control)
 {
@@ -105,6 +117,7 @@ serve_welcome(struct supervisor *supervisor, struct gp_conn *control)
 	(void)!gp_control_send_welcome(control, &supervisor->welcome);
 }
 
+/* Accepts the client's lane within 5 s, and stores it and its preamble. */
 static inline void
 take_lane(struct supervisor *supervisor)
 {
@@ -116,6 +129,8 @@ take_lane(struct supervisor *supervisor)
 		(void)!gp_preamble_decode(bytes, &supervisor->lane);
 }
 
+/* Thread function of the supervisor: accepts a connection within 5 s and serves it. Returns
+ * NULL. */
 static inline void *
 run(void *arg)
 {
@@ -131,6 +146,7 @@ run(void *arg)
 	return NULL;
 }
 
+/* Fills in a welcome message that the client accepts. */
 static inline void
 make_welcome(struct supervisor *supervisor)
 {
@@ -157,6 +173,7 @@ make_welcome(struct supervisor *supervisor)
 	supervisor->welcome.session_id = 77;
 }
 
+/* Returns a new supervisor that listens on a free port of the loopback interface. */
 static inline struct supervisor *
 start(void (*serve)(struct supervisor *, struct gp_conn *))
 {
@@ -173,6 +190,9 @@ start(void (*serve)(struct supervisor *, struct gp_conn *))
 	return supervisor;
 }
 
+/* Starts the supervisor's thread and opens a session to it. Returns the result of
+ * gpc_link_open(): 0 and a link, which close_link() frees, or a negative error and a text in
+ * `error`. */
 static inline int
 open_link(struct supervisor *supervisor, struct gpc_link *link, char error[512])
 {
@@ -181,6 +201,7 @@ open_link(struct supervisor *supervisor, struct gpc_link *link, char error[512])
 	return gpc_link_open(supervisor->url, NULL, 0, NULL, link, error, 512);
 }
 
+/* Frees a supervisor without waiting for its thread. */
 static inline void
 clean_up(struct supervisor *supervisor)
 {
@@ -189,6 +210,7 @@ clean_up(struct supervisor *supervisor)
 	free(supervisor);
 }
 
+/* Waits for the supervisor's thread and frees the supervisor. */
 static inline void
 stop(struct supervisor *supervisor)
 {
@@ -196,8 +218,8 @@ stop(struct supervisor *supervisor)
 	clean_up(supervisor);
 }
 
-/* Opens a session and asserts that this fails with result `r` and with `words` and the URL in one
- * line. */
+/* Opens a session and asserts that this fails with result `r`, that the error text is one line with
+ * `words` and the URL, and that the link is empty. Stops the supervisor. */
 static inline void
 expect_failure(struct supervisor *supervisor, int r, const char *words)
 {
@@ -216,6 +238,7 @@ expect_failure(struct supervisor *supervisor, int r, const char *words)
 	stop(supervisor);
 }
 
+/* A `serve` function: accepts the client and its lane. */
 static inline void
 serve_session(struct supervisor *supervisor, struct gp_conn *control)
 {
@@ -223,6 +246,7 @@ serve_session(struct supervisor *supervisor, struct gp_conn *control)
 	take_lane(supervisor);
 }
 
+/* Frees a link that open_link() has opened. */
 static inline void
 close_link(struct gpc_link *link)
 {

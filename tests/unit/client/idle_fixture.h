@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fixture for tests of stream and event queries: a context with streams over a scripted daemon
- * (fake_daemon.h), whose work completes when the test says so.
+ * (fake_daemon.h), whose work completes when the test calls finish_work().
  *
- * Threads: the daemon's thread uses the atomic variables, the test's thread uses all.
+ * Ownership: begin_idle() creates everything and end_idle() frees it.
+ * Threads: the daemon's thread uses the atomic variables and open_waits, the test's thread uses
+ * all.
+ * Errors: failures fail the test.
  */
 #ifndef IDLE_FIXTURE_H
 #define IDLE_FIXTURE_H
@@ -20,20 +23,28 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Timeout of waits for the client, in milliseconds. */
 #define PATIENCE_MS 20000
 
+/* The context, its device, its default stream and two other streams. */
 static struct gpc_device device;
 static struct gpc_context context;
 static struct gpc_stream legacy, streams[2];
-/* Whether the GPU's work is done. Until then the replies to waits are held back. */
+/* Whether the GPU's work is done. Until then the daemon does not reply to calls that wait for it
+ * (open_waits). */
 static atomic_bool done;
-/* While true, the reply to a query waits for daemon.proceed. */
+/* While true, the daemon replies to a query after the test has posted daemon.proceed. */
 static atomic_bool held;
+/* The fixture's session, borrowed. */
 static struct gpc_session *session;
+/* Whether copies to the host fail with CUDA_ERROR_INVALID_VALUE. */
 static atomic_bool copies_fail;
+/* Headers of the calls that wait for the GPU's work, in order of arrival; open_count is their
+ * number. */
 static struct gp_header open_waits[2 * GPC_WATCHES_MAX];
 static atomic_uint open_count;
 
+/* Returns whether a thread of the client waits for a reply. */
 static inline bool
 is_waited_for(void)
 {
@@ -45,7 +56,7 @@ is_waited_for(void)
 	return waits;
 }
 
-/* Replies to a copy after the client has begun to wait, for this copy or for something else. */
+/* Replies to a copy after the client has begun to wait for any reply. Returns 0. */
 static inline int
 answer_copy(struct fake_daemon *daemon, const struct gp_header *header)
 {
@@ -61,7 +72,7 @@ answer_copy(struct fake_daemon *daemon, const struct gp_header *header)
 	return 0;
 }
 
-/* The answer function; runs in the daemon's thread. */
+/* The `answer` function of the daemon; runs in the daemon's thread. Returns 0. */
 static inline int
 answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
 {
@@ -91,6 +102,7 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	return 0;
 }
 
+/* Makes a stream of the context with a handle. */
 static inline void
 add_stream(struct gpc_stream *stream)
 {
@@ -100,6 +112,8 @@ add_stream(struct gpc_stream *stream)
 	gpc_handle_publish(&stream->handle);
 }
 
+/* Starts the daemon and creates the context with its streams, and makes it current. The GPU has
+ * no work. Returns the fixture for end_idle(). */
 static inline struct fixture *
 begin_idle(void **state)
 {
@@ -123,6 +137,7 @@ begin_idle(void **state)
 	return fixture;
 }
 
+/* Destroys the context's objects and stops the daemon. */
 static inline void
 end_idle(struct fixture *fixture)
 {
@@ -133,7 +148,7 @@ end_idle(struct fixture *fixture)
 	end(fixture);
 }
 
-/* Replies to the waits that are open, and lets later ones succeed at once. */
+/* Completes the GPU's work: replies to open_waits, and lets later waits succeed at once. */
 static inline void
 finish_work(struct fixture *fixture)
 {
@@ -143,6 +158,7 @@ finish_work(struct fixture *fixture)
 		fake_daemon_reply(&fixture->daemon, &open_waits[i], CUDA_SUCCESS, NULL, 0);
 }
 
+/* Posts a fill to the stream, so that its completion is unknown to the client. */
 static inline void
 give_work(const struct gpc_stream *stream)
 {
@@ -151,13 +167,15 @@ give_work(const struct gpc_stream *stream)
 	assert_int_equal(gpc_post_gpFill(&context, &args), CUDA_SUCCESS);
 }
 
-/* Returns the number of `call` records that the daemon has received. */
+/* Waits until everything that was posted before has arrived, and returns the number of `call`
+ * records that the daemon has received. */
 static inline size_t
 received(struct fixture *fixture, uint16_t call)
 {
 	return fake_daemon_received(&fixture->daemon, call);
 }
 
+/* Returns the result of cuStreamQuery() for the stream. */
 static inline CUresult
 query(struct gpc_stream *stream)
 {
@@ -171,6 +189,7 @@ query(struct gpc_stream *stream)
 	return result;
 }
 
+/* Returns a new event that was recorded on the default stream. */
 static inline CUevent
 make_event(void)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fixture for tests of managed pages: one range of pages, whose remote side is a buffer in this
- * process that counts transfers.
+ * Fixture for tests of managed pages (client/pages/pages.h): one range of pages, whose remote side
+ * is a buffer in this process that counts transfers.
  *
- * A test is defined with KNOWN() for a range that the remote side already has, or with UNUSED() for
- * a range that was never accessed. It starts with begin().
- * Threads: the transfer functions may be called by any thread.
+ * A test is defined with KNOWN() for a range whose contents the remote side already has, or with
+ * UNUSED() for a range that was never accessed. It starts with begin().
+ * Ownership: the test's setup and teardown create and free the range and the buffer.
+ * Threads: the transfer functions (other_...) may be called by any thread that accesses the range.
  */
 #ifndef PAGES_FIXTURE_H
 #define PAGES_FIXTURE_H
@@ -24,24 +25,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Size in bytes of the blocks in which pages are transferred, their number in the range, and the
+ * page size. */
 #define BLOCK GPC_PAGES_BLOCK
 #define BLOCKS 128
 #define PAGE ((uint64_t)4096)
-/* Not a multiple of the block size. */
+/* Size of the range in bytes. It is not a multiple of the block size. */
 #define SIZE (BLOCKS * BLOCK - 3 * PAGE)
+/* Reads a byte at an address, which may cause a page fault. */
 #define READS(address) (*(volatile uint8_t *)(uintptr_t)(address))
 
-/* The remote side. */
+/* The remote side: memory with the contents of the range, which starts at address `base`. */
 static struct {
 	uint8_t *memory;
 	uint64_t base;
-	bool broken;
-	pthread_t interrupted; /* thread that the next fetch sends a signal; 0: none */
-	atomic_int awaits, fetches, pushes;
-	uint64_t fetched, pushed; /* bytes */
+	bool broken;           /* whether transfers fail */
+	pthread_t interrupted; /* thread that the next fetch sends SIGUSR1 to; 0: none */
+	atomic_int awaits, fetches, pushes; /* numbers of calls of the transfer functions */
+	uint64_t fetched, pushed;           /* bytes transferred in each direction */
 } other;
+/* Identifies the group of ranges that are flushed together; only its address is used. */
 static int group;
 
+/* Transfer functions of struct gpc_pages_ops. They return false if `broken` is set. */
 static inline bool
 other_await(void *owner)
 {
@@ -79,12 +85,14 @@ other_push(void *owner, uint64_t address, uint64_t size, const void *from)
 	return !other.broken;
 }
 
+/* The transfer functions. */
 static const struct gpc_pages_ops calls = {
 	.await = other_await,
 	.fetch = other_fetch,
 	.push = other_push,
 };
 
+/* Returns the address of reserved, inaccessible memory, aligned to blocks. */
 static inline uint64_t
 reserve(uint64_t size)
 {
@@ -95,7 +103,8 @@ reserve(uint64_t size)
 	return ((uintptr_t)found + BLOCK - 1) & ~(BLOCK - 1);
 }
 
-/* Filled once, because the thread sanitizer checks each byte that is written separately. */
+/* Returns the initial contents of the range. They are computed once, because the thread sanitizer
+ * checks each byte that is written separately. */
 static const uint8_t *
 pattern(void)
 {
@@ -108,6 +117,7 @@ pattern(void)
 	return bytes;
 }
 
+/* Creates the range and the remote side. Returns 0 or the error of gpc_pages_create(). */
 static inline int
 set_up(void **state, bool is_known)
 {
@@ -126,6 +136,8 @@ set_up(void **state, bool is_known)
 	return r;
 }
 
+/* CMocka setups and teardown of a test. tear_down() returns 0, the others the result of
+ * set_up(). */
 static inline int
 known(void **state)
 {
@@ -148,12 +160,14 @@ tear_down(void **state)
 	return 0;
 }
 
+/* Returns a pointer to the byte at this offset of the range. */
 static inline uint8_t *
 at(uint64_t offset)
 {
 	return (uint8_t *)(uintptr_t)(other.base + offset);
 }
 
+/* Makes the whole range available to the GPU: sends changed pages to the remote side. */
 static inline void
 give(void)
 {
@@ -162,6 +176,7 @@ give(void)
 	gpc_pages_end();
 }
 
+/* Makes a part of the range available to the GPU. is_written: whether the GPU may write to it. */
 static inline void
 give_part(uint64_t offset, uint64_t size, bool is_written)
 {
@@ -170,20 +185,23 @@ give_part(uint64_t offset, uint64_t size, bool is_written)
 	gpc_pages_end();
 }
 
+/* Asserts the state of the page at this offset. */
 static inline void
 expect_state(uint64_t offset, enum gpc_page_state state)
 {
 	assert_int_equal(gpc_pages_state(other.base + offset), state);
 }
 
-/* CMocka has replaced the signal handler since the range was created. */
+/* Starts a test: installs the handler of page faults again, because CMocka has replaced the signal
+ * handler since the range was created. */
 static inline void
 begin(void **state)
 {
 	gpc_page_faults_reinstall();
 }
 
-/* Creates the range while the limit `what` of the process is 0. */
+/* A setup that creates the range while the resource limit `what` of the process is 0. Returns the
+ * result of set_up(). */
 static inline int
 set_up_limited(void **state, int what)
 {
@@ -198,12 +216,14 @@ set_up_limited(void **state, int what)
 	return r;
 }
 
+/* Returns whether page faults are handled by userfaultfd, instead of by a signal handler. */
 static inline bool
 is_userfault(void)
 {
 	return gpc_page_faults_mechanism() == GPC_PAGE_FAULTS_USERFAULT;
 }
 
+/* Define a test, see above. */
 #define KNOWN(test) UNIT_TEST_WITH(test, known, tear_down)
 #define UNUSED(test) UNIT_TEST_WITH(test, unused, tear_down)
 

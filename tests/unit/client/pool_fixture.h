@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixture for tests of memory pools on the fake wire layer (fake_wire.h): calls that must succeed.
- * The teardown checks that no pool but the default one is left, and that it is empty. */
+/*
+ * Fixture for tests of memory pools on the fake wire layer (fake_wire.h): pool functions that must
+ * succeed, otherwise the test fails.
+ *
+ * The teardown checks that all memory of the default pool was freed and that no other pool has
+ * memory.
+ * Threads: the test's thread.
+ */
 #ifndef POOL_FIXTURE_H
 #define POOL_FIXTURE_H
 
@@ -10,9 +16,10 @@
 #include "gpc_calls.h"
 #include "tests/unit/client/fake_wire.h"
 
-#define ORDINAL 3 /* of the fake device */
+#define ORDINAL 3 /* ordinal of the fake device */
 
-/* Empties the default pool and checks that nothing is left. */
+/* CMocka teardown of a test: empties the default pool and checks that no memory is left. Returns
+ * 0. */
 static inline int
 pool_teardown(void **state)
 {
@@ -29,8 +36,10 @@ pool_teardown(void **state)
 	return fake_wire_teardown(state);
 }
 
+/* Defines a test with this fixture. */
 #define TEST(test) UNIT_TEST_WITH(test, fake_wire_setup, pool_teardown)
 
+/* Returns memory of the default pool, allocated asynchronously on the stream. */
 static inline CUdeviceptr
 alloc(size_t size, CUstream stream)
 {
@@ -40,8 +49,8 @@ alloc(size_t size, CUstream stream)
 	return address;
 }
 
-/* Frees asynchronously with work before it in the stream, so that the block is not reusable at
- * once. */
+/* Frees memory asynchronously, with unfinished work before it in the stream, so that the memory is
+ * not reusable at once. */
 static inline void
 release(CUdeviceptr address, CUstream stream)
 {
@@ -49,6 +58,7 @@ release(CUdeviceptr address, CUstream stream)
 	assert_int_equal(gpc_cuMemFreeAsync(address, stream), CUDA_SUCCESS);
 }
 
+/* Returns the device's default pool. */
 static inline CUmemoryPool
 default_pool(void)
 {
@@ -58,6 +68,7 @@ default_pool(void)
 	return pool;
 }
 
+/* Returns a new pool with a maximum size in bytes; 0: no limit. The caller destroys it. */
 static inline CUmemoryPool
 create(size_t max_size)
 {
@@ -72,6 +83,7 @@ create(size_t max_size)
 	return pool;
 }
 
+/* Returns or sets a 64-bit attribute of the pool. */
 static inline uint64_t
 get(CUmemoryPool pool, CUmemPool_attribute attribute)
 {
@@ -87,13 +99,15 @@ set(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t value)
 	assert_int_equal(gpc_cuMemPoolSetAttribute(pool, attribute, &value), CUDA_SUCCESS);
 }
 
+/* Sets a boolean attribute of the pool. */
 static inline void
 set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int on)
 {
 	assert_int_equal(gpc_cuMemPoolSetAttribute(pool, attribute, &on), CUDA_SUCCESS);
 }
 
-/* The effect of cuStreamSynchronize() on pools. */
+/* Has the effect of cuStreamSynchronize() on pools: memory that was freed on the stream becomes
+ * reusable. */
 static inline void
 synchronize(const struct gpc_stream *stream)
 {

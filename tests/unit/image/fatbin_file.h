@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reader for the fatbins that nvcc builds from tests/unit/image/fatbin. Include it after
- * tests/test.h. */
+/*
+ * Reader for the fatbins that nvcc builds from tests/unit/image/fatbin. Include it after
+ * tests/test.h.
+ *
+ * Threads: any.
+ */
 #ifndef GP_TEST_FATBIN_FILE_H
 #define GP_TEST_FATBIN_FILE_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Returns the file's contents followed by 64 zero bytes. The caller frees them. Errors fail the
- * test. */
+/* Returns the contents of a file in the folder that the environment variable GP_TEST_FATBINS names,
+ * followed by 64 zero bytes. The caller frees them. Errors fail the test. */
 static inline char *
 read_fatbin_file(const char *name)
 {

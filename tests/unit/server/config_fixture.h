@@ -3,7 +3,8 @@
  * Assertions on the parser of the daemon's configuration: a text is accepted, or rejected with a
  * given message.
  *
- * Ownership: parsed() returns a configuration that the caller destroys.
+ * Threads: any; there is no state.
+ * Errors: a failed assertion fails the test.
  */
 #ifndef GP_CONFIG_FIXTURE_H
 #define GP_CONFIG_FIXTURE_H
@@ -11,11 +12,14 @@
 #include "server/common/config/config.h"
 #include "tests/test.h"
 
+/* A valid GPU UUID. */
 #define UUID "GPU-01234567-89ab-cdef-0123-456789ABCDEF"
 
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
 
+/* Asserts that the text is valid. Returns its configuration, which the caller destroys with
+ * gpd_config_free(). */
 static inline struct gpd_config *
 parsed(const char *text)
 {
@@ -30,6 +34,7 @@ parsed(const char *text)
 	return config;
 }
 
+/* Asserts an amount: a number, or a share in hundredths of a percent (0: a number). */
 static inline void
 assert_amount(const struct gpd_config_amount *amount, uint64_t number, uint64_t share)
 {
@@ -37,10 +42,13 @@ assert_amount(const struct gpd_config_amount *amount, uint64_t number, uint64_t 
 	assert_int_equal(amount->share, share);
 }
 
+/* An invalid text and the message that the parser rejects it with. */
 struct refusal {
 	const char *text, *error;
 };
 
+/* Asserts that the text is rejected with GP_E_INVALID and exactly this message, and that no
+ * configuration is returned. */
 static inline void
 assert_refused(const char *text, const char *wanted)
 {
@@ -55,6 +63,7 @@ assert_refused(const char *text, const char *wanted)
 	assert_string_equal(error, wanted);
 }
 
+/* Calls assert_refused() for each element of a table. */
 static inline void
 assert_all_refused(const struct refusal *refusals, size_t count)
 {
@@ -62,6 +71,7 @@ assert_all_refused(const struct refusal *refusals, size_t count)
 		assert_refused(refusals[i].text, refusals[i].error);
 }
 
+/* Calls assert_all_refused() for an array. */
 #define ASSERT_ALL_REFUSED(table) assert_all_refused(table, sizeof(table) / sizeof((table)[0]))
 
 #endif /* GP_CONFIG_FIXTURE_H */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixture for tests of copies: a fake session (fake_session.h) with mapped device memory and
- * staging memory. */
+/*
+ * Fixture for tests of copies: a fake session (fake_session.h) with mapped device memory, and
+ * staging memory (pinned buffers through which copies pass).
+ *
+ * Threads: the test's thread.
+ */
 #ifndef COPY_FIXTURE_H
 #define COPY_FIXTURE_H
 
@@ -16,6 +20,7 @@
 #include <string.h>
 
 #ifdef __SANITIZE_THREAD__
+/* FAKE_WINDOW, and the address 1 MiB above it, as they appear in the log of driver calls. */
 #define WINDOW "552000000000"
 #define WINDOW_1M "552000100000"
 #else
@@ -23,12 +28,15 @@
 #define WINDOW_1M "120000100000"
 #endif
 
-/* Larger than the staging memory that one session may use for copies to the host. */
+/* Bytes of mapped device memory: more than the staging memory that one session may use for copies
+ * to the host. */
 #define MAPPED ((uint64_t)64 << 20)
 
 static struct fake_session fake;
+/* The session's device memory, which is MAPPED bytes long. */
 static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
 
+/* CMocka setup and teardown of a test; return 0. The current call has request ID 9. */
 static inline int
 setup(void **state)
 {
@@ -54,8 +62,10 @@ teardown(void **state)
 	return 0;
 }
 
+/* Defines a test with this fixture. */
 #define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
+/* Returns `size` pseudo-random bytes, the same in every call. The caller frees them. */
 static inline uint8_t *
 pattern(size_t size)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fixture for tests of graphs: a fake session (fake_session.h) whose client writes graph plans, and
- * the calls that create, update and launch graphs.
+ * the calls that create, update and launch graphs. A plan is the list of a graph's nodes as it is
+ * sent to the worker (protocol/graph_plan.h).
  *
- * add_...() append nodes to the plan, which begin_plan() empties. The call functions send that plan
- * as bulk bytes. The teardown checks that no graph is left in the driver.
+ * The functions add_...() append nodes to the plan, which begin_plan() empties. The call functions
+ * send this plan as bulk bytes, and return the result of the call. The teardown checks that no
+ * graph is left in the driver.
+ * Threads: the test's thread.
  */
 #ifndef GRAPH_FIXTURE_H
 #define GRAPH_FIXTURE_H
@@ -28,13 +31,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* IDs of the plan and of the image that the client uses. */
 #define PLAN 4
 #define IMAGE 8
+/* Index of the kernel "zebra" in the image, whose kernels are sorted by name (ant, zebra). */
 #define ZEBRA 1
 
 static struct fake_session fake;
+/* The plan. */
 static struct gp_graph_writer writer;
 
+/* CMocka setup and teardown of a test; return 0. */
 static inline int
 setup(void **state)
 {
@@ -67,14 +74,17 @@ teardown(void **state)
 	return 0;
 }
 
+/* Defines a test with this fixture. */
 #define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
+/* Appends an empty node. dependencies: indices of `count` earlier nodes; NULL with count 0. */
 static inline void
 add_empty(const uint32_t *dependencies, uint32_t count)
 {
 	assert_non_null(gp_graph_write_node(&writer, 0, dependencies, count, 0));
 }
 
+/* Appends a node that fills 64 bytes at dst, with dependencies as in add_empty(). */
 static inline void
 add_fill(uint64_t dst, const uint32_t *dependencies, uint32_t count)
 {
@@ -91,6 +101,7 @@ add_fill(uint64_t dst, const uint32_t *dependencies, uint32_t count)
 	gp_graph_shrink_last(&writer, gp_enc_size(&enc));
 }
 
+/* Appends a node that copies 64 bytes, without dependencies. */
 static inline void
 add_copy(uint64_t dst, uint64_t src)
 {
@@ -107,6 +118,8 @@ add_copy(uint64_t dst, uint64_t src)
 	gp_graph_shrink_last(&writer, gp_enc_size(&enc));
 }
 
+/* Appends a launch of a kernel (GP_KERNEL()) with one thread and params_size bytes of zeros as
+ * parameters, at most 32. */
 static inline void
 add_kernel(uint64_t kernel, size_t params_size)
 {
@@ -129,12 +142,14 @@ add_kernel(uint64_t kernel, size_t params_size)
 	gp_graph_shrink_last(&writer, gp_enc_size(&enc));
 }
 
+/* Removes all nodes from the plan. */
 static inline void
 begin_plan(void)
 {
 	writer.size = writer.last = 0;
 }
 
+/* Makes these bytes the bulk bytes of the next call. They must stay valid during the call. */
 static inline void
 bring_bulk(const void *bulk, size_t size)
 {
@@ -142,6 +157,7 @@ bring_bulk(const void *bulk, size_t size)
 	fake.session.current.bulk_left = size;
 }
 
+/* Creates an executable graph with the ID `name` from the plan (gpGraphMake). */
 static inline CUresult
 make(uint32_t name)
 {
@@ -149,6 +165,7 @@ make(uint32_t name)
 	return gpd_gpGraphMake(&fake.session, &(struct gp_args_gpGraphMake){ FAKE_CONTEXT, name });
 }
 
+/* Stores the plan under the ID `name` (gpGraphPut). */
 static inline CUresult
 put(uint32_t name)
 {
@@ -156,6 +173,8 @@ put(uint32_t name)
 	return gpd_gpGraphPut(&fake.session, &(struct gp_args_gpGraphPut){ FAKE_CONTEXT, name });
 }
 
+/* Creates an executable graph that kernels may launch, and stores the device's handle of it in
+ * *exec_p; 0 on failure. */
 static inline CUresult
 make_launchable(uint32_t name, uint64_t *exec_p)
 {
@@ -170,6 +189,7 @@ make_launchable(uint32_t name, uint64_t *exec_p)
 	return result;
 }
 
+/* Uploads the graph to the device, in the order of FAKE_STREAM. */
 static inline CUresult
 upload(uint32_t name)
 {
@@ -177,6 +197,7 @@ upload(uint32_t name)
 				 &(struct gp_args_gpGraphUpload){ name, FAKE_STREAM });
 }
 
+/* Updates the executable graph to the plan. */
 static inline CUresult
 remake(uint32_t name)
 {
@@ -184,6 +205,7 @@ remake(uint32_t name)
 	return gpd_gpGraphRemake(&fake.session, &(struct gp_args_gpGraphRemake){ name });
 }
 
+/* Launches the graph in FAKE_STREAM. */
 static inline CUresult
 launch(uint32_t name)
 {
@@ -191,6 +213,7 @@ launch(uint32_t name)
 				 &(struct gp_args_gpGraphLaunch){ name, FAKE_STREAM });
 }
 
+/* Destroys the graph. */
 static inline CUresult
 drop(uint32_t name)
 {
@@ -205,6 +228,7 @@ charged(void)
 	return fake.session.handles.memory.used;
 }
 
+/* Loads an image with the kernels ant and zebra as IMAGE, or fails the test. */
 static inline void
 load_image(void)
 {
@@ -230,7 +254,8 @@ load_image(void)
 	fake_driver_clear_calls();
 }
 
-/* Limits host memory to that of every session plus `nodes` nodes. */
+/* Sets the limit of all sessions' host memory so that a session can use its guaranteed GPD_HOST_MIN
+ * and the memory of `nodes` more nodes. */
 static inline void
 limit_to(uint32_t nodes)
 {

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixture for tests of device memory: a fake session (fake_session.h) with a window, and physical
- * memory with one handle, NAME. The teardown checks that all physical memory has been released. */
+/*
+ * Fixture for tests of device memory: a fake session (fake_session.h) with a window, the address
+ * range of its device memory. Tests create physical memory with the handle ID NAME.
+ *
+ * The teardown checks that all physical memory has been released.
+ * Threads: the test's thread.
+ */
 #ifndef MEMORY_FIXTURE_H
 #define MEMORY_FIXTURE_H
 
@@ -10,11 +15,15 @@
 #include "tests/test.h"
 #include "tests/unit/server/fake_session.h"
 
+/* A handle ID as a client would choose it: the index 7, in its first use. */
 #define NAME ((1u << 20) | 7)
+/* Unit in which the tests count memory. */
 #define UNIT FAKE_GRANULE
 
 static struct fake_session fake;
 
+/* CMocka setup and teardown of a test. setup() returns 0 or a negative error. teardown() returns
+ * the number of physical allocations left, so that a leak fails the test. */
 static inline int
 setup(void **state)
 {
@@ -32,6 +41,7 @@ teardown(void **state)
 	return fake_driver_chunks;
 }
 
+/* Releases the physical memory NAME. Returns the result of the call. */
 static inline CUresult
 release(void)
 {
@@ -51,6 +61,7 @@ available(void)
 	return reply.free / UNIT;
 }
 
+/* Defines a test with this fixture. */
 #define TEST(test) UNIT_TEST_WITH(test, setup, teardown)
 
 #endif /* MEMORY_FIXTURE_H */
