@@ -8,7 +8,7 @@ struct options {
 	bool compare = false; /* check the device's result against the CPU's */
 	bool cpu = false;     /* simulate on the CPU only */
 	bool fp64 = false;    /* use double precision */
-	int bodies = 0;       /* 0: as many as are needed to occupy the device */
+	int bodies = 0;       /* 0: enough to occupy the device */
 	int iterations = 10;  /* steps to measure */
 	/* CUDA device number */
 	int device = 0;

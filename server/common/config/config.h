@@ -168,7 +168,7 @@ struct gpd_config {
 	char metrics_host[256];                 /* address of the metrics server */
 	uint16_t metrics_port;                  /* TCP port of the metrics server; 0: no server */
 	char admin_socket[108];                 /* path of the admin socket; "": not set */
-	/* Path of the token file; "": not set. The same holds for the paths below. */
+	/* Path of the token file; "": not set. The paths below use "" in the same way. */
 	char tokens[GPD_CONFIG_PATH_MAX];
 	char certificate[GPD_CONFIG_PATH_MAX];
 	char key[GPD_CONFIG_PATH_MAX];

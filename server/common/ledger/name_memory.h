@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory that a session's handles and the objects behind them use, charged to the session's
+ * Host memory that a session's handles and their objects use, charged to the session's
  * entry in the ledger (ledger.h).
  *
  * Memory of an object that the GPU may still use stays charged until another thread has destroyed

@@ -82,7 +82,7 @@ struct gpd_lanes {
 	struct gpd_lane_arrived *arrived; /* received chunks, including those of later copies */
 	unsigned int ahead; /* number of chunks received or being received ahead of their copy */
 
-	/* What each lane is receiving, by lane number. */
+	/* The chunk that each lane is receiving, by lane number. */
 	struct gpd_lane_coming coming[GP_LANES_MAX];
 
 	struct gpd_lane_outgoing *outgoing; /* chunks to be sent, oldest first */

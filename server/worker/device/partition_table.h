@@ -55,7 +55,7 @@ struct gpd_partition {
 	bool is_part;
 	/* Part: the partition that was split, a reference; NULL: the whole device. */
 	struct gpd_partition *base;
-	struct gpd_split split; /* part: what it contains of base */
+	struct gpd_split split; /* part: the share of `base` that it contains */
 	bool lenient;           /* part: all of base if the driver cannot make the split */
 };
 

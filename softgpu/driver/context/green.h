@@ -69,7 +69,7 @@ struct gs_green *gs_green_ref(struct gs_green *green);
 void gs_green_put(struct gs_green *green);
 
 /* Returns whether the green context was destroyed. This and the following functions require a
- * reference; what they return is valid as long as the reference. */
+ * reference; the returned objects are valid as long as the reference. */
 bool gs_green_is_gone(const struct gs_green *green);
 int gs_green_device(const struct gs_green *green);
 /* Returns the CUcontext created from the green context. */

@@ -7,7 +7,7 @@
  * the lock that unmapping also acquires. If memory was unmapped in the meantime, the operation
  * fails with a CUDA error instead of crashing the process.
  * Threads: any. gs_space.lock protects all lists and is acquired by the functions themselves,
- * unless their comment says that the caller holds it.
+ * unless their comment requires the caller to hold it.
  * Units: sizes are in bytes.
  */
 #ifndef GS_SPACE_H
