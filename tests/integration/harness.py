@@ -10,6 +10,7 @@ A test file defines cases with @case("a sentence that is true if the test passes
 import concurrent.futures
 import ctypes
 import multiprocessing
+import glob
 import os
 import re
 import resource
@@ -222,12 +223,14 @@ def run(name, *args, remote=None, seconds=PATIENCE, **more):
 
 
 def children_of(pid):
-    """Children of a process, started by any of its threads."""
-    try:
-        return [int(child) for thread in os.listdir(f"/proc/{pid}/task")
-                for child in read_file(f"/proc/{pid}/task/{thread}/children").split()]
-    except OSError:
-        return []
+    """Of all its threads; some may end while they are read."""
+    children = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            children += map(int, read_file(path).split())
+        except OSError:
+            pass
+    return children
 
 
 def family_seconds(pid):
