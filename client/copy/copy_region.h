@@ -30,8 +30,9 @@ struct gpc_side {
 	bool is_host_by_name; /* the call declares host memory (CU_MEMORYTYPE_HOST), or passes
 				 managed memory as host memory */
 	uint64_t host_address;   /* host memory, device-mapped or not: its address in the program */
-	struct gpc_array *array; /* borrowed; if set, only the offsets x (bytes), y (rows) and z
-				    (slices) are used; NULL: no array */
+	struct gpc_array *array; /* NULL: not an array; otherwise borrowed, and of the positions
+				    only x, y and z are used */
+	/* for an array: offsets of the box in bytes, rows and slices */
 	uint64_t x, y, z;
 };
 
