@@ -64,9 +64,10 @@ CUresult gpc_plan_write_kernel(const struct gpc_node_params *params,
 /* Frees the memory of a plan. */
 void gpc_plan_free(struct gpc_plan *plan);
 
-/* Copy and free the parameters of a client step, which own at most a reference to memory operations
- * (stream_ops/mem_op.h). No lock is required. */
+/* Copies the parameters of a client step, which own at most a reference to memory operations
+ * (stream_ops/mem_op.h). The caller frees the copy. No lock is required. */
 void gpc_step_params_copy(const struct gpc_node_params *params, struct gpc_node_params *copy);
+/* Frees the parameters of a client step. No lock is required. */
 void gpc_step_params_free(struct gpc_node_params *params);
 
 #endif /* GPC_GRAPH_PLAN_H */

@@ -22,7 +22,7 @@ struct gpc_page_memory {
 	uint64_t base, size;
 	/* the library's own mapping, always accessible */
 	uint8_t *backing;
-	uint8_t *saved; /* the library's own mapping, always accessible */
+	uint8_t *saved; /* copy for the child of a fork, in its own mapping; NULL: none */
 	int fd;         /* file descriptor by which the kernel reports written parts; -1: none */
 	/* faults are reported by userfaultfd, not by SIGSEGV */
 	bool is_userfault;
