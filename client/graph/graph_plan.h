@@ -41,8 +41,8 @@ struct gpc_plan {
 	/* Root of the conditional handles and device-updatable nodes in the plan (graph_root.h),
 	 * borrowed from the graph; NULL: none. */
 	const struct gpc_graph_root *root;
-	/* Stage of the step that uses the root; and, while the plan is made, the current stage. */
-	size_t root_stage, stage;
+	size_t root_stage, /* stage of the step that uses the root; meaningless without a root */
+		stage;     /* while the plan is made: the current stage */
 	struct gpc_context *subgraph_context; /* while the plan is made: context of the subgraph
 						 that is being written */
 };
