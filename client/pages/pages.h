@@ -112,8 +112,8 @@ void gpc_pages_flush_direct(void);
 bool gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
 /* Called before fork(): saves, for the child, a copy of local blocks, and of remote blocks as they
- * are at that moment, without waiting for remote work. If the fork interrupts a call of the
- * library, saves nothing. */
+ * are at that moment, without waiting for remote work. Holds the module's lock until
+ * gpc_pages_after_fork(). If the fork interrupts a call of the library, saves nothing. */
 void gpc_pages_before_fork(void);
 /* Called after fork() in parent (is_child false) and child (is_child true). In the child, the
  * memory becomes ordinary memory with the saved contents, and no range exists. */
