@@ -5,10 +5,9 @@
 
 struct options {
 	bool benchmark = false; /* accepted for compatibility; no effect */
-	bool compare =
-		false;     /* check the device's result against the CPU's, instead of measuring */
-	bool cpu = false;  /* simulate on the CPU only */
-	bool fp64 = false; /* use double precision */
+	bool compare = false;   /* compare the result with the CPU instead of measuring */
+	bool cpu = false;       /* simulate on the CPU only */
+	bool fp64 = false;      /* use double precision */
 	int bodies = 0; /* number of bodies; 0: a default that depends on the device and the mode */
 	int iterations = 10; /* number of steps to run */
 	/* CUDA device number */

@@ -41,8 +41,9 @@ struct gpc_plan {
 	/* Root of the conditional handles and device-updatable nodes in the plan (graph_root.h),
 	 * borrowed from the graph; NULL: none. */
 	const struct gpc_graph_root *root;
-	size_t root_stage, /* stage of the step that uses the root; meaningless without a root */
-		stage;     /* while the plan is made: the current stage */
+	/* root_stage: stage of the step that uses the root; meaningless without a root. stage: the
+	 * current stage while the plan is made. */
+	size_t root_stage, stage;
 	struct gpc_context *subgraph_context; /* while the plan is made: context of the subgraph
 						 that is being written */
 };
