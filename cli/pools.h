@@ -14,29 +14,37 @@
 
 #define CLI_ERROR_MAX 1536
 
-/* Returns NULL if the value is valid for the key, else an error text, valid until the next call. */
+/* Checks a value of pools.conf. Returns NULL if the value is valid for the key, or if any value is.
+ * Otherwise returns an error text that quotes the value; the text is static, valid until the next
+ * call. */
 const char *cli_pools_check(const char *key, const char *value);
-/* Reads the user's and the system's pools.conf; a missing file is empty. Returns 0, or non-zero
- * with a text in `error`. The caller frees pools with gpc_pools_config_free() in either case. */
+/* Reads the user's and the system's pools.conf; a missing file counts as empty. Initializes *pools.
+ * Returns 0, or non-zero with a text in `error` (error_size bytes, CLI_ERROR_MAX suffices). The
+ * caller frees *pools with gpc_pools_config_free() in either case. */
 int cli_pools_read(struct gpc_pools_config *pools, char *error, size_t error_size);
 
 /* Returns the pool with this name, or NULL if there is none. */
 const struct gpc_pool_config *cli_pools_find(const struct gpc_pools_config *pools,
 					     const char *name);
-/* Returns the number of pools with the address `text`, which may be a host name only. found: set to
- * the first two pools found; unused elements are unchanged. */
+/* Returns the number of pools with the address `text`, which may be a host name only. Sets found[0]
+ * and found[1] to the first two such pools; if there are fewer, the remaining elements are
+ * unchanged. */
 int cli_pools_with_address(const struct gpc_pools_config *pools, const char *text,
 			   const struct gpc_pool_config *found[2]);
-/* Writes an error text about an unknown pool with the most similar name, or with all names. */
+/* Writes an error text about the unknown pool `name` to `error` (error_size bytes, truncated to
+ * fit). The text suggests the pool with the most similar name, lists all names if none is similar,
+ * or describes how to add a pool. */
 void cli_pools_explain(const struct gpc_pools_config *pools, const char *name, char *error,
 		       size_t error_size);
 
-/* Returns NULL if the text is a valid number of devices, else the end of an error sentence that
- * begins with the value. The functions below check a memory size, a percentage of multiprocessors,
- * and a time in the same way. */
+/* Returns NULL if the text is a valid number of devices. Otherwise returns the end of an error
+ * sentence that begins with the value. The text is static. */
 const char *cli_check_gpus(const char *text);
+/* Checks a memory size, as cli_check_gpus() does. */
 const char *cli_check_memory(const char *text);
+/* Checks a percentage of multiprocessors, as cli_check_gpus() does. */
 const char *cli_check_sm(const char *text);
+/* Checks a maximum waiting time, as cli_check_gpus() does. */
 const char *cli_check_wait(const char *text);
 
 #endif /* CLI_POOLS_H */

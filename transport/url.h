@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Address of a daemon: [scheme://]host[:port][/device], as in REMOTE_GPU and --listen, or
- * unix:///path.
+ * Address of a daemon, as in REMOTE_GPU and --listen:
+ *
+ *   [scheme://]host[:port][/device]   schemes tcp (default), tls, rdma, rdma+tcp
+ *   unix:///path                      Unix socket; no port and no device
+ *   shm:///path                       as unix, for shared memory; internal
+ *
+ * An IPv6 address is written in brackets: [::1]:4833. device: a CUDA device ordinal, 0 to 1023. A
+ * host has at most 255 bytes, a path at most 107, without a comma.
  *
  * Ownership: a URL is a plain value.
  * Threads: any; pure functions.
- * Errors: parsing functions return 0, or GP_E_INVALID and write a text to `error` (error_size
- * bytes, truncated to fit) that quotes the input and names the problem. Output parameters are
- * undefined after an error.
+ * Errors: parsing functions return 0; or they return GP_E_INVALID and write a text to `error`
+ * (error_size bytes, truncated to fit) that quotes the input and names the problem. Output
+ * parameters are undefined after an error.
  */
 #ifndef GP_URL_H
 #define GP_URL_H
@@ -24,7 +30,7 @@
 #define GP_URL_DEFAULT_PORT 4833
 /* Value of `device`: all devices of the daemon. */
 #define GP_URL_ANY_DEVICE (-1)
-/* Size of the path of a local socket, including its NUL. */
+/* Size of the path of a Unix socket, including its NUL (sun_path of unix(7)). */
 #define GP_URL_PATH_MAX 108
 /* Size of a formatted URL, including its NUL. */
 #define GP_URL_TEXT_MAX 320
@@ -36,7 +42,8 @@ struct gp_url {
 	int device;     /* CUDA device ordinal on the daemon, or GP_URL_ANY_DEVICE for all */
 };
 
-/* Parses one URL; a missing scheme, port or device gets its default. */
+/* Parses one URL. A missing scheme, port or device becomes GP_URL_DEFAULT_SCHEME,
+ * GP_URL_DEFAULT_PORT or GP_URL_ANY_DEVICE. */
 GP_MUST_CHECK int gp_url_parse(const char *text, struct gp_url *url, char *error,
 			       size_t error_size);
 

@@ -4,17 +4,17 @@
 #pragma once
 
 struct options {
-	bool benchmark = false;
-	bool compare = false; /* check the device's result against the CPU's */
-	bool cpu = false;     /* simulate on the CPU only */
-	bool fp64 = false;    /* use double precision */
-	int bodies = 0;       /* 0: enough to occupy the device */
-	int iterations = 10;  /* steps to measure */
+	bool benchmark = false; /* accepted for compatibility; no effect */
+	bool compare = false;   /* compare the result with the CPU instead of measuring */
+	bool cpu = false;       /* simulate on the CPU only */
+	bool fp64 = false;      /* use double precision */
+	int bodies = 0; /* number of bodies; 0: a default that depends on the device and the mode */
+	int iterations = 10; /* number of steps to run */
 	/* CUDA device number */
 	int device = 0;
 	int block_size = 256; /* threads per block, a multiple of 32 */
 };
 
-/* Returns the parsed options. Exits with status 0 after the help text, and with status 2 and a
- * message for invalid arguments. */
+/* Returns the parsed options. On -help, prints the help text and exits with status 0. On an invalid
+ * argument, prints a message and exits with status 2. argv is borrowed during the call. */
 options parse_options(int argc, char **argv);

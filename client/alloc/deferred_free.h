@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deferred-free list: FIFO queue of runs of a gpc_tlsf (segregated_fit.h) that were freed while
- * counted work may still use them.
+ * Deferred-free list: FIFO queue of runs (sequences of units) of a gpc_tlsf (segregated_fit.h) that
+ * were freed while counted work may still use them.
  *
  * Work is counted by the caller; the tag of a run is the count at the time of the free. A run is
  * popped once the work up to its tag is done. The order is that of the pushes, so a run also waits

@@ -24,8 +24,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Alignment of blocks, in bytes. */
 #define GPC_HEAP_ALIGNMENT ((uint64_t)512)
+/* Maximum size of a small block, in bytes. */
 #define GPC_HEAP_SMALL_MAX ((uint64_t)1 << 20)
+/* Maximum size of a chunk, in bytes. */
 #define GPC_HEAP_CHUNK_MAX ((uint64_t)64 << 20)
 
 struct gpc_heap;
@@ -77,12 +80,13 @@ GP_MUST_CHECK int gpc_heap_reserve(struct gpc_heap *heap, uint64_t size,
 				   struct gpc_heap_range *range_p);
 /* Releases reserved addresses at which nothing was mapped. */
 void gpc_heap_unreserve(struct gpc_heap *heap, const struct gpc_heap_range *range);
-/* Add a reserved and mapped range as a chunk of the owner, or as a large block of this size and ID.
- * Errors: -ENOMEM; for a chunk also GP_E_INVALID (too large) or GP_E_RESOURCE (too many chunks).
- * After an error the addresses stay reserved; the caller unmaps the range and calls
- * gpc_heap_defer_range(). */
+/* Adds a reserved and mapped range as a chunk of the owner. Errors: -ENOMEM; GP_E_INVALID: too
+ * large; GP_E_RESOURCE: too many chunks. After an error the addresses stay reserved; the caller
+ * unmaps the range and calls gpc_heap_defer_range(). */
 GP_MUST_CHECK int gpc_heap_add_chunk(struct gpc_heap *heap, void *owner,
 				     const struct gpc_heap_range *range);
+/* Adds a reserved and mapped range as a large block of this size and ID. Error: -ENOMEM, after
+ * which the caller does as for gpc_heap_add_chunk(). */
 GP_MUST_CHECK int gpc_heap_add_large(struct gpc_heap *heap, void *owner,
 				     const struct gpc_heap_range *range, uint64_t size,
 				     uint64_t id);

@@ -69,8 +69,9 @@ struct gpc_space_free_list *gpc_free_list_find(struct gpc_space *space, uint64_t
 struct gpc_space_free_list *gpc_free_list_get(struct gpc_space *space,
 					      const struct gpc_space_free_order *end);
 
-/* Add a freed run to freed->free_list, or remove it from there. Removing does not free it. */
+/* Adds a freed run to freed->free_list. */
 void gpc_free_list_add(struct gpc_space *space, struct gpc_space_freed *freed);
+/* Removes a freed run from freed->free_list, without freeing it. */
 void gpc_free_list_remove(struct gpc_space *space, struct gpc_space_freed *freed);
 /* Returns a freed run of at least this number of units, which stays in the list, or NULL if none
  * was found. large: `level` is the large level of the space. At most 32 runs of the first size
@@ -79,8 +80,9 @@ struct gpc_space_freed *gpc_free_list_search(struct gpc_space_free_list *free_li
 					     const struct gpc_space_level *level, bool large,
 					     uint32_t units);
 
-/* Append a freed run to the age list of the space as the newest, or remove it from there. */
+/* Appends a freed run to the age list of the space as the newest. */
 void gpc_free_list_age_append(struct gpc_space *space, struct gpc_space_freed *freed);
+/* Removes a freed run from the age list of the space. */
 void gpc_free_list_age_remove(struct gpc_space *space, struct gpc_space_freed *freed);
 
 #endif /* GPC_POOL_FREE_LIST_H */

@@ -107,9 +107,10 @@ void gpc_space_fini(struct gpc_space *space);
 GP_MUST_CHECK int gpc_space_alloc(struct gpc_space *space, uint64_t stream, uint64_t size,
 				  uint64_t id, uint64_t *address_p);
 
-/* Return the preferred and the minimum size of a mapping to add for a block of this size. Both are
- * multiples of the granularity. */
+/* Returns the preferred size of a mapping to add for a block of this size, a multiple of the
+ * granularity. */
 uint64_t gpc_space_preferred_size(const struct gpc_space *space, uint64_t size);
+/* Returns the minimum size of such a mapping, a multiple of the granularity. */
 uint64_t gpc_space_required_size(const struct gpc_space *space, uint64_t size);
 /* Adds a mapping that the pool has made. On success the space owns *mapping_p. Errors: -ENOMEM;
  * GP_E_RESOURCE: too large, or too many mappings; GP_E_INVALID: size 0. */

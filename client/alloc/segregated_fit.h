@@ -75,9 +75,10 @@ uint32_t gpc_tlsf_find(const struct gpc_tlsf *tlsf, uint32_t place);
 /* Returns the length of the used run that begins at place. */
 uint32_t gpc_tlsf_get_units(const struct gpc_tlsf *tlsf, uint32_t place);
 
-/* Return pointers to the two user words of the used run that begins at place. They are valid until
- * the run is freed. */
+/* Returns a pointer to the 32-bit user word of the used run that begins at place, valid until the
+ * run is freed. */
 uint32_t *gpc_tlsf_get_user32(const struct gpc_tlsf *tlsf, uint32_t place);
+/* Returns a pointer to the 64-bit user word of that run, valid until the run is freed. */
 uint64_t *gpc_tlsf_get_user64(const struct gpc_tlsf *tlsf, uint32_t place);
 
 /* Returns the size class of a run of this length. */
@@ -86,20 +87,21 @@ unsigned int gpc_tlsf_size_class(uint32_t units);
  * GPC_TLSF_SIZE_CLASSES: there is none. For owners that sort used runs by size. */
 unsigned int gpc_tlsf_size_class_fitting(uint32_t units);
 
-/* Return the place of a unit, by the numbers of its region and of the unit in it; and, from a
- * place, each of these numbers. */
+/* Returns the place of a unit, by the number of its region and its number in the region. */
 static inline uint32_t
 gpc_tlsf_place(uint32_t region, uint32_t unit)
 {
 	return region << GPC_TLSF_UNIT_BITS | unit;
 }
 
+/* Returns the number of the region from a place. */
 static inline uint32_t
 gpc_tlsf_region(uint32_t place)
 {
 	return place >> GPC_TLSF_UNIT_BITS;
 }
 
+/* Returns the number of the unit in its region from a place. */
 static inline uint32_t
 gpc_tlsf_unit(uint32_t place)
 {

@@ -37,18 +37,22 @@ struct gpc_array {
 	atomic_bool destroyed;     /* the program has destroyed it, and it is cached for reuse */
 };
 
-/* Return the array, or the mipmapped array, of a handle; borrowed. Return CUDA_ERROR_INVALID_HANDLE
- * if the handle is invalid or the array has been destroyed. */
+/* Looks up the array of a handle; it is borrowed until the program destroys it. Returns
+ * CUDA_SUCCESS, or CUDA_ERROR_INVALID_HANDLE if the handle is invalid or the array has been
+ * destroyed. */
 CUresult gpc_array_lookup(CUarray hArray, struct gpc_array **array_p);
+/* Looks up the mipmapped array of a handle, as gpc_array_lookup() does. */
 CUresult gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p);
 
-/* Start a CUDA call on an array: gpc_enter_initialized(), then the lookup; return an error of
- * either. */
+/* Starts a CUDA call on an array: calls gpc_enter_initialized(), then gpc_array_lookup(). Returns
+ * CUDA_SUCCESS or an error of either. */
 CUresult gpc_array_enter(CUarray hArray, struct gpc_array **array_p);
+/* Starts a CUDA call on a mipmapped array, as gpc_array_enter() does. */
 CUresult gpc_array_enter_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p);
 
-/* Return the descriptor as CUDA reports it. */
+/* Returns the descriptor as cuArrayGetDescriptor() reports it. */
 CUDA_ARRAY_DESCRIPTOR gpc_array_get_descriptor(const struct gpc_array *array);
+/* Returns the descriptor as cuArray3DGetDescriptor() reports it. */
 CUDA_ARRAY3D_DESCRIPTOR gpc_array_get_descriptor_3d(const struct gpc_array *array);
 
 /* Destroys the arrays of a context that is being destroyed or reset, including cached arrays.

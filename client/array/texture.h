@@ -27,25 +27,26 @@ struct gpc_texture {
 	bool has_view;
 };
 
-/* Start a CUDA call that reads the descriptors of an object of the current context: acquire the
- * lock and store the descriptors in *descriptors_p, which are borrowed until gpc_texture_unlock().
- * Return CUDA_ERROR_INVALID_HANDLE if there is no such object, or an error of gpc_enter();
- * *descriptors_p is then unchanged. The lock is held after errors too, and gpc_texture_unlock()
- * must follow. */
+/* Starts a CUDA call that reads the descriptors of a texture object of the current context:
+ * acquires the lock and stores the descriptors in *descriptors_p, which are borrowed until
+ * gpc_texture_unlock(). Returns CUDA_ERROR_INVALID_HANDLE if there is no such object, or an error
+ * of gpc_enter(); *descriptors_p is then unchanged. The lock is held after errors too, and
+ * gpc_texture_unlock() must follow. */
 CUresult gpc_texture_lock(CUtexObject object, struct gpc_texture **descriptors_p);
+/* Starts a CUDA call that reads the descriptors of a surface object, as gpc_texture_lock() does. */
 CUresult gpc_surface_lock(CUsurfObject object, struct gpc_texture **descriptors_p);
 /* Releases the lock. Returns its argument. */
 CUresult gpc_texture_unlock(CUresult result);
 
-/* Implement cuTexObjectCreate() and cuSurfObjectCreate() in a given context, and store the object's
- * handle in *object_p. pResViewDesc may be NULL; the other pointers must not. Descriptors are
- * copied. Both functions wait for the daemon unless an identical object is cached. Return
- * CUDA_ERROR_INVALID_VALUE; CUDA_ERROR_INVALID_HANDLE if an array is invalid;
- * CUDA_ERROR_OUT_OF_MEMORY; the error of the daemon; or the session's error. *object_p is unchanged
- * after an error. */
+/* Implements cuTexObjectCreate() in a given context, and stores the object's handle in *object_p.
+ * pResViewDesc may be NULL; the other pointers must not. Descriptors are copied. Waits for the
+ * daemon unless an identical object is cached. Returns CUDA_ERROR_INVALID_VALUE;
+ * CUDA_ERROR_INVALID_HANDLE if an array is invalid; CUDA_ERROR_OUT_OF_MEMORY; the error of the
+ * daemon; or the session's error. *object_p is unchanged after an error. */
 CUresult gpc_texture_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
 			    const CUDA_TEXTURE_DESC *pTexDesc,
 			    const CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject *object_p);
+/* Implements cuSurfObjectCreate() in a given context, as gpc_texture_create() does. */
 CUresult gpc_surface_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
 			    CUsurfObject *object_p);
 /* Caches or destroys an object of the context. Does not wait. Returns CUDA_ERROR_INVALID_HANDLE

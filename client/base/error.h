@@ -16,9 +16,10 @@ CUresult gpc_error_to_cuda(int r);
 
 /* REMOTE_GPU is not set, and this machine has no NVIDIA driver. */
 #define GPC_ERROR_NO_DRIVER CUDA_ERROR_NO_DEVICE
-/* A session could not be opened. */
+/* Returned by calls that need a session while none can be opened. */
 #define GPC_ERROR_NO_SESSION CUDA_ERROR_SYSTEM_NOT_READY
-/* A session was lost, because its daemon, worker or connection failed. */
+/* Returned by all calls of a session that was lost because its daemon, worker or connection
+ * failed. */
 #define GPC_ERROR_LOST CUDA_ERROR_DEVICE_UNAVAILABLE
 
 #endif /* GPC_ERROR_H */

@@ -17,8 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum number of lines and maximum size of a line, as in NVIDIA's driver. */
+/* Maximum number of lines, as in NVIDIA's driver. */
 #define GPC_LOG_HISTORY_MAX 100u
+/* Maximum size of a line in bytes, as in NVIDIA's driver. */
 #define GPC_LOG_LINE_MAX 256u
 
 /* Stores a copy of the line, truncated if it is too long, replaces the oldest one if the history is

@@ -36,11 +36,12 @@ enum gpc_wait {
 };
 
 /*
- * Mark start and end of a wait of the calling thread for data from the daemon (a blocking round
+ * Marks the start of a wait of the calling thread for data from the daemon (a blocking round
  * trip). cause: a call number or a value of enum gpc_wait. A nested wait counts as part of the
  * outer one. Each start needs a stop by the same thread.
  */
 void gpc_stats_wait_start(unsigned int cause);
+/* Marks the end of the wait that gpc_stats_wait_start() has marked. */
 void gpc_stats_wait_stop(void);
 /* Marks the calling thread as one of the library's own, for which the program does not wait. Its
  * waits are counted as own_waits, regardless of the cause. */

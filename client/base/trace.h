@@ -3,12 +3,13 @@
  * Event recorder for the timeline that GPUPOOL_TRACE enables: records calls, waits and transfers of
  * the program's threads, to show where a slow program spends its time (docs/tracing.md).
  *
- * Each thread has a buffer of 32768 events that only it fills, without a lock; the writer thread
- * (client/trace/tracer.h) drains all of them. An event that finds the buffer full, or no memory for
- * one, is lost. Without GPUPOOL_TRACE nothing is recorded, and the only cost is reading
+ * Each thread has a buffer of 32768 events, which is allocated with its first event and which only
+ * the thread fills, without a lock; the writer thread (client/trace/tracer.h) drains all buffers.
+ * An event is lost if the buffer is full, which is counted, or if no buffer can be allocated, which
+ * is not counted. Without GPUPOOL_TRACE nothing is recorded, and the only cost is reading
  * gpc_trace_on.
  *
- * Ownership: a thread's buffer is freed by the flush after the thread has exited.
+ * Ownership: a thread's buffer is freed by a flush after the thread has exited.
  * Threads: any thread may record. gpc_trace_flush() must not run concurrently with itself.
  * Units: times are nanoseconds of gp_now_ns().
  */
@@ -42,8 +43,9 @@ uint64_t gpc_trace_start_ns(void);
 /* Records a CUDA call that started at begun_ns and ends now. name: the exported function's name, a
  * static string. */
 void gpc_trace_call(const char *name, uint64_t begun_ns, CUresult result);
-/* Records a wait that started at begun_ns and ends now. cause: a call number or a value of enum
- * gpc_wait (stats.h). */
+/* Records a wait that started at begun_ns and ends now. cause: a call number, which is below
+ * GPC_WAIT_CONNECT (65536), or a value of enum gpc_wait (stats.h), which begin at
+ * GPC_WAIT_CONNECT. */
 void gpc_trace_wait(unsigned int cause, uint64_t begun_ns);
 /* Direction of a transfer over the connections to the daemons. */
 enum gpc_trace_direction {
@@ -54,7 +56,7 @@ enum gpc_trace_direction {
 void gpc_trace_bytes(enum gpc_trace_direction direction, uint64_t total);
 
 /* Writes all recorded events to text and removes them from the buffers. Does not wait. Returns the
- * number of events lost since the process started because a buffer was full; text->lost reports
+ * number of events lost since the process started because a buffer was full. text->lost reports
  * events lost because text was out of memory. */
 uint64_t gpc_trace_flush(struct gpc_trace_text *text);
 

@@ -71,9 +71,9 @@ int gpc_opening_fail(struct gpc_opening *opening, int r, const char *text, ...) 
 GP_MUST_CHECK int gpc_opening_connect(struct gpc_opening *opening, const struct gp_url *url,
 				      const struct gp_preamble *preamble, struct gp_conn **conn_p);
 
-/* Return whether connections to this address use TLS after the preamble, or RDMA. An address that
- * allows RDMA or TCP counts as RDMA. */
+/* Returns whether connections to this address use TLS after the preamble. */
 bool gpc_url_wants_tls(const struct gp_url *url);
+/* Returns whether connections to this address use RDMA, or may use it (rdma+tcp). */
 bool gpc_url_wants_rdma(const struct gp_url *url);
 /* Returns whether the address is a local socket, over which shared memory can be passed, and shared
  * memory is enabled (GPUPOOL_SHM). */

@@ -203,9 +203,10 @@ CUresult gpc_enter_local(void);
  * CUDA_ERROR_CONTEXT_IS_DESTROYED: the current context has been destroyed.
  */
 CUresult gpc_context_lookup(CUcontext handle, struct gpc_context **context_p);
-/* Start a call on a context that is handled locally: gpc_enter_local(), then gpc_context_lookup()
- * of the handle or of the current context. The context is not activated. */
+/* Starts a call on a context that is handled locally: calls gpc_enter_local(), then
+ * gpc_context_lookup(), and returns their errors. The context is not activated. */
 CUresult gpc_context_enter(CUcontext handle, struct gpc_context **context_p);
+/* Starts a call on the current context, as gpc_context_enter() does with a NULL handle. */
 CUresult gpc_context_enter_current(struct gpc_context **context_p);
 
 /* Current context of the calling thread, which may have been destroyed; NULL: none. Written only by
@@ -242,9 +243,8 @@ CUresult gpc_context_activate(struct gpc_context *context);
  * lock. */
 void gpc_context_reset(struct gpc_context *context);
 
-/* Operate on the calling thread's stack of contexts, whose top is the current context.
- * gpc_context_push() makes the context current; returns CUDA_SUCCESS, or CUDA_ERROR_OUT_OF_MEMORY
- * with the stack unchanged. */
+/* Pushes the context on the calling thread's stack of contexts, whose top is the current context.
+ * Returns CUDA_SUCCESS, or CUDA_ERROR_OUT_OF_MEMORY with the stack unchanged. */
 CUresult gpc_context_push(struct gpc_context *context);
 struct gpc_context *
 gpc_context_pop(void); /* removes and returns the top; NULL: the stack is empty */

@@ -32,9 +32,10 @@ GP_MUST_CHECK int gpc_devices_create(const struct gpc_device_source *sources, in
 /* Frees the devices and all contexts. Only for the child of a fork, and for tests. */
 void gpc_devices_destroy(void);
 
-/* Access to all devices, including hidden ones, in the order of REMOTE_GPU. gpc_device_get_listed()
- * returns NULL if the index is not from 0 to gpc_device_listed_count() - 1. */
+/* Returns the number of all devices, including hidden ones. */
 int gpc_device_listed_count(void);
+/* Returns a device, which may be hidden, by its index in the order of REMOTE_GPU, or NULL if the
+ * index is not from 0 to gpc_device_listed_count() - 1. */
 const struct gpc_device *gpc_device_get_listed(int index);
 
 #endif /* GPC_DEVICE_H */

@@ -18,12 +18,13 @@
 #include <stddef.h>
 
 /*
- * Start a copy of a batch, of `size` bytes or of a box. `order` states when the source may be
- * read. Unlike cuMemcpyAsync() they do not wait for copies within host memory, unless the source
- * must be read during the call.
+ * Starts a copy of `size` bytes of a batch. order: when the source may be read. Unlike
+ * cuMemcpyAsync(), does not wait for a copy within host memory, unless the source must be read
+ * during the call.
  */
 CUresult gpc_copy_linear_ordered(CUdeviceptr dst, CUdeviceptr src, size_t size,
 				 CUmemcpySrcAccessOrder order, CUstream hStream);
+/* Starts a copy of a box of a batch, as gpc_copy_linear_ordered() does. */
 CUresult gpc_copy_3d_ordered(const CUDA_MEMCPY3D *params, CUmemcpySrcAccessOrder order,
 			     CUstream hStream);
 /*

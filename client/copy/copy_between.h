@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies with several daemons, which do not know each other. A copy is executed by the daemon that
- * owns the device memory; data between two daemons is transferred through this process.
+ * Copies that involve several daemons, which have no connection to each other. A copy is executed
+ * by the daemon that owns the device memory; data between two daemons is transferred through this
+ * process.
  *
  * Threads: any thread except the thread that reads the daemon's replies.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or an error

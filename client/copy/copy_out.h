@@ -3,8 +3,9 @@
  * Copies from the device to host memory. The thread that reads the connection stores the rows at
  * their destination, before it processes the reply to a later wait for the stream or for an event.
  *
- * Ownership: the destination must stay valid until the data has arrived; struct gpc_copy is not
- * used after the call.
+ * Ownership: the caller owns the destination, which must stay valid until the data has arrived:
+ * until gpc_copy_out() returns, or, after gpc_copy_out_async(), until a later wait for the stream
+ * or for an event recorded after the copy has returned. struct gpc_copy is not used after the call.
  * Threads: any thread except the thread that reads the daemon's replies.
  */
 #ifndef GPC_COPY_OUT_H
@@ -21,8 +22,9 @@ CUresult gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy);
 
 /* Starts the copy, after the stream's earlier work, and returns without waiting for the data.
  * Returns CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the session's error; after an error a part may
- * have been started. A later failure becomes a deferred error of the session, unless a thread waits
- * for the copy (client/host/pending_copy.h). */
+ * have been started. A later failure of the copy is returned by the thread that waits for the copy
+ * (client/host/pending_copy.h); if no thread does, it becomes a deferred error of the session,
+ * which a later call returns. */
 CUresult gpc_copy_out_async(struct gpc_stream *stream, const struct gpc_copy *copy);
 
 #endif /* GPC_COPY_OUT_H */

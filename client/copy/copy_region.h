@@ -30,8 +30,9 @@ struct gpc_side {
 	bool is_host_by_name; /* the call declares host memory (CU_MEMORYTYPE_HOST), or passes
 				 managed memory as host memory */
 	uint64_t host_address;   /* host memory, device-mapped or not: its address in the program */
-	struct gpc_array *array; /* borrowed; if set, only the offsets x (bytes), y (rows) and z
-				    (slices) are used; NULL: no array */
+	struct gpc_array *array; /* NULL: not an array; otherwise borrowed, and the position is x, y
+				    and z instead of base */
+	/* for an array: offsets of the box in bytes, rows and slices */
 	uint64_t x, y, z;
 };
 
@@ -43,10 +44,10 @@ struct gpc_copy {
 };
 
 /*
- * Initialize *copy: look up and check both sides as CUDA does before it copies anything. A side of
- * type CU_MEMORYTYPE_UNIFIED is classified by its address. The functions do not wait.
- * gpc_copy_linear() is a copy of `size` bytes.
- * Errors: return CUDA_SUCCESS, also for an empty copy; CUDA_ERROR_INVALID_VALUE; or
+ * Initializes *copy for a copy of `size` bytes: looks up and checks both sides as CUDA does before
+ * it copies anything. A side of type CU_MEMORYTYPE_UNIFIED is classified by its address. Does not
+ * wait.
+ * Errors: returns CUDA_SUCCESS, also for an empty copy; CUDA_ERROR_INVALID_VALUE; or
  * CUDA_ERROR_INVALID_HANDLE if an array is invalid. *copy is undefined after an error.
  */
 CUresult gpc_copy_linear(struct gpc_copy *copy, CUmemorytype dst_type, uint64_t dst,
@@ -58,11 +59,14 @@ struct gpc_place {
 	CUarray array;
 	uint64_t at; /* address, or byte offset in the array */
 };
-/* Initialize *copy, as gpc_copy_linear() does: one row of `size` bytes; or the box that the
- * program's parameters describe. */
+/* Initializes *copy for one row of `size` bytes, as gpc_copy_linear() does. */
 CUresult gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst,
 		      const struct gpc_place *src, size_t size);
+/* Initializes *copy for the rectangle that *params, which is then no longer used, describes, as
+ * gpc_copy_linear() does. */
 CUresult gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params);
+/* Initializes *copy for the box that *params, which is then no longer used, describes, as
+ * gpc_copy_linear() does. */
 CUresult gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params);
 
 /* Returns the number of bytes from the first byte of a side to the end of its last byte. The

@@ -31,10 +31,12 @@ struct gpc_entry_info {
 	const char *instead;
 };
 
-/* Generated tables of gpc_entry_count elements, in the order of codegen/api/symbols.h: the symbols,
- * and the function that each one jumps to. */
+/* Generated table of the exported symbols, in the order of codegen/api/symbols.h: gpc_entry_count
+ * elements. */
 extern const struct gpc_entry_info gpc_entries[];
+/* Number of elements of gpc_entries[] and of gpc_entry[]. */
 extern const size_t gpc_entry_count;
+/* The function that each symbol jumps to, in the order of gpc_entries[]. */
 extern void *gpc_entry[];
 
 /* Implementation of exported symbols that have no function. Always returns

@@ -156,14 +156,18 @@ CUresult gpc_capture_check_context(CUcontext token) GP_LOCKED(gpc_graphs_lock);
  * returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult gpc_capture_check_unsafe(void) GP_LOCKED(gpc_graphs_lock);
 
-/* Check calls that the API description marks CAPTURE(refused), CAPTURE(declined), CAPTURE(unsafe)
- * or CAPTURE(default_stream), in this order. Return GPC_NOT_CAPTURED if the call may be executed,
- * also if CUDA is unusable, which the call reports itself. Otherwise return the error, usually
- * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; all except gpc_capture_decline() then invalidate the
- * capture. Called by any thread without the lock. */
+/* Checks a call that the API description marks CAPTURE(refused). Returns GPC_NOT_CAPTURED if the
+ * call may be executed, also if CUDA is unusable, which the call reports itself. Otherwise
+ * invalidates the capture and returns the error, usually CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+ * Called by any thread without the lock. */
 CUresult gpc_capture_refuse(CUstream hStream);
+/* Checks a call that the API description marks CAPTURE(declined), as gpc_capture_refuse() does, but
+ * does not invalidate the capture. */
 CUresult gpc_capture_decline(CUstream hStream);
+/* Checks a call that the API description marks CAPTURE(unsafe), as gpc_capture_refuse() does. */
 CUresult gpc_capture_unsafe(void);
+/* Checks a call that the API description marks CAPTURE(default_stream), as gpc_capture_refuse()
+ * does. */
 CUresult gpc_capture_default_stream(void);
 
 #endif /* GPC_CAPTURE_H */

@@ -75,16 +75,20 @@ CUresult gpc_graphs_begin(void) GP_LOCKS(gpc_graphs_lock);
 /* Releases the lock, if gpc_graphs_begin() acquired it, and runs the queued destructors of user
  * objects without the lock. Returns `result`. */
 CUresult gpc_graphs_end(CUresult result) GP_UNLOCKS(gpc_graphs_lock);
-/* Call gpc_graphs_begin() and look up a graph or node. gpc_graphs_end() must follow, also after an
+/* Calls gpc_graphs_begin() and gpc_graph_lookup(). gpc_graphs_end() must follow, also after an
  * error. */
 CUresult gpc_graphs_begin_graph(CUgraph token, struct gpc_graph **graph_p)
 	GP_LOCKS(gpc_graphs_lock);
+/* Calls gpc_graphs_begin() and gpc_node_lookup(). gpc_graphs_end() must follow, also after an
+ * error. */
 CUresult gpc_graphs_begin_node(CUgraphNode token, struct gpc_node **node_p)
 	GP_LOCKS(gpc_graphs_lock);
 
-/* Look up a graph or node that is visible to the application. Return CUDA_ERROR_INVALID_VALUE, with
- * the result set to NULL, if there is none. */
+/* Looks up a graph that is visible to the application. Returns CUDA_SUCCESS with *graph_p borrowed,
+ * or CUDA_ERROR_INVALID_VALUE with *graph_p NULL if there is none. */
 CUresult gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p) GP_LOCKED(gpc_graphs_lock);
+/* Looks up a node of such a graph. Returns CUDA_SUCCESS with *node_p borrowed, or
+ * CUDA_ERROR_INVALID_VALUE with *node_p NULL if there is none. */
 CUresult gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p) GP_LOCKED(gpc_graphs_lock);
 
 /* Creates an empty graph, which gpc_graph_destroy() destroys. Returns NULL if out of memory or

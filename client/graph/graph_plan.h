@@ -41,7 +41,8 @@ struct gpc_plan {
 	/* Root of the conditional handles and device-updatable nodes in the plan (graph_root.h),
 	 * borrowed from the graph; NULL: none. */
 	const struct gpc_graph_root *root;
-	/* Stage of the step that uses the root; and, while the plan is made, the current stage. */
+	/* root_stage: stage of the step that uses the root; meaningless without a root. stage: the
+	 * current stage while the plan is made. */
 	size_t root_stage, stage;
 	struct gpc_context *subgraph_context; /* while the plan is made: context of the subgraph
 						 that is being written */
@@ -64,9 +65,10 @@ CUresult gpc_plan_write_kernel(const struct gpc_node_params *params,
 /* Frees the memory of a plan. */
 void gpc_plan_free(struct gpc_plan *plan);
 
-/* Copy and free the parameters of a client step, which own at most a reference to memory operations
- * (stream_ops/mem_op.h). No lock is required. */
+/* Copies the parameters of a client step, which own at most a reference to memory operations
+ * (stream_ops/mem_op.h). The caller frees the copy. No lock is required. */
 void gpc_step_params_copy(const struct gpc_node_params *params, struct gpc_node_params *copy);
+/* Frees the parameters of a client step. No lock is required. */
 void gpc_step_params_free(struct gpc_node_params *params);
 
 #endif /* GPC_GRAPH_PLAN_H */

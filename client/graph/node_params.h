@@ -72,9 +72,9 @@ struct gpc_node_params {
 CUresult gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
 			       struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
 
-/* Convert the parameters of type-specific functions to *any, for gpc_node_params_parse(). Return
- * `any`, or NULL if `given` is NULL. The copy is shallow: memory that *given points to must stay
- * valid while *any is used. */
+/* The gpc_generic_params_*() functions convert the parameters of type-specific functions to *any,
+ * for gpc_node_params_parse(). Each returns `any`, or NULL if `given` is NULL. The copy is shallow:
+ * memory that *given points to must stay valid while *any is used. */
 CUgraphNodeParams *gpc_generic_params_kernel(CUgraphNodeParams *any,
 					     const CUDA_KERNEL_NODE_PARAMS *given);
 CUgraphNodeParams *gpc_generic_params_kernel_v1(CUgraphNodeParams *any,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Execution steps of an executable graph: client steps, which this process executes as stream
- * calls, and subgraphs that the daemon has created from a plan (graph_plan.h).
+ * calls, and subgraphs. A subgraph is a part of the graph that the daemon has instantiated from a
+ * plan (graph_plan.h); it is not a child graph of CUDA.
  *
- * Ownership: part of the executable graph, which owns the steps until gpc_exec_steps_drop().
- * Threads: one thread at a time uses the steps; the `sending` and `uses` state of the executable
- * graph ensures that. Called without gpc_graphs_lock, because the functions communicate with the
- * daemon.
+ * Ownership: struct gpc_exec_steps is a part of the executable graph; it owns the steps until
+ * gpc_exec_steps_drop().
+ * Threads: one thread at a time uses the steps. The caller (graph_exec.c) ensures this: it marks an
+ * executable graph as in use while a thread sends or launches it. Called without gpc_graphs_lock,
+ * because the functions communicate with the daemon.
  * Errors: CUDA_SUCCESS, CUDA_ERROR_CONTEXT_IS_DESTROYED if a context was reset,
  * CUDA_ERROR_OUT_OF_MEMORY, or the errors of the calls.
  */
@@ -22,7 +24,7 @@
 
 struct gpc_exec_step;
 
-/* The steps in the order of execution; zeroed, there are none. */
+/* The steps, in the order of execution. A zeroed struct is the empty list. */
 struct gpc_exec_steps {
 	struct gpc_context
 		*context; /* context of the subgraphs; NULL: no subgraphs, or several contexts */
@@ -30,7 +32,8 @@ struct gpc_exec_steps {
 	size_t count;
 	bool updatable;  /* contains device-updatable nodes, which device code can change */
 	bool launchable; /* kernels may launch the graph, with the handle in `exec` */
-	uint64_t exec;   /* handle of the daemon's driver for device code; 0: not launchable */
+	uint64_t exec;   /* driver's handle of the graph in the daemon, for device code; 0: not
+			    launchable */
 };
 
 /* Returns whether the daemon's subgraphs still exist; a reset of their context destroys them. May
@@ -38,8 +41,10 @@ struct gpc_exec_steps {
 bool gpc_exec_steps_are_valid(const struct gpc_exec_steps *exec_steps);
 
 /* Creates or updates the daemon's subgraphs according to the plan, and replaces the steps. Waits
- * for replies of the daemon only where it may reject a subgraph. The plan stays the caller's. After
- * a failure some subgraphs may be missing; the next call sends all of them again. */
+ * for replies of the daemon only where the daemon may reject a subgraph. The plan stays the
+ * caller's. After an error some subgraphs may be missing or outdated; the caller must call again
+ * before a launch. Errors of subgraphs that were sent without waiting are returned by a later call
+ * of the session. */
 CUresult gpc_exec_steps_send(struct gpc_exec_steps *exec_steps, struct gpc_plan *plan);
 /* Posts an upload, in stream order, of a graph that kernels launch or update. Has no effect for
  * other graphs. */

@@ -48,6 +48,8 @@ void gpc_user_destructors_add(struct gpc_user_destructor *ended) GP_LOCKED(gpc_g
 /* Clears the queue and returns its destructors as a list, or NULL if it is empty. The caller passes
  * the list to gpc_user_destructors_run(). */
 struct gpc_user_destructor *gpc_user_destructors_pop_all(void) GP_LOCKED(gpc_graphs_lock);
+/* Calls the destructors in the list, in order, and frees the structs that are `owned`. Called
+ * without the lock. Accepts NULL. */
 void gpc_user_destructors_run(struct gpc_user_destructor *list);
 
 /* Returns whether the graph or one of its inner graphs has references to user objects. */

@@ -45,11 +45,11 @@ void gpc_coherence_wake(struct gpc_session *session);
 /* Fetches the changes of kernels and waits until they are stored in the program's memory. Sends
  * nothing if all work is known to be done and its changes are stored. */
 CUresult gpc_coherence_fetch(struct gpc_session *session);
-/* Slow paths of gpc_coherence_before_wait() and gpc_coherence_after_wait(); see there.
- * gpc_coherence_wait_end() frees the fetch. */
+/* Slow path of gpc_coherence_before_wait(), with the same contract. */
 struct gpc_coherence_fetch *gpc_coherence_wait_begin(struct gpc_session *session,
 						     enum gp_host_after kind, uint32_t name,
 						     uint16_t call);
+/* Slow path of gpc_coherence_after_wait(), with the same contract; frees the fetch. */
 CUresult gpc_coherence_wait_end(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
 				CUresult result);
 

@@ -41,8 +41,9 @@ enum gpc_host_state {
 enum gpc_host_origin {
 	GPC_HOST_ALLOCATED,  /* the block; freed with it */
 	GPC_HOST_REGISTERED, /* the program */
-	GPC_HOST_POOLED,     /* a mapping of a pool, which contains the block */
-	GPC_HOST_PLACED,     /* a mapped physical allocation (client/memory/virtual_memory.h) */
+	GPC_HOST_POOLED, /* a CUDA memory pool (pool_block.h): its mapping, which contains the block
+			  */
+	GPC_HOST_PLACED, /* a mapped physical allocation (client/memory/virtual_memory.h) */
 };
 
 /* A block of host memory. Guarded by the registry's lock; constant after gpc_host_block_add()
@@ -60,12 +61,13 @@ struct gpc_host_block {
 					       memory; size 0: none */
 	size_t mapped; /* for plain allocated blocks, size in whole pages, to be unmapped with the
 			  block; 0: otherwise */
-	void *pool;    /* for pooled blocks, the CUmemoryPool; otherwise NULL */
+	void *pool;    /* for pooled blocks, the CUmemoryPool; NULL for all other blocks */
 	bool copied;   /* the program has passed it to a copy */
-	bool speculative; /* replicated only because of pointers that may be left over in unused
-			     memory (pointer_scan.h) */
+	bool speculative; /* the block is replicated only because a scan found its address in memory
+			     that may be unused, where the pointer may be left over (pointer_scan.h)
+			   */
 	bool awaited;     /* streams have waited for values in it */
-	bool exchanged;   /* pooled: other processes may have the memory too */
+	bool exchanged;   /* for pooled blocks: other processes may have mapped the memory too */
 };
 
 /* Numbers of blocks of all sessions, for quick checks without a lock: those that are copy-only or
@@ -82,11 +84,11 @@ extern atomic_bool gpc_host_memory_exchanged;
  * memory. */
 GP_MUST_CHECK int gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what);
 
-/* Finds the block around an address of the program or, if elsewhere_p is not NULL, of kernels.
- * Returns true and stores the block's range in *range_p and its current state in *copy_p. If
- * elsewhere_p is not NULL, *elsewhere_p is set to whether the address is only that of kernels.
- * Returns false if there is no block; *range_p and *copy_p are then unchanged. Any thread,
- * including the thread that reads the daemon's replies. */
+/* Finds the block around an address. If elsewhere_p is NULL, the address is one of the program.
+ * Otherwise it may also be an address of kernels, and *elsewhere_p is set to whether it is only
+ * that. Returns true and stores the block's range in *range_p and a copy of its current state in
+ * *copy_p. Returns false if there is no block; *range_p and *copy_p are then unchanged. May be
+ * called by any thread, including the thread that reads the daemon's replies. */
 bool gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host_block *copy_p,
 			 bool *elsewhere_p);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory at addresses that the program has reserved (cuMemMap): a memory file of this process,
- * mapped over the reservation, and registered as a block (host_block.h).
+ * Host memory at addresses that the program has reserved (cuMemMap): a memory file of this process
+ * (memfd_create), mapped over the reservation, and registered as a block (host_block.h).
  *
- * Kernels can access it once the program gives a device access; the worker then has a replica at
- * the same address.
+ * Kernels can access it once the program gives a device access. The worker then has a replica:
+ * memory at the same address, whose content coherence.h keeps identical.
  * Ownership: the caller owns the file and the reservation.
- * Threads: any thread; client/memory/virtual_memory.c serializes the calls for one reservation.
+ * Threads: any thread except the thread that reads the daemon's replies;
+ * client/memory/virtual_memory.c serializes the calls for one reservation.
+ * Units: addresses and sizes are bytes and multiples of the page size.
  */
 #ifndef GPC_HOST_MAPPING_H
 #define GPC_HOST_MAPPING_H
@@ -19,11 +21,12 @@ struct gpc_context;
 /* Maps the first `size` bytes of the file at the address. fd stays the caller's and may be closed
  * afterwards. The context determines the daemon that owns the addresses. id:
  * CU_POINTER_ATTRIBUTE_BUFFER_ID. Returns CUDA_SUCCESS, or CUDA_ERROR_OUT_OF_MEMORY with nothing
- * mapped. */
+ * mapped and the addresses reserved as before. */
 CUresult gpc_host_placed_map(struct gpc_context *context, uint64_t address, uint64_t size, int fd,
 			     uint64_t id);
-/* Unmaps the memory that starts at the address, after waiting for copies in flight; the addresses
- * stay reserved. Has no effect if there is none. */
+/* Unmaps the memory that starts at the address, in this process and in the worker; the addresses
+ * stay reserved. Waits, without limit, for copies in flight to or from the memory, and ignores
+ * their errors. Has no effect if there is no such memory. */
 void gpc_host_placed_unmap(uint64_t address);
 
 #endif /* GPC_HOST_MAPPING_H */

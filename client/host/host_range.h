@@ -19,10 +19,12 @@
 
 struct gpc_context;
 
-/* Reserves, in this process, the range that the daemon proposed in its Welcome (the description of
- * the session), or a range that is requested from the daemon, which waits for its reply. Returns
- * true with address and size (room) of the range in *reply. Returns false if the daemon has no
- * range, or none of its proposals is free here; *reply is then undefined. */
+/* Reserves an address range in this process: the range that the daemon proposed in its Welcome (the
+ * description of the session), or, if this process already uses its addresses, one that is
+ * requested from the daemon. The calling thread waits for each reply, and tries at most eight.
+ * Returns true with the range's address in reply->address and its size, in bytes, in reply->room.
+ * Returns false, with nothing reserved and *reply undefined, if the daemon does not support such
+ * memory or has no range, a request fails, or none of the proposals is free in this process. */
 bool gpc_host_range_find(struct gpc_context *context, struct gp_reply_gpHostReserve *reply);
 
 #endif /* GPC_HOST_RANGE_H */

@@ -34,8 +34,8 @@ struct gpc_pending_copy {
 	uintptr_t start, end; /* destination: addresses of the first byte and after the last byte */
 	struct gpc_pending_copy *prev, *next;
 	unsigned int references; /* guarded by the list's lock, as are the following members */
-	unsigned int waiters;
-	bool started;    /* gpc_pending_copy_started() was called with success */
+	unsigned int waiters;    /* number of threads that wait for the copy */
+	bool started;            /* gpc_pending_copy_started() was called with success */
 	bool replicated; /* the destination became accessible to kernels after the copy was posted
 			  */
 };

@@ -16,10 +16,11 @@
 #include <cuda.h>
 #include <stdint.h>
 
-/* Store the advice, or the location of the last prefetch, for a range. Errors:
+/* Stores the advice for a range. Errors:
  * CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_OUT_OF_MEMORY; the stored advice
  * is then unchanged. */
 CUresult gpc_advice_set(uint64_t base, uint64_t size, CUmem_advise advice, CUmemLocation location);
+/* Stores the location of the last prefetch of a range. Errors: as gpc_advice_set(). */
 CUresult gpc_advice_set_prefetched(uint64_t base, uint64_t size, CUmemLocation location);
 
 /* Checks a location of advice or of a prefetch. Errors: CUDA_ERROR_INVALID_VALUE, or

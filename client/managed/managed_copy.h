@@ -25,13 +25,15 @@ CUresult gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdevicep
  * receive is the primary context of the pool's device. */
 extern const struct gpc_pages_ops gpc_managed_calls;
 
-/* Waits until all work that was posted to the context's session is done. */
+/* Function of struct gpc_pages_ops: waits, without limit, until all work that was posted to the
+ * context's session is done. Returns true, or false, after a message on standard error, if the
+ * session has ended. */
 bool gpc_managed_await(void *context);
-/* Copy from the device's managed memory to `to`, or from `from` to the device. Wait until `to`
- * contains the data, or `from` may be reused. Like gpc_managed_await(), they are functions of
- * struct gpc_pages_ops for memory whose owner is the context, and return false, after a message on
- * standard error, if the session has ended. */
+/* Function of struct gpc_pages_ops: copies from the device's managed memory to `to`, and waits
+ * until `to` contains the data. Returns as gpc_managed_await(); after false, `to` is undefined. */
 bool gpc_managed_fetch(void *context, uint64_t address, uint64_t size, void *to);
+/* Function of struct gpc_pages_ops: copies from `from` to the device's managed memory, and waits
+ * until `from` may be reused. Returns as gpc_managed_await(). */
 bool gpc_managed_push(void *context, uint64_t address, uint64_t size, const void *from);
 
 #endif /* GPC_MANAGED_COPY_H */

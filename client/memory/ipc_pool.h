@@ -32,10 +32,12 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_ipc_export;
 
-/* Store in *bytes the handle, for other processes, of a pool, or of the block that starts at the
- * address. Return CUDA_ERROR_INVALID_VALUE if there is no such pool or block, if it was not created
- * for sharing, or if the block's pool has not been exported yet. */
+/* Stores in *bytes the handle of a pool for other processes. Returns CUDA_ERROR_INVALID_VALUE if
+ * the pool is invalid or was not created for sharing. */
 CUresult gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes);
+/* Stores in *bytes the handle, for other processes, of the block that starts at the address.
+ * Returns CUDA_ERROR_INVALID_VALUE if there is no such block, or its pool was not created for
+ * sharing or has not been exported yet. */
 CUresult gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes);
 
 /* Creates the file of a new exportable pool of host memory. Returns its descriptor, owned by the
@@ -53,10 +55,12 @@ CUresult gpc_pool_export_file(CUmemoryPool handle, int *fd_p);
  * kernels; CUDA_ERROR_OPERATING_SYSTEM if there are no more descriptors. */
 CUresult gpc_pool_import_file(int fd, CUmemoryPool *handle_p);
 
-/* Import a pool or a block of another process, or of this process a second time, and store its
- * handle or address. Return CUDA_ERROR_INVALID_VALUE if the pool or the bytes are not valid. */
+/* Imports a pool of another process, or of this process a second time, and stores its handle, which
+ * the program destroys. Returns CUDA_ERROR_INVALID_VALUE if the bytes are not a valid handle. */
 CUresult gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 			 CUmemoryPool *handle_p);
+/* Imports a block of an imported pool and stores its address. gpc_pool_free_imported() frees it.
+ * Returns CUDA_ERROR_INVALID_VALUE if the pool or the bytes are not valid. */
 CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes,
 			       uint64_t *address_p);
 

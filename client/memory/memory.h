@@ -87,14 +87,15 @@ CUresult gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *
  * gpc_memory_alloc() starts at the address. */
 CUresult gpc_memory_free(struct gpc_context *context, uint64_t address);
 
-/* Hooks for struct gpc_context_part (context.h). gpc_memory_prepare_context() reserves addresses
- * for the first chunk of the context's heap and always succeeds; gpc_memory_context_made() adds the
- * chunk, or releases the addresses if the context was not created; gpc_memory_drop_context() frees
- * the context's memory. */
+/* Hook for struct gpc_context_part (context.h): reserves addresses for the first chunk of the
+ * context's heap, if there are any. Always returns CUDA_SUCCESS. */
 CUresult gpc_memory_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
+/* Hook for struct gpc_context_part: adds the first chunk, or releases its addresses if the context
+ * was not created. */
 void gpc_memory_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
+/* Hook for struct gpc_context_part: frees the context's memory. */
 void gpc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_H */

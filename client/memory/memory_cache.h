@@ -27,10 +27,10 @@ bool gpc_memory_cache_put(const struct gpc_cached_kind *kind, void *object,
  * kind. */
 void *gpc_memory_cache_acquire(const struct gpc_cached_kind *kind, struct gpc_context *context,
 			       const void *wanted);
-/* Drop (destroy) the objects of the context's session that pass the filter; or those of the
- * context. arg is passed to the filter. */
+/* Destroys the objects of the context's session that pass the filter. arg: passed to the filter. */
 void gpc_memory_cache_drop_if(struct gpc_context *context, gpc_cached_filter *filter,
 			      const void *arg);
+/* Destroys the objects of the context. */
 void gpc_memory_cache_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_CACHE_H */

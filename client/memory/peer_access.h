@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peer access between devices of one daemon that its driver reports as connected.
+ * Peer access between devices of one daemon whose driver reports that they can access each other.
  *
  * Once the daemon has enabled access between two devices, it stays enabled for the life of the
  * session. If the program disables it, the calls behave as in CUDA, but the mapping remains: a

@@ -72,27 +72,32 @@ struct gpc_pool {
 	struct gpc_space space; /* blocks and mappings */
 };
 
-/* Acquire and release the pools' lock, which guards all pools and the list of pools. It is not
- * recursive. */
+/* Acquires the pools' lock, which guards all pools and the list of pools. It is not recursive. */
 void gpc_pools_lock(void);
+/* Releases the pools' lock. */
 void gpc_pools_unlock(void);
 
-/* Called with the lock held. gpc_pool_get() returns the pool of a handle; NULL: the handle is
- * invalid. gpc_pool_create() returns a new pool, which gpc_pool_destroy() destroys; NULL: memory is
- * exhausted. gpc_pool_get_default() and gpc_pool_get_current() return the device's default and
- * current pool; NULL: memory is exhausted. gpc_pool_set_current() makes the pool the current pool
- * of its device. */
+/* Called with the lock held: returns the pool of a handle, or NULL if the handle is invalid. */
 struct gpc_pool *gpc_pool_get(CUmemoryPool handle);
+/* Called with the lock held: returns a new pool, which gpc_pool_destroy() destroys, or NULL if
+ * memory is exhausted. */
 struct gpc_pool *gpc_pool_create(struct gpc_device *device);
+/* Called with the lock held: returns the device's default pool, which is created if necessary, or
+ * NULL if memory is exhausted. */
 struct gpc_pool *gpc_pool_get_default(struct gpc_device *device);
+/* Called with the lock held: returns the device's current pool, by default the default pool, or
+ * NULL if memory is exhausted. */
 struct gpc_pool *gpc_pool_get_current(struct gpc_device *device);
+/* Called with the lock held: makes the pool the current pool of its device. */
 void gpc_pool_set_current(struct gpc_pool *pool);
 
-/* Called with the lock held. gpc_pools_first() returns the first of all pools, linked by `next`;
- * NULL: none. gpc_pool_find_mapping() returns the mapping of a pool that contains the address;
- * NULL: none. gpc_pool_from_mapping() returns the pool of a mapping. */
+/* Called with the lock held: returns the first of all pools, linked by `next`, or NULL if there are
+ * none. */
 struct gpc_pool *gpc_pools_first(void);
+/* Called with the lock held: returns the mapping of any pool that contains the address, or NULL if
+ * there is none. */
 struct gpc_space_mapping *gpc_pool_find_mapping(uint64_t address);
+/* Called with the lock held: returns the pool of a mapping. */
 struct gpc_pool *gpc_pool_from_mapping(const struct gpc_space_mapping *mapping);
 /* Called with the lock held: unmaps one free mapping of a pool, if at least `keep` bytes stay
  * mapped. If `spare` is set, one free mapping may be retained. Does not wait. Returns true, or
@@ -125,10 +130,12 @@ struct gpc_pool *gpc_pool_get_managed(struct gpc_context *context,
  * while calls in the context are still possible. */
 void gpc_pool_drop_context(struct gpc_context *context);
 
-/* For pool.c. gpc_pool_map() maps `size` bytes for the pool's blocks and stores the mapping in
- * *range; called without the lock; may wait for the daemon. gpc_pool_unmap() unmaps it, after the
- * work posted so far; called with or without the lock; does not wait. */
+/* For pool.c, called without the lock: maps `size` bytes for the pool's blocks and stores the
+ * mapping in *range; the caller unmaps it with gpc_pool_unmap(). May wait for the daemon. *range is
+ * undefined after an error. */
 CUresult gpc_pool_map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range);
+/* For pool.c, called with or without the lock: unmaps a mapping of gpc_pool_map(), after the work
+ * posted so far. Does not wait. */
 void gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range);
 /* Called without the lock: stores the sizes to map for a block of `size` bytes, the preferred size
  * in *wanted_p and the required size in *needed_p. *needed_p is 0 if the pool's maximum size is

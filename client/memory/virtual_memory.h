@@ -43,11 +43,11 @@ void gpc_virtual_address_free(struct gpc_context *context,
  * there is none. Otherwise *found is unchanged. */
 bool gpc_virtual_memory_find(uint64_t address, struct gpc_address *found);
 
-/* Serialize calls about physical and virtual memory, including their round trips.
- * gpc_virtual_memory_lock() returns CUDA_SUCCESS with the lock held, or an error of
- * gpc_enter_initialized() without it; gpc_virtual_memory_unlock() releases the lock and returns
- * `result`. */
+/* Acquires the lock that serializes calls about physical and virtual memory, including their round
+ * trips. Returns CUDA_SUCCESS with the lock held, or an error of gpc_enter_initialized() without
+ * it. */
 CUresult gpc_virtual_memory_lock(void);
+/* Releases the lock and returns `result`. */
 CUresult gpc_virtual_memory_unlock(CUresult result);
 
 #endif /* GPC_VIRTUAL_MEMORY_H */

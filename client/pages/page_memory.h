@@ -42,7 +42,9 @@ enum gpc_page_rights {
 	GPC_PAGE_RIGHTS_NONE,
 	GPC_PAGE_RIGHTS_READ,
 	GPC_PAGE_RIGHTS_WRITE,
-	GPC_PAGE_RIGHTS_FREE, /* reads and writes, with missing pages allocated by the kernel */
+	GPC_PAGE_RIGHTS_FREE, /* reads and writes; with userfaultfd, the kernel also allocates
+				 missing pages without a fault, whereas with GPC_PAGE_RIGHTS_WRITE
+				 an access to a missing page faults */
 };
 
 /* Sets the rights at the program's addresses. from: the maximum present rights in the range; parts
@@ -54,39 +56,46 @@ GP_MUST_CHECK int gpc_page_memory_set(const struct gpc_page_memory *memory, uint
 				      uint64_t size, enum gpc_page_rights from,
 				      enum gpc_page_rights to);
 
-/* Restores pages that have these rights but may have been unmapped by the kernel. Returns as
- * gpc_page_memory_set(). */
+/* Restores pages of a range that has these rights. With userfaultfd the kernel may unmap such
+ * pages, for example to reclaim memory; call this when the program faults on a page although its
+ * rights allow the access. Has no effect without userfaultfd or with GPC_PAGE_RIGHTS_FREE. Returns
+ * as gpc_page_memory_set(). */
 GP_MUST_CHECK int gpc_page_memory_reopen(const struct gpc_page_memory *memory, uint64_t offset,
 					 uint64_t size, enum gpc_page_rights rights);
 
-/* Returns whether the kernel reports which parts are written. */
+/* Returns whether the kernel reports which parts were written, that is, whether the descriptor is
+ * open. */
 bool gpc_page_memory_tracks_writes(const struct gpc_page_memory *memory);
 /* Finds the first part of [*at, end) that was written since the memory was created or zeroed. If
  * written parts are not reported, that is all of the range. Returns true and sets *at and *size_p
  * to offset and size of the part. Returns false if there is none. */
 bool gpc_page_memory_written(const struct gpc_page_memory *memory, uint64_t *at, uint64_t end,
 			     uint64_t *size_p);
-/* Closes the descriptor when written parts need not be reported any more. Has no effect if there is
- * none. */
+/* Closes the descriptor; gpc_page_memory_written() then reports the whole range as written. Has no
+ * effect if there is no descriptor. */
 void gpc_page_memory_settle(struct gpc_page_memory *memory);
-/* Zeroes the range, if the kernel can do that by freeing pages; otherwise has no effect. Its
- * written parts are not reported any more. */
+/* Zeroes the range by freeing its pages, if the kernel supports that; otherwise the content is
+ * unchanged. Failures are not reported, so callers must not rely on the content. Parts that were
+ * zeroed are no longer reported as written. */
 void gpc_page_memory_drop(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size);
 
 /* Allocates zeroed memory at memory->saved, in which the content for the child of a fork is saved.
  * Called before the fork. Returns false, with memory->saved NULL, if there are no addresses;
  * nothing is then saved. */
 GP_MUST_CHECK bool gpc_page_memory_begin_saving(struct gpc_page_memory *memory);
-/* Copies a range to memory->saved, before the fork. sparse: only the parts that were written. */
+/* Copies a range from the backing to memory->saved, which must not be NULL, before the fork.
+ * sparse: copies only the parts that were written. */
 void gpc_page_memory_save(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
 			  bool sparse);
-/* Called in the child: unmaps all of the parent's memory. The program's addresses become
- * inaccessible. */
+/* Called in the child of a fork: unmaps the backing, reserves the program's addresses again,
+ * inaccessible, and closes the descriptor. memory->saved stays mapped. */
 void gpc_page_memory_begin_child(struct gpc_page_memory *memory);
-/* Called in the child: moves a saved range to the program's addresses, where it is readable and
- * writable. */
+/* Called in the child, after gpc_page_memory_begin_child(): moves a saved range to the program's
+ * addresses, where it is readable and writable. The range is no longer in memory->saved. If the
+ * kernel fails to move it, the addresses stay inaccessible. */
 void gpc_page_memory_restore(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size);
-/* Frees what is left of the saved copy. Called in both processes. */
+/* Frees what is left of the saved copy and sets memory->saved to NULL. Has no effect if it is NULL.
+ * Called in the parent and in the child. */
 void gpc_page_memory_drop_saved(struct gpc_page_memory *memory);
 
 #endif /* GPC_PAGE_MEMORY_H */

@@ -19,9 +19,9 @@
 /* Installs the handler; after a success, further calls have no effect. Returns 0 or -errno. */
 GP_MUST_CHECK int gpc_page_signal_start(void);
 
-/* Implement gpc_page_faults_cover() and gpc_page_faults_reinstall(). They have no effect before
- * gpc_page_signal_start(). */
+/* Implements gpc_page_faults_cover(). Has no effect before gpc_page_signal_start(). */
 void gpc_page_signal_cover(uint64_t base, uint64_t size);
+/* Implements gpc_page_faults_reinstall(). Has no effect before gpc_page_signal_start(). */
 void gpc_page_signal_reinstall(void);
 
 /* Disables serving in the child of a fork; faults are then passed to the program's handler. */

@@ -87,11 +87,11 @@ gpc_pages_any(void)
 /* Returns whether any part of [base, base + size) is in a range. */
 bool gpc_pages_have(uint64_t base, uint64_t size);
 
-/* Start and end of a critical section in which remote work is posted. gpc_pages_begin() waits for
- * other threads' sections, and for faults of ordinary threads that are being served. Until
- * gpc_pages_end(), called by the same thread, the thread must not access memory of a range, nor
- * start another section. */
+/* Starts a critical section in which remote work is posted. Waits for other threads' sections, and
+ * for faults of ordinary threads that are being served. Until gpc_pages_end(), called by the same
+ * thread, the thread must not access memory of a range, nor start another section. */
 void gpc_pages_begin(void);
+/* Ends the critical section of the calling thread. */
 void gpc_pages_end(void);
 
 /* Sends local changes of all memory of the group, between gpc_pages_begin() and gpc_pages_end().
@@ -111,11 +111,12 @@ void gpc_pages_flush_direct(void);
  * direct is true. */
 bool gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
-/* Called before fork(), and after it in parent and child. The child gets its own copy of local
- * blocks, and of remote blocks as they are at that moment, without waiting for remote work. In the
- * child, the memory is ordinary memory and no range exists. If the fork interrupts a call of the
- * library, the child gets no copy. */
+/* Called before fork(): saves, for the child, a copy of local blocks, and of remote blocks as they
+ * are at that moment, without waiting for remote work. Holds the module's lock until
+ * gpc_pages_after_fork(). If the fork interrupts a call of the library, saves nothing. */
 void gpc_pages_before_fork(void);
+/* Called after fork() in parent (is_child false) and child (is_child true). In the child, the
+ * memory becomes ordinary memory with the saved contents, and no range exists. */
 void gpc_pages_after_fork(bool is_child);
 
 /* Block states, for tests and messages. */

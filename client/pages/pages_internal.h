@@ -52,6 +52,7 @@ gpc_block_is_local(enum gpc_page_state state)
 	return state == GPC_PAGE_CLEAN || state == GPC_PAGE_FRESH || state == GPC_PAGE_DIRTY;
 }
 
+/* Returns the offset of a block in its range, in bytes. */
 static inline uint64_t
 gpc_block_offset(uint64_t block)
 {
@@ -79,11 +80,12 @@ gpc_block_run(const struct gpc_pages *pages, uint64_t block, uint64_t end)
 	return at - block;
 }
 
-/* Save the content that the child of a fork gets, called before the fork; make it the program's
- * memory, called in the child; and free the saved content, called in both processes after the fork.
- * If there is no memory, nothing is saved. */
+/* Called before a fork: saves the content that the child gets. If memory is exhausted, nothing is
+ * saved. */
 void gpc_pages_save(struct gpc_pages *pages);
+/* Called in the child: makes the saved content the program's memory. */
 void gpc_pages_restore(struct gpc_pages *pages);
+/* Called in both processes after the fork: frees what is left of the saved content. */
 void gpc_pages_drop_saved(struct gpc_pages *pages);
 
 #endif /* GPC_PAGES_INTERNAL_H */

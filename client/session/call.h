@@ -163,13 +163,14 @@ CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, ui
  * CUDA_ERROR_OUT_OF_MEMORY) the lock is not held and the call is abandoned: no other function may
  * follow. */
 CUresult gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes);
-/* Commit the encoded call without a reply (post) or with one (start, see struct gpc_request), and
- * release the send lock, also on failure. Both block while the daemon would have to defer more than
- * its limit. bulk is sent after the record; its memory may be reused when the function returns.
- * Return CUDA_SUCCESS or an error listed at the head of this file. If gpc_call_start() fails, the
- * request is not registered. After CUDA_SUCCESS the request may be complete, and freed by its
- * done(), before the function returns. */
+/* Commits the encoded call, to which no reply is sent, and releases the send lock, also on failure.
+ * Blocks while the daemon would have to defer more than its limit. bulk is sent after the record;
+ * its memory may be reused when the function returns. Returns CUDA_SUCCESS or an error listed at
+ * the head of this file. */
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);
+/* Commits the encoded call as gpc_call_post() does, and registers the request for its reply. After
+ * an error the request is not registered. After CUDA_SUCCESS the request may be complete, and freed
+ * by its done(), before the function returns. */
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);
 

@@ -32,10 +32,11 @@ struct gpc_lanes_config {
 	uint64_t round_trip_ns;        /* round-trip time of the link; 0: unknown */
 };
 
-/* Called by session.c. gpc_lanes_init() allocates session->lanes; returns 0, or -ENOMEM with
- * session->lanes unchanged. gpc_lanes_fini() closes the lanes' connections and frees
- * session->lanes, when no thread of the session is left; does nothing if it is NULL. */
+/* Called by session.c: allocates session->lanes. Returns 0, or -ENOMEM with session->lanes
+ * unchanged. */
 GP_MUST_CHECK int gpc_lanes_init(struct gpc_session *session);
+/* Called by session.c when no thread of the session is left: closes the lanes' connections and
+ * frees session->lanes. Has no effect if it is NULL. */
 void gpc_lanes_fini(struct gpc_session *session);
 /* Sets the parameters. Called once, before the first copy; until then no lanes are opened. *config
  * is copied. */

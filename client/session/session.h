@@ -33,15 +33,16 @@ struct gpc_session;
 /* Returns the session with the first daemon of REMOTE_GPU. Returns NULL before cuInit() has opened
  * the sessions, and in the child of a fork. The session is borrowed. */
 struct gpc_session *gpc_session_get(void);
-/* Access to the list of sessions by number. gpc_session_count() returns the length of the list, 0
- * before cuInit(). gpc_session_at() returns a borrowed session; number must be from 0 to
- * gpc_session_count() - 1. gpc_session_number() is its inverse. gpc_session_facts() returns what
- * the daemon reported when the session was opened; it never changes and lives as long as the
- * session. */
+/* Maximum number of sessions in the list. */
 #define GPC_SESSIONS_MAX 16
+/* Returns the length of the list of sessions, 0 before cuInit(). */
 int gpc_session_count(void);
+/* Returns a session of the list, borrowed. number: 0 to gpc_session_count() - 1. */
 struct gpc_session *gpc_session_at(int number);
+/* Returns the number of the session, for gpc_session_at(). */
 int gpc_session_number(const struct gpc_session *session);
+/* Returns the properties that the daemon reported when the session was opened. They never change
+ * and live as long as the session. */
 const struct gpc_session_facts *gpc_session_facts(const struct gpc_session *session);
 
 /*
@@ -121,14 +122,15 @@ struct gpc_session_hooks {
  * the session. If the session is already over, over() is called before the function returns. */
 void gpc_session_set_hooks(struct gpc_session *session, const struct gpc_session_hooks *hooks);
 
-/* Revision number of the daemon's replies about kernels; a reply that was cached under an older
- * number may be outdated. gpc_session_revise() increments it when a posted kernel call has failed
- * or the session's share of a GPU has changed. */
+/* Returns the revision number of the daemon's replies about kernels; a reply that was cached under
+ * an older number may be outdated. */
 uint64_t gpc_session_revision(const struct gpc_session *session);
+/* Increments the revision number. Called when a posted kernel call has failed or the session's
+ * share of a GPU (the multiprocessors that it may use) has changed. */
 void gpc_session_revise(struct gpc_session *session);
-/* Returns whether the daemon was requested to report changes of the session's share of a GPU; and
- * records that it was. */
+/* Returns whether the daemon was requested to report changes of the session's share of a GPU. */
 bool gpc_session_watches_revision(const struct gpc_session *session);
+/* Records that the daemon was requested to report such changes. */
 void gpc_session_set_revision_watch(struct gpc_session *session);
 
 /* Stores the error of a posted call as the session's deferred error, which the next call that waits
@@ -165,12 +167,13 @@ void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
 
 /*
  * Exact work numbers, with which waits for streams without pending work are avoided. Each record
- * that gives a stream work has a number, from 1. gpc_session_issued() returns the last number of
- * the session; gpc_session_issued_to() that of the stream with this wire ID, or of another stream
- * whose ID shares its slot, if that is higher. 0: no work yet. The number is visible before the
- * call that posts the record returns.
+ * that gives a stream work has a number, from 1, which is visible before the call that posts the
+ * record returns.
  */
+/* Returns the last work number of the session; 0: no work yet. */
 uint64_t gpc_session_issued(const struct gpc_session *session);
+/* Returns the last work number of the stream with this wire ID, or of another stream whose ID
+ * shares its slot, if that is higher; 0: no work yet. */
 uint64_t gpc_session_issued_to(const struct gpc_session *session, uint32_t stream);
 
 /*

@@ -185,13 +185,14 @@ gpc_session_is_over(const struct gpc_session *session)
 	return gpc_session_state_result(&session->state) != CUDA_SUCCESS;
 }
 
-/* Implemented in sender.c. gpc_sender_init() returns 0 or -ENOMEM; gpc_sender_fini() may be called
- * after a failure too. gpc_sender_main() is the sender thread; it returns NULL at the end of the
- * session. gpc_sender_wake_all() wakes all threads that wait for the sender, so that they see the
- * end of the session. */
+/* The gpc_sender_*() functions are implemented in sender.c. Initializes session->sender. Returns 0
+ * or -ENOMEM; gpc_sender_fini() may be called in either case. */
 int gpc_sender_init(struct gpc_session *session);
+/* Frees the members of session->sender. Called when no thread of the session is left. */
 void gpc_sender_fini(struct gpc_session *session);
+/* Main function of the sender thread; returns NULL at the end of the session. */
 void *gpc_sender_main(void *session);
+/* Wakes all threads that wait for the sender, so that they see the end of the session. */
 void gpc_sender_wake_all(struct gpc_session *session);
 /* Reserves `size` bytes, at most GP_CONN_MESSAGE_MAX, in the ring, and stores their address in
  * *memory_p. Waits until there is space, and releases the lock while it waits. Returns
@@ -202,29 +203,34 @@ CUresult gpc_sender_reserve_locked(struct gpc_session *session, size_t size, voi
 /* Appends the record of `size` bytes that was encoded into the reserved memory. */
 void gpc_sender_commit_locked(struct gpc_session *session, size_t size)
 	GP_LOCKED(session->sender.lock);
-/* Ensure that the gathered records are sent, and release the lock. post leaves it to the sender
- * thread. flush sends in the calling thread and blocks until the transport has accepted the data,
- * unless another thread is sending, which then sends them too. An error ends the session. */
+/* Leaves the gathered records to the sender thread, and releases the lock. Does not wait. */
 void gpc_sender_post_unlock(struct gpc_session *session) GP_UNLOCKS(session->sender.lock);
+/* Sends the gathered records, and releases the lock. Blocks until the transport has accepted the
+ * data, unless another thread is sending, which then sends these records too. An error ends the
+ * session. */
 void gpc_sender_flush_unlock(struct gpc_session *session) GP_UNLOCKS(session->sender.lock);
 /* Sends the gathered records and, after the last record, the bulk data; waits until they are sent,
  * and releases the lock. Returns CUDA_SUCCESS or the session's error. The memory of bulk may be
  * reused afterwards. */
 CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count)
 	GP_UNLOCKS(session->sender.lock);
-/* gpc_sender_wait_locked() blocks until gpc_sender_notify_locked() reports a change of state that
- * the sender's lock guards, or the session ends; it releases the lock while waiting, and may return
- * without a change. */
+/* Blocks until gpc_sender_notify_locked() is called or the session ends. Releases the lock while it
+ * waits, and may return earlier, so the caller checks its condition again. */
 void gpc_sender_wait_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
+/* Wakes the threads in gpc_sender_wait_locked() after a change of state that the sender's lock
+ * guards. */
 void gpc_sender_notify_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
 /* Blocks until everything is sent or the session is over. Returns true, or false if the deadline
  * (gp_now_ns()) passes first. */
 bool gpc_sender_drain(struct gpc_session *session, uint64_t deadline);
 
-/* Implemented in receiver.c. gpc_receiver_init() returns 0. gpc_receiver_main() is the receiver
- * thread, which reads when no caller does; it returns NULL at the end of the session. */
+/* The gpc_receiver_*() functions are implemented in receiver.c. Initializes session->receiver.
+ * Returns 0. */
 int gpc_receiver_init(struct gpc_session *session);
+/* Frees the members of session->receiver. Called when no thread of the session is left. */
 void gpc_receiver_fini(struct gpc_session *session);
+/* Main function of the receiver thread, which reads when no caller does; returns NULL at the end of
+ * the session. */
 void *gpc_receiver_main(void *session);
 /* Assigns the request an ID that is not 0, registers it and returns the ID. If the session ends,
  * the request may be completed, and freed by its done(), from this moment. */

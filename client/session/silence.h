@@ -25,8 +25,9 @@
 struct gp_conn;
 struct gpc_session;
 
-/* The daemon's messages on the control connection. Guarded by session.reason_lock. */
+/* Maximum size of a reason, in bytes, including its NUL. */
 #define GPC_REASON_MAX 512
+/* The daemon's messages on the control connection. Guarded by session.reason_lock. */
 struct gpc_control_news {
 	bool is_over;    /* the daemon has ended the session; text gives the reason */
 	CUresult result; /* with is_over: the sticky error that the daemon reported; CUDA_SUCCESS:
@@ -94,13 +95,14 @@ gpc_silence_note_progress(struct gpc_silence *silence)
 	atomic_fetch_add_explicit(&silence->moved, 1, memory_order_relaxed);
 }
 
-/* gpc_silence_is_due() returns whether a check is due, in constant time. gpc_silence_check() checks
- * the connections if a check is due; it may send a ping and print a message. Returns true if the
- * session must be ended as lost, with the reason in `why` (at most size bytes, GPC_SILENCE_WHY_MAX
- * are enough). The caller then ends the session. Returns false otherwise, also if another thread is
- * checking or the session is over; `why` is then undefined. */
+/* Sufficient size of `why` of gpc_silence_check(), in bytes. */
 #define GPC_SILENCE_WHY_MAX 256
+/* Returns whether a check is due, in constant time. */
 bool gpc_silence_is_due(const struct gpc_session *session);
+/* Checks the connections if a check is due; may send a ping and print a message. Returns true if
+ * the session must be ended as lost, with the reason in `why` (at most size bytes, NUL-terminated);
+ * the caller then ends the session. Returns false otherwise, also if another thread is checking or
+ * the session is over; `why` is then undefined. */
 bool gpc_silence_check(struct gpc_session *session, char *why, size_t size);
 
 /* Watches a connection, before its first message; a check then also runs while reception stalls in

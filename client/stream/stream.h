@@ -27,9 +27,9 @@
 
 struct gpc_watch;
 
-/* Number of attributes that cuStreamSetAttribute() can set; and maximum number of attributes of a
- * launch, including these. */
+/* Number of attributes that cuStreamSetAttribute() can set. */
 #define GPC_STREAM_ATTRIBUTES 4
+/* Maximum number of attributes of a launch, including those of its stream. */
 #define GPC_STREAM_LAUNCH_MAX 20
 
 /* A stream. */
@@ -69,9 +69,10 @@ struct gpc_stream_launch {
 CUresult gpc_stream_lookup(struct gpc_context *context, CUstream hStream,
 			   struct gpc_stream **stream_p);
 
-/* Return the results of cuStreamGetCtx() and cuStreamGetGreenCtx(): the handle of the context or
- * green context; NULL: the stream is not in a green context. */
+/* Returns the result of cuStreamGetCtx(): the handle of the stream's context. */
 CUcontext gpc_stream_get_context(const struct gpc_stream *stream);
+/* Returns the result of cuStreamGetGreenCtx(): the handle of the stream's green context, or NULL if
+ * the stream is not in one. */
 CUgreenCtx gpc_stream_get_green(const struct gpc_stream *stream);
 /* Creates a stream in the context, which may be a green context, and stores its handle in
  * *stream_p. Does not wait. Returns CUDA_ERROR_INVALID_VALUE if stream_p is NULL or a flag is
@@ -149,14 +150,14 @@ CUresult gpc_stream_fence_functions(struct gpc_stream *stream);
  * context is inactive or NULL. */
 uint64_t gpc_stream_context_number(const struct gpc_context *context);
 
-/* Hooks for struct gpc_context_part (context.h). gpc_stream_prepare_context() creates the legacy
- * stream and returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY; gpc_stream_context_made() destroys
- * it if the context was not created; gpc_stream_drop_context() destroys all streams of the
- * context. */
+/* Hook for struct gpc_context_part (context.h): creates the legacy stream. Returns CUDA_SUCCESS, or
+ * CUDA_ERROR_OUT_OF_MEMORY without a stream. */
 CUresult gpc_stream_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
+/* Hook for struct gpc_context_part: destroys the legacy stream if the context was not created. */
 void gpc_stream_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
+/* Hook for struct gpc_context_part: destroys all streams of the context. */
 void gpc_stream_drop_context(struct gpc_context *context);
 
 #endif /* GPC_STREAM_H */

@@ -39,7 +39,7 @@ pool_teardown(void **state)
 /* Defines a test with this fixture. */
 #define TEST(test) UNIT_TEST_WITH(test, fake_wire_setup, pool_teardown)
 
-/* Returns memory of the default pool, allocated asynchronously on the stream. */
+/* Returns memory of the default pool, allocated asynchronously on the stream. The test frees it. */
 static inline CUdeviceptr
 alloc(size_t size, CUstream stream)
 {
@@ -68,7 +68,7 @@ default_pool(void)
 	return pool;
 }
 
-/* Returns a new pool with a maximum size in bytes; 0: no limit. The caller destroys it. */
+/* Returns a new pool with a maximum size in bytes; 0: no limit. The test destroys it. */
 static inline CUmemoryPool
 create(size_t max_size)
 {
@@ -83,7 +83,7 @@ create(size_t max_size)
 	return pool;
 }
 
-/* Returns or sets a 64-bit attribute of the pool. */
+/* Returns a 64-bit attribute of the pool. */
 static inline uint64_t
 get(CUmemoryPool pool, CUmemPool_attribute attribute)
 {
@@ -93,13 +93,14 @@ get(CUmemoryPool pool, CUmemPool_attribute attribute)
 	return value;
 }
 
+/* Sets a 64-bit attribute of the pool. */
 static inline void
 set(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t value)
 {
 	assert_int_equal(gpc_cuMemPoolSetAttribute(pool, attribute, &value), CUDA_SUCCESS);
 }
 
-/* Sets a boolean attribute of the pool. */
+/* Sets a boolean (int) attribute of the pool; on: 0 or 1. */
 static inline void
 set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int on)
 {

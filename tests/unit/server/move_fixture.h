@@ -4,8 +4,8 @@
  * partitions: a session with the real units of a worker, on the driver that GP_TEST_DRIVER names
  * (the software device or libcuda.so.1).
  *
- * Kernels append numbers to a list in device memory. Streams can be stopped at gates: words in
- * pinned memory, which are 0 when closed.
+ * Kernels append numbers to a list in device memory. Streams can be stopped at gates: 1024
+ * words in pinned memory, which are 0 while closed.
  * Threads: the test's thread is the executor, the thread that calls the driver.
  * Errors: failed calls fail the test.
  */
@@ -56,9 +56,10 @@ extern struct move_driver {
  * value) appends a value to a list, and spin(word) runs until the word is not 0, for at most some
  * seconds. */
 extern CUfunction move_where, move_append, move_spin;
-/* 1 MiB of device memory: the list, which starts with its length, and the results of
- * move_spread(). */
-extern unsigned int move_all; /* number of multiprocessors of the device */
+/* Number of multiprocessors of the device. */
+extern unsigned int move_all;
+/* 1 MiB of device memory, zeroed for each test: the list, a 32-bit length followed by its numbers,
+ * and in the second half the results of move_spread(). */
 extern CUdeviceptr move_memory;
 
 /* CMocka group setup and teardown; return 0 or -1. The group ends after at most 100 s by
@@ -85,10 +86,12 @@ void move_check_list(unsigned int first, unsigned int count);
 /* Returns the number of multiprocessors that a grid in the stream runs on. Waits for the grid. */
 unsigned int move_spread(struct move_fixture *f, uint32_t id);
 
-/* Returns the device address of gate i. */
+/* Returns the device address of gate i, 0 to 1023: a 32-bit word that is 0 while the gate is closed
+ * and 1 once it is open. */
 CUdeviceptr move_gate(unsigned int i);
 /* Stops the stream until move_open_gate() is called for gate i. Does not wait. */
 void move_wait_at_gate(struct move_fixture *f, uint32_t id, unsigned int i);
+/* Opens gate i, for all streams that wait there. Each test starts with closed gates. */
 void move_open_gate(unsigned int i);
 
 /* Limits the session to this number of multiprocessors; 0: no limit. */
