@@ -51,8 +51,10 @@ enum gpd_array_state {
 
 struct gpd_array {
 	struct gpd_handle name;
-	struct gpd_array *next; /* in the worker's list of destroyed arrays; its lock */
-	/* While destroyed: session that is charged; NULL: it has ended. The list's lock. */
+	/* next in the worker's list of destroyed arrays, protected by the list's lock */
+	struct gpd_array *next;
+	/* While destroyed: session that is charged, borrowed; NULL: the session has ended.
+	 * Protected by the list's lock. */
 	struct gpd_session *session;
 	enum gpd_array_state state;
 	struct gp_array_shape shape;
