@@ -29,9 +29,9 @@ struct gpd_shared_physical {
 	struct gpd_shared_physical_user *users;
 };
 
-/* Creates it for memory that the account's session owns and is charged for, with one reference of
- * that session. On success takes over the handle and the charge. NULL: out of memory; the caller
- * keeps both. */
+/* Creates the struct for memory that the account's session owns and is charged for, with one
+ * reference of that session. On success the struct takes over the handle and the charge. Returns
+ * NULL if memory is exhausted; the caller then keeps both. */
 struct gpd_shared_physical *gpd_shared_physical_create(const struct gpd_account *account,
 						       CUmemGenericAllocationHandle handle,
 						       uint64_t size, int device);
