@@ -24,8 +24,8 @@ struct gpd_shared_physical {
 	uint64_t size;
 	int device;
 	struct gpd_ledger *ledger;
-	/* List (utlist) of the sessions that use it; the first one is charged;
-	 * shared_physical.c's lock. */
+	/* List (utlist) of the sessions that use the memory, owned; the first one is charged.
+	 * Protected by the lock of shared_physical.c. */
 	struct gpd_shared_physical_user *users;
 };
 
@@ -38,8 +38,8 @@ struct gpd_shared_physical *gpd_shared_physical_create(const struct gpd_account 
 /* Adds a reference of the account's session, which must be of the same tenant. Returns false,
  * without a change, if memory is exhausted. */
 bool gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_account *account);
-/* Drops a reference of the account's session; the last one of all sessions frees the memory and its
- * charge. To be called before the session's ledger line is closed. */
+/* Drops a reference of the account's session. Dropping the last reference of all sessions frees the
+ * memory and its charge. To be called before the session's ledger line is closed. */
 void gpd_shared_physical_unref(struct gpd_shared_physical *shared,
 			       const struct gpd_account *account);
 
