@@ -253,8 +253,8 @@ uint8_t *gs_frame_local(const struct gs_block *block, const struct gs_warp *warp
 bool gs_call_builtin(struct gs_block *block, struct gs_warp *warp, struct gs_frame *frame,
 		     const struct gs_code *call, uint64_t target, uint32_t mask);
 
-/* block.c: returns a block with memory for the job's launch, from a cache if possible; NULL: out of
- * memory. gs_block_put() takes it back. */
+/* block.c: returns a block with memory for the job's launch, from a cache if possible, which the
+ * caller returns with gs_block_put(); NULL: out of memory. */
 struct gs_block *gs_block_get(struct gs_job *job);
 void gs_block_put(struct gs_block *block);
 /* Prepares the block to run as block `number` of the grid. */
