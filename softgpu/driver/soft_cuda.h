@@ -23,8 +23,8 @@ CUresult CUDAAPI gpSoftStreamCancel(CUstream stream);
 /* Sets *why_p to the reason why launches of the kernel fail with CUDA_ERROR_NOT_SUPPORTED, in the
  * form "line N: ..." (a line of its PTX), or to NULL if the device can run the kernel. The text is
  * borrowed and valid until the library is unloaded. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE
- * if why_p is NULL; CUDA_ERROR_INVALID_HANDLE for an unknown kernel; or the process's sticky error.
- * On failure *why_p is unchanged. */
+ * if why_p is NULL; CUDA_ERROR_INVALID_HANDLE for an unknown kernel; CUDA_ERROR_NOT_INITIALIZED
+ * before cuInit(); or the process's sticky error. On failure *why_p is unchanged. */
 CUresult CUDAAPI gpSoftKernelUnsupported(CUkernel kernel, const char **why_p);
 
 #endif /* GS_SOFT_CUDA_H */

@@ -56,8 +56,9 @@ CUresult gpd_staging_start(size_t limit);
 
 /* Main thread: creates session->copies->staging. Returns 0 or -ENOMEM. */
 int gpd_staging_create(struct gpd_session *session);
-/* Executor or main thread: frees session->copies->staging and returns its slots to the pool; does
- * nothing if it is NULL. Called when the session has no work left and its wait queue is empty. */
+/* Frees session->copies->staging and returns its slots to the pool; does nothing if it is NULL.
+ * Called by the thread that closes or discards the session, when the session has no work left and
+ * its wait queue is empty. */
 void gpd_staging_destroy(struct gpd_session *session);
 
 /* Executor only: gets memory for a copy of size bytes (at most GPD_STAGING_SLOT) to the device;

@@ -73,7 +73,7 @@ struct gpd_host_memory {
 };
 
 /* Returns the mapped arena that contains all of [address, address + size), borrowed until the
- * client unmaps it; NULL: there is none. Executor only. */
+ * client unmaps it; NULL: there is none. The executor, or another thread that holds copies_lock. */
 struct gpd_host_arena *gpd_host_memory_arena(const struct gpd_session *session, uint64_t address,
 					     uint64_t size);
 

@@ -29,7 +29,7 @@ struct gpd_session;
 struct gpd_stream;
 
 /* Called once when a wait completes, by the responder, with the result that the head of this file
- * describes. session is valid during the call only. */
+ * describes. */
 typedef void gpd_wait_done(struct gpd_session *session, void *arg, CUresult result);
 
 /* Adds a wait for the stream's present work. done NULL: nothing is called; only the stream's
