@@ -20,16 +20,23 @@
 #include "softgpu/driver/soft_cuda.h"
 #pragma GCC visibility pop
 
+/* Maximum number of devices, and of multiprocessors of a device. */
 #define GS_DEVICES_MAX 8
 #define GS_MULTIPROCESSORS_MAX 256
+/* Resources of a multiprocessor: numbers of threads, blocks and 32-bit registers, and bytes of
+ * shared memory. */
 #define GS_MULTIPROCESSOR_THREADS 2048
 #define GS_MULTIPROCESSOR_BLOCKS 32
 #define GS_MULTIPROCESSOR_REGISTERS 65536
 #define GS_MULTIPROCESSOR_SHARED (228 << 10)
+/* Limits of a block: number of threads, bytes of shared memory, bytes of shared memory that a
+ * kernel can opt in to, and bytes of shared memory that are reserved in each block. */
 #define GS_BLOCK_THREADS 1024
 #define GS_BLOCK_SHARED (48 << 10)
 #define GS_BLOCK_SHARED_OPTIN (227 << 10)
 #define GS_BLOCK_SHARED_RESERVED 1024
+/* Size in bytes of buffered kernel output at which gs_print_append() flushes the buffer; also the
+ * value of CU_LIMIT_PRINTF_FIFO_SIZE. */
 #define GS_PRINT_MAX ((size_t)1 << 20)
 
 struct gs_heap;
@@ -51,12 +58,14 @@ void gs_fail(CUresult code, const char *who, const char *why);
 /* Returns the error that gs_fail() has stored, or CUDA_SUCCESS. */
 CUresult gs_failure(void);
 
-/* Configuration from the environment, set by cuInit(). Memory is in bytes; memory and
- * multiprocessors are per device. */
+/* Configuration from the environment, set by cuInit(). gs_device_count() returns the number of
+ * devices; the other values are the same for all devices. */
 int gs_device_count(void);
-/* Whether each device supports peer access to all others. */
+/* Returns whether each device supports peer access to all others. */
 bool gs_device_peers(void);
+/* Returns the size of a device's memory in bytes. */
 size_t gs_device_memory(void);
+/* Returns the number of multiprocessors of a device. */
 int gs_device_multiprocessors(void);
 
 /* Returns the calling thread's current context, which may belong to a green context. NULL: none.
@@ -64,10 +73,14 @@ int gs_device_multiprocessors(void);
 CUcontext gs_context_current(void);
 /* Returns the handle of the device's primary context, active or not. The device must exist. */
 CUcontext gs_context_primary(int device);
+/* Returns whether the handle is that of a device's primary context, active or not. Any value is
+ * accepted; false for NULL, a green context or an unknown handle. */
 bool gs_context_is_primary(CUcontext ctx);
-/* Returns the device of a context, or -1 for an unknown handle. */
+/* Returns the device (ordinal) of a primary context or of a green context's CUcontext; -1 for an
+ * unknown handle. */
 int gs_context_device(CUcontext ctx);
-/* Returns the device of the current context, or 0 if the thread has none. */
+/* Returns the device of the current context. Without a current context the result is 0, which is
+ * also the number of the first device. */
 int gs_device_current(void);
 /* Activates the device's primary context and assigns a new context ID to it, or (active = false)
  * marks it as destroyed. */

@@ -77,7 +77,7 @@ void *gs_object_retire_any(enum gs_kind kind);
 void gs_object_ref(struct gs_object *object);
 /* Adds a reference and returns true, or returns false if the last reference has been dropped. */
 bool gs_object_try_ref(struct gs_object *object);
-/* Drops a reference. The last one calls `destroy` in the calling thread. */
+/* Drops a reference. Dropping the last reference calls `destroy` in the calling thread. */
 void gs_object_put(struct gs_object *object);
 
 #endif /* GS_OBJECT_H */

@@ -3,6 +3,7 @@
  * Extensions of libcuda-soft.so to the CUDA driver API, found with dlsym(); NVIDIA's driver has
  * none of them.
  *
+ * Threads: any.
  * Errors: CUresult.
  */
 #ifndef GS_SOFT_CUDA_H
@@ -19,10 +20,11 @@
  */
 CUresult CUDAAPI gpSoftStreamCancel(CUstream stream);
 
-/* Stores the reason why launches of the kernel fail with CUDA_ERROR_NOT_SUPPORTED in *why_p, in the
- * form "line N: ..." (a line of its PTX). NULL: the device can run the kernel. The text is valid
- * until the library is unloaded. Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_HANDLE for an unknown
- * kernel. */
+/* Sets *why_p to the reason why launches of the kernel fail with CUDA_ERROR_NOT_SUPPORTED, in the
+ * form "line N: ..." (a line of its PTX), or to NULL if the device can run the kernel. The text is
+ * borrowed and valid until the library is unloaded. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE
+ * if why_p is NULL; CUDA_ERROR_INVALID_HANDLE for an unknown kernel; CUDA_ERROR_NOT_INITIALIZED
+ * before cuInit(); or the process's sticky error. On failure *why_p is unchanged. */
 CUresult CUDAAPI gpSoftKernelUnsupported(CUkernel kernel, const char **why_p);
 
 #endif /* GS_SOFT_CUDA_H */

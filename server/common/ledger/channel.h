@@ -137,12 +137,12 @@ struct gpd_channel {
 	pthread_mutex_t send_lock; /* serializes gpd_channel_send() */
 	/* Messages that the socket has not accepted yet, oldest first. */
 	struct gpd_channel_queued *queue, **queue_end;
-	size_t queued;   /* number of them */
+	size_t queued;   /* number of messages in `queue` */
 	uint8_t *buffer; /* receive buffer of GPD_CHANNEL_MAX bytes */
 };
 
 /* Creates the socket pair. Both descriptors are close-on-exec and blocking, and belong to the
- * caller. Returns 0 or a negative errno. */
+ * caller. Returns 0; or a negative errno, and there is no descriptor. */
 int gpd_channel_pair(int fds[2]);
 
 /* Initializes one end, which owns fd, also on failure. Returns 0; or -ENOMEM, and only

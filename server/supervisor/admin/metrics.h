@@ -43,9 +43,7 @@ struct gpd_metrics_slot {
 struct gpd_metrics {
 	struct MHD_Daemon *http;         /* NULL: no server */
 	char host[GPD_METRICS_HOST_MAX]; /* address as requested */
-	/* Checks that the server could listen on the address, by opening it for a moment. An
-	 * address in use is not an error, as the daemon may be running. Returns 0; or a negative
-	 * errno with a text in error. */
+	/* port as requested; 0: any free port */
 	uint16_t port;
 	char url[GPD_METRICS_HOST_MAX + 32]; /* URL with the actual port */
 	/* Table of connections; used by the server's thread only. */

@@ -49,10 +49,10 @@ unsigned int gpd_queue_ahead(struct gpd_queue *queue, uint64_t number, int64_t n
  * of them if it is not in the queue. */
 unsigned int gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 				       int64_t now_ms);
-/* Adds the client's entry at the end, or refreshes an existing one, which keeps its place. Returns
- * its position among the clients that wait for the same limits, from 1. Returns 0 if the queue is
- * full or the tenant has its maximum of entries; clients without an entry get slots in the order of
- * their requests. */
+/* Adds the client's entry at the end, or refreshes an existing one, which keeps its position.
+ * Returns the client's position among the clients that wait for the same limits, from 1. Returns 0
+ * if the queue is full or the tenant has its maximum of entries; clients without an entry get slots
+ * in the order of their requests. */
 unsigned int gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 			   bool for_daemon, int64_t now_ms);
 /* Returns the number of waiting clients of this tenant, or of all tenants (GPD_QUEUE_ALL). */

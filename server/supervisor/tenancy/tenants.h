@@ -94,7 +94,7 @@ GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__
 				    const char *proven, const char *address,
 				    struct gpd_assignment *assignment, char *error);
 /* Returns 0 if the tenant may have one more session, in addition to `ahead` clients that wait
- * before it; else GP_E_RESOURCE with a text. */
+ * before this one; else GP_E_RESOURCE with a text in error. */
 GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
 				       const struct gpd_assignment *assignment, unsigned int ahead,
 				       char *error);

@@ -3,10 +3,11 @@
  * A worker process, as seen by the supervisor.
  *
  * A shared worker runs the sessions of many clients; a dedicated worker runs one session and exits
- * after it. A spare worker has started in advance and becomes dedicated.
+ * after it. A spare worker has started in advance and becomes dedicated. Orphaned work is GPU work
+ * of clients that have disconnected.
  *
  * Ownership: the admission's list of workers contains all of them; worker_pool.c starts and
- * destroys them.
+ * destroys them. The parameter `child` is always a worker.
  * Threads: the supervisor's main thread.
  * Units: times are milliseconds of gp_now_ms().
  */
@@ -38,16 +39,17 @@ enum gpd_worker_process_state {
 	/* Initial state: the process has been started. Left when the worker reports that it is
 	 * ready or why it failed. It has no session and can only be stopped. */
 	GPD_WORKER_STARTING,
-	/* Shared. Entered when the worker is ready, or orphaned work (of disconnected clients) has
-	 * ended; left when orphaned work continues, or the worker is retired. It can get new
+	/* Shared. Entered when the worker is ready, and again when orphaned work has ended. Left
+	 * when the worker reports orphaned work, or is requested to retire. It can get new
 	 * sessions. */
 	GPD_WORKER_SERVING,
-	/* Shared. Entered when the worker reports orphaned work; left when the work ends or takes
-	 * too long. New sessions wait or get another worker; existing ones continue. */
+	/* Shared. Entered when the worker reports orphaned work; left when the work ends, takes too
+	 * long, or the worker is requested to retire. New sessions wait or get another worker;
+	 * existing ones continue. */
 	GPD_WORKER_BUSY,
-	/* Shared. Entered when orphaned work has run for too long; left when it ends, when the
-	 * worker is retired, or when the worker is killed as the oldest of too many. New sessions
-	 * get another worker. */
+	/* Shared. Entered when orphaned work has run for too long. Left when the work ends, when
+	 * the worker is requested to retire, or when the worker is killed because too many workers
+	 * are in this state and this one is the oldest of them. New sessions get another worker. */
 	GPD_WORKER_WEDGED,
 	/* Spare. Entered when the worker is ready; left when a session with isolation "process"
 	 * uses it, or it is retired. It has no session. */
@@ -89,9 +91,10 @@ struct gpd_worker_process {
 	struct gpd_client_address *client_address;
 	bool spare;   /* started as a spare, and not assigned to a session yet */
 	int orphaned; /* number of disconnected sessions whose GPU work still runs */
-	/* Orphaned, by the tenant's index in the ledger. */
+	/* The part of `orphaned` that belongs to each tenant, by the tenant's index in the
+	 * ledger. */
 	int orphaned_by_tenant[GPD_LEDGER_TENANTS];
-	/* Why its sessions end when it exits; "": the worker reports the reason itself. */
+	/* Why the worker's sessions end when it exits; "": the worker reports the reason itself. */
 	char reason[GPD_WORKER_REASON_MAX];
 	struct gpd_heartbeat heartbeat; /* whether its main thread responds */
 	bool channel_closed;            /* the worker has closed its end */
@@ -111,18 +114,26 @@ gpd_worker_process_is_dedicated(const struct gpd_worker_process *child)
 bool gpd_worker_process_set_state(struct gpd_worker_process *child,
 				  enum gpd_worker_process_state state);
 
-/* Starts a process of this program with the same options for the driver, RDMA and the log, and with
- * the ledger. driver: path of the library, or NULL; software: the software device is allowed; rdma:
- * URL, or NULL; ledger_fd stays the caller's. Returns a worker in STARTING, which the caller owns
- * and frees with gpd_worker_process_destroy(); or NULL with errno set. */
+/*
+ * Starts a worker: a process of this program that uses the supervisor's log level and ledger. Does
+ * not wait until the worker is ready. driver: path of the driver library; NULL: the default.
+ * software: the software device is allowed. rdma: the worker's RDMA address as a URL; NULL: no
+ * RDMA. peer_memory: copies over RDMA may access device memory directly (GPUDirect). ledger_fd:
+ * descriptor of the ledger's memory, which stays the caller's. The strings may be freed on return.
+ *
+ * Returns a worker in STARTING, which the caller owns and frees with gpd_worker_process_destroy();
+ * or NULL with errno set.
+ */
 struct gpd_worker_process *gpd_worker_process_start(const char *driver, bool software,
 						    const char *rdma, bool peer_memory,
 						    int ledger_fd);
 
-/* Frees a worker whose process has been reaped, and closes its channel. */
+/* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has
+ * released client_address. */
 void gpd_worker_process_destroy(struct gpd_worker_process *child);
 
-/* Formats a status of waitpid(), for example "was killed by signal 11 (Segmentation fault)". */
+/* Writes a description of a status of waitpid() to text, for example "was killed by signal 11
+ * (Segmentation fault)". The text is truncated to size bytes and always terminated. */
 void gpd_worker_process_explain_exit(int status, char *text, size_t size);
 
 #endif /* GPD_WORKER_PROCESS_H */

@@ -51,8 +51,10 @@ enum gpd_array_state {
 
 struct gpd_array {
 	struct gpd_handle name;
-	struct gpd_array *next; /* in the worker's list of destroyed arrays; its lock */
-	/* While destroyed: session that is charged; NULL: it has ended. The list's lock. */
+	/* next in the worker's list of destroyed arrays, protected by the list's lock */
+	struct gpd_array *next;
+	/* While destroyed: session that is charged, borrowed; NULL: the session has ended.
+	 * Protected by the list's lock. */
 	struct gpd_session *session;
 	enum gpd_array_state state;
 	struct gp_array_shape shape;
@@ -80,13 +82,14 @@ struct gpd_array *gpd_array_get(const struct gpd_session *session, uint32_t id);
 CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 			const struct gp_array_box *box, CUarray *array_p);
 
-/* Drops a reference. The last one destroys the array: it may be reused or freed when all present
- * work of the session is done, which is not waited for. After an error, when the GPU contexts are
- * lost, the array is freed with the session. */
+/* Drops a reference. Dropping the last reference destroys the array: it may be reused or freed when
+ * all present work of the session is done; the function does not wait for that work. Returns
+ * CUDA_SUCCESS; or an error if the GPU contexts are lost, and the array is freed with the
+ * session. */
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
-/* Drops a reference at the session's end, when no work is left. The last one uncharges the array
- * and leaves it to be freed when the device is idle. */
+/* Drops a reference at the session's end, when no work is left. Dropping the last reference
+ * uncharges the array and leaves it to be freed when the device is idle. */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
 
 /* Destroys all arrays at the session's end, after its waits have ended and its textures are

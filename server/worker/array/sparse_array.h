@@ -4,8 +4,8 @@
  * (gpTilePoolCreate), which the client maps into arrays (gpArrayTiles). Sparse arrays let a program
  * have textures larger than its quota, with only the parts in use mapped.
  *
- * Ownership: an array has a reference to all memory that was ever mapped into it, so the memory
- * stays charged to its session until the tile pool is released and those arrays are gone.
+ * Ownership: an array has a reference to all memory that was ever mapped into it. The memory stays
+ * charged to its session until the tile pool is released and those arrays are gone.
  * Threads: executor only, unless noted.
  * Errors: CUresult.
  */
@@ -17,11 +17,14 @@
 struct gpd_account;
 struct gpd_array;
 
-/* Sets array->tiling to the driver's tile sizes of a new array. CUDA_ERROR_NOT_SUPPORTED: the sizes
- * are not usable; otherwise an error of the driver. */
+/* Sets array->tiling to the driver's tile sizes of a new array, whose device must be current.
+ * Returns CUDA_SUCCESS; CUDA_ERROR_NOT_SUPPORTED if the number of bytes of a tile cannot be
+ * computed from the sizes; or an error of the driver. */
 CUresult gpd_tiles_query_tiling(struct gpd_array *array);
-/* Drops the array's references to tile memory, which are of the account's session. No work may use
- * the array. The session must not end meanwhile. Any thread. */
+/* Drops the array's references to tile memory. No work may use the array. account: account of the
+ * session that owns the array, to which the memory is charged; it must stay valid during the call,
+ * so a thread other than the executor holds array.c's lock, under which a session leaves the arrays
+ * at its end. Any thread. */
 void gpd_tiles_unref(struct gpd_array *array, const struct gpd_account *account);
 
 #endif /* GPD_SPARSE_ARRAY_H */

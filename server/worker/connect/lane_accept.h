@@ -10,7 +10,8 @@
  * supervisor is notified at that time.
  *
  * Ownership: both functions take ownership of the connection, also when the lane is refused.
- * Threads: any that does not hold gpd_sessions.lock, unless noted. Do not wait for the peer.
+ * Threads: any thread that does not hold gpd_sessions.lock, unless noted. The functions do not wait
+ * for the peer.
  * Errors: not returned. A refusal is logged; a data lane that cannot be added, or a lane 0 that
  * cannot be started, ends its session.
  */
@@ -27,7 +28,8 @@ struct gpd_channel_message;
 void gpd_lane_accept(const struct gpd_channel_message *message);
 
 /* Gives a lane that the worker itself has accepted to its session, after notifying the supervisor.
- * session: its ID; if there is no such session, the connection is closed. */
+ * session: ID of the session; if it does not exist, the connection is closed. number: number of the
+ * lane. */
 void gpd_lane_accept_conn(uint64_t session, unsigned int number, struct gp_conn *conn);
 
 #endif /* GPD_LANE_ACCEPT_H */

@@ -12,9 +12,9 @@
 
 #include <stdbool.h>
 
-/* Logs "peer: " and the formatted text. peer: address text as from gp_conn_peer(). knows: the peer
- * has shown the ticket of a session of this worker, so its refusal is not counted. The strings are
- * not kept. */
+/* Logs "peer: " and the formatted text, and counts the refusal. peer: address text as returned by
+ * gp_conn_peer(). knows: the peer has sent the ticket (secret) of a session of this worker, so its
+ * refusal is not counted. The strings may be freed on return. */
 void gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...) GP_PRINTF(3, 4);
 
 #endif /* GPD_LANE_REFUSAL_H */

@@ -25,16 +25,16 @@ struct gpd_context {
 	struct gpd_handle handle;
 	int device;         /* the worker's number of the device (ordinal) */
 	unsigned int flags; /* flags of cuCtxCreate() */
-	/* Its legacy default (NULL) stream. Like the next two, it is owned by the session's list
-	 * of streams. */
+	/* Legacy default (NULL) stream of the context. `legacy`, `joins` and `gate` are owned by
+	 * the session's list of streams. */
 	struct gpd_stream *legacy;
-	/* Stream that an event of the whole context is recorded on, ordered after all other
-	 * streams; NULL before the first use. */
+	/* Stream on which an event of the whole context (cuCtxRecordEvent) is recorded, ordered
+	 * after all other streams; NULL before the first use. */
 	struct gpd_stream *joins;
-	/* Stream that waits for the events that the context waits for; new streams are ordered
-	 * after it. NULL before the first use. */
+	/* Stream that waits for the events that the whole context waits for (cuCtxWaitEvent); new
+	 * streams are ordered after it. NULL before the first use. */
 	struct gpd_stream *gate;
-	/* The context that a green context is a part of; NULL: not a green context. */
+	/* The context that a green context is a part of, borrowed; NULL: not a green context. */
 	struct gpd_context *parent;
 	/* Resources of a green context, a reference; NULL: it has all of the session's SMs. */
 	struct gpd_green *green;
@@ -51,12 +51,13 @@ struct gpd_green {
 	struct gpd_partition *partition;
 };
 
-/* Drops a reference; the last one frees the resources. Accepts NULL. */
+/* Drops a reference; dropping the last reference frees the resources. Accepts NULL. */
 void gpd_green_unref(struct gpd_green *green);
 /* Returns the partition that new streams on the device must use, with a new reference that the
  * caller drops with gpd_partition_unref(). green: resources of the stream's context; NULL: not a
- * green context. Returns NULL if the streams may use the whole device. If no partition can be
- * created after a change of the session's share, the former one is returned. */
+ * green context. If no partition can be created after a change of the session's share, returns the
+ * former partition. Returns NULL if the streams may use the whole device, or if the first partition
+ * of `green` cannot be created. */
 struct gpd_partition *gpd_green_partition(struct gpd_session *session, struct gpd_green *green,
 					  int device);
 
@@ -66,12 +67,12 @@ struct gpd_context *gpd_context_get(const struct gpd_session *session, uint32_t 
 /* Returns the device of the context; 0 if there is no context with this ID. */
 int gpd_context_device(const struct gpd_session *session, uint32_t id);
 
-/* Makes the primary context of the context's device current in this thread; that of device 0 if
- * there is no context with this ID. */
+/* Makes the worker's primary context of the context's device current in this thread; that of device
+ * 0 if there is no context with this ID. Returns CUDA_SUCCESS or the driver's error. */
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 
-/* Removes the context's ID from the handle table and frees the context. No stream
- * may refer to it any more, except at the session's end. */
+/* Removes the context's ID from the handle table and frees the context. No stream may refer to the
+ * context any more, except at the session's end. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);
 
 #endif /* GPD_CONTEXT_H */

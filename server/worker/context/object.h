@@ -33,8 +33,10 @@ struct gpd_object {
 	uint64_t code;    /* bytes charged to the code-memory quota */
 };
 
-/* Table of the kinds, indexed by enum gpd_kind; generated. end() destroys the driver's object;
- * NULL: not a kind of this module. */
+/* Properties of a kind of object. gpd_object_kinds is the table of all kinds, indexed by enum
+ * gpd_kind; generated. end() destroys the driver's object and returns the driver's result; NULL:
+ * not a kind of this module. goes_with_context: objects of this kind are destroyed with their
+ * context. */
 struct gpd_object_kind {
 	CUresult (*end)(void *driver);
 	bool goes_with_context;

@@ -57,12 +57,13 @@ void gpd_copy_out_unref(struct gpd_session *session, struct gpd_copy_out *out);
  * so the copy fails and the session ends. */
 void gpd_copy_out_fail_send(struct gpd_session *session, struct gpd_copy_out *out, int r);
 
-/* Orders the stream after the work that the copy must follow, and sets out->begun. All earlier
- * copies are enqueued by now; later copies are not waited for. May wait as gpd_stream_begin()
- * does. */
+/* Orders the stream after the work that the copy must follow, and sets out->begun, also on failure.
+ * All earlier copies are enqueued by now; later copies are not waited for. May wait as
+ * gpd_stream_begin() does. Returns CUDA_SUCCESS or the error of gpd_stream_begin(). */
 CUresult gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out);
-/* Enqueues out->part on the stream, with a reference to the copy until it is sent. Does not wait.
- * CUDA_ERROR_NOT_READY: there is no staging memory now; nothing was enqueued. */
+/* Enqueues out->part on the stream, with a reference to the copy until the part is sent. Does not
+ * wait. Returns CUDA_SUCCESS; CUDA_ERROR_NOT_READY if there is no staging memory now, and nothing
+ * was enqueued; or another error. */
 CUresult gpd_copy_out_enqueue_part(struct gpd_session *session, struct gpd_copy_out *out);
 
 #endif /* GPD_COPY_OUT_INTERNAL_H */

@@ -47,7 +47,9 @@ struct gpd_gpudirect_in {
 	int device; /* ordinal of the device that has the memory; -1: no GPUDirect */
 	/* The stream has completed the preceding work, so chunks may be written directly. */
 	bool may;
-	bool waits;    /* it has not; event stream->before is recorded after the preceding work */
+	/* the stream has not completed the preceding work, after which event stream->before is
+	 * recorded */
+	bool waits;
 	uint64_t went; /* number of bytes written directly so far */
 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peer stream: runs operations on memory of another device that the stream's own device cannot
- * access (no peer access). It is a driver stream on that other device, ordered after all work that
- * the first stream was given.
+ * Peer streams. The peer stream of a session's stream is a driver stream on another device. It runs
+ * operations on memory of that device that the stream's own device cannot access (no peer access).
+ * Its operations are ordered after all work enqueued on the session's stream before
+ * gpd_peer_stream_begin(), and before all work enqueued there after gpd_peer_stream_end().
  *
- * Ownership: the gpd_stream owns the peer stream and its events; they are created on first use.
+ * Ownership: the gpd_stream owns its peer stream, one at a time, and the events; they are created
+ * on first use and replaced when another device is used.
  * Threads: executor only; no function waits for the GPU.
  * Errors: CUDA_SUCCESS, or the driver's error.
  */
@@ -15,12 +17,14 @@
 
 struct gpd_stream;
 
-/* Sets *peer_stream_p to the peer stream on the device, ordered after the stream's work so far. On
- * success that device is current, and gpd_peer_stream_end() must follow; on failure the stream's
- * own device is current. */
+/* Sets *peer_stream_p to the peer stream on the device, borrowed until gpd_peer_stream_end(). On
+ * success that device is current, and gpd_peer_stream_end() must follow before the next begin for
+ * this stream (calls do not nest). On failure the stream's own device is current, *peer_stream_p is
+ * not usable, and gpd_peer_stream_end() must not be called. */
 CUresult gpd_peer_stream_begin(struct gpd_stream *stream, int device, CUstream *peer_stream_p);
-/* Makes the stream wait for the work enqueued on the peer stream, and its own device current
- * again. */
+/* Makes the stream wait for the work enqueued on the peer stream, and makes the stream's own device
+ * current again, also on failure. On failure later work of the stream is not ordered after the work
+ * of the peer stream. */
 CUresult gpd_peer_stream_end(struct gpd_stream *stream);
 
 #endif /* GPD_PEER_STREAM_H */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Splits copies and fills at the borders of registered host memory. The session's host memory is
- * registered in pieces (memory/host_memory.h), and the driver rejects an operation that crosses
- * from one piece to the next. An operation that does not touch such memory is passed on as one
- * part.
+ * registered in pieces (host/host_space.h), and the driver rejects an operation that crosses from
+ * one piece to the next. An operation that does not touch such memory is passed on as one part.
  *
  * Threads: executor only.
  * Errors: CUDA_SUCCESS, or the result of the first call that fails; earlier parts have then been

@@ -3,12 +3,13 @@
  * Pinned host memory for copies: a pool of slots that the worker lends to its sessions.
  *
  * A piece is memory inside a slot: small pieces share a slot, large pieces have a slot of their
- * own. A small copy to the device needs no marker of its own: its slot is released when it is full
- * and all work enqueued until then is done. Every other piece is released with
- * gpd_staging_release(). Each session may have a limited share of the slots, and waits for its own
- * earlier copies when it has used it up.
+ * own. A small piece for a copy to the device is not released by the caller: its slot is released
+ * when the slot is full and all work enqueued until then is done. Every other piece is released
+ * with gpd_staging_release(). Each session may use a limited share of the slots, and waits for its
+ * own earlier copies when the share is used up.
  *
- * Ownership: slots are reference counted and return to the pool; they are never freed.
+ * Ownership: slots are reference counted and return to the pool; they are never freed. The caller
+ * owns the struct gpd_piece.
  * Threads: as noted for each function.
  * Errors: CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_READY if no slot is free now, or
  * an error that has made the session unusable. On failure *piece is zero, and nothing has to be
@@ -49,13 +50,15 @@ struct gpd_piece {
 };
 
 /* Main thread, once, with a context current: allocates the worker's first slots. limit: maximum
- * size of the pool; 0: the default. */
+ * size of the pool; 0: the default. Returns CUDA_SUCCESS or the error of the allocation; slots
+ * allocated before remain in the pool. */
 CUresult gpd_staging_start(size_t limit);
 
 /* Main thread: creates session->copies->staging. Returns 0 or -ENOMEM. */
 int gpd_staging_create(struct gpd_session *session);
-/* Frees session->copies->staging and returns its slots; does nothing if it is NULL. Called when the
- * session has no work left and its wait queue is empty. */
+/* Frees session->copies->staging and returns its slots to the pool; does nothing if it is NULL.
+ * Called by the thread that closes or discards the session, when the session has no work left and
+ * its wait queue is empty. */
 void gpd_staging_destroy(struct gpd_session *session);
 
 /* Executor only: gets memory for a copy of size bytes (at most GPD_STAGING_SLOT) to the device;
@@ -67,8 +70,8 @@ CUresult gpd_staging_acquire_in(struct gpd_session *session, size_t size, struct
  * without waiting. CUDA_ERROR_NOT_READY: none is free now; the caller calls gpd_staging_wait()
  * before another attempt. */
 CUresult gpd_staging_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *piece);
-/* Executor only: waits until the session's oldest work in its wait queue is done, or, if it has
- * none, a moment for slots of other sessions. */
+/* Executor only: waits without limit until the oldest work in the session's wait queue is done; if
+ * the queue is empty, waits as gpd_staging_nap() does for slots of other sessions. */
 void gpd_staging_wait(struct gpd_session *session);
 
 /*
@@ -82,8 +85,7 @@ CUresult gpd_staging_acquire_lane(struct gpd_session *session, bool ahead, bool 
 				  struct gpd_piece *piece);
 /* Any thread: ends the count of one chunk that was acquired with `ahead`. */
 void gpd_staging_end_ahead(struct gpd_session *session);
-/* Any thread: waits until a slot is released, gpd_staging_wake() is called, or a short time has
- * passed. */
+/* Any thread: waits until a slot is released, gpd_staging_wake() is called, or 1 ms has passed. */
 void gpd_staging_nap(void);
 /* Executor only: returns whether a record's copy to the device of this size can start without
  * waiting for slots of the session's share. size 0: a record of unknown size. */
@@ -100,15 +102,16 @@ void gpd_staging_wake(void);
  */
 CUresult gpd_staging_list(struct gpd_session *session, const struct gpd_piece *piece,
 			  uint32_t number, uint64_t offset, size_t size);
-/* Executor only: overwrites those of the bytes of a listed copy that are still listed. */
+/* Executor only: copies `size` bytes to this offset of the listed copy `number`. Parts of the copy
+ * whose piece is already released are skipped. `bytes` may be freed on return. */
 void gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t offset,
 			 const void *bytes, size_t size);
 
-/* Any thread: releases the piece, which neither the GPU nor another thread may use any more. Does
- * nothing if piece->slot is NULL. */
+/* Any thread: releases the piece, which neither the GPU nor another thread may use any more. The
+ * struct stays the caller's. Does nothing if piece->slot is NULL. */
 void gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece);
-/* Releases a piece with this slot; the completion function of a wait (responder.h) for it. result
- * is ignored. */
+/* Responder or executor: releases a piece with this slot. This is the completion function of a wait
+ * (responder.h) for the piece's copy; result is ignored. */
 void gpd_staging_done(struct gpd_session *session, void *slot, CUresult result);
 
 #endif /* GPD_STAGING_H */

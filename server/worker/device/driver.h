@@ -37,7 +37,8 @@ struct gpd_driver {
 
 extern struct gpd_driver gpd_driver;
 
-/* Table entry for a function that the library lacks. Returns CUDA_ERROR_NOT_SUPPORTED. */
+/* Table entry of an optional function that the library lacks. Always returns
+ * CUDA_ERROR_NOT_SUPPORTED. */
 CUresult gpd_driver_unsupported(void);
 /* Returns whether the library has the function. */
 #define gpd_driver_has(name)                                                                       \
@@ -52,17 +53,18 @@ struct gpd_driver_function {
 extern const struct gpd_driver_function gpd_driver_functions[];
 extern const size_t gpd_driver_function_count;
 
-/* Opens the library at path. path NULL: NVIDIA's, else the software device if `software` allows it.
- * Returns 0 with a warning or "" in error; or -1 with one line in error. Called once, before other
- * threads exist. */
+/* Opens the library at path. If path is NULL, opens NVIDIA's library; if that fails and `software`
+ * is true, opens the software device instead. Returns 0, with a one-line warning or "" in error; or
+ * -1, with the reason as one line of text in error, truncated to error_size. Called once, before
+ * other threads exist. */
 int gpd_driver_open(const char *path, bool software, char *error, size_t error_size);
-/* Opens the driver and lists its devices for a check of the configuration (gpd_lint_list_devices in
- * config_lint.h), without contexts. Returns their number, 0 if the driver has none; or -1 with one
- * line in error. */
+/* Opens the driver library and lists its devices, without creating contexts, for a check of the
+ * configuration (gpd_lint_list_devices in config_lint.h). Returns their number, 0 if CUDA does not
+ * initialize; or -1 with one line of text in error. */
 gpd_lint_list_devices gpd_driver_list;
 
-/* Returns whether this result means that CUDA is unusable in the whole process; only a new worker
- * can recover. */
+/* Returns whether this result means that CUDA is unusable in the whole process, so that only a new
+ * worker can recover. */
 bool gpd_driver_is_sticky(CUresult result);
 
 #endif /* GPD_DRIVER_H */

@@ -20,7 +20,9 @@ struct gp_conn;
 /* GPUDirect abilities of a device as reported by the driver. */
 struct gpd_gpudirect_facts {
 	bool by_address; /* other PCIe devices may use addresses of its memory (nvidia-peermem) */
-	bool mapped; /* the same for memory mapped by cuMemMap(), as all memory of the worker is */
+	/* other PCIe devices may also use addresses of memory mapped by cuMemMap(), as all memory
+	 * of the worker is */
+	bool mapped;
 	/* The device exports its memory as dma-buf, and the driver has the function for it. */
 	bool dma_buf;
 	int ordering; /* CUGPUDirectRDMAWritesOrdering */

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Range of the windows; programs place nothing of their own there. */
+/* Range of the windows; programs place no memory of their own there. */
 #ifdef __SANITIZE_THREAD__
 /* ThreadSanitizer's shadow memory leaves less; see softgpu/engine/engine.h. */
 #define GPD_WINDOW_FIRST UINT64_C(0x550000000000)

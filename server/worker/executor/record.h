@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes the records (encoded calls) of a session's messages: each record is checked and carried
- * out, or deferred until a host function, a memory value or a gate allows it (deferred_queue.h).
+ * Processes the records (encoded calls) of a session's messages. Each record is checked and carried
+ * out, or deferred until a host function has run, a memory value has arrived or a gate has opened
+ * (deferred_queue.h). A gate is another condition that a record waits for, such as free staging
+ * memory (stream_ops/deferred_gate.h).
  *
  * Threads: executor only.
- * Errors: 0, or -EPROTO if the session must end; the reason has then been set.
+ * Errors: every function returns 0, also if there was nothing to do; or -EPROTO if the session must
+ * end, after the reason has been stored in the session.
  */
 #ifndef GPD_RECORD_H
 #define GPD_RECORD_H
@@ -17,11 +20,11 @@ struct gpd_session;
  * full. */
 int gpd_executor_run_message(struct gpd_session *session, const struct gp_message *message);
 
-/* Carries out the deferred records that are ready, until none is. Returns 0 if there are none. */
+/* Carries out deferred records until none of those that remain is ready. */
 int gpd_executor_run_deferred(struct gpd_session *session);
 
-/* Polls the gates (deferred_gate.h) and, if one has opened, carries out the deferred records that
- * are ready. Returns 0 if none has opened. */
+/* Polls the gates and, if one has opened, carries out the deferred records that are ready. Does not
+ * wait for gates. */
 int gpd_executor_poll_gates(struct gpd_session *session);
 
 #endif /* GPD_RECORD_H */

@@ -12,8 +12,8 @@
 
 struct gpd_session;
 
-/* Creates all components, from the lowest layer to the highest. Returns 0; -ENOMEM: none is
- * left. */
+/* Creates all components, from the lowest layer to the highest. Returns 0; or -ENOMEM, and no
+ * component exists. */
 int gpd_session_parts_create(struct gpd_session *session);
 /* Destroys all components in reverse order. Accepts components that do not exist. */
 void gpd_session_parts_destroy(struct gpd_session *session);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds an executable driver graph from a client's plan (protocol/graph_plan.h), on the
- * multiprocessors of a partition (device/partition.h).
+ * Builds an executable driver graph from a client's plan (protocol/graph_plan.h), which is an
+ * encoded list of nodes and edges. The graph's kernels run on the multiprocessors of a partition
+ * (device/partition.h).
  *
- * A plan that uses conditional handles or device-updatable nodes is built in the driver graph that
- * owns them, its graph root (graph_root.h).
+ * A plan that uses conditional handles or device-updatable nodes is built in its graph root, which
+ * is the driver graph that owns these handles and nodes (graph_root.h). A plan has at most one
+ * root.
  *
- * Ownership: the caller owns the plan. It owns a built graph until a destroy function is called.
+ * Ownership: the caller owns the plan, which is only read during a call. The caller owns a built
+ * graph until it passes the graph to a destroy function.
  * Threads: executor only, with the device current.
  * Errors: CUresult, CUDA_SUCCESS on success.
  */
@@ -35,17 +38,21 @@ struct gpd_graph_built {
 	int device;
 	/* Partition of its kernels, a reference; NULL: the whole device. */
 	struct gpd_partition *partition;
-	/* Driver graph of the root that it was built in and occupies; NULL: it has no root. */
+	/* Driver graph of the graph root in which it was built and which it occupies, borrowed;
+	 * NULL: it has no root. */
 	CUgraph root;
-	/* It is not rebuilt on another partition, because device code has driver handles of it. */
+	/* The graph is not rebuilt on another partition, because device code has driver handles of
+	 * it. */
 	bool stays;
-	/* Value of kernels_changed of the session when its kernels were looked up. */
+	/* Value of session->modules->kernels_changed when the graph's kernels were looked up. */
 	uint64_t kernels_changed;
 	struct gpd_image_uses uses; /* features that its kernels use */
 	/* Name of its last kernel, valid while the kernel's image is loaded; NULL: it has no
 	 * kernel. */
 	const char *kernel;
-	uint64_t charged; /* bytes charged to the session's name memory until it is destroyed */
+	/* bytes charged to the session's name memory (gpd_graph_charge()) until the graph is
+	 * destroyed */
+	uint64_t charged;
 };
 
 /* Receives the current record's plan, and blocks until it has arrived. Sets *plan_p, which the
@@ -53,9 +60,10 @@ struct gpd_graph_built {
  * ends the session. */
 CUresult gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p);
 
-/* Charges bytes to the session's name memory (ledger/name_memory.h). Waits while graphs that are
- * being destroyed may release memory. Returns true; or false, without charging anything, if the
- * session's limit is reached. */
+/* Charges bytes to the session's name memory, which is host memory for handles and their objects
+ * (ledger/name_memory.h). If the limit is reached, waits while graphs that are being destroyed may
+ * still release memory. Returns true; or false, without charging anything, if the session's limit
+ * is reached. */
 bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
 
 /*
@@ -74,15 +82,21 @@ CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t s
 			 struct gpd_partition *partition, bool launchable,
 			 struct gpd_graph_built **built_p);
 
-/* Replaces the content of a graph that kernels may launch; the driver's handle stays the same.
- * Fails as gpd_graph_build(), also if the plan costs more than the present one
- * (CUDA_ERROR_INVALID_VALUE), and with CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE if the driver cannot
- * update it. On failure the graph is unchanged. */
+/*
+ * Replaces the content of a graph that kernels may launch; the driver's handle stays the same.
+ * Returns CUDA_SUCCESS; on failure the graph and its charge are unchanged.
+ *
+ * CUDA_ERROR_INVALID_VALUE: the plan is invalid, has a root, costs more than the bytes charged for
+ * the graph, or uses memory outside the session.
+ * CUDA_ERROR_INVALID_HANDLE: a kernel belongs to no image.
+ * CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the driver cannot update it.
+ */
 CUresult gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 			  struct gpd_graph_built *built);
 
-/* Adds the single node of a plan, a kernel launch, to the root's graph, and sets *node_p, which
- * belongs to that graph. CUDA_ERROR_INVALID_VALUE: the plan is anything else. */
+/* Adds the single node of a plan, a kernel launch, to the root's graph. Returns CUDA_SUCCESS and
+ * sets *node_p, which belongs to that graph; CUDA_ERROR_INVALID_VALUE if the plan is anything else;
+ * or an error of the driver. On failure *node_p is not usable. */
 CUresult gpd_graph_add_kernel(struct gpd_session *session, struct gpd_graph_root *root,
 			      const void *plan, size_t size, CUgraphNode *node_p);
 
@@ -90,13 +104,14 @@ CUresult gpd_graph_add_kernel(struct gpd_session *session, struct gpd_graph_root
 bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,
 		    const struct gpd_partition *partition);
 
-/* Destroys a graph that is no longer in use, uncharges it and vacates its root. Accepts NULL.
- * driver: the driver can still be called. */
+/* Destroys a graph that no work uses, uncharges it and vacates its root. Accepts NULL. driver:
+ * whether the driver may be called; false, after the GPU contexts were lost, frees only the
+ * worker's memory. */
 void gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *built,
 			     bool driver);
 /* Destroys a graph after all launches that may still use it have ended, without waiting for them.
- * Its root is vacated at once; its memory stays charged until then. Accepts NULL. The caller must
- * not use the graph afterwards. */
+ * Its root is vacated at once; its memory stays charged until it is destroyed. Accepts NULL. The
+ * caller must not use the graph afterwards. */
 void gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_built *built);
 
 #endif /* GPD_GRAPH_BUILD_H */

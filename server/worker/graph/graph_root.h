@@ -33,7 +33,7 @@ struct gpd_session;
 /* A kernel node that kernels can update. It stays in the root's graph, and one executable contains
  * it. */
 struct gpd_updatable {
-	uint64_t name; /* the device handle that the client's device code has */
+	uint64_t name; /* device handle of the node, which the client's device code has */
 	CUgraphNode node;
 	bool used; /* the plan that is being built uses it */
 };
@@ -54,10 +54,11 @@ struct gpd_graph_root {
 	CUgraphNode *from, *to;
 	size_t edge_count;
 	bool occupied; /* an executable that the client has not dropped was built in it */
-	bool made;     /* an executable was built in it; the driver may not have noticed its end */
+	/* an executable was built in it at least once; the driver may still count the executable */
+	bool made;
 };
 
-/* Returns the root with this ID; NULL: there is no such root. */
+/* Returns the root with this ID, borrowed; NULL: there is no such root. */
 struct gpd_graph_root *gpd_graph_root_get(const struct gpd_session *session, uint32_t id);
 /* Returns whether the conditional handle belongs to the root. */
 bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
@@ -71,15 +72,16 @@ bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
  * cuGraphAddDependencies(). Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from,
 				   size_t count, CUgraphNode to);
-/* Occupies the root for a new executable and sets *graph_p to its graph, which then contains only
- * the updatable nodes, without edges and marked unused. Waits while a dropped executable may still
- * run. CUDA_ERROR_NOT_SUPPORTED: the root is occupied. On failure it is not occupied by the
- * caller. */
+/* Occupies the root for a new executable. Returns CUDA_SUCCESS and sets *graph_p to the root's
+ * graph, borrowed, which then contains only the updatable nodes, without edges and marked unused.
+ * Waits while a dropped executable may still run. Returns CUDA_ERROR_NOT_SUPPORTED if the root is
+ * occupied. On failure the caller does not occupy the root. */
 CUresult gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root,
 			       CUgraph *graph_p);
-/* Instantiates the root's graph and sets *exec_p, which the caller destroys. Retries for at most a
- * tenth of a second while the driver still counts the former executable. CUDA_ERROR_NOT_SUPPORTED:
- * also if it counts it for longer. On failure the caller vacates the root. */
+/* Instantiates the root's graph. Returns CUDA_SUCCESS and sets *exec_p, which the caller destroys.
+ * Retries for at most a tenth of a second while the driver still counts the former executable;
+ * returns CUDA_ERROR_NOT_SUPPORTED if the driver still counts it afterwards. On failure the caller
+ * vacates the root. */
 CUresult gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_root *root,
 				    CUgraphExec *exec_p);
 /* Ends the occupation of the root with this driver graph: the client has dropped the executable, or

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scans a client's graph plan (protocol/graph_plan.h), which is an encoded list of nodes and edges,
- * before anything is built: it counts what the plan is charged for and finds the graph root
- * (graph_root.h) that it needs.
+ * before anything is built. The scan counts the nodes and edges, which are charged to the session,
+ * and finds the graph root that the plan needs: the driver graph that owns the conditional handles
+ * and the device-updatable nodes of the plan (graph_root.h).
  *
  * Ownership: the caller owns the plan, which is only read.
  * Threads: any; the function keeps no state.
@@ -18,12 +19,13 @@
 struct gpd_graph_survey {
 	uint32_t nodes; /* number of nodes, including those in bodies of conditional nodes */
 	uint64_t edges; /* number of edges, including those in bodies */
-	bool rooted;    /* it has conditional nodes or device-updatable nodes */
-	uint32_t root;  /* with rooted: ID of the root to which all of them belong */
+	bool rooted;    /* the plan has conditional or device-updatable nodes and so needs a root */
+	/* Client's ID of the root to which all these nodes belong; 0 without `rooted`. */
+	uint32_t root;
 };
 
-/* Scans the plan of size bytes. Returns true with *survey set; or false if the plan is invalid, has
- * no node, or needs several roots, and *survey is undefined. */
+/* Scans the plan, of size bytes. Returns true with *survey set; or false if the plan is invalid,
+ * has no node, or needs several roots, and *survey is not usable. */
 bool gpd_graph_survey(const void *plan, size_t size, struct gpd_graph_survey *survey);
 
 #endif /* GPD_GRAPH_SURVEY_H */

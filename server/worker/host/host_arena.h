@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arena of a session's host memory (host_space.h): a mapping of pages at an address within the
- * session's reserved range, registered with the driver so that kernels can access it at the same
- * address. It is registered in pieces (8 MiB by default), because the driver blocks all launches of
- * all sessions while it registers.
+ * Arena of a session's host memory (host_space.h): a mapping of pages that is registered with the
+ * driver, so that kernels can access it at the same address as the client. It is within the
+ * session's reserved range or, if the client placed it with gpHostPlace, at another address. An
+ * arena in the reserved range is registered in pieces (8 MiB by default), because the driver blocks
+ * all launches of all sessions while it registers.
  *
  * Ownership: the session's struct gpd_host_memory, in its list of mapped arenas and then in its
- * list of unmapped ones, until gpd_host_arena_free().
- * Threads: executor; after the client has unmapped the arena, only the thread of idle_jobs.h.
- * Unless noted.
+ * list `leaving` of unmapped arenas that are not freed yet, until gpd_host_arena_free().
+ * Threads: the executor, unless a function says otherwise. After the client has unmapped the arena,
+ * only the thread of device/idle_jobs.h uses it.
  * Errors: CUresult.
  * Units: bytes.
  */
@@ -24,26 +25,32 @@ struct gpd_session;
 
 struct gpd_host_arena {
 	struct gpd_host_memory *memory; /* borrowed; outlives the arena */
-	struct gpd_host_arena *next; /* in the list of unmapped arenas (gpd_host_memory.leaving) */
-	/* List of all shared arenas of all sessions; host_arena.c's lock. */
+	/* Next in gpd_host_memory.leaving, the list of unmapped arenas that are not freed yet. */
+	struct gpd_host_arena *next;
+	/* Members of the list of all shared arenas of all sessions, protected by a lock in
+	 * host_arena.c. */
 	struct gpd_host_arena *next_shared, *prev_shared;
 	uint64_t address, size;
 	uint64_t registered; /* number of bytes registered, from `address` */
-	/* Content that both ends have agreed on, followed by the run bitmap
-	 * (protocol/host_run_bitmap.h); owned. NULL: nothing was sent or fetched yet. */
+	/* Shadow: content of the arena that both ends have agreed on, with which the present
+	 * content is compared to find changes, followed by the run bitmap
+	 * (protocol/host_run_bitmap.h). Owned. NULL: nothing was sent or fetched yet. */
 	uint8_t *shadow;
-	void *request; /* gpd_wait_request() of the unmap call, for its reply */
-	bool shared;   /* the client maps the same pages */
+	/* gpd_wait_request() of the client's unmap call, through which it is answered */
+	void *request;
+	bool shared; /* the client maps the same pages */
 	/* The client has the arena's file: unmapping also removes the pages from the file. */
 	bool punches;
-	bool placed; /* outside of the reserved range (gpHostPlace): memory.h maps and unmaps it */
+	/* Placed by gpHostPlace, outside of the reserved range: mapped and unmapped by
+	 * server/worker/memory/memory.h. */
+	bool placed;
 };
 
 /* Maps the arena's range over the session's reservation and registers it; blocks launches
- * meanwhile. The caller has set memory, address and size. shared: maps a file that is passed to the
- * client; CUDA_ERROR_NOT_SUPPORTED if the connection cannot pass descriptors or the driver uses
- * another device address. On failure nothing is left mapped or registered, and the caller still
- * owns the arena. */
+ * meanwhile. The caller has set memory, address and size, and the other members to zero. shared:
+ * maps a file that is passed to the client; CUDA_ERROR_NOT_SUPPORTED if the connection cannot pass
+ * descriptors or the driver uses another device address. Returns CUDA_SUCCESS; on failure nothing
+ * is left mapped or registered. The caller still owns the arena in both cases. */
 CUresult gpd_host_arena_create(struct gpd_session *session, struct gpd_host_arena *arena,
 			       bool shared);
 
@@ -55,8 +62,9 @@ bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
  * their files. To be called before the process ends. Any thread. */
 void gpd_host_arena_empty_all(void);
 
-/* Returns the number of bytes from address to the end of its piece. A copy must not cross that
- * end. */
+/* Returns the number of bytes from address to the end of its piece. A copy must not cross that end.
+ * Pieces are aligned to their size, so the result depends on the address alone and is at least 1,
+ * also for an address outside of all arenas. Any thread. */
 uint64_t gpd_host_arena_room(uint64_t address);
 
 /* Frees the arena and its shadow. Nothing of it may still be registered, and it must not be in a

@@ -2,8 +2,9 @@
 /*
  * Host memory of a session: memory that its kernels can access at the client's addresses
  * (docs/host-memory.md). It consists of a reserved range of this process's addresses and of arenas
- * (host_arena.h), mappings in it that are registered with the driver in pieces. A copy must not
- * cross from one piece to the next (copy/pieces.h).
+ * (host_arena.h), which are mappings registered with the driver. Arenas are in the range, where
+ * they are registered in pieces, or at other addresses where the client has placed them
+ * (gpHostPlace). A copy must not cross from one piece to the next (copy/pieces.h).
  *
  * An arena that the client unmaps, or that is left at the session's end, is unregistered by the
  * thread of idle_jobs.h when the device is idle. The range is freed with its last arena, which may

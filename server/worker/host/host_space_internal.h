@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Internal state of a session's host memory, shared by host_space.c, which maps it, and by
- * coherence.c and coherence_fetch.c, which synchronize it with the client's copy.
+ * coherence.c and coherence_fetch.c, which synchronize it with the client's copy. They send
+ * consistent copies: the changed parts of some ranges, in an order in which an observer that sees a
+ * flag also finds the data written before the flag (protocol/host_consistent_copy.h).
  *
  * Threads: only the executor changes the list of arenas, so it reads the list without a lock.
  * copies_lock protects the members that the responder and the watch thread (coherence_fetch.h) also
@@ -23,15 +25,17 @@
 
 struct gpd_session;
 
+/* Maximum number of arenas of a session, including unmapped ones that are not freed yet. */
 #define GPD_HOST_ARENAS_MAX 4096
 
-/* A request for a consistent copy (the changed parts of some ranges) that is answered later: when
- * work is done, or when something has changed. Owned by its creator, then by the wait or the watch
- * thread that answers it; freed with free(). */
+/* A request for a consistent copy that is answered later: when work is done, or when something has
+ * changed. Owned by its creator, then by the wait or the watch thread that answers it; freed with
+ * free(). */
 struct gpd_host_query {
 	struct gpd_host_query *next; /* in the watch thread's list */
-	void *request;               /* gpd_wait_request() of the call */
-	/* gpd_host_memory.writes and gp_now_ns() at the time of the request. */
+	/* gpd_wait_request() of the call, through which it is answered */
+	void *request;
+	/* gpd_host_memory.writes, and gp_now_ns() in nanoseconds, at the time of the request. */
 	uint64_t writes, queried_ns;
 	size_t count; /* length of ranges */
 	struct gp_changes_range ranges[];
@@ -49,12 +53,17 @@ struct gpd_host_memory {
 	pthread_mutex_t copies_lock;
 	/* Mapped arenas, sorted by address; owned; NULL before the first one. */
 	struct gpd_host_arena **arenas;
-	size_t count;    /* number of mapped arenas */
-	atomic_uint had; /* number of arenas, including unmapped ones that are not freed */
+	size_t count; /* number of mapped arenas */
+	/* Number of mapped arenas and of unmapped arenas that are not freed yet. */
+	atomic_uint had;
+	/* Buffers in which consistent copies are built. */
 	struct gp_consistent_copy consistent_copy;
 	uint64_t writes; /* number of gpHostWrite calls carried out */
-	bool publishes;  /* the client replies to GP_NOTE_PUBLISH; executor only */
-	/* Watch thread (coherence_fetch.c); NULL: no request was ever pending. */
+	/* The client supports GP_NOTE_PUBLISH, by which the worker requests its changes
+	 * (gpHostPublish). Executor only. */
+	bool publishes;
+	/* Watch thread and its requests (coherence_fetch.c), owned; NULL: no request was ever
+	 * pending, or the thread was stopped. */
 	struct gpd_host_watch *watch;
 
 	pthread_mutex_t lock;        /* Protects the members below. */
@@ -63,14 +72,16 @@ struct gpd_host_memory {
 	struct gpd_host_arena *leaving; /* list of unmapped arenas that are not freed yet */
 };
 
-/* Returns the arena that contains all of [address, address + size), borrowed; NULL: there is
- * none. */
+/* Returns the mapped arena that contains all of [address, address + size), borrowed until the
+ * client unmaps it; NULL: there is none. The executor, or another thread that holds copies_lock. */
 struct gpd_host_arena *gpd_host_memory_arena(const struct gpd_session *session, uint64_t address,
 					     uint64_t size);
 
-/* Replies to the current call with the changes in the ranges, an encoded array. part: which
- * changes to send, in particular whether all or none. Returns GPD_LATER (the reply was sent),
- * CUDA_ERROR_INVALID_VALUE or CUDA_ERROR_OUT_OF_MEMORY. copies_lock must be held. */
+/* Replies to the current call with the changes in the ranges, an encoded array that is only read.
+ * part: GP_CONSISTENT_COPY_ALL, all changes, or none if they are too large for one reply;
+ * GP_CONSISTENT_COPY_LONG, long runs only; GP_CONSISTENT_COPY_ANY, runs of any length, up to the
+ * limit. Returns GPD_LATER (the reply was sent); CUDA_ERROR_INVALID_VALUE or
+ * CUDA_ERROR_OUT_OF_MEMORY if nothing was sent. copies_lock must be held. Executor only. */
 CUresult gpd_host_fetch(struct gpd_session *session, struct gp_bytes ranges,
 			enum gp_consistent_copy_part part);
 
@@ -79,8 +90,8 @@ CUresult gpd_host_fetch(struct gpd_session *session, struct gp_bytes ranges,
  * ranges; CUDA_ERROR_OUT_OF_MEMORY. Executor only. */
 CUresult gpd_host_query_create(struct gpd_session *session, struct gp_bytes ranges,
 			       struct gpd_host_query **query_p);
-/* Replies to the request with all changes so far. Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY:
- * nothing was sent, and the caller replies with the error. The caller still owns the request.
+/* Replies to the request with all changes so far. Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY
+ * if nothing was sent, and the caller replies with the error. The caller still owns the request.
  * copies_lock must be held. */
 CUresult gpd_host_query_reply(struct gpd_session *session, struct gpd_host_query *query);
 /* Returns whether a scan finds a change in the request's ranges. copies_lock must be held. */

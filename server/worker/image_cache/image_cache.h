@@ -10,9 +10,11 @@
  * Knowing a hash does not prove that a client has the image. A session therefore gets a blob only
  * if a session of the same tenant has sent its bytes; for other tenants the image is missing.
  *
- * Programs that start together load the same code, and each tenant sends it only once: a blob
- * exists as soon as an uploader is about to provide its bytes, from the disk or from a client.
- * Other sessions of the tenant wait for the bytes while they keep arriving.
+ * An uploader (the parameter `bringer`) is a session that is about to provide the bytes of an
+ * image, from the disk or from its client. Programs that start together load the same code, and
+ * each tenant sends it only once: the cache creates the blob's entry when the first uploader
+ * starts, before the bytes arrive, and other sessions of the tenant wait while the bytes keep
+ * arriving.
  *
  * Ownership: each reference is released with gpd_blob_unref(). The cache owns the bytes and the
  * parsed image.
@@ -39,14 +41,17 @@ struct gpd_image_cache_limits {
 	uint64_t disk;   /* of the files on disk */
 };
 
-/* An uploader: provides the bytes of one image at a time. Each session has one. Initialized to
- * zeros. Members are used by the uploader's own thread unless noted. */
+/* An uploader: provides the bytes of one image at a time. Each session has one, and owns it.
+ * Initialized to zeros. Members are used by the uploader's own thread unless noted. */
 struct gpd_image_uploader {
-	const char *tenant; /* name of its tenant; NULL: none. Must outlive the calls below */
+	/* Name of its tenant, borrowed; must stay valid during the calls below. NULL: no tenant.
+	 * All uploaders without a tenant share images like those of one tenant. */
+	const char *tenant;
 	/* Limits the extraction of compressed code during the check of an image; NULL: no limit.
 	 * Used during a call only. */
 	struct gp_unpack_limiter *limiter;
-	/* Blob whose bytes it is about to provide; NULL: none; under the cache's lock. */
+	/* Blob whose bytes it is about to provide, borrowed; NULL: none. Protected by the cache's
+	 * lock. */
 	struct gpd_blob *blob;
 	uint64_t waited_ns; /* total time in nanoseconds for which it waited for other uploaders */
 };
@@ -64,16 +69,25 @@ void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits 
 /* Waits for writes in progress and frees all blobs without a reference. */
 void gpd_image_cache_stop(void);
 
-/* Returns a reference to the blob, after waiting for another uploader of the tenant if there is
- * one. Returns NULL if the caller has to upload the bytes; other sessions of its tenant may then
- * wait until it calls gpd_image_cache_add() or gpd_image_cache_abandon_upload(). The wait ends at
- * the limits above, or when *given_up becomes true. An earlier upload of `bringer` is abandoned. */
+/*
+ * Looks an image up, in memory and then on disk. An earlier upload of `bringer` is abandoned. If
+ * another uploader of the tenant is about to provide the bytes, waits for them, until the limits
+ * above or until *given_up becomes true.
+ *
+ * Returns a reference to the blob. Returns NULL if the caller has to upload the bytes with
+ * gpd_image_cache_add(), in one of three cases. Usually `bringer` is now the uploader, and other
+ * sessions of its tenant wait until it calls gpd_image_cache_add() or
+ * gpd_image_cache_abandon_upload(). If another tenant has sent the bytes or is about to, no session
+ * waits for `bringer`. The same applies if memory is exhausted or an image of another size has this
+ * hash.
+ */
 struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
 				     struct gpd_image_uploader *bringer,
 				     const _Atomic bool *given_up);
 
-/* Returns a reference if the bytes are in memory, else NULL; never waits. It does not check the
- * tenant, so it is called only for an image that the caller's tenant has loaded before. */
+/* Returns a reference to the blob if its bytes are in memory, else NULL; never waits. It does not
+ * check the tenant, so it is called only for an image that the caller's tenant has loaded
+ * before. */
 struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name);
 
 /* Reports that some of the bytes that the uploader provides have arrived. Does nothing if it
@@ -84,8 +98,9 @@ void gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer);
 
 /* Adds the bytes that the uploader's client has sent, whose hash the caller has computed, and ends
  * the upload. Takes ownership of bytes, which are from gpd_image_bytes_alloc(), also on failure.
- * Returns a reference to the blob; NULL: out of memory, or the uploader's limiter refused the
- * extraction. */
+ * Returns a reference to the blob, also for an invalid image (gpd_blob_image() then returns the
+ * error). Returns NULL if memory is exhausted or the uploader's limiter refused the extraction; the
+ * upload then does not end until gpd_image_cache_abandon_upload(). */
 struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *bringer,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);

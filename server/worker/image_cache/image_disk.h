@@ -27,9 +27,9 @@ struct gpd_image_name {
  * zeros after the image. Returns NULL if out of memory. The caller frees it with free(). */
 void *gpd_image_bytes_alloc(size_t size);
 
-/* Main thread, before there are others: opens or creates the folder. limit: maximum total size of
- * the files in bytes. dir: path; NULL: chosen by the environment (image_cache.h). Returns true; or
- * false if there is no usable folder or dir is "", and the other functions then do nothing. */
+/* Main thread, before other threads exist: opens or creates the folder. limit: maximum total size
+ * of the files in bytes. dir: path; NULL: chosen by the environment (image_cache.h). Returns true;
+ * or false if there is no usable folder or dir is "", and the other functions then do nothing. */
 bool gpd_image_disk_start(const char *dir, uint64_t limit);
 
 /* Reads an image and marks its file as used now. Returns the bytes, which have been checked against

@@ -58,11 +58,16 @@ void gpd_memory_set_array_ops(struct gpd_session *session, const struct gpd_memo
  * end, when no work is left and the wait queue (responder.h) is stopped. */
 void gpd_memory_unmap_all(struct gpd_session *session);
 
-/* Maps newly allocated, zeroed device memory. The caller has charged it, and uncharges it on
- * failure. May wait for memory that is being unmapped or freed. CUDA_ERROR_INVALID_VALUE: the range
- * is not whole granules, or overlaps a mapping, or is outside the session's addresses, which also
- * ends the session; CUDA_ERROR_INVALID_DEVICE; CUDA_ERROR_OUT_OF_MEMORY. On failure nothing is
- * mapped. */
+/*
+ * Maps newly allocated, zeroed device memory. The caller has charged it, and uncharges it on
+ * failure. May wait for memory that is being unmapped or freed. Returns CUDA_SUCCESS; on failure
+ * nothing is mapped.
+ *
+ * CUDA_ERROR_INVALID_VALUE: the range is not whole granules, or overlaps a mapping, or is outside
+ * the session's addresses, which also ends the session.
+ * CUDA_ERROR_INVALID_DEVICE: the device does not exist.
+ * CUDA_ERROR_OUT_OF_MEMORY: no memory, after the wait.
+ */
 CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
 
 /* Maps zeroed host memory that kernels of all devices and this process can access, near the device,
@@ -105,8 +110,9 @@ bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
  * query (gpudirect_memory.h). */
 int gpd_memory_get_gpudirect_device(struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* Gives kernels of `device` access to the session's present and future memory on `owner`. After an
- * error some mappings may be accessible already, but future ones will not be. */
+/* Gives kernels of `device` access to the session's present and future memory on `owner`. Returns
+ * CUDA_SUCCESS or an error of the driver. After an error some mappings may be accessible already,
+ * but future mappings will not be. */
 CUresult gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner);
 /* Returns the device that has the memory at the address if `device` has no access to it. Returns -1
  * if it has access, or if the memory is not in a mapping: the driver can copy its own memory from
@@ -127,8 +133,9 @@ bool gpd_memory_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64
  * otherwise CUDA_ERROR_INVALID_VALUE. */
 CUresult gpd_memory_check_rows(struct gpd_session *session, uint64_t address, uint64_t pitch,
 			       uint64_t width, uint64_t height);
-/* Allows, or no longer allows, the session's copies to access the extent. An extent is opened at
- * most once at a time; the caller may free it after closing it. */
+/* gpd_memory_open_extent() allows the session's copies to access the extent;
+ * gpd_memory_close_extent() ends that. An extent is opened at most once at a time; the caller may
+ * free it after closing it. */
 void gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent);
 void gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent);
 

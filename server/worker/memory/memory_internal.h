@@ -3,9 +3,10 @@
  * Internal state of a session's device memory, for the .c files of this folder only: memory.c adds
  * mappings, memory_release.c removes them.
  *
- * Ownership: session->memory.
+ * Ownership: session->memory, created and freed by memory.c.
  * Threads: executor only, except members protected by `lock`, which the responder also uses.
- * Units: bytes.
+ * Errors: CUresult.
+ * Units: bytes; devices are the worker's numbers.
  */
 #ifndef GPD_MEMORY_INTERNAL_H
 #define GPD_MEMORY_INTERNAL_H
@@ -27,16 +28,18 @@ struct gpd_chunk {
 	int device;
 	CUmemGenericAllocationHandle handle; /* of the driver */
 	struct gpd_physical *physical; /* memory object that is mapped, borrowed; NULL: not one */
-	/* Memory shared with other sessions, a reference; NULL: not shared. The chunk owns its
-	 * memory if both are NULL. */
+	/* Memory shared with other sessions, a reference; NULL: not shared. The chunk owns `handle`
+	 * if `physical` and `shared` are both NULL and `granted` is false. */
 	struct gpd_shared_physical *shared;
 	bool granted; /* until it is mapped, the caller owns `handle` */
 	bool host;    /* host memory, accessible to all devices */
-	/* Registration with the lanes' RDMA device was attempted; succeeded. */
+	/* Whether registration with the RDMA device of the data lanes was attempted, and whether it
+	 * succeeded. */
 	bool rdma_tried, rdma_registered;
 };
 
-/* A chunk that is being unmapped: it waits for the work enqueued before. */
+/* A chunk that the client has unmapped and that stays mapped until the work enqueued before is
+ * done. Allocated; freed by gpd_memory_leave_now(). */
 struct gpd_leaving {
 	struct gpd_leaving *next;
 	struct gpd_memory *memory;
@@ -47,6 +50,7 @@ struct gpd_leaving {
 
 struct gpd_allowance;
 
+/* Device memory of a session. */
 struct gpd_memory {
 	struct gpd_session *session;
 	/* Mappings, sorted by address; allocated; NULL before the first one. */
@@ -66,14 +70,16 @@ struct gpd_memory {
 	struct gpd_leaving *leaving;
 };
 
-/* Unmaps the chunk; if the chunk owns its memory, releases that, too. Does not drop references and
- * does not uncharge. Any thread. */
+/* Unmaps the chunk and, if the chunk owns its memory, releases the memory. Does not drop
+ * references, uncharge or free the struct. Does not wait for the GPU; no work may use the memory.
+ * Any thread. */
 void gpd_chunk_drop(const struct gpd_chunk *chunk);
 /* Returns the index of the first chunk that ends after address; memory->count if there is none. */
 size_t gpd_memory_find(const struct gpd_memory *memory, uint64_t address);
 
-/* Waits until no chunk in the range is being unmapped. Returns CUDA_SUCCESS;
- * CUDA_ERROR_INVALID_VALUE: a chunk is wedged and will never be unmapped. */
+/* Waits until no chunk in the range is being unmapped, without a limit other than the session's
+ * work. Returns CUDA_SUCCESS; or CUDA_ERROR_INVALID_VALUE if a chunk in the range is wedged and
+ * will never be unmapped. Executor only, without `lock` held. */
 CUresult gpd_memory_wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size);
 /* Unmaps a chunk that no work uses, drops its references, uncharges its memory and frees `leaving`.
  * Executor or responder, without `lock` held. */

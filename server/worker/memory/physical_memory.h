@@ -33,24 +33,29 @@ struct gpd_physical {
 	bool tiles;            /* a tile pool for sparse arrays (sparse_array.h); never mapped */
 	uint64_t zeroed;       /* number of zeroed bytes at its start; the rest was never mapped */
 	unsigned int mappings; /* number of mappings without those being unmapped */
-	unsigned int leaving;  /* number of mappings being unmapped; memory's lock */
-	bool released; /* released by the client: freed with its last mapping; memory's lock */
-	/* Already in the sum of memory being freed, while that is computed; memory's lock. */
+	/* number of mappings being unmapped; protected by the memory's lock (memory_internal.h) */
+	unsigned int leaving;
+	/* The client has released the object, which is freed with its last mapping; protected by
+	 * the memory's lock. */
+	bool released;
+	/* The object is already in the sum of memory being freed, while the sum is computed;
+	 * protected by the memory's lock. */
 	bool counted;
 };
 
-/* Allocates device memory in whole granules; its content is undefined. On success the caller owns
- * *handle_p and releases it with cuMemRelease(). Does not wait for memory. Any thread. */
+/* Allocates device memory in whole granules; its content is undefined. Returns CUDA_SUCCESS, and
+ * the caller owns *handle_p and releases it with cuMemRelease(); or the driver's error. Does not
+ * wait for memory. Any thread. */
 CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
-/* Zeroes mapped device memory and waits until that is done. size is a multiple of 4. Makes the
- * device current. Any thread. */
+/* Zeroes mapped device memory and waits until the memory is zero. size is a multiple of 4. Makes
+ * the device current. Returns CUDA_SUCCESS or the driver's error. Any thread. */
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 
 /* Returns the location of host memory that is best for the device. */
 CUmemLocation gpd_physical_host(int device);
-/* Allocates host memory at that location. On success the caller owns *handle_p and releases it
- * with cuMemRelease(). CUDA_ERROR_OUT_OF_MEMORY, or CUDA_ERROR_NOT_SUPPORTED for all other
- * failures. */
+/* Allocates host memory at the location of gpd_physical_host(). Returns CUDA_SUCCESS, and the
+ * caller owns *handle_p and releases it with cuMemRelease(); CUDA_ERROR_OUT_OF_MEMORY; or
+ * CUDA_ERROR_NOT_SUPPORTED for all other failures. */
 CUresult gpd_physical_obtain_host(uint64_t size, int device,
 				  CUmemGenericAllocationHandle *handle_p);
 /* Returns whether the driver can allocate host memory, by allocating and releasing some. */
@@ -68,8 +73,9 @@ struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_
 /* Returns the tile pool with this ID, borrowed; NULL: there is none. */
 struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
 /* Creates a memory object, under an ID chosen by the client, from memory that another session
- * shares. On success the object takes over the caller's reference; on failure the caller keeps it.
- * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_INVALID_HANDLE: the ID is in use, which ends the session. */
+ * shares. Returns CUDA_SUCCESS, and the object takes over the caller's reference; on failure the
+ * caller keeps the reference: CUDA_ERROR_OUT_OF_MEMORY; or CUDA_ERROR_INVALID_HANDLE if the ID is
+ * in use, which ends the session. */
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
 			   struct gpd_shared_physical *shared);
 

@@ -24,22 +24,22 @@ struct gpd_shared_physical {
 	uint64_t size;
 	int device;
 	struct gpd_ledger *ledger;
-	/* List (utlist) of the sessions that use it; the first one is charged;
-	 * shared_physical.c's lock. */
+	/* List (utlist) of the sessions that use the memory, owned; the first one is charged.
+	 * Protected by the lock of shared_physical.c. */
 	struct gpd_shared_physical_user *users;
 };
 
-/* Creates it for memory that the account's session owns and is charged for, with one reference of
- * that session. On success takes over the handle and the charge. NULL: out of memory; the caller
- * keeps both. */
+/* Creates the struct for memory that the account's session owns and is charged for, with one
+ * reference of that session. On success the struct takes over the handle and the charge. Returns
+ * NULL if memory is exhausted; the caller then keeps both. */
 struct gpd_shared_physical *gpd_shared_physical_create(const struct gpd_account *account,
 						       CUmemGenericAllocationHandle handle,
 						       uint64_t size, int device);
 /* Adds a reference of the account's session, which must be of the same tenant. Returns false,
  * without a change, if memory is exhausted. */
 bool gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_account *account);
-/* Drops a reference of the account's session; the last one of all sessions frees the memory and its
- * charge. To be called before the session's ledger line is closed. */
+/* Drops a reference of the account's session. Dropping the last reference of all sessions frees the
+ * memory and its charge. To be called before the session's ledger line is closed. */
 void gpd_shared_physical_unref(struct gpd_shared_physical *shared,
 			       const struct gpd_account *account);
 

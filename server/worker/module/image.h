@@ -118,7 +118,8 @@ CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfuncti
  * INT_MAX if the image has its own library, for which the driver checks the maximum. */
 int gpd_image_get_dynamic(const struct gpd_use *use);
 /* Sets the maximum dynamic shared memory, in bytes, of the session's launches of the kernel.
- * CUDA_ERROR_INVALID_VALUE: negative, or more than the driver allows. */
+ * Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if the number is negative or more than the driver
+ * allows; or another error, and the maximum is unchanged. */
 CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
 
 /* Gives the image a library of its own, before state is set that sessions cannot share, and updates

@@ -21,8 +21,8 @@ struct gpd_blob;
 struct gpd_session;
 
 /* Charges one more image of size bytes to the session; gpd_account_uncharge_code() undoes it. May
- * wait as gpd_account_charge_code(). CUDA_ERROR_OUT_OF_MEMORY: over a limit, which is logged;
- * nothing is charged. */
+ * wait as gpd_account_charge_code(). Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY if a limit
+ * would be exceeded, which is logged, and nothing is charged. */
 CUresult gpd_image_charge_bytes(struct gpd_session *session, uint64_t size);
 
 /* Returns the properties of the device that decide which code of an image it can use. */

@@ -35,9 +35,9 @@ struct gpd_session;
 /*
  * Copies those attributes of a call that apply to the session to config->attrs, an array of
  * GPD_LAUNCH_ATTRIBUTES_MAX elements, and sets config->numAttrs. attributes: an array of
- * CUlaunchAttribute from the client; size 0: none, and config stays unchanged.
- * CUDA_ERROR_NOT_SUPPORTED: an attribute is not available remotely. CUDA_ERROR_INVALID_VALUE: the
- * size is not valid.
+ * CUlaunchAttribute from the client, which may be freed on return; size 0: none, and config stays
+ * unchanged. Returns CUDA_SUCCESS; CUDA_ERROR_NOT_SUPPORTED if an attribute is not available
+ * remotely; CUDA_ERROR_INVALID_VALUE if the size is not valid.
  */
 CUresult gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 			       CUlaunchConfig *config);

@@ -86,9 +86,10 @@ struct gpd_library {
 	/* The members below are protected by the registry's lock, and used for shared libraries,
 	 * except prev and next. */
 	UT_hash_handle hh;
-	unsigned int refs;               /* number of references */
-	bool loading;                    /* a thread is loading it; others wait for the result */
-	CUresult result;                 /* of the load */
+	unsigned int refs; /* number of references */
+	bool loading;      /* a thread is loading it; others wait for the result */
+	/* result of the load; valid when `loading` is false */
+	CUresult result;
 	struct gpd_library *prev, *next; /* list of unused libraries; used while it is unused */
 };
 
@@ -136,8 +137,9 @@ void gpd_library_unref(struct gpd_library *library);
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);
 
-/* Returns address and size in bytes of a variable on the device, which must be current. managed: it
- * is a managed variable. CUDA_ERROR_NOT_FOUND: there is no such variable. */
+/* Looks up a variable on the device, which must be current. managed: the variable may be a managed
+ * one. Returns CUDA_SUCCESS and sets the variable's address and its size in bytes;
+ * CUDA_ERROR_NOT_FOUND if there is no such variable; or another error of the driver. */
 CUresult gpd_library_global(const struct gpd_library *library, const char *name, bool managed,
 			    CUdeviceptr *address_p, size_t *size_p);
 

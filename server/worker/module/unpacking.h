@@ -22,9 +22,10 @@ struct gpd_session;
 struct gpd_unpacking {
 	struct gp_unpack_limiter limiter; /* callbacks for the image parser */
 	struct gpd_session *session;
-	/* List of extractions that have a slot; under the lock of unpacking.c. */
+	/* next in the list of extractions that have a slot; protected by the lock of unpacking.c */
 	struct gpd_unpacking *next;
-	/* It has its tenant's slot, and one of the worker's slots. */
+	/* The extraction has its tenant's slot; it has one of the worker's slots. Protected by the
+	 * lock of unpacking.c. */
 	bool has_tenant_slot, is_running;
 };
 

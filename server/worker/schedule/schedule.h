@@ -2,14 +2,18 @@
 /*
  * Scheduling of a session's launches, and measurement of its GPU time.
  *
- * Without a policy nothing is delayed, and GPU time is measured by sampling. With a policy, the
- * sessions of a device take turns (turn.h): the executor of a session that does not have the turn
- * waits in gpd_schedule_launch(). Sessions with multiprocessors of their own, and copies to and
- * from the device, need no turn. A run is a session on a device. A batch is a sequence of its
- * launches that is measured as a whole; batches are numbered from 1.
+ * A run is a session on a device. A batch is a sequence of launches of a run that is measured as a
+ * whole; the batches of a run are numbered from 1. The usage meter (usage_meter.h) measures batches
+ * by GPU timestamps.
+ *
+ * Without a policy nothing is delayed, and GPU time is measured by sampling: only some batches are
+ * measured. With a policy, the sessions of a device take turns (turn.h): the executor of a session
+ * that does not have the turn waits in gpd_schedule_launch(). Sessions with multiprocessors of
+ * their own, and copies to and from the device, need no turn.
  *
  * Ownership: account->schedule is the list of the session's runs, which gpd_schedule_free() frees.
  * Threads: executor only.
+ * Errors: if memory is exhausted, launches are neither delayed nor measured.
  */
 #ifndef GPD_SCHEDULE_H
 #define GPD_SCHEDULE_H
@@ -21,28 +25,30 @@
 struct gpd_account;
 struct gpd_schedule_run;
 
-/* Called before a launch. batch: number of the batch in which the stream's last launch was. Returns
- * true if the launch belongs to the same batch and may be carried out now; it is then counted.
- * Otherwise the caller calls gpd_schedule_launch(). Does not wait. */
+/* Called before a launch. batch: number of the batch that contains the stream's last launch; 0:
+ * none. Returns true if the launch belongs to the same batch and may be carried out now; the launch
+ * is then counted. Returns false if the caller has to call gpd_schedule_launch(). Does not wait. */
 bool gpd_schedule_continue_batch(const struct gpd_account *account, int device, uint64_t batch);
-/* Waits without limit until the launch may be carried out, or the session is closing, and counts
- * it. *batch: number of the batch of the stream's last launch, stored by the caller with the
- * stream, initially 0; set to the current batch. others: the latest batch of the session's other
- * streams of the device, or GPD_SCHEDULE_BUSY if they may have work. */
+/* Waits without limit until the launch may be carried out or the session is closing, and counts the
+ * launch. *batch: number of the batch of the stream's last launch, stored by the caller with the
+ * stream, initially 0; set to the current batch. others: number of the latest batch of the
+ * session's other streams of the device; 0: they were never used; GPD_SCHEDULE_BUSY: they may have
+ * work. */
 void gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch,
 			 uint64_t others);
 #define GPD_SCHEDULE_BUSY UINT64_MAX
 
 /*
  * Ends the current batches of these runs, because no launch follows at once: at the end of a
- * message, before a copy, an event or a wait. Measurements are enqueued before that operation, so
- * that a stream which the client knows to be done has nothing left. runs: account->schedule; NULL:
- * nothing was ever launched.
+ * message, before a copy, an event or a wait. The measurements are enqueued on the streams before
+ * that copy, event or wait, so that a stream which the client knows to be done has no work left.
+ * Does not wait. runs: account->schedule; NULL: nothing was ever launched.
  */
 void gpd_schedule_end_batches(struct gpd_schedule_run *runs);
 
-/* Ends the current batches before a stream is destroyed or replaced; the usage meter does not query
- * the driver for the stream afterwards. */
+/* Ends the current batches before a stream is destroyed or replaced. The usage meter does not query
+ * the driver for the stream afterwards. Does not wait. runs: account->schedule; NULL: nothing was
+ * ever launched. */
 void gpd_schedule_mark(struct gpd_schedule_run *runs);
 
 /* Returns the driver's priority for a stream that the client creates with priority `wanted`. A
@@ -53,7 +59,8 @@ int gpd_schedule_priority(const struct gpd_account *account, int device, int wan
 /* Ends the session's batches and turns when it is closing and launches nothing more. Does not
  * wait. */
 void gpd_schedule_stop(struct gpd_account *account);
-/* Frees the session's runs, after all its work is done; records their remaining GPU time. */
+/* Frees the session's runs after all its work is done, and records their remaining GPU time in the
+ * ledger. Waits until the device's scheduling thread does not use them. */
 void gpd_schedule_free(struct gpd_account *account);
 
 #endif /* GPD_SCHEDULE_H */

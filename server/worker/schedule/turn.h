@@ -34,10 +34,12 @@ struct gpd_turn_queue;
 
 /* A session on a device. */
 struct gpd_schedule_run {
-	/* Place in the turn order (schedule_core.h); under the queue's lock. */
+	/* Entry of the turn order (schedule_core.h); protected by the queue's lock. */
 	struct gpd_order_run order;
-	struct gpd_schedule_run *next;         /* list of the queue; under its lock */
-	struct gpd_schedule_run *session_next; /* list of the session; executor only */
+	/* next in the queue's list of runs; protected by the queue's lock */
+	struct gpd_schedule_run *next;
+	/* next in the list of the session's runs; executor only */
+	struct gpd_schedule_run *session_next;
 	struct gpd_account *account;
 	struct gpd_turn_queue *turns; /* queue of the device */
 	int device;
@@ -48,17 +50,25 @@ struct gpd_schedule_run {
 	uint64_t batch; /* number of the current batch; 0: none yet */
 	uint32_t pass;  /* number of launches left in the batch */
 	uint32_t from;  /* value of pass at the start of the batch */
-	uint32_t times; /* number of batches that this one represents */
+	/* number of batches that the measured time of this batch represents; 0: not timed */
+	uint32_t times;
+	/* Sampling of batches to time. skip: number of batches to skip before the next timed one.
+	 * represents: number of batches since the last timed one. seen: number of first batches
+	 * that were all timed. */
 	uint32_t skip, represents, seen;
+	/* Start of the last sampled batch (0: none), and the average interval between batches. */
 	uint64_t begun_ns, period_ns;
+	/* State of the random number generator for `skip`. */
 	uint32_t random;
 	bool holds;     /* `pass` was granted with a turn */
 	bool must;      /* the batch's time must be measured */
 	uint32_t joins; /* maximum launches without a marker, for gpd_usage_meter_close() */
+	/* in_batch: a batch has begun and not ended. measured: the meter observes its end. timed:
+	 * the meter also measures its time. */
 	bool in_batch, measured, timed;
 
 	_Atomic bool open;    /* a batch is open; ordered (seq_cst) with revoked */
-	_Atomic bool revoked; /* its turn is over, or it has none: the batch must end */
+	_Atomic bool revoked; /* the run's turn is over, or it has no turn: the batch must end */
 
 	/* The members below are protected by the queue's lock. */
 	pthread_cond_t go; /* the executor waits on it in gpd_turn_acquire() */
@@ -94,8 +104,8 @@ int gpd_turn_add_run(struct gpd_schedule_run *run);
 void gpd_turn_remove_run(struct gpd_schedule_run *run);
 
 /* Waits without limit for the run's turn, unless the session is closing or no turn is needed any
- * more. Returns the number of launches allowed, at least 1. *timed_p: their time must be
- * measured. */
+ * more. Returns the number of launches allowed, at least 1, and sets *timed_p to whether their time
+ * must be measured. Executor only, without the queue's lock. */
 uint32_t gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p);
 /* Ends the run's need for turns: there is no policy, it has multiprocessors of its own, or it is
  * closing. drains: the turn is passed on only when the run's work is done; otherwise at once. Does

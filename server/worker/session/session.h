@@ -187,7 +187,7 @@ gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t
 }
 
 /* Counts an operation that the executor is about to pass to a stream, and returns its number. The
- * first one is 1. */
+ * number of the first operation is 1. */
 static inline uint64_t
 gpd_session_count_work(struct gpd_session *session)
 {

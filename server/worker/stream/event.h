@@ -42,14 +42,15 @@ struct gpd_event {
 	struct gpd_context *context;     /* context it was created in */
 	unsigned int flags;              /* flags of cuEventCreate() */
 	struct gpd_event_common *common; /* shared with other sessions; never NULL */
-	/* Its records in this session's deferred queue; common part's lock. */
+	/* Number of records of this event in this session's deferred queue; protected by the common
+	 * part's lock. */
 	unsigned int deferred_records;
 	bool opened; /* opened by an IPC handle of another session */
 };
 
 /* Adds a reference and returns its argument. Any thread. */
 struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
-/* Drops a reference; the last one destroys the driver's event. Any thread. */
+/* Drops a reference; dropping the last reference destroys the driver's event. Any thread. */
 void gpd_event_unref(struct gpd_event_ref *ref);
 
 /* Returns the latest capture with a new reference, which the caller drops with gpd_event_unref().

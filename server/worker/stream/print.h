@@ -25,19 +25,24 @@ struct gpd_stream;
  * called once, before anything is printed in this process. Returns 0 or a negative errno. */
 int gpd_print_start(void);
 
-/* Maximum time, in nanoseconds, that a launch waits for the printing kernels of one other
- * session. */
+/* Maximum time, in nanoseconds, that a launch waits for the printing kernels of one other session.
+ * Constant in the worker; tests may write it while no launch is in progress. */
 extern uint64_t gpd_print_limit_ns;
 
-/* Precedes a launch of an image that prints. Waits until no other session has printing kernels in
- * flight, at most gpd_print_limit_ns for each session that waits before this one or owns the
- * output; if the limit is reached, output that cannot be attributed is dropped, and both sessions
- * are notified. Makes the stream's device current. Returns CUDA_SUCCESS; an error if memory is
- * exhausted or the session ends while it waits: the kernel must then not be launched and
- * gpd_print_end() not be called. Executor only. */
+/*
+ * Precedes a launch of an image that prints. Makes the stream's device current and waits until no
+ * other session has printing kernels in flight, at most gpd_print_limit_ns for each session that
+ * waits before this one or owns the output. If the limit is reached, output that cannot be
+ * attributed is dropped, and each of the two clients gets one message for its standard error, at
+ * the next gpd_print_flush() of its session.
+ *
+ * Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_PERMITTED if the session is ending
+ * or its context is lost; or the error of making the device current. On failure the kernel must not
+ * be launched and gpd_print_end() must not be called. Executor only.
+ */
 CUresult gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream);
-/* Follows a successful gpd_print_begin() after the launch, even if the launch failed. Executor
- * only. */
+/* Ends what a successful gpd_print_begin() has begun. To be called after the launch, even if the
+ * launch failed. Executor only. */
 void gpd_print_end(struct gpd_session *session, struct gpd_stream *stream);
 
 /* Sends what the session's kernels have printed so far to the client; blocks while the client does

@@ -28,7 +28,8 @@ struct gpd_event_ref;
 struct gpd_session;
 struct gpd_stream;
 
-/* Called when a wait completes; see above. Runs on the responder. */
+/* Called once when a wait completes, by the responder, with the result that the head of this file
+ * describes. */
 typedef void gpd_wait_done(struct gpd_session *session, void *arg, CUresult result);
 
 /* Adds a wait for the stream's present work. done NULL: nothing is called; only the stream's
@@ -48,7 +49,7 @@ void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event
 			gpd_wait_done *done, void *arg);
 
 /* Blocks until another pending wait has completed, at most 1 ms, so that the caller can check its
- * condition again. Returns at once if no wait is pending. */
+ * condition again. Returns at once if no wait is pending. Executor only. */
 void gpd_wait_oldest(struct gpd_session *session);
 
 /* Returns whether no wait is pending and no done() is running. A reply can then be sent at once

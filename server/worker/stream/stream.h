@@ -34,8 +34,9 @@ struct gpd_session;
 
 /* Timeline state of a stream (gpu_trace.h). Initialized to zeros. */
 struct gpd_trace_mark {
-	uint32_t track;  /* track number plus 1; 0: none yet */
-	uint32_t joined; /* operations without an event since the last one with an event */
+	uint32_t track; /* track number plus 1; 0: none yet */
+	/* number of operations without an event since the last operation with an event */
+	uint32_t joined;
 };
 
 struct gpd_stream {

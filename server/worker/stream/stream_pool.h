@@ -36,9 +36,10 @@ CUstream gpd_stream_pool_acquire(int device);
  * must then destroy it. */
 bool gpd_stream_pool_release(CUstream stream);
 
-/* Count the streams of all sessions. added() is to be called for every stream that a session
- * creates, from the pool or not; removed() after it was released or destroyed. removed() may
- * recreate the pool's streams and then changes the current device. */
+/* gpd_stream_pool_stream_added() and gpd_stream_pool_stream_removed() count the streams of all
+ * sessions. The first is called for every stream that a session creates, from the pool or not; the
+ * second after such a stream was released or destroyed. The second may recreate the pool's streams
+ * and then changes the current device. */
 void gpd_stream_pool_stream_added(void);
 void gpd_stream_pool_stream_removed(void);
 

@@ -82,9 +82,9 @@ struct gpd_deferred_record {
 int gpd_deferred_add(struct gpd_session *session, const struct gp_header *header,
 		     const void *fields, size_t size, struct gpd_deferred_entry **entry_p);
 
-/* Adds an entry of this kind for a gate. id: of a stream, or of an event for
+/* Adds an entry of this kind for a gate. name: ID of the stream, or of the event for
  * GPD_DEFERRED_GATE_EVENT. All records of the stream wait for the gate, including those already
- * deferred; for an event, only later ones. Returns the entry, which the caller removes by
+ * deferred; for an event, only later records wait. Returns the entry, which the caller removes by
  * gpd_deferred_remove() when the gate opens; NULL: out of memory. */
 struct gpd_deferred_entry *gpd_deferred_add_gate(struct gpd_session *session,
 						 enum gpd_deferred_gate_kind kind, uint32_t name);

@@ -4,10 +4,11 @@
  * (gpTraceTake). The user then sees each kernel and copy in the timeline next to the calls that
  * caused it (docs/tracing.md).
  *
- * A driver event after each operation gives its end. Its start is the end of the stream's preceding
- * operation, or the time when the executor began to process it, whichever is later. The number of
- * operations in flight and the event rate are limited; an operation without an event is counted
- * with the next one of its stream that has one.
+ * The end of an operation is the time of a driver event recorded after it. Its start is the end of
+ * the stream's preceding operation, or the time when the executor began to process it, whichever is
+ * later. The number of operations in flight and the event rate are limited. An operation for which
+ * no event can be recorded is included in the next operation of its stream that has an event, which
+ * reports how many it includes.
  *
  * Ownership: session->trace, created by the first gpTraceTake and freed by gpd_trace_destroy().
  * Threads: executor only.
@@ -23,17 +24,19 @@ struct gpd_session;
 /* An operation that was just enqueued on its stream. */
 struct gpd_trace_work {
 	uint64_t begun_ns; /* from gpd_trace_begin(); 0: not traced */
-	/* gp_kernel of a launch, whose name is session->progress.kernel; 0: not a launch. */
+	/* Client's handle (gp_kernel) of the kernel of a launch, whose name is in
+	 * session->progress.kernel; 0: not a launch. */
 	uint64_t kernel;
 	uint32_t stream; /* ID of the stream */
 	uint16_t call;   /* number of the call */
 };
 
-/* Returns the present time if the session is traced, otherwise 0. */
+/* Returns the present time for gpd_trace_work.begun_ns if the session is traced, otherwise 0.
+ * Called before the operation is enqueued. */
 uint64_t gpd_trace_begin(const struct gpd_session *session);
-/* Records an operation, after it was enqueued, by an event on its stream. Does nothing if begun_ns
+/* Records an operation by an event on its stream, after it was enqueued. Does nothing if begun_ns
  * is 0 or the stream does not exist. If the event cannot be recorded, the operation is only
- * counted. *work is not kept. */
+ * counted. *work may be freed on return. */
 void gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work);
 
 /* Frees session->trace at the session's end, when it has no work left. Accepts a session without a

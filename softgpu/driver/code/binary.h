@@ -7,8 +7,9 @@
  * unloaded code stays allocated until its last launch is complete. A library has one instance per
  * device on which it is used, because each device has its own variables.
  * Ownership: reference counted (object.h).
- * Threads: any. Members marked atomic are accessed with the __atomic functions; the others do not
- * change after loading, except twins.
+ * Threads: any. Members marked atomic are accessed with the __atomic functions. A lock in
+ * gs_binary_on() protects `twins`, and the lock of reference.c protects `references`. The other
+ * members do not change after loading.
  * Errors: CUresult, or NULL for lookups.
  */
 #ifndef GS_BINARY_H
@@ -27,6 +28,7 @@ struct gs_kernel {
 	struct gs_function_info info;
 	int dynamic_shared_max; /* atomic */
 	int carveout;           /* atomic */
+	/* atomic: value of CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED */
 	int non_portable_cluster;
 	int loaded;  /* atomic: whether a call has requested the kernel's CUfunction */
 	int refused; /* atomic: whether the message that the device cannot run the kernel was
@@ -38,17 +40,20 @@ struct gs_binary {
 	struct gs_object module; /* GS_KIND_MODULE or GS_KIND_LIBRARY_MODULE */
 	bool is_library;
 	int device; /* device on which it was loaded, and whose memory contains its variables */
-	/* Of a library: its instances on other devices, created on first use there and owned by
-	 * this one, and the PTX text from which they are created. NULL for modules, and if there is
-	 * only one device. */
+	/* Of a library: its instances on other devices, by device; owned. NULL: not used on that
+	 * device yet, or the library's own device. A module has none. */
 	struct gs_binary *twins[GS_DEVICES_MAX];
+	/* Of a library: PTX text from which the instances on other devices are created; owned. NULL
+	 * for modules, and if there is only one device. */
 	char *text;
+	/* Size of `text` in bytes; 0 if it is NULL. */
 	size_t text_size;
 	struct gs_module *engine;
 	size_t charged; /* bytes of variables that are charged to the device */
 	struct gs_kernel *kernels;
 	size_t kernel_count;
-	struct gs_reference *references; /* see reference.h; protected by its lock */
+	/* list of texture and surface references, owned (reference.h) */
+	struct gs_reference *references;
 };
 
 /* Destination of the PTX compiler's error log, from CUjit_option. The memory belongs to the
@@ -62,16 +67,17 @@ struct gs_jit_log {
 
 /* Loads an image (PTX text or a fatbin) on the current device and publishes its handles. The image
  * is copied. Returns CUDA_SUCCESS and stores a reference in *code_p, which gs_binary_unload()
- * drops; on failure (for example CUDA_ERROR_INVALID_PTX or CUDA_ERROR_OUT_OF_MEMORY) *code_p is
- * unchanged. */
+ * drops; on failure (for example CUDA_ERROR_INVALID_PTX or CUDA_ERROR_OUT_OF_MEMORY) nothing is
+ * loaded and *code_p is not usable. */
 CUresult gs_binary_load(const void *image, bool is_library, const struct gs_jit_log *log,
 			struct gs_binary **code_p);
 /* Stores the instance of a library on a device in *on_p, and creates it if necessary; for a module,
  * stores the module itself. The instance is borrowed from `code`, which destroys it. Returns
  * CUDA_SUCCESS or the error of loading; *on_p is then NULL. */
 CUresult gs_binary_on(struct gs_binary *code, int device, struct gs_binary **on_p);
-/* Retires the handles and drops the creator's reference. The code is freed when its last launch is
- * complete. */
+/* Invalidates the handles of the code, its kernels and its references, and drops the creator's
+ * reference. Later look-ups of the handles fail; the objects remain until the last launch of the
+ * code is complete. Does not wait. */
 void gs_binary_unload(struct gs_binary *code);
 /* Unloads all modules when the context ends. Libraries stay, because they do not belong to a
  * context. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Green contexts: a device's primary context restricted to some of its multiprocessors, and the
- * resources (CUdevResource) from which they are created.
+ * Green contexts: parts of a device's primary context. A green context uses some of the device's
+ * multiprocessors, and is created from resources (CUdevResource), which are sets of
+ * multiprocessors.
  *
- * A green context and the CUcontext created from it have different handles. Streams of a green
- * context have a reference to it. After it is destroyed, calls on these streams return
+ * A green context (CUgreenCtx) and the CUcontext created from it have different handles. Streams of
+ * a green context have a reference to it. After it is destroyed, calls on these streams return
  * CUDA_ERROR_CONTEXT_IS_DESTROYED.
  * Ownership: reference counted (object.h).
  * Threads: any.
@@ -59,8 +60,9 @@ struct gs_green *gs_green_get(CUgreenCtx handle);
 struct gs_green *gs_green_of_context(CUcontext ctx);
 /* Returns whether the handle is the context of a live green context. */
 bool gs_green_is_context(CUcontext ctx);
-/* Stores the context ID of cuCtxGetId(). Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_CONTEXT if
- * it is not the context of a live green context. */
+/* Stores the context ID of cuCtxGetId() in *id. Returns CUDA_SUCCESS; or
+ * CUDA_ERROR_INVALID_CONTEXT, with *id unchanged, if ctx is not the context of a live green
+ * context. */
 CUresult gs_green_id(CUcontext ctx, unsigned long long *id);
 
 /* Adds a reference and returns the argument; gs_green_put() drops one. Both accept NULL and do
@@ -80,8 +82,9 @@ struct gs_partition *gs_green_partition(struct gs_green *green);
 /* Returns the stream that replaces the default stream when the context is current. It is borrowed,
  * and closed when the green context is destroyed. */
 struct gs_stream *gs_green_default_stream(const struct gs_green *green);
-/* Returns the internal stream on which an event for all work of the green context is recorded. It
- * is borrowed, and closed when the green context is destroyed. */
+/* Returns the internal stream that cuCtxRecordEvent() uses: it is first made to wait for all
+ * streams of the green context, and then the event is recorded on it. It is borrowed, and closed
+ * when the green context is destroyed. */
 struct gs_stream *gs_green_joins(const struct gs_green *green);
 /* Creates a stream of the green context and publishes its handle in *handle. Returns
  * CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY; *handle is then unchanged. */

@@ -71,8 +71,8 @@ unsigned int gs_lane_width(enum gs_type type);
  * decoder fails. */
 uint32_t gs_decode_source(struct gs_decoder *decoder, const struct gs_operand *operand,
 			  enum gs_type type);
-/* Returns the slot for a result, with the same condition; the scratch slot for an unused result
- * ("_"). */
+/* Returns the slot for a result, which must have the type's lane width; otherwise the decoder
+ * fails. Returns the scratch slot for an unused result ("_"). */
 uint32_t gs_decode_result(struct gs_decoder *decoder, const struct gs_operand *operand,
 			  enum gs_type type);
 /* Returns operand k of the instruction. If there is none, the decoder fails and the result is an

@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-/* Returns memory of at least `size` bytes, which gs_vmem_free() frees. NULL: memory or addresses
- * are exhausted. */
+/* Returns memory of at least `size` bytes, which the caller frees with gs_vmem_free(). NULL: memory
+ * or addresses are exhausted. */
 void *gs_vmem_alloc(size_t size);
 void gs_vmem_free(void *memory);
 

@@ -93,7 +93,7 @@ struct gs_job {
 	const struct gs_function *function;
 	uint64_t block_count;
 	atomic_uint_fast64_t next_block; /* number of the next block to start */
-	uint32_t multiprocessors; /* number of the device, for %nsmid */
+	uint32_t multiprocessors;        /* number of the device, for %nsmid */
 	uint64_t live_max; /* maximum number of started blocks that have not ended; 0: no limit */
 	atomic_uint_fast64_t live; /* number of started blocks that have not ended */
 	atomic_int result;         /* enum gs_result; GS_OK while the job has not failed */
@@ -135,7 +135,8 @@ struct gs_block {
 	const struct gs_code *code_at; /* the instruction that last accessed device memory, for the
 					  message about a fault */
 	bool has_run;                  /* whether a warp has run in this round */
-	uint32_t rest_ns;              /* minimum of the warps that were not waiting */
+	/* minimum of rest_ns of the warps that were not waiting, in nanoseconds */
+	uint32_t rest_ns;
 };
 
 /* job.c: records the failure of a job with a message of at most 479 bytes. Later failures of the
@@ -252,8 +253,8 @@ uint8_t *gs_frame_local(const struct gs_block *block, const struct gs_warp *warp
 bool gs_call_builtin(struct gs_block *block, struct gs_warp *warp, struct gs_frame *frame,
 		     const struct gs_code *call, uint64_t target, uint32_t mask);
 
-/* block.c: returns a block with memory for the job's launch, from a cache if possible; NULL: out of
- * memory. gs_block_put() takes it back. */
+/* block.c: returns a block with memory for the job's launch, from a cache if possible, which the
+ * caller returns with gs_block_put(); NULL: out of memory. */
 struct gs_block *gs_block_get(struct gs_job *job);
 void gs_block_put(struct gs_block *block);
 /* Prepares the block to run as block `number` of the grid. */
