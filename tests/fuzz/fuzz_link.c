@@ -98,8 +98,9 @@ set_up(struct gp_url *url)
 	pthread_t thread;
 	char error[200];
 
-	check(gp_url_parse("loop:link", url, error, sizeof(error)) == 0);
+	check(gp_url_parse("tcp://127.0.0.1:0", url, error, sizeof(error)) == 0);
 	check(gp_listen(url, &listener, error, sizeof(error)) == 0);
+	*url = *gp_listener_url(listener);
 	check(pthread_create(&thread, NULL, serve, NULL) == 0);
 }
 

@@ -35,7 +35,10 @@ def _():
         require(session.create_context() == SUCCESS, "no context")
         # All positions are 0 again, which is no way to be.
         lane.memory[:] = bytes(len(lane.memory))
-        lane.wake()
+        try:
+            lane.wake()
+        except Closed:
+            pass
         lane.wait_closed()
         expect_one_ending(target, session.id, ".*has broken the ring")
 
@@ -45,7 +48,11 @@ def _():
         for tail in (0x80000000, 0xffffffff, (1 << 19) + 1):
             with Session(wire.Shm(target.local)) as session:
                 session.lane.set_word(0, 0, tail)
-                session.lane.wake()
+                # A worker that polls the ring has ended the session already.
+                try:
+                    session.lane.wake()
+                except Closed:
+                    pass
                 session.lane.wait_closed()
                 expect_one_ending(target, session.id, ".*has broken the ring")
         with Session(wire.Shm(target.local)) as session:

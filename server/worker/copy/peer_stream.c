@@ -47,14 +47,17 @@ gpd_peer_stream_begin(struct gpd_stream *stream, int device, CUstream *peer_stre
 CUresult
 gpd_peer_stream_end(struct gpd_stream *stream)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS, entered;
 
 	if (!stream->peer_stream_end)
 		result =
 			gpd_driver.cuEventCreate(&stream->peer_stream_end, CU_EVENT_DISABLE_TIMING);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuEventRecord(stream->peer_stream_end, stream->peer_stream);
-	if (gpd_device_enter(stream->device) != CUDA_SUCCESS || result != CUDA_SUCCESS)
+	entered = gpd_device_enter(stream->device);
+	if (result == CUDA_SUCCESS)
+		result = entered;
+	if (result != CUDA_SUCCESS)
 		return result;
 	return gpd_driver.cuStreamWaitEvent(stream->driver, stream->peer_stream_end, 0);
 }

@@ -8,10 +8,8 @@
  *
  * Ownership: the session's struct gpd_host_memory, in its list of mapped arenas and then in its
  * list `leaving` of unmapped arenas that are not freed yet, until gpd_host_arena_free().
- * Threads: the executor, unless a function says otherwise. After the client has unmapped the arena,
- * only the thread of device/idle_jobs.h uses it.
- * Errors: CUresult.
- * Units: bytes.
+ * Threads: the executor, unless a function states otherwise. After the client has unmapped the
+ * arena, only the thread of device/idle_jobs.h uses it. Errors: CUresult. Units: bytes.
  */
 #ifndef GPD_HOST_ARENA_H
 #define GPD_HOST_ARENA_H
