@@ -9,8 +9,8 @@ A test file defines cases with @case("a sentence that is true if the test passes
 """
 import concurrent.futures
 import ctypes
-import multiprocessing
 import glob
+import multiprocessing
 import os
 import re
 import resource
