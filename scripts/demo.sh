@@ -137,7 +137,7 @@ done
 echo "done: both programs ran through gpupoold and agree with the CPU"
 cat <<NEXT
 
-next, a daemon of your own on this machine (README.md has more, under "Using it"):
+next, a daemon of your own on this machine (README.md has more, under "Use it"):
     export PATH=$build/bin:\$PATH
     gpupoolctl cert init $(uname -n) localhost
     gpupoolctl token create alice -o alice.token
