@@ -392,6 +392,80 @@ UNIT_TEST(a_killed_process_ends_the_connection)
 	gp_conn_destroy(daemon);
 }
 
+/* The peer of a_message_orders_what_comes_before_its_reply: replies to one message. */
+static void
+reply_once(int fd)
+{
+	struct peer peer = { .fd = fd };
+	uint8_t bytes[64];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	size_t size;
+
+	peer.memory_fd = take_descriptor(peer.fd);
+	if (gp_sealed_check(peer.memory_fd, &size) ||
+	    gp_rings_map(&peer.rings, peer.memory_fd, size, false))
+		_exit(1);
+	while (gp_ring_read(&peer.rings.in, &iov, 1) == 0)
+		sched_yield();
+	put_message(&peer, "reply");
+	(void)!write(peer.fd, "", 1);
+	/* Until the other end has closed the connection. */
+	(void)!read(peer.fd, bytes, sizeof(bytes));
+	_exit(0);
+}
+
+struct ordered {
+	struct gp_conn *conn;
+	int value; /* not atomic: only the messages order its users */
+};
+
+static void *
+send_after_change(void *arg)
+{
+	struct ordered *ordered = arg;
+	struct iovec iov = { "message", 7 };
+
+	ordered->value = 1;
+	return (void *)(intptr_t)gp_conn_send(ordered->conn, &iov, 1, NULL, 0);
+}
+
+static void *
+change_after_reply(void *arg)
+{
+	struct ordered *ordered = arg;
+	struct gp_message message;
+	int r = gp_conn_recv(ordered->conn, &message);
+
+	ordered->value++;
+	return (void *)(intptr_t)r;
+}
+
+/* ThreadSanitizer, which does not see the other process, must not report a race. */
+UNIT_TEST(a_message_orders_what_comes_before_its_reply)
+{
+	struct ordered ordered = { 0 };
+	pthread_t sender, receiver;
+	int ends[2], status;
+	pid_t child;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(gp_conn_adopt("shm", ends[0], &ordered.conn), 0);
+	child = fork();
+	if (child == 0) {
+		close(ends[0]);
+		reply_once(ends[1]);
+	}
+	close(ends[1]);
+	assert_int_equal(pthread_create(&receiver, NULL, change_after_reply, &ordered), 0);
+	assert_int_equal(pthread_create(&sender, NULL, send_after_change, &ordered), 0);
+	assert_int_equal(result_of(receiver), 0);
+	assert_int_equal(result_of(sender), 0);
+	assert_int_equal(ordered.value, 2);
+	gp_conn_destroy(ordered.conn);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 /* Errors at a client's socket: the number and kind of descriptors, and the resulting text. */
 struct offer {
 	const char *text;
