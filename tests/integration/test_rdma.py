@@ -11,9 +11,10 @@ import sys
 import tempfile
 
 import test_apps
-from harness import REPORTS, Daemon, Skip, base_environment, case, driver_options, main, read_file, require, run, wait_until
+from harness import PATIENCE, REPORTS, Daemon, Skip, base_environment, case, driver_options, main, read_file, require, run, wait_until
 from planned import Planned, installed_environment, vm
 
+# The time limit of a machine. Where it is emulated and other tests run, its programs take minutes.
 SECONDS = 2000
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
 PORT = 4833
@@ -221,13 +222,14 @@ class Machine:
             self.process = subprocess.Popen(
                 [vm.SCRIPT, self.folder, "bash", "./run"], stdin=subprocess.DEVNULL, stdout=out,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "VM_ID": str(number), "VM_NET": wire, "VM_RDMA": "1", "VM_SECONDS": "200"})
+                env={**os.environ, "VM_ID": str(number), "VM_NET": wire, "VM_RDMA": "1", "VM_SECONDS": str(SECONDS)})
 
     def out(self):
         return read_file(self.out_path).replace("\r", "")
 
-    def wait_for_output(self, text, seconds):
-        wait_until(f"{text!r} in {self.out()!r}", lambda: text in self.out() or self.process.poll() is not None, seconds)
+    def wait_for_output(self, text):
+        wait_until(f"{text!r} in {self.out()!r}", lambda: text in self.out() or self.process.poll() is not None,
+                   SECONDS + PATIENCE)
         if self.process.poll() == vm.CANNOT:
             raise Skip(self.out().splitlines()[-1])
         require(text in self.out(), f"{text!r} is not in {self.out()}")
@@ -252,14 +254,14 @@ def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-wire-") as folder:
         with Machine(1, folder, {**base_environment(), **SANITIZERS}, serve) as server:
             wait_until("the wire is there", lambda: os.path.exists(f"{folder}/wire") or server.process.poll() is not None,
-                       60)
+                       PATIENCE)
             with Machine(2, folder, installed_environment(f"rdma://{vm.OWN}:{PORT}"),
                          shlex.join(shell(VISIT, *programs))) as client:
-                client.wait_for_output("running", 120)
+                client.wait_for_output("running")
                 said = client.out()
             require(re.fullmatch(r"vectoradd: ok\n(.*\n)*pinned: ok\n(.*\n)*streams: ok\nrunning\n", said),
                     f"another output: {said}")
-            server.wait_for_output("stopped: 0", 120)
+            server.wait_for_output("stopped: 0")
             require(not REPORTS.search(server.out()), f"a sanitizer's report: {server.out()}")
 
 

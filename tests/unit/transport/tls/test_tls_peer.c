@@ -131,7 +131,7 @@ UNIT_TEST(a_replayed_handshake_is_refused)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, raw), 0);
 	ssl = plain_client(raw[0], TLS1_3_VERSION, &ctx);
 	SSL_set_connect_state(ssl);
-	for (int i = 0; i < 200 && !SSL_is_init_finished(ssl); i++) {
+	for (int i = 0; i < 30000 && !SSL_is_init_finished(ssl); i++) {
 		uint8_t bytes[8192];
 		struct timespec while_ = { .tv_nsec = 2000000 };
 

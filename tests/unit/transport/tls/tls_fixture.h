@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* Timeout of the daemon's handshake, in milliseconds. */
-#define TLS_HANDSHAKE_MS 5000
+#define TLS_HANDSHAKE_MS 60000
 
 /* The two ends of a connection. `server` is the daemon's. */
 struct tls_ends {
