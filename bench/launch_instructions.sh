@@ -21,7 +21,7 @@ instructions() {
 	shift
 	REMOTE_GPU=$address LD_LIBRARY_PATH=$build/client valgrind --tool=callgrind \
 		--callgrind-out-file="$work/out" --collect-atstart=no \
-		--toggle-collect="first_$function*" "$build/bench/launches" "$@" >"$work/log" 2>&1 ||
+		--toggle-collect="gpc_guarded_$function*" "$build/bench/launches" "$@" >"$work/log" 2>&1 ||
 		{ cat "$work/log" >&2; exit 1; }
 	sed -n 's/^\(summary\|totals\): //p' "$work/out" | head -n 1
 }
