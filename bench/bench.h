@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for the benchmark programs of the transport. */
+/* Time and medians, for the benchmark programs. */
 #ifndef GP_BENCH_H
 #define GP_BENCH_H
 
-#include "transport/transport.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-
-/* Exits with status 1 and a message about the operation `what` if r is not 0. `conn` provides the
- * error text; NULL: none. */
-static inline void
-must(int r, const char *what, struct gp_conn *conn)
-{
-	if (r == 0)
-		return;
-	fprintf(stderr, "%s: status %d, %s\n", what, r, conn ? gp_conn_error(conn) : "");
-	exit(1);
-}
 
 /* Returns the monotonic time in seconds. */
 static inline double
@@ -28,6 +14,23 @@ now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Implements median(). */
+static inline int
+compare_numbers(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* Sorts the values, of which there is at least one, and returns their median. */
+static inline double
+median(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), compare_numbers);
+	return values[count / 2];
 }
 
 #endif /* GP_BENCH_H */

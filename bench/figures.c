@@ -4,12 +4,10 @@
  * [NAME...], all if no name is given. Prints a figure per line: name, value, unit. Times are
  * medians of the samples that fit into a fifth of a second.
  */
-#include <cuda.h>
+#include "bench/bench_cuda.h"
+
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SECONDS 0.2
 #define SAMPLES_MAX 5000
@@ -30,32 +28,6 @@ static void *pinned, *pageable;
 static char **names;
 static int name_count;
 
-static void
-must(CUresult result, const char *what)
-{
-	if (result == CUDA_SUCCESS)
-		return;
-	fprintf(stderr, "figures: %s: error %d\n", what, (int)result);
-	exit(1);
-}
-
-static double
-now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static int
-compare(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-
-	return left < right ? -1 : left > right;
-}
-
 static bool
 is_wanted(const char *name)
 {
@@ -68,7 +40,7 @@ is_wanted(const char *name)
 
 /* Returns the median duration of does(), in seconds; before() is not measured. */
 static double
-median(void (*before)(void), void (*does)(size_t), size_t argument)
+measure(void (*before)(void), void (*does)(size_t), size_t argument)
 {
 	static double times[SAMPLES_MAX];
 	double end = 0;
@@ -86,8 +58,7 @@ median(void (*before)(void), void (*does)(size_t), size_t argument)
 		if (i >= 0)
 			times[count++] = now() - begin;
 	}
-	qsort(times, (size_t)count, sizeof(*times), compare);
-	return times[count / 2];
+	return median(times, (size_t)count);
 }
 
 static void
@@ -241,14 +212,9 @@ static const struct {
 static void
 prepare(void)
 {
-	CUcontext context;
 	CUmodule module;
-	CUdevice device;
 
-	must(cuInit(0), "cuInit");
-	must(cuDeviceGet(&device, 0), "cuDeviceGet");
-	must(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-	must(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+	use_device();
 	must(cuModuleLoadData(&module, ptx), "cuModuleLoadData");
 	must(cuModuleGetFunction(&kernel, module, "empty"), "cuModuleGetFunction");
 	must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
@@ -278,7 +244,7 @@ main(int argc, char **argv)
 
 		if (!is_wanted(figure->name))
 			continue;
-		time = median(figure->before, figure->does, figure->argument);
+		time = measure(figure->before, figure->does, figure->argument);
 		printf("%s %.4f us\n", figure->name, time * 1e6 / (double)figure->per);
 		(void)fflush(stdout);
 	}
@@ -291,7 +257,7 @@ main(int argc, char **argv)
 			(void)snprintf(name, sizeof(name), "%s_%s", copies[i].name, sizes[j].name);
 			if (!is_wanted(name))
 				continue;
-			time = median(NULL, copies[i].copy, sizes[j].size);
+			time = measure(NULL, copies[i].copy, sizes[j].size);
 			printf("%s %.4f GB/s\n", name, (double)sizes[j].size / time / 1e9);
 			(void)fflush(stdout);
 		}

@@ -12,31 +12,8 @@
 set -euo pipefail
 
 build=$(cd "${1:?usage: launch_instructions.sh BUILD}" && pwd)
-work=$(mktemp -d)
-daemon=
-
-finish() {
-	if [ -n "$daemon" ]; then
-		kill "$daemon" 2>/dev/null || true
-		wait "$daemon" 2>/dev/null || true
-	fi
-	rm -rf "$work"
-}
-trap finish EXIT
-
-stay=
-if [ "$(id -u)" = 0 ]; then
-	stay=--user=root
-fi
-"$build/server/gpupoold" $stay --driver "$build/softgpu/driver/libcuda-soft.so" --listen 127.0.0.1:0 --admin-socket off \
-	--print-address >"$work/address" 2>"$work/daemon.log" &
-daemon=$!
-for _ in $(seq 100); do
-	address=$(sed -n 's/^listening on //p' "$work/address")
-	[ -z "$address" ] || break
-	sleep 0.1
-done
-[ -n "$address" ] || { cat "$work/daemon.log" >&2; exit 1; }
+. "$(dirname "${BASH_SOURCE[0]}")/../scripts/daemon.sh"
+start_daemon "$build" --driver "$build/softgpu/driver/libcuda-soft.so"
 
 # instructions FUNCTION COUNT [graph NODES]: those of so many launches
 instructions() {
@@ -44,7 +21,7 @@ instructions() {
 	shift
 	REMOTE_GPU=$address LD_LIBRARY_PATH=$build/client valgrind --tool=callgrind \
 		--callgrind-out-file="$work/out" --collect-atstart=no \
-		--toggle-collect="first_$function*" "$build/bench/launches" "$@" >"$work/log" 2>&1 ||
+		--toggle-collect="gpc_guarded_$function*" "$build/bench/launches" "$@" >"$work/log" 2>&1 ||
 		{ cat "$work/log" >&2; exit 1; }
 	sed -n 's/^\(summary\|totals\): //p' "$work/out" | head -n 1
 }

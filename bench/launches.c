@@ -9,11 +9,9 @@
  * streams in rotation, by one thread: the best of three tries each. With graph it launches a graph
  * of NODES kernels in sequence and prints the time that a launch took its caller.
  */
-#include <cuda.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "bench/bench_cuda.h"
+
 #include <string.h>
-#include <time.h>
 
 #define STREAMS 8
 #define TRIES 3
@@ -21,24 +19,6 @@
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  ".visible .entry six(.param .u64 a, .param .u64 b, .param .u64 c,\n"
 			  "\t.param .u32 d, .param .u32 e, .param .f32 f)\n{\n\tret;\n}\n";
-
-static void
-must(CUresult result, const char *what)
-{
-	if (result == CUDA_SUCCESS)
-		return;
-	fprintf(stderr, "launches: %s: error %d\n", what, (int)result);
-	exit(1);
-}
-
-static double
-now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* Returns false if there is no next line. */
 static int
@@ -144,18 +124,13 @@ main(int argc, char **argv)
 	float f = 0;
 	void *params[] = { &a, &b, &c, &d, &e, &f };
 	CUfunction function;
-	CUcontext context;
 	CUmodule module;
-	CUdevice device;
 
 	if (count <= 0 || argc > 4 || (argc > 2 && !waits && !spreads && nodes <= 0)) {
 		fprintf(stderr, "usage: launches COUNT [wait | streams | graph NODES]\n");
 		return 2;
 	}
-	must(cuInit(0), "cuInit");
-	must(cuDeviceGet(&device, 0), "cuDeviceGet");
-	must(cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
-	must(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+	use_device();
 	must(cuModuleLoadData(&module, ptx), "cuModuleLoadData");
 	must(cuModuleGetFunction(&function, module, "six"), "cuModuleGetFunction");
 	if (nodes > 0) {

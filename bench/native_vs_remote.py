@@ -44,7 +44,6 @@ APPS = [
     'arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'callbacks', 'contexts', 'greens', 'copies', 'copies2d',
     'devicequery', 'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork', 'forkmemory', 'fullgpu',
     'graphs', 'graphdevices', 'captures', 'tensormaps', 'attributes', 'linkptx', 'vmm', 'ipc', 'shareable', 'poolshare', 'sparse', 'hostalias', 'hostfunc', 'hostpools', 'hostpoolshare', 'hostvmm', 'launch', 'launchrate', 'managed', 'managedcalls', 'managedsignals', 'managedvars', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
-    'manydevices', 'peer', 'peers', 'references', 'batches', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
     'manydevices', 'manystreams', 'peer', 'peers', 'references', 'batches', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
     'textures', 'threads', 'vectoradd', 'warp', 'wordsfreed',
 ]

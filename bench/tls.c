@@ -10,17 +10,14 @@
  */
 #include "transport/tls/tls.h"
 
-#include "bench/bench.h"
+#include "bench/bench_conn.h"
 
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LANES_MAX 32

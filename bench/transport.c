@@ -4,19 +4,14 @@
  * given URL (default tcp://127.0.0.1:0; also tls://127.0.0.1:0, shm:///tmp/NAME), each for about
  * SECONDS (default 0.5). Prints a result per line: name, value, unit.
  */
-#include "transport/transport.h"
-
 #include "base/thread.h"
-#include "bench/bench.h"
+#include "bench/bench_conn.h"
 #include "transport/tls/tls.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 /* The first byte of a message tells the far end how to process it. */
 #define ECHO 'e'
@@ -122,14 +117,6 @@ round_trip(struct bench *bench, char what, size_t size, size_t bulk_size)
 	     bench->near);
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-
-	return left < right ? -1 : left > right;
-}
-
 /* Median of a message each way, one of them with bulk, as a copy sends. */
 static void
 copy(struct bench *bench, const char *name, char what, size_t bulk_size)
@@ -144,8 +131,7 @@ copy(struct bench *bench, const char *name, char what, size_t bulk_size)
 		round_trip(bench, what, 64, bulk_size);
 		times[count++] = (now() - start) * 1e6;
 	}
-	qsort(times, count, sizeof(*times), compare);
-	printf("%s %.2f us\n", name, times[count / 2]);
+	printf("%s %.2f us\n", name, median(times, count));
 }
 
 static void

@@ -52,15 +52,13 @@ int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints "gpupool: warning: " and the formatted message to standard error. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Parses the next option as getopt_long() does; sets optarg and optind. Parsing ends at the first
- * argument that is not an option. Returns the option's `val`, -1 after the last option, or '?'
- * after an error message has been printed, which suggests a similar option. advice: text that is
- * appended to the message if no option is similar; "": no text. */
+/* Parses the next option as getopt_long() does; sets optarg and optind. letters: the short options;
+ * with "+" in front parsing ends at the first argument that is not an option. Returns the option's
+ * `val`, -1 after the last option, or '?' after an error message has been printed, which suggests a
+ * similar option. advice: text that is appended to the message if no option is similar; "": no
+ * text. */
 int cli_option(int count, char **argv, const char *letters, const struct option *options,
 	       const char *advice);
-/* Parses the next option as cli_option() does, without advice, but continues after arguments that
- * are not options. */
-int cli_option_anywhere(int count, char **argv, const char *letters, const struct option *options);
 
 /* Returns "; did you mean NAME?" with the name that is most similar to `written`, or "" if none of
  * the `count` names is similar. The text is static, valid until the next call; it is truncated to

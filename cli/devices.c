@@ -5,6 +5,7 @@
 #include "cli/launch_env.h"
 #include "cli/probe.h"
 #include "ctl/table.h"
+#include "protocol/admin_messages.h"
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -148,12 +149,13 @@ device_get_quota(const Gpupool__AccountDevice *device)
 static void
 print_list(const struct view *view)
 {
-	char name[256], uuid[48];
+	char name[256], uuid[GP_UUID_TEXT_SIZE];
 
-	for (int i = 0; i < view->device_count; i++)
+	for (int i = 0; i < view->device_count; i++) {
+		gp_admin_format_uuid(&view->devices[i].info->uuid, uuid);
 		printf("GPU %d: %s (UUID: %s)\n", i,
-		       cli_probe_text(view->devices[i].info->name, name, sizeof(name)),
-		       cli_probe_uuid(view->devices[i].info, uuid));
+		       cli_probe_text(view->devices[i].info->name, name, sizeof(name)), uuid);
+	}
 }
 
 static void
@@ -341,7 +343,8 @@ put_device(cJSON *row, const struct device *device, int index)
 	put_text(row, "url", device->daemon->text);
 	put_number(row, "ordinal", (uint64_t)info->ordinal);
 	put_text(row, "name", info->name);
-	put_text(row, "uuid", cli_probe_uuid(info, text));
+	gp_admin_format_uuid(&info->uuid, text);
+	put_text(row, "uuid", text);
 	(void)snprintf(text, sizeof(text), "%u.%02u", device->busy / 100, device->busy % 100);
 	require_memory(cJSON_AddRawToObject(row, "busy_percent", text));
 	put_number(row, "sessions", info->sessions);
@@ -437,7 +440,7 @@ cli_devices(int count, char **argv)
 	struct view *view;
 	int option, format = 0, r;
 
-	while ((option = cli_option_anywhere(count, argv, "p:L", options)) != -1) {
+	while ((option = cli_option(count, argv, "p:L", options, "")) != -1) {
 		if (option == '?')
 			return CLI_FAILED;
 		if (option == 'p')

@@ -34,38 +34,29 @@ getenv_nonempty(const char *name)
 bool
 cli_launch_options_parse(struct cli_launch_options *launch_options, int option, const char *value)
 {
-	const char *wrong = NULL, *name = "";
+	const struct {
+		int option;
+		const char *name, **value_p;
+	} options[] = {
+		{ 'p', "pool", &launch_options->pool },
+		{ GPUS, "gpus", &launch_options->gpus },
+		{ MEMORY, "memory", &launch_options->memory },
+		{ SM, "sm", &launch_options->sm },
+		{ WAIT, "wait", &launch_options->wait },
+	};
 
-	switch (option) {
-	case 'p':
-		launch_options->pool = value;
-		return true;
-	case GPUS:
-		launch_options->gpus = value;
-		wrong = cli_check_gpus(value);
-		name = "gpus";
-		break;
-	case MEMORY:
-		launch_options->memory = value;
-		wrong = cli_check_memory(value);
-		name = "memory";
-		break;
-	case SM:
-		launch_options->sm = value;
-		wrong = cli_check_sm(value);
-		name = "sm";
-		break;
-	case WAIT:
-		launch_options->wait = value;
-		wrong = cli_check_wait(value);
-		name = "wait";
-		break;
-	default:
-		return false;
+	for (size_t i = 0; i < COUNT(options); i++) {
+		const char *wrong;
+
+		if (options[i].option != option)
+			continue;
+		*options[i].value_p = value;
+		wrong = cli_pools_check(options[i].name, value);
+		if (wrong)
+			(void)cli_fail("--%s: %s", options[i].name, wrong);
+		return !wrong;
 	}
-	if (wrong)
-		(void)cli_fail("--%s: \"%s\" %s", name, value, wrong);
-	return !wrong;
+	return false;
 }
 
 /* format NULL: the variable is to be unset. CLI_VARIABLES_MAX is sufficient for all callers. */
@@ -175,10 +166,10 @@ pool_select(const struct cli_launch_options *launch_options, struct cli_launch_e
 		address_use(launch_env, remote, "REMOTE_GPU");
 		return 0;
 	}
-	r = cli_pools_read(&pools, error, sizeof(error));
+	r = cli_pools_read(&pools);
 	if (r) {
 		gpc_pools_config_free(&pools);
-		return cli_fail("%s", error);
+		return r;
 	}
 	pool = name ? cli_pools_find(&pools, name) : pools.count ? &pools.list[0] : NULL;
 	if (pool) {

@@ -304,13 +304,12 @@ cli_login(int count, char **argv)
 {
 	static const struct option options[] = { { "no-check", no_argument, NULL, 'n' },
 						 { NULL, 0, NULL, 0 } };
-	char error[CLI_ERROR_MAX];
 	struct gpc_pools_config pools;
 	bool check = true;
 	const char *url;
 	int r;
 
-	while ((r = cli_option_anywhere(count, argv, "", options)) != -1) {
+	while ((r = cli_option(count, argv, "", options, "")) != -1) {
 		if (r == '?')
 			return CLI_FAILED;
 		check = false;
@@ -321,9 +320,7 @@ cli_login(int count, char **argv)
 	if (strncmp(argv[optind], "gpt_", 4) == 0 || (url && strncmp(url, "gpt_", 4) == 0))
 		return cli_fail("a token on the command line is visible to all users: use gpupool "
 				"login POOL < TOKEN_FILE");
-	r = cli_pools_read(&pools, error, sizeof(error));
-	if (r)
-		r = cli_fail("%s", error);
+	r = cli_pools_read(&pools);
 	if (r == 0)
 		r = check_pool(argv[optind], url, &pools);
 	if (r == 0)
@@ -473,16 +470,16 @@ int
 cli_logout(int count, char **argv)
 {
 	static const struct option none[] = { { NULL, 0, NULL, 0 } };
-	char error[CLI_ERROR_MAX];
 	struct gpc_pools_config pools;
 	int r;
 
-	if (cli_option_anywhere(count, argv, "", none) != -1)
+	if (cli_option(count, argv, "", none, "") != -1)
 		return CLI_FAILED;
 	if (count - optind != 1)
 		return cli_fail("usage: gpupool logout POOL");
-	r = cli_pools_read(&pools, error, sizeof(error));
-	r = r ? cli_fail("%s", error) : logout_pool(argv[optind], &pools);
+	r = cli_pools_read(&pools);
+	if (r == 0)
+		r = logout_pool(argv[optind], &pools);
 	gpc_pools_config_free(&pools);
 	return r;
 }
@@ -511,17 +508,15 @@ cli_list_pools(int count, char **argv)
 {
 	static const struct option none[] = { { NULL, 0, NULL, 0 } };
 	int widths[2] = { 4, 7 };
-	char error[CLI_ERROR_MAX], entered[64];
+	char entered[64];
 	struct gpc_pools_config pools;
 	int r;
 
-	if (cli_option_anywhere(count, argv, "", none) != -1)
+	if (cli_option(count, argv, "", none, "") != -1)
 		return CLI_FAILED;
 	if (optind < count)
 		return cli_fail("usage: gpupool pools");
-	r = cli_pools_read(&pools, error, sizeof(error));
-	if (r)
-		r = cli_fail("%s", error);
+	r = cli_pools_read(&pools);
 	for (int i = 0; i < pools.count; i++) {
 		int name = (int)strlen(pools.list[i].name), url = (int)strlen(pools.list[i].url);
 

@@ -100,9 +100,3 @@ cli_option(int count, char **argv, const char *letters, const struct option *opt
 	(void)fail_option(argv, at, options, advice, strchr(letters, optopt) && optopt);
 	return '?';
 }
-
-int
-cli_option_anywhere(int count, char **argv, const char *letters, const struct option *options)
-{
-	return cli_option(count, argv, letters, options, "");
-}

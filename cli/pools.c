@@ -2,6 +2,7 @@
 #include "cli/pools.h"
 
 #include "base/edit_distance.h"
+#include "cli/command.h"
 #include "client/base/config.h"
 #include "ctl/value.h"
 #include "transport/url.h"
@@ -11,8 +12,8 @@
 
 #define GPUS_MAX 64
 
-const char *
-cli_check_gpus(const char *text)
+static const char *
+check_gpus(const char *text)
 {
 	uint64_t value;
 
@@ -21,8 +22,8 @@ cli_check_gpus(const char *text)
 		       : "is not a number of devices from 1 to 64";
 }
 
-const char *
-cli_check_memory(const char *text)
+static const char *
+check_memory(const char *text)
 {
 	uint64_t bytes;
 
@@ -31,16 +32,16 @@ cli_check_memory(const char *text)
 		       : "is not a valid size: use 10G, 1.5G or 512M";
 }
 
-const char *
-cli_check_sm(const char *text)
+static const char *
+check_sm(const char *text)
 {
 	uint32_t hundredths;
 
 	return ctl_parse_percent(text, &hundredths) ? NULL : "is not a valid percentage: use 50%";
 }
 
-const char *
-cli_check_wait(const char *text)
+static const char *
+check_wait(const char *text)
 {
 	unsigned int seconds;
 
@@ -62,9 +63,8 @@ cli_pools_check(const char *key, const char *value)
 		const char *key;
 		const char *(*check)(const char *text);
 	} checks[] = {
-		{ "tenant", check_tenant },     { "gpus", cli_check_gpus },
-		{ "memory", cli_check_memory }, { "sm", cli_check_sm },
-		{ "wait", cli_check_wait },
+		{ "tenant", check_tenant }, { "gpus", check_gpus }, { "memory", check_memory },
+		{ "sm", check_sm },         { "wait", check_wait },
 	};
 	static char text[GPC_POOL_URL_MAX];
 	const char *wrong = NULL;
@@ -78,10 +78,12 @@ cli_pools_check(const char *key, const char *value)
 }
 
 int
-cli_pools_read(struct gpc_pools_config *pools, char *error, size_t error_size)
+cli_pools_read(struct gpc_pools_config *pools)
 {
+	char error[CLI_ERROR_MAX];
+
 	*pools = (struct gpc_pools_config){ .check = cli_pools_check };
-	return gpc_pools_config_read(pools, error, error_size);
+	return gpc_pools_config_read(pools, error, sizeof(error)) ? cli_fail("%s", error) : 0;
 }
 
 const struct gpc_pool_config *

@@ -14,14 +14,15 @@
 
 #define CLI_ERROR_MAX 1536
 
-/* Checks a value of pools.conf. Returns NULL if the value is valid for the key, or if any value is.
+/* Checks a value of pools.conf, or of the option of run with the key's name. Returns NULL if the
+ * value is valid for the key, or if any value is.
  * Otherwise returns an error text that quotes the value; the text is static, valid until the next
  * call. */
 const char *cli_pools_check(const char *key, const char *value);
 /* Reads the user's and the system's pools.conf; a missing file counts as empty. Initializes *pools.
- * Returns 0, or non-zero with a text in `error` (error_size bytes, CLI_ERROR_MAX suffices). The
- * caller frees *pools with gpc_pools_config_free() in either case. */
-int cli_pools_read(struct gpc_pools_config *pools, char *error, size_t error_size);
+ * Returns 0, or CLI_FAILED after an error message. The caller frees *pools with
+ * gpc_pools_config_free() in either case. */
+int cli_pools_read(struct gpc_pools_config *pools);
 
 /* Returns the pool with this name, or NULL if there is none. */
 const struct gpc_pool_config *cli_pools_find(const struct gpc_pools_config *pools,
@@ -36,15 +37,5 @@ int cli_pools_with_address(const struct gpc_pools_config *pools, const char *tex
  * or describes how to add a pool. */
 void cli_pools_explain(const struct gpc_pools_config *pools, const char *name, char *error,
 		       size_t error_size);
-
-/* Returns NULL if the text is a valid number of devices. Otherwise returns the end of an error
- * sentence that begins with the value. The text is static. */
-const char *cli_check_gpus(const char *text);
-/* Checks a memory size, as cli_check_gpus() does. */
-const char *cli_check_memory(const char *text);
-/* Checks a percentage of multiprocessors, as cli_check_gpus() does. */
-const char *cli_check_sm(const char *text);
-/* Checks a maximum waiting time, as cli_check_gpus() does. */
-const char *cli_check_wait(const char *text);
 
 #endif /* CLI_POOLS_H */

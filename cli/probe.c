@@ -97,15 +97,3 @@ cli_probe_text(const char *text, char *to, size_t size)
 	(void)gp_printable_text(to, size, text ? text : "");
 	return to;
 }
-
-const char *
-cli_probe_uuid(const Gpupool__AccountDevice *device, char *to)
-{
-	size_t used = (size_t)sprintf(to, "GPU-");
-
-	for (size_t i = 0; i < 16; i++)
-		used += (size_t)sprintf(to + used, "%s%02x",
-					i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-					i < device->uuid.len ? device->uuid.data[i] : 0);
-	return to;
-}

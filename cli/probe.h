@@ -52,7 +52,5 @@ void cli_probe_free(struct cli_probe *probe);
 /* Copies a daemon's text (NULL: empty) to `to` as printable ASCII, truncated to `size`. Returns
  * `to`. */
 const char *cli_probe_text(const char *text, char *to, size_t size);
-/* Formats the UUID as "GPU-..." into `to`, which has at least 41 bytes. Returns `to`. */
-const char *cli_probe_uuid(const Gpupool__AccountDevice *device, char *to);
 
 #endif /* CLI_PROBE_H */

@@ -37,8 +37,13 @@ def emit_arg_decode(ctype, wire, out, works=False):
     return f"gpd_arg_decode_{kind.name}(session, (uint32_t){wire}, {out})"
 
 
-def get_id_type(ctype):
-    return get_wire_type(ctype)[0]
+def emit_number_encode(ctype, value, cell, indent):
+    """Encodes a number, which both ends have unchanged, into its cell."""
+    return "\t" * indent + (f"memcpy(&{cell}, &{value}, sizeof({value}));\n" if is_float(ctype) else f"{cell} = (uint64_t){value};\n")
+
+
+def emit_number_decode(ctype, cell, value, indent):
+    return "\t" * indent + (f"memcpy(&{value}, &{cell}, sizeof({value}));\n" if is_float(ctype) else f"{value} = ({ctype}){cell};\n")
 
 
 def emit_cell_encode(ctype, value, cell, indent):
@@ -46,21 +51,16 @@ def emit_cell_encode(ctype, value, cell, indent):
     t = "\t" * indent
     named = emit_client_id(ctype, value, "&id")
     if named:
-        return f"{t}{{\n{t}\t{get_id_type(ctype)} id = 0;\n\n{t}\t{named}\n{t}\t{cell} = (uint64_t)id;\n{t}}}\n"
-    if is_float(ctype):
-        return f"{t}memcpy(&{cell}, &{value}, sizeof({value}));\n"
-    return f"{t}{cell} = (uint64_t){value};\n"
+        return f"{t}{{\n{t}\t{get_wire_type(ctype)[0]} id = 0;\n\n{t}\t{named}\n{t}\t{cell} = (uint64_t)id;\n{t}}}\n"
+    return emit_number_encode(ctype, value, cell, indent)
 
 
 def emit_cell_decode(ctype, cell, value, indent):
     """Server: statements that check a cell and make the driver's value of it, and leave result."""
-    t = "\t" * indent
     named = emit_arg_decode(ctype, cell, f"&{value}")
     if named:
-        return f"{t}result = {named};\n"
-    if is_float(ctype):
-        return f"{t}memcpy(&{value}, &{cell}, sizeof({value}));\n"
-    return f"{t}{value} = ({ctype}){cell};\n"
+        return "\t" * indent + f"result = {named};\n"
+    return emit_number_decode(ctype, cell, value, indent)
 
 
 def emit_reply_cell_encode(ctype, value, cell, indent):
@@ -70,9 +70,7 @@ def emit_reply_cell_encode(ctype, value, cell, indent):
         return f"{t}{cell} = gpd_object_id(session, GPD_KIND_{get_kind(ctype).constant}, {value});\n"
     if ctype == "CUdevice":
         return f"{t}{cell} = (uint64_t)gpd_device_to_wire({value});\n"
-    if is_float(ctype):
-        return f"{t}memcpy(&{cell}, &{value}, sizeof({value}));\n"
-    return f"{t}{cell} = (uint64_t){value};\n"
+    return emit_number_encode(ctype, value, cell, indent)
 
 
 def emit_reply_cell_decode(ctype, cell, value, indent):
@@ -82,9 +80,7 @@ def emit_reply_cell_decode(ctype, cell, value, indent):
         return f"{t}{value} = gpc_object_from_wire(GPC_KIND_{get_kind(ctype).constant}, (uint32_t){cell});\n"
     if ctype == "CUdevice":
         return f"{t}{value} = gpc_device_from_wire(context, (int){cell});\n"
-    if is_float(ctype):
-        return f"{t}memcpy(&{value}, &{cell}, sizeof({value}));\n"
-    return f"{t}{value} = ({ctype}){cell};\n"
+    return emit_number_decode(ctype, cell, value, indent)
 
 
 def emit_cases(chain, how):

@@ -309,29 +309,31 @@ def emit_hooked(call):
             f"{emit_capture_check(call, names)}{emit_sync(call)}\treturn gpc_{call.name}({names});\n}}\n")
 
 
-def emit_variant(symbol, call, target):
+def emit_wrapper(prefix, symbol, call, before, after):
+    """Returns the function <prefix>X of an exported symbol, in which the text before ends with the function that is called."""
     names = ", ".join(p.name for p in call.params)
-    text = format_prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_per_thread_{symbol.name}(")
-    return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tbool before = gpc_per_thread_default;\n\tCUresult result;\n\n"
-            f"\tgpc_per_thread_default = true;\n\tresult = {target}({names});\n"
-            f"\tgpc_per_thread_default = before;\n\treturn result;\n}}\n")
+    text = format_prototype(call, prefix).replace(f"{prefix}{call.name}(", f"{prefix}{symbol.name}(")
+    return f"\n/* {call.where} */\nstatic {text}\n{{\n{before}({names});\n{after}\treturn result;\n}}\n"
+
+
+def emit_variant(symbol, call, target):
+    return emit_wrapper("gpc_per_thread_", symbol, call,
+                        "\tbool before = gpc_per_thread_default;\n\tCUresult result;\n\n"
+                        f"\tgpc_per_thread_default = true;\n\tresult = {target}", "\tgpc_per_thread_default = before;\n")
 
 
 def emit_guarded(symbol, call, target):
     """Returns gpc_guarded_X, the function with the call guard: it fails in a signal handler that interrupted another call."""
-    names = ", ".join(p.name for p in call.params)
-    text = format_prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_guarded_{symbol.name}(")
-    return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tCUresult result;\n\n"
-            f"\tif (!gpc_guard_enter{'_quick' if 'QUICK' in call.options else ''}())\n\t\treturn CUDA_ERROR_NOT_PERMITTED;\n"
-            f"\tresult = {target}({names});\n\tgpc_guard_leave();\n\treturn result;\n}}\n")
+    enter = "gpc_guard_enter_quick" if "QUICK" in call.options else "gpc_guard_enter"
+    return emit_wrapper("gpc_guarded_", symbol, call,
+                        f"\tCUresult result;\n\n\tif (!{enter}())\n\t\treturn CUDA_ERROR_NOT_PERMITTED;\n\tresult = {target}",
+                        "\tgpc_guard_leave();\n")
 
 
 def emit_traced(symbol, call, target):
     """Returns gpc_traced_X, the function that also writes a line to the timeline."""
-    names = ", ".join(p.name for p in call.params)
-    text = format_prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_traced_{symbol.name}(")
-    return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tuint64_t begun = gp_now_ns();\n\tCUresult result = {target}({names});\n\n"
-            f"\tgpc_trace_call(\"{symbol.name}\", begun, result);\n\treturn result;\n}}\n")
+    return emit_wrapper("gpc_traced_", symbol, call, f"\tuint64_t begun = gp_now_ns();\n\tCUresult result = {target}",
+                        f"\n\tgpc_trace_call(\"{symbol.name}\", begun, result);\n")
 
 
 def object_kinds(api):

@@ -70,9 +70,7 @@ def emit_local(call, p):
         return f"\tvoid *{p.name};\n"
     if p.direction == "INOUT":
         return f"\t{p.ctype} {p.name} = ({p.ctype})args->{p.name};\n"
-    if p.direction == "OUT":
-        return f"\t{p.ctype} {p.name} = 0;\n"
-    if p.direction is None and emit_arg_decode(p.ctype, "", ""):
+    if p.direction == "OUT" or p.direction is None and emit_arg_decode(p.ctype, "", ""):
         return f"\t{p.ctype} {p.name} = 0;\n"
     return None
 
@@ -81,9 +79,13 @@ def get_count(p):
     return p.size if p.size.isdigit() else f"args->{p.size}"
 
 
+def emit_alloc(name, count, size):
+    """Returns the statements that allocate count elements of this size in the scratch."""
+    return f"\t{name} = gp_scratch_alloc(scratch, {count}, {size});\n\tif (!{name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+
+
 def emit_list_alloc(p, count):
-    return (f"\t{p.name} = gp_scratch_alloc(scratch, {count}, sizeof(*{p.name}));\n"
-            f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
+    return emit_alloc(p.name, count, f"sizeof(*{p.name})")
 
 
 def emit_arg(call, p):
@@ -102,18 +104,15 @@ def emit_arg(call, p):
     if p.direction == "IN_OPTIONS":
         count, values = p.size.split(", ")
         return (f"\tif (args->{p.name}.size % 16)\n" + MALFORMED
-                + emit_list_alloc(p, f"args->{p.name}.size / 16") + f"\t{values} = gp_scratch_alloc(scratch, args->{p.name}.size / 16, sizeof(void *));\n"
-                f"\tif (!{values})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
-                f"\tresult = gpd_options_decode_{p.ctype}(args->{p.name}, {p.name}, {values}, (unsigned int)(args->{p.name}.size / 16), &{count});\n" + CHECK)
+                + emit_list_alloc(p, f"args->{p.name}.size / 16") + emit_alloc(values, f"args->{p.name}.size / 16", "sizeof(void *)")
+                + f"\tresult = gpd_options_decode_{p.ctype}(args->{p.name}, {p.name}, {values}, (unsigned int)(args->{p.name}.size / 16), &{count});\n" + CHECK)
     if p.direction == "IN_STRING":
-        copy = (f"\t{p.name} = gp_scratch_alloc(scratch, args->{p.name}.size + 1, 1);\n"
-                f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n\tif (args->{p.name}.size)\n"
-                f"\t\tmemcpy({p.name}, args->{p.name}.data, args->{p.name}.size);\n")
-        return copy
+        return (emit_alloc(p.name, f"args->{p.name}.size + 1", "1")
+                + f"\tif (args->{p.name}.size)\n\t\tmemcpy({p.name}, args->{p.name}.data, args->{p.name}.size);\n")
     if p.direction == "OUT_N":
         return emit_list_alloc(p, get_count(p))
     if p.direction == "OUT_BYTES":
-        return f"\t{p.name} = gp_scratch_alloc(scratch, {get_count(p)}, 1);\n\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+        return emit_alloc(p.name, get_count(p), "1")
     return ""
 
 

@@ -356,10 +356,20 @@ def read_call(reader, word):
     return Call(word[3:], number, completion, options, result, name, params, reader.file, line)
 
 
+def read_rest(reader, of, line, read_element):
+    """Reads ", ELEMENT" any number of times, and the closing parenthesis. Returns the elements."""
+    elements = []
+    while reader.peek() == ",":
+        reader.next()
+        elements.append(read_element())
+    if reader.peek() != ")":
+        reader.not_closed(of, line)
+    reader.next()
+    return elements
+
+
 def read_symbol(reader, word):
-    line = reader.line
-    reader.next("(")
-    name = reader.name()
+    line, name = reader.open(), reader.name()
     reader.next(",")
     base = reader.name()
     reader.next(",")
@@ -369,9 +379,7 @@ def read_symbol(reader, word):
 
 
 def read_driver_function(reader, word):
-    line = reader.line
-    reader.next("(")
-    name = reader.name()
+    line, name = reader.open(), reader.name()
     reader.next(")")
     return DriverFunction(name, DRIVER_WORDS[word], reader.file, line)
 
@@ -409,22 +417,12 @@ def read_check(reader, of, line):
 
 def read_precheck(reader, word):
     """GP_PRECHECK(function, check, ...)"""
-    line = reader.line
-    reader.next("(")
-    precheck = Precheck(reader.name(), [], reader.file, line)
-    while reader.peek() == ",":
-        reader.next()
-        precheck.checks.append(read_check(reader, word, line))
-    if reader.peek() != ")":
-        reader.not_closed(word, line)
-    reader.next()
-    return precheck
+    line, name = reader.open(), reader.name()
+    return Precheck(name, read_rest(reader, word, line, lambda: read_check(reader, word, line)), reader.file, line)
 
 
 def read_kind(reader, word):
-    line = reader.line
-    reader.next("(")
-    name = reader.name()
+    line, name = reader.open(), reader.name()
     reader.next(",")
     kind = Kind(name, read_options(reader, word, line, KIND_WORDS), reader.file, line)
     if "TYPES" not in kind.options:
@@ -433,9 +431,7 @@ def read_kind(reader, word):
 
 
 def read_client_object(reader, word):
-    line = reader.line
-    reader.next("(")
-    name = reader.name()
+    line, name = reader.open(), reader.name()
     reader.next(",")
     return ClientObject(name, read_options(reader, word, line, CLIENT_OBJECT_OPTIONS), reader.file, line)
 
@@ -459,15 +455,8 @@ def read_type_word(reader, word, name, opened):
 
 
 def read_type(reader, word):
-    line = reader.line
-    opened = reader.open()
-    name, fields = reader.name(), []
-    while reader.peek() == ",":
-        reader.next()
-        fields.append(read_type_word(reader, word, name, opened))
-    if reader.peek() != ")":
-        reader.not_closed(word, line)
-    reader.next()
+    line, name = reader.open(), reader.name()
+    fields = read_rest(reader, word, line, lambda: read_type_word(reader, word, name, line))
     return Type(word[3:], name, fields, reader.file, line)
 
 
@@ -498,24 +487,17 @@ def parse_text(api, text, shown):
     """Parses the text of one file into api. shown: the path for messages."""
     reader = Reader(text, shown)
     api.chapters.append(reader.file)
+    readers = {**dict.fromkeys(SYMBOL_WORDS, (api.symbols, read_symbol)), **dict.fromkeys(DRIVER_WORDS, (api.driver, read_driver_function)),
+               "GP_PRECHECK": (api.prechecks, read_precheck), "GP_KIND": (api.kinds, read_kind),
+               "GP_CLIENT_OBJECT": (api.client_objects, read_client_object), **dict.fromkeys(TYPE_WORDS, (api.types, read_type)),
+               **dict.fromkeys(("GP_CALL", "GP_LOCAL", "GP_MESSAGE"), (api.calls, read_call))}
     while reader.peek() is not None:
         word = reader.next()
-        if word in SYMBOL_WORDS:
-            api.symbols.append(read_symbol(reader, word))
-        elif word in DRIVER_WORDS:
-            api.driver.append(read_driver_function(reader, word))
-        elif word in UNSUPPORTED_WORDS:
+        if word in UNSUPPORTED_WORDS:
             api.unsupported_symbols += read_unsupported(reader, word)
-        elif word == "GP_PRECHECK":
-            api.prechecks.append(read_precheck(reader, word))
-        elif word == "GP_KIND":
-            api.kinds.append(read_kind(reader, word))
-        elif word == "GP_CLIENT_OBJECT":
-            api.client_objects.append(read_client_object(reader, word))
-        elif word in TYPE_WORDS:
-            api.types.append(read_type(reader, word))
-        elif word in ("GP_CALL", "GP_LOCAL", "GP_MESSAGE"):
-            api.calls.append(read_call(reader, word))
+        elif word in readers:
+            described, read = readers[word]
+            described.append(read(reader, word))
         else:
             reader.fail(f"expected a GP_ word, found '{word}'")
 

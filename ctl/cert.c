@@ -4,6 +4,7 @@
 
 #include "ctl/pool_file.h"
 #include "ctl/revocation.h"
+#include "ctl/value.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/config/config_value.h"
 
@@ -187,9 +188,7 @@ output_add(struct ctl_cert_output *made, const char *path, const X509 *certifica
 	   const char *what)
 {
 	struct ctl_certificate_facts facts;
-	char until[32] = "";
-	struct tm when;
-	time_t end;
+	char until[CTL_VALUE_MAX];
 
 	if (ctl_certificate_describe(certificate, &facts))
 		return -1;
@@ -197,11 +196,8 @@ output_add(struct ctl_cert_output *made, const char *path, const X509 *certifica
 		table_add_certificate(&made->table, path, &facts, false);
 		return 0;
 	}
-	end = (time_t)facts.until_s;
-	if (gmtime_r(&end, &when))
-		(void)strftime(until, sizeof(until), "%Y-%m-%d", &when);
 	printf("%s: %s%s, until %s\n", path, what, facts.hosts[0] ? facts.hosts : facts.name,
-	       until);
+	       ctl_format_utc(facts.until_s, "%Y-%m-%d", until));
 	return 0;
 }
 

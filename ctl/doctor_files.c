@@ -2,6 +2,7 @@
 #include "ctl/certificate.h"
 #include "ctl/doctor.h"
 #include "ctl/revocation.h"
+#include "ctl/value.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/base/privilege.h"
 #include "server/common/config/config_lint.h"
@@ -219,18 +220,14 @@ check_dates(struct ctl_doctor *doctor, const char *path, const char *remedy)
 	struct ctl_certificate_facts facts;
 	int64_t now = (int64_t)time(NULL);
 	X509 *certificate;
-	char until[32] = "";
-	struct tm when;
-	time_t end;
+	char until[CTL_VALUE_MAX];
 
 	if (ctl_certificate_read(path, &certificate)) {
 		ctl_problem(doctor, "%s: not a certificate", path);
 		return;
 	}
 	if (ctl_certificate_describe(certificate, &facts) == 0) {
-		end = (time_t)facts.until_s;
-		if (gmtime_r(&end, &when))
-			(void)strftime(until, sizeof(until), "%Y-%m-%d %H:%M UTC", &when);
+		(void)ctl_format_utc(facts.until_s, "%Y-%m-%d %H:%M UTC", until);
 		if (facts.until_s <= now)
 			ctl_problem(doctor, "%s: it has expired (%s): %s", path, until, remedy);
 		else if (facts.from_s > now)

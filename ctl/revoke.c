@@ -3,6 +3,7 @@
 #include "ctl/cert.h"
 #include "ctl/pool_file.h"
 #include "ctl/revocation.h"
+#include "ctl/value.h"
 #include "server/common/base/pool_folder.h"
 
 #include <dirent.h>
@@ -33,9 +34,8 @@ print_crl(const struct ctl *ctl, const char *path, const X509_CRL *list, const c
 						     { "until", "until", CTL_DATE } };
 	int count = sk_X509_REVOKED_num(X509_CRL_get_REVOKED((X509_CRL *)list));
 	struct ctl_table table;
-	time_t end = (time_t)ctl_crl_get_next_update(list);
-	char until[32] = "";
-	struct tm when;
+	int64_t end = ctl_crl_get_next_update(list);
+	char until[CTL_VALUE_MAX];
 
 	if (ctl->format != CTL_FORMAT_TABLE) {
 		ctl_table_init(&table, columns, COUNT(columns));
@@ -50,9 +50,8 @@ print_crl(const struct ctl *ctl, const char *path, const X509_CRL *list, const c
 	}
 	if (serial[0])
 		printf("the certificate %s%s%s is revoked\n", serial, name[0] ? " of " : "", name);
-	if (gmtime_r(&end, &when))
-		(void)strftime(until, sizeof(until), "%Y-%m-%d", &when);
-	printf("%s: %d revoked, expires %s\n", path, count > 0 ? count : 0, until);
+	printf("%s: %d revoked, expires %s\n", path, count > 0 ? count : 0,
+	       ctl_format_utc(end, "%Y-%m-%d", until));
 }
 
 /* An expired CRL makes daemons reject all certificates, which no other output here shows. */

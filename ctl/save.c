@@ -159,8 +159,6 @@ ctl_save_edit(const char *text, const char *tenant, const char *key, const char 
 static const char *
 value_to_file_syntax(Gpupool__AdminSetting__Key key, const char *value, char room[CTL_VALUE_MAX])
 {
-	static const char *const priorities[] = { "normal", "low", "high" };
-
 	if (key == GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH) {
 		(void)snprintf(room, CTL_VALUE_MAX, "%.*s",
 			       (int)(strstr(value, "/s") ? strlen(value) - 2 : strlen(value)),
@@ -168,7 +166,7 @@ value_to_file_syntax(Gpupool__AdminSetting__Key key, const char *value, char roo
 		return strcmp(value, "none") == 0 ? "unlimited" : room;
 	}
 	if (key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY && value[0] >= '0' && value[0] <= '2')
-		return priorities[value[0] - '0'];
+		return ctl_priority_name((uint32_t)(value[0] - '0'));
 	return strcmp(value, "none") == 0 ? "all" : value;
 }
 

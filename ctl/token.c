@@ -2,6 +2,7 @@
 /* token create, list, revoke: manages the file of the daemon's tokens; needs no daemon. */
 #include "ctl/command.h"
 #include "ctl/pool_file.h"
+#include "ctl/value.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/config/config_lint.h"
 #include "server/common/config/token_file.h"
@@ -58,12 +59,10 @@ static char *
 format_token_file(const struct gp_token *token, const char *tenant, int64_t expires_s,
 		  const char *authority)
 {
-	char until[64] = "", *text;
-	time_t end = (time_t)expires_s;
-	struct tm when;
+	char until[CTL_VALUE_MAX] = "", *text;
 
-	if (expires_s != INT64_MAX && gmtime_r(&end, &when))
-		(void)strftime(until, sizeof(until), " until %Y-%m-%d %H:%M UTC", &when);
+	if (expires_s != INT64_MAX)
+		(void)ctl_format_utc(expires_s, " until %Y-%m-%d %H:%M UTC", until);
 	if (asprintf(&text,
 		     "# Token of tenant %s%s. Keep it secret: GPUPOOL_TOKEN_FILE names this file.\n"
 		     "%s\n%s",

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char *const priorities[] = { "normal", "low", "high" };
 
@@ -115,6 +116,18 @@ const char *
 ctl_priority_name(uint32_t priority)
 {
 	return priority < 3 ? priorities[priority] : "?";
+}
+
+char *
+ctl_format_utc(int64_t seconds, const char *format, char *text)
+{
+	time_t time = (time_t)seconds;
+	struct tm when;
+
+	text[0] = '\0';
+	if (gmtime_r(&time, &when))
+		(void)strftime(text, CTL_VALUE_MAX, format, &when);
+	return text;
 }
 
 /* Bytes, a share of the device, or "none". */

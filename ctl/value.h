@@ -43,6 +43,10 @@ char *ctl_format_bytes(uint64_t bytes, char *text);
 char *ctl_format_ns(uint64_t ns, char *text);
 /* Formats seconds like ctl_format_ns(). */
 char *ctl_format_age(uint64_t seconds, char *text);
+/* Formats seconds since 1970 as strftime() does, in UTC, into text, of CTL_VALUE_MAX bytes; "" if
+ * the year has more digits than an int. Returns text. */
+char *ctl_format_utc(int64_t seconds, const char *format, char *text)
+	__attribute__((format(strftime, 2, 0)));
 /* Returns the name of a priority, as ctl_parse_priority() accepts it, or "?"; static text. */
 const char *ctl_priority_name(uint32_t priority);
 

@@ -19,46 +19,34 @@ device_check_found(struct gpn_device *found, struct gpn_device **device_p)
 
 GPN_FUNCTION(nvmlDeviceGetCount_v2, unsigned int *count)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(count);
 
-	if (r == GPN_SUCCESS && !count)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		*count = (unsigned int)gpn_get_device_count();
 	return r;
 }
 
-GPN_FUNCTION(nvmlDeviceGetCount, unsigned int *count)
-{
-	return gpn_nvmlDeviceGetCount_v2(count);
-}
+GPN_ALIAS(nvmlDeviceGetCount, nvmlDeviceGetCount_v2, unsigned int *count);
 
 GPN_FUNCTION(nvmlDeviceGetHandleByIndex_v2, unsigned int index, struct gpn_device **device)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(device && index < (unsigned int)gpn_get_device_count());
 
-	if (r != GPN_SUCCESS)
-		return r;
-	if (!device || index >= (unsigned int)gpn_get_device_count())
-		return GPN_INVALID_ARGUMENT;
-	*device = gpn_get_device((int)index);
-	return GPN_SUCCESS;
+	if (r == GPN_SUCCESS)
+		*device = gpn_get_device((int)index);
+	return r;
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleByIndex, unsigned int index, struct gpn_device **device)
-{
-	return gpn_nvmlDeviceGetHandleByIndex_v2(index, device);
-}
+GPN_ALIAS(nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2, unsigned int index,
+	  struct gpn_device **device);
 
 GPN_FUNCTION(nvmlDeviceGetHandleByUUID, const char *uuid, struct gpn_device **device)
 {
 	struct gpn_device *found = NULL;
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(uuid && device);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!uuid || !device)
-		return GPN_INVALID_ARGUMENT;
 	for (int i = 0; i < gpn_get_device_count() && !found; i++)
 		found = strcasecmp(uuid, gpn_get_device(i)->uuid) == 0 ? gpn_get_device(i) : NULL;
 	return device_check_found(found, device);
@@ -67,12 +55,10 @@ GPN_FUNCTION(nvmlDeviceGetHandleByUUID, const char *uuid, struct gpn_device **de
 GPN_FUNCTION(nvmlDeviceGetHandleByUUIDV, const struct gpn_uuid *uuid, struct gpn_device **device)
 {
 	struct gpn_device *found = NULL;
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(uuid && device);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!uuid || !device)
-		return GPN_INVALID_ARGUMENT;
 	if (uuid->version != GPN_VERSION(struct gpn_uuid, 1))
 		return GPN_ARGUMENT_VERSION_MISMATCH;
 	if (uuid->type == GPN_UUID_TEXT)
@@ -92,12 +78,10 @@ GPN_FUNCTION(nvmlDeviceGetHandleBySerial, const char *serial, struct gpn_device 
 {
 	struct gpn_device *found = NULL;
 	char text[GP_STATE_TEXT_MAX];
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(serial && device);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!serial || !device)
-		return GPN_INVALID_ARGUMENT;
 	for (int i = 0; i < gpn_get_device_count() && !found; i++) {
 		if (gpn_get_text(gpn_get_device(i), GP_STATE_SERIAL, text, sizeof(text)) ==
 			    GPN_SUCCESS &&
@@ -111,12 +95,10 @@ GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_de
 {
 	unsigned int domain = 0, bus, place;
 	struct gpn_device *found = NULL;
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(bus_id && device);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!bus_id || !device)
-		return GPN_INVALID_ARGUMENT;
 	if (sscanf(bus_id, "%x:%x:%x", &domain, &bus, &place) != PCI_FIELDS) {
 		domain = 0;
 		if (sscanf(bus_id, "%x:%x", &bus, &place) != PCI_FIELDS - 1)
@@ -132,15 +114,13 @@ GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_de
 	return device_check_found(found, device);
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId, const char *bus_id, struct gpn_device **device)
-{
-	return gpn_nvmlDeviceGetHandleByPciBusId_v2(bus_id, device);
-}
+GPN_ALIAS(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id,
+	  struct gpn_device **device);
 
 GPN_FUNCTION(nvmlDeviceGetName, void *handle, char *name, unsigned int size)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, name, &device);
 
 	return r == GPN_SUCCESS ? gpn_copy_text(device->facts.name, name, size) : r;
 }
@@ -148,7 +128,7 @@ GPN_FUNCTION(nvmlDeviceGetName, void *handle, char *name, unsigned int size)
 GPN_FUNCTION(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned int size)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, uuid, &device);
 
 	return r == GPN_SUCCESS ? gpn_copy_text(device->uuid, uuid, size) : r;
 }
@@ -156,10 +136,8 @@ GPN_FUNCTION(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned int size)
 GPN_FUNCTION(nvmlDeviceGetIndex, void *handle, unsigned int *index)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, index, &device);
 
-	if (r == GPN_SUCCESS && !index)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		*index = (unsigned int)device->index;
 	return r;
@@ -168,10 +146,8 @@ GPN_FUNCTION(nvmlDeviceGetIndex, void *handle, unsigned int *index)
 GPN_FUNCTION(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, major && minor, &device);
 
-	if (r == GPN_SUCCESS && (!major || !minor))
-		r = GPN_INVALID_ARGUMENT;
 	if (r != GPN_SUCCESS)
 		return r;
 	*major = device->facts.major;
@@ -184,10 +160,8 @@ GPN_FUNCTION(nvmlDeviceGetPciInfo_v3, void *handle, struct gpn_pci *pci)
 {
 	struct gpn_device *device;
 	uint64_t id = 0, subsystem = 0;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, pci, &device);
 
-	if (r == GPN_SUCCESS && !pci)
-		r = GPN_INVALID_ARGUMENT;
 	if (r != GPN_SUCCESS)
 		return r;
 	(void)gpn_get_value(device, GP_STATE_PCI_ID, &id);
@@ -252,11 +226,9 @@ GPN_FUNCTION(nvmlDeviceGetPciInfoExt, void *handle, struct gpn_pci_ext *pci)
 static int
 devices_find_pair(void *one, void *other, const void *out, struct gpn_device *devices[2])
 {
-	int r = gpn_find_device(one, &devices[0]);
+	int r = gpn_find_device(one, out, &devices[0]);
 
-	if (r == GPN_SUCCESS)
-		r = gpn_find_device(other, &devices[1]);
-	return r == GPN_SUCCESS && !out ? GPN_INVALID_ARGUMENT : r;
+	return r == GPN_SUCCESS ? gpn_find_device(other, true, &devices[1]) : r;
 }
 
 GPN_FUNCTION(nvmlDeviceGetP2PStatus, void *one, void *other, int capability, int *status)

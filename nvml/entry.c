@@ -12,7 +12,7 @@
 int
 gpn_not_supported(void)
 {
-	return gpn_check_init() == GPN_SUCCESS ? GPN_NOT_SUPPORTED : GPN_UNINITIALIZED;
+	return gpn_check_arguments(true) == GPN_SUCCESS ? GPN_NOT_SUPPORTED : GPN_UNINITIALIZED;
 }
 
 /* For symbols that the machine's own library does not have because it is too old. */

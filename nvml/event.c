@@ -16,10 +16,8 @@ struct gpn_events {
 
 GPN_FUNCTION(nvmlEventSetCreate, struct gpn_events **set)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(set);
 
-	if (r == GPN_SUCCESS && !set)
-		r = GPN_INVALID_ARGUMENT;
 	if (r != GPN_SUCCESS)
 		return r;
 	*set = malloc(sizeof(**set));
@@ -28,10 +26,8 @@ GPN_FUNCTION(nvmlEventSetCreate, struct gpn_events **set)
 
 GPN_FUNCTION(nvmlEventSetFree, struct gpn_events *set)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(set);
 
-	if (r == GPN_SUCCESS && !set)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		free(set);
 	return r;
@@ -41,37 +37,29 @@ GPN_FUNCTION(nvmlDeviceRegisterEvents, void *handle, unsigned long long types,
 	     struct gpn_events *set)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, set, &device);
 
-	if (r == GPN_SUCCESS && !set)
-		r = GPN_INVALID_ARGUMENT;
 	return r == GPN_SUCCESS && types ? GPN_NOT_SUPPORTED : r;
 }
 
 GPN_FUNCTION(nvmlEventSetWait_v2, struct gpn_events *set, void *data, unsigned int timeout_ms)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(set && data);
 
-	if (r == GPN_SUCCESS && (!set || !data))
-		r = GPN_INVALID_ARGUMENT;
 	if (r != GPN_SUCCESS)
 		return r;
 	gp_sleep_ns((uint64_t)timeout_ms * 1000000);
 	return GPN_TIMEOUT;
 }
 
-GPN_FUNCTION(nvmlEventSetWait, struct gpn_events *set, void *data, unsigned int timeout_ms)
-{
-	return gpn_nvmlEventSetWait_v2(set, data, timeout_ms);
-}
+GPN_ALIAS(nvmlEventSetWait, nvmlEventSetWait_v2, struct gpn_events *set, void *data,
+	  unsigned int timeout_ms);
 
 GPN_FUNCTION(nvmlDeviceGetSupportedEventTypes, void *handle, unsigned long long *types)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, types, &device);
 
-	if (r == GPN_SUCCESS && !types)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		*types = 0;
 	return r;

@@ -31,10 +31,8 @@ link_find(void *handle, unsigned int link, const void *out, bool *up_p)
 {
 	struct gpn_device *device;
 	uint64_t state = 0, type = 0;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, out && link < GP_STATE_LINKS, &device);
 
-	if (r == GPN_SUCCESS && (!out || link >= GP_STATE_LINKS))
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS && !peers_have_access(device))
 		r = GPN_NOT_SUPPORTED;
 	if (r == GPN_SUCCESS)

@@ -148,9 +148,9 @@ gpn_shutdown(void)
 }
 
 int
-gpn_check_init(void)
+gpn_check_arguments(bool valid)
 {
-	return users ? GPN_SUCCESS : GPN_UNINITIALIZED;
+	return !users ? GPN_UNINITIALIZED : valid ? GPN_SUCCESS : GPN_INVALID_ARGUMENT;
 }
 
 int
@@ -166,9 +166,9 @@ gpn_get_device(int index)
 }
 
 int
-gpn_find_device(const void *handle, struct gpn_device **device_p)
+gpn_find_device(const void *handle, bool valid, struct gpn_device **device_p)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(valid);
 
 	for (int i = 0; r == GPN_SUCCESS && i < device_count; i++) {
 		if (handle == &devices[i]) {

@@ -39,16 +39,17 @@ int gpn_init(int gpus);
 /* Implements nvmlShutdown: decrements the number of users. Returns GPN_UNINITIALIZED if it is 0.
  * Closes nothing. */
 int gpn_shutdown(void);
-/* Returns GPN_SUCCESS between nvmlInit and nvmlShutdown, else GPN_UNINITIALIZED. Every NVML
- * function calls it first. */
-int gpn_check_init(void);
+/* Returns GPN_SUCCESS between nvmlInit and nvmlShutdown if the caller's arguments are valid;
+ * GPN_UNINITIALIZED at other times; GPN_INVALID_ARGUMENT if they are not valid. Every NVML function
+ * calls it or gpn_find_device() first. */
+int gpn_check_arguments(bool valid);
 
-/* Returns the number of devices; valid after gpn_check_init() has succeeded. */
+/* Returns the number of devices; valid after gpn_check_arguments() has succeeded. */
 int gpn_get_device_count(void);
 struct gpn_device *gpn_get_device(int index); /* index from 0 on; NULL: there is no such device */
-/* Finds the device of a handle. Returns GPN_SUCCESS, GPN_INVALID_ARGUMENT if the handle is invalid,
- * or GPN_UNINITIALIZED. */
-int gpn_find_device(const void *handle, struct gpn_device **device_p);
+/* Finds the device of a handle. valid: whether the caller's other arguments are valid. Returns as
+ * gpn_check_arguments(), or GPN_INVALID_ARGUMENT if the handle is invalid. */
+int gpn_find_device(const void *handle, bool valid, struct gpn_device **device_p);
 
 /* Returns whether kernels on one device can access the memory of the other. Requires an open
  * pool. */

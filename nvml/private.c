@@ -126,12 +126,10 @@ list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned 
 {
 	struct gpn_device *device;
 	struct gpn_utilization_samples *shares;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, count && samples && *count <= SAMPLES_MAX, &device);
 
 	(void)since_us;
 	(void)unknown;
-	if (r == GPN_SUCCESS && (!count || !samples || *count > SAMPLES_MAX))
-		r = GPN_INVALID_ARGUMENT;
 	if (r != GPN_SUCCESS)
 		return r;
 	shares = malloc(sizeof(*shares));
@@ -151,10 +149,8 @@ static int
 is_monitored(void *handle, int *monitored)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, monitored, &device);
 
-	if (r == GPN_SUCCESS && !monitored)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		*monitored = 1;
 	return r;
@@ -184,7 +180,7 @@ topology_between(const char *one, const char *other, int *level)
 static int
 log_ignore(void)
 {
-	return gpn_check_init();
+	return gpn_check_arguments(true);
 }
 
 static private_call

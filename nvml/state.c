@@ -11,11 +11,9 @@ static int
 get_ulong(void *handle, int value_id, unsigned long long *out)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, out, &device);
 	uint64_t value;
 
-	if (r == GPN_SUCCESS && !out)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		r = gpn_get_value(device, value_id, &value);
 	if (r == GPN_SUCCESS)
@@ -83,10 +81,8 @@ GP_STATE_TWO(VALUE)
 	GPN_FUNCTION(name, void *handle, char *out, unsigned int size)                             \
 	{                                                                                          \
 		struct gpn_device *device;                                                         \
-		int r = gpn_find_device(handle, &device);                                          \
+		int r = gpn_find_device(handle, out, &device);                                     \
                                                                                                    \
-		if (r == GPN_SUCCESS && !out)                                                      \
-			r = GPN_INVALID_ARGUMENT;                                                  \
 		return r == GPN_SUCCESS ? gpn_get_text(device, number_, out, size) : r;            \
 	}
 GP_STATE_DEVICE_TEXTS(TEXT)
@@ -107,12 +103,10 @@ static int
 get_choice(const char *name, void *handle, int argument, int arguments, unsigned int *out)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, out && argument >= 0 && argument < arguments, &device);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!out || argument < 0 || argument >= arguments)
-		return GPN_INVALID_ARGUMENT;
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
 		if (choices[i].argument == argument && strcmp(choices[i].name, name) == 0)
 			return get_uint(handle, choices[i].value_id, out);
@@ -145,7 +139,7 @@ GPN_FUNCTION(nvmlDeviceGetClock, void *device, int type, int id, unsigned int *m
 	case GPN_CLOCK_BOOST:
 		return gpn_nvmlDeviceGetMaxCustomerBoostClock(device, type, mhz);
 	default:
-		return gpn_check_init() == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : GPN_UNINITIALIZED;
+		return gpn_check_arguments(false);
 	}
 }
 
@@ -178,7 +172,7 @@ GPN_FUNCTION(nvmlDeviceGetTotalEccErrors, void *device, int type, int counter,
 		if (words[i].type == type && words[i].counter == counter)
 			return get_ulong(device, words[i].value_id, errors);
 	}
-	return gpn_check_init() == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : GPN_UNINITIALIZED;
+	return gpn_check_arguments(false);
 }
 
 GPN_FUNCTION(nvmlDeviceGetFanSpeed_v2, void *device, unsigned int fan, unsigned int *percent)
@@ -189,49 +183,28 @@ GPN_FUNCTION(nvmlDeviceGetFanSpeed_v2, void *device, unsigned int fan, unsigned 
 	return r == GPN_SUCCESS && fan != 0 ? GPN_INVALID_ARGUMENT : r;
 }
 
-GPN_FUNCTION(nvmlDeviceGetCurrentClocksEventReasons, void *device, unsigned long long *reasons)
-{
-	return gpn_nvmlDeviceGetCurrentClocksThrottleReasons(device, reasons);
-}
-
-GPN_FUNCTION(nvmlDeviceGetSupportedClocksEventReasons, void *device, unsigned long long *reasons)
-{
-	return gpn_nvmlDeviceGetSupportedClocksThrottleReasons(device, reasons);
-}
+GPN_ALIAS(nvmlDeviceGetCurrentClocksEventReasons, nvmlDeviceGetCurrentClocksThrottleReasons,
+	  void *device, unsigned long long *reasons);
+GPN_ALIAS(nvmlDeviceGetSupportedClocksEventReasons, nvmlDeviceGetSupportedClocksThrottleReasons,
+	  void *device, unsigned long long *reasons);
 
 /* Features that no device of a pool has: the value is 0. */
-static int
-get_zero(void *handle, unsigned int *out)
+GPN_FUNCTION(nvmlDeviceIsMigDeviceHandle, void *handle, unsigned int *out)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, out, &device);
 
-	if (r == GPN_SUCCESS && !out)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		*out = 0;
 	return r;
 }
 
-GPN_FUNCTION(nvmlDeviceIsMigDeviceHandle, void *device, unsigned int *is_mig)
-{
-	return get_zero(device, is_mig);
-}
-
-GPN_FUNCTION(nvmlDeviceGetMaxMigDeviceCount, void *device, unsigned int *count)
-{
-	return get_zero(device, count);
-}
-
-GPN_FUNCTION(nvmlDeviceGetVirtualizationMode, void *device, unsigned int *mode)
-{
-	return get_zero(device, mode);
-}
-
-GPN_FUNCTION(nvmlDeviceGetAccountingMode, void *device, unsigned int *mode)
-{
-	return get_zero(device, mode);
-}
+GPN_ALIAS(nvmlDeviceGetMaxMigDeviceCount, nvmlDeviceIsMigDeviceHandle, void *device,
+	  unsigned int *count);
+GPN_ALIAS(nvmlDeviceGetVirtualizationMode, nvmlDeviceIsMigDeviceHandle, void *device,
+	  unsigned int *mode);
+GPN_ALIAS(nvmlDeviceGetAccountingMode, nvmlDeviceIsMigDeviceHandle, void *device,
+	  unsigned int *mode);
 
 static int
 read_field(void *device, struct gpn_field *field)
@@ -263,11 +236,9 @@ read_field(void *device, struct gpn_field *field)
 GPN_FUNCTION(nvmlDeviceGetFieldValues, void *handle, int count, struct gpn_field *fields)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, count > 0 && fields, &device);
 	struct timespec now;
 
-	if (r == GPN_SUCCESS && (count <= 0 || !fields))
-		r = GPN_INVALID_ARGUMENT;
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	for (int i = 0; r == GPN_SUCCESS && i < count; i++) {
 		fields[i].value.ull = 0;

@@ -18,10 +18,7 @@ GPN_FUNCTION(nvmlInit_v2, void)
 	return gpn_init(1);
 }
 
-GPN_FUNCTION(nvmlInit, void)
-{
-	return gpn_init(1);
-}
+GPN_ALIAS(nvmlInit, nvmlInit_v2, void);
 
 GPN_FUNCTION(nvmlShutdown, void)
 {
@@ -64,12 +61,10 @@ gpn_nvmlErrorString(int result)
 static int
 system_text(int text, char *out, unsigned int size)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(out);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!out)
-		return GPN_INVALID_ARGUMENT;
 	return gpn_get_device_count() ? gpn_get_text(gpn_get_device(0), text, out, size)
 				      : GPN_NOT_SUPPORTED;
 }
@@ -83,12 +78,10 @@ GP_STATE_SYSTEM_TEXTS(TEXT)
 
 GPN_FUNCTION(nvmlSystemGetDriverBranch, struct gp_driver_branch *branch, unsigned int size)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(branch);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!branch)
-		return GPN_INVALID_ARGUMENT;
 	if (branch->version != GP_DRIVER_BRANCH_VERSION)
 		return GPN_ARGUMENT_VERSION_MISMATCH;
 	return system_text(GP_STATE_DRIVER_BRANCH, branch->text,
@@ -97,54 +90,31 @@ GPN_FUNCTION(nvmlSystemGetDriverBranch, struct gp_driver_branch *branch, unsigne
 
 GPN_FUNCTION(nvmlSystemGetCudaDriverVersion_v2, int *version)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(version);
 
-	if (r != GPN_SUCCESS)
-		return r;
-	if (!version)
-		return GPN_INVALID_ARGUMENT;
-	*version = gpn_get_driver_version();
-	return GPN_SUCCESS;
+	if (r == GPN_SUCCESS)
+		*version = gpn_get_driver_version();
+	return r;
 }
 
-GPN_FUNCTION(nvmlSystemGetCudaDriverVersion, int *version)
-{
-	return gpn_nvmlSystemGetCudaDriverVersion_v2(version);
-}
+GPN_ALIAS(nvmlSystemGetCudaDriverVersion, nvmlSystemGetCudaDriverVersion_v2, int *version);
 
 /* A process of this machine, like all listed processes. */
 GPN_FUNCTION(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int size)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(name && size > 0);
 
-	if (r == GPN_SUCCESS && (!name || size == 0))
-		r = GPN_INVALID_ARGUMENT;
 	return r == GPN_SUCCESS ? gpn_process_name(pid, name, size) : r;
 }
 
-static int
-get_zero_count(unsigned int *count)
+GPN_FUNCTION(nvmlUnitGetCount, unsigned int *count)
 {
-	int r = gpn_check_init();
+	int r = gpn_check_arguments(count);
 
-	if (r == GPN_SUCCESS && !count)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		*count = 0;
 	return r;
 }
 
-GPN_FUNCTION(nvmlUnitGetCount, unsigned int *count)
-{
-	return get_zero_count(count);
-}
-
-GPN_FUNCTION(nvmlGetExcludedDeviceCount, unsigned int *count)
-{
-	return get_zero_count(count);
-}
-
-GPN_FUNCTION(nvmlGetBlacklistDeviceCount, unsigned int *count)
-{
-	return get_zero_count(count);
-}
+GPN_ALIAS(nvmlGetExcludedDeviceCount, nvmlUnitGetCount, unsigned int *count);
+GPN_ALIAS(nvmlGetBlacklistDeviceCount, nvmlUnitGetCount, unsigned int *count);

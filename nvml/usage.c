@@ -21,10 +21,8 @@ static int
 read_memory(void *handle, const void *out, uint64_t *total, uint64_t *left)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, out, &device);
 
-	if (r == GPN_SUCCESS && !out)
-		r = GPN_INVALID_ARGUMENT;
 	return r == GPN_SUCCESS ? gpn_get_memory(device, total, left) : r;
 }
 
@@ -55,11 +53,9 @@ GPN_FUNCTION(nvmlDeviceGetMemoryInfo_v2, void *device, struct gpn_memory_v2 *mem
 GPN_FUNCTION(nvmlDeviceGetBAR1MemoryInfo, void *handle, struct gpn_memory *memory)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, memory, &device);
 	uint64_t total, left;
 
-	if (r == GPN_SUCCESS && !memory)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
 		r = gpn_get_value(device, GP_STATE_BAR1_TOTAL, &total);
 	if (r == GPN_SUCCESS)
@@ -139,13 +135,11 @@ list_processes(void *handle, int mode, unsigned int *count, void *list, put_proc
 {
 	struct gp_state_process *all;
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, count && (!*count || list), &device);
 	size_t found = 0;
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!count || (*count && !list))
-		return GPN_INVALID_ARGUMENT;
 	all = calloc(GP_STATE_PROCESSES_MAX, sizeof(*all));
 	/* All processes of a pool are compute processes, also with MPS. */
 	r = !all                        ? GPN_MEMORY
@@ -181,12 +175,10 @@ PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, PROCESSES_MPS)
 GPN_FUNCTION(nvmlDeviceGetRunningProcessDetailList, void *handle, struct gpn_process_list *list)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, list, &device);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!list)
-		return GPN_INVALID_ARGUMENT;
 	if (list->version != GPN_VERSION(struct gpn_process_list, 1))
 		return GPN_ARGUMENT_VERSION_MISMATCH;
 	return list->mode >= PROCESS_MODES ? GPN_INVALID_ARGUMENT

@@ -135,12 +135,10 @@ list_samples(void *handle, uint64_t since_us, unsigned int *count, void *list, p
 {
 	struct gpn_device *device;
 	struct gpn_utilization_samples *shares;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, count, &device);
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!count)
-		return GPN_INVALID_ARGUMENT;
 	shares = malloc(sizeof(*shares));
 	r = shares ? gpn_utilization_samples(device, shares) : GPN_MEMORY;
 	if (r == GPN_SUCCESS && (shares->count == 0 || shares->time_us <= since_us))
@@ -164,10 +162,8 @@ GPN_FUNCTION(nvmlDeviceGetProcessUtilization, void *device, struct gpn_sample *l
 GPN_FUNCTION(nvmlDeviceGetProcessesUtilizationInfo, void *handle, struct gpn_sample_list *list)
 {
 	struct gpn_device *device;
-	int r = gpn_find_device(handle, &device);
+	int r = gpn_find_device(handle, list, &device);
 
-	if (r == GPN_SUCCESS && !list)
-		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS && list->version != GPN_VERSION(struct gpn_sample_list, 1))
 		r = GPN_ARGUMENT_VERSION_MISMATCH;
 	return r == GPN_SUCCESS

@@ -177,28 +177,19 @@ gp_control_free(Gpupool__ControlMessage *message)
 const char *
 gp_control_get_name(const Gpupool__ControlMessage *message)
 {
-	switch (message->body_case) {
-	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:
-		return "Hello";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME:
-		return "Welcome";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED:
-		return "Refused";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
-		return "WindowRequest";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY:
-		return "WindowReply";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR:
-		return "SessionError";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_BYE:
-		return "Bye";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_PING:
-		return "Ping";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
-		return "Pong";
-	case GPUPOOL__CONTROL_MESSAGE__BODY_ACCOUNT:
-		return "Account";
-	default:
-		return "unknown";
-	}
+	static const char *const names[] = {
+		[GPUPOOL__CONTROL_MESSAGE__BODY_HELLO] = "Hello",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME] = "Welcome",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED] = "Refused",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST] = "WindowRequest",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY] = "WindowReply",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR] = "SessionError",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_BYE] = "Bye",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_PING] = "Ping",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_PONG] = "Pong",
+		[GPUPOOL__CONTROL_MESSAGE__BODY_ACCOUNT] = "Account",
+	};
+	size_t body = (size_t)message->body_case;
+
+	return body < sizeof(names) / sizeof(names[0]) && names[body] ? names[body] : "unknown";
 }

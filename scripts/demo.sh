@@ -8,20 +8,10 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 . scripts/progress.sh
+. scripts/daemon.sh
 scripts/deps.sh
 toolkit=$(scripts/toolkit.sh)
 build=$root/build-demo
-work=$(mktemp -d)
-daemon=
-
-finish() {
-	if [ -n "$daemon" ]; then
-		kill "$daemon" 2>/dev/null || true
-		wait "$daemon" 2>/dev/null || true
-	fi
-	rm -rf "$work"
-}
-trap finish EXIT
 
 die() {
 	echo "demo.sh: $*" >&2
@@ -49,26 +39,6 @@ build_all() {
 	build_with_progress "$build" "$work/build.log" $targets || die "the build failed"
 	mkdir -p "$build/bin"
 	ln -sf ../server/gpupoold ../ctl/gpupoolctl ../cli/gpupool "$build/bin/"
-}
-
-# It has nothing of a pool of this machine's own: neither its configuration, admin socket nor user, who may not be
-# able to read this folder.
-start_daemon() {
-	local options="--listen 127.0.0.1:0 --print-address --admin-socket off"
-	if [ "$(id -u)" = 0 ]; then
-		options="$options --user root"
-	fi
-	CONFIGURATION_DIRECTORY=$work "$build/server/gpupoold" $options >"$work/address" 2>"$work/daemon.log" &
-	daemon=$!
-	for _ in $(seq 100); do
-		address=$(sed -n 's/^listening on //p' "$work/address")
-		if [ -n "$address" ]; then
-			return
-		fi
-		kill -0 "$daemon" 2>/dev/null || die "the daemon did not start"
-		sleep 0.1
-	done
-	die "the daemon does not say where it listens"
 }
 
 # run HOW PROGRAM OPTION...: HOW is remote or native; output goes to $work/run.log.
@@ -111,7 +81,7 @@ device_name() {
 }
 
 build_all
-start_daemon
+start_daemon "$build"
 if run native nbody -benchmark -numbodies=1024 -i=1; then
 	native=yes
 	bodies=512000

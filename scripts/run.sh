@@ -25,33 +25,8 @@ if [ $# -lt 2 ]; then
 fi
 build=$(realpath -e -- "$1")
 shift
-work=$(mktemp -d)
-daemon=
-
-finish() {
-	if [ -n "$daemon" ]; then
-		kill "$daemon" 2>/dev/null || true
-		wait "$daemon" 2>/dev/null || true
-	fi
-	rm -rf "$work"
-}
-trap finish EXIT
-
-# It uses nothing of a pool of this machine: neither configuration, admin socket nor user.
-options="--listen 127.0.0.1:0 --print-address --admin-socket off"
-if [ "$(id -u)" = 0 ]; then
-	options="$options --user root"
-fi
-CONFIGURATION_DIRECTORY=$work "$build/server/gpupoold" $options >"$work/address" 2>"$work/log" &
-daemon=$!
-until address=$(sed -n 's/^listening on //p' "$work/address") && [ -n "$address" ]; do
-	kill -0 "$daemon" 2>/dev/null || {
-		cat "$work/log" >&2
-		echo "run.sh: the daemon did not start" >&2
-		exit 1
-	}
-	sleep 0.1
-done
+. "$(dirname "${BASH_SOURCE[0]}")/daemon.sh"
+start_daemon "$build"
 
 export REMOTE_GPU=$address LD_LIBRARY_PATH=$build/client${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # A program without the sanitizer's runtime has to load it first.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/network/link.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Bytes that are delivered together; more bytes are delivered in several parts. */
@@ -49,15 +50,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t free_at[2]; /* when the link has sent everything it has accepted */
 static struct link_counts counts;
 static enum link_way last_way = LINK_DOWN;
-
-uint64_t
-link_now(void)
-{
-	struct timespec time;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 void
 link_set(const struct link_options *options)
@@ -157,7 +149,7 @@ take(struct pump *pump)
 	}
 	if (pump->way == LINK_UP)
 		count_way(LINK_UP, (size_t)got);
-	add_parts(pump, link_now(), (size_t)got);
+	add_parts(pump, gp_now_ns(), (size_t)got);
 	return true;
 }
 
@@ -165,7 +157,7 @@ take(struct pump *pump)
 static uint64_t
 arrived(const struct pump *pump)
 {
-	uint64_t now = link_now(), end = pump->out;
+	uint64_t now = gp_now_ns(), end = pump->out;
 
 	for (unsigned int i = pump->first; i != pump->next && pump->parts[i % PARTS].due <= now;
 	     i++)
@@ -209,7 +201,7 @@ rest(struct pump *pump, bool full)
 	struct pollfd fds[2] = { { .fd = room_of(pump) > 0 ? pump->from : -1, .events = POLLIN },
 				 { .fd = full ? pump->to : -1, .events = POLLOUT } };
 	struct timespec time = { 0 };
-	uint64_t now = link_now(), due;
+	uint64_t now = gp_now_ns(), due;
 
 	if (pump->first == pump->next || full) {
 		(void)poll(fds, 2, -1);
@@ -276,7 +268,7 @@ run(void *arg)
 
 	(void)prctl(PR_SET_TIMERSLACK, 1UL);
 	if (pump->way == LINK_UP) {
-		uint64_t made = link_now() + set.rtt_ns;
+		uint64_t made = gp_now_ns() + set.rtt_ns;
 
 		/* The kernel has accepted at once. Bytes of the program are delayed until the
 		 * program could have known. */

@@ -44,7 +44,4 @@ void link_get_counts(struct link_counts *counts);
 /* Resets the counters to 0. */
 void link_forget_counts(void);
 
-/* Returns the monotonic time in nanoseconds. */
-uint64_t link_now(void);
-
 #endif /* GP_BENCH_LINK_H */

@@ -11,6 +11,7 @@
  * direction and back, that is, bytes of the daemon that follow bytes of the program, over all
  * connections together; up and down are bytes. Ends at the end of standard input.
  */
+#include "bench/bench.h"
 #include "bench/network/link.h"
 
 #include <errno.h>
@@ -19,12 +20,11 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MEASURED_NS 300000000 /* approximate duration, with at least MEASURED_MIN samples */
+#define MEASURED_SECONDS 0.3 /* approximate duration, with at least MEASURED_MIN samples */
 #define MEASURED_MIN 5
 #define MEASURED_MAX 201
 #define PING 64
@@ -80,19 +80,11 @@ send_ping(int from, int to)
 		die("cannot measure the round trip");
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return left < right ? -1 : left > right;
-}
-
-/* Returns the median round-trip time, in nanoseconds, of bytes through this process. */
-static uint64_t
+/* Returns the median round-trip time, in seconds, of bytes through this process. */
+static double
 measure(void)
 {
-	uint64_t times[MEASURED_MAX], end = 0;
+	double times[MEASURED_MAX], end;
 	int near[2], far[2], count = 0;
 
 	make_pair(near);
@@ -100,18 +92,17 @@ measure(void)
 	if (link_connect(near[1], far[0]))
 		die("cannot start a thread");
 	send_ping(near[0], far[1]);
-	end = link_now() + MEASURED_NS;
-	while (count < MEASURED_MIN || (count < MEASURED_MAX && link_now() < end)) {
-		uint64_t begin = link_now();
+	end = now() + MEASURED_SECONDS;
+	while (count < MEASURED_MIN || (count < MEASURED_MAX && now() < end)) {
+		double begin = now();
 
 		send_ping(near[0], far[1]);
 		send_ping(far[1], near[0]);
-		times[count++] = link_now() - begin;
+		times[count++] = now() - begin;
 	}
 	close(near[0]);
 	close(far[1]);
-	qsort(times, (size_t)count, sizeof(*times), compare);
-	return times[count / 2];
+	return median(times, (size_t)count);
 }
 
 static void *
@@ -202,7 +193,7 @@ main(int argc, char **argv)
 	struct link_options options = { .window = (size_t)4 << 20 };
 	struct sockaddr_in address;
 	pthread_t thread;
-	uint64_t rtt;
+	double rtt;
 	int listener, c;
 
 	read_options(argc, argv, &options);
@@ -212,7 +203,7 @@ main(int argc, char **argv)
 	listener = listen_on_loopback(&address);
 	if (pthread_create(&thread, NULL, accept_all, &listener))
 		die("cannot start a thread");
-	printf("listening 127.0.0.1:%u\nrtt %.4f\n", ntohs(address.sin_port), (double)rtt / 1e6);
+	printf("listening 127.0.0.1:%u\nrtt %.4f\n", ntohs(address.sin_port), rtt * 1e3);
 	(void)fflush(stdout);
 	while ((c = getchar()) != EOF) {
 		struct link_counts counts;

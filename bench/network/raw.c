@@ -6,16 +6,16 @@
  * there and back; up_SIZE and down_SIZE transfer SIZE bytes, divided among the connections, with a
  * reply of 64 bytes, or for a request of 64.
  */
+#include "bench/bench.h"
+
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECONDS 0.2
@@ -41,15 +41,6 @@ die(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-static double
-now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 /* Returns 0, or -1 at the end of the connection. */
@@ -196,14 +187,6 @@ ask(void *arg)
 	return NULL;
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	double left = *(const double *)a, right = *(const double *)b;
-
-	return left < right ? -1 : left > right;
-}
-
 /* Sends requests over all connections at once; this thread handles the first connection. */
 static void
 ask_all(struct part *parts, int count)
@@ -248,8 +231,7 @@ measure(const int *fds, int count, uint64_t up, uint64_t down)
 		if (i >= 0)
 			times[taken++] = now() - begin;
 	}
-	qsort(times, (size_t)taken, sizeof(*times), compare);
-	return times[taken / 2];
+	return median(times, (size_t)taken);
 }
 
 int

@@ -6,14 +6,10 @@
  * is not registered with the transport). For latency both ends poll and do not sleep. Prints a
  * line: the median of the round trips, or the rate from the first message to the last.
  */
-#include "bench/bench.h"
-#include "transport/transport.h"
+#include "bench/bench_conn.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* For latency only. For bulk both ends sleep, as programs that transfer much data do, because the
@@ -88,14 +84,6 @@ ask(const struct run *run, struct gp_conn *conn, long count)
 	}
 }
 
-static int
-compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Returns the median time between two messages. */
 static double
 median_of(struct run *run)
@@ -104,8 +92,7 @@ median_of(struct run *run)
 
 	for (long i = 0; i < count; i++)
 		run->times[i] = run->times[i + 1] - run->times[i];
-	qsort(run->times, (size_t)count, sizeof(*run->times), compare);
-	return run->times[count / 2];
+	return median(run->times, (size_t)count);
 }
 
 /* The connecting end, which measures. */
