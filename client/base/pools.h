@@ -13,9 +13,9 @@
  * Threads: any thread may call; one thread per struct at a time.
  * Errors: gpc_pools_config_parse(), gpc_pools_config_read_file() and gpc_pools_config_read() return
  * 0 on success. With a buffer `error`, they return -1 at the first invalid line, or if a file
- * cannot be read; the text then names the file and the line. The pools that were parsed before are
- * in the list. If `error` is NULL, they always return 0 and skip what is invalid, because a damaged
- * file must not stop a program; the text for the first fault is stored in `fault`.
+ * cannot be read; the text then names the file and the line. Everything before it is in the list.
+ * If `error` is NULL, they always return 0 and skip what is invalid, because a damaged file must
+ * not stop a program; the text for the first fault is stored in `fault`.
  */
 #ifndef GPC_POOLS_H
 #define GPC_POOLS_H
@@ -37,7 +37,9 @@
 #define GPC_POOLS_FILE "pools.conf"
 #define GPC_MACHINE_FOLDER "/etc/gpupool"
 
-/* A pool: the values of its keys, as in the file. An empty text means that the key is not set. */
+/* A pool: the values of its keys. Paths are resolved; the others are as in the file: addresses as
+ * in REMOTE_GPU, and the values of options of "gpupool run" (gpupool(1)). An empty text means that
+ * the key is not set. */
 struct gpc_pool_config {
 	char name[GPC_POOL_NAME_MAX];
 	char url[GPC_POOL_URL_MAX];

@@ -13,8 +13,8 @@
  * empty, except where noted.
  * Threads: any thread may call. gpc_session_open() (client/entry/init.h) opens the sessions, on one
  * thread at a time.
- * Errors: the functions return 0, a negative errno or a GP_E_* code; `error` then contains a text
- * for the user, usually beginning with the daemon's address.
+ * Errors: functions that return an int return 0, a negative errno or a GP_E_* code. After an error,
+ * `error` contains a text for the user, which usually begins with the daemon's address.
  */
 #ifndef GPC_CONNECT_H
 #define GPC_CONNECT_H
@@ -70,11 +70,12 @@ GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices
 				char *error, size_t error_size);
 /*
  * Calls gpc_link_open(), and retries for the time that GPUPOOL_WAIT allows (0: no retries): after
- * -EBUSY, while the connection is refused during the first 30 s, and, once the daemon has replied,
- * after any failure that a restart of it causes. Reports by gpc_log_warn() (client/base/log.h) why
- * it waits. The daemon queues waiting clients (server/supervisor/tenancy/queue.h) and delays its
- * reply, so that a free session slot is given to the client that has waited longest. Returns
- * GP_E_INVALID, with *link unchanged, if GPUPOOL_WAIT is invalid.
+ * -EBUSY; after a refused connection, during the first 30 s; and, once the daemon has replied
+ * -EBUSY, after any failure that its restart may cause. Reports by gpc_log_warn()
+ * (client/base/log.h) why it waits. The daemon queues waiting clients
+ * (server/supervisor/tenancy/queue.h) and delays its reply, so that a free session slot is given to
+ * the client that has waited longest. Returns GP_E_INVALID, with *link unchanged, if GPUPOOL_WAIT
+ * is invalid.
  */
 GP_MUST_CHECK int gpc_link_open_retrying(const struct gp_url *url, const int32_t *devices,
 					 int device_count, struct gpc_link *link, char *error,

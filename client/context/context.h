@@ -99,14 +99,14 @@ struct gpc_context {
 	int retained;   /* for a primary context, the references by cuDevicePrimaryCtxRetain(); for
 			   another one, those by cuCtxAttach() */
 	uint64_t number; /* the ID that cuCtxGetId() returns */
-	/* Work that was given to the context's streams up to this work number (session.h) is done,
-	 * and its changes to replicated host memory have arrived. */
+	/* Work number (client/session/session.h) up to which the work of the context's streams is
+	 * done, and its changes to replicated host memory have arrived. */
 	atomic_uint_fast64_t done;
 	/* Work number up to which the program may consider the work of the context's streams done
 	 * (client/stream/sync.h). */
 	atomic_uint_fast64_t implied;
-	/* Work number of the last record that gave work to a stream that was then destroyed before
-	 * the work was done; 0: none. */
+	/* Work number of the last record that gave work to a destroyed stream, if the stream was
+	 * destroyed before the work was done; 0: none. */
 	atomic_uint_fast64_t left;
 	unsigned int flags;       /* flags of cuCtxCreate() or, for a primary context, of
 				     cuDevicePrimaryCtxSetFlags() */
@@ -146,8 +146,8 @@ gpc_context_get_scope(const struct gpc_context *context)
 
 /*
  * A part of a context's state, that is, one kind of object or memory, with its functions for the
- * context's life cycle. client/entry/context_parts.c lists the parts. A function may be NULL. Each
- * function of all parts is called in the order of the parts, and, except leave(), with the
+ * context's life cycle. client/entry/context_parts.c lists the parts. The parts are called in the
+ * order of that list. A function may be NULL. All functions except leave() are called with the
  * context's lock held.
  */
 struct gpc_context_part {
@@ -171,8 +171,8 @@ struct gpc_context_part {
 	void (*drop_context)(struct gpc_context *context);
 };
 
-/* Registers the parts. Called once by entry/ while the library is loaded. The array is not copied
- * and must be static. */
+/* Registers the parts. Called once, by client/entry/context_parts.c, while the library is loaded.
+ * The array is not copied and must be static. */
 void gpc_context_set_parts(const struct gpc_context_part *parts, size_t count);
 
 /* Number of contexts that exist in daemons, green contexts included. */

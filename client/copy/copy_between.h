@@ -19,7 +19,7 @@
 struct gpc_stream;
 
 /*
- * Selects the stream for a copy to or from device memory or pinned memory at the address. If the
+ * Selects the stream for a copy to or from device memory or pinned memory at this address. If the
  * memory belongs to another daemon than *stream_p, waits until all work given to the stream is
  * done, and sets *stream_p to the default stream of the memory's context and *changed_p to true.
  * The caller must then wait for the copy, to keep the order of the program's stream. Otherwise sets
