@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TLSF allocator (two-level segregated fit, with coalescing): allocates runs of units inside
- * regions of at most GPC_TLSF_REGION_UNITS units each. Every operation except adding a region takes
- * constant time.
+ * regions of at most GPC_TLSF_REGION_UNITS units each. Every operation takes constant time, except
+ * gpc_tlsf_add_region() and gpc_tlsf_fini().
  *
  * It manages numbers only; its owner maps them to bytes or to address space. A place is the number
  * of a region and of a unit in it, packed in 31 bits. Each used run has two user words, of 32 and
@@ -23,9 +23,10 @@
 
 #define GPC_TLSF_UNIT_BITS 17
 #define GPC_TLSF_REGION_UNITS (1u << GPC_TLSF_UNIT_BITS)
-/* Maximum number of regions. A place, and a value for "none", fit in 31 bits (deferred_free.h needs
- * the top bit). */
+/* Maximum number of regions. Every place is below 0x7fffffff, because deferred_free.c uses that
+ * value and the top bit for itself. */
 #define GPC_TLSF_REGIONS ((1u << (31 - GPC_TLSF_UNIT_BITS)) - 1)
+/* No place. */
 #define GPC_TLSF_NONE UINT32_MAX
 
 /* Size classes: eight per power of two. */
@@ -38,35 +39,39 @@ struct gpc_tlsf {
 	uint32_t heads[GPC_TLSF_SIZE_CLASSES]; /* first free run of each size class */
 	/* bit per size class: it has free runs */
 	uint64_t filled[(GPC_TLSF_SIZE_CLASSES + 63) / 64];
-	/* by number; NULL: unused; region_room is the capacity */
+	/* by number of the region; NULL: unused; region_room is the number of elements */
 	struct gpc_tlsf_region **regions;
 	uint32_t region_room;
+	/* units of all free runs */
 	uint64_t free_units;
 };
 
-/* Initializes an allocator without regions. */
+/* Initializes an allocator without regions. Undone by gpc_tlsf_fini(). */
 void gpc_tlsf_init(struct gpc_tlsf *tlsf);
-/* Frees the bookkeeping. */
+/* Frees the bookkeeping of all regions, even if runs are used. The allocator must be initialized
+ * again before the next use. */
 void gpc_tlsf_fini(struct gpc_tlsf *tlsf);
 
-/* Adds a region of free units and stores its number. Returns 0; -ENOMEM; GP_E_INVALID: units is 0
- * or more than GPC_TLSF_REGION_UNITS; or GP_E_RESOURCE: there are already GPC_TLSF_REGIONS regions.
- * After an error *region_p is unchanged. */
+/* Adds a region of free units and stores its number. Returns 0 or an error, after which *region_p
+ * is unchanged: -ENOMEM; GP_E_INVALID: units is 0 or more than GPC_TLSF_REGION_UNITS;
+ * GP_E_RESOURCE: there are already GPC_TLSF_REGIONS regions. */
 GP_MUST_CHECK int gpc_tlsf_add_region(struct gpc_tlsf *tlsf, uint32_t units, uint32_t *region_p);
-/* Removes a region, all units of which must be free. Its number may be reused. */
+/* Removes a region. All its units must be free. A later region may get its number. */
 void gpc_tlsf_remove_region(struct gpc_tlsf *tlsf, uint32_t region);
 /* Returns whether all units of an existing region are free. */
 bool gpc_tlsf_region_is_free(const struct gpc_tlsf *tlsf, uint32_t region);
 
 /* Allocates a run of exactly this number of units and returns its place. Both user words are zero.
- * Returns GPC_TLSF_NONE if none was found or units is 0. The search is bounded: among runs of the
- * same size class only the first 32 are examined. */
+ * Returns GPC_TLSF_NONE if none was found, or if units is 0 or more than GPC_TLSF_REGION_UNITS. The
+ * search is bounded: of the runs in the size class of `units` only 32 are examined, so a run that
+ * is long enough may be missed. */
 uint32_t gpc_tlsf_alloc(struct gpc_tlsf *tlsf, uint32_t units);
 /* Frees the used run that begins at place, and merges it with free neighbors. */
 void gpc_tlsf_free(struct gpc_tlsf *tlsf, uint32_t place);
 
-/* Splits the used run that begins at place after its first `units` units, which must be fewer than
- * it has. The rest becomes a used run of its own, with both user words zero. */
+/* Splits a used run in two; place: where it begins. The first part has `units` units, which must be
+ * fewer than the run has, and keeps the user words. The second part becomes a used run of its own,
+ * which begins at place + units, with both user words zero. */
 void gpc_tlsf_split(struct gpc_tlsf *tlsf, uint32_t place, uint32_t units);
 
 /* Returns the place of the used run that contains the unit at place, or GPC_TLSF_NONE if the unit
@@ -78,13 +83,13 @@ uint32_t gpc_tlsf_get_units(const struct gpc_tlsf *tlsf, uint32_t place);
 /* Returns a pointer to the 32-bit user word of the used run that begins at place, valid until the
  * run is freed. */
 uint32_t *gpc_tlsf_get_user32(const struct gpc_tlsf *tlsf, uint32_t place);
-/* Returns a pointer to the 64-bit user word of that run, valid until the run is freed. */
+/* Like gpc_tlsf_get_user32(), for the 64-bit user word. */
 uint64_t *gpc_tlsf_get_user64(const struct gpc_tlsf *tlsf, uint32_t place);
 
-/* Returns the size class of a run of this length. */
+/* Returns the size class of a run of this length, at most GPC_TLSF_REGION_UNITS. */
 unsigned int gpc_tlsf_size_class(uint32_t units);
-/* Returns the smallest class all of whose runs have at least this number of units;
- * GPC_TLSF_SIZE_CLASSES: there is none. For owners that sort used runs by size. */
+/* Returns the smallest size class in which every run has at least this number of units, which must
+ * be at most GPC_TLSF_REGION_UNITS. Owners that sort used runs by size need it, too. */
 unsigned int gpc_tlsf_size_class_fitting(uint32_t units);
 
 /* Returns the place of a unit, by the number of its region and its number in the region. */

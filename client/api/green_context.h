@@ -3,12 +3,13 @@
  * Green contexts of the application (CUgreenCtx): contexts that use a part of a device's
  * multiprocessors.
  *
- * A green context consists of a struct gpc_context in the client, whose parent is the primary
- * context of the device, and of a context in the daemon. Its streams run on its multiprocessors;
- * all other objects belong to the primary context.
+ * It consists of a struct gpc_context in the client, whose parent is the primary context of the
+ * device, and of a context in the daemon. Its streams run on its multiprocessors; all other objects
+ * belong to the primary context.
  *
- * Ownership: a green context retains its primary context. It is destroyed by cuGreenCtxDestroy(),
- * or when its primary context is reset or destroyed.
+ * Ownership: a green context owns its struct gpc_context, and retains its primary context. It is
+ * destroyed, together with both objects of its own, by cuGreenCtxDestroy(), or when its primary
+ * context is reset or destroyed.
  * Threads: any thread may call. As in CUDA, the program must not destroy a green context that
  * another thread uses.
  */
@@ -20,20 +21,23 @@
 
 #include <cuda.h>
 
-/* The object of a CUgreenCtx. It is freed with its handle. */
+/* The object of a CUgreenCtx. gpc_handle_remove() of its handle frees it. */
 struct gpc_green_context {
 	struct gpc_handle handle;
+	/* destroyed together with the green context; NULL only while it is being created */
 	struct gpc_context *context;
 };
 
-/* Starts a call on a green context: checks that CUDA is usable, and looks up the handle. Returns
- * CUDA_SUCCESS and sets *green_p, which is borrowed until the green context is destroyed;
- * CUDA_ERROR_INVALID_CONTEXT if the handle is invalid; or an error of gpc_enter_initialized().
- * *green_p must not be used after an error. */
+/* Checks that CUDA is usable, and looks up the handle: the first step of each CUDA function on a
+ * green context. Acquires nothing, so nothing has to be released. Returns CUDA_SUCCESS and sets
+ * *green_p, which is valid until the green context is destroyed. Errors, after which *green_p must
+ * not be used: CUDA_ERROR_INVALID_CONTEXT if the handle is invalid, and those of
+ * gpc_enter_initialized() (client/context/context.h). */
 CUresult gpc_green_context_enter(CUgreenCtx hCtx, struct gpc_green_context **green_p);
 
-/* Destroys all green contexts of a primary context that is being destroyed or reset. Has no effect
- * if `context` is itself a green context. Called as a hook of struct gpc_context_part. */
+/* Destroys all green contexts of a primary context. Called as leave() of struct gpc_context_part,
+ * before the context is destroyed or reset. Has no effect if `context` is itself a green context.
+ */
 void gpc_green_context_destroy_all(struct gpc_context *context);
 
 #endif /* GPC_GREEN_CONTEXT_H */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Location of memory pools: creates and looks up pools of device, host and managed memory.
+ * Location of memory pools: checks the properties of a CUDA memory pool, and creates pools of
+ * device, host and managed memory.
  *
  * Ownership: a pool belongs to the list of pools (client/memory/pool.h).
- * Threads: any thread may call. The pools lock is that of gpc_pools_lock(); it is held where noted.
+ * Threads: any thread may call. "The pools lock" is that of gpc_pools_lock()
+ * (client/memory/pool.h).
  */
 #ifndef GPC_POOL_LOCATION_H
 #define GPC_POOL_LOCATION_H
@@ -21,10 +23,11 @@ CUresult gpc_pool_check_props(const CUmemPoolProps *props);
  * NULL if out of memory. */
 struct gpc_pool *gpc_pool_create_at(CUmemLocation location, CUmemAllocationType type);
 
-/* Starts a call on a pool. On success returns CUDA_SUCCESS with the pools lock held, which the
- * caller releases with gpc_pools_unlock(); *pool_p is valid while it is held. On failure the lock
- * is not held. Errors: CUDA_ERROR_INVALID_VALUE if the handle is invalid, and those of
- * gpc_enter_initialized(). */
+/* Checks that CUDA is usable, acquires the pools lock and looks up the handle. On success returns
+ * CUDA_SUCCESS with the lock held: the caller releases it with gpc_pools_unlock(), and *pool_p is
+ * valid until then. On failure the lock is not held, and *pool_p must not be used. Errors:
+ * CUDA_ERROR_INVALID_VALUE if the handle is invalid, and those of gpc_enter_initialized()
+ * (client/context/context.h). */
 CUresult gpc_pool_enter(CUmemoryPool handle, struct gpc_pool **pool_p);
 
 #endif /* GPC_POOL_LOCATION_H */

@@ -6,9 +6,11 @@
  *
  * Ownership: an object belongs to its context and is destroyed with it. The array or memory that it
  * uses belongs to the program.
- * Threads: any thread except the thread that reads the daemon's replies. Objects are accessed only
- * with a lock of texture.c held, which the functions acquire.
- * Errors: functions that return CUresult return CUDA_SUCCESS or the errors named at them.
+ * Threads: any thread except the thread that reads the daemon's replies. texture.c has one lock for
+ * all objects. Every function acquires it, except gpc_texture_unlock(); so none may be called
+ * between gpc_texture_lock() or gpc_surface_lock() and gpc_texture_unlock().
+ * Errors: functions that return CUresult return CUDA_SUCCESS or the errors stated with the
+ * function.
  */
 #ifndef GPC_TEXTURE_H
 #define GPC_TEXTURE_H
@@ -23,45 +25,51 @@ struct gpc_context;
 struct gpc_texture {
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC description; /* zero for a surface */
-	CUDA_RESOURCE_VIEW_DESC view;  /* defined if has_view is set */
+	CUDA_RESOURCE_VIEW_DESC view;  /* all zero unless has_view is set */
 	bool has_view;
 };
 
-/* Starts a CUDA call that reads the descriptors of a texture object of the current context:
- * acquires the lock and stores the descriptors in *descriptors_p, which are borrowed until
- * gpc_texture_unlock(). Returns CUDA_ERROR_INVALID_HANDLE if there is no such object, or an error
- * of gpc_enter(); *descriptors_p is then unchanged. The lock is held after errors too, and
- * gpc_texture_unlock() must follow. */
+/* First step of a CUDA function that reads the descriptors of a texture object of the current
+ * context: acquires the lock and stores a pointer to the descriptors, which are borrowed until
+ * gpc_texture_unlock(). Errors, after which *descriptors_p is unchanged: CUDA_ERROR_INVALID_HANDLE
+ * if there is no such object, and those of gpc_enter() (client/context/context.h). The lock is held
+ * after errors, too, so gpc_texture_unlock() must always follow. */
 CUresult gpc_texture_lock(CUtexObject object, struct gpc_texture **descriptors_p);
-/* Starts a CUDA call that reads the descriptors of a surface object, as gpc_texture_lock() does. */
+/* Like gpc_texture_lock(), for a surface object. */
 CUresult gpc_surface_lock(CUsurfObject object, struct gpc_texture **descriptors_p);
-/* Releases the lock. Returns its argument. */
+/* Releases the lock of gpc_texture_lock() or gpc_surface_lock(). Returns its argument, the result
+ * of the CUDA function. */
 CUresult gpc_texture_unlock(CUresult result);
 
-/* Implements cuTexObjectCreate() in a given context, and stores the object's handle in *object_p.
- * pResViewDesc may be NULL; the other pointers must not. Descriptors are copied. Waits for the
- * daemon unless an identical object is cached. Returns CUDA_ERROR_INVALID_VALUE;
- * CUDA_ERROR_INVALID_HANDLE if an array is invalid; CUDA_ERROR_OUT_OF_MEMORY; the error of the
- * daemon; or the session's error. *object_p is unchanged after an error. */
+/* Implements cuTexObjectCreate() in a given context, which must be active, and stores the object's
+ * handle. pResViewDesc may be NULL; the other pointers must not. Descriptors are copied. Waits for
+ * the daemon unless an identical object is cached. Errors, after which *object_p is unchanged:
+ * CUDA_ERROR_INVALID_VALUE for an invalid descriptor, an array of another device, or an address
+ * that is not device memory; CUDA_ERROR_INVALID_HANDLE if an array is invalid;
+ * CUDA_ERROR_OUT_OF_MEMORY; the error of the daemon; the session's error. */
 CUresult gpc_texture_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
 			    const CUDA_TEXTURE_DESC *pTexDesc,
 			    const CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject *object_p);
-/* Implements cuSurfObjectCreate() in a given context, as gpc_texture_create() does. */
+/* Implements cuSurfObjectCreate() in a given context; pResDesc->resType is CU_RESOURCE_TYPE_ARRAY.
+ * Otherwise like gpc_texture_create(). */
 CUresult gpc_surface_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
 			    CUsurfObject *object_p);
-/* Caches or destroys an object of the context. Does not wait. Returns CUDA_ERROR_INVALID_HANDLE
- * if there is no such object, or the session's error. */
+/* Destroys an object of the context for the program: caches it for reuse, or destroys it in the
+ * daemon without waiting. surface: whether it is a surface object. Errors:
+ * CUDA_ERROR_INVALID_HANDLE if there is no such object; the session's error. */
 CUresult gpc_texture_destroy(struct gpc_context *context, unsigned long long object, bool surface);
-/* Returns the wire ID of an object of the context. Returns 0 if there is no such object. */
+/* Returns the wire ID of an object of the context's session, or 0 if there is no such object.
+ * surface: as for gpc_texture_destroy(). */
 uint32_t gpc_texture_to_wire(const struct gpc_context *context, unsigned long long object,
 			     bool surface);
 
 /* Destroys the objects of a context that is being destroyed or reset, including cached objects.
- * Called before gpContextDestroy is posted. Does not wait. */
+ * Called as unload() of struct gpc_context_part (client/context/context.h). Posts calls, and waits
+ * for no reply. */
 void gpc_texture_drop_context(struct gpc_context *context);
 
-/* Drops the context's cached objects of the array with this wire ID, which the daemon is about to
- * destroy. Does not wait. Called without the lock. */
+/* Drops the context's cached objects that use the array with this wire ID. Called by array.c when
+ * the array is destroyed, because a later array may have the same ID. Waits for no reply. */
 void gpc_texture_drop_array(struct gpc_context *context, uint32_t array);
 
 #endif /* GPC_TEXTURE_H */

@@ -3,11 +3,13 @@
  * Configuration of the client library from the environment of the process (gpupool.7).
  *
  * Ownership: returned strings belong to the environment; they must not be freed or changed.
- * Threads: any thread may call, except where noted. Each function reads the environment anew,
- * except where noted.
+ * Threads: any thread may call, except where noted. No other thread may change the environment
+ * meanwhile. Each function reads the environment anew, except where noted: REMOTE_GPU, RCUDA_...
+ * and GPUPOOL_... with gp_environment_get() (base/environment.h), which finds them even after the
+ * program has cleared its environment; CUDA_... with getenv().
  * Errors: a function with a buffer `error` returns 0, or GP_E_INVALID with a NUL-terminated text in
- * `error` that names the variable and the reason. The contents of its other results are then
- * undefined.
+ * `error` that names the variable and the reason. Its other results are then undefined, except
+ * where noted.
  */
 #ifndef GPC_CONFIG_H
 #define GPC_CONFIG_H
@@ -24,34 +26,35 @@
 /* Returns whether REMOTE_GPU, or rCUDA's RCUDA_DEVICE_COUNT, is set and not empty. */
 bool gpc_config_has_remote(void);
 
-/* Parses REMOTE_GPU, or RCUDA_DEVICE_0, RCUDA_DEVICE_1 and so on, into at most max addresses, each
- * of a daemon or of one of its devices. Returns 0 and sets *count_p to the number of addresses,
- * which is at least 1. Returns GP_E_INVALID if neither variable is set, an address is invalid or
- * there are more than max. */
+/* Parses REMOTE_GPU or, if it is not set, RCUDA_DEVICE_0, RCUDA_DEVICE_1 and so on, into at most
+ * max addresses, each of a daemon or of one of its devices. An address without a scheme gets tls://
+ * if gpc_config_has_credentials() or gpc_pools_config_want_tls() (pools.h). Returns 0 and sets
+ * *count_p to the number of addresses, which is at least 1. Returns GP_E_INVALID if neither
+ * variable is set, an address is invalid or there are more than max. */
 GP_MUST_CHECK int gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error,
 				     size_t error_size);
 
-/* Returns whether GPUPOOL_TOKEN_FILE or one of GPUPOOL_TLS_... is set. If so, an address in
- * REMOTE_GPU without a scheme means tls://. It also means tls:// if pools.conf contains it with
- * tls:// (gpc_pools_config_want_tls()). */
+/* Returns whether the environment names credentials: GPUPOOL_TOKEN_FILE, or one of GPUPOOL_TLS_CA,
+ * _CERT, _KEY and _CRL, is set and not empty. */
 bool gpc_config_has_credentials(void);
 
 /* Finds a variable in the environment whose name is probably a misspelling of REMOTE_GPU. Returns
  * true and stores the NUL-terminated name, or returns false; the buffer's contents are then
- * undefined. Names that do not fit in the buffer are ignored. Threads: only while the process has
- * one thread. */
+ * undefined. Names that do not fit in the buffer are ignored. Must only be called while the process
+ * has one thread, because it reads `environ`. */
 bool gpc_config_find_misspelled(char *name, size_t size);
 
 /* Parses GPUPOOL_WAIT, the maximum time to wait for a session slot while the daemon is full: a
  * number of seconds, or a number with the suffix s, m or h, at most a week. Returns 0 and sets
- * *seconds_p, which is 0 (do not wait) if the variable is not set. Returns GP_E_INVALID, with
- * *seconds_p 0, if it is invalid. */
+ * *seconds_p, which is 0 (do not wait) if the variable is not set or empty. Returns GP_E_INVALID,
+ * with *seconds_p set to 0, if it is invalid. */
 GP_MUST_CHECK int gpc_config_get_wait(unsigned int *seconds_p, char *error, size_t error_size);
-/* Parses a time in the format of GPUPOOL_WAIT. Returns false, with *seconds_p unchanged, if it is
- * invalid. */
+/* Parses a time in the format of GPUPOOL_WAIT; text must not be NULL. Returns false, with
+ * *seconds_p unchanged, if it is invalid. */
 bool gpc_config_parse_wait(const char *text, unsigned int *seconds_p);
 
-/* Returns CU_MODULE_EAGER_LOADING if CUDA_MODULE_LOADING is EAGER, else CU_MODULE_LAZY_LOADING. */
+/* Returns CU_MODULE_EAGER_LOADING if CUDA_MODULE_LOADING is EAGER, in any case of letters, else
+ * CU_MODULE_LAZY_LOADING. */
 CUmoduleLoadingMode gpc_config_module_loading(void);
 
 /* Returns whether CUDA_LAUNCH_BLOCKING was set to a number other than 0 when this function was
@@ -59,25 +62,28 @@ CUmoduleLoadingMode gpc_config_module_loading(void);
 bool gpc_config_launch_blocking(void);
 
 /* Applies CUDA_VISIBLE_DEVICES to `count` devices with these UUIDs. list: the value of the
- * variable; NULL: not set, all devices are visible. Writes the indices of the visible devices in
- * the order of the list to indices[], which has `count` elements, and returns their number (0:
- * none). The list ends at the first invalid or repeated entry, as in NVIDIA's driver. */
+ * variable; NULL: it is not set, so all devices are visible. Writes the indices of the visible
+ * devices in the order of the list to indices[], which has `count` elements, and returns their
+ * number (0: none). The list ends at the first invalid or repeated entry, as in NVIDIA's driver. */
 int gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int *indices);
 
-/* Requested isolation of a session from other sessions. */
+/* Requested isolation of a session from other sessions (GPUPOOL_ISOLATION): any; in a worker with
+ * others; in a worker of its own. */
 enum gpc_isolation {
 	GPC_ISOLATION_ANY,
 	GPC_ISOLATION_SHARED,
 	GPC_ISOLATION_PROCESS
 };
+/* Maximum number of devices with a memory limit. */
 #define GPC_SESSION_OPTIONS_DEVICES 32
-/* Options of the session that the environment requests from the daemon. They need no freeing. */
+/* Options that the environment sets for a session. They need no freeing; `tenant` belongs to the
+ * environment. */
 struct gpc_session_options {
-	unsigned int
-		thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, rounded up; 0: not set */
-	int priority;              /* CUDA_MPS_CLIENT_PRIORITY: 0: normal; 1: below normal */
-	uint64_t memory[GPC_SESSION_OPTIONS_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT by device,
-							 in bytes; 0: no limit set */
+	unsigned int thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, 1 to 100, rounded up;
+					   0: not set */
+	int priority;                   /* CUDA_MPS_CLIENT_PRIORITY: 0: normal; 1: below normal */
+	uint64_t memory[GPC_SESSION_OPTIONS_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT by device
+							 number, in bytes; 0: no limit set */
 	/* number of elements of memory[] up to the last one set */
 	int memory_count;
 	enum gpc_isolation isolation;  /* GPUPOOL_ISOLATION */
@@ -88,14 +94,15 @@ struct gpc_session_options {
 };
 
 /* Parses and checks the variables of struct gpc_session_options, and checks GPUPOOL_TIMEOUT,
- * GPUPOOL_SHM and GPUPOOL_MANAGED. Returns 0 and fills *options with defaults for variables that
- * are not set, or returns GP_E_INVALID at the first invalid variable. Nothing needs to be freed. */
+ * GPUPOOL_SHM and GPUPOOL_MANAGED. Returns 0 and fills *options, with defaults for variables that
+ * are not set. Returns GP_E_INVALID at the first invalid variable. May print a warning about
+ * GPUPOOL_TIMEOUT on standard error. */
 GP_MUST_CHECK int gpc_config_session_options(struct gpc_session_options *options, char *error,
 					     size_t error_size);
 
 /* Returns GPUPOOL_TIMEOUT in milliseconds: the maximum time without an acknowledgment from the
- * daemon's machine. 0: unlimited. If the value is invalid, gpc_config_session_options() reports
- * it. */
+ * daemon's machine. 0: unlimited. If it is not set or invalid, returns the default
+ * (transport/timeout.h); gpc_config_session_options() reports an invalid value. */
 unsigned int gpc_config_timeout_ms(void);
 
 /* Prints a warning on standard error if GPUPOOL_LOG contains an unknown word. Such a word is

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Returns a pointer to the object of the given type whose `member` *pointer is. The pointer must
+/* Returns the object, of the given type, that contains *pointer as its `member`. The pointer must
  * not be NULL. */
 #define GPC_CONTAINER(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conversion of gpupool's error codes to CUresult; the only place where it is done.
+ * Conversion of gpupool's error codes to CUresult, and the CUDA errors that stand for failures of
+ * gpupool itself.
  *
  * Threads: any thread may call; there is no state.
  */
@@ -14,7 +15,7 @@
  * GPC_ERROR_NO_SESSION. */
 CUresult gpc_error_to_cuda(int r);
 
-/* REMOTE_GPU is not set, and this machine has no NVIDIA driver. */
+/* Returned by cuInit() if REMOTE_GPU is not set and this machine has no NVIDIA driver. */
 #define GPC_ERROR_NO_DRIVER CUDA_ERROR_NO_DEVICE
 /* Returned by calls that need a session while none can be opened. */
 #define GPC_ERROR_NO_SESSION CUDA_ERROR_SYSTEM_NOT_READY

@@ -5,7 +5,7 @@
  * Ownership: the strings are static.
  * Threads: any thread, at any time, also before cuInit().
  * Errors: the functions return CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE if the pointer is NULL or
- * the value is not a CUresult; in the latter case *name_p or *string_p is NULL.
+ * the value is not a CUresult of cuda.h. For such a value, *name_p or *string_p is set to NULL.
  */
 #ifndef GPC_ERROR_NAMES_H
 #define GPC_ERROR_NAMES_H

@@ -12,11 +12,13 @@
 
 #include <stdbool.h>
 
-/* Opens the first library of this file name that does not contain the address `ours` and that
- * is_it() accepts; is_it() receives the handle of dlopen() and returns false for copies of
- * gpupool's library. Searches LD_LIBRARY_PATH, the cache of the dynamic loader and the usual
- * folders, in this order. Returns the handle of dlopen(), which must not be closed, or NULL if
- * there is none. A rejected library stays loaded. */
+/* Searches for libraries of this file name, opens them one after the other, and returns the first
+ * that is_it() accepts. Searches the absolute paths of LD_LIBRARY_PATH, the cache of the dynamic
+ * loader and the usual folders, in this order. ours: an address in the calling library, whose file
+ * is never opened again. is_it(): receives the handle of dlopen(), and returns whether the library
+ * is the wanted one and not another copy of gpupool's. Returns the handle of dlopen(), which must
+ * not be closed, or NULL if there is none. Rejected libraries stay loaded. A library that cannot be
+ * loaded is reported as GPC_LOG_ERROR (log.h). */
 void *gpc_machine_library_open(const char *name, const void *ours, bool (*is_it)(void *library));
 
 #endif /* GPC_MACHINE_LIBRARY_H */

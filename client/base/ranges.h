@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sorted set of address ranges that do not overlap, each with an item: finds the range that
- * contains an address. Changes take linear time, lookups logarithmic time.
+ * Sorted set of address ranges that do not overlap, each with a pointer of the caller (item), to
+ * find the range that contains an address. Changes take linear time, lookups logarithmic time.
  *
- * Ownership: the set is initially zero, owns its list, and lives as long as the process; there is
- * no function to free it. The items are the caller's.
+ * Ownership: the set owns its list, and lives as long as the process; there is no function to free
+ * it. The items are the caller's.
  * Threads: no lock inside; the owner serializes all calls.
  * Units: addresses and sizes are bytes.
  */
@@ -34,7 +34,8 @@ struct gpc_ranges {
 GP_MUST_CHECK int gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size,
 				 void *item);
 /* Returns the range with the lowest address that overlaps [base, base + size), or NULL if there is
- * none. The pointer is valid until the next change of the set. */
+ * none. With size 1 it is the range that contains the address base. The pointer is valid until the
+ * next change of the set. */
 struct gpc_range *gpc_ranges_find(const struct gpc_ranges *ranges, uint64_t base, uint64_t size);
 /* Removes a range that gpc_ranges_find() returned since the last change. The item stays the
  * caller's. */

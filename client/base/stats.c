@@ -38,8 +38,8 @@ counter_add(atomic_uint_fast64_t *counter, uint64_t amount)
 void
 gpc_stats_call(uint16_t number, bool is_posted)
 {
-	/* The send lock serializes writers, so no atomic read-modify-write is needed; readers may
-	 * read at any time. */
+	/* The send lock serializes the calls of a session, so no atomic read-modify-write is used;
+	 * calls of several sessions may be lost. Readers may read at any time. */
 	atomic_store_explicit(&counts[number],
 			      atomic_load_explicit(&counts[number], memory_order_relaxed) + 1,
 			      memory_order_relaxed);

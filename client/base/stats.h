@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <sys/uio.h>
 
-/* Counts a call that was appended to a connection. number: the call's number in the protocol;
- * posted: no reply is awaited. The caller holds the send lock of the session, which serializes all
- * such calls. */
+/* Counts a call that was appended to a session's ring. number: the call's number in the protocol;
+ * posted: no reply is awaited. The caller holds the session's sender.lock. Calls of several
+ * sessions that are counted at the same time may be counted once. */
 void gpc_stats_call(uint16_t number, bool posted);
-/* Counts one message sent, of `data` bytes plus the buffers in bulk[]. */
+/* Counts one message sent to a daemon, of `data` bytes plus the buffers in bulk[]. */
 void gpc_stats_sent(size_t data, const struct iovec *bulk, int bulk_count);
 /* Counts bytes received from a daemon. */
 void gpc_stats_received(size_t size);
@@ -36,20 +36,20 @@ enum gpc_wait {
 };
 
 /*
- * Marks the start of a wait of the calling thread for data from the daemon (a blocking round
- * trip). cause: a call number or a value of enum gpc_wait. A nested wait counts as part of the
- * outer one. Each start needs a stop by the same thread.
+ * Marks the start of a wait of the calling thread for data from the daemon (a blocking round trip).
+ * cause: a call number or a value of enum gpc_wait except GPC_WAIT_END. A nested wait counts as
+ * part of the outer one. gpc_stats_wait_stop() on the same thread must follow.
  */
 void gpc_stats_wait_start(unsigned int cause);
-/* Marks the end of the wait that gpc_stats_wait_start() has marked. */
+/* Marks the end of the wait that the thread's last gpc_stats_wait_start() has started. */
 void gpc_stats_wait_stop(void);
-/* Marks the calling thread as one of the library's own, for which the program does not wait. Its
- * waits are counted as own_waits, regardless of the cause. */
+/* Marks the calling thread as one of the library's own, because the program does not wait for it.
+ * Its waits are counted as own_waits, regardless of the cause. Called at the thread's start. */
 void gpc_stats_set_own_thread(void);
 /* Sets *count_p to the number of waits for this cause, a call number or a value of enum gpc_wait,
  * and *ns_p to their total time. Waits of the library's own threads are not included. */
 void gpc_stats_get_wait(unsigned int cause, uint64_t *count_p, uint64_t *ns_p);
-/* Marks the first kernel launch, at which waits_before_launch stops counting. Later calls have no
+/* Called at each kernel launch. The first call fixes waits_before_launch; later calls have no
  * effect. */
 void gpc_stats_launch(void);
 
@@ -57,8 +57,8 @@ void gpc_stats_launch(void);
 struct gpc_stats {
 	/* blocking round trips of the program's threads */
 	uint64_t waits;
-	uint64_t waits_before_launch; /* waits before the first kernel launch; equal to waits while
-					 there was none */
+	uint64_t waits_before_launch; /* waits before the first kernel launch; equal to `waits`
+					 before that launch */
 	uint64_t own_waits; /* waits of the library's own threads, not included in waits */
 	/* calls sent without waiting for a reply, and messages, each of which may contain several
 	 * calls */
@@ -68,7 +68,8 @@ struct gpc_stats {
 
 /* Stores the totals since the process started. */
 void gpc_stats_get(struct gpc_stats *stats);
-/* Prints the totals, all waits by cause and all calls to the file, one per line. */
+/* Prints the totals, the waits by cause and the number of each call to the file, one per line,
+ * without those that are 0. */
 void gpc_stats_print(FILE *file);
 
 /* Returns the name of the call with this number in the protocol, or "unknown call". The text is

@@ -6,11 +6,11 @@
  * Each thread has a buffer of 32768 events, which is allocated with its first event and which only
  * the thread fills, without a lock; the writer thread (client/trace/tracer.h) drains all buffers.
  * An event is lost if the buffer is full, which is counted, or if no buffer can be allocated, which
- * is not counted. Without GPUPOOL_TRACE nothing is recorded, and the only cost is reading
- * gpc_trace_on.
+ * is not counted. Unless recording is enabled, the functions that record do nothing; callers test
+ * gpc_trace_is_on() first.
  *
  * Ownership: a thread's buffer is freed by a flush after the thread has exited.
- * Threads: any thread may record. gpc_trace_flush() must not run concurrently with itself.
+ * Threads: any thread may record. One thread at a time may call gpc_trace_flush().
  * Units: times are nanoseconds of gp_now_ns().
  */
 #ifndef GPC_TRACE_H
@@ -33,15 +33,16 @@ gpc_trace_is_on(void)
 	return __builtin_expect(atomic_load_explicit(&gpc_trace_on, memory_order_relaxed), 0);
 }
 
-/* Enables recording if GPUPOOL_TRACE is set, and returns whether it is enabled. Called once, while
- * the library is loaded. Returns false also if a thread-local key cannot be created. */
+/* Enables recording if GPUPOOL_TRACE is set and not empty. Called once, while the library is
+ * loaded. Returns whether recording is enabled; false also if a thread-local key cannot be created.
+ */
 bool gpc_trace_init(void);
 /* Returns the time of gpc_trace_init(), the origin of the timeline; 0 if tracing was not
  * enabled. */
 uint64_t gpc_trace_start_ns(void);
 
-/* Records a CUDA call that started at begun_ns and ends now. name: the exported function's name, a
- * static string. */
+/* Records a CUDA call that started at begun_ns and ends now. name: the exported function's name,
+ * which is not copied; a static string. */
 void gpc_trace_call(const char *name, uint64_t begun_ns, CUresult result);
 /* Records a wait that started at begun_ns and ends now. cause: a call number, which is below
  * GPC_WAIT_CONNECT (65536), or a value of enum gpc_wait (stats.h), which begin at
@@ -52,16 +53,18 @@ enum gpc_trace_direction {
 	GPC_TRACE_SENT,
 	GPC_TRACE_RECEIVED
 };
-/* Records the total number of bytes transferred in this direction since the process started. */
+/* Records a point of a counter's curve: the total number of bytes transferred in this direction
+ * since the process started. */
 void gpc_trace_bytes(enum gpc_trace_direction direction, uint64_t total);
 
-/* Writes all recorded events to text and removes them from the buffers. Does not wait. Returns the
- * number of events lost since the process started because a buffer was full. text->lost reports
- * events lost because text was out of memory. */
+/* Appends all recorded events to text and removes them from the buffers. The caller has set
+ * text->begun_ns and text->pid. Does not block. Returns the number of events lost since the process
+ * started because a buffer was full. text->lost reports events that are missing because text was
+ * out of memory. */
 uint64_t gpc_trace_flush(struct gpc_trace_text *text);
 
-/* Drops the parent's events in the child of a fork; the parent still writes them. Called in the
- * child. */
+/* Called in the child of a fork: drops the events that the parent has recorded, which the parent
+ * itself writes. Recording stays enabled. */
 void gpc_trace_after_fork(void);
 
 #endif /* GPC_TRACE_H */

@@ -7,8 +7,8 @@
  * killed program lacks only the final "]".
  *
  * Ownership: the text owns its data until gpc_trace_text_fini(). Strings that are passed in are
- * copied. A text is initially zero; the caller sets begun_ns and pid, and may set size to 0 after
- * writing the data to a file.
+ * copied. A text is initially zero; the caller sets begun_ns and pid. After writing the data to a
+ * file, the caller sets size to 0.
  * Threads: one thread per text.
  * Errors: the functions return nothing. Out of memory sets `lost`; the data is then incomplete.
  * Units: times are nanoseconds, relative to begun_ns; a time before it counts as begun_ns.
@@ -22,15 +22,15 @@
 
 /* Formatted events that are not written to the file yet. */
 struct gpc_trace_text {
-	/* `size` bytes of formatted events, not NUL-terminated; `room` is the capacity */
+	/* `size` bytes of formatted events, not NUL-terminated; `room` is the capacity in bytes */
 	char *data;
 	size_t size, room;
 	bool lost;         /* out of memory: events are missing or incomplete */
 	uint64_t begun_ns; /* origin of times; 0: the origin of the clock */
-	int pid;           /* process ID of the program, for the caller's tracks */
+	int pid; /* process ID of the program; gpc_trace_flush() (trace.h) uses it for its tracks */
 };
 
-/* The track (row of the timeline) that an event belongs to. */
+/* The track (row of the timeline) of an event: process ID and thread ID. */
 struct gpc_trace_track {
 	int pid, tid;
 };
@@ -44,7 +44,7 @@ void gpc_trace_text_span(struct gpc_trace_text *text, struct gpc_trace_track tra
  * quantity. */
 void gpc_trace_text_count(struct gpc_trace_text *text, struct gpc_trace_track track, uint64_t at_ns,
 			  const char *name, const char *member, uint64_t value);
-/* Names a track. what: the kind of name: process_name, thread_name or process_labels. */
+/* Names a track. what: "process_name", "thread_name" or "process_labels". */
 void gpc_trace_text_name(struct gpc_trace_text *text, struct gpc_trace_track track,
 			 const char *what, const char *name);
 

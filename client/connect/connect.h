@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Session setup: connects to a daemon of REMOTE_GPU, authenticates, and opens the session's
- * connections (preamble, Hello, Welcome, window, first lane). Everything that the daemon sends is
+ * connections: preamble, Hello, Welcome, window, lane 0. Everything that the daemon sends is
  * validated.
  *
- * A session has one control connection and up to 16 lanes, which are its data connections. Its
- * window is its range of device addresses (window.h).
+ * A session has one control connection and up to GP_LANES_MAX lanes (protocol/frame.h). Lane 0
+ * carries its calls, the others (data lanes) the bytes of large copies. Its window is its range of
+ * device addresses (window.h).
  *
- * Ownership: on success the caller owns a struct gpc_link and calls gpc_link_fini(). On failure
- * nothing is left open or reserved, and the struct is empty.
- * Threads: any; the session is opened by one thread at a time, in cuInit(). gpc_link_open_lane()
- * may be called by several threads.
- * Errors: the functions return 0, a negative errno or a GP_E_* code; `error` then contains a text
- * for the user, usually beginning with the daemon's address.
+ * Ownership: on success the caller owns what is in struct gpc_link, and calls gpc_link_fini() and
+ * gpc_window_release() (window.h). On failure nothing is left open or reserved, and the struct is
+ * empty, except where noted.
+ * Threads: any thread may call. gpc_session_open() (client/entry/init.h) opens the sessions, on one
+ * thread at a time.
+ * Errors: functions that return an int return 0, a negative errno or a GP_E_* code. After an error,
+ * `error` contains a text for the user, which usually begins with the daemon's address.
  */
 #ifndef GPC_CONNECT_H
 #define GPC_CONNECT_H
@@ -25,26 +27,31 @@
 
 #include <stddef.h>
 
+/* Maximum number of devices of a session, and of all sessions. */
 #define GPC_DEVICES_MAX 64
 
 /* An opened session, before it becomes a struct gpc_session (client/session/session.h). */
 struct gpc_link {
-	/* control connection, and lane 0; owned */
+	/* control connection, and lane 0; owned; NULL: the caller has taken it over */
 	struct gp_conn *control;
 	struct gp_conn *lane;
-	Gpupool__ControlMessage *welcome; /* the daemon's Welcome (body_case is WELCOME), owned */
-	struct gp_url lanes_url;          /* address for further lanes */
+	Gpupool__ControlMessage *welcome; /* the daemon's Welcome (body_case is WELCOME); owned,
+					     like the connections */
+	struct gp_url lanes_url;          /* address for gpc_link_open_lane() */
+	/* from the Welcome, with the window that is reserved */
 	struct gpc_session_facts facts;
-	/* maximum number of calls that wait for a reply */
+	/* maximum number of calls in flight that expect a reply */
 	unsigned int max_outstanding;
-	uint64_t round_trip_ns; /* time from sending the first bytes to their reply, which the
-				   daemon sends without doing any work */
-	unsigned int lanes;     /* maximum number of lanes, including lane 0 */
+	uint64_t round_trip_ns; /* round-trip time of the network: from sending the first bytes to
+				   the daemon's preamble, which it sends without doing any work */
+	unsigned int lanes; /* maximum number of lanes, including lane 0; 1 if the daemon does not
+			       support data lanes */
+	/* GPUPOOL_COMPRESSION */
 	enum gp_pack_mode compression;
 	bool lanes_exact; /* the user set the number of lanes, so it is not adapted to the link */
 };
 
-/* Parameters of a client that retries after -EBUSY. */
+/* Parameters of a client that retries after -EBUSY; sent in Hello. */
 struct gpc_admission_wait {
 	uint64_t number;      /* random number that identifies the client in the daemon's admission
 				 queue; never 0 */
@@ -52,49 +59,54 @@ struct gpc_admission_wait {
 };
 
 /*
- * Opens a session with the daemon at this address, for device_count of its devices (0: all).
- * waiting: NULL if the caller does not retry. Waits for the connections at most 10 s each and for
- * the Welcome at most 60 s; shorter if GPUPOOL_TIMEOUT is.
- * Errors: -EBUSY: the daemon has no session slot or does not admit sessions at the moment, so a
- * retry may succeed.
+ * Opens a session with the daemon at this address, and reserves its window in this process.
+ * devices: the daemon's numbers of the requested devices; device_count 0: all devices. waiting:
+ * NULL: the caller does not retry. Blocks: at most 10 s, or GPUPOOL_TIMEOUT if that is shorter, for
+ * each connection and each TLS handshake; at most 60 s for each message of the daemon.
+ * Errors: -EBUSY: the daemon has no session slot or is shutting down, so a retry may succeed.
  */
 GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
 				const struct gpc_admission_wait *waiting, struct gpc_link *link,
 				char *error, size_t error_size);
 /*
- * Calls gpc_link_open(), and retries for the time that GPUPOOL_WAIT allows after -EBUSY, and while
- * the connection is refused because the daemon is restarting. Reports on standard error why it
- * waits. The daemon queues waiting clients (supervisor/tenancy/queue.h) and usually delays its
- * reply, so that a free session slot is given to the first of them.
+ * Calls gpc_link_open(), and retries for the time that GPUPOOL_WAIT allows (0: no retries): after
+ * -EBUSY; after a refused connection, during the first 30 s; and, once the daemon has replied
+ * -EBUSY, after any failure that its restart may cause. Reports by gpc_log_warn()
+ * (client/base/log.h) why it waits. The daemon queues waiting clients
+ * (server/supervisor/tenancy/queue.h) and delays its reply, so that a free session slot is given to
+ * the client that has waited longest. Returns GP_E_INVALID, with *link unchanged, if GPUPOOL_WAIT
+ * is invalid.
  */
 GP_MUST_CHECK int gpc_link_open_retrying(const struct gp_url *url, const int32_t *devices,
 					 int device_count, struct gpc_link *link, char *error,
 					 size_t error_size);
 /*
  * Queries the daemon's description of itself and of this user's tenant, without opening a session.
- * On success *message_p has body_case ACCOUNT; the caller frees it with gp_control_free(). Its
- * texts are not sanitized: make them printable before output. *round_trip_ns_p is as in struct
- * gpc_link. On failure both outputs are unchanged.
+ * Blocks as gpc_link_open() does. On success *message_p has body_case ACCOUNT; the caller frees it
+ * with gp_control_free(), and must make its texts printable before output (protocol/printable.h).
+ * *round_trip_ns_p is as in struct gpc_link. On failure both outputs are unchanged.
  */
 GP_MUST_CHECK int gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 				 uint64_t *round_trip_ns_p, char *error, size_t error_size);
-/* Opens another lane of a session, authenticated by the session's ticket. lane: its number, from 1.
- * Waits at most 10 s for the connection. On success the caller owns *conn_p; on failure it must not
- * be used. */
+/* Opens a data lane of a session, authenticated by the session's ticket. url: lanes_url of struct
+ * gpc_link; ticket: that of the Welcome; lane: number of the lane, from 1. Blocks at most 10 s, or
+ * GPUPOOL_TIMEOUT if that is shorter, for the connection, and as long for the TLS handshake. On
+ * success the caller owns *conn_p; on failure it must not be used. */
 GP_MUST_CHECK int gpc_link_open_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
 				     unsigned int lane, struct gp_conn **conn_p, char *error,
 				     size_t error_size);
 /* Closes the connections and frees the Welcome; *link becomes empty. A caller that takes over a
- * connection or the Welcome first sets the member to NULL. The window stays reserved;
- * gpc_window_release() releases it. */
+ * connection or the Welcome sets the member to NULL before. The window stays reserved, until
+ * gpc_window_release() (window.h). */
 void gpc_link_fini(struct gpc_link *link);
 
-/* Returns whether the window is valid: not NULL, aligned to the granularity and within the address
- * space. */
+/* Returns whether a window from the network is valid: not NULL, not empty, aligned to the
+ * granularity, and below 2^47. Defined in welcome.c. */
 bool gpc_window_is_valid(const Gpupool__Window *window, uint64_t granularity);
 
-/* Validates a Welcome. Returns 0, or GP_E_INVALID with *what_p set to the name of the invalid part,
- * a static text. */
+/* Validates a Welcome: the session's limits, window and ticket, and its devices, of which there
+ * must be at most GPC_DEVICES_MAX. Returns 0, or GP_E_INVALID with *what_p set to the name of the
+ * invalid part, a static text. Defined in welcome.c. */
 GP_MUST_CHECK int gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p);
 
 #endif /* GPC_CONNECT_H */

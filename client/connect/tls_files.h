@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TLS configuration of the client: loads the certificate and key that it presents, and the
- * authorities by which it verifies a daemon. The authority's certificate may also be in the file of
- * the token or of the client's certificate. The files are read anew in each call.
+ * authority by which it verifies a daemon. If no file is set for the authority, its certificate may
+ * be in the file of the token or of the client's certificate. The files are read anew in each call.
  *
  * Threads: any thread may call.
  */
@@ -13,13 +13,14 @@
 #include "transport/tls/tls.h"
 
 /* Creates the configuration from the files of the credentials, which are not used after the return.
- * Returns 0, and the caller releases *tls_p with gp_tls_unref(). Returns GP_E_INVALID or -ENOMEM
- * with a text in `error` that names the file and the reason; *tls_p must then not be used. */
+ * Returns 0, and the caller releases *tls_p with gp_tls_unref(). Returns GP_E_INVALID if a
+ * certificate is set without its key or the reverse, or an error of gp_tls_create_client()
+ * (transport/tls/tls.h); `error` then contains the reason, and *tls_p must not be used. */
 GP_MUST_CHECK int gpc_tls_read(const struct gpc_credentials *credentials, struct gp_tls **tls_p,
 			       char *error, size_t error_size);
 
-/* Returns whether the credentials contain an authority. If not, the daemon is verified by this
- * machine's certificate store. */
+/* Returns whether the credentials, or their files, contain an authority. If not, the daemon is
+ * verified by this machine's certificate store. Reads files. */
 bool gpc_tls_has_authority(const struct gpc_credentials *credentials);
 
 #endif /* GPC_TLS_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Session facts: properties of the daemon and its limits, parsed from the Welcome, the daemon's
- * message that opens a session. Constant afterwards.
+ * message that opens a session. gpc_link_open() (connect.h) fills them in; they are constant
+ * afterwards.
  *
  * Ownership: plain data.
  * Threads: any thread may read.
@@ -18,19 +19,21 @@
 /* The facts of one session. */
 struct gpc_session_facts {
 	uint64_t session_id;
-	uint64_t window_base, window_size; /* the session's range of device addresses (window.h),
-					      also reserved in this process, PROT_NONE */
-	uint64_t host_base, host_size;     /* address range for host memory that kernels access, not
-					      reserved yet; size 0: unknown */
-	uint64_t granularity; /* unit of gpMemoryMap (mapping of device memory); a power of two */
-	uint64_t heap_size;   /* device memory that gpContextCreate maps */
+	uint64_t window_base, window_size; /* the session's range of device addresses, which is also
+					      reserved in this process (window.h) */
+	uint64_t host_base, host_size;     /* address range that the daemon proposes for host memory
+					      that kernels access; not reserved here; size 0: unknown */
+	uint64_t granularity; /* unit of gpMemoryMap (mapping of device memory); a power of two from
+				 4 KiB to 1 GiB */
+	uint64_t heap_size;   /* device memory that is mapped for a context when it is activated, a
+				 multiple of granularity; 0: none */
 	/* maximum size of the code in one image */
 	uint64_t max_image_size;
-	uint64_t max_bulk;     /* maximum bulk data in one call */
-	uint64_t max_deferred; /* maximum size of calls that the daemon defers until host functions
-				  have run; 0: GP_DEFERRED_QUEUE_MAX */
-	int driver_version;    /* version that cuDriverGetVersion() reports to the program */
-	uint64_t features;     /* mask of enum gp_feature supported by both ends */
+	uint64_t max_bulk;     /* maximum bulk data in one call, at most GP_CONN_BULK_MAX */
+	uint64_t max_deferred; /* maximum total size of the calls in the daemon's deferred queue; 0:
+				  GP_DEFERRED_QUEUE_MAX */
+	int driver_version;    /* version of the daemon's driver, at most CUDA_VERSION */
+	uint64_t features;     /* features that both ends support: a mask of enum gp_feature */
 	bool software; /* the daemon has no GPU but the software device, which requires PTX */
 	uint8_t unknown_calls[GP_CALL_BITMAP_SIZE]; /* bit n: the daemon does not support call n */
 };

@@ -2,17 +2,19 @@
 /*
  * Contexts and devices of the application, and the functions with which every CUDA call starts.
  *
- * A context is primary (one per device, activated on first use) or created by cuCtxCreate(); both
- * share the address space of the device. Creating a context is local. Activating it creates it in
- * the daemon, which then knows its wire ID.
+ * A context is primary (one per device), created by cuCtxCreate(), or the context of a green
+ * context (client/api/green_context.h); all share the address space of the device. Creating a
+ * context is local. Activating it creates it in the daemon, which then knows its wire ID; this
+ * happens on first use.
  *
  * Ownership: a context object is never freed (except in the child of a fork), because a thread may
  * still have a destroyed one as its current context. So pointers to contexts and devices stay valid
  * without a reference.
  * Threads: any thread may call. The current context and the stack of contexts belong to the thread.
- * A context's lock guards its activation and its destruction.
- * Errors: functions that return CUresult return CUDA_SUCCESS on success; out parameters are
- * undefined after an error.
+ * A context's lock guards its activation and its destruction. The functions that acquire it are
+ * noted.
+ * Errors: functions that return CUresult return CUDA_SUCCESS or the errors stated with the
+ * function; out parameters are undefined after an error.
  * Units: memory sizes in bytes.
  */
 #ifndef GPC_CONTEXT_H
@@ -38,27 +40,30 @@ struct gpc_stream;
  * yet (client/memory/allowance.h). */
 struct gpc_allowance {
 	atomic_uint_fast64_t bytes;  /* granted and unused */
-	atomic_uint_fast64_t mapped; /* bytes in mappings; used by memory.c */
+	atomic_uint_fast64_t mapped; /* bytes in mappings; used by client/memory/memory.c */
 	atomic_bool exhausted;       /* the daemon could not grant more, so no more is requested */
-	pthread_mutex_t lock;        /* held by the thread that starts or polls the request */
-	struct gpc_request request;  /* for more memory; no thread waits for it */
-	atomic_bool requested;       /* the request is in flight */
+	pthread_mutex_t lock;        /* held by the thread that starts or polls `request` */
+	struct gpc_request
+		request;       /* request to the daemon for more memory; no thread waits for it */
+	atomic_bool requested; /* `request` is in flight */
 };
 
 /* A device of the pool. Constant after gpc_devices_create() (device.h), except for the atomic
- * members and `allowance`. */
+ * members and `allowance`. Devices that CUDA_VISIBLE_DEVICES hides have one, too. */
 struct gpc_device {
-	int ordinal;                 /* CUdevice in the application, from 0 */
-	int remote;                  /* ordinal on the daemon's side */
+	int ordinal; /* CUdevice in the application, from 0; those of hidden devices follow, and are
+			not valid there */
+	int remote;  /* the daemon's number of the device */
 	struct gpc_session *session; /* session with the device's daemon */
 	struct gpc_context
-		*primary; /* primary context; its handle always exists; activated on first use */
+		*primary; /* never NULL; exists, with its handle, as long as the device */
 	const char *name; /* owned, as are `attributes`, `limits` and `links` */
 	CUuuid uuid;
 	char pci_bus_id[16];
 	int pci_domain, pci_bus, pci_device;
 	uint64_t total_memory;        /* bytes */
-	atomic_uint_fast64_t granted; /* bytes granted in the Welcome, for the first context */
+	atomic_uint_fast64_t granted; /* bytes granted in the Welcome for the first context; 0 after
+					 it has taken them */
 	struct gpc_allowance allowance;
 	/* bytes of device memory that this client caches unused, and the last such count that was
 	 * reported to the daemon */
@@ -69,7 +74,7 @@ struct gpc_device {
 	int limit_count;
 	const uint64_t *limits; /* limit_count default values, indexed by CUlimit */
 	uint32_t peers;         /* devices with possible peer access: bit i is the daemon's device i
-				   (memory/peer_access.h) */
+				   (client/memory/peer_access.h) */
 	const int32_t
 		*links; /* link_count values: GP_LINK_ATTRIBUTES for each of the daemon's devices */
 	int link_count;
@@ -82,27 +87,29 @@ struct gpc_context {
 	struct gpc_handle handle;
 	struct gpc_device *device;
 	struct gpc_scope
-		scope; /* session and wire ID; the ID is written under `lock`; 0: inactive */
-	struct gpc_stream *legacy;  /* its NULL stream; NULL: inactive */
-	struct gpc_context *parent; /* for a green context, the primary context, to which everything
-				       except streams belongs; NULL: not a green context */
-	void *green;                /* token of the CUgreenCtx; NULL: not a green context */
+		scope; /* session and wire ID; the ID is written with `lock` held; ID 0: inactive */
+	struct gpc_stream *legacy; /* its NULL stream; NULL: inactive */
+	struct gpc_context
+		*parent; /* for a green context, the primary context, to which everything except
+			    streams belongs; NULL: not a green context, or a destroyed one */
+	void *green;     /* token of the CUgreenCtx; NULL: not a green context */
 	bool primary;
-	bool destroyed; /* destroyed permanently; for a primary context: reset and not retained
-			   since */
-	int retained; /* number of references by cuDevicePrimaryCtxRetain(), for a primary context,
-			 or by cuCtxAttach() */
+	bool destroyed; /* destroyed; for a primary context: reset, until cuDevicePrimaryCtxRetain()
+			   clears it */
+	int retained;   /* for a primary context, the references by cuDevicePrimaryCtxRetain(); for
+			   another one, those by cuCtxAttach() */
 	uint64_t number; /* the ID that cuCtxGetId() returns */
-	/* Work that was given to the context's streams up to this work number (session.h) is done,
-	 * and its changes to replicated host memory have arrived. */
+	/* Work number (client/session/session.h) up to which the work of the context's streams is
+	 * done, and its changes to replicated host memory have arrived. */
 	atomic_uint_fast64_t done;
 	/* Work number up to which the program may consider the work of the context's streams done
 	 * (client/stream/sync.h). */
 	atomic_uint_fast64_t implied;
-	/* Work number of the last record that gave work to a stream that was then destroyed before
-	 * the work was done; 0: none. */
+	/* Work number of the last record that gave work to a destroyed stream, if the stream was
+	 * destroyed before the work was done; 0: none. */
 	atomic_uint_fast64_t left;
-	unsigned int flags;       /* flags of cuCtxCreate() */
+	unsigned int flags;       /* flags of cuCtxCreate() or, for a primary context, of
+				     cuDevicePrimaryCtxSetFlags() */
 	unsigned int api_version; /* as cuCtxGetApiVersion() returns it */
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
@@ -110,10 +117,11 @@ struct gpc_context {
 	CUstream
 		managed_stream; /* stream for copies of its managed memory; NULL: not yet created */
 	pthread_mutex_t lock;
-	struct gpc_context *next; /* next in the list of all contexts ever created; NULL: last */
+	struct gpc_context *next; /* next in context.c's list of all contexts; NULL: last */
 };
 
-/* Returns whether the context exists in the daemon. */
+/* Returns whether the context exists in the daemon. May change at any time unless the context's
+ * lock is held. */
 static inline bool
 gpc_context_is_active(const struct gpc_context *context)
 {
@@ -138,39 +146,45 @@ gpc_context_get_scope(const struct gpc_context *context)
 
 /*
  * A part of a context's state, that is, one kind of object or memory, with its functions for the
- * context's life cycle. A function may be NULL. All but leave() are called with the context's lock
- * held, in the order of the parts.
+ * context's life cycle. client/entry/context_parts.c lists the parts. The parts are called in the
+ * order of that list. A function may be NULL. All functions except leave() are called with the
+ * context's lock held.
  */
 struct gpc_context_part {
-	/* Called without the context's lock, before it is destroyed or reset. */
+	/* Called first when the context is being destroyed or reset, without its lock. May wait,
+	 * and may destroy other contexts. */
 	void (*leave)(struct gpc_context *context);
-	/* Called before the context is activated. Prepares what the daemon creates together with
-	 * it, and stores its parameters in args. After an error the context is not activated, and
-	 * the remaining parts are not prepared. */
+	/* Called before the context is activated. Prepares objects that the daemon creates together
+	 * with it, and stores their parameters in args. After an error the context is not
+	 * activated, and the remaining parts are not prepared. */
 	CUresult (*prepare)(struct gpc_context *context, struct gp_args_gpContextCreate *args);
-	/* Called after all prepare(), also after an error, with the outcome. If success is false,
-	 * frees what prepare() has created. */
+	/* Called for each part after the attempt to activate. success: whether the context is now
+	 * active; if it is not, frees what this part's prepare() has created, which may not have
+	 * been called. */
 	void (*created)(struct gpc_context *context, const struct gp_args_gpContextCreate *args,
 			bool success);
-	/* Called when the context is being destroyed; calls in it are still possible. */
+	/* Called after leave() when the context is being destroyed or reset, also if it is
+	 * inactive. If it is active, calls in it are still possible. */
 	void (*unload)(struct gpc_context *context);
-	/* Called after the daemon was notified that an active context is destroyed, so IDs may be
-	 * reused. */
+	/* Called after unload(), only if the context was active, after the call that destroys it in
+	 * the daemon was posted. The wire IDs of its objects may therefore be reused. */
 	void (*drop_context)(struct gpc_context *context);
 };
 
-/* Registers the parts. Called once by entry/ while the library is loaded. The array is not copied
- * and must be static. */
+/* Registers the parts. Called once, by client/entry/context_parts.c, while the library is loaded.
+ * The array is not copied and must be static. */
 void gpc_context_set_parts(const struct gpc_context_part *parts, size_t count);
 
-/* Number of contexts that exist in daemons. */
+/* Number of contexts that exist in daemons, green contexts included. */
 extern atomic_uint gpc_contexts_active;
 
-/* Returns the number of devices visible to the program after a successful cuInit(), otherwise 0. */
+/* Returns the number of devices visible to the program; 0 before gpc_devices_create() (device.h).
+ */
 int gpc_device_count(void);
 struct gpc_device *gpc_device_get(CUdevice ordinal); /* returns NULL if the ordinal is invalid */
-/* Starts a CUDA call on a device that needs no context. Returns CUDA_ERROR_INVALID_DEVICE if the
- * ordinal is invalid, or an error of gpc_enter_local(). */
+/* First step of a CUDA function on a device that needs no context: calls gpc_enter_local() and
+ * gpc_device_get(). Returns CUDA_ERROR_INVALID_DEVICE if the ordinal is invalid, or an error of
+ * gpc_enter_local(). */
 CUresult gpc_device_enter(CUdevice ordinal, struct gpc_device **device_p);
 /* Returns the properties as cuDeviceGetProperties() reports them. */
 CUdevprop gpc_device_properties(const struct gpc_device *device);
@@ -181,32 +195,36 @@ int gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute att
 unsigned int gpc_device_total_memory_32(const struct gpc_device *device);
 
 /*
- * Starts a CUDA call that needs a context: stores the current context, activated, in *context_p;
- * for a green context, its primary one. The context is borrowed. Activation may block on the
- * daemon.
+ * First step of a CUDA function that needs a context: checks that the call is permitted, and stores
+ * the current context in *context_p, or, if that is a green context, its primary one. The context
+ * is borrowed, and is activated before, which may block on the daemon. Nothing has to be released
+ * after any gpc_enter...() function.
  * Errors: CUDA_ERROR_NOT_INITIALIZED: before cuInit() or after a fork; CUDA_ERROR_DEINITIALIZED: at
- * the process's exit; CUDA_ERROR_NOT_PERMITTED: inside a host function; CUDA_ERROR_INVALID_CONTEXT:
- * no current context; the sticky error of the session; errors of gpc_context_activate().
+ * the process's exit; CUDA_ERROR_NOT_PERMITTED: inside a host function or log callback of the
+ * program; the sticky error of the current context's session, or, without one, of the first
+ * session; CUDA_ERROR_INVALID_CONTEXT: no current context; errors of gpc_context_activate().
  */
 CUresult gpc_enter(struct gpc_context **context_p);
-/* Starts a call that needs no context, for objects that belong to none. Returns CUDA_SUCCESS or an
- * error of gpc_enter(), except those about the context. */
+/* First step of a CUDA function that needs no current context but the session, as it may send
+ * calls. Returns CUDA_SUCCESS or an error of gpc_enter(), except those about the context. */
 CUresult gpc_enter_initialized(void);
-/* Starts a call that is handled locally, such as a query about devices. Ignores the session's
- * sticky error. Returns CUDA_SUCCESS, or CUDA_ERROR_NOT_INITIALIZED or CUDA_ERROR_DEINITIALIZED as
- * gpc_enter() does. */
+/* First step of a CUDA function that is handled locally, such as a query about devices: it is also
+ * permitted inside a host function and in a failed session. Returns CUDA_SUCCESS, or
+ * CUDA_ERROR_NOT_INITIALIZED or CUDA_ERROR_DEINITIALIZED as gpc_enter() does. */
 CUresult gpc_enter_local(void);
 
 /*
  * Stores the context of a handle in *context_p (borrowed). A NULL handle means the current context.
+ * The context may be inactive.
  * Errors: CUDA_ERROR_INVALID_CONTEXT: invalid handle or no current context;
- * CUDA_ERROR_CONTEXT_IS_DESTROYED: the current context has been destroyed.
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED: the handle is NULL, and the current context, which is not
+ * primary, has been destroyed.
  */
 CUresult gpc_context_lookup(CUcontext handle, struct gpc_context **context_p);
-/* Starts a call on a context that is handled locally: calls gpc_enter_local(), then
+/* First step of a CUDA function on a context that is handled locally: calls gpc_enter_local(), then
  * gpc_context_lookup(), and returns their errors. The context is not activated. */
 CUresult gpc_context_enter(CUcontext handle, struct gpc_context **context_p);
-/* Starts a call on the current context, as gpc_context_enter() does with a NULL handle. */
+/* Like gpc_context_enter(), for the current context. */
 CUresult gpc_context_enter_current(struct gpc_context **context_p);
 
 /* Current context of the calling thread, which may have been destroyed; NULL: none. Written only by
@@ -220,27 +238,28 @@ gpc_context_get_current(void)
 	return gpc_current_context;
 }
 
-/* First check of calls that need a context (GP_PRECHECK in codegen/api). Returns CUDA_SUCCESS, an
- * error of gpc_enter_initialized(), or CUDA_ERROR_INVALID_CONTEXT if there is no current
- * context. */
+/* First check of generated functions that need a context (GP_PRECHECK in codegen/api). Returns
+ * CUDA_SUCCESS, an error of gpc_enter_initialized(), or CUDA_ERROR_INVALID_CONTEXT if there is no
+ * current context. */
 CUresult gpc_context_require(void);
 /* First check of the first version of cuCtxPushCurrent() (GP_PRECHECK in codegen/api). Returns
  * CUDA_SUCCESS, an error of gpc_enter_local(), or CUDA_ERROR_INVALID_CONTEXT unless the handle is
  * that of a context that the first version of cuCtxCreate() has created. */
 CUresult gpc_context_require_v1(CUcontext handle);
 
-/* Creates a context object that is neither current nor active. Returns the context, or NULL if
- * memory is exhausted. It is freed only by gpc_contexts_drop_all(). */
+/* Creates a context object with a handle; it is neither current nor active. Returns the context, or
+ * NULL if out of memory or if 2^20 - 1 handles of contexts exist. gpc_context_reset() and then
+ * gpc_handle_remove() destroy it; only gpc_contexts_drop_all() frees it. */
 struct gpc_context *gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary);
-/* Creates the context in the daemon, if it is not active; gpc_enter() does so on first use. May
- * block on the daemon. Returns CUDA_SUCCESS, CUDA_ERROR_CONTEXT_IS_DESTROYED,
- * CUDA_ERROR_OUT_OF_MEMORY, or the session's error. After an error the context remains inactive and
- * may be activated later. */
+/* Creates the context in the daemon, if it is not active; gpc_enter() calls it. Acquires the
+ * context's lock, and may block on the daemon. Returns CUDA_SUCCESS,
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED, an error of a prepare(), such as CUDA_ERROR_OUT_OF_MEMORY, or
+ * the session's error. After an error the context remains inactive and may be activated later. */
 CUresult gpc_context_activate(struct gpc_context *context);
 /* Destroys everything that belongs to the context, and the context in the daemon; sets `destroyed`.
- * Calls the destructors of context_storage.h. The object itself stays allocated. A primary context
- * can be activated again after the caller has cleared `destroyed`. Called without the context's
- * lock. */
+ * Calls the destructors of context_storage.h first, then the functions of the parts. The struct and
+ * its handle stay. A primary context can be activated again after `destroyed` has been cleared.
+ * Called without the context's lock, which it acquires; may block on the daemon. */
 void gpc_context_reset(struct gpc_context *context);
 
 /* Pushes the context on the calling thread's stack of contexts, whose top is the current context.
@@ -248,14 +267,15 @@ void gpc_context_reset(struct gpc_context *context);
 CUresult gpc_context_push(struct gpc_context *context);
 struct gpc_context *
 gpc_context_pop(void); /* removes and returns the top; NULL: the stack is empty */
-/* Replaces the top of the stack, or pops it if context is NULL. Returns CUDA_SUCCESS. */
+/* Replaces the top of the stack, or pops it if context is NULL. Always returns CUDA_SUCCESS. */
 CUresult gpc_context_set_current(struct gpc_context *context);
 
 /* Frees all contexts and their handles, but none of the objects that belong to them. Only for the
  * child of a fork, which has one thread, and for tests. */
 void gpc_contexts_drop_all(void);
 
-/* Set inside a _ptds or _ptsz entry point, where stream 0 means the per-thread default stream. */
+/* Set by generated code while the thread executes a _ptds or _ptsz entry point, where stream 0
+ * means the per-thread default stream. */
 extern __thread bool gpc_per_thread_default __attribute__((tls_model("initial-exec")));
 
 #endif /* GPC_CONTEXT_H */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices of the pool that the application sees. They are created from the Welcome (the daemon's
- * description of the session and its devices) when the session is opened and are constant
- * afterwards, so queries about them need no round trip.
+ * Creation of the devices of all sessions, of which the application sees those that
+ * CUDA_VISIBLE_DEVICES selects. They are created from the Welcomes (the daemons' descriptions of
+ * their sessions and devices) when the sessions are opened. Queries about them then need no round
+ * trip. struct gpc_device is in context.h.
  *
- * Ownership: the process owns the devices; gpc_devices_destroy() frees them. Returned devices are
+ * Ownership: the process owns the devices until gpc_devices_destroy(). Returned devices are
  * borrowed.
  * Threads: any thread may read; create and destroy are called while no other thread uses CUDA.
  */
@@ -19,17 +20,20 @@
 struct gpc_device_source {
 	const Gpupool__Device *device;
 	struct gpc_session *session;
-	int daemon;       /* index of the daemon in REMOTE_GPU */
-	uint64_t granted; /* bytes of the device's memory that are already granted to the session */
+	int daemon;       /* number of the daemon, from 0 in the order of REMOTE_GPU */
+	uint64_t granted; /* bytes of the device's memory that the daemon has granted to the session
+			     in the Welcome */
 };
 
 /*
- * Creates the devices, each with its inactive primary context. The program sees those that
- * CUDA_VISIBLE_DEVICES selects. sources are copied, except for the sessions. Called once. Returns
- * 0, or -ENOMEM, after which no devices exist.
+ * Creates the devices, each with its inactive primary context. sources: all devices in the order of
+ * REMOTE_GPU; copied, except for the sessions. Warns by gpc_log_warn() (client/base/log.h) if
+ * CUDA_VISIBLE_DEVICES contains an invalid entry. Called once, and again only after
+ * gpc_devices_destroy(). Returns 0, or -ENOMEM, after which no devices exist.
  */
 GP_MUST_CHECK int gpc_devices_create(const struct gpc_device_source *sources, int count);
-/* Frees the devices and all contexts. Only for the child of a fork, and for tests. */
+/* Frees the devices and all contexts (gpc_contexts_drop_all()). For the child of a fork, for a
+ * failed gpc_devices_create(), and for tests. */
 void gpc_devices_destroy(void);
 
 /* Returns the number of all devices, including hidden ones. */

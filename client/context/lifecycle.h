@@ -2,7 +2,8 @@
 /*
  * Life-cycle state of the library in this process: whether CUDA calls are allowed.
  *
- * Threads: any thread may read; entry/init.c sets the state, and every call checks it.
+ * Threads: any thread may read; client/entry/init.c sets the state, and every CUDA function that
+ * needs it checks it.
  */
 #ifndef GPC_LIFECYCLE_H
 #define GPC_LIFECYCLE_H

@@ -14,21 +14,22 @@
 struct gpc_session;
 struct gpc_stream;
 
-/* Returns whether a running kernel may poll a value in memory that the worker shares with the
- * program, so that stores of the program may start or stop the kernel's work. Does not query the
- * daemon. */
+/* Returns whether a running kernel may be polling a value in host memory that the worker shares
+ * with the program. If so, a store of the program alone may let the kernel go on, so data that the
+ * program has stored before must reach the device first. Does not query the daemon. */
 bool gpc_copy_kernels_may_poll(struct gpc_session *session);
 
 /*
- * Posts the copy to the stream. Pageable memory has been read when this returns; pinned memory of a
- * copy without barrier may be read later, in stream order, and must stay valid until the copy is
- * complete. *copy is not used afterwards. barrier: all later work of the session waits for the
- * copy, as after a copy that CUDA calls synchronous; the call then also waits for earlier work of
- * the stream that the program may see.
+ * Posts a copy whose source is host memory and whose destination is not. With `barrier`, all later
+ * work of the session waits for the copy, as after a synchronous copy of CUDA; the source has been
+ * read when this returns. Without it, pageable memory has been read when this returns, but pinned
+ * memory (copy->src.pinned) may be read later, in stream order, and must stay valid until the copy
+ * is complete. *copy is not used afterwards, and must not be empty.
  *
- * Waits for host functions before the copy, for pending copies that write its source, and while the
- * worker has no room for the data. Returns CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, the error of a
- * pending copy, or the session's error; a part of the data may have been copied.
+ * May wait: for host functions and other earlier work of the stream on which the source's contents
+ * may depend, for pending copies that write the source, and while the worker has no room for the
+ * data. Returns CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, the error of a pending copy, or the
+ * session's error; a part of the data may have been copied then.
  */
 CUresult gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier);
 

@@ -18,19 +18,21 @@
 #include <cuda.h>
 #include <stdint.h>
 
-/* Sets *table_p to the table with this ID and returns CUDA_SUCCESS. For an unknown table, sets
- * *table_p to NULL and returns CUDA_ERROR_INVALID_VALUE. */
+/* Sets *table_p to the table with this ID and returns CUDA_SUCCESS. Returns
+ * CUDA_ERROR_INVALID_VALUE for an unknown table, with *table_p set to NULL, and if a pointer is
+ * NULL. */
 CUresult gpc_export_table_get(const void **table_p, const CUuuid *id);
 
-/* The functions below are called by the functions in the tables, and are implemented in
- * export_needs.c. The tables also call the functions in init.h. */
+/* Functions of the rest of the client that the functions in the tables call, implemented in
+ * export_needs.c. The tables also call the functions in init.h and
+ * client/context/context_storage.h. */
 
 /* Returns the handle of the calling thread's current context, or NULL if there is none. */
 CUcontext gpc_context_get_current_token(void);
 
 /* Sets *ctx_p to the handle of the device's primary context, without activating the context.
- * Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_DEVICE for an invalid ordinal, or the error of an
- * unusable CUDA; *ctx_p is then unchanged. */
+ * Returns CUDA_SUCCESS. Errors, after which *ctx_p is unchanged: CUDA_ERROR_INVALID_DEVICE for an
+ * invalid ordinal, and those of gpc_enter_local() (client/context/context.h). */
 CUresult gpc_context_primary_handle(CUcontext *ctx_p, CUdevice dev);
 
 /* Stores the ID of a context. Same contract as cuCtxGetId(). */
@@ -43,14 +45,14 @@ CUresult gpc_module_load(CUmodule *module_p, const void *image);
 
 /* Calls callback(opaque, function, 0) for each function of the module, in the order of the image,
  * on the calling thread. The call guard (client/guard/guard.h) is cleared, so the callback may call
- * CUDA. Returns the number of functions visited; 0 for an invalid module, or if the thread is
- * already inside a call of the library. */
+ * CUDA. Returns the number of functions visited, fewer than the module has if out of memory; 0 for
+ * an invalid module, or if the thread is already inside a call of the library. */
 int gpc_module_each_function(CUmodule module,
 			     void (*callback)(void *opaque, CUfunction function, uint64_t number),
 			     void *opaque);
 
-/* Fills in the identities of at most max devices, in the order of their ordinals. Returns the
- * number of devices filled in, 0 before cuInit() has succeeded. */
+/* Fills in the identities of at most max devices that the program sees, in the order of their
+ * ordinals. Returns the number of devices filled in; 0 before the sessions are opened. */
 int gpc_devices_get_identity(struct gpc_device_identity *out, int max);
 
 #endif /* GPC_EXPORT_TABLE_H */

@@ -37,10 +37,11 @@ struct gpc_md2_hmac {
 	struct gpc_md2 outer;
 };
 
-/* Initializes the state with a key of at most GPC_MD2_LEN bytes, which is copied. */
+/* Initializes the state with a key, which is copied. key_len: at most GPC_MD2_LEN. */
 void gpc_md2_hmac_init(struct gpc_md2_hmac *hmac, const void *key, size_t key_len);
-/* Add data to the message, and store the result. */
+/* Adds data to the message. */
 void gpc_md2_hmac_update(struct gpc_md2_hmac *hmac, const void *data, size_t len);
+/* Stores the HMAC of the message. The state must then be initialized again before the next use. */
 void gpc_md2_hmac_final(struct gpc_md2_hmac *hmac, uint8_t digest[GPC_MD2_LEN]);
 
 #endif /* GPC_MD2_H */

@@ -3,7 +3,8 @@
  * Selects the target of the exported functions: this library or, if no daemon is named, the
  * machine's own CUDA driver (pass-through).
  *
- * Threads: called while the library is loaded, by one thread; the choice never changes afterwards.
+ * Threads: the constructor (init.c) calls the functions while the library is loaded, on one thread;
+ * gpc_entry[] (entry.h) never changes afterwards.
  */
 #ifndef GPC_PASSTHROUGH_H
 #define GPC_PASSTHROUGH_H
@@ -15,9 +16,9 @@
  * record each call in the timeline (client/base/trace.h). */
 void gpc_entries_fill(bool traced);
 
-/* Opens the machine's driver and fills gpc_entry[] with its functions; symbols that it lacks return
- * CUDA_ERROR_NOT_SUPPORTED. The driver is never closed. Returns false, with gpc_entry[] unchanged,
- * if there is no driver. */
+/* Opens the machine's driver (client/base/machine_library.h) and fills gpc_entry[] with its
+ * functions. Symbols that the driver lacks return CUDA_ERROR_NOT_SUPPORTED. The driver is never
+ * closed. Returns false, with gpc_entry[] unchanged, if there is no driver. */
 bool gpc_passthrough_start(void);
 
 /* Table ID that only this library's cuGetExportTable accepts: by it one copy of the library

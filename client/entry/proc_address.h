@@ -3,8 +3,9 @@
  * Symbol lookup for both versions of cuGetProcAddress(): maps a name and a CUDA version to a
  * function.
  *
- * Ownership: the tables are static; returned functions and entries live as long as the process.
- * Threads: any; the table is constant.
+ * Ownership: the generated tables are static; returned functions and entries live as long as the
+ * process.
+ * Threads: any; the tables are constant.
  * Errors: CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE for invalid flags or a NULL name or function_p, or
  * the errors stated with the function. After CUDA_ERROR_INVALID_VALUE all outputs are unchanged.
  * Source: the table is generated from codegen/api/symbols.h.
@@ -27,26 +28,30 @@ struct gpc_proc_entry {
 extern const struct gpc_proc_entry gpc_proc_table[];
 /* Number of elements of gpc_proc_table[]. */
 extern const size_t gpc_proc_count;
-extern const void *const gpc_entry_address[]; /* addresses of the exported symbols */
+extern const void *const gpc_entry_address[]; /* addresses of the exported symbols, generated, by
+						 gpc_proc_entry.symbol */
 
 /*
- * Finds the newest function of this name in the table that is not newer than `version` or
- * `driver_version`. `version` is compared as unsigned, so that -1 means the newest. Returns
- * CUDA_SUCCESS, also if no function fits; *entry_p is then NULL, and *status_p is the reason.
- * Returns CUDA_ERROR_INVALID_VALUE, with both outputs unchanged, for invalid flags.
+ * Finds the newest function of this name in a table like gpc_proc_table[], of `count` elements. It
+ * must not be newer than `version` or `driver_version`. version: the program's CUDA version,
+ * compared as unsigned, so that -1 means the newest; driver_version: newer functions are treated as
+ * absent; flags: of enum CUdriverProcAddress_flags. Returns CUDA_SUCCESS, also if no function fits;
+ * *entry_p is then NULL, and *status_p is the reason. Returns CUDA_ERROR_INVALID_VALUE, with both
+ * outputs unchanged, for invalid flags; the pointers must not be NULL.
  */
 CUresult gpc_proc_lookup(const struct gpc_proc_entry *table, size_t count, const char *base,
 			 int version, cuuint64_t flags, int driver_version,
 			 const struct gpc_proc_entry **entry_p,
 			 CUdriverProcAddressQueryResult *status_p);
 
-/* Implements cuGetProcAddress() of CUDA 11.3. Returns CUDA_ERROR_NOT_FOUND, with *function_p
- * unchanged, if no function fits. */
+/* Implements cuGetProcAddress() of CUDA 11.3, by gpc_proc_lookup() in gpc_proc_table[]. Returns
+ * CUDA_ERROR_NOT_FOUND, with *function_p unchanged, if no function fits. */
 CUresult gpc_proc_address_v1(const char *base, void **function_p, int version, cuuint64_t flags,
 			     int driver_version);
 
-/* Implements cuGetProcAddress_v2() of CUDA 12.0. Returns CUDA_SUCCESS with *function_p set to NULL
- * if no function fits; *status_p is the reason. status_p: NULL: not wanted. */
+/* Implements cuGetProcAddress_v2() of CUDA 12.0, by gpc_proc_lookup() in gpc_proc_table[]. Returns
+ * CUDA_SUCCESS, with *function_p set to NULL and *status_p to the reason, if no function fits.
+ * status_p may be NULL. */
 CUresult gpc_proc_address_v2(const char *base, void **function_p, int version, cuuint64_t flags,
 			     int driver_version, CUdriverProcAddressQueryResult *status_p);
 

@@ -3,8 +3,8 @@
  * Call guard: per-thread marker of the library call that the thread executes.
  *
  * A signal handler may interrupt a thread anywhere in a call, while the thread owns locks of the
- * library. Code that then runs on the thread (exit handlers, fork handlers, calls of the signal
- * handler) must not wait for these locks. The guard lets such code detect the situation:
+ * library. Code that then runs on the thread (exit handlers, fork handlers, library calls by the
+ * signal handler) must not wait for these locks. The guard lets such code detect the situation:
  *
  *   a call within a call   gpc_guard_enter() refuses it; the caller returns
  *                          CUDA_ERROR_NOT_PERMITTED
@@ -32,16 +32,17 @@
 struct gpc_guard {
 	const void *frame; /* stack frame of the outermost call of the library; NULL: the thread is
 			      not in a call */
-	bool blocking;     /* cancellation is disabled by the guard */
-	/* thread's cancellation state before it was disabled; valid if `blocking` is set */
+	bool blocking;     /* the guard has disabled thread cancellation */
+	/* the thread's cancellation state before that; valid if `blocking` is set */
 	int cancel_state;
 };
 
 /* Used only by the inline functions below and gpc_guard_has_frame(). */
 extern __thread struct gpc_guard gpc_guard __attribute__((tls_model("initial-exec")));
 
-/* Returns whether the frame belongs to the recorded call or to code that interrupted it. Returns
- * false if it belongs to a caller of a call that was left by longjmp(). */
+/* Returns whether the stack frame belongs to the call that gpc_guard.frame records, or to code that
+ * has interrupted it. Returns false if it belongs to a caller of that call, so that longjmp() must
+ * have left the call. gpc_guard.frame must not be NULL. */
 bool gpc_guard_has_frame(const void *frame);
 
 /* Returns whether the current code runs inside a call of the library on this thread. */
@@ -51,8 +52,9 @@ gpc_guard_is_inside(void)
 	return gpc_guard.frame && gpc_guard_has_frame(__builtin_frame_address(0));
 }
 
-/* Disables cancellation until the call ends. It is called before a cancellation point, such as a
- * blocking system call. Has no effect outside of calls, as in the library's own threads. */
+/* Disables thread cancellation until the call ends. Called before each cancellation point, such as
+ * a blocking system call. Has no effect outside of calls, as in the library's own threads, and if
+ * cancellation is disabled already. */
 static inline void
 gpc_guard_block(void)
 {
@@ -64,7 +66,8 @@ gpc_guard_block(void)
 
 /* Marks the start of a call and returns true; gpc_guard_leave() must follow. Returns false if the
  * thread is already in a call; the new call must then fail without calling gpc_guard_leave(). Does
- * not disable cancellation. */
+ * not disable cancellation. For short calls (QUICK in codegen/api) and for code that calls
+ * gpc_guard_block() itself. */
 static inline __attribute__((always_inline)) bool
 gpc_guard_enter_quick(void)
 {
@@ -99,8 +102,8 @@ gpc_guard_leave(void)
 }
 
 /* Clears the guard before a callback of the program that may call the library. Returns the previous
- * state, which the caller passes to gpc_guard_set() after the callback. Cancellation stays disabled
- * if it was. The calling thread must not own a lock of the library. */
+ * state, which the caller passes to gpc_guard_set() after the callback. If cancellation was
+ * disabled, it stays so. The calling thread must not own a lock of the library. */
 static inline struct gpc_guard
 gpc_guard_clear(void)
 {
