@@ -5,9 +5,10 @@
  *
  * Generated code (gpc_calls.h) offers for each wire call X of codegen/api:
  *
- *   CUresult gpc_post_X(context, &args[, bulk, bulk_count])              POST calls: no reply
+ *   CUresult gpc_post_X(context, &args[, bulk, bulk_count])                 POST calls: no reply
  *   CUresult gpc_wait_X(context, &args, &reply[, bulk, bulk_count][, &raw]) WAIT calls: a reply
- *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])    WAIT calls, asynchronous
+ *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])       WAIT calls,
+ * asynchronous
  *
  * with struct gp_args_X and gp_reply_X of protocol's gp_calls.h (without the reply argument if the
  * call returns no fields). context: struct gpc_context *; NULL: first session, no context. bulk:
@@ -133,7 +134,7 @@ struct gpc_call {
 	struct gpc_session *session;
 	const struct gpc_scope *scope; /* borrowed; NULL: first session, no context */
 	struct gp_enc enc;
-	uint16_t number;
+	uint16_t number; /* GP_CALL_* */
 	uint32_t stream; /* wire ID of the stream that gets work, or GPC_ALL_STREAMS; 0: the call
 			    gives no work */
 	void *fields;    /* malloc'ed buffer with the fields, until they are copied into the ring;
@@ -141,11 +142,13 @@ struct gpc_call {
 	uint64_t lane_bytes; /* bytes of the call that are sent over data lanes */
 };
 
-/* Set while the thread's calls are not ordered after host functions and late copies
- * (host/late_copy.h), such as calls on a stream of the library's own. The daemon never defers these
- * calls, and they never wait for room in its queue. */
+/* The calling thread's calls need no order after host functions and late copies (host/late_copy.h),
+ * such as calls on a stream of the library's own. The daemon never defers such calls, and they
+ * never wait for room in its deferred queue. Set and cleared around the calls by the code that
+ * makes them: late_copy.c and managed_copy.c. */
 extern __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
-/* Set while the thread reads the connection: its calls must not wait for replies. */
+/* The calling thread reads the connection, so its calls must not wait for replies. Set and cleared
+ * by receiver.c only. */
 extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
 
 /*
@@ -154,11 +157,12 @@ extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
  * and in no context. stream: wire ID of the stream that gets work, GPC_ALL_STREAMS, or 0 if the
  * call gives no work.
  *
- * Blocks while the ring is full or too many requests are outstanding. On success acquires the
- * session's send lock; exactly one gpc_call_post() or gpc_call_start() must follow, which releases
- * it. While managed memory exists (client/pages/pages.h), encoding may fault on fields that must be
- * fetched first; the fields are then encoded into a buffer, and gpc_call_lock(), gpc_call_post() or
- * gpc_call_start() acquires the lock.
+ * Blocks while the ring is full or max_outstanding requests of the session have no reply. On
+ * success acquires the session's send lock; exactly one gpc_call_post() or gpc_call_start() must
+ * follow, which releases it, also after an error. While managed memory exists
+ * (client/pages/pages.h), encoding may fault on fields that must be fetched first; the fields are
+ * then encoded into a buffer, and gpc_call_lock(), gpc_call_post() or gpc_call_start() acquires the
+ * lock.
  *
  * Returns CUDA_SUCCESS or an error listed at the head of this file. After an error the lock is not
  * held and nothing needs to be freed.

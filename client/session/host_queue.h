@@ -31,7 +31,7 @@
 
 /* A host function; exactly one of `function` and `callback` is set. */
 struct gpc_host_call {
-	CUhostFn function; /* called with `data`, unless the stream has failed or the session is
+	CUhostFn function; /* called with `data`, unless the daemon refuses it or the session is
 			      over; NULL: none */
 	CUstreamCallback callback; /* called with `stream`, the result and `data`, also after an
 				      error; NULL: none */

@@ -24,8 +24,7 @@ enum gpc_lanes_state {
 	GPC_LANES_CLOSED,
 	GPC_LANES_OPENING, /* the lanes' threads are connecting */
 	GPC_LANES_OPEN,
-	GPC_LANES_NONE, /* there are no data lanes: none was wanted, or none could be opened; final
-			 */
+	GPC_LANES_NONE, /* there are none, and none will be opened */
 };
 
 /* One data lane: a connection with a sending and a receiving thread. */
@@ -58,9 +57,8 @@ struct gpc_lane_out {
  * otherwise. */
 struct gpc_lanes {
 	struct gpc_lanes_config config; /* constant after gpc_lanes_configure() */
-	pthread_mutex_t
-		open_lock; /* held by the thread that opens the lanes; acquired before `lock` */
-	atomic_int state;  /* enum gpc_lanes_state */
+	pthread_mutex_t open_lock;      /* held by the thread that opens the lanes */
+	atomic_int state;               /* enum gpc_lanes_state */
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* signaled for the sending threads when there is data to send or the
 				session is over */
