@@ -64,8 +64,8 @@ void gpc_session_set(struct gpc_session *session);
 void gpc_session_add(struct gpc_session *session);
 /* Closes the session: sends the posted calls, notifies the daemon of the end and waits for the
  * session's threads. Waits for at most timeout_ms milliseconds in total, and not for the threads if
- * called in a host function. Called by one thread, once. Afterwards calls fail with
- * CUDA_ERROR_DEINITIALIZED or the session's earlier error. The session is not freed. */
+ * called in a host function. Afterwards calls fail with CUDA_ERROR_DEINITIALIZED or the session's
+ * earlier error. The session is not freed. */
 void gpc_session_close(struct gpc_session *session, int timeout_ms);
 /* Frees a closed session that is not in the list, and its connections. Waits, without limit, until
  * the session's own threads have ended. No other thread may be using it. Accepts NULL. */
@@ -93,8 +93,8 @@ void gpc_session_fail(struct gpc_session *session, CUresult result, const char *
  * can be passed over lane 0 (GP_CONN_CAP_PASS_FD of transport.h). */
 bool gpc_session_shares_memory(const struct gpc_session *session);
 /* Returns the oldest file descriptor that the worker passed before the current reply; the caller
- * closes it. Returns -ENOENT if none was passed, or -ESHUTDOWN after the connection was shut down.
- * May be called only by a request's before() function (call.h). */
+ * closes it. Returns -ENOENT if none was passed. May be called only by a request's before()
+ * function (call.h). */
 GP_MUST_CHECK int gpc_session_recv_fd(struct gpc_session *session);
 
 /* Records that the program has pinned host memory. If the session ends with
