@@ -25,8 +25,8 @@ struct gp_transport_ops {
 	const char *scheme; /* name of the backend in a URL; url.c lists the names */
 
 	/* Connects and sends the preamble as part of connecting. NULL if the preamble is sent like
-	 * other bytes. `detail` is "" on entry; the backend sets it if the errno alone does not
-	 * explain the failure. */
+	 * other bytes, after `connect`; then `connect` is not NULL. `detail` is "" on entry; the
+	 * backend sets it if the errno alone does not explain the failure. */
 	int (*connect_with)(const struct gp_url *url, const void *preamble, size_t preamble_size,
 			    int timeout_ms, struct gp_conn **conn_p, char *detail,
 			    size_t detail_size);

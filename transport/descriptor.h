@@ -16,7 +16,8 @@ int gp_fd_move_above_stdio(int fd);
 
 /* Occupies the closed ones of descriptors 0 to 2 with placeholders while code of this or another
  * library opens descriptors. Calls nest, across all threads; each must be followed by a call of
- * gp_stdio_placeholders_close(). Cannot fail, and preserves errno. */
+ * gp_stdio_placeholders_close(). If a placeholder cannot be opened, the descriptor stays closed.
+ * Preserves errno. */
 void gp_stdio_placeholders_open(void);
 /* Closes the placeholders if no other call of gp_stdio_placeholders_open() is in effect. A file
  * that the program has put in the place of a placeholder meanwhile is left alone. Preserves

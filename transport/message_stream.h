@@ -24,10 +24,14 @@ struct gp_stream;
 struct gp_stream_io {
 	/* Reads at least one byte. Returns the bytes read, 0 at the end of the stream, or a
 	 * negative errno; -EAGAIN: nothing arrived within timeout_ms (0: does not wait, < 0: waits
-	 * without limit; any other value is the connection's stall timeout). */
+	 * without limit; any other value is the connection's stall or idle timeout). -ETIME: a
+	 * message of the backend's own protocol has begun and stalled. -ETIMEDOUT: the peer's
+	 * machine is silent. */
 	ssize_t (*read)(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms);
-	/* Waits for space and writes at least one byte. Returns the bytes written or a negative
-	 * errno. `more`: another write follows immediately. */
+	/* Waits for space (unless conn.nonblocking_send is set) and writes at least one byte.
+	 * Returns the bytes written or a negative errno; -EAGAIN: there is no space and the write
+	 * does not wait; -ETIMEDOUT: the send timeout has passed. `more`: another write follows
+	 * immediately. */
 	ssize_t (*write)(struct gp_stream *stream, struct iovec *iov, int count, bool more);
 	/* Waits until a read would not block. Returns 1, 0 after timeout_ms (< 0: no limit), or a
 	 * negative errno. */
@@ -36,6 +40,7 @@ struct gp_stream_io {
 	void (*shutdown)(struct gp_stream *stream);
 };
 
+/* A connection whose messages are framed in a byte stream. */
 struct gp_stream {
 	struct gp_conn conn;
 	const struct gp_stream_io *io;
@@ -52,8 +57,8 @@ struct gp_stream {
 	int recv_status; /* status that ended the receiving direction; 0: none */
 	/* number of further messages among which another long bulk is expected */
 	unsigned int bulk_expected;
-	unsigned int spin_usec;
-	unsigned int stall_timeout_ms;
+	unsigned int spin_usec;        /* gp_conn_set_spin() */
+	unsigned int stall_timeout_ms; /* gp_conn_set_stall_timeout(); 0: never */
 	/* milliseconds since the last byte; for gp_conn_set_stall_callback() */
 	unsigned int silent_ms;
 	/* The next read repeats a poll in a spin loop. A backend that checks its descriptor before
@@ -76,7 +81,7 @@ struct gp_stream {
  * called in both cases. */
 GP_MUST_CHECK int gp_stream_init(struct gp_stream *stream, const struct gp_transport_ops *ops,
 				 const struct gp_stream_io *io, unsigned int caps);
-/* Frees the stream's buffer. */
+/* Frees the stream's buffer. Undoes gp_stream_init(). */
 void gp_stream_fini(struct gp_stream *stream);
 
 /* Returns whether no bytes were read ahead, no message is in progress and no direction has ended,

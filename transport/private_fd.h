@@ -4,8 +4,9 @@
  * daemons do, and open files of its own that get the same numbers.
  *
  * A descriptor is marked when it is opened. Before a write, read or close that the kernel would
- * also allow on another kind of file, the library checks the mark. The mark belongs to the open
- * file description, not to the number: duplicates share it. fstat() is not sufficient, because all
+ * also allow on another kind of file, the library checks the mark. The mark is the signal number of
+ * F_SETSIG (fcntl(2)), which gpupool does not use otherwise. It belongs to the open file
+ * description, not to the number: duplicates share it. fstat() is not sufficient, because all
  * eventfds and epoll sets of a machine look alike to it.
  *
  * If a sandbox forbids setting marks, or later reading them, every open descriptor is assumed to be
@@ -18,7 +19,7 @@
 
 #include <stdbool.h>
 
-/* Marks a descriptor that was just opened by the library. */
+/* Marks a descriptor that was just opened by the library. Has no effect if fd is negative. */
 void gp_fd_guard_mark(int fd);
 /* Returns whether the number still refers to a marked file; false if it is closed or negative.
  * Costs one system call, usually. */

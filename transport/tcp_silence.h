@@ -8,7 +8,7 @@
  * Threads: any. No function waits.
  * Errors: for a descriptor that is not a TCP socket the functions do nothing, and return false or
  * 0.
- * Units: milliseconds; the kernel rounds timeouts to seconds.
+ * Units: milliseconds; keepalive counts whole seconds.
  */
 #ifndef GP_TCP_SILENCE_H
 #define GP_TCP_SILENCE_H
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* Enables TCP keepalive so that reading fails with ETIMEDOUT if the peer's machine has been silent
- * for `ms`; less than 3 s counts as 3 s. 0: GP_CONN_TIMEOUT_MS. */
+ * for `ms`; less than 3 s counts as 3 s. 0: GP_CONN_TIMEOUT_MS (transport.h). */
 void gp_tcp_set_keepalive(int fd, unsigned int ms);
 
 /* Sets TCP_USER_TIMEOUT: the connection fails with ETIMEDOUT if the peer has acknowledged nothing,
@@ -29,8 +29,8 @@ void gp_tcp_set_user_timeout(int fd, unsigned int ms);
 bool gp_tcp_is_silent(int fd, unsigned int ms);
 
 /* Returns for how many milliseconds sent data has remained unacknowledged despite retransmission.
- * 0: everything is acknowledged. *since_ms is state between calls, initially 0, used by a single
- * thread that calls about once a second. */
+ * 0: everything is acknowledged, or nothing was retransmitted yet. *since_ms is state between
+ * calls, initially 0, used by a single thread that calls about once a second. */
 unsigned int gp_tcp_get_unacknowledged_ms(int fd, int64_t *since_ms);
 
 #endif /* GP_TCP_SILENCE_H */

@@ -26,7 +26,7 @@
  * Parses the values of both variables; NULL or "": not set.
  * Returns 0 with *ms_p set to the timeout in milliseconds, where 0 means no limit (older form
  * only), and `text` to a warning or "". *given_p is false if neither variable is set; *ms_p is then
- * the default, GP_CONN_TIMEOUT_MS (30000).
+ * the default, GP_CONN_TIMEOUT_MS (transport.h).
  * Returns GP_E_INVALID if the value that applies is invalid; `text` then names the variable, its
  * value and valid values, *given_p is true, and *ms_p is undefined. size: bytes of `text`, at least
  * 1; a longer text is truncated.

@@ -68,9 +68,10 @@ struct gp_message {
 /*
  * Connects to a daemon, trying all addresses of the host, and waits until a connection is
  * established. timeout_ms < 0: the system's limit; resolving the host name is not included in the
- * timeout. If preamble_size is not 0, the preamble is sent first, unencrypted, on every backend. On
- * failure returns a negative errno, or GP_E_INVALID for an unknown scheme or an oversized preamble;
- * `error` explains the failure, and nothing is left to destroy.
+ * timeout. If preamble_size is not 0, the preamble is sent first, unencrypted, on every backend.
+ * Returns 0, and the caller owns *conn_p. On failure returns a negative errno, or GP_E_INVALID for
+ * an unknown scheme or an oversized preamble; `error` explains the failure, and nothing is left to
+ * destroy.
  */
 GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 			     int timeout_ms, struct gp_conn **conn_p, char *error,
@@ -215,7 +216,7 @@ bool gp_conn_pending(const struct gp_conn *conn);
 
 /*
  * For the receiving thread: sets for how many microseconds a receive polls for bytes before it
- * sleeps. 0, the default: it sleeps at once. With 20 or more it stops polling as soon as another
+ * sleeps. 0, the default: it sleeps at once. After 20 microseconds it polls only while no other
  * thread needs the processor.
  */
 void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
@@ -262,9 +263,9 @@ void gp_conn_set_message_max(struct gp_conn *conn, size_t size);
 void gp_conn_set_timeout(struct gp_conn *conn, unsigned int ms);
 
 /*
- * Returns for how many milliseconds the peer's machine has not acknowledged sent data. 0: all is
- * acknowledged, or the backend detects silence itself. Called by a single thread, about once a
- * second.
+ * Returns for how many milliseconds the peer's machine has not acknowledged sent data, despite
+ * retransmission. 0: all is acknowledged, nothing was retransmitted yet, or the backend detects
+ * silence itself. Called by a single thread, about once a second.
  */
 unsigned int gp_conn_get_unacknowledged_ms(struct gp_conn *conn);
 
@@ -289,9 +290,9 @@ void gp_conn_set_send_timeout(struct gp_conn *conn, unsigned int ms);
 size_t gp_conn_set_nonblocking_send(struct gp_conn *conn, size_t size);
 
 /*
- * Wakes all threads that wait in the connection; at this end all calls then return -ESHUTDOWN. The
- * peer still receives messages that were sent completely, then GP_E_EOF. May be called by any
- * thread; the connection must still be destroyed.
+ * Wakes all threads that wait in the connection. At this end all sends and receives then return
+ * -ESHUTDOWN, unless they had failed before. The peer still receives messages that were sent
+ * completely, then GP_E_EOF. May be called by any thread; the connection must still be destroyed.
  */
 void gp_conn_shutdown(struct gp_conn *conn);
 
@@ -307,9 +308,9 @@ void gp_conn_fd_unwatch(struct gp_conn *conn);
  * detects this (RDMA). After gp_conn_shutdown() the result is valid only with
  * GP_CONN_CAP_PASS_FD. */
 bool gp_conn_peer_closed(const struct gp_conn *conn);
-/* URL of the peer for logs, such as "tcp://10.1.2.3:4711" */
+/* Returns the URL of the peer for logs, such as "tcp://10.1.2.3:4711". */
 const char *gp_conn_peer(const struct gp_conn *conn);
-/* why the connection is dead; "" if it is not */
+/* Returns why the connection is dead; "" if it is not. */
 const char *gp_conn_error(const struct gp_conn *conn);
 /* Writes the peer's numeric address, which identifies one of several addresses of its host name, to
  * text. Returns false, writing nothing, if the peer has no IP address or it does not fit in `size`
@@ -333,7 +334,7 @@ GP_MUST_CHECK int gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 GP_MUST_CHECK int gp_conn_pass_fd(struct gp_conn *conn, int fd);
 /* For the receiving thread: returns the oldest received descriptor, owned by the caller and
  * close-on-exec, or -ENOENT if there is none; the connection stays usable. Never waits. At most
- * eight are queued. */
+ * eight are queued; further ones are closed when they arrive. */
 GP_MUST_CHECK int gp_conn_recv_fd(struct gp_conn *conn);
 
 /*
@@ -347,9 +348,10 @@ int64_t gp_conn_get_certificate_not_after(const struct gp_conn *conn);
 /* Returns the certificate's serial number in hexadecimal; NULL: no certificate was shown. */
 const char *gp_conn_get_certificate_serial(const struct gp_conn *conn);
 
-/* Marks the connection as dead for a user of the transport that has received invalid bytes. text:
- * printf() format of the reason, stored unless the connection has an error already. Returns r, a
- * negative errno. */
+/* Stores the reason why a user of the transport gives up the connection, for example because it has
+ * received invalid bytes. text: printf() format of the reason (%m: that of r), stored for
+ * gp_conn_error() unless the connection has an error already. Returns r, a negative errno. Ends
+ * nothing: the caller sends and receives no more. May be called by any thread. */
 int gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...) GP_PRINTF(3, 4);
 
 /*

@@ -7,7 +7,8 @@
  *   shm:///path                       as unix, for shared memory; internal
  *
  * An IPv6 address is written in brackets: [::1]:4833. device: a CUDA device ordinal, 0 to 1023. A
- * host has at most 255 bytes, a path at most 107, without a comma.
+ * host has at most 255 bytes; a path has at most 107 bytes, printable ASCII without spaces and
+ * commas.
  *
  * Ownership: a URL is a plain value.
  * Threads: any; pure functions.
@@ -52,8 +53,9 @@ GP_MUST_CHECK int gp_url_parse(const char *text, struct gp_url *url, char *error
 GP_MUST_CHECK int gp_url_list_parse(const char *text, struct gp_url *urls, int max, int *count_p,
 				    char *error, size_t error_size);
 
-/* Formats the complete form, with scheme and port, as a NUL-terminated text; truncated if `size` is
- * below GP_URL_TEXT_MAX. */
+/* Formats the complete form, with scheme and port (no port for unix and shm), and with the device
+ * unless it is GP_URL_ANY_DEVICE, as a NUL-terminated text; truncated if `size` is below
+ * GP_URL_TEXT_MAX. */
 void gp_url_format(const struct gp_url *url, char *text, size_t size);
 
 #endif /* GP_URL_H */

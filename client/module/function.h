@@ -8,7 +8,7 @@
  * (module.h).
  * Threads: any thread may call.
  * Errors: functions that return a CUresult return CUDA_SUCCESS or the errors stated with the
- * function; results are undefined after an error.
+ * function; out parameters are undefined after an error.
  */
 #ifndef GPC_FUNCTION_H
 #define GPC_FUNCTION_H
@@ -39,34 +39,38 @@ struct gpc_function {
 					     NULL: not found yet. Accessed atomically. */
 };
 
-/* Looks up the function of a CUfunction, or of a CUkernel that was cast to one. Returns
- * CUDA_ERROR_INVALID_HANDLE if it is neither. context: not used. */
+/* Looks up the object of a CUfunction, or of a CUkernel that was cast to one. Unlike
+ * gpc_function_enter(), does not check that CUDA is usable. Errors: CUDA_ERROR_INVALID_HANDLE.
+ * context: not used. */
 CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,
 			     struct gpc_function **function_p);
 
-/* Starts a call on a CUfunction or CUkernel: checks that CUDA is usable, and looks up the function.
- * Errors: CUDA_ERROR_INVALID_HANDLE, and those of gpc_enter_initialized(). */
+/* Starts a call on a CUfunction or CUkernel: checks that CUDA is usable, and looks up the object.
+ * Errors: CUDA_ERROR_INVALID_HANDLE, and those of gpc_enter_initialized() (context.h). */
 CUresult gpc_function_enter(CUfunction token, struct gpc_function **function_p);
 
-/* Finds the same kernel in the session of this context, which is the function itself if it belongs
- * to that session. Errors: CUDA_ERROR_INVALID_HANDLE: a CUfunction of a context of another daemon;
- * CUDA_ERROR_NO_BINARY_FOR_GPU: the library could not be loaded in that session;
+/* Finds the function's twin in the session of this context, with which the kernel can be launched
+ * there. It is the function itself if its image is loaded in that session. function: from
+ * gpc_function_lookup(). Errors: CUDA_ERROR_INVALID_HANDLE: a CUfunction of a context of another
+ * daemon; CUDA_ERROR_NO_BINARY_FOR_GPU: the library could not be loaded in that session;
  * CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_function_get_twin(struct gpc_function *function, const struct gpc_context *context,
 			       struct gpc_function **twin_p);
 
-/* Returns true and stores the value if the attribute is known without a query. Otherwise returns
- * false, with *value_p unchanged; the caller queries the daemon. */
+/* Returns true and stores the value that the attribute has on the image's device, if it is known
+ * without a query. Otherwise returns false, with *value_p unchanged; the caller queries the daemon.
+ * Any value of attribute is allowed. */
 bool gpc_function_get_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
 				int *value_p);
 
 /* Returns CUDA_SUCCESS, or CUDA_ERROR_NOT_SUPPORTED if the software device (the daemon's device
- * without a GPU) cannot run the kernel. The first such call for a kernel queries the reason from
+ * without a GPU) cannot run the kernel. The first call for such a kernel queries the reason from
  * the daemon, waits for the reply and prints a warning. */
 CUresult gpc_function_check_supported(const struct gpc_function *function);
 
-/* Stores the kernel's ID in messages to the daemon (gp_kernel), in the session of the context.
- * Errors: CUDA_ERROR_INVALID_HANDLE and those of gpc_function_get_twin(). */
+/* Stores the kernel's ID in messages to the daemon (GP_KERNEL of protocol/image_info.h), in the
+ * session of the context. function: a CUfunction or CUkernel. Errors: CUDA_ERROR_INVALID_HANDLE,
+ * and those of gpc_function_get_twin(); *kernel_p is then unchanged. */
 CUresult gpc_function_to_wire(struct gpc_context *context, CUfunction function, uint64_t *kernel_p);
 
 #endif /* GPC_FUNCTION_H */

@@ -4,7 +4,7 @@
  * object is created when it is first requested.
  *
  * Ownership: the module or library owns the list, and the list owns its objects until
- * gpc_function_list_fini(). The image must outlive the list.
+ * gpc_function_list_fini(). The image is borrowed and must outlive the list.
  * Threads: any thread may call, except init and fini, which require that no other thread uses the
  * list; the image's lock guards `made`.
  * Errors: functions that return a CUresult return CUDA_SUCCESS or the errors stated with the
@@ -33,21 +33,24 @@ struct gpc_function_list {
 	struct gpc_function **made;
 };
 
-/* Allocates the list; the caller has set kind, image and context. Returns true, or false if out of
- * memory; then nothing needs to be freed. */
+/* Allocates the list. The caller has set kind, image and context; the image is loaded (image->info
+ * is set). Returns true, or false if out of memory; then nothing needs to be freed. */
 bool gpc_function_list_init(struct gpc_function_list *list);
-/* Destroys all objects of the list; their handles become invalid. The image must still exist. */
+/* Destroys all objects of the list; their handles become invalid. Has no effect on a list of zeros,
+ * or after a failed gpc_function_list_init(). */
 void gpc_function_list_fini(struct gpc_function_list *list);
 
-/* Returns the object of the kernel with this index, which must be less than the image's number of
- * kernels. The list owns it. Returns NULL if out of memory. */
+/* Returns the object of the kernel with this index, which must be less than
+ * image->info->kernel_count; creates it on the first call. The list owns it. Returns NULL if out of
+ * memory. */
 struct gpc_function *gpc_function_list_get(struct gpc_function_list *list, uint32_t index);
-/* Stores the handle of the kernel of this name. Errors: CUDA_ERROR_NOT_FOUND,
- * CUDA_ERROR_INVALID_VALUE if name or token_p is NULL, CUDA_ERROR_OUT_OF_MEMORY; *token_p is then
- * unchanged. */
+/* Stores the handle of the kernel of this name (gpc_image_find_kernel()). Errors:
+ * CUDA_ERROR_NOT_FOUND, CUDA_ERROR_INVALID_VALUE if name or token_p is NULL,
+ * CUDA_ERROR_OUT_OF_MEMORY; *token_p is then unchanged. */
 CUresult gpc_function_list_find(struct gpc_function_list *list, const char *name, void **token_p);
 /* Stores the handles of the first kernels, at most max, in the order of the image. Errors:
- * CUDA_ERROR_INVALID_VALUE if tokens is NULL, CUDA_ERROR_OUT_OF_MEMORY. */
+ * CUDA_ERROR_INVALID_VALUE if tokens is NULL; CUDA_ERROR_OUT_OF_MEMORY, after which some handles
+ * may have been stored. */
 CUresult gpc_function_list_tokens(struct gpc_function_list *list, void **tokens, unsigned int max);
 
 #endif /* GPC_FUNCTION_LIST_H */

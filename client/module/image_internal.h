@@ -3,7 +3,8 @@
  * Creation of images; internal to image.c and image_load.c.
  *
  * Ownership: the caller owns a created image until a module or library takes it over.
- * Threads: until it is loaded, an image is used only by the thread that loads it.
+ * Threads: until gpc_image_load() or gpc_image_load_async() returns, an image is used only by the
+ * calling thread.
  */
 #ifndef GPC_IMAGE_INTERNAL_H
 #define GPC_IMAGE_INTERNAL_H
@@ -12,14 +13,15 @@
 
 struct gpc_image_loading;
 
-/* Creates an image for the context's device, which has a handle and nothing else. Returns NULL if
- * out of memory. The caller frees it with gpc_image_free() or, once the daemon has loaded it, with
+/* Creates an empty image with a handle, for the context's device. Returns NULL if out of memory.
+ * The caller frees it with gpc_image_free() or, if the daemon may have loaded it, with
  * gpc_image_unload(). */
 struct gpc_image *gpc_image_create(struct gpc_context *context);
 /* Frees an image that the daemon does not have, and invalidates its handle and those of its
  * kernels. */
 void gpc_image_free(struct gpc_image *image);
-/* Frees the state of an asynchronous load whose reply no thread waits for. Accepts NULL. */
+/* Frees the state of an asynchronous load, with the code and the reply. Its request must be
+ * complete, or never started. Accepts NULL. */
 void gpc_image_loading_free(struct gpc_image_loading *loading);
 
 #endif /* GPC_IMAGE_INTERNAL_H */

@@ -5,8 +5,8 @@
  * images that this process has loaded; and the last few that it has unloaded
  * (protocol/image_info.h).
  *
- * Ownership: the list of images has copies of all data; a loaded image is in the list until
- * gpc_image_preload_unload().
+ * Ownership: preloaded and unloaded images are copies, which image_preload.c owns. A loaded image
+ * is listed, and belongs to its caller, from gpc_image_preload_add() to gpc_image_preload_unload().
  * Threads: gpc_image_preload_parse() is called before other threads know the session; any thread
  * may call the others. A lock of image_preload.c serializes them.
  */
@@ -19,28 +19,32 @@
 
 #include <stdbool.h>
 
-/* Adds the preloaded images of a Welcome, which is not used after the return. Invalid entries, and
- * those for which there is no memory, are skipped. */
+/* Adds the preloaded images of a Welcome, which is not used after the return. Called by cuInit()
+ * for each session. Skips invalid entries and, if out of memory, any entry. */
 void gpc_image_preload_parse(const struct gpc_session *session, const Gpupool__Welcome *welcome);
 
-/* If the daemon has the image (identified by image->sha256): posts a load of it, without waiting,
- * sets image->info to the list of its kernels, which the image then owns, stores the result of
- * posting in *result_p, and returns true. view: the parsed code of the image. Returns false, with
- * *result_p unchanged, if the daemon does not have the image, its list of kernels differs from that
- * of view, or the order of the calls would not be preserved; the caller then loads the image and
+/* Tries to load an image without waiting for a reply. image: device and sha256 are set. view: the
+ * parsed code of the image.
+ * If the daemon is known to have the image, posts a load of it, sets image->info to the list of its
+ * kernels, which the image then owns, stores the result of posting in *result_p, and returns true.
+ * Returns false, with *result_p unchanged, if the daemon is not known to have the image, does not
+ * know the call, or has another list of kernels than view; if host functions are outstanding, which
+ * could change the order of the calls; or if out of memory. The caller then loads the image and
  * waits. */
 bool gpc_image_preload_load(struct gpc_image *image, struct gpc_context *context,
 			    const struct gp_image *view, const struct gp_image_target *target,
 			    CUresult *result_p);
-/* Makes a loaded image available for loading the same code again. Its variables must be known. Has
- * no effect on images with JIT options or with large variables. */
+/* Makes a loaded image available for loading the same code again. image->variables must be set. Has
+ * no effect on images with JIT options (image->plain is false) or with more than 64 KiB of
+ * variables. */
 void gpc_image_preload_add(struct gpc_image *image);
 /* Posts the unloading of the image in the daemon, if it exists there, and makes it available for
- * loading again if possible. No objects of its kernels may exist. The caller then frees the
- * image. */
+ * loading again if possible; image->info may then be NULL. No CUkernel or CUfunction objects of the
+ * image may exist. The caller then frees the image. */
 void gpc_image_preload_unload(struct gpc_image *image);
-/* Posts a request to free all unloaded images that the daemon still stores; called when the daemon
- * is out of memory. Returns whether there were any, so that a retry may succeed. */
+/* Posts a request to free all images that the session has unloaded but the daemon still stores.
+ * Called when the daemon is out of memory. Returns whether there were any, so that a retry may
+ * succeed. */
 bool gpc_image_preload_drop(struct gpc_context *context);
 
 #endif /* GPC_IMAGE_PRELOAD_H */

@@ -5,23 +5,29 @@
  *
  * Generated code (gpc_calls.h) offers for each wire call X of codegen/api:
  *
- *   CUresult gpc_post_X(context, &args[, bulk, bulk_count])              POST calls: no reply
- *   CUresult gpc_wait_X(context, &args, &reply[, bulk, bulk_count])      WAIT calls: a reply
- *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])    WAIT calls, asynchronous
+ *   CUresult gpc_post_X(context, &args[, bulk, bulk_count])                 POST calls: no reply
+ *   CUresult gpc_wait_X(context, &args, &reply[, bulk, bulk_count][, &raw]) WAIT calls: a reply
+ *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])       WAIT calls,
+ * asynchronous
  *
  * with struct gp_args_X and gp_reply_X of protocol's gp_calls.h (without the reply argument if the
- * call returns no fields). bulk is data that follows the record (the encoded call). args and bulk
- * may be reused when the function returns. The order of the calls is the order on the wire.
+ * call returns no fields). context: struct gpc_context *; NULL: first session, no context. bulk:
+ * data that follows the record (the encoded call). args and bulk may be reused when the function
+ * returns. raw: void *; only if the reply has byte fields, which then point into the memory at raw.
+ * The caller frees raw with free(), also after an error (NULL: nothing to free). The order of the
+ * calls is the order on the wire.
  *
- * gpc_post_X() blocks only while the ring buffer or the daemon's queue of deferred calls is full;
- * gpc_wait_X() also blocks until the reply has arrived. The fields of *reply are defined only after
+ * gpc_post_X() and gpc_start_X() block only while the ring buffer or the daemon's deferred queue is
+ * full, max_outstanding requests of the session have no reply, or bulk is being sent; gpc_wait_X()
+ * also blocks until the reply has arrived. The fields of *reply are defined only after
  * CUDA_SUCCESS.
  * Threads: any thread may call; the thread that reads the connection must not wait for a reply.
  * Errors: a CUresult other than CUDA_SUCCESS is the daemon's result (gpc_wait_X), the session's
  * sticky error, an earlier posted call's error (gpc_wait_X), CUDA_ERROR_NOT_INITIALIZED without a
  * session, CUDA_ERROR_NOT_SUPPORTED if the daemon does not know the call, CUDA_ERROR_INVALID_VALUE
- * if the call or its bulk is too large, or CUDA_ERROR_OUT_OF_MEMORY. A call that could not be
- * posted or started has no effect.
+ * if the call or its bulk is too large, CUDA_ERROR_UNKNOWN if the fields could not be encoded, or
+ * CUDA_ERROR_OUT_OF_MEMORY. A call that could not be posted or started has no effect, unless the
+ * session ended while its bulk was being sent.
  */
 #ifndef GPC_CALL_H
 #define GPC_CALL_H
@@ -37,7 +43,8 @@
 
 struct gpc_request;
 
-/* The session and the wire context ID that a call is issued on. The session is borrowed. */
+/* The session and the wire context ID that a call is issued on; a member of struct gpc_context. The
+ * session is borrowed. */
 struct gpc_scope {
 	struct gpc_session *session;
 	uint32_t context; /* wire context ID; accessed with __atomic functions; 0: the context does
@@ -50,19 +57,21 @@ struct gpc_scope {
  * The caller sets data, before, done, arg and lazy as needed and zeroes the rest. If gpc_start_X
  * fails, none of the functions is called and the caller may free the request.
  *
- * data() receives `size` bytes of bulk of a data note (a message that carries a part of gpCopyOut's
- * data) at `offset` of the copy, and must drain them with gp_conn_recv_bulk(). It returns 0; a
- * negative return value ends the session.
+ * data() receives `size` bytes of the copy's data, for `offset` of the copy, and must read them
+ * with gp_conn_recv_bulk() from conn. They are the bulk of a data note (a message that carries a
+ * part of gpCopyOut's data) or of the reply. offset and size are unchecked numbers from the
+ * network. It returns 0; another value ends the session.
  *
  * before() is called before done() and before any thread can see that the request is complete; the
  * reply is already available unless the session is lost, and later messages are not processed until
  * it returns.
  *
- * done() is called once, also when the session is lost, with no lock held. It may free the request
- * unless a thread waits for it, may post and start calls, and must not wait for a reply.
+ * done() is called once, after the request is complete, also when the session is lost, with no lock
+ * held. It may free the request unless a thread waits for it, may post and start calls, and must
+ * not wait for a reply.
  *
  * All three run on the thread that reads the connection. Replies of requests with done() are read
- * even if no thread waits; replies of other requests are read only while a thread waits. A lazy
+ * even if no thread waits; replies of other requests may stay unread until a thread waits. A lazy
  * request, which must have done(), wakes no thread: its reply is read along with others, or within
  * a second.
  * Ownership: the request is in the caller's memory and must stay there until it is complete; with
@@ -74,10 +83,10 @@ struct gpc_request {
 	uint32_t id;         /* ID of the request on the wire */
 	uint16_t call;       /* number of the call */
 	bool complete;       /* the reply was processed; written under the receiver's lock */
-	bool lazy;           /* see above */
+	bool lazy;           /* its reply is not urgent (see above); set by the caller */
 	CUresult result;     /* result of the call, once complete */
-	void *reply; /* malloc'ed encoded fields of the reply, or NULL; once complete, freed by
-			done() or by the caller of gpc_start_X */
+	void *reply; /* malloc'ed encoded fields of the reply, or NULL. Valid once complete; freed
+			by done() or by the caller of gpc_start_X. */
 	size_t reply_size;
 	int (*data)(struct gpc_request *request, struct gp_conn *conn, uint64_t offset,
 		    uint64_t size);
@@ -89,11 +98,11 @@ struct gpc_request {
 };
 
 /*
- * Blocks, without limit, until the request is complete; the calling thread reads the connection if
- * no other thread does. Returns the result of the call or, if that is CUDA_SUCCESS, the session's
- * deferred error (the error of an earlier posted call), which is cleared. request->reply then
- * belongs to the caller unless the request has done(). Must not be called by the thread that reads
- * the connection.
+ * Blocks, without limit, until the request, which was started successfully, is complete; the
+ * calling thread reads the connection if no other thread does. Returns the result of the call or,
+ * if that is CUDA_SUCCESS, the session's deferred error (the error of an earlier posted call),
+ * which is cleared. request->reply then belongs to the caller, unless the request has done(). Must
+ * not be called by the thread that reads the connection, so not by data(), before() and done().
  */
 CUresult gpc_request_wait(struct gpc_request *request);
 
@@ -125,7 +134,7 @@ struct gpc_call {
 	struct gpc_session *session;
 	const struct gpc_scope *scope; /* borrowed; NULL: first session, no context */
 	struct gp_enc enc;
-	uint16_t number;
+	uint16_t number; /* GP_CALL_* */
 	uint32_t stream; /* wire ID of the stream that gets work, or GPC_ALL_STREAMS; 0: the call
 			    gives no work */
 	void *fields;    /* malloc'ed buffer with the fields, until they are copied into the ring;
@@ -133,11 +142,13 @@ struct gpc_call {
 	uint64_t lane_bytes; /* bytes of the call that are sent over data lanes */
 };
 
-/* Set while the thread's calls are not ordered after host functions and late copies
- * (host/late_copy.h), such as calls on a stream of the library's own. The daemon never defers these
- * calls, and they never wait for room in its queue. */
+/* The calling thread's calls need no order after host functions and late copies (host/late_copy.h),
+ * such as calls on a stream of the library's own. The daemon never defers such calls, and they
+ * never wait for room in its deferred queue. Set and cleared around the calls by the code that
+ * makes them: late_copy.c and managed_copy.c. */
 extern __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
-/* Set while the thread reads the connection: its calls must not wait for replies. */
+/* The calling thread reads the connection, so its calls must not wait for replies. Set and cleared
+ * by receiver.c only. */
 extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
 
 /*
@@ -146,11 +157,12 @@ extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
  * and in no context. stream: wire ID of the stream that gets work, GPC_ALL_STREAMS, or 0 if the
  * call gives no work.
  *
- * Blocks while the ring is full or too many requests are outstanding. On success acquires the
- * session's send lock; exactly one gpc_call_post() or gpc_call_start() must follow, which releases
- * it. While managed memory exists (client/pages/pages.h), encoding may fault on fields that must be
- * fetched first; the fields are then encoded into a buffer, and gpc_call_lock(), gpc_call_post() or
- * gpc_call_start() acquires the lock.
+ * Blocks while the ring is full or max_outstanding requests of the session have no reply. On
+ * success acquires the session's send lock; exactly one gpc_call_post() or gpc_call_start() must
+ * follow, which releases it, also after an error. While managed memory exists
+ * (client/pages/pages.h), encoding may fault on fields that must be fetched first; the fields are
+ * then encoded into a buffer, and gpc_call_lock(), gpc_call_post() or gpc_call_start() acquires the
+ * lock.
  *
  * Returns CUDA_SUCCESS or an error listed at the head of this file. After an error the lock is not
  * held and nothing needs to be freed.
@@ -174,17 +186,19 @@ CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);
 
-/* Returns the limit for the total cost, as computed by GP_DEFERRED_QUEUE_COST in bytes, of the
- * outstanding calls that the daemon may have to defer. max_deferred is the daemon's own limit in
- * bytes; 0: not reported. */
+/* Returns how many bytes, as computed by GP_DEFERRED_QUEUE_COST (protocol/frame.h), of deferrable
+ * calls may be outstanding: the daemon's limit less a reserve of 1 MiB. max_deferred: the daemon's
+ * limit in bytes, from the Welcome; 0: not reported. A limit outside GP_DEFERRED_QUEUE_MIN and
+ * GP_DEFERRED_QUEUE_MAX is replaced by the nearer of the two. */
 uint64_t gpc_call_room(uint64_t max_deferred);
 
-/* Called when the daemon has refused a host function: removes it from the count of outstanding
- * functions, so that no calls are deferred because of it. */
+/* Called by host_queue.c after the daemon has refused a host function: removes it from the count of
+ * outstanding functions, so that it delays no calls. */
 void gpc_call_function_refused(struct gpc_session *session);
 
-/* Called by the thread that reads the connection when `count` gpStreamWait calls are complete.
- * Returns true, or false without any effect if fewer are outstanding, which is a protocol error. */
+/* Called by the thread that reads the connection when the daemon reports that `count` gpStreamWait
+ * calls are complete. Returns true, or false without any effect if fewer are outstanding, which is
+ * a protocol error. */
 bool gpc_call_waits_done(struct gpc_session *session, uint32_t count);
 
 #endif /* GPC_CALL_H */

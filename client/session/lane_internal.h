@@ -19,23 +19,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* State of the data lanes of a session. CLOSED until the first large copy. */
+/* State of the data lanes of a session; GPC_LANES_CLOSED until the first large copy. */
 enum gpc_lanes_state {
 	GPC_LANES_CLOSED,
 	GPC_LANES_OPENING, /* the lanes' threads are connecting */
 	GPC_LANES_OPEN,
-	GPC_LANES_NONE, /* there are no data lanes, and none will be opened */
+	GPC_LANES_NONE, /* there are none, and none will be opened */
 };
 
 /* One data lane: a connection with a sending and a receiving thread. */
 struct gpc_lane {
 	struct gpc_session *session;
-	struct gp_conn *conn; /* owned; NULL: not yet or never connected; constant after that */
+	struct gp_conn *conn; /* owned; set once; NULL: not connected, or the session was over */
 	unsigned int number;  /* from 1; lane 0 carries the calls */
 	struct gpc_silence_lane silence;
-	/* pack and packed_out belong to the sending thread, packed_in to the receiving thread; the
-	 * buffers for compressed chunks are allocated with the first chunk. */
-	struct gp_pack pack;
+	/* pack and packed_out are used only by the sending thread, packed_in only by the receiving
+	 * thread. The buffers have GP_CHUNK_MAX bytes and are allocated with the first compressed
+	 * chunk; NULL before. */
+	struct gp_pack pack; /* state of the compression (protocol/pack.h) */
 	uint8_t *packed_out, *packed_in;
 };
 
@@ -43,9 +44,9 @@ struct gpc_lane {
  * gpc_lane_out_drop_locked(). */
 struct gpc_lane_out {
 	struct gpc_lane_out *next;
-	const uint8_t *memory; /* source; the caller of gpc_lanes_send() keeps it valid */
+	const uint8_t *memory; /* source, borrowed from the caller of gpc_lanes_send() */
 	uint64_t size, at;     /* size in bytes, and offset of the next chunk to send */
-	uint64_t step;         /* distance between the starts of two chunks */
+	uint64_t step;         /* distance between the starts of two chunks in bytes */
 	unsigned int busy;     /* number of chunks being sent */
 	unsigned int *wait;    /* counter to decrement when the copy is dropped (gpc_lanes_send());
 				  NULL: none */
@@ -61,8 +62,8 @@ struct gpc_lanes {
 	pthread_mutex_t lock;
 	pthread_cond_t work; /* signaled for the sending threads when there is data to send or the
 				session is over */
-	pthread_cond_t changed; /* broadcast when data was sent or received, when all lanes have
-				   connected, and at the end of the session */
+	pthread_cond_t changed; /* broadcast when a copy is dropped or a chunk was received, when
+				   all lanes have connected, and at the end of the session */
 	unsigned int count,
 		connecting; /* length of `lanes`, and number of lanes that are still connecting */
 	struct gpc_lane lanes[GP_LANES_MAX]; /* conn is NULL if a lane could not be opened */
@@ -73,12 +74,12 @@ struct gpc_lanes {
 	uint32_t last_out;  /* ID of the last copy to the device; guarded by the sender's lock */
 	struct gpc_lane_in *incoming; /* copies from the device whose data is expected */
 	uint32_t last_in;             /* ID of the last copy from the device */
-	uint64_t last_posted; /* number of copies from the device whose records are known to be
-				 posted */
+	uint64_t last_posted; /* number of gpc_lanes_posted() so far: copies from the device whose
+				 records are known to be posted */
 };
 
-/* Ends the session because the lane's connection failed with r, a negative error. Called without a
- * lock. */
+/* Ends the session because the lane's connection failed with r, an error of gp_conn_recv() or
+ * gp_conn_send(). Blocks as gpc_session_lost_on() does. Called without a lock. */
 void gpc_lane_fail(struct gpc_lane *lane, int r);
 
 /* Implemented in lane_out.c. Main function of the lane's sending thread; returns NULL when the
@@ -90,7 +91,8 @@ void gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *outg
 	GP_LOCKED(lanes->lock);
 
 /* Implemented in lane_in.c. Blocks until the next chunk has been received into the memory of its
- * copy. Returns 0 or a negative error if the lane is unusable; the caller then ends the session. */
+ * copy. Returns 0. Returns GP_E_EOF or a negative errno if the lane is unusable or the chunk is
+ * malformed or was not requested; the caller then ends the session with gpc_lane_fail(). */
 GP_MUST_CHECK int gpc_lane_receive_chunk(struct gpc_lane *lane);
 
 #endif /* GPC_LANE_INTERNAL_H */

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Default maximum number of lanes, including lane 0, the connection that carries the calls. More
- * are opened only on the user's request. */
+/* Maximum number of lanes that is used by default, including lane 0, the connection that carries
+ * the calls. More are opened only on the user's request. */
 #define GPC_LANES_DEFAULT 8
 /*
  * Minimum size of a copy that uses the lanes. Smaller copies finish on one connection before other
@@ -28,10 +28,10 @@
  * data is sent. */
 uint64_t gpc_lane_copy_min(bool later);
 
-/* Returns the number of data lanes to open, not counting lane 0: 0, or at least 2 and at most
- * `most` and GPC_LANES_DEFAULT - 1. cores is the number of processors of this machine.
- * round_trip_ns is the shortest round-trip time measured so far; 0: none. rdma: the lanes use RDMA,
- * and the other arguments except `most` are ignored. */
+/* Returns the number of data lanes to open, not counting lane 0. It is 0, or from 2 to the lower of
+ * `most` and GPC_LANES_DEFAULT - 1. cores: number of processors of this machine. round_trip_ns:
+ * shortest round-trip time measured so far; 0: none. rdma: the lanes use RDMA; cores and
+ * round_trip_ns are then ignored. */
 unsigned int gpc_lane_count(unsigned int most, unsigned int cores, uint64_t round_trip_ns,
 			    bool rdma);
 

@@ -19,17 +19,18 @@ struct gpc_session;
 
 /*
  * Blocks until the next message arrives, and handles its records, which may complete requests and
- * run their functions. Returns 0. Returns GP_E_EOF if the daemon closed the connection, or another
- * negative error if the connection is unusable; the caller then ends the session, and
- * gp_conn_error() gives the reason.
+ * run their functions. Returns 0. Returns GP_E_EOF if the daemon closed the connection, or a
+ * negative errno if the connection is unusable, which includes a malformed message (-EPROTO); the
+ * caller then ends the session, and gp_conn_error() of lane 0 returns the reason.
  */
 GP_MUST_CHECK int gpc_receive(struct gpc_session *session);
 
-/* Implemented in receiver.c. Returns the outstanding request with this ID, or NULL. The request
- * stays valid until the calling thread completes it. */
+/* Implemented in receiver.c. Returns the outstanding request with this ID, borrowed, or NULL; any
+ * number is allowed. The request stays valid until the calling thread completes it. */
 struct gpc_request *gpc_receiver_find(struct gpc_session *session, uint32_t id);
-/* Completes the request with this result: calls before(), wakes the threads that wait for it,
- * and calls done() (call.h). Afterwards the request may have been freed. */
+/* Implemented in receiver.c. Completes the request with this result: calls before(), wakes the
+ * threads that wait for it, and calls done() (call.h). Afterwards the request may have been
+ * freed. */
 void gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request,
 			   CUresult result);
 

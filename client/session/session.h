@@ -14,7 +14,7 @@
  * no session; the memory of the parent's sessions stays allocated there.
  * Threads: any, unless noted otherwise. Functions do not block unless noted otherwise.
  * Errors: functions that return CUresult return CUDA_SUCCESS or, once the session is over, its
- * sticky error: the error that every later call returns.
+ * sticky error, which every later call returns.
  */
 #ifndef GPC_SESSION_H
 #define GPC_SESSION_H
@@ -46,12 +46,12 @@ int gpc_session_number(const struct gpc_session *session);
 const struct gpc_session_facts *gpc_session_facts(const struct gpc_session *session);
 
 /*
- * Creates a session over these two connections and starts its threads. control is the connection to
- * the supervisor, or NULL. *facts is copied. max_outstanding is the number of requests that may be
- * without a reply at one time. On success returns 0, and the session in *session_p owns the
- * connections; gpc_session_destroy() frees it. On failure returns -ENOMEM or another negative errno
- * of the start of a thread (-EAGAIN); *session_p is unchanged, no thread of the session is left,
- * and the caller still owns the connections.
+ * Creates a session over these two connections and starts its threads. lane: lane 0. control: the
+ * connection to the supervisor; NULL: none. *facts is copied. max_outstanding: the number of
+ * requests that may be without a reply at one time. On success returns 0, and the session in
+ * *session_p owns the connections; gpc_session_destroy() frees it. On failure returns -ENOMEM or
+ * another negative errno of the start of a thread (-EAGAIN); *session_p is unchanged, no thread of
+ * the session is left, and the caller still owns the connections.
  */
 GP_MUST_CHECK int gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 				     const struct gpc_session_facts *facts,
@@ -59,16 +59,16 @@ GP_MUST_CHECK int gpc_session_create(struct gp_conn *lane, struct gp_conn *contr
 /* Makes this session the only session of the list, with number 0. NULL empties the list. Frees
  * nothing. Called while no other thread uses the list. */
 void gpc_session_set(struct gpc_session *session);
-/* Appends a session to the list, with the next number. Called by one thread at a time (cuInit), for
- * at most GPC_SESSIONS_MAX sessions. */
+/* Appends a session to the list, with the next number. Called by one thread at a time (cuInit). The
+ * list must have fewer than GPC_SESSIONS_MAX sessions. */
 void gpc_session_add(struct gpc_session *session);
 /* Closes the session: sends the posted calls, notifies the daemon of the end and waits for the
  * session's threads. Waits for at most timeout_ms milliseconds in total, and not for the threads if
- * called by a host function. Afterwards calls fail with CUDA_ERROR_DEINITIALIZED or the session's
+ * called in a host function. Afterwards calls fail with CUDA_ERROR_DEINITIALIZED or the session's
  * earlier error. The session is not freed. */
 void gpc_session_close(struct gpc_session *session, int timeout_ms);
-/* Frees a closed session and its connections. Waits, without limit, until the session's own threads
- * have ended. No other thread may be using it. Accepts NULL. */
+/* Frees a closed session that is not in the list, and its connections. Waits, without limit, until
+ * the session's own threads have ended. No other thread may be using it. Accepts NULL. */
 void gpc_session_destroy(struct gpc_session *session);
 /* Abandons the session in the child of a fork: closes the descriptors without sending anything.
  * Calls then return CUDA_ERROR_NOT_INITIALIZED. The memory is not freed. */
@@ -83,31 +83,33 @@ const char *gpc_session_peer(const struct gpc_session *session);
  * error of the lost connection, CUDA_ERROR_DEINITIALIZED after gpc_session_close(), or
  * CUDA_ERROR_NOT_INITIALIZED in the child of a fork. */
 CUresult gpc_session_status(struct gpc_session *session);
-/* Ends the session with this sticky error, logs `why` (copied), and wakes all waiting threads;
- * outstanding requests complete with the error. Has no effect if the session is already over.
- * Called without the session's locks. */
+/* Ends the session with this sticky error, prints `why` for the user, and wakes all waiting
+ * threads; outstanding requests complete with the error. GPC_ERROR_NO_SESSION becomes
+ * GPC_ERROR_LOST (client/base/error.h). Has no effect if the session is already over. May run
+ * functions of requests and hooks in the calling thread. Called without the session's locks. */
 void gpc_session_fail(struct gpc_session *session, CUresult result, const char *why);
 
-/* Returns whether the worker can share memory with this process, which requires that file
- * descriptors can be passed over lane 0 (a Unix socket). */
+/* Returns whether the worker can share memory with this process, that is, whether file descriptors
+ * can be passed over lane 0 (GP_CONN_CAP_PASS_FD of transport.h). */
 bool gpc_session_shares_memory(const struct gpc_session *session);
-/* Returns the file descriptor that was passed before the current reply; the caller closes it.
- * Returns -ENOENT if none was passed. May be called only by a request's before() function
- * (call.h). */
+/* Returns the oldest file descriptor that the worker passed before the current reply; the caller
+ * closes it. Returns -ENOENT if none was passed. May be called only by a request's before()
+ * function (call.h). */
 GP_MUST_CHECK int gpc_session_recv_fd(struct gpc_session *session);
 
-/* Records that the program has pinned host memory; the message about an illegal address then
- * mentions cuMemHostGetDevicePointer(). */
+/* Records that the program has pinned host memory. If the session ends with
+ * CUDA_ERROR_ILLEGAL_ADDRESS, the message then mentions cuMemHostGetDevicePointer(). */
 void gpc_session_note_pinned(struct gpc_session *session);
 
 /*
- * Callbacks for the coherence of replicated host memory (pinned memory with a copy in the worker).
+ * Callbacks for the coherence of replicated host memory (pinned memory with a copy in the worker;
+ * client/host/coherence.h). All are set; each gets `arg`.
  *
  *   over()              the session is over; called on any thread, also more than once
  *   before_function(),
  *   after_function()    before and after a host function of the program, on the thread that runs it
- *   publish()           the daemon requests a gpHostPublish call with this number; called by the
- *                       thread that reads the connection
+ *   publish()           the daemon requests a gpHostPublish call with this number, which is not 0;
+ * called by the thread that reads the connection
  *
  * None is called with a lock of the session held.
  */
@@ -125,12 +127,13 @@ void gpc_session_set_hooks(struct gpc_session *session, const struct gpc_session
 /* Returns the revision number of the daemon's replies about kernels; a reply that was cached under
  * an older number may be outdated. */
 uint64_t gpc_session_revision(const struct gpc_session *session);
-/* Increments the revision number. Called when a posted kernel call has failed or the session's
- * share of a GPU (the multiprocessors that it may use) has changed. */
+/* Increments the revision number. Called by receive.c when a posted call about a kernel has failed
+ * or the session's share of a GPU (the multiprocessors that it may use) has changed. */
 void gpc_session_revise(struct gpc_session *session);
-/* Returns whether the daemon was requested to report changes of the session's share of a GPU. */
+/* Returns whether gpc_session_set_revision_watch() was called. */
 bool gpc_session_watches_revision(const struct gpc_session *session);
-/* Records that the daemon was requested to report such changes. */
+/* Records that the daemon was requested to report changes of the session's share of a GPU. Called
+ * by gpc_share_watch() (client/module/launch_shape.h). */
 void gpc_session_set_revision_watch(struct gpc_session *session);
 
 /* Stores the error of a posted call as the session's deferred error, which the next call that waits
@@ -138,10 +141,11 @@ void gpc_session_set_revision_watch(struct gpc_session *session);
  * dropped. */
 void gpc_session_defer(struct gpc_session *session, CUresult result);
 
-/* Returns whether host functions or waits of streams for values are outstanding, so that calls may
- * be deferred in the worker until the program acts. */
+/* Returns whether host functions or waits of streams for values are outstanding, so that the worker
+ * may defer calls until the program acts. */
 bool gpc_session_awaits_host(const struct gpc_session *session);
-/* Records that a stream waits for an event that another process may record. */
+/* Records that a stream waits for an event that another process may record. Called after the wait
+ * is posted; also marks work (gpc_session_work_mark()). */
 void gpc_session_note_foreign_wait(struct gpc_session *session);
 /* Returns whether the program or another process may decide when new work starts, because host
  * functions, waits for values, or a wait for another process come before it. Until the work starts
@@ -156,7 +160,8 @@ bool gpc_session_has_host_functions(const struct gpc_session *session);
  * gpc_session_work_mark() is called after work is posted to a stream; it increments the count of
  * posted work and returns it. A fence (a request to which the daemon replies when all earlier work
  * is done) that is sent after that call comes after the work. When the fence has completed,
- * gpc_session_work_set_done() is called with the count; a lower count than before has no effect.
+ * gpc_session_work_set_done() is called with the count from before the fence; a lower count than
+ * before has no effect.
  */
 uint64_t gpc_session_work_mark(struct gpc_session *session); /* increments and returns the count */
 uint64_t gpc_session_work_posted(
@@ -184,10 +189,13 @@ uint64_t gpc_session_issued_to(const struct gpc_session *session, uint32_t strea
  * completion.
  */
 uint64_t gpc_session_issued_visible(const struct gpc_session *session);
-/* Marks the last record of the session as having an effect that the program can see. */
+/* Marks the last record of the session as having an effect that the program can see. Called after a
+ * record with such an effect is posted, unless call.c marks it itself: host functions, and any work
+ * while visible memory blocks exist. */
 void gpc_session_note_visible(struct gpc_session *session);
-/* Adds `count` to the number of memory blocks that are accessible both to kernels and to the
- * program or another process. count is -1 when a block is freed. */
+/* Adds `count` to the number of visible memory blocks, that is, those that are accessible both to
+ * kernels and to the program or another process. count is 1 when a block is created, -1 when it is
+ * freed. */
 void gpc_session_count_visible_blocks(struct gpc_session *session, int count);
 
 /* Raises *number to at least `to`; never lowers it. Lock-free. */

@@ -3,9 +3,9 @@
  * Internal state of a session, for the files of client/session and their tests only.
  *
  * Threads: sender.lock may be held when receiver.lock is acquired, never the other way round;
- * neither may be held while a connection sends or receives. Only the thread that has set
- * sender.writing sends, and only the thread that has set receiver.reading receives (these flags are
- * called tokens).
+ * neither may be held while a connection sends or receives. Two flags are tokens: only the thread
+ * that has set sender.writing sends on lane 0, and only the thread that has set receiver.reading
+ * receives on it.
  */
 #ifndef GPC_SESSION_INTERNAL_H
 #define GPC_SESSION_INTERNAL_H
@@ -28,11 +28,12 @@
  * members that are not atomic. */
 struct gpc_sender {
 	pthread_mutex_t lock;
-	pthread_cond_t changed;  /* signaled when the sending token or space in the buffer becomes
-				    available, or the session ends */
+	pthread_cond_t changed;  /* broadcast when the sending token or space in the buffer becomes
+				    available, state that the sender's lock guards has changed, or
+				    the session ends */
 	pthread_cond_t gathered; /* signaled for the sender thread when records have gathered */
-	/* Double buffer: buffers[filling] is filled while the other is sent. used[i] is the number
-	 * of bytes in buffers[i]. */
+	/* The ring: two buffers of GP_CONN_MESSAGE_MAX bytes, owned. buffers[filling] is filled
+	 * while the other is sent. used[i] is the number of bytes in buffers[i]. */
 	uint8_t *buffers[2];
 	size_t used[2];
 	int filling;
@@ -42,17 +43,18 @@ struct gpc_sender {
 	bool sleeping;      /* the sender thread sleeps */
 	int waiting;        /* number of threads that wait for `changed` */
 	atomic_size_t hint; /* bytes gathered, for polling without the lock */
-	atomic_uint_fast64_t sent; /* number of messages that threads have started to send */
-	atomic_bool sending;       /* a message is being sent */
+	atomic_uint_fast64_t
+		sent;        /* number of messages that threads have started to send on lane 0 */
+	atomic_bool sending; /* a message is being sent */
 };
 
 /* A thread that waits for `request` or, if request is NULL, until fewer requests are outstanding.
  * Lives on the stack of that thread; guarded by receiver.lock. */
 struct gpc_waiter {
 	const struct gpc_request *request;
-	bool complete;
-	CUresult result;
-	pthread_cond_t woken;
+	bool complete;        /* the request is complete or, without a request, any request is */
+	CUresult result;      /* of the request; valid when `complete` is set */
+	pthread_cond_t woken; /* signaled when `complete` is set, and when the thread is to read */
 	struct gpc_waiter *next;
 };
 
@@ -66,11 +68,13 @@ struct gpc_receiver {
 	bool polling; /* the receiver thread polls the connection's descriptor and wake_fd */
 	int wake_fd;  /* eventfd that ends the receiver thread's poll when data was read ahead; -1:
 			 none */
-	struct gpc_request *requests[GPC_REQUEST_BUCKETS];
-	struct gpc_waiter *waiters;
-	uint32_t last_id;
-	unsigned int unattended; /* number of outstanding requests with done(), plus expected notes:
-				    messages to be read even if no thread waits */
+	struct gpc_request
+		*requests[GPC_REQUEST_BUCKETS]; /* outstanding, by ID modulo the length */
+	struct gpc_waiter *waiters;             /* in the order of their arrival */
+	uint32_t last_id;                       /* ID of the last request */
+	unsigned int unattended; /* number of messages to be read even if no thread waits: replies
+				    to outstanding requests that have done() and are not lazy, and
+				    expected notes */
 	unsigned int notes; /* number of expected notes, which are also counted in `unattended` */
 	uint64_t attended;  /* total number of requests and notes ever counted in `unattended` */
 	unsigned int lazy;  /* number of outstanding lazy requests, which are not counted in
@@ -79,7 +83,7 @@ struct gpc_receiver {
 	atomic_bool served;      /* a message has been received */
 	/* Detection of a suspended process. watch_ns: start of the receiver thread's current wait
 	 * of WATCH_MS milliseconds (receiver.c); 0: it does not wait. suspended_ns: duration of the
-	 * last wait that took much longer; 0: none. suspension_end_ns: end of that wait. */
+	 * last wait that took 5 s or longer; 0: none. suspension_end_ns: end of that wait. */
 	atomic_uint_fast64_t watch_ns, suspended_ns, suspension_end_ns;
 };
 
@@ -94,21 +98,22 @@ enum gpc_host_runner_kind {
 /* A thread that runs host functions, and its queue. Guarded by the lock of struct
  * gpc_host_functions. */
 struct gpc_host_runner {
-	pthread_cond_t wanted;
+	pthread_cond_t wanted; /* signaled when `due` gets a function, and at the session's end */
 	struct gpc_host_function *due,
 		*last; /* queue of the functions that are due to run; NULL: empty */
 	bool started;  /* the thread is running */
 };
 
-/* Outstanding host functions of a session (host_queue.h). `lock` guards `all` and `runners`. */
+/* Outstanding host functions of a session (host_queue.h). `lock` guards `all` and `runners`; it may
+ * be held when the lock of a handle table is acquired. */
 struct gpc_host_functions {
 	pthread_mutex_t lock;
 	struct gpc_host_function *all; /* in the order of posting */
 	struct gpc_host_runner runners[GPC_HOST_RUNNERS];
-	/* Numbers of host functions and stream waits after which the daemon may have to defer
-	 * calls. Written under sender.lock, read without it. */
+	/* Counts of outstanding host functions and stream waits, because of which the daemon may
+	 * have to defer calls. Written under sender.lock, read without it. */
 	atomic_uint unanswered; /* host functions, and streams' waits for values, that were posted
-				   but are not complete */
+				   but are not complete (gpStreamWait) */
 	atomic_uint host;       /* the host functions alone; also counted in `unanswered` */
 };
 
@@ -119,8 +124,8 @@ struct gpc_room {
 	uint64_t max;     /* limit of posted - settled, from gpc_call_room() */
 	uint64_t posted;  /* total cost of the posted calls */
 	uint64_t settled; /* the part of `posted` that the daemon is known not to defer any more */
-	uint64_t queried; /* value of `posted` when the last gpBacklogRoom, the query for the
-			     deferred cost, was posted */
+	uint64_t queried; /* value of `posted` when the last gpBacklogRoom (query for the cost of
+			     the deferred calls) was posted */
 	bool querying;    /* gpBacklogRoom is outstanding */
 	struct gpc_request request; /* the outstanding gpBacklogRoom */
 };
@@ -131,8 +136,8 @@ struct gpc_room {
 /* Work numbers (session.h) of the records that gave a stream work. Written under sender.lock, read
  * without it. */
 struct gpc_issued {
-	atomic_bool work; /* a call whose duration depends on the GPU was posted before the first
-			     reply (first_reply.h) */
+	atomic_bool work; /* before the first reply (first_reply.h) a call was sent whose duration
+			     depends on the GPU */
 	atomic_uint_fast64_t last; /* number of the last record; 0: none */
 	atomic_uint_fast64_t seen; /* number of the last record with an effect that the program can
 				      see (gpc_session_issued_visible()); 0: none */
@@ -145,18 +150,18 @@ struct gpc_issued {
 /* A session. The lock of each group of members is stated at its struct. */
 struct gpc_session {
 	struct gpc_session_facts facts;
-	int number;                   /* argument of gpc_session_at() */
+	int number;                   /* position in the list of session.h; 0 before it is added */
 	unsigned int max_outstanding; /* the most requests without a reply at one time */
 	struct gp_conn *lane;         /* lane 0; owned */
 	struct gp_conn *control;      /* connection to the supervisor, owned; NULL: none */
 	atomic_uint state;            /* see session_state.h */
-	atomic_int deferred;          /* CUresult of a posted call that no call has returned yet;
-					 CUDA_SUCCESS: none */
+	atomic_int deferred; /* deferred error: CUresult of a posted call that no call has returned
+				yet; CUDA_SUCCESS: none */
 	atomic_uint_fast64_t
 		round_trip_ns;         /* shortest time that a caller waited for a reply; 0: none */
 	atomic_uint_fast64_t revision; /* see gpc_session_revision() */
-	atomic_bool revision_watched;
-	atomic_bool pinned; /* the program has, or had, pinned memory */
+	atomic_bool revision_watched;  /* see gpc_session_set_revision_watch() */
+	atomic_bool pinned;            /* the program has, or had, pinned memory */
 	struct gpc_sender sender;
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;
@@ -165,8 +170,8 @@ struct gpc_session {
 	const struct gpc_session_hooks *_Atomic hooks; /* NULL: not set */
 	atomic_uint_fast64_t work_posted,
 		work_done; /* counters of gpc_session_work_mark() and gpc_session_work_set_done() */
-	atomic_uint_fast64_t
-		foreign_wait; /* count of work after the last wait for another process; 0: none */
+	atomic_uint_fast64_t foreign_wait; /* count of gpc_session_work_mark() for the last
+					      gpc_session_note_foreign_wait(); 0: none */
 	struct gpc_issued issued;
 	struct gpc_silence silence;
 	struct gpc_control_news news; /* guarded by reason_lock */
@@ -186,21 +191,25 @@ gpc_session_is_over(const struct gpc_session *session)
 }
 
 /* The gpc_sender_*() functions are implemented in sender.c. Initializes session->sender. Returns 0
- * or -ENOMEM; gpc_sender_fini() may be called in either case. */
+ * or -ENOMEM; gpc_sender_fini() must be called in either case. */
 int gpc_sender_init(struct gpc_session *session);
-/* Frees the members of session->sender. Called when no thread of the session is left. */
+/* Frees the members of session->sender; accepts zeroed ones. Called when no thread of the session
+ * is left. */
 void gpc_sender_fini(struct gpc_session *session);
 /* Main function of the sender thread; returns NULL at the end of the session. */
 void *gpc_sender_main(void *session);
 /* Wakes all threads that wait for the sender, so that they see the end of the session. */
 void gpc_sender_wake_all(struct gpc_session *session);
 /* Reserves `size` bytes, at most GP_CONN_MESSAGE_MAX, in the ring, and stores their address in
- * *memory_p. Waits until there is space, and releases the lock while it waits. Returns
- * CUDA_SUCCESS, or the session's error. The memory is valid until the lock is released; the caller
- * fills it. */
+ * *memory_p. If there is no space, blocks until another thread has sent the records or sends them
+ * itself; releases the lock meanwhile. Returns CUDA_SUCCESS, or the session's error. The memory is
+ * valid until the lock is released; the caller fills it, and then calls gpc_sender_commit_locked()
+ * or abandons it. */
 CUresult gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memory_p)
 	GP_LOCKED(session->sender.lock);
-/* Appends the record of `size` bytes that was encoded into the reserved memory. */
+/* Appends the record of `size` bytes, at most those reserved, that was encoded at the start of the
+ * reserved memory. The lock was not released since the reservation. One of the next three functions
+ * must follow. */
 void gpc_sender_commit_locked(struct gpc_session *session, size_t size)
 	GP_LOCKED(session->sender.lock);
 /* Leaves the gathered records to the sender thread, and releases the lock. Does not wait. */
@@ -214,13 +223,14 @@ void gpc_sender_flush_unlock(struct gpc_session *session) GP_UNLOCKS(session->se
  * reused afterwards. */
 CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count)
 	GP_UNLOCKS(session->sender.lock);
-/* Blocks until gpc_sender_notify_locked() is called or the session ends. Releases the lock while it
- * waits, and may return earlier, so the caller checks its condition again. */
+/* Blocks until gpc_sender_notify_locked() is called, the sender's state changes, or the session
+ * ends. Releases the lock while it waits. May return earlier, so the caller checks its condition
+ * again. */
 void gpc_sender_wait_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
 /* Wakes the threads in gpc_sender_wait_locked() after a change of state that the sender's lock
  * guards. */
 void gpc_sender_notify_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
-/* Blocks until everything is sent or the session is over. Returns true, or false if the deadline
+/* Blocks until all records are sent or the session is over. Returns true, or false if the deadline
  * (gp_now_ns()) passes first. */
 bool gpc_sender_drain(struct gpc_session *session, uint64_t deadline);
 
@@ -232,11 +242,11 @@ void gpc_receiver_fini(struct gpc_session *session);
 /* Main function of the receiver thread, which reads when no caller does; returns NULL at the end of
  * the session. */
 void *gpc_receiver_main(void *session);
-/* Assigns the request an ID that is not 0, registers it and returns the ID. If the session ends,
- * the request may be completed, and freed by its done(), from this moment. */
+/* Registers a request before its call is sent: assigns it an ID that is not 0, and returns the ID.
+ * The request may be completed, and freed by its done(), from this moment, if the session ends. */
 uint32_t gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request);
-/* Counts an expected note (a message that is not a reply), so that the receiver thread reads until
- * it arrives. */
+/* Counts an expected note, so that the receiver thread reads until it arrives. Called before its
+ * cause is posted. Undone by gpc_receiver_note_received(). */
 void gpc_receiver_expect_note(struct gpc_session *session);
 /* Counts the arrival of an expected note, or that it will not be sent. */
 void gpc_receiver_note_received(struct gpc_session *session);
@@ -244,21 +254,23 @@ void gpc_receiver_note_received(struct gpc_session *session);
  * the connection if no other thread does. Returns CUDA_SUCCESS or the session's error. */
 CUresult gpc_receiver_make_room(struct gpc_session *session);
 /* Called when the session is over: completes all outstanding requests with its error, in the
- * calling thread or, if another thread is reading, in that thread. */
+ * calling thread. If another thread is reading, that thread completes them, after this function has
+ * returned. */
 void gpc_receiver_abort(struct gpc_session *session);
 
 /* Returns the number of seconds for which the process was suspended, if the suspension ended less
  * than ten seconds ago or its end was not yet noticed. Returns 0 otherwise. */
 unsigned int gpc_receiver_suspended(const struct gpc_session *session);
 
-/* Ends the session with `result` after a kernel fault, with the details that the daemon reports.
- * Waits for these for at most 300 ms. */
+/* Ends the session with `result`, the sticky error that the daemon has reported on lane 0, usually
+ * a kernel fault. Waits at most 300 ms for the daemon to report the details on the control
+ * connection. */
 void gpc_session_fault(struct gpc_session *session, CUresult result);
 /* Ends the session after lane 0 failed with r, an error of gp_conn_recv() or gp_conn_send(). Waits
  * at most 300 ms for the daemon to report a reason on the control connection. */
 void gpc_session_lost(struct gpc_session *session, int r);
 /* Ends the session after the connection `conn` failed with r, as gpc_session_lost() does for lane
- * 0. `name` (copied) is the prefix of the reason in the log. */
+ * 0. name: prefix of the reason in the message to the user. */
 void gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name,
 			 int r);
 

@@ -15,14 +15,15 @@
 
 enum gpc_session_state {
 	/*
-	 * gpc_session_create() is starting the threads; the session is not yet visible to other
-	 * threads. Next: OPEN when the threads run, FAILED if the connection is lost first, CLOSED
+	 * gpc_session_create() is starting the threads; only these and the creating thread know the
+	 * session. Next: OPEN when the threads run, FAILED if the connection is lost first, CLOSED
 	 * if a thread cannot be started.
 	 */
 	GPC_SESSION_STARTING,
 	/*
 	 * Calls are sent and receive replies. Next: CLOSING by gpc_session_close(); FAILED by
-	 * gpc_session_fail(), gpc_session_fault() or gpc_session_lost(); ABANDONED.
+	 * gpc_session_fail(), gpc_session_fault(), gpc_session_lost() or gpc_session_lost_on();
+	 * ABANDONED.
 	 */
 	GPC_SESSION_OPEN,
 	/*
@@ -31,9 +32,10 @@ enum gpc_session_state {
 	 */
 	GPC_SESSION_CLOSING,
 	/*
-	 * A kernel faulted, the connection is lost, or the daemon ended the session. Calls return
-	 * the error at once; outstanding requests are completed with it. The session's threads end.
-	 * Next: CLOSED by gpc_session_close(), or ABANDONED.
+	 * A kernel faulted, a connection is lost, the daemon ended the session, or a thread of a
+	 * data lane could not be started. Calls return the error at once; outstanding requests are
+	 * completed with it. The session's threads end. Next: CLOSED by gpc_session_close(), or
+	 * ABANDONED.
 	 */
 	GPC_SESSION_FAILED,
 	/*
@@ -50,9 +52,9 @@ enum gpc_session_state {
 };
 
 /*
- * Changes the state to `to`. error is the result of calls in FAILED, and is ignored for other
- * states. Returns true, or false without any change if the current state has no such transition; in
- * particular, if several threads change to the same state, one of them gets true.
+ * Changes the state to `to`. error: the result of calls in FAILED, not CUDA_SUCCESS; ignored for
+ * other states. Returns true, or false without any change if the current state has no such
+ * transition; in particular, if several threads change to the same state, one of them gets true.
  */
 bool gpc_session_state_move(atomic_uint *word, enum gpc_session_state to, CUresult error);
 

@@ -15,12 +15,12 @@
 
 struct gpc_session;
 
-/* Starts a detached thread that runs main(arg). main must call gpc_thread_ended() as its last
- * action. name, at most 15 characters, is shown by debuggers. Returns 0, or a negative errno
- * (-EAGAIN, -ENOMEM) if no thread was started. */
+/* Starts a detached thread of the session that runs main(arg). main must call gpc_thread_ended() as
+ * its last action. name, at most 15 characters, is shown by debuggers. Returns 0, or a negative
+ * errno (-EAGAIN, -ENOMEM) if no thread was started. */
 GP_MUST_CHECK int gpc_thread_start(struct gpc_session *session, void *(*main)(void *arg), void *arg,
 				   const char *name);
-/* Called by a thread as its last action. The session may be freed afterwards. */
+/* Called by a thread of the session as its last action, because the session may then be freed. */
 void gpc_thread_ended(struct gpc_session *session);
 /* Blocks until all threads of the session have ended. Returns true, or false if the deadline
  * (gp_now_ns(), or GP_FOREVER) passes first. */

@@ -4,12 +4,13 @@
  * control connection (the connection to the supervisor).
  *
  * If the daemon's machine has acknowledged nothing for GPUPOOL_TIMEOUT, the session ends. If the
- * machine acknowledges, but the daemon does not reply to a ping on the control connection, one
- * message is printed, and the session continues to wait. A busy daemon replies to pings. The
- * control connection also delivers the reason why the daemon ends the session.
+ * machine acknowledges, but the daemon does not reply to a ping on the control connection, its
+ * worker hangs, or a lane stops in the middle of a message, one message is printed, and the session
+ * continues to wait. A busy daemon replies to pings. The control connection also delivers the
+ * reason why the daemon ends the session.
  *
- * Threads: any thread may call, without sender.lock and receiver.lock; gpc_control_news functions
- * have a lock of their own.
+ * Threads: any thread may call, without sender.lock and receiver.lock. The caller of
+ * gpc_control_news_read() and gpc_control_news_await() holds session.reason_lock.
  * Units: members and parameters with the suffix _ms are milliseconds; times are those of
  * gp_now_ms().
  */
@@ -29,27 +30,29 @@ struct gpc_session;
 #define GPC_REASON_MAX 512
 /* The daemon's messages on the control connection. Guarded by session.reason_lock. */
 struct gpc_control_news {
-	bool is_over;    /* the daemon has ended the session; text gives the reason */
+	bool is_over;    /* the daemon has ended the session; `text` is the reason */
 	CUresult result; /* with is_over: the sticky error that the daemon reported; CUDA_SUCCESS:
 			    none */
-	char text[GPC_REASON_MAX];
-	int failed; /* error of gp_conn_recv() on the connection, which is then unusable; 0: none */
+	char text[GPC_REASON_MAX]; /* printable text, NUL-terminated */
+	int failed;    /* error of gp_conn_wait() or gp_conn_recv() on the connection, which is then
+			  unusable; 0: none */
 	uint64_t pong; /* number of the last ping to which the daemon has replied; 0: none */
 	bool hangs;    /* the last reply reported that the session's worker does not respond to the
 			  daemon */
 };
 
-/* Reads the messages that have arrived into session.news, under session.reason_lock. Does not wait
- * for a message to start; waits at most one second for the rest of a message that has started. Has
- * no effect without a control connection or after an error. */
+/* Reads the messages that have arrived into session.news; called with session.reason_lock held.
+ * Does not wait for a message to start; waits at most one second for the rest of a message that has
+ * started, after which the connection is unusable. Has no effect without a control connection or
+ * after an error. */
 void gpc_control_news_read(struct gpc_session *session);
 
-/* Reads messages, under session.reason_lock, until the daemon has reported why it ends the session,
- * the connection fails, or `end` (gp_now_ms()). Returns whether the reason was reported
- * (news.is_over). Returns false at once without a control connection. */
+/* Blocks and reads messages until the daemon has reported why it ends the session, the connection
+ * fails, or `end` (gp_now_ms()); called with session.reason_lock held. Returns whether the reason
+ * was reported (news.is_over). Returns false at once without a control connection. */
 bool gpc_control_news_await(struct gpc_session *session, int64_t end);
 
-/* A connection whose messages may stall. Must stay valid as long as the connection. */
+/* A lane whose messages may stall. Must stay valid as long as the connection. */
 struct gpc_silence_lane {
 	struct gpc_session *session;
 	unsigned int number;  /* number of the lane, for messages to the user */
@@ -85,10 +88,10 @@ struct gpc_silence {
 	struct gpc_silence_lane lane; /* lane 0 */
 };
 
-/* Initializes the state and watches lane 0, before the session has threads. */
+/* Called by session.c before the session has threads: initializes the state and watches lane 0. */
 void gpc_silence_init(struct gpc_session *session);
 
-/* Records that data was sent or received. */
+/* Records that a message or chunk was sent or received. Lock-free. */
 static inline void
 gpc_silence_note_progress(struct gpc_silence *silence)
 {
@@ -99,19 +102,21 @@ gpc_silence_note_progress(struct gpc_silence *silence)
 #define GPC_SILENCE_WHY_MAX 256
 /* Returns whether a check is due, in constant time. */
 bool gpc_silence_is_due(const struct gpc_session *session);
-/* Checks the connections if a check is due; may send a ping and print a message. Returns true if
- * the session must be ended as lost, with the reason in `why` (at most size bytes, NUL-terminated);
- * the caller then ends the session. Returns false otherwise, also if another thread is checking or
- * the session is over; `why` is then undefined. */
+/* Checks the connections if a check is due; may send a ping and print a message, and may wait for a
+ * second as gpc_control_news_read(). Returns true if the session must be ended as lost, with the
+ * reason in `why` (at most size bytes, NUL-terminated); the caller then ends the session. Returns
+ * false otherwise, also if another thread is checking or the session is over; `why` is then
+ * undefined. */
 bool gpc_silence_check(struct gpc_session *session, char *why, size_t size);
 
-/* Watches a connection, before its first message; a check then also runs while reception stalls in
- * the middle of a message. lane->session and lane->number must be set; *lane must stay valid as
- * long as the connection. */
+/* Watches a lane, before its first message: sets its stall timeout and callback, so that a check
+ * also runs while reception stalls in the middle of a message. lane->session and lane->number must
+ * be set; *lane must stay valid as long as the connection. */
 void gpc_silence_watch(struct gp_conn *conn, struct gpc_silence_lane *lane);
 
-/* Notifies the daemon on the control connection that the session ends. Sends nothing if there is no
- * control connection, or if another thread is just sending a ping. Errors are ignored. */
+/* Called by session.c after all calls were sent: notifies the daemon on the control connection that
+ * the session ends. Sends nothing if there is no control connection, or if another thread is
+ * sending a ping. Errors are ignored. */
 void gpc_silence_send_bye(struct gpc_session *session);
 
 #endif /* GPC_SILENCE_H */

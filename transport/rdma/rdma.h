@@ -15,7 +15,7 @@
  * with the lock held unless their comment states otherwise; only those with GP_LOCKED() release it
  * meanwhile, and only they wait.
  * Errors: functions that return int return 0 or a negative errno, with the connection's error text
- * set.
+ * set unless they have a parameter `detail` or no connection.
  * Units: bytes and milliseconds; deadlines by gp_now_ms(), -1: none.
  */
 #ifndef GP_RDMA_H
@@ -34,11 +34,16 @@
 #define GP_RDMA_CREDITS 32
 /* Further receive buffers for segments of the other types, which need no credit. */
 #define GP_RDMA_CONTROL 24
+/* Number of receive buffers. */
 #define GP_RDMA_RX (GP_RDMA_CREDITS + GP_RDMA_CONTROL)
+/* Number of buffers for outgoing data segments. */
 #define GP_RDMA_TX 32
+/* Maximum number of posted work requests of the send queue. */
 #define GP_RDMA_SEND_QUEUE 128
-/* After the outgoing segments in tx memory: a buffer for each work request of the send queue. */
+/* Size of the buffers for segments of the other types, one for each work request of the send queue.
+ * They are in tx memory after those for data segments. */
 #define GP_RDMA_CONTROL_SIZE 32
+/* Minimum size of bulk that is transferred directly. */
 #define GP_RDMA_DIRECT_MIN ((size_t)32 << 10)
 /* Size of a piece of bulk that is copied through staging memory. */
 #define GP_RDMA_STAGE_PIECE ((size_t)256 << 10)
@@ -55,6 +60,7 @@
 #define GP_RDMA_POLL_MS 1000
 /* Maximum time in milliseconds that closing a connection waits for its last segments to be sent. */
 #define GP_RDMA_LINGER_MS 2000
+/* Maximum size of a preamble, which is sent as private data of the connection manager. */
 #define GP_RDMA_PREAMBLE_MAX 64
 
 enum gp_rdma_type {
@@ -95,7 +101,7 @@ struct gp_rdma_conn {
 	struct gp_rdma_device *device;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	bool server;
+	bool server;           /* this end has accepted the connection */
 	atomic_uint spin_usec; /* copy of the stream's value, read by the sending thread */
 	int poll_fd;           /* epoll set of all events that wake a sleeping thread */
 	int wake_fd;           /* eventfd */
@@ -103,7 +109,7 @@ struct gp_rdma_conn {
 	int watch_fd, notify_fd;
 
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
+	pthread_cond_t changed; /* broadcast when the state below may have changed */
 	bool asleep;       /* a thread waits for the device; other threads wait for that thread */
 	bool armed;        /* completion notification is requested */
 	bool woken;        /* wake_fd is readable */
@@ -115,26 +121,28 @@ struct gp_rdma_conn {
 	bool disconnected; /* rdma_disconnect() was called */
 	bool lost;         /* the program has closed descriptors of the connection */
 	bool more;         /* the last poll left completions to be processed by the next one */
-	unsigned int unacked_events;
-	uint64_t completions; /* number of completions so far */
-	uint64_t heard;       /* value of `completions` at the last check for silence */
-	int64_t heard_ms;     /* time of the last check for silence */
+	unsigned int unacked_events; /* completion events not yet acknowledged to libibverbs */
+	uint64_t completions;        /* number of completions so far */
+	uint64_t heard;              /* value of `completions` at the last check for silence */
+	int64_t heard_ms;            /* time of the last check for silence */
 
 	/* Numbers of the last work requests that were posted, completed, and posted with a
 	 * completion notification requested. Work requests are numbered from 1. */
 	uint64_t posted, retired, signalled;
 	uint64_t end_number; /* number of the work request with GP_RDMA_END; 0: not yet posted */
-	unsigned int inline_max;
+	unsigned int
+		inline_max; /* maximum size of a segment that the device copies when it is posted */
 
 	/* Outgoing segments: [tx_free, tx_post) are posted, [tx_post, tx_fill) wait for credits. */
 	uint8_t *tx;
 	struct ibv_mr *tx_mr;
 	unsigned int tx_free, tx_post, tx_fill;
-	uint64_t tx_number[GP_RDMA_TX];
-	uint32_t tx_size[GP_RDMA_TX];
-	unsigned int credits;
+	uint64_t tx_number[GP_RDMA_TX]; /* work request that reads the buffer; 0: it was copied */
+	uint32_t tx_size[GP_RDMA_TX];   /* bytes in the segment, without its header */
+	unsigned int credits;           /* data segments that may be sent now */
 
-	/* Registered memory for incoming segments: GP_RDMA_RX slots. */
+	/* Registered memory for incoming segments: GP_RDMA_RX slots. rx_queue is a ring of the
+	 * received data segments that are not consumed: bytes [at, end) of the slot. */
 	uint8_t *rx;
 	struct ibv_mr *rx_mr;
 	struct {
@@ -157,7 +165,7 @@ struct gp_rdma_conn {
 
 	/* Segments that wait for credits while no thread sends (rdma_progress.c). progress_next and
 	 * is_in_progress are guarded by the lock of rdma_progress.c, not by `lock`. */
-	unsigned int progress_post;
+	unsigned int progress_post; /* tx_post when progress_deadline was set */
 	int64_t progress_deadline; /* the peer must return credits by this time; 0: nothing waits */
 	struct gp_rdma_conn *progress_next;
 	bool is_in_progress;
@@ -283,20 +291,22 @@ void gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline);
  * reused too. */
 int gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
 /* After gp_rdma_disconnect(): waits until the device has completed the work request with this
- * number, or for a limited time if the device does not respond. */
+ * number, or for at most GP_RDMA_LINGER_MS if the device does not respond. */
 void gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
 /* Posts a receive for a slot of rx memory; marks the connection as down on failure. */
 void gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot);
 /* Returns credits to the peer when it may run out of them while this end has nothing else to
  * send. */
 void gp_rdma_return_credits(struct gp_rdma_conn *conn);
-/* Sends a heartbeat if the peer has been silent for GP_RDMA_HEARTBEAT_MS. */
+/* Sends a heartbeat if the peer has been silent for GP_RDMA_HEARTBEAT_MS or a third of
+ * gp_conn_set_timeout(), the shorter of the two. */
 void gp_rdma_send_heartbeat(struct gp_rdma_conn *conn);
 /* Sends a segment that needs no credit; may wait for space in the send queue. place: the buffer to
  * announce; NULL: none. Returns 0 or a negative errno. */
 int gp_rdma_send_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
 			 const struct gp_rdma_remote_buffer *place) GP_LOCKED(conn->lock);
-/* Posts segments that were waiting for credits, as far as credits allow. */
+/* Posts segments that were waiting for credits, as far as credits and the send queue allow; then
+ * GP_RDMA_END, if `ending` is set. Frees the buffers of completed segments. */
 void gp_rdma_flush(struct gp_rdma_conn *conn);
 /* Disconnects; only the first call has an effect. Afterwards the peer's device cannot access memory
  * of this end. */
@@ -319,8 +329,8 @@ void gp_rdma_bulk_fini(struct gp_rdma_conn *conn);
 /* rdma_progress.c: lets the progress thread post segments that wait for credits while no other
  * thread sends. Does not wait; called without the lock. */
 void gp_rdma_progress_add(struct gp_rdma_conn *conn);
-/* Ends the use of the connection by the progress thread; waits for its current pass. Called without
- * the lock. */
+/* Ends the use of the connection by the progress thread; waits for its current pass over all
+ * connections. Called without the lock. */
 void gp_rdma_progress_remove(struct gp_rdma_conn *conn);
 
 /* rdma_cm.c: implementations of the operations of backend.h; called without the lock. */

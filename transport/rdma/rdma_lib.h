@@ -18,6 +18,7 @@
 /* The header defines a macro of the same name as the function. */
 #undef ibv_reg_mr
 
+/* Functions of libibverbs and of librdmacm that are loaded. */
 #define GP_RDMA_VERBS(X)                                                                           \
 	X(ibv_ack_cq_events)                                                                       \
 	X(ibv_alloc_pd)                                                                            \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registry of memory whose owner guarantees that it stays mapped (gp_memory_register()), for
- * backends that transfer bulk directly between memories.
+ * Registry of memory whose owner guarantees that it stays mapped, for backends that transfer bulk
+ * directly between memories. registered_memory.c also implements gp_memory_register() and
+ * gp_memory_unregister() of transport.h.
  *
  * Ownership: the registry owns the keys of its ranges, the registrations with RDMA devices; the
  * memory stays its owner's.
@@ -21,15 +22,18 @@ struct gp_memory_keys;
 struct gp_memory {
 	uint8_t *base;
 	size_t size;
-	/* registrations by the backend, owned by the range; NULL: none yet */
+	/* registrations by the backend, which sets this between gp_memory_acquire() and
+	 * gp_memory_release(); NULL: none yet. Freed by gp_memory_unregister(), after the lock is
+	 * released. */
 	struct gp_memory_keys *keys;
 	/* Whether the range was registered by gp_conn_register_range(). It then has only the keys
 	 * that it was registered with. */
 	bool is_device;
 };
 
-/* Adds the range and its keys for gp_conn_register_range(). Returns true, or false if it overlaps
- * another range or memory is exhausted; the keys then remain the caller's. */
+/* Adds a range and its keys, for gp_conn_register_range() (transport.h); undone by
+ * gp_memory_unregister(). Returns true, or false if it overlaps another range or memory is
+ * exhausted; the keys then remain the caller's. */
 bool gp_memory_register_device(void *base, size_t size, struct gp_memory_keys *keys);
 
 /* Returns the range that contains all of [base, base + size), borrowed and with the registry
@@ -39,7 +43,8 @@ struct gp_memory *gp_memory_acquire(const void *base, size_t size);
  * afterwards. */
 void gp_memory_release(void);
 
-/* Implemented by the backend: ends the registrations of a range and frees the keys. */
+/* Implemented by the backend (rdma_device.c; rdma_absent.c in a build without RDMA): ends the
+ * registrations of a range and frees the keys. Called without the registry's lock. */
 void gp_memory_destroy_keys(struct gp_memory_keys *keys);
 
 #endif /* GP_MEMORY_H */

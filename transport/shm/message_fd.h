@@ -4,7 +4,7 @@
  * connection (shm.c), and memory that both ends map.
  *
  * Threads: any. No function waits.
- * Errors: -1 and errno, as recv(2) and send(2); EAGAIN instead of waiting.
+ * Errors: -1 and errno, as recvmsg(2) and sendmsg(2); EAGAIN instead of waiting.
  */
 #ifndef GP_MESSAGE_FD_H
 #define GP_MESSAGE_FD_H
@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 /* Receives bytes and at most one descriptor. Returns the number of bytes, 0 at the end of the
- * stream, or -1 with errno. *fd_p is set in all cases: the descriptor that came with the bytes,
- * close-on-exec and owned by the caller, or -1. */
+ * stream, or -1 with errno. *fd_p is set in all cases: the descriptor that arrived with the bytes,
+ * above 2, close-on-exec and owned by the caller, or -1. */
 ssize_t gp_recv_with_fd(int socket_fd, void *bytes, size_t size, int *fd_p);
 
 /* Sends the bytes together with the descriptor, which stays open in the caller. Returns the number

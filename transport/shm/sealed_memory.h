@@ -3,7 +3,7 @@
  * Sealed memory files (memfd) that two processes map. The size is sealed at creation, so neither
  * process can truncate the file and cause SIGBUS in the other.
  *
- * The daemon creates the files; the client checks the seals before it maps a file.
+ * The daemon creates the files; the client calls gp_sealed_check() before it maps a file.
  *
  * Ownership: descriptors and mappings are the caller's.
  * Threads: any.
@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Creates a sealed file of `size` zero bytes. now: allocates all pages at once, which fails with
- * -ENOSPC if memory is short. Returns a descriptor (close-on-exec), which the caller closes, or a
- * negative errno. */
+/* Creates a sealed file of `size` zero bytes. name: shown in /proc, at most 249 bytes. now:
+ * allocates all pages at once, which fails with -ENOSPC or -ENOMEM if memory is short. Returns a
+ * descriptor (close-on-exec), which the caller closes, or a negative errno. */
 GP_MUST_CHECK int gp_sealed_create(const char *name, size_t size, bool now);
 
 /* Checks that the descriptor is a memory file with a sealed size above 0, and stores the size in

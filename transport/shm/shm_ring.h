@@ -10,7 +10,8 @@
  * stays the caller's.
  * Threads: a ring has one reader and one writer thread, in different processes. gp_ring_write(),
  * gp_ring_must_wake() and gp_ring_wait_writable() are the writer's; the other gp_ring_ functions
- * are the reader's. Only gp_ring_wait_writable() waits.
+ * are the reader's. Only gp_ring_wait_writable() waits. gp_rings_map() and gp_rings_unmap() require
+ * that no other thread uses the rings.
  * Units: bytes.
  */
 #ifndef GP_SHM_RING_H
@@ -37,17 +38,19 @@
 struct gp_ring_header {
 	/* position up to which bytes were written, modulo 2^32; set by the writer */
 	_Alignas(GP_RING_LINE) atomic_uint tail;
-	atomic_uint writer_closed;
-	/* the writer sleeps on this futex until the reader has freed space */
+	atomic_uint writer_closed; /* nonzero: no more bytes will be written */
+	/* futex, nonzero while the writer sleeps until the reader has freed space */
 	_Alignas(GP_RING_LINE) atomic_uint writer_waits;
 	/* position up to which bytes were read, modulo 2^32; set by the reader */
 	_Alignas(GP_RING_LINE) atomic_uint head;
-	atomic_uint reader_closed;
+	atomic_uint reader_closed; /* nonzero: no more bytes will be read */
 	/* Nonzero while the memory has its pages, see gp_rings_are_discarded(). */
 	atomic_uint pages_present;
+	/* nonzero: the reader has requested a wake-up (gp_ring_arm()) */
 	_Alignas(GP_RING_LINE) atomic_uint reader_waits;
 };
 
+/* One end of a ring, in private memory. */
 struct gp_ring {
 	struct gp_ring_header *header; /* in shared memory */
 	uint8_t *bytes;                /* in shared memory */
@@ -61,15 +64,16 @@ struct gp_ring {
 struct gp_rings {
 	void *memory;
 	size_t memory_size;
-	bool is_creator;
-	struct gp_ring in, out;
+	bool is_creator;        /* this end has created the memory */
+	struct gp_ring in, out; /* read by this end, written by this end */
 };
 
-/* Returns the size of the sealed memory for two rings of ring_size bytes each. */
+/* Returns the size of the sealed memory (sealed_memory.h) for two rings of ring_size bytes each. */
 size_t gp_rings_get_memory_size(size_t ring_size);
-/* Maps the rings from the descriptor, which may then be closed. maker: this end has created the
- * memory. Returns 0; GP_E_INVALID: not a size that gp_rings_get_memory_size() returns; or a
- * negative errno. *rings is unchanged after an error. */
+/* Maps the rings from the descriptor, which may then be closed. memory_size: size of the memory;
+ * may be an unchecked number from the peer. maker: this end has created the memory. Returns 0;
+ * GP_E_INVALID: no valid ring size has this memory size; or a negative errno. *rings is unchanged
+ * after an error. Undone by gp_rings_unmap(). */
 GP_MUST_CHECK int gp_rings_map(struct gp_rings *rings, int fd, size_t memory_size, bool maker);
 /* Unmaps the rings and zeroes *rings; no effect if they are not mapped. */
 void gp_rings_unmap(struct gp_rings *rings);
@@ -80,8 +84,8 @@ void gp_rings_discard(struct gp_rings *rings, bool all);
 /* For the end that has not created the memory: returns whether all pages were freed. Must be
  * checked after control variables or bytes were read, because these may then be zeros. */
 bool gp_rings_are_discarded(const struct gp_rings *rings);
-/* Closes this end in both directions and wakes waiting writers of both ends. May be called by any
- * thread, and repeatedly. */
+/* Closes this end in both directions and wakes writers of both ends that wait for space; the caller
+ * wakes readers. May be called by any thread, and repeatedly. */
 void gp_rings_close(struct gp_rings *rings);
 
 /* Returns the number of readable bytes, 0 if there are none (also at the end), or -EPROTO: the peer
@@ -91,7 +95,8 @@ ssize_t gp_ring_get_used(const struct gp_ring *ring);
  * called before gp_ring_get_used(). */
 bool gp_ring_is_closed(const struct gp_ring *ring);
 /* Reads as many bytes as are available and fit. Returns their number, 0 if there are none, or
- * -EPROTO as gp_ring_get_used(). Wakes a writer that waits for space. */
+ * -EPROTO as gp_ring_get_used(). Wakes a writer that waits for space, once half of the ring is
+ * free. */
 ssize_t gp_ring_read(struct gp_ring *ring, const struct iovec *iov, int count);
 /* Requests a wake-up at the next write; the caller must then call gp_ring_get_used() once more
  * before it sleeps. */
@@ -99,9 +104,9 @@ void gp_ring_arm(struct gp_ring *ring);
 /* Cancels the request of gp_ring_arm(). */
 void gp_ring_disarm(struct gp_ring *ring);
 
-/* Writes as many bytes as there is space for. Returns their number; 0: the ring is full; -EPIPE:
- * the reader is closed, and may or may not have read the bytes; -EPROTO: the peer has corrupted the
- * ring. */
+/* Writes as many bytes as there is space for, at most 64 KiB. Returns their number; 0: the ring is
+ * full; -EPIPE: the reader is closed, and may or may not have read the bytes; -EPROTO: the peer has
+ * corrupted the ring. */
 ssize_t gp_ring_write(struct gp_ring *ring, const struct iovec *iov, int count);
 /* After gp_ring_write(): returns whether the reader has requested a wake-up, and clears the
  * request. The caller then wakes the reader. */

@@ -19,16 +19,16 @@
 bool gp_peer_is_loopback(const struct sockaddr_storage *address);
 
 /*
- * Stores the owner of the peer's socket in *uid_p if fd is connected through the loopback network,
- * through the address that it connected to, or through a local socket. Costs a few system calls.
- * Returns 0, or GP_E_UNSUPPORTED: the peer is on another machine or has closed its socket, or the
- * kernel does not provide the owner.
+ * Stores the owner of the peer's socket in *uid_p, if the peer is on this machine: fd is a local
+ * socket, or a TCP socket that is connected through the loopback network or whose both ends have
+ * the same address. Costs a few system calls. Returns 0, or GP_E_UNSUPPORTED: the peer is on
+ * another machine or has closed its socket, or the kernel does not provide the owner.
  */
 GP_MUST_CHECK int gp_peer_query_owner(int fd, uid_t *uid_p);
 
-/* Stores the owner of the peer's socket in *uid_p if fd is a local socket or is connected through
- * the loopback network. If the kernel does not support the query, searches its list of all sockets,
- * which takes milliseconds. Returns 0 or GP_E_UNSUPPORTED as gp_peer_query_owner(). */
+/* Like gp_peer_query_owner(), but a TCP socket must be connected through the loopback network; and
+ * if the kernel does not support the query, searches its list of all sockets, which takes
+ * milliseconds. Returns 0 or GP_E_UNSUPPORTED as gp_peer_query_owner(). */
 GP_MUST_CHECK int gp_peer_query_uid(int fd, uid_t *uid_p);
 
 #endif /* GP_PEER_H */

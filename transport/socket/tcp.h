@@ -20,7 +20,8 @@
 struct gp_tcp_conn {
 	struct gp_stream stream;
 	int fd;
-	/* this end has connected: the program may close the descriptor and reuse its number */
+	/* this end has connected, so it is in a program that may close the descriptor and reuse its
+	 * number */
 	bool client;
 	/* tls backend: state of the secured connection, owned by it; NULL until the handshake is
 	 * complete */
@@ -29,6 +30,7 @@ struct gp_tcp_conn {
 	struct ssl_st *handshake_ssl;
 };
 
+/* A listener on a stream socket. */
 struct gp_tcp_listener {
 	struct gp_listener listener;
 	int fd;
@@ -61,7 +63,7 @@ void gp_unix_listener_destroy(struct gp_listener *listener);
 
 /* Resolves the host of a URL; may wait for name servers. passive: for listening, where "*" means
  * all addresses. Returns 0, and the caller frees *list_p with freeaddrinfo(). Otherwise returns a
- * negative errno, with the reason in detail if the errno does not explain it. */
+ * negative errno, with the reason in detail, which is unchanged if the errno explains it. */
 int gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p, char *detail,
 		   size_t detail_size);
 

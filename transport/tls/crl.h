@@ -29,8 +29,9 @@ enum gp_crl_verdict {
 
 /* Parses PEM text of one or more lists, each of which must be signed by an authority that `tls`, a
  * daemon's configuration, trusts. Validity periods are not checked. The text may be freed on
- * return. Returns 0, GP_E_INVALID or -ENOMEM; after a failure *crl_p is unchanged and `error` is
- * the end of a sentence that begins with the file name. */
+ * return. Returns 0, and the caller owns *crl_p. GP_E_INVALID: malformed, no list, or not signed by
+ * such an authority; or -ENOMEM. After a failure *crl_p is unchanged and `error` is the end of a
+ * sentence that begins with the file name. */
 GP_MUST_CHECK int gp_crl_parse(const void *text, size_t size, struct gp_tls *tls,
 			       struct gp_crl **crl_p, char *error, size_t error_size);
 /* Frees the lists. Accepts NULL. */

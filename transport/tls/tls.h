@@ -60,9 +60,9 @@ void gp_tls_unref(struct gp_tls *tls);
  * most timeout_ms. host: the name that the daemon's certificate must have; NULL at the daemon. The
  * configuration may be unreferenced on return. Returns 0; a negative errno, with gp_conn_error()
  * explaining it to the local user (-ETIMEDOUT: not complete within timeout_ms; -EACCES: a
- * certificate was not accepted), after which the connection is dead; GP_E_UNSUPPORTED: not a tls
- * connection. After success the connection has GP_CONN_CAP_ENCRYPTED and can no longer be passed to
- * another process.
+ * certificate was not accepted; -EPROTO: messages were exchanged, or the connection is secured
+ * already), after which the connection is dead; GP_E_UNSUPPORTED: not a tls connection. After
+ * success the connection has GP_CONN_CAP_ENCRYPTED and can no longer be passed to another process.
  *
  * The daemon verifies a client's certificate after the client has completed its handshake, so a
  * client learns of a rejection from its first receive.

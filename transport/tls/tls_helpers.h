@@ -20,6 +20,7 @@
 /* Maximum number of pieces of a job. */
 #define GP_TLS_JOB_PIECES 16
 
+/* A job. The owner sets `run`; the other members are internal. */
 struct gp_tls_job {
 	/* Processes a piece. Set before the job starts; called by a helper (helper true) or by the
 	 * owner. Returns whether the piece was processed successfully. */
@@ -44,8 +45,8 @@ enum gp_tls_piece_state {
 	GP_TLS_PIECE_FAILED,
 };
 
-/* Sets the maximum number of helpers; -1, the default: depends on the machine; 0: none. Must be
- * called before any other function. */
+/* Sets the number of helpers; -1, the default: a quarter of the processors, at most 8, and none
+ * with fewer than 8 processors; 0: none. Must be called before any other function. */
 void gp_tls_helpers_set_max(int count);
 /* Returns whether there are helpers; the first call starts them. */
 bool gp_tls_helpers_exist(void);
@@ -53,13 +54,16 @@ bool gp_tls_helpers_exist(void);
 /* Starts a job of which the first `ready` pieces can be processed at once; requires that
  * gp_tls_helpers_exist() is true. Must be followed by gp_tls_job_stop(). */
 void gp_tls_job_start(struct gp_tls_job *help, unsigned int ready);
-/* Sets the number of pieces that can be processed to `ready`, at least the earlier number. */
+/* Sets the number of pieces that can be processed to `ready`, from the earlier number to
+ * GP_TLS_JOB_PIECES. */
 void gp_tls_job_add_pieces(struct gp_tls_job *help, unsigned int ready);
 /* Processes the next ready piece in the owner's thread. Returns whether there was one. */
 bool gp_tls_job_run_piece(struct gp_tls_job *help);
-/* Returns whether the piece has been processed successfully; does not wait. */
+/* Returns whether the piece has been processed successfully; false also after a failure. Does not
+ * wait. */
 bool gp_tls_job_is_piece_done(struct gp_tls_job *help, unsigned int piece);
-/* Waits, polling, until a started piece has been processed. Returns whether it has succeeded. */
+/* Waits, polling, until a piece has been processed that the owner or a helper has started. Returns
+ * whether it has succeeded. */
 bool gp_tls_job_wait_piece(struct gp_tls_job *help, unsigned int piece);
 /* Ends a job: removes it from the queue and waits, polling, until the helper that works on it, if
  * any, has processed the remaining ready pieces. Afterwards no helper accesses the job. */

@@ -35,6 +35,8 @@ struct gp_tls_link {
 	struct gp_tls_record seal;
 	/* like `seal`, for pieces of bulk processed by a helper thread */
 	struct gp_tls_record helper_seal;
+	/* buffers for records to be sent; bulk_out: those of a bulk job, NULL until the first job
+	 */
 	uint8_t *out, *bulk_out;
 	bool closed; /* nothing more can be sent */
 
@@ -46,7 +48,8 @@ struct gp_tls_link {
 	struct gp_tls_record open;
 	/* like `open`, for pieces of bulk processed by a helper thread */
 	struct gp_tls_record helper_open;
-	uint8_t *in; /* received, still encrypted bytes: in[in_start..in_end) */
+	uint8_t *in; /* received, still encrypted bytes: in[in_start..in_end); in_size: allocated
+			bytes */
 	size_t in_size, in_start, in_end;
 	uint8_t *plain; /* decrypted bytes not yet read: plain[plain_start..plain_end) */
 	size_t plain_start, plain_end;
@@ -57,7 +60,7 @@ struct gp_tls_link {
 
 /* Results of the handshake. */
 struct gp_tls_secrets {
-	unsigned int suite;
+	unsigned int suite; /* number of the cipher suite, as for gp_tls_record_init() */
 	uint8_t client[GP_TLS_RECORD_SECRET_MAX], server[GP_TLS_RECORD_SECRET_MAX];
 	size_t client_size, server_size;
 };
@@ -81,7 +84,8 @@ GP_MUST_CHECK int gp_tls_handshake_start(struct gp_tcp_conn *conn, SSL *ssl, int
  * error set; ssl stays the caller's. */
 GP_MUST_CHECK int gp_tls_handshake_run(struct gp_tcp_conn *conn, SSL *ssl, bool keyed,
 				       int timeout_ms, struct gp_tls_secrets *secrets);
-/* Callback for gp_tls_ctx_create(): stores the secrets of the handshake that they belong to. */
+/* Key log callback of the contexts of gp_tls_ctx_create(), called by OpenSSL: stores the secret of
+ * the line (NSS key log format) in the handshake that it belongs to. */
 void gp_tls_handshake_store_secret(const SSL *ssl, const char *line);
 
 /* tls_explain.c: sets the connection's error to the reason why the certificate of the peer is not
@@ -97,8 +101,9 @@ extern const struct gp_stream_io gp_tls_io;
  * connection is unchanged after a failure. */
 GP_MUST_CHECK int gp_tls_link_start(struct gp_tcp_conn *conn, const struct gp_tls_secrets *secrets,
 				    bool server);
-/* Waits for more bytes and receives them from the socket into `in`. Returns 1, 0 after timeout_ms,
- * or a negative errno. */
+/* Waits for more bytes and receives them from the socket into `in`, which has space. Inside a
+ * record the stall timeout replaces timeout_ms, unless that is 0. Returns 1, 0 after the timeout,
+ * or a negative errno; -ECONNRESET: the connection ended without close_notify. */
 GP_MUST_CHECK int gp_tls_link_receive(struct gp_tcp_conn *conn, int timeout_ms);
 /* Sends all of the encrypted bytes; waits as gp_conn_send(). Returns 0 or a negative errno. */
 GP_MUST_CHECK int gp_tls_link_send(struct gp_stream *stream, const uint8_t *bytes, size_t size,
