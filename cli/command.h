@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The commands of gpupool, the tool of users for running programs on a pool. Each receives its
- * arguments as main() would, with the command's name first, and returns gpupool's exit status;
- * before CLI_FAILED an error message has been printed.
+ * arguments as main() does, with the command's name first, and returns gpupool's exit status.
+ * Before a command returns CLI_FAILED it prints an error message.
  *
  * Ownership: arguments are borrowed.
  * Threads: called by the main thread only.
@@ -22,6 +22,7 @@
 /* Exit status: the result is incomplete; messages on standard error list the missing parts. */
 #define CLI_INCOMPLETE 1
 
+/* Number of elements of an array. */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A command: receives its arguments, and returns the exit status. */
@@ -52,14 +53,14 @@ int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints "gpupool: warning: " and the formatted message to standard error. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Parses the next option as getopt_long() does; sets optarg and optind. Parsing ends at the first
- * argument that is not an option. Returns the option's `val`, -1 after the last option, or '?'
- * after an error message has been printed, which suggests a similar option. advice: text that is
- * appended to the message if no option is similar; "": no text. */
+/* Parses the next option as getopt_long() does, and sets optarg and optind. letters: with "+" at
+ * its start parsing ends at the first argument that is not an option. Returns the option's `val`,
+ * -1 after the last option, or '?' after an error message, which suggests a similar option. advice:
+ * text that is appended to the message if no option is similar; "": no text. */
 int cli_option(int count, char **argv, const char *letters, const struct option *options,
 	       const char *advice);
-/* Parses the next option as cli_option() does, without advice, but continues after arguments that
- * are not options. */
+/* Parses the next option as cli_option() does, without advice. letters: without "+", so that
+ * parsing continues after arguments that are not options. */
 int cli_option_anywhere(int count, char **argv, const char *letters, const struct option *options);
 
 /* Returns "; did you mean NAME?" with the name that is most similar to `written`, or "" if none of
