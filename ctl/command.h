@@ -20,8 +20,8 @@
 /* A command. */
 typedef int ctl_command(const struct ctl *ctl, int count, char **argv);
 
-/* list.c: shows the daemon's status, devices, sessions and tenants. ctl_session() and ctl_tenant()
- * also pass their subcommands set and terminate to change.c. */
+/* list.c: shows the daemon's status, devices, sessions and tenants. The subcommands session set,
+ * session terminate and tenant set are in change.c. */
 int ctl_status(const struct ctl *ctl, int count, char **argv);
 int ctl_device(const struct ctl *ctl, int count, char **argv);
 int ctl_session(const struct ctl *ctl, int count, char **argv);

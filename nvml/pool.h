@@ -22,7 +22,8 @@
 
 /* Maximum number of devices; further ones are ignored. */
 #define GPN_DEVICES_MAX 64
-/* Maximum age of cached sensor values in nanoseconds; memory and processes are always queried. */
+/* Maximum age of cached sensor values in nanoseconds; memory and processes are queried in each
+ * call. */
 #define GPN_AGE_NS UINT64_C(100000000)
 
 /* A device of the pool; constant after the first nvmlInit that has opened the pool. */

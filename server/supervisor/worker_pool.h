@@ -67,7 +67,8 @@ void gpd_worker_pool_serve(struct gpd_worker_pool *children, const struct pollfd
  * after SIGCHLD. */
 void gpd_worker_pool_reap(struct gpd_worker_pool *children);
 /* Called in each iteration of the loop: kills workers past their deadline, handles workers that
- * hang (heartbeat.h), and selects, starts and retires workers as described above. */
+ * hang (heartbeat.h), and selects, starts and retires workers as described at the start of this
+ * file. */
 void gpd_worker_pool_check(struct gpd_worker_pool *children, int64_t now_ms);
 
 /* Requests all workers to exit, without waiting for them; no more workers are started. */

@@ -3,8 +3,8 @@
  * The daemon's log: one line per event on standard error, with time, process ID, level and text.
  * Other characters than printable ASCII are replaced (protocol/printable.h).
  *
- * Writing never blocks. If the reader of the log does not keep up, lines are dropped, and a later
- * line reports how many are missing.
+ * Writing does not wait for the reader of the log. If the reader does not keep up, lines are
+ * dropped, and a later line reports their number.
  *
  * Threads: any; each line is written by one system call.
  */

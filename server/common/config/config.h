@@ -171,15 +171,13 @@ struct gpd_config {
 	char metrics_host[256];                 /* address of the metrics server; "": no server */
 	uint16_t metrics_port;                  /* TCP port of the metrics server; 0: no server */
 	char admin_socket[108];                 /* path of the admin socket; "": not set */
-	/* Paths; "": not set. tokens: the token file. certificate, key: the daemon's.
-	 * client_authority: authorities of client certificates. crl: revoked client certificates.
-	 * usage: usage records. */
-	char tokens[GPD_CONFIG_PATH_MAX];
-	char certificate[GPD_CONFIG_PATH_MAX];
-	char key[GPD_CONFIG_PATH_MAX];
-	char client_authority[GPD_CONFIG_PATH_MAX];
-	char crl[GPD_CONFIG_PATH_MAX];
-	char usage[GPD_CONFIG_PATH_MAX];
+	/* Paths; "": not set. */
+	char tokens[GPD_CONFIG_PATH_MAX];           /* the token file */
+	char certificate[GPD_CONFIG_PATH_MAX];      /* of the daemon */
+	char key[GPD_CONFIG_PATH_MAX];              /* of the certificate */
+	char client_authority[GPD_CONFIG_PATH_MAX]; /* authorities of client certificates */
+	char crl[GPD_CONFIG_PATH_MAX];              /* revoked client certificates */
+	char usage[GPD_CONFIG_PATH_MAX];            /* usage records */
 	int device_rule_count;
 	int tenant_count; /* at least 1 */
 	int old_name_count;
@@ -190,7 +188,8 @@ struct gpd_config {
 };
 
 /* Loads the file. path NULL: there is no file, which results in one tenant without limits. Returns
- * 0; -ENOENT if the file does not exist; or another error as described above. */
+ * 0; -ENOENT if the file does not exist; or another error as in the comment at the start of this
+ * file. */
 GP_MUST_CHECK int gpd_config_load(const char *path, struct gpd_config **config_p, char *error,
 				  size_t error_size);
 /* Receives the text of one error, or of one warning (config_lint.h), which is valid only during the

@@ -50,7 +50,7 @@ void gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device 
 
 /* Writes the warning that the tenant of a token is not in the configuration. Returns false, and
  * writes nothing, if there is no reason for it: the configuration contains the tenant, was not read
- * from a file, or names no tenants at all. */
+ * from a file, or names no tenants and [tenant default] permits sessions. */
 bool gpd_lint_tenant(const struct gpd_config *config, const char *tenant,
 		     char text[GPD_CONFIG_ERROR_MAX]);
 /* Returns the policy that the tenant's key requires if a device's policy (enum gpd_policy) ignores

@@ -37,14 +37,12 @@ struct gpd_options {
 	char usual_config[GPD_OPTIONS_PATH_MAX];
 	/* Path of the admin socket; "off": none; NULL: the default path. */
 	const char *admin_socket;
-	bool has_metrics;       /* the metrics options below are given */
+	bool has_metrics; /* --metrics is given, so that metrics_host and metrics_port are valid */
 	char metrics_host[256]; /* address of the metrics server; "": no server */
-	uint16_t metrics_port;
-	const char *certificate, *key, *client_authority,
-		/* Paths of the daemon's certificate and key, of the authorities of client
-		 * certificates and of their CRL; NULL: as configured, else in the default
-		 * folder. */
-		*crl;
+	uint16_t metrics_port;  /* port of the metrics server; 0: any free port, or no server */
+	/* Paths of the daemon's certificate and key, of the authorities of client certificates and
+	 * of their CRL; NULL: as configured, else in the default folder. */
+	const char *certificate, *key, *client_authority, *crl;
 	bool print_address; /* print the addresses to standard output */
 	bool insecure;      /* admit clients without credentials */
 	const char *user;   /* user to switch to from root; NULL: GPD_PRIVILEGE_USER if it exists */

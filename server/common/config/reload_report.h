@@ -18,6 +18,7 @@
 /* Size of a text in bytes, including the terminating zero. */
 #define GPD_RELOAD_REPORT_TEXT_MAX 2048
 
+/* The report. */
 struct gpd_reload_report {
 	/* Settings that failed to take effect, or the reason why the reload failed; "": none. */
 	char error[GPD_RELOAD_REPORT_TEXT_MAX];

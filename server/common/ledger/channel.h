@@ -37,8 +37,8 @@ enum gpd_channel_type {
 	/* struct gpd_channel_lane with the descriptor of another lane; result: lane number, from
 	 * 1. */
 	GPD_CHANNEL_DATA_LANE,
-	/* Text: why the session ends. Result 1: the operator has ended it (terminated, or
-	 * credentials no longer valid), and its program may continue; result 0: any other
+	/* Text: the reason why the session ends. Result 1: the operator has ended it (terminated,
+	 * or credentials no longer valid), and its program may continue; result 0: any other
 	 * reason. */
 	GPD_CHANNEL_CLOSE,
 	GPD_CHANNEL_SMS_CHANGED, /* the session's multiprocessors in the ledger have changed */
@@ -49,11 +49,11 @@ enum gpd_channel_type {
 	GPD_CHANNEL_PING,   /* reply with PONG */
 	/* From the worker to the supervisor. */
 	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: the part that is common to all sessions */
-	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
+	GPD_CHANNEL_FAILED, /* text: the reason why the worker cannot start */
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened; also the reply to MOVE_WINDOW */
 	/* Result: number of a lane that arrived over RDMA or passed the TLS key check. No data. */
 	GPD_CHANNEL_LANE_OPENED,
-	GPD_CHANNEL_CLOSED, /* result: CUresult; text: why the session ended */
+	GPD_CHANNEL_CLOSED, /* result: CUresult; text: the reason why the session ended */
 	GPD_CHANNEL_BUSY, /* result 1: work of a disconnected client still runs; 0: it has ended */
 	/* No session is left, and kernels have leaked device heap memory. */
 	GPD_CHANNEL_HEAP_LEAKED,

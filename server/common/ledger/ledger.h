@@ -12,8 +12,9 @@
  * Ownership: gpd_ledger_create() or gpd_ledger_attach() maps the ledger and gpd_ledger_destroy()
  * unmaps it; it contains no pointers. Pointers to its entries are borrowed and valid until then. A
  * session's entry belongs to the session from gpd_ledger_open() to gpd_ledger_close().
- * Threads: any, of any process; fields that change after a worker knows of an entry are atomic.
- * Only the supervisor's main thread opens and closes entries and sets limits. No function blocks.
+ * Threads: any, of any process; fields that one process may change while another one reads them are
+ * atomic. Only the supervisor's main thread opens and closes entries and sets limits. No function
+ * blocks.
  * Errors: gpd_ledger_charge() and gpd_ledger_charge_host() return false if a limit would be
  * exceeded.
  * Units: bytes, and nanoseconds of the monotonic clock, unless a field states otherwise.
@@ -36,7 +37,7 @@
 #define GPD_LEDGER_CODE GPD_LEDGER_DEVICES
 /* The next index: pinned host memory that kernels of sessions access (worker/host/host_space.h). */
 #define GPD_LEDGER_PINNED (GPD_LEDGER_DEVICES + 1)
-/* Number of lines of a tenant or session: the devices and the two kinds of host memory above. */
+/* Number of lines of a tenant or session: the devices, GPD_LEDGER_CODE and GPD_LEDGER_PINNED. */
 #define GPD_LEDGER_LINES (GPD_LEDGER_DEVICES + 2)
 /* Maximum numbers of tenants and of sessions, and size of a tenant's name including the terminating
  * zero. */
@@ -350,7 +351,7 @@ struct gpd_ledger_headroom {
 };
 /* Returns, for each member, the smaller value of the session's own quota and its tenant's. cached:
  * bytes that other sessions of the tenant would release (gpd_ledger_reclaimable()), which count as
- * free; 0: count only what is free now. */
+ * free; 0: count only bytes that are free now. */
 struct gpd_ledger_headroom gpd_ledger_headroom(const struct gpd_ledger *ledger,
 					       const struct gpd_ledger_session *session, int device,
 					       uint64_t cached);
@@ -360,8 +361,8 @@ struct gpd_ledger_headroom gpd_ledger_headroom(const struct gpd_ledger *ledger,
 struct gpd_ledger_reclaimable {
 	uint64_t of_device, of_tenant;
 };
-/* Returns what other sessions would release for this session on the device: caches and allowances
- * of sessions that respond in time. */
+/* Returns the bytes that other sessions would release for this session on the device: caches and
+ * allowances of sessions that respond in time. */
 struct gpd_ledger_reclaimable gpd_ledger_reclaimable(const struct gpd_ledger *ledger,
 						     const struct gpd_ledger_session *session,
 						     int device);

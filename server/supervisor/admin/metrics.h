@@ -7,7 +7,7 @@
  *
  * Ownership: gpd_metrics_open() to gpd_metrics_close(). The struct and the source must not move and
  * must outlive the server.
- * Threads: the supervisor's main thread for the functions below.
+ * Threads: the supervisor's main thread calls all functions.
  */
 #ifndef GPD_METRICS_H
 #define GPD_METRICS_H

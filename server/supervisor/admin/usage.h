@@ -3,11 +3,12 @@
  * Usage records for accounting: a CSV file with the resources that each session has used, which
  * persists across restarts of the daemon.
  *
- * A session has one record per device that it can see: written when the session ends, and every 5
- * minutes while it runs. Each record contains the usage since the session's start, so the last one
- * replaces the others. Sessions without usage, and short sessions above a rate limit, are summed up
- * per tenant. A file that has reached its maximum size is renamed to FILE.1, replacing the previous
- * FILE.1. The file is opened for each write, so it can be moved at any time.
+ * For each device that a session can see, a record is written when the session ends, and every 5
+ * minutes while it runs. It contains the usage since the session's start, so the last record of a
+ * session on a device is the valid one. Counts that are not per device are in the record of the
+ * session's first device. Sessions without usage, and short sessions above a rate limit, are summed
+ * up per tenant. A file that has reached its maximum size is renamed to FILE.1, replacing the
+ * previous FILE.1. The file is opened for each write, so it can be moved at any time.
  *
  * Records that cannot be written (disk full) are kept in memory, at most 4 MiB, and retried every
  * 10 s, with a message in the log. Records beyond that are dropped and counted in `lost`.

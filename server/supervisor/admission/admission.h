@@ -15,8 +15,8 @@
  * Ownership: gpd_admission_init() to gpd_admission_fini(). The struct owns the connections and the
  * table of session owners; quota and workers are borrowed. supervisor.c opens and closes
  * `authentication` by the functions of authentication.h. Texts need to be valid during a call only.
- * Threads: the supervisor's main thread; no function blocks, except gpd_admission_fini(), and
- * functions that read the token file or the CRL after a change.
+ * Threads: the supervisor's main thread; only gpd_admission_fini() blocks. Functions that check
+ * credentials read the token file and the CRL synchronously after a change.
  * Units: times are milliseconds of gp_now_ms().
  */
 #ifndef GPD_ADMISSION_H

@@ -6,7 +6,9 @@
  * Ownership: connections belong to the admission. A closed or refused connection stays valid, in
  * CLOSING, until gpd_admission_handle_events() handles its receiver's last event. Texts need to be
  * valid during a call only.
- * Threads: the supervisor's main thread; no function blocks.
+ * Threads: the supervisor's main thread. No function blocks, except that
+ * gpd_admission_authenticate() and gpd_admission_check_credentials() read the token file and the
+ * CRL after a change.
  * Units: milliseconds.
  */
 #ifndef GPD_ADMISSION_INTERNAL_H

@@ -4,7 +4,8 @@
  * reports and logs. It complements the ledger, which contains usage only.
  *
  * An entry has the same index as the session's entry in the ledger, and is valid as long as the
- * ledger has that session there; so entries are never removed.
+ * ledger has that session there. An entry is not removed: the next session at the index overwrites
+ * it.
  *
  * Ownership: gpd_session_owners_init() to gpd_session_owners_fini(). Entries contain copies of all
  * strings.

@@ -50,9 +50,9 @@ void gpd_quota_fini(struct gpd_quota *quota);
  * unused until now and not 0. worker: process ID of its worker; 0: not known yet, the caller sets
  * it in the entry later. Undone by gpd_quota_close().
  *
- * Returns the entry; or NULL with *reason_p and error set, and no entry or device is assigned:
- * DEVICE: a device does not exist or is not allowed. FULL: a slot, a part of a device or memory is
- * not free.
+ * Returns the entry; or NULL with *reason_p and error set, and no entry or device is assigned.
+ * *reason_p is DEVICE if a device does not exist or is not allowed, FULL if a slot, a part of a
+ * device or memory is not free.
  */
 struct gpd_ledger_session *gpd_quota_open(struct gpd_quota *quota, uint64_t id,
 					  const Gpupool__Hello *hello, pid_t worker,

@@ -56,12 +56,11 @@ struct gpd_tenants {
 	/* Indexed as the ledger's tenants. true: a guest: a tenant of a token that is not
 	 * configured. It has the limits of [tenant default], but is accounted separately. */
 	bool guests[GPD_LEDGER_TENANTS];
-	/* Reported by the first worker, except rule and part_sessions. software: the devices are
-	 * the software device. driver_version: CUDA's, as returned by cuDriverGetVersion().
-	 * devices: indexed by ordinal; the first device_count elements are valid. */
-	bool software;
-	uint32_t driver_version;
-	int device_count; /* 0: not reported yet */
+	/* Reported by the first worker, except rule and part_sessions. */
+	bool software;           /* the devices are the software device */
+	uint32_t driver_version; /* CUDA's, as cuDriverGetVersion() returns it */
+	int device_count;        /* 0: not reported yet */
+	/* Indexed by ordinal; the first device_count elements are valid. */
 	struct gpd_tenants_device {
 		char name[128];
 		uint8_t uuid[16];
