@@ -4,14 +4,15 @@
  * exits.
  *
  * New shared sessions are opened in one worker, `serving`. While orphaned work (orphaned_work.h)
- * runs in it, the worker is BUSY, and new sessions go to another worker that is SERVING. If there
- * is none, they wait for up to 2 s; then the worker becomes WEDGED, and another one is started.
- * When its orphaned work has ended, a worker is SERVING again: it is selected if the current one
- * becomes BUSY, and retired when it has no session. A worker that exits or loses its contexts is
- * replaced automatically.
+ * runs in it, the worker is BUSY, and new sessions go to another worker that is SERVING; if there
+ * is none, they wait. A worker that is BUSY for 2 s becomes WEDGED; if no other worker is SERVING,
+ * another one is started. When its orphaned work has ended, a worker is SERVING again: it is
+ * selected if the current one becomes BUSY, and retired when it has no session. If the selected
+ * worker exits or loses its contexts, another one is started.
  *
- * A session of class `process` gets a dedicated worker, which the admission requests: a spare one,
- * else a new one. The configured number of spare workers is kept in reserve.
+ * A session of class `process` gets a dedicated worker, which the admission requests: a spare one
+ * that is ready, else a spare one that is starting, else a new one. The configured number of spare
+ * workers is kept in reserve.
  *
  * Ownership: gpd_worker_pool_init() to gpd_worker_pool_fini(). The pool starts and destroys
  * workers; admission->workers is their list.

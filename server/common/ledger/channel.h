@@ -85,7 +85,7 @@ struct gpd_channel_open {
 	uint8_t ticket[32];
 	/* Hello.program_key, which identifies the client's program; zero: the client sent none. */
 	uint8_t program[32];
-	uint32_t lanes_max;   /* number of lanes of the session: their numbers are less than this */
+	uint32_t lanes_max;   /* maximum number of lanes; lane numbers are less than it */
 	uint32_t compression; /* enum gp_pack_mode of the data that the worker sends */
 	uint64_t features;    /* set of enum gp_feature that both ends support */
 	/* Addresses that the client's process uses: the window must not overlap them. */

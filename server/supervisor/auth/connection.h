@@ -115,7 +115,7 @@ struct gpd_connection {
 	 * has a session. */
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
 	struct gp_preamble lane; /* CLOSING: preamble of a connection that is a lane */
-	/* Number of lanes of the session: their numbers are less than this. */
+	/* Maximum number of lanes of the session; lane numbers are less than it. */
 	unsigned int lanes_max;
 	uint32_t lanes; /* bit n: the worker has received lane n */
 	/* Set of enum gp_feature that both ends support; valid from OPENING on. */
