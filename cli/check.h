@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tests of "gpupool check", for cli/check*.c. Each function tests one aspect of the connection
- * to a pool, and prints one line per test to standard output. Tests of the network wait for
- * replies, at most the timeouts of the connection.
+ * The tests of "gpupool check", implemented in cli/check*.c and called by cli_check() (command.h).
+ * Each function tests one aspect of the connection to a pool, and prints one line per test to
+ * standard output. Tests of the network wait for replies, each at most some seconds or the timeouts
+ * of a connection.
  *
  * Ownership: arguments are borrowed during the call.
  * Threads: called by the main thread only.
@@ -27,7 +28,7 @@ enum check_verdict {
  * CHECK_ERROR. */
 void check_print(enum check_verdict verdict, const char *subject, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Returns the number of errors so far. */
+/* Returns the number of errors of this process so far. */
 int check_get_errors(void);
 /* Adds the number of errors that a child process has counted. */
 void check_add_errors(int count);
@@ -36,7 +37,8 @@ void check_add_errors(int count);
  * Returns whether the daemon can be reached. */
 bool check_route(const struct gp_url *url);
 
-/* check_account.c: tests the token file. */
+/* check_account.c: tests the token file for this daemon. url NULL: its address is not known, and
+ * only a token of the environment is tested. */
 void check_token(const struct gp_url *url);
 /* Queries the daemon and tests credentials, versions, clocks, quotas and session slots. Stores the
  * reply in *daemon, which the caller frees with its struct cli_probe. Returns whether a session can
@@ -52,8 +54,9 @@ void check_session(const struct cli_launch_env *launch_env, bool try_session);
  * consequences. */
 void check_managed(void);
 
-/* check_program.c: reports which libcuda.so.1 the program `name` loads with `gpupool run`, and
- * without it. list_before: the original LD_LIBRARY_PATH, or NULL if it was not set. */
+/* check_program.c: reports the libcuda.so.1 that the program `name` loads with `gpupool run`, and
+ * without it. Requires that the environment of launch_env has been applied. list_before: the
+ * original LD_LIBRARY_PATH, or NULL if it was not set. */
 void check_program(const char *name, const struct cli_launch_env *launch_env,
 		   const char *list_before);
 

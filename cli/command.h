@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The commands of gpupool, the tool of users for running programs on a pool. Each receives its
- * arguments as main() would, with the command's name first, and returns gpupool's exit status;
- * before CLI_FAILED an error message has been printed.
+ * arguments as main() does, with the command's name first, and returns gpupool's exit status.
+ * Before a command returns CLI_FAILED it prints an error message.
  *
  * Ownership: arguments are borrowed.
  * Threads: called by the main thread only.
@@ -22,6 +22,7 @@
 /* Exit status: the result is incomplete; messages on standard error list the missing parts. */
 #define CLI_INCOMPLETE 1
 
+/* Number of elements of an array. */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A command: receives its arguments, and returns the exit status. */

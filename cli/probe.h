@@ -14,34 +14,37 @@
 
 #include <stdint.h>
 
+/* Maximum numbers of daemons, and of addresses in REMOTE_GPU. */
 #define CLI_DAEMONS_MAX 16
 #define CLI_URLS_MAX 64
 
 /* A daemon and its reply. */
 struct cli_daemon {
-	struct gp_url url; /* address, as first listed in REMOTE_GPU */
-	/* `url` without a device, for messages */
+	struct gp_url url; /* address, as first listed in REMOTE_GPU, without a device */
+	/* `url` as text, for messages. */
 	char text[GP_URL_TEXT_MAX];
-	/* the reply, owned; NULL: no reply */
+	/* The reply, owned; NULL: none yet, or the query failed. */
 	Gpupool__ControlMessage *message;
 	const Gpupool__Account *account; /* part of `message`; NULL: no reply */
-	/* time between query and reply */
+	/* Time between query and reply in nanoseconds; valid with a reply. */
 	uint64_t round_trip_ns;
-	char error[768]; /* why there is no reply */
+	char error[768]; /* the reason why the last query failed */
 };
 
+/* The daemons of a pool. */
 struct cli_probe {
 	struct gp_url urls[CLI_URLS_MAX]; /* addresses of devices, as listed in REMOTE_GPU */
 	int url_count;
 	struct cli_daemon daemons[CLI_DAEMONS_MAX];
 	int daemon_count;
-	uint64_t when_ns;
+	uint64_t when_ns; /* time of the queries, set by devices.c; 0: none yet */
 };
 
 /* Parses the list in REMOTE_GPU of this process's environment, without connecting, and initializes
- * *probe. Returns 0, or -1 with a text in `error`. */
+ * *probe. Returns 0; or -1 with a text in `error` if the list is invalid, names a device twice, or
+ * has more than CLI_DAEMONS_MAX daemons. */
 int cli_probe_init(struct cli_probe *probe, char *error, size_t error_size);
-/* Returns the index in `daemons` of the daemon that a URL refers to, or -1. */
+/* Returns the index in `daemons` of the daemon with the URL's scheme, host and port, or -1. */
 int cli_probe_find(const struct cli_probe *probe, const struct gp_url *url);
 /* Queries one daemon and waits for the reply, at most the timeouts of a connection. Returns 0 with
  * `account` set, or -1 with a text in daemon->error. An earlier reply is freed. */

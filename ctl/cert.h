@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions shared by the certificate commands in cert.c and revoke.c. The pool's folder contains
- * the certificate and key of its authority (CA), and its certificate revocation list (CRL).
+ * The part of the certificate commands that cert.c and revoke.c share. The pool's folder
+ * (pool_file.h) contains the certificate and key of the pool's authority (CA), and its certificate
+ * revocation list (CRL).
  *
- * Ownership: as noted at the functions; paths are borrowed.
+ * Ownership: results as noted at the functions; arguments are borrowed.
  * Threads: called by the main thread only.
- * Errors: 0; or -1 after a message on standard error, and nothing is left to free.
+ * Errors: all functions return 0; or -1 after a message on standard error, and nothing is left to
+ * free.
  */
 #ifndef CTL_CERT_H
 #define CTL_CERT_H
@@ -18,16 +20,17 @@
 
 struct ctl_cert_output;
 
-/* Reads the folder's authority with its key. If there is none, creates it and reports it in *made;
- * made NULL: a missing authority is an error. The caller frees *authority with
- * ctl_identity_free(). */
+/* Reads the folder's authority with its key. If neither file exists, creates both and adds the new
+ * certificate to the output *made (cert.c); made NULL: a missing authority is an error. The caller
+ * frees *authority with ctl_identity_free(). */
 int ctl_cert_authority(const char *folder, struct ctl_cert_output *made,
 		       struct ctl_identity *authority);
-/* Determines the lifetime of a certificate or CRL in seconds: the duration `expires`, at most the
- * authority's remaining lifetime. expires NULL: the authority's remaining lifetime. */
+/* Determines the lifetime of a certificate or CRL in seconds: the duration `expires`
+ * (ctl_parse_duration(), not "never"), at most the authority's remaining lifetime. expires NULL:
+ * the authority's remaining lifetime. An expired authority is an error. */
 int ctl_cert_parse_lifetime(const char *expires, const X509 *authority, int64_t *seconds_p);
 /* Reads the CRL of the folder's authority. *list_p NULL: there is no CRL or no authority. Otherwise
- * the caller frees it with X509_CRL_free(). */
+ * the caller frees it with X509_CRL_free(). Warns on standard error if the CRL has expired. */
 int ctl_cert_read_crl(const char *folder, X509_CRL **list_p);
 
 /* Implements the commands cert revoke (revokes true) and cert crl, which signs the CRL again

@@ -17,8 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Size in bytes of the text with the hosts of a certificate. */
 #define CTL_CERTIFICATE_NAMES_MAX 1024
 
+/* Purpose of a certificate. */
 enum ctl_certificate_use {
 	CTL_CERTIFICATE_AUTHORITY,
 	CTL_CERTIFICATE_SERVER,
@@ -35,8 +37,8 @@ struct ctl_identity {
 /* Description of a certificate to be created. */
 struct ctl_certificate_params {
 	enum ctl_certificate_use use;
-	const char *name;   /* common name */
-	char *const *hosts; /* server: host names and addresses that the certificate is valid for */
+	const char *name;   /* common name; replaced by "gpupool" if longer than 64 bytes */
+	char *const *hosts; /* host names and addresses that a server's certificate is valid for */
 	int host_count;
 	int64_t seconds; /* lifetime in seconds */
 };
@@ -45,11 +47,11 @@ struct ctl_certificate_params {
 struct ctl_certificate_facts {
 	enum ctl_certificate_use use;
 	char name[128];
-	char hosts[CTL_CERTIFICATE_NAMES_MAX]; /* "gpunode, 10.0.0.5" */
+	char hosts[CTL_CERTIFICATE_NAMES_MAX]; /* for example "gpunode, 10.0.0.5" */
 	char issuer[128];
 	char serial[64];
 	char fingerprint[65]; /* SHA-256 digest in hexadecimal */
-	/* validity in seconds since 1970 */
+	/* Validity in seconds since 1970; 0: the date cannot be read. */
 	int64_t from_s, until_s;
 };
 

@@ -17,30 +17,32 @@
 #include "server/common/config/config.h"
 #include "server/common/config/token.h"
 
+/* State of one run. */
 struct ctl_doctor {
-	char folder[CTL_PATH_MAX];
+	char folder[CTL_PATH_MAX]; /* path of the pool's folder */
 	struct gpd_config *config; /* the configuration, owned; NULL: it cannot be read */
-	struct gpd_tokens tokens;
+	struct gpd_tokens tokens;  /* content of the token file, owned */
 	bool tokens_unknown; /* the token file exists, but cannot be read; `tokens` is then empty */
 	char user[33];       /* user that the daemon runs as or would run as; "": unknown */
-	int problems, notes;
+	int problems, notes; /* numbers of each reported so far */
 	enum ctl_format format;
 	struct ctl_table findings; /* reports so far, for formats other than CTL_FORMAT_TABLE */
 };
 
-/* Reports a problem, which prevents the pool from working as configured, and increments
- * `problems`. */
+/* Reports a problem, which prevents the pool from working as configured, and increments `problems`.
+ * Prints the line at once with CTL_FORMAT_TABLE; otherwise adds a row to `findings`. */
 void ctl_problem(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Reports a note, an observation that does not prevent the pool from working, and increments
+/* As ctl_problem(), for an observation that does not prevent the pool from working; increments
  * `notes`. */
 void ctl_note(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Reports a successful check. */
+/* As ctl_problem(), for a successful check; counts nothing. */
 void ctl_ok(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* doctor_files.c: checks the folder, the configuration, tokens and certificates. */
+/* doctor_files.c: checks the folder, the configuration, tokens and certificates. Stores the
+ * configuration and the tokens in *doctor. */
 void ctl_doctor_files(struct ctl_doctor *doctor);
 /* doctor_daemon.c: checks the daemon's state, addresses and devices. report: the daemon's reply. */
 void ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report);

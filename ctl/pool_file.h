@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that gpupoolctl creates in the pool's folder: paths, options of the commands, and atomic
- * writing.
+ * Files that gpupoolctl creates in the pool's folder: their paths and atomic writing. Also parsers
+ * for options and durations of the commands that create them.
  *
  * Ownership: arguments are borrowed; paths are written to buffers of the caller.
  * Threads: called by the main thread only.
@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Size in bytes of a path's buffer, including the terminating zero. */
 #define CTL_PATH_MAX 4096
 /* Suffix of a prepared file's name until it is renamed. */
 #define CTL_NEW_SUFFIX ".new"
@@ -23,21 +24,24 @@
 struct ctl_option {
 	const char *name;   /* long form, such as "--expires" */
 	const char *letter; /* short form, such as "-e"; NULL: none */
-	/* where the value is stored; NULL: the option has no value, and sets is_given */
+	/* Receives the value, which stays in argv. NULL: the option has no value, and sets
+	 * *is_given. */
 	const char **value;
-	bool *is_given;
+	bool *is_given; /* set to true if the option is given; used only if value is NULL */
 };
 
 /* Parses the options, which may follow other arguments, and removes them from argv and *count; "--"
- * ends them. Returns -1 for an unknown option or a missing value. */
+ * ends them and is removed as well. Returns -1 for an unknown option, a missing value, or a value
+ * of an option without one; argv is then undefined. */
 int ctl_parse_options(const struct ctl_option *options, size_t option_count, int *count,
 		      char **argv);
 
 /* Writes the path of the pool's folder. is_given: value of --directory; NULL: the default
  * folder. */
 int ctl_pool_folder(const char *is_given, char *path, size_t size);
-/* Warns if a user other than root creates a file in the default folder while the system's daemon
- * uses another folder. is_given: value of --directory, or NULL. */
+/* Warns on standard error that a file at `path` is not for the system's daemon: if a user other
+ * than root uses the own default folder and the system's folder exists. is_given: value of
+ * --directory, or NULL. */
 void ctl_warn_own_folder(const char *is_given, const char *path);
 /* Writes the path of the file `name` in the folder. */
 int ctl_pool_file(const char *folder, const char *name, char *path, size_t size);
@@ -46,7 +50,7 @@ int ctl_pool_file(const char *folder, const char *name, char *path, size_t size)
 int ctl_make_folder(const char *path);
 
 /* Writes a file atomically: it then has all of the data, or is unchanged after an error. Without
- * `force` an existing file is an error. */
+ * `force` an existing file is an error. mode: of the new file, reduced by the umask. */
 int ctl_write_file(const char *path, const void *data, size_t size, mode_t mode, bool force);
 /* Writes the data to a prepared file next to `path`, for files that must match: after
  * ctl_prepare_file() for each of them, ctl_commit_file() or ctl_drop_file() is called for each. On
@@ -58,8 +62,8 @@ int ctl_commit_file(const char *path, bool force);
 /* Removes a prepared file. */
 void ctl_drop_file(const char *path);
 
-/* Parses 90s, 30m, 12h, 30d, 2w or 1y into seconds, and never into INT64_MAX. Returns true, or
- * false if the text is invalid. */
+/* Parses a duration such as 90s, 30m, 12h, 30d, 2w or 1y into seconds; the number is from 1 to
+ * 999999. The word "never" gives INT64_MAX. Returns true, or false if the text is invalid. */
 bool ctl_parse_duration(const char *text, int64_t *seconds_p);
 
 #endif /* CTL_POOL_FILE_H */

@@ -17,8 +17,9 @@
 
 /* Global options of gpupoolctl. */
 struct ctl {
-	const char *socket; /* path of the admin socket; NULL: the default path */
-	int format;         /* enum ctl_format */
+	/* Path of the admin socket; NULL: the user's own daemon, else the system's. */
+	const char *socket;
+	int format; /* enum ctl_format */
 };
 
 /* Timeout in milliseconds of a request that the daemon executes at once. */
@@ -26,14 +27,15 @@ struct ctl {
 /* Timeout of a request that the daemon may execute for any time. */
 #define CTL_NO_TIMEOUT (-1)
 
-/* Sends a request and waits at most timeout_ms for *reply_p. */
+/* Sends a request and waits at most timeout_ms, or CTL_NO_TIMEOUT, for the reply, which is stored
+ * in *reply_p. Prints the daemon's warning, if the reply contains one. */
 int ctl_request(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t timeout_ms,
 		Gpupool__AdminReply **reply_p);
-/* Sends a request whose reply contains only the status, and waits at most timeout_ms. */
+/* As ctl_request(), for a request whose reply contains nothing but an error or a warning. */
 int ctl_request_status(const struct ctl *ctl, const Gpupool__AdminRequest *request,
 		       int64_t timeout_ms);
 /* Requests a report and waits for it. session: ID of the only session in the report; 0: all
- * sessions. The reply contains a valid report. */
+ * sessions. On success the reply contains a report whose device indices are valid. */
 int ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p);
 
 /* Prints the program's name and the formatted message to standard error. Returns -1. */

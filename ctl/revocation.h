@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Certificate revocation list (CRL) of a pool's authority: an X.509 CRL in a file that everyone may
- * read. The file is changed under its lock (server/common/base/shared_file.h). Uses OpenSSL.
+ * Certificate revocation list (CRL) of a pool's authority: an X.509 CRL in a file that all users
+ * may read. The file is changed under its lock (server/common/base/shared_file.h). Uses OpenSSL.
  *
  * Ownership: as noted at the functions; arguments are borrowed.
  * Threads: called by the main thread only.
@@ -15,19 +15,22 @@
 /* Reads the CRL; the caller frees it with X509_CRL_free(). *list_p NULL: there is no file. A CRL
  * that this authority has not signed is an error. */
 int ctl_crl_read(const char *path, X509 *authority, X509_CRL **list_p);
-/* Signs the file's CRL again with this lifetime in seconds; a file that does not exist is an empty
- * CRL. serial: serial number to be added, which the CRL must not contain yet; NULL: none. Waits for
- * the file's lock. The file is unchanged after an error. */
+/* Replaces the file's CRL by one with the same entries, signed now, with this lifetime in seconds.
+ * A file that does not exist counts as an empty CRL. serial: serial number to add; NULL: none; a
+ * number that the CRL contains already is an error. Waits for the file's lock. The file is
+ * unchanged after an error. */
 int ctl_crl_sign(const char *path, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
 		 int64_t seconds);
 
 /* Returns whether the certificate is revoked. list NULL: an empty CRL. */
 bool ctl_crl_contains(X509_CRL *list, const X509 *certificate);
-/* Returns the expiry in seconds since 1970; INT64_MAX: the CRL does not expire. */
+/* Returns the expiry in seconds since 1970; INT64_MAX: the CRL does not expire; 0: the date cannot
+ * be read. */
 int64_t ctl_crl_get_next_update(const X509_CRL *list);
 
 /* Parses a serial number in the form "3F:A2" or "3fa2", as printed by cert show. The caller frees
- * the result with ASN1_INTEGER_free(). NULL: the text is not a serial number. */
+ * the result with ASN1_INTEGER_free(). NULL: the text is not a serial number of at most 20 bytes,
+ * or memory is exhausted. */
 ASN1_INTEGER *ctl_serial_parse(const char *text);
 /* Formats a serial number in hexadecimal digits, truncated to fit; "" if memory is exhausted. */
 void ctl_serial_text(const ASN1_INTEGER *serial, char text[64]);

@@ -18,17 +18,19 @@
 
 #include <stddef.h>
 
+/* An edited configuration that is not written yet. */
 struct ctl_save {
-	/* path of the configuration file */
+	/* Path of the configuration file; owned. */
 	char *path;
-	char *text; /* new content of the file */
-	size_t size;
-	int lock; /* descriptor that holds the file's lock; 0: none */
+	char *text;  /* new content of the file; owned */
+	size_t size; /* of text, without its terminating zero */
+	int lock;    /* descriptor that holds the file's lock; 0 or less: none */
 };
 
 /* Queries the daemon for the path of its configuration, locks and reads the file, and edits it in
  * memory. argv: settings as in the arguments of the command, including gpu=N. Waits for the file's
- * lock. After a failure ctl_save_drop() frees members that are already set. */
+ * lock. A result that the daemon would reject is an error. The caller calls ctl_save_drop() in any
+ * case. */
 int ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **argv,
 		     struct ctl_save *save);
 /* Replaces the file by the edited text, atomically. */
@@ -36,8 +38,9 @@ int ctl_save_write(const struct ctl_save *save);
 /* Releases the lock and frees the members. */
 void ctl_save_drop(struct ctl_save *save);
 
-/* Exported for the tests: returns the text with "key = value" in the section of this tenant,
- * malloc'ed for the caller. NULL: out of memory. */
+/* Exported for the tests: returns a copy of the text in which the section of this tenant contains
+ * "key = value"; the key or the section is added if it is missing. The caller frees it with free().
+ * NULL: out of memory. */
 char *ctl_save_edit(const char *text, const char *tenant, const char *key, const char *value);
 
 #endif /* CTL_SAVE_H */

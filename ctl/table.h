@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of values, printed aligned for people, or as CSV or JSON for programs. Columns are
- * described once; cells are added row by row, from left to right.
+ * Tables of values, printed aligned for people, or as CSV or JSON for programs. The columns are set
+ * by ctl_table_init(); then cells are added row by row, from left to right, until each row is
+ * complete.
  *
  * Ownership: the caller provides struct ctl_table and frees its cells with ctl_table_fini().
  * Columns and the list of ctl_table_fit() are borrowed and must outlive the table; texts of cells
@@ -17,13 +18,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Number of elements of an array. */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Output format. */
 enum ctl_format {
 	CTL_FORMAT_TABLE,
 	CTL_FORMAT_CSV,   /* with a header line; sizes in bytes, times in seconds */
 	CTL_FORMAT_JSON,  /* an array of objects, in UTF-8; sizes in bytes, times in seconds */
-	CTL_FORMAT_LINES, /* JSON as above, but on one line, as another table may follow */
+	CTL_FORMAT_LINES, /* as CTL_FORMAT_JSON, but on one line, as another table may follow */
 };
 
 /* Kind of a column's values, which determines their format. */
@@ -38,6 +41,7 @@ enum ctl_kind {
 	CTL_PERCENT, /* hundredths of a percent */
 };
 
+/* Description of a column. */
 struct ctl_column {
 	const char *title; /* heading for people */
 	const char *key;   /* name for programs; NULL: not printed for programs */
@@ -50,14 +54,18 @@ struct ctl_cell {
 	uint64_t number;
 };
 
+/* A table. */
 struct ctl_table {
 	const struct ctl_column *columns;
-	/* numbers of columns and cells, and capacity of `cells` */
+	/* Numbers of columns and of cells added so far, and capacity of `cells`. */
 	size_t column_count, cell_count, room;
-	size_t width;             /* maximum width of a line in characters; 0: no limit */
-	const char *const *least; /* keys of columns that may be omitted, the last ones first */
+	size_t width; /* maximum width of a line in characters; 0: no limit */
+	/* Keys of columns that may be omitted, the last one of the list first; see
+	 * ctl_table_fit(). */
+	const char *const *least;
 	size_t least_count;
-	/* whether programs also get the values under the keys of the last release */
+	/* Whether programs also get the values under the keys of the last release; set by the
+	 * caller after ctl_table_init(). */
 	bool has_old_keys;
 	struct ctl_cell *cells;
 };
@@ -73,13 +81,14 @@ void ctl_table_number(struct ctl_table *table, uint64_t number);
 
 /* Returns the width of the terminal in characters; 0: standard output is not a terminal. */
 size_t ctl_terminal_width(void);
-/* Limits the width of lines for people by omitting columns whose keys are in `least`, the last ones
- * first. width 0: no limit. */
+/* Limits the width of lines for people: columns that do not fit are omitted, in the reverse order
+ * of their keys in `least`. All columns must have a key. width 0: no limit. */
 void ctl_table_fit(struct ctl_table *table, size_t width, const char *const *least, size_t count);
-/* Prints a header and one line per row to the file. */
+/* Prints the table to the file: for people and as CSV a header and one line per row; as JSON an
+ * array. */
 void ctl_table_print(const struct ctl_table *table, enum ctl_format format, FILE *file);
-/* Prints each row as a record to the file: for people one line per value; for programs as
- * ctl_table_print(), but a single row as a JSON object without the array. */
+/* Prints each row as a record to the file. For people: one line per value. For programs: as
+ * ctl_table_print(), but as JSON a single row is an object without the array. */
 void ctl_table_print_records(const struct ctl_table *table, enum ctl_format format, FILE *file);
 
 #endif /* CTL_TABLE_H */

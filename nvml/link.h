@@ -5,7 +5,8 @@
 #define GPN_LINK_H
 
 /* Implements nvmlDeviceGetNvLinkState: sets *state to GPN_LINK_UP or GPN_LINK_DOWN. Returns enum
- * gpn_result; *state is written only with GPN_SUCCESS. */
+ * gpn_result; GPN_NOT_SUPPORTED if the device lacks peer access to any other device of the program.
+ * *state is written only with GPN_SUCCESS. */
 int gpn_nvmlDeviceGetNvLinkState(void *handle, unsigned int link, unsigned int *state);
 
 #endif /* GPN_LINK_H */

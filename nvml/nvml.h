@@ -34,39 +34,47 @@ enum gpn_result {
 /* Value of the `version` member of a struct of NVML's API with this version number. */
 #define GPN_VERSION(type, number) ((unsigned int)(sizeof(type) | (unsigned int)(number) << 24))
 
+/* NVML_INIT_FLAG_NO_GPUS, and the set of all flags of nvmlInitWithFlags. */
 #define GPN_INIT_NO_GPUS 1u
 #define GPN_INIT_FLAGS 7u
+/* Size in bytes of "GPU-01234567-89ab-..." with its NUL. */
 #define GPN_UUID_TEXT_SIZE 41
+/* GPU or compute instance of a process without MIG. */
 #define GPN_NO_INSTANCE 0xffffffffu
 /* Memory of a process that is unknown. */
 #define GPN_NOT_AVAILABLE UINT64_MAX
 
+/* nvmlClockType_t */
 enum gpn_clock {
-	GPN_CLOCK_TYPES = 4
+	GPN_CLOCK_TYPES = 4 /* number of clocks */
 };
+/* nvmlClockId_t */
 enum gpn_clock_id {
 	GPN_CLOCK_NOW,
 	GPN_CLOCK_APPLICATION,
 	GPN_CLOCK_DEFAULT,
 	GPN_CLOCK_BOOST
 };
+/* nvmlGpuTopologyLevel_t */
 enum gpn_topology {
 	GPN_TOPOLOGY_INTERNAL = 0,
 	GPN_TOPOLOGY_SYSTEM = 50
 };
+/* nvmlGpuP2PStatus_t, and the number of nvmlGpuP2PCapsIndex_t */
 enum gpn_peer {
 	GPN_PEER_OK = 0,
 	GPN_PEER_NOT_SUPPORTED = 5,
 	GPN_PEER_CAPABILITIES = 5
 };
+/* Values of the functions nvmlDeviceGetNvLink... */
 enum gpn_link {
 	GPN_LINK_DOWN = 0,
 	GPN_LINK_UP = 1,
-	GPN_LINK_PEERS = 0, /* a capability */
-	GPN_LINK_TO_SWITCH = 2
+	GPN_LINK_PEERS = 0,    /* capability: peer access */
+	GPN_LINK_TO_SWITCH = 2 /* type of the remote device */
 };
 
-/* nvmlPciInfo_t */
+/* nvmlPciInfo_t; id: device and vendor ID; bus_id: "00000000:3B:00.0" */
 struct gpn_pci {
 	char short_bus_id[16];
 	unsigned int domain, bus, device, id, subsystem;
@@ -79,7 +87,7 @@ struct gpn_pci_ext {
 	char bus_id[32];
 };
 
-/* nvmlUtilization_t */
+/* nvmlUtilization_t; in percent */
 struct gpn_utilization {
 	unsigned int gpu, memory;
 };
@@ -116,7 +124,7 @@ struct gpn_process_detail {
 	unsigned long long protected_memory;
 };
 
-/* nvmlProcessDetailList_t */
+/* nvmlProcessDetailList_t; count: capacity, then number of processes */
 struct gpn_process_list {
 	unsigned int version, mode, count;
 	struct gpn_process_detail *processes;
@@ -149,6 +157,7 @@ struct gpn_temperature {
 	int sensor, celsius;
 };
 
+/* nvmlUUIDType_t */
 enum gpn_uuid_type {
 	GPN_UUID_TEXT = 1,
 	GPN_UUID_BYTES = 2
@@ -162,11 +171,12 @@ struct gpn_uuid {
 	} value;
 };
 
+/* nvmlValueType_t */
 enum gpn_value_type {
 	GPN_VALUE_UINT = 1,
 	GPN_VALUE_ULONGLONG = 3
 };
-/* nvmlFieldValue_t */
+/* nvmlFieldValue_t; id: enum gpn_field_id; type: enum gpn_value_type; result: enum gpn_result */
 struct gpn_field {
 	unsigned int id, scope;
 	long long time_us, latency_us;

@@ -5,7 +5,7 @@
  * context. The library stays open until the process exits.
  *
  * Ownership: a device handle is the address of a struct gpn_device in static storage, valid from
- * the first nvmlInit to the end of the process.
+ * the first nvmlInit that opens the pool to the end of the process.
  * Threads: any. Functions that query the daemon wait for its reply; they are serialized by one
  * lock.
  * Errors: functions that return int return enum gpn_result, unless noted. Results are undefined
@@ -20,21 +20,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Maximum number of devices; further ones are ignored. */
 #define GPN_DEVICES_MAX 64
-/* Maximum age of cached sensor values in nanoseconds; memory and processes are always queried. */
+/* Maximum age of cached sensor values in nanoseconds; memory and processes are queried in each
+ * call. */
 #define GPN_AGE_NS UINT64_C(100000000)
 
-/* A device of the pool; constant after the first nvmlInit. */
+/* A device of the pool; constant after the first nvmlInit that has opened the pool. */
 struct gpn_device {
 	struct gpc_pool_device facts;
-	int index;
-	/* "GPU-01234567-89ab-..." */
+	int index; /* ordinal, from 0 on */
+	/* Text "GPU-01234567-89ab-...". */
 	char uuid[GPN_UUID_TEXT_SIZE];
 };
 
 /* Implements nvmlInit: opens the pool on first use, which connects to its daemons, and increments
- * the number of users. gpus: whether to fail with GPN_DRIVER_NOT_LOADED if the pool cannot be
- * opened; otherwise there are no devices then. */
+ * the number of users. gpus: whether devices are required (not NVML_INIT_FLAG_NO_GPUS). If the pool
+ * cannot be opened, fails with GPN_DRIVER_NOT_LOADED; with gpus 0 succeeds without devices. In both
+ * cases fails with GPN_LIBRARY_NOT_FOUND if there is no libcuda.so.1 of gpupool, or GPN_MEMORY. A
+ * later nvmlInit tries again. */
 int gpn_init(int gpus);
 /* Implements nvmlShutdown: decrements the number of users. Returns GPN_UNINITIALIZED if it is 0.
  * Closes nothing. */
@@ -46,24 +50,27 @@ int gpn_check_arguments(bool valid);
 
 /* Returns the number of devices; valid after gpn_check_arguments() has succeeded. */
 int gpn_get_device_count(void);
-struct gpn_device *gpn_get_device(int index); /* index from 0 on; NULL: there is no such device */
-/* Finds the device of a handle. valid: whether the caller's other arguments are valid. Returns as
- * gpn_check_arguments(), or GPN_INVALID_ARGUMENT if the handle is invalid. */
+/* Returns the device with this index, from 0 on; NULL: there is no such device. */
+struct gpn_device *gpn_get_device(int index);
+/* Finds the device of a handle, which may be any value. valid: whether the other arguments of the
+ * caller are valid. Returns as gpn_check_arguments(), or GPN_INVALID_ARGUMENT if the handle is
+ * invalid. *device_p is set on success only. */
 int gpn_find_device(const void *handle, bool valid, struct gpn_device **device_p);
 
-/* Returns whether kernels on one device can access the memory of the other. Requires an open
- * pool. */
+/* Returns whether kernels on the device `index` can access the memory of the device `other`. Both
+ * must be valid indices. */
 bool gpn_has_peer_access(int index, int other);
 
-/* Returns the CUDA driver version, as cuDriverGetVersion() reports it; not an enum gpn_result. */
+/* Returns the CUDA driver version, as cuDriverGetVersion() reports it, not an enum gpn_result;
+ * before libcuda.so.1 is found the version that this library was built for. */
 int gpn_get_driver_version(void);
 
-/* Stores a number of the device's state. value_id: enum gp_state_word. May query the daemon.
- * Returns GPN_NOT_SUPPORTED if the daemon does not report the number. */
+/* Stores a number of the device's state, at most GPN_AGE_NS old. value_id: enum gp_state_word
+ * (protocol/device_state.h). Returns GPN_NOT_SUPPORTED if the daemon does not report the number. */
 int gpn_get_value(struct gpn_device *device, int value_id, uint64_t *value_p);
 /* Copies a text of the device's state to out, including the terminating NUL. text: index of the
- * text (GP_STATE_SERIAL, ...). May query the daemon. Returns as gpn_copy_text(), or
- * GPN_NOT_SUPPORTED if the daemon does not report the text. */
+ * text (GP_STATE_SERIAL, ...). May query the daemon, as gpn_get_value(). Returns as
+ * gpn_copy_text(), or GPN_NOT_SUPPORTED if the daemon does not report the text. */
 int gpn_get_text(struct gpn_device *device, int text, char *out, unsigned int size);
 /* Queries the device's memory within the session's quota, in bytes. */
 int gpn_get_memory(struct gpn_device *device, uint64_t *total_p, uint64_t *free_p);

@@ -11,7 +11,7 @@
 
 #include "nvml/nvml.h"
 
-/* Size of a process name, with its NUL. */
+/* Size in bytes of a process name's buffer, with its NUL. */
 #define GPN_NAME_SIZE 4096
 
 /* A process with its name, in the layout of nvidia-smi 535 and 550. */
@@ -20,14 +20,19 @@ struct gpn_process_named {
 	char name[GPN_NAME_SIZE];
 };
 
-/* Writes the processes with kernels on the device to list. *count: capacity of list; set to the
- * total number. Returns GPN_INSUFFICIENT_SIZE, and writes no process, if they do not fit. */
+/* Writes the processes of this machine and tenant that use the device to list. handle: the device.
+ * *count: capacity of list; set to the number of processes with GPN_SUCCESS and
+ * GPN_INSUFFICIENT_SIZE. Returns GPN_SUCCESS; GPN_INSUFFICIENT_SIZE, and writes no process, if they
+ * do not fit; GPN_INVALID_ARGUMENT, also for an invalid handle; GPN_UNINITIALIZED; or the error of
+ * the query. */
 int gpn_list_compute(void *handle, unsigned int *count, struct gpn_process_named *list);
-/* Reports that there are no processes, for graphics and MPS: sets *count to 0. */
+/* As gpn_list_compute(), for graphics and MPS processes, of which there are none: sets *count to
+ * 0. */
 int gpn_list_nothing(void *handle, unsigned int *count, struct gpn_process_named *list);
 
-/* Writes the program name of a process of this machine, truncated to `size` with its NUL. Returns
- * GPN_SUCCESS; GPN_NOT_FOUND: no such process; GPN_NO_PERMISSION. */
+/* Writes the first word of the command line of a process of this machine, truncated to 255 bytes
+ * and to `size` with its NUL. Returns GPN_SUCCESS; GPN_NOT_FOUND: no such process; or
+ * GPN_NO_PERMISSION. */
 int gpn_process_name(unsigned int pid, char *name, unsigned int size);
 
 #endif /* GPN_USAGE_H */

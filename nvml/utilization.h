@@ -17,15 +17,16 @@ struct gpn_utilization_sample {
 	unsigned int pid, percent;
 };
 
+/* The processes of a device. */
 struct gpn_utilization_samples {
 	uint64_t time_us; /* time of the later sample, in microseconds since 1970 */
-	size_t count;
+	size_t count;     /* number of valid elements of list */
 	struct gpn_utilization_sample list[GP_STATE_PROCESSES_MAX];
 };
 
-/* Stores the utilization by processes of this machine and tenant. Takes a new sample if the last
- * one is too old; the first call for a device takes two, 200 ms apart. Returns enum gpn_result;
- * *shares is undefined unless it is GPN_SUCCESS. */
+/* Stores the utilization of the device by processes of this machine and tenant. Takes a new sample
+ * if the last one is more than 200 ms old. The first call for a device takes two and sleeps for 200
+ * ms between them. Returns enum gpn_result; *shares is undefined unless it is GPN_SUCCESS. */
 int gpn_utilization_samples(struct gpn_device *device, struct gpn_utilization_samples *shares);
 
 #endif /* GPN_UTILIZATION_H */

@@ -5,8 +5,8 @@
  *
  * Threads: the supervisor's main thread, with the lock of manager->source held. Files are read
  * synchronously.
- * Errors: all are logged; `reloaded` receives the failures and the changes that need a restart, one
- * text each.
+ * Errors: all are logged, and *reloaded receives the texts (reload_report.h): the failures in its
+ * error, the changes that need a restart in its warning.
  */
 #ifndef GPD_RELOAD_H
 #define GPD_RELOAD_H
@@ -15,8 +15,10 @@ struct gpd_manager;
 struct gpd_options;
 struct gpd_reload_report;
 
-/* Reloads everything. If the configuration or the certificate is invalid, all settings stay as they
- * were. options: the command line, which takes precedence. *reloaded is an empty report. */
+/* Reloads everything, on SIGHUP or by a request of the administrator. If the configuration or the
+ * certificate is invalid or no longer exists, all settings stay as they were. Invalid tokens and an
+ * invalid CRL do not prevent the other changes. options: the command line, which takes precedence.
+ * *reloaded is overwritten. */
 void gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 		struct gpd_reload_report *reloaded);
 

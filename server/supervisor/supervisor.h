@@ -13,8 +13,9 @@
 
 struct gpd_options;
 
-/* Runs until a signal stops the supervisor, or startup fails. Returns the exit status of the
- * process; the reason of a failure is on standard error. options must stay valid until then. */
+/* Runs until SIGTERM or SIGINT stops the supervisor, or startup fails. Returns the exit status of
+ * the process: 0, or 1 after printing the reason to standard error. options must stay valid until
+ * then. Called once. */
 int gpd_supervisor_run(const struct gpd_options *options);
 
 #endif /* GPD_SUPERVISOR_H */

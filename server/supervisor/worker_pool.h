@@ -4,12 +4,15 @@
  * exits.
  *
  * New shared sessions are opened in one worker, `serving`. While orphaned work (orphaned_work.h)
- * runs there, they are opened in another worker that is SERVING, or in a new one. A worker that
- * gets no new sessions exits after its last session, or is selected again when the current one
- * becomes BUSY; so there are at most the WEDGED ones and one more. In addition there are dedicated
- * workers, started by the admission for single sessions, and the configured number of spare ones,
- * which are used first. After an exit the admission notifies the sessions, and another worker is
- * started automatically.
+ * runs in it, the worker is BUSY, and new sessions go to another worker that is SERVING; if there
+ * is none, they wait. A worker that is BUSY for 2 s becomes WEDGED; if no other worker is SERVING,
+ * another one is started. When its orphaned work has ended, a worker is SERVING again: it is
+ * selected if the current one becomes BUSY, and retired when it has no session. If the selected
+ * worker exits or loses its contexts, another one is started.
+ *
+ * A session of class `process` gets a dedicated worker, which the admission requests: a spare one
+ * that is ready, else a spare one that is starting, else a new one. The configured number of spare
+ * workers is kept in reserve.
  *
  * Ownership: gpd_worker_pool_init() to gpd_worker_pool_fini(). The pool starts and destroys
  * workers; admission->workers is their list.
@@ -32,15 +35,19 @@
 struct gpd_worker_pool {
 	const struct gpd_options *options; /* borrowed; must outlive the pool */
 	struct gpd_admission *admission;   /* contains the list of workers; must outlive the pool */
+	/* The admission's; contains the ledger and the configuration. */
 	struct gpd_quota *quota;
-	/* STARTING, SERVING or BUSY: gets new sessions; NULL: none. */
+	/* The worker for new shared sessions: they are opened in it once it is SERVING; until then,
+	 * while it is STARTING or BUSY, they wait. NULL: none. */
 	struct gpd_worker_process *serving;
-	int64_t start_ms;   /* earliest time to start another shared worker */
-	int64_t spare_ms;   /* earliest time to start another spare worker */
-	int64_t checked_ms; /* time of the last gpd_worker_pool_check() */
-	int early_exits;    /* number of successive workers that exited soon after their start */
-	bool served;        /* a worker has been ready at least once */
-	/* The first worker failed to start; the reason has been written to standard error. */
+	int64_t start_ms;   /* earliest time to start another shared worker; 0: now */
+	int64_t spare_ms;   /* earliest time to start another spare worker; 0: now */
+	int64_t checked_ms; /* time of the last gpd_worker_pool_check(); 0: none */
+	/* Number of successive shared workers that exited within 10 s of their start. */
+	int early_exits;
+	bool served; /* a shared worker has been ready at least once */
+	/* The first worker failed to start: the supervisor must exit. The reason has been printed
+	 * to standard error. */
 	bool start_failed;
 	bool stopping; /* no more workers are started */
 };
@@ -49,19 +56,20 @@ struct gpd_worker_pool {
  * of dedicated workers. *children must not move afterwards. */
 void gpd_worker_pool_init(struct gpd_worker_pool *children, const struct gpd_options *options,
 			  struct gpd_admission *admission);
-/* Kills and reaps all remaining workers, and waits for their exits. */
+/* Kills all remaining workers, waits for their exits, and frees them. */
 void gpd_worker_pool_fini(struct gpd_worker_pool *children);
 
 /* Fills fds, of GPD_WORKERS_MAX entries, for poll(). Returns the number of entries. */
 int gpd_worker_pool_poll(struct gpd_worker_pool *children, struct pollfd *fds);
-/* Handles the workers' messages after poll(). fds: as filled by gpd_worker_pool_poll(). Workers may
- * be started, but none is removed. */
+/* Called after poll(): sends queued messages to the workers and handles theirs. fds: as filled by
+ * gpd_worker_pool_poll() in the same iteration. May start workers, but destroys none. */
 void gpd_worker_pool_serve(struct gpd_worker_pool *children, const struct pollfd *fds);
-/* Reaps workers that have exited, without blocking, and ends their sessions. Called after
- * SIGCHLD. */
+/* Reaps the workers that have exited, without blocking, ends their sessions and frees them. Called
+ * after SIGCHLD. */
 void gpd_worker_pool_reap(struct gpd_worker_pool *children);
-/* Called in each iteration of the loop: kills workers past their deadline, and starts those that
- * are due. */
+/* Called in each iteration of the loop: kills workers past their deadline, handles workers that
+ * hang (heartbeat.h), and selects, starts and retires workers as described at the start of this
+ * file. */
 void gpd_worker_pool_check(struct gpd_worker_pool *children, int64_t now_ms);
 
 /* Requests all workers to exit, without waiting for them; no more workers are started. */

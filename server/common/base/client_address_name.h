@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names for client addresses, by which limits and the log group connections: an IPv4 address, the
- * /64 prefix of an IPv6 address, or "user N of this machine" for a local user, independent of the
- * loopback address or local socket that the user connects from. Loopback connections of unknown
- * owner share one name.
+ * /64 prefix of an IPv6 address, or "local user N" for a local user, independent of the loopback
+ * address or local socket that the user connects from. Loopback connections of unknown owner share
+ * the name "loopback".
  *
  * Threads: any, of any process.
  */

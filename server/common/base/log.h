@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The daemon's log: one line per event on standard error, with time, process ID and text, in
- * printable ASCII (protocol/printable.h).
+ * The daemon's log: one line per event on standard error, with time, process ID, level and text.
+ * Other characters than printable ASCII are replaced (protocol/printable.h).
  *
- * Writing never blocks. If the reader of the log does not keep up, lines are dropped, and a later
- * line reports how many are missing.
+ * Writing does not wait for the reader of the log. If the reader does not keep up, lines are
+ * dropped, and a later line reports their number.
  *
  * Threads: any; each line is written by one system call.
  */
@@ -39,7 +39,7 @@ bool gpd_log_level_parse(const char *text, enum gpd_log_level *level_p);
 /* Returns the name of the level, a static text. */
 const char *gpd_log_level_name(enum gpd_log_level level);
 
-/* Writes one line if gpd_log_level includes the level; the text is truncated at 1024 bytes. */
+/* Writes one line if gpd_log_level includes the level. The text is truncated to 1023 bytes. */
 void gpd_log(enum gpd_log_level level, const char *format, ...) GP_PRINTF(2, 3);
 
 #define gpd_error(...) gpd_log(GPD_LOG_ERROR, __VA_ARGS__)

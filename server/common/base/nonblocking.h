@@ -5,7 +5,7 @@
  *
  * In builds with the address sanitizer the C library's functions that can block are replaced
  * (tests/nonblocking.c): in a section such a call ends the process, and standard error names the
- * function. Elsewhere the functions below do nothing.
+ * function. In other builds the functions do nothing.
  *
  * Threads: any; a section belongs to its thread.
  */

@@ -2,7 +2,8 @@
 /*
  * The default folder of the pool's files (configuration, certificates, tokens) for gpupoold and
  * gpupoolctl: /etc/gpupool for root, otherwise $XDG_CONFIG_HOME/gpupool or ~/.config/gpupool. The
- * environment variable CONFIGURATION_DIRECTORY overrides both.
+ * environment variable CONFIGURATION_DIRECTORY replaces all of them if it is an absolute path
+ * without a colon; otherwise it is ignored.
  *
  * Threads: any; the functions keep no state, but read the environment.
  */
@@ -29,8 +30,8 @@
 #define GPD_FILE_TOKENS "tokens"
 #define GPD_FILE_CONFIG "gpupoold.conf"
 
-/* Writes the folder's path. Returns 0; or -ENOENT if this user has no such folder or the path does
- * not fit, and path is undefined. */
+/* Writes the folder's path; the folder need not exist. Returns 0; or -ENOENT if neither
+ * XDG_CONFIG_HOME nor HOME is an absolute path or the path does not fit, and path is undefined. */
 GP_MUST_CHECK int gpd_folder_default(char *path, size_t size);
 /* Returns the path to use for a file: the command line's option if not NULL, else the configured
  * path if not "", else the path of the file `name` in the default folder, which need not exist.

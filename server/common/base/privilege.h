@@ -2,8 +2,7 @@
 /*
  * Privileges of the daemon's processes: drops root and capabilities, and disables core dumps.
  *
- * Threads: the main thread only, before other threads start. The supervisor calls the functions in
- * the order in which they are declared.
+ * Threads: the main thread only, before other threads start.
  * Errors: functions with an error buffer return 0, or -1 with a text in error.
  */
 #ifndef GPD_PRIVILEGE_H
@@ -28,17 +27,19 @@ uid_t gpd_privilege_target_uid(const char *user);
 /*
  * Switches from root to this user (NULL: GPD_PRIVILEGE_USER; stays root if that user does not
  * exist) with the user's groups plus video, render and rdma, and without capabilities or a way to
- * regain them. If the process is not root, only checks that it runs as this user already (NULL: any
- * user). Sets the umask to 077. Returns 0; or -1 with a text in error, and the process must exit
- * because it may have dropped a part of its privileges.
+ * regain them. Sets HOME, USER and LOGNAME, removes the XDG folders from the environment, and sets
+ * GPD_FOLDER_VARIABLE (pool_folder.h), so that the default folder stays root's. If the process is
+ * not root, only checks that it runs as this user already (NULL: any user). Sets the umask to 077
+ * in any case. Returns 0; or -1 with a text in error, and the process must exit because it may have
+ * dropped a part of its privileges.
  */
 GP_MUST_CHECK int gpd_privilege_drop(const char *user, char *error, size_t error_size);
 
 /* Returns 0 if the process can read the file or the file does not exist; else -1 with a text in
  * error that contains the remedy. */
 GP_MUST_CHECK int gpd_privilege_require_readable(const char *path, char *error, size_t error_size);
-/* Logs a warning if the process cannot read the file, which it must read again on a reload. path:
- * NULL or "" for none. */
+/* Logs a warning if the process has no permission to read the file, which a reload reads again.
+ * path: NULL or "" for none. */
 void gpd_privilege_warn_unreadable(const char *path);
 
 #endif /* GPD_PRIVILEGE_H */

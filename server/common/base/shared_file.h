@@ -6,8 +6,8 @@
  * reader sees either the old or the new content, complete.
  *
  * Threads: any for the functions; a struct gpd_shared_file belongs to the supervisor's main thread.
- * Errors: functions return 0 on success, else a negative errno with a text in error that names the
- * file.
+ * Errors: functions with an error buffer return 0 (gpd_shared_file_lock(): a descriptor) on
+ * success, else a negative errno with a text in error that names the file.
  */
 #ifndef GPD_SHARED_FILE_H
 #define GPD_SHARED_FILE_H
@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Maximum size of a file in bytes, and of its path. */
+/* Maximum sizes in bytes: of a file, and of its path with the terminating zero. */
 #define GPD_SHARED_FILE_MAX ((size_t)8 << 20)
 #define GPD_SHARED_PATH_MAX 4096
 
@@ -44,12 +44,14 @@ GP_MUST_CHECK int gpd_shared_file_replace(const char *path, mode_t mode, const v
  * the last attempt to read it. */
 struct gpd_shared_file {
 	char path[GPD_SHARED_PATH_MAX]; /* "": there is no file to watch */
-	struct stat status;             /* of the last poll; all zero: the file did not exist */
-	bool same;                      /* the file did not change between the last two polls */
+	/* Of the last poll; all zero: the file did not exist; all bytes 0xff: stat() failed. */
+	struct stat status;
+	bool same; /* the file did not change between the last two polls */
 	/* Error of the last attempt to read it, as passed to gpd_shared_file_set_result(); 0: the
 	 * content is valid. */
 	int wrong;
-	int64_t wrong_ms; /* time of gp_now_ms() of the first of the failed attempts */
+	/* Time of gp_now_ms() of the first failed attempt since the file was valid. */
+	int64_t wrong_ms;
 	/* Error text for `wrong`, which names the file; written by the user of the struct. */
 	char why[512];
 };

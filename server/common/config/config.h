@@ -6,8 +6,8 @@
  * It is built at once and not changed afterwards. It contains numbers only; the supervisor writes
  * the quotas into the ledger (ledger.h), where they are enforced.
  *
- * Ownership: the caller frees the configuration with gpd_config_free(). It contains no pointers to
- * memory of its caller. Pointers in it are valid until then.
+ * Ownership: the caller frees the configuration with gpd_config_free(). Pointers in it are valid
+ * until then.
  * Threads: any may read a configuration. Functions that load a file block on the file system; the
  * others do not block.
  * Errors: functions that load or parse return 0 with *config_p set. On failure they return
@@ -114,12 +114,14 @@ struct gpd_config_tenant {
 	struct gpd_config_amount code_memory;
 	/* Pinned host memory that kernels access; values as code_memory. */
 	struct gpd_config_amount pinned_memory;
-	int user_count;                     /* number of users; 0: any user */
-	int certificate_count;              /* number of certificates */
-	int network_count;                  /* number of networks; 0: any address */
-	char (*users)[GPD_TENANT_NAME_MAX]; /* names of users who may use the tenant */
-	char (*certificates)[GPD_CONFIG_CERTIFICATE_MAX]; /* names in client certificates */
-	struct gpd_config_network *networks;              /* addresses that may use the tenant */
+	int user_count;        /* number of users */
+	int certificate_count; /* number of certificates */
+	int network_count;     /* number of networks; 0: any client may use the tenant */
+	/* Users whose clients get this tenant if they request none. */
+	char (*users)[GPD_TENANT_NAME_MAX];
+	/* Names in client certificates whose clients get the tenant. */
+	char (*certificates)[GPD_CONFIG_CERTIFICATE_MAX];
+	struct gpd_config_network *networks; /* addresses of clients that may use the tenant */
 };
 
 /* Settings of a device. */
@@ -152,7 +154,7 @@ struct gpd_config_old_name {
 struct gpd_config {
 	char *file;            /* path that it was read from; NULL: not read from a file */
 	uint32_t sessions_max; /* maximum number of concurrent sessions */
-	uint32_t lanes_max;    /* per session */
+	uint32_t lanes_max;    /* maximum number of lanes per session */
 	/* Sessions of one client address; UINT32_MAX: no limit; 0: not set. */
 	uint32_t sessions_per_address;
 	uint32_t ready_workers; /* idle workers kept for sessions with isolation "process" */
@@ -160,38 +162,43 @@ struct gpd_config {
 	uint32_t timeout;       /* seconds after which a silent peer is disconnected; 0: not set */
 	uint32_t isolation;     /* enum gpd_config_isolation */
 	uint32_t on_hang;       /* enum gpd_config_on_hang */
-	uint32_t software_device;             /* enum gpd_config_software */
-	struct gpd_config_amount host_memory; /* for records, handles and printed text */
+	uint32_t software_device; /* enum gpd_config_software */
+	/* Of all sessions together, for queued records, handles and printed text. */
+	struct gpd_config_amount host_memory;
 	/* Host memory for device code of all tenants together. */
 	struct gpd_config_amount code_memory;
 	struct gpd_config_amount pinned_memory; /* pinned host memory of all tenants together */
-	char metrics_host[256];                 /* address of the metrics server */
+	char metrics_host[256];                 /* address of the metrics server; "": no server */
 	uint16_t metrics_port;                  /* TCP port of the metrics server; 0: no server */
 	char admin_socket[108];                 /* path of the admin socket; "": not set */
-	/* Path of the token file; "": not set. The paths below use "" in the same way. */
-	char tokens[GPD_CONFIG_PATH_MAX];
-	char certificate[GPD_CONFIG_PATH_MAX];
-	char key[GPD_CONFIG_PATH_MAX];
-	char client_authority[GPD_CONFIG_PATH_MAX];
-	char crl[GPD_CONFIG_PATH_MAX];
-	char usage[GPD_CONFIG_PATH_MAX];
+	/* Paths; "": not set. */
+	char tokens[GPD_CONFIG_PATH_MAX];           /* the token file */
+	char certificate[GPD_CONFIG_PATH_MAX];      /* of the daemon */
+	char key[GPD_CONFIG_PATH_MAX];              /* of the certificate */
+	char client_authority[GPD_CONFIG_PATH_MAX]; /* authorities of client certificates */
+	char crl[GPD_CONFIG_PATH_MAX];              /* revoked client certificates */
+	char usage[GPD_CONFIG_PATH_MAX];            /* usage records */
 	int device_rule_count;
 	int tenant_count; /* at least 1 */
 	int old_name_count;
-	struct gpd_config_old_name old_names[GPD_CONFIG_OLD_NAMES]; /* the first of them */
+	/* The first uses in the file, at most GPD_CONFIG_OLD_NAMES. */
+	struct gpd_config_old_name old_names[GPD_CONFIG_OLD_NAMES];
 	struct gpd_config_device_rule *device_rules;
 	struct gpd_config_tenant *tenants; /* "default", then the others in the order of the file */
 };
 
 /* Loads the file. path NULL: there is no file, which results in one tenant without limits. Returns
- * 0; -ENOENT if the file does not exist; or another error as described above. */
+ * 0; -ENOENT if the file does not exist; or another error as in the comment at the start of this
+ * file. */
 GP_MUST_CHECK int gpd_config_load(const char *path, struct gpd_config **config_p, char *error,
 				  size_t error_size);
-/* Receives one error text, which is valid only during the call. arg: as passed to the caller. */
+/* Receives the text of one error, or of one warning (config_lint.h), which is valid only during the
+ * call. arg: as passed with the function. */
 typedef void gpd_config_report_func(void *arg, const char *error);
 /* As gpd_config_load(), but passes each error in the file's text to report() before it returns
- * GP_E_INVALID; an error of opening or reading the file is returned in error alone. With report
- * NULL parsing stops at the first error, whose text is in error. */
+ * GP_E_INVALID; an error that concerns the whole file (it cannot be read, is larger than 1 MiB or
+ * contains a zero byte) is returned in error alone. With report NULL parsing stops at the first
+ * error, whose text is in error. */
 GP_MUST_CHECK int gpd_config_load_all(const char *path, gpd_config_report_func *report, void *arg,
 				      struct gpd_config **config_p, char *error, size_t error_size);
 /* As gpd_config_load_all(), for text in memory. Errors name the file `name`. text and name need to
@@ -227,11 +234,12 @@ int gpd_config_tenant_find(const struct gpd_config *config, const char *name);
 int gpd_config_certificate_find(const struct gpd_config *config, const char *name);
 
 /*
- * Assigns a new session to a tenant. name: the tenant that the client requests, NULL or "" for
- * none. user: as reported by the client. address: numeric or as returned by gp_conn_peer(); NULL
- * for a local client, which counts as a loopback address. Returns 0 with *tenant_p set to the
- * tenant's index; or GP_E_INVALID with the reason for the refusal in error, and *tenant_p is
- * undefined.
+ * Finds the tenant of a client: the requested one; without a request the first one that lists the
+ * client's user and permits its address, else "default". name: the requested tenant, NULL or "" for
+ * none. user: as reported by the client; NULL: unknown. address: numeric or as returned by
+ * gp_conn_peer(); NULL for a local client, which counts as a loopback address. Returns 0 with
+ * *tenant_p set to the tenant's index; or GP_E_INVALID with a text in error if the tenant is
+ * unknown or does not permit the address, and *tenant_p is unchanged.
  */
 GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *name,
 				   const char *user, const char *address, int *tenant_p,
@@ -250,8 +258,9 @@ uint64_t gpd_config_get_bytes(const struct gpd_config_amount *amount, uint64_t d
 /* Returns the amount in multiprocessors, rounded down but at least 1, and at most device_sms. 0: no
  * quota. */
 uint32_t gpd_config_get_sms(const struct gpd_config_amount *amount, uint32_t device_sms);
-/* Returns the number of multiprocessors that a request for `wanted` (0: all) gets if they are
- * assigned in multiples of piece: rounded down, but at least piece. 0: all of the device's. */
+/* Returns the number of multiprocessors for a request of `wanted` (0: all) if they are assigned in
+ * multiples of piece: rounded down, but at least piece. 0: all of the device's device_sms, also if
+ * the result is not less than that. */
 uint32_t gpd_config_round_sms(uint32_t wanted, uint32_t device_sms, uint32_t piece);
 
 #endif /* GPD_CONFIG_H */

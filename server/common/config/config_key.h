@@ -44,22 +44,25 @@ struct gpd_config_key {
 	 * gpd_config_no_memory. */
 	const char *(*read)(const struct gpd_config_key *key, const char *text, void *value);
 	enum gpd_config_shape shape;
-	/* Of the value in the struct of the section or, per device, in struct gpd_config_quota. */
+	/* Offset of the value in the section's struct or, with GPD_CONFIG_PER_DEVICE, in struct
+	 * gpd_config_quota; 0 if read() receives the section's struct itself. */
 	size_t offset;
-	uint32_t min, max;      /* limits of a number, and max: maximum length in bytes of a path */
-	const char *keyword;    /* word accepted instead of a number; NULL: none */
+	uint32_t min, max;   /* limits of a number; for a path max is its maximum length in bytes */
+	const char *keyword; /* word accepted instead of a number; NULL: none */
 	uint32_t keyword_value; /* number that the keyword stands for */
-	/* Valid words, ended by NULL; their index is the value; NULL: not a word. */
+	/* Valid words, ended by NULL; the index of the word is the value. NULL: the value is not a
+	 * word. */
 	const char *const *keywords;
-	const char *wrong;    /* end of the error sentence for an invalid value */
+	/* Text that read() returns for an invalid value; NULL: read() has its own texts. */
+	const char *wrong;
 	const char *old_name; /* former name, accepted with a warning; NULL: none */
 };
 
 /* Error of read() that is compared by its address: out of memory. */
 extern const char gpd_config_no_memory[];
 
-/* Returns the keys of this kind of section, a constant table; *count_p is their number, at most
- * GPD_CONFIG_KEYS_MAX. */
+/* Returns the keys of this kind of section, a constant table; NULL for GPD_CONFIG_SECTION_NONE.
+ * *count_p is their number, at most GPD_CONFIG_KEYS_MAX. */
 const struct gpd_config_key *gpd_config_keys(enum gpd_config_section section, int *count_p);
 /* Returns the index in gpd_config_keys() of the key whose present or former name is the first
  * length bytes of name, or -1 if there is none. */

@@ -5,7 +5,7 @@
  * they seem to have: names of absent objects, quotas larger than the device, quotas that rounding
  * removes, settings that the policy of the device ignores.
  *
- * Ownership: the caller owns all arguments, which need to be valid during the call only.
+ * Ownership: arguments need to be valid during the call only.
  * Threads: any; the functions keep no state, and call the report function before they return.
  */
 #ifndef GPD_CONFIG_LINT_H
@@ -49,7 +49,8 @@ void gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device 
 		      int count);
 
 /* Writes the warning that the tenant of a token is not in the configuration. Returns false, and
- * writes nothing, if there is no such warning. */
+ * writes nothing, if there is no reason for it: the configuration contains the tenant, was not read
+ * from a file, or names no tenants and [tenant default] permits sessions. */
 bool gpd_lint_tenant(const struct gpd_config *config, const char *tenant,
 		     char text[GPD_CONFIG_ERROR_MAX]);
 /* Returns the policy that the tenant's key requires if a device's policy (enum gpd_policy) ignores

@@ -20,12 +20,14 @@
 bool gpd_value_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
 /* Parses the name of a tenant: 1 to 63 characters of A-Z a-z 0-9 . _ -. */
 const char *gpd_value_parse_name(const char *text, char name[GPD_TENANT_NAME_MAX]);
-/* Parses a name in a client certificate. */
+/* Parses a name in a client certificate: 1 to 127 printable ASCII characters except * , ; = and
+ * double quotes. */
 const char *gpd_value_parse_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX]);
-/* Parses "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", in any case, into lower case. */
+/* Parses "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" in upper or lower case. Writes it in lower case
+ * with its prefix "gpu-" and the terminating zero. */
 const char *gpd_value_parse_uuid(const char *text, char uuid[41]);
 /* Parses HOST:PORT, [ADDRESS]:PORT, PORT (on 127.0.0.1) or "off", which sets host to "" and *port_p
- * to 0. port_min: minimum port; 0 also accepts port 0. */
+ * to 0. port_min: minimum port; 0 also accepts port 0. Implemented in config_key.c. */
 const char *gpd_value_parse_metrics(const char *text, uint16_t port_min, char *host,
 				    size_t host_size, uint16_t *port_p);
 

@@ -2,7 +2,7 @@
 /*
  * The command-line options of the supervisor.
  *
- * Ownership: strings are elements of argv or static, except usual_config.
+ * Ownership: pointers refer to elements of argv or static text.
  * Threads: main() fills in the struct before the first thread starts; it is read-only afterwards.
  */
 #ifndef GPD_OPTIONS_H
@@ -16,7 +16,8 @@
 
 /* Maximum number of addresses on which the daemon listens. */
 #define GPD_LISTEN_MAX 16
-/* Environment variable with "on" or "off", used if neither option nor configuration is set. */
+/* Environment variable with "on" or "off": whether the software device may be used, if neither the
+ * option nor the configuration sets it. */
 #define GPD_SOFTWARE_VARIABLE "GPUPOOL_SOFTWARE_DEVICE"
 /* Size of a path's buffer in bytes, including the terminating zero. */
 #define GPD_OPTIONS_PATH_MAX 4096
@@ -29,17 +30,19 @@ struct gpd_options {
 	const char *rdma;
 	bool no_peer_memory; /* copies over RDMA always use the workers' staging buffers */
 	const char *driver;  /* path of the CUDA driver library; NULL: the default one */
-	enum gpd_config_software software_device; /* --software-device */
+	/* --software-device; GPD_CONFIG_SOFTWARE_UNSET: not given. */
+	enum gpd_config_software software_device;
 	const char *config; /* path of the configuration; NULL: usual_config, if that file exists */
-	/* Path of the default file; "": this user has no such folder. */
+	/* Path of the default configuration; "": there is no default folder (pool_folder.h). */
 	char usual_config[GPD_OPTIONS_PATH_MAX];
 	/* Path of the admin socket; "off": none; NULL: the default path. */
 	const char *admin_socket;
-	bool has_metrics;       /* the metrics options below are given */
+	bool has_metrics; /* --metrics is given, so that metrics_host and metrics_port are valid */
 	char metrics_host[256]; /* address of the metrics server; "": no server */
-	uint16_t metrics_port;
-	const char *certificate, *key, *client_authority,
-		*crl;       /* paths; NULL: as configured, else in the default folder */
+	uint16_t metrics_port;  /* port of the metrics server; 0: any free port, or no server */
+	/* Paths of the daemon's certificate and key, of the authorities of client certificates and
+	 * of their CRL; NULL: as configured, else in the default folder. */
+	const char *certificate, *key, *client_authority, *crl;
 	bool print_address; /* print the addresses to standard output */
 	bool insecure;      /* admit clients without credentials */
 	const char *user;   /* user to switch to from root; NULL: GPD_PRIVILEGE_USER if it exists */

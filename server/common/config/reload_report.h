@@ -18,8 +18,10 @@
 /* Size of a text in bytes, including the terminating zero. */
 #define GPD_RELOAD_REPORT_TEXT_MAX 2048
 
+/* The report. */
 struct gpd_reload_report {
-	char error[GPD_RELOAD_REPORT_TEXT_MAX]; /* settings that failed to take effect; "": none */
+	/* Settings that failed to take effect, or the reason why the reload failed; "": none. */
+	char error[GPD_RELOAD_REPORT_TEXT_MAX];
 	/* Settings that take effect after a restart; "": none. */
 	char warning[GPD_RELOAD_REPORT_TEXT_MAX];
 };
@@ -27,9 +29,9 @@ struct gpd_reload_report {
 static_assert(GPD_RELOAD_REPORT_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,
 	      "has what is wrong with a configuration");
 
-/* Logs a message and appends it to the report, separated by "; ". level GPD_LOG_ERROR: this setting
- * failed, and the other settings are in force. GPD_LOG_WARNING: the setting takes effect after a
- * restart. */
+/* Logs a message and appends it to the report's error or warning, separated by "; ". level
+ * GPD_LOG_ERROR: this setting failed, and the other settings are in force. GPD_LOG_WARNING: the
+ * setting takes effect after a restart. */
 void gpd_reload_report_add(struct gpd_reload_report *reloaded, enum gpd_log_level level,
 			   const char *format, ...) GP_PRINTF(3, 4);
 

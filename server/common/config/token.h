@@ -6,6 +6,7 @@
  *
  * The text form has one line per token, with fields separated by single blanks: ID, tenant, SHA-256
  * of the secret, then the times of creation, expiry and revocation ("-" for never), then a comment.
+ * Empty lines and lines that begin with # are ignored.
  *
  * Ownership: a table owns its tokens; gpd_tokens_free() frees them. Returned tokens are borrowed
  * from the table.
@@ -61,8 +62,8 @@ enum gpd_token_state {
 };
 
 /* Parses a table of size bytes, which need no terminating zero. name: of the file, for errors.
- * Returns 0 with *tokens set; or GP_E_INVALID or -ENOMEM with a text that contains name and the
- * line, and *tokens is unchanged. */
+ * Returns 0 with *tokens set; GP_E_INVALID with a text that contains name and the line; or -ENOMEM
+ * with a text. On failure *tokens is unchanged. */
 GP_MUST_CHECK int gpd_tokens_parse(const char *text, size_t size, const char *name,
 				   struct gpd_tokens *tokens, char *error, size_t error_size);
 /* Writes the text form with a header of comment lines. Write errors are those of the stream

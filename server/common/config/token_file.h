@@ -26,8 +26,8 @@ GP_MUST_CHECK int gpd_tokens_load(const char *path, struct gpd_tokens *tokens, c
 
 /* Creates a token for this tenant and adds it to the file; waits for the file's lock. *token
  * receives the secret, which is stored nowhere else; it is undefined on failure. expires_s: end of
- * validity, INT64_MAX for never. Returns GP_E_INVALID also for an invalid name of a tenant or an
- * invalid comment. */
+ * validity, INT64_MAX for never. Returns GP_E_INVALID also if the name of the tenant or the comment
+ * is invalid, or the table is full. */
 GP_MUST_CHECK int gpd_tokens_create(const char *path, const char *tenant, int64_t expires_s,
 				    const char *comment, struct gp_token *token, char *error,
 				    size_t error_size);
@@ -47,8 +47,8 @@ struct gpd_token_store {
  * path. gpd_tokens_free() frees the table. */
 GP_MUST_CHECK int gpd_token_store_open(struct gpd_token_store *store, const char *path);
 /* Loads the file again if it has changed or was invalid. Returns GPD_SHARED_FILE_CHANGED if the
- * table was replaced; otherwise the previous tokens stay in force. Pointers to tokens of the
- * previous table become invalid. */
+ * table was replaced; pointers to tokens of the previous table are then invalid. Otherwise the
+ * table is unchanged; store->file.wrong is not 0 if the file is invalid now. */
 enum gpd_shared_file_change gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms);
 
 #endif /* GPD_TOKEN_FILE_H */

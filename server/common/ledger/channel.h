@@ -6,10 +6,11 @@
  *
  * Ownership: an initialized struct gpd_channel owns its descriptor until gpd_channel_fini(). Data
  * passed to send functions may be freed when they return.
- * Threads: gpd_channel_send() from any thread at a time. gpd_channel_post() and gpd_channel_flush()
- * from one thread. gpd_channel_recv() from one thread. An end uses either send or post.
- * Errors: functions return 0 on success, GP_E_EOF if the other end has closed the channel
- * (receiving), or a negative errno if the channel is unusable.
+ * Threads: gpd_channel_send() from any number of threads; gpd_channel_post() and
+ * gpd_channel_flush() from one thread; gpd_channel_recv() from one thread. An end uses either send
+ * (the worker) or post (the supervisor).
+ * Errors: functions return 0 on success; on failure a negative errno. gpd_channel_recv() also
+ * returns GP_E_EOF and GP_E_TIMEOUT.
  */
 #ifndef GPD_CHANNEL_H
 #define GPD_CHANNEL_H
@@ -26,7 +27,7 @@
 /* Maximum number of address ranges in gpd_channel_open.avoid. */
 #define GPD_AVOID_MAX 512
 
-/* Type of a message; the comment states the data that follows the header. */
+/* Type of a message, with the data that follows the header. */
 enum gpd_channel_type {
 	/* From the supervisor to the worker. */
 	GPD_CHANNEL_OPEN = 1, /* struct gpd_channel_open: opens a session */
@@ -36,8 +37,8 @@ enum gpd_channel_type {
 	/* struct gpd_channel_lane with the descriptor of another lane; result: lane number, from
 	 * 1. */
 	GPD_CHANNEL_DATA_LANE,
-	/* Text: why the session ends. Result 1: the operator has ended it (terminated, or
-	 * credentials no longer valid), and its program may continue; result 0: any other
+	/* Text: the reason why the session ends. Result 1: the operator has ended it (terminated,
+	 * or credentials no longer valid), and its program may continue; result 0: any other
 	 * reason. */
 	GPD_CHANNEL_CLOSE,
 	GPD_CHANNEL_SMS_CHANGED, /* the session's multiprocessors in the ledger have changed */
@@ -48,11 +49,11 @@ enum gpd_channel_type {
 	GPD_CHANNEL_PING,   /* reply with PONG */
 	/* From the worker to the supervisor. */
 	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: the part that is common to all sessions */
-	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
+	GPD_CHANNEL_FAILED, /* text: the reason why the worker cannot start */
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened; also the reply to MOVE_WINDOW */
 	/* Result: number of a lane that arrived over RDMA or passed the TLS key check. No data. */
 	GPD_CHANNEL_LANE_OPENED,
-	GPD_CHANNEL_CLOSED, /* result: CUresult; text: why the session ended */
+	GPD_CHANNEL_CLOSED, /* result: CUresult; text: the reason why the session ended */
 	GPD_CHANNEL_BUSY, /* result 1: work of a disconnected client still runs; 0: it has ended */
 	/* No session is left, and kernels have leaked device heap memory. */
 	GPD_CHANNEL_HEAP_LEAKED,
@@ -74,20 +75,21 @@ struct gpd_range {
 
 /* Data of GPD_CHANNEL_OPEN and GPD_CHANNEL_MOVE_WINDOW. */
 struct gpd_channel_open {
-	char peer[128];       /* address of the client */
+	char peer[128];       /* "host pid program" of the client, for the log */
 	char let_in_by[200];  /* how the client was authenticated, for the log; "" in MOVE_WINDOW */
 	uint64_t window_size; /* minimum size in bytes of the address window; 0: as configured */
-	uint32_t line;        /* index of the session's entry in the ledger */
+	uint32_t line;        /* index of the session's entry in the ledger; 0 in MOVE_WINDOW */
 	uint32_t avoid_count; /* number of elements of avoid, at most GPD_AVOID_MAX */
 	/* Secret by which lanes over RDMA prove that they belong to the session; zero in
 	 * MOVE_WINDOW. */
 	uint8_t ticket[32];
 	/* Hello.program_key, which identifies the client's program; zero: the client sent none. */
 	uint8_t program[32];
-	uint32_t lanes_max;       /* lane numbers are below this value */
-	uint32_t compression;     /* enum gp_pack_mode of the data that the worker sends */
-	uint64_t features;        /* enum gp_feature that both ends support */
-	struct gpd_range avoid[]; /* addresses that the client's process uses */
+	uint32_t lanes_max;   /* maximum number of lanes; lane numbers are less than it */
+	uint32_t compression; /* enum gp_pack_mode of the data that the worker sends */
+	uint64_t features;    /* set of enum gp_feature that both ends support */
+	/* Addresses that the client's process uses: the window must not overlap them. */
+	struct gpd_range avoid[];
 };
 
 /* Data of GPD_CHANNEL_LANE and GPD_CHANNEL_DATA_LANE. */
@@ -99,23 +101,26 @@ struct gpd_channel_lane {
 
 /* Data of GPD_CHANNEL_OPENED. */
 struct gpd_channel_opened {
-	struct gpd_range window; /* address window of the session; size 0: none */
-	struct gpd_range host;   /* addresses of the session's host memory; size 0: none */
-	uint32_t device_count;   /* number of elements of memory_free */
-	int32_t granted_device;  /* ordinal of the device of `granted` */
+	/* Address window of the session; size 0: there is none, or in a reply to MOVE_WINDOW no
+	 * other one. */
+	struct gpd_range window;
+	struct gpd_range host;  /* addresses of the session's host memory; size 0: none */
+	uint32_t device_count;  /* number of elements of memory_free */
+	int32_t granted_device; /* ordinal of the device of `granted` */
 	uint64_t granted; /* bytes already reserved for the session on granted_device; 0: none */
 	/* Free bytes of each device; followed by Welcome.known_images, packed. */
 	uint64_t memory_free[];
 };
 
-/* Data of GPD_CHANNEL_LOST: why CUDA in this process became unusable. A client sees only the names
- * of sessions of its own tenant. At most GPD_LOST_TENANTS tenants get a text of their own. */
+/* Data of GPD_CHANNEL_LOST: texts on why CUDA in the worker became unusable, zero-terminated. The
+ * supervisor sends each client the text for its tenant, because a client may see only the names of
+ * sessions of its own tenant. At most GPD_LOST_TENANTS tenants have a text of their own. */
 #define GPD_LOST_TENANTS 4
 struct gpd_channel_lost {
 	char log[1024]; /* text with all sessions whose work may be the cause */
 	/* Text without names, for clients of tenants that are not in `tenants`. */
 	char others[1024];
-	uint32_t tenant_count;
+	uint32_t tenant_count; /* number of valid elements of tenants */
 	struct {
 		uint32_t tenant; /* index in the ledger */
 		char text[1024]; /* text with the sessions of this tenant only */
@@ -168,8 +173,8 @@ int gpd_channel_post(struct gpd_channel *channel, const struct gpd_channel_heade
 int gpd_channel_flush(struct gpd_channel *channel);
 
 /* Receives a message; with wait, blocks until there is one. Returns 0; GP_E_TIMEOUT if wait is
- * false and there is no message; GP_E_EOF; -EPROTO if the message is malformed; or a negative
- * errno. *message is set on success only. */
+ * false and there is no message; GP_E_EOF; -EPROTO if the message is shorter than a header or
+ * longer than GPD_CHANNEL_MAX; or a negative errno. *message is set on success only. */
 int gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_message *message);
 
 /* Copies the message's data into text as a string, truncated to size bytes including the

@@ -12,9 +12,11 @@
  * Ownership: gpd_ledger_create() or gpd_ledger_attach() maps the ledger and gpd_ledger_destroy()
  * unmaps it; it contains no pointers. Pointers to its entries are borrowed and valid until then. A
  * session's entry belongs to the session from gpd_ledger_open() to gpd_ledger_close().
- * Threads: any, of any process; all fields that two processes access are atomic. Only the
- * supervisor's main thread opens and closes entries and sets limits. No function blocks.
- * Errors: functions that charge return false if a limit would be exceeded.
+ * Threads: any, of any process; fields that one process may change while another one reads them are
+ * atomic. Only the supervisor's main thread opens and closes entries and sets limits. No function
+ * blocks.
+ * Errors: gpd_ledger_charge() and gpd_ledger_charge_host() return false if a limit would be
+ * exceeded.
  * Units: bytes, and nanoseconds of the monotonic clock, unless a field states otherwise.
  */
 #ifndef GPD_LEDGER_H
@@ -35,7 +37,7 @@
 #define GPD_LEDGER_CODE GPD_LEDGER_DEVICES
 /* The next index: pinned host memory that kernels of sessions access (worker/host/host_space.h). */
 #define GPD_LEDGER_PINNED (GPD_LEDGER_DEVICES + 1)
-/* Number of lines of a tenant or session: the devices and the two kinds of host memory above. */
+/* Number of lines of a tenant or session: the devices, GPD_LEDGER_CODE and GPD_LEDGER_PINNED. */
 #define GPD_LEDGER_LINES (GPD_LEDGER_DEVICES + 2)
 /* Maximum numbers of tenants and of sessions, and size of a tenant's name including the terminating
  * zero. */
@@ -134,11 +136,11 @@ struct gpd_ledger_line {
 	/* Part of the memory in use that the client caches, as the client reports it. */
 	_Atomic uint64_t cached;
 	_Atomic uint64_t memory_peak; /* maximum of the memory in use (GPD_LEDGER_IN_USE()) */
-	_Atomic uint64_t gpu_ns;
+	_Atomic uint64_t gpu_ns;      /* measured kernel time */
 };
 
-/* Last event of a session that has been logged. A new worker or the supervisor thus logs the end of
- * a session only once. */
+/* Last event of a session that has been logged, so that the end of a session is logged once: by its
+ * worker, or by the supervisor if the worker has exited before. */
 enum gpd_ledger_logged {
 	GPD_LOGGED_NOTHING,
 	GPD_LOGGED_OPEN,
@@ -239,8 +241,8 @@ uint32_t gpd_ledger_index(const struct gpd_ledger *ledger,
 			  const struct gpd_ledger_session *session);
 /* Returns the entry of the session with this ID, or NULL if there is none. */
 struct gpd_ledger_session *gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id);
-/* Writes a summary of the session's activity for the log; a text of GPD_LEDGER_SUMMARY_MAX bytes is
- * never truncated. */
+/* Writes a summary of the session's activity for the log; it fits into GPD_LEDGER_SUMMARY_MAX
+ * bytes. */
 #define GPD_LEDGER_SUMMARY_MAX 200
 void gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t size);
 /* Supervisor: frees the entry of an ended session. Uncharges everything that is still charged,
@@ -269,24 +271,25 @@ bool gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *ses
 /* Time after a slow release or free during which sessions of other tenants do not wait for that
  * tenant. */
 #define GPD_SLOW_NS UINT64_C(600000000000)
-/* Requests all other sessions (of_tenant: those of the same tenant) to release their cached memory,
- * by marking them as GPD_CACHE_RECALLED. Returns whether any session was newly marked; the caller
- * then notifies the workers (GPD_CHANNEL_RECALL). */
+/* Requests all other sessions with cached memory (of_tenant: only those of the same tenant) to
+ * release it, by marking them as GPD_CACHE_RECALLED. Returns whether any session was newly marked;
+ * the caller then notifies the workers (GPD_CHANNEL_RECALL). */
 bool gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 		       bool of_tenant);
-/* Returns whether a recalled session other than this one (of_tenant: of the same tenant) may still
- * release its cache within GPD_RECALL_NS. Sessions that wait for memory themselves do not count, as
- * they release nothing while they wait. Sessions that were slow before do not count, nor do those
- * of another tenant with a slow session, as that tenant could open further sessions. */
+/* Returns whether the caller should wait on for a recall: another session (of_tenant: of the same
+ * tenant) that was recalled less than GPD_RECALL_NS ago has not released its cache yet. Not counted
+ * are sessions that wait for memory themselves, because they release nothing while they wait;
+ * sessions that were slow before; and sessions of another tenant that has had a slow session within
+ * GPD_SLOW_NS, because that tenant could open further sessions. Marks tenants of sessions that are
+ * late (GPD_RECALL_LATE_NS) as slow. */
 bool gpd_ledger_has_pending_recall(struct gpd_ledger *ledger,
 				   const struct gpd_ledger_session *session, bool of_tenant);
 /*
- * Stores whether the session's client caches unused memory, after the client has released what was
- * recalled. If the release took longer than GPD_RECALL_LATE_NS, the session counts as slow: no
- * allocation waits for it again, its cached memory no longer counts as available, and other tenants
- * do not wait for its tenant during GPD_SLOW_NS; otherwise it would cost them that delay
- * repeatedly. Time during which the session itself waited is excluded, as no other session waited
- * for it then.
+ * Stores whether the session's client caches unused memory. cache_state: true: it does. This also
+ * ends a recall: the client has released the recalled memory. If that took longer than
+ * GPD_RECALL_LATE_NS, the session counts as slow: no allocation waits for it again, and its cached
+ * memory no longer counts as available. Other tenants do not wait for its tenant during
+ * GPD_SLOW_NS. Time passed to gpd_ledger_extend_recall() is excluded.
  */
 #define GPD_RECALL_LATE_NS UINT64_C(1000000000)
 void gpd_ledger_set_cached(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
@@ -301,10 +304,11 @@ uint32_t gpd_ledger_free_begin(struct gpd_ledger_session *session);
 void gpd_ledger_free_end(struct gpd_ledger_session *session, uint32_t epoch);
 /*
  * Returns whether another session (of_tenant: of the same tenant) is freeing memory that an
- * allocation should wait for. waited_ns: how long the allocation has waited so far. A free that
+ * allocation should wait for. waited_ns: time that the allocation has waited so far. A free that
  * takes longer than GPD_FREE_LATE_NS, for example because it follows a kernel that does not end, is
- * ignored. Afterwards allocations wait at most GPD_FREE_SLOW_NS for that session, and during
- * GPD_SLOW_NS those of other tenants also for its tenant.
+ * ignored and makes its session slow: later allocations wait at most GPD_FREE_SLOW_NS for the
+ * session, and during GPD_SLOW_NS allocations of other tenants wait at most that time for all
+ * sessions of its tenant.
  */
 #define GPD_FREE_LATE_NS UINT64_C(2000000000)
 #define GPD_FREE_SLOW_NS UINT64_C(100000000)
@@ -322,12 +326,10 @@ bool gpd_ledger_has_closing(const struct gpd_ledger *ledger,
  * worker has allocated for the allowance, at least as much. */
 void gpd_ledger_set_allowance(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			      int device, uint64_t bytes, uint64_t allowance_backing);
-/* Returns bytes that were charged by gpd_ledger_charge() to the quotas of the session and its
- * tenant. */
+/* Uncharges bytes that were charged by gpd_ledger_charge(), from the session and its tenant. */
 void gpd_ledger_uncharge(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 			 uint64_t bytes);
-/* Moves a charge to another session of the same tenant. The other session's limit is not
- * checked. */
+/* Moves a charge to another session of the same tenant, `to`, whose limit is not checked. */
 void gpd_ledger_move_charge(struct gpd_ledger_session *from, struct gpd_ledger_session *to,
 			    int device, uint64_t bytes);
 
@@ -338,7 +340,7 @@ void gpd_ledger_move_charge(struct gpd_ledger_session *from, struct gpd_ledger_s
  */
 bool gpd_ledger_charge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			    uint64_t bytes);
-/* Returns bytes that were charged by gpd_ledger_charge_host(). */
+/* Uncharges bytes that were charged by gpd_ledger_charge_host(). */
 void gpd_ledger_uncharge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			      uint64_t bytes);
 
@@ -347,19 +349,20 @@ struct gpd_ledger_headroom {
 	/* Total bytes it may use, and bytes that it can still allocate; GPD_NO_LIMIT: no quota. */
 	uint64_t max, left;
 };
-/* Returns the smaller quota of the session and its tenant. cached: bytes of the tenant's quota that
- * its other sessions would release. */
+/* Returns, for each member, the smaller value of the session's own quota and its tenant's. cached:
+ * bytes that other sessions of the tenant would release (gpd_ledger_reclaimable()), which count as
+ * free; 0: count only bytes that are free now. */
 struct gpd_ledger_headroom gpd_ledger_headroom(const struct gpd_ledger *ledger,
 					       const struct gpd_ledger_session *session, int device,
 					       uint64_t cached);
 
-/* Bytes that other sessions would release if a session ran out of memory: of the device's memory,
- * and of the tenant's quota. */
+/* Bytes that other sessions would release if a session ran out of memory. of_device: of the
+ * device's memory. of_tenant: of the quota of the session's tenant. */
 struct gpd_ledger_reclaimable {
 	uint64_t of_device, of_tenant;
 };
-/* Returns these bytes for the session on the device: caches and allowances of sessions that respond
- * in time. */
+/* Returns the bytes that other sessions would release for this session on the device: caches and
+ * allowances of sessions that respond in time. */
 struct gpd_ledger_reclaimable gpd_ledger_reclaimable(const struct gpd_ledger *ledger,
 						     const struct gpd_ledger_session *session,
 						     int device);
@@ -415,6 +418,7 @@ gpd_ledger_difference(uint64_t memory, uint64_t allowance)
 	return memory > allowance ? memory - allowance : 0;
 }
 
+/* Adds an amount to a counter of struct gpd_ledger_counts or to gpu_ns. */
 static inline void
 gpd_ledger_count(_Atomic uint64_t *count, uint64_t amount)
 {

@@ -62,9 +62,9 @@ struct gpd_log_budget {
 	_Atomic uint32_t dropped[GPD_LOG_BUDGET_KINDS];
 };
 
-/* Sets the table that this process uses; the ledger must stay mapped until a call with NULL. Called
- * before other threads use budgets. While no table is set, gpd_log_budget_log() writes every
- * line. */
+/* Sets the ledger whose table this process uses (NULL: none); the ledger must stay mapped until a
+ * call with NULL. Called before other threads use budgets. While no table is set,
+ * gpd_log_budget_log() writes every line. */
 void gpd_log_budget_set_ledger(struct gpd_ledger *ledger);
 
 /* Returns the index of the budget with this name in the owner's half, and creates it if necessary.

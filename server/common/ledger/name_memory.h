@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory that a session's handles and their objects use, charged to the session's
- * entry in the ledger (ledger.h).
+ * Host memory that a session's handles and their objects use, charged to the session's entry in the
+ * ledger (ledger.h).
  *
  * Memory of an object that the GPU may still use stays charged until another thread has destroyed
- * the object: the executor defers the bytes, and the destroying thread completes them.
+ * the object: the executor calls gpd_name_memory_defer(), and the destroying thread
+ * gpd_name_memory_complete().
  *
  * Ownership: embedded in the session. The ledger and its entry must stay valid until
  * gpd_name_memory_fini().
@@ -19,7 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The charge of one session. Initialized to zeros, it charges no ledger and has no limit. */
+/* The charge of one session. Initialized to zeros, it charges no ledger and has no limit; the
+ * session sets ledger and line. */
 struct gpd_name_memory {
 	struct gpd_ledger *ledger;       /* NULL: bytes are only counted here */
 	struct gpd_ledger_session *line; /* the session's entry in the ledger */

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The admin socket: a local socket for gpupoolctl, which accepts connections of root, the daemon's
- * own user and members of the readers' group, splits their data into requests and writes the
- * replies. The handler interprets the requests.
+ * The admin socket: a local socket for gpupoolctl. It accepts connections of root, the daemon's own
+ * user and members of the readers' group, splits their data into requests and writes the replies.
+ * The handler executes the requests.
  *
- * A connection that stops within a message, is idle for too long or sends invalid data is closed
- * with a line in the log. If all connections are in use, a new one replaces the oldest unfinished
- * connection of the user with the most connections.
+ * A connection is closed with a line in the log if it sends invalid data, or if for 10 s it sends
+ * no complete request or does not read a reply. A pending request has no time limit.
+ *
+ * A connection is unfinished while it waits for its user: for a request, or for the reply to be
+ * read. If all connections are in use, a new connection replaces an unfinished one that is at least
+ * 200 ms old: the oldest of the user with the most unfinished connections. Read-only users get at
+ * most 12 of the 16 connections; the rest are reserved for root and the daemon's user.
  *
  * Ownership: gpd_admin_init() to gpd_admin_fini(); the struct owns descriptors, buffers and pending
  * requests.
- * Threads: the supervisor's main thread; no function blocks.
+ * Threads: the supervisor's main thread. Only gpd_admin_open() may block, on the lookup of the
+ * readers' group.
  * Units: milliseconds of gp_now_ms().
  */
 #ifndef GPD_ADMIN_H
@@ -24,8 +29,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Maximum number of connections, and of entries for poll(): one per connection and one for the
- * socket. */
+/* Maximum number of connections, and number of entries for poll(): one per connection and one for
+ * the socket. */
 #define GPD_ADMIN_CONNS_MAX 16
 #define GPD_ADMIN_POLL_MAX (1 + GPD_ADMIN_CONNS_MAX)
 
@@ -40,11 +45,13 @@ struct gpd_admin_peer {
 };
 
 /*
- * Executes a request. Returns 0 with *reply_p the packed reply of *size_p bytes, which the caller
- * frees with free(); *reply_p is NULL if out of memory, and the connection is closed. Returns
- * GP_E_TIMEOUT if the request is not finished: the handler is then called again in the next
- * iteration with the same request and `again` set. request stays valid until the handler returns 0
- * or the peer disconnects.
+ * Executes a request. arg: as passed to gpd_admin_init().
+ *
+ * Returns 0 with *reply_p the packed reply of *size_p bytes, allocated by malloc(), which the
+ * socket frees. *reply_p NULL: out of memory; the connection is closed.
+ * Returns GP_E_TIMEOUT if the request is not finished. The handler is then called again in the next
+ * iteration, with the same request and `again` true, until it returns 0. If the peer disconnects
+ * before that, the request is freed and the handler is not called again.
  */
 typedef int gpd_admin_handler(void *arg, const struct gpd_admin_peer *peer,
 			      const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
@@ -55,11 +62,12 @@ struct gpd_admin_conn {
 	int fd; /* -1: the entry is free */
 	struct gpd_admin_peer peer;
 	uint8_t *in, *out; /* request and reply, allocated; NULL: none */
-	/* Bytes received, and size including the length header; in_size 0: not known yet. */
+	/* in_used: bytes of the request received. in_size: its size with the length header; 0: not
+	 * known yet. */
 	size_t in_used, in_size;
-	size_t out_done, out_size;      /* bytes of the reply: written, and in total */
+	size_t out_done, out_size;      /* bytes of the reply: sent, and in total */
 	Gpupool__AdminRequest *pending; /* request that the handler has not finished; NULL: none */
-	int64_t deadline_ms;            /* time at which the connection is closed */
+	int64_t deadline_ms; /* time at which the connection is closed; INT64_MAX: never */
 };
 
 /* The socket and its connections. */
@@ -76,13 +84,13 @@ struct gpd_admin {
 
 /* Initializes without a socket. arg: first argument of the handler. */
 void gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg);
-/* Creates the socket and its folder, replacing a socket left over from a former daemon. Returns 0;
- * or -1 with a text in error, and there is no socket. Must be called before threads exist, as it
- * changes the process's umask for a moment. */
+/* Creates the socket, and its folder if necessary. A socket that no process listens on is replaced;
+ * it is left over from a former daemon. Returns 0; or -1 with a text in error, and there is no
+ * socket. Must be called before threads exist, as it changes the process's umask for a moment. */
 GP_MUST_CHECK int gpd_admin_open(struct gpd_admin *admin, const char *path, char *error,
 				 size_t error_size);
-/* Checks that a daemon could create the socket at this path, without creating it. A socket in use
- * is not an error, as the daemon may be running. Returns 0, or -1 with a text in error. */
+/* Checks that the daemon could create a socket at this path, without creating it. An existing
+ * socket is not an error, as the daemon may be running. Returns 0, or -1 with a text in error. */
 GP_MUST_CHECK int gpd_admin_check(const char *path, char *error, size_t error_size);
 /* Closes all connections, frees their memory, and removes the socket file if it is still this
  * daemon's. */
@@ -91,8 +99,9 @@ void gpd_admin_fini(struct gpd_admin *admin);
 /* Fills fds, of GPD_ADMIN_POLL_MAX entries, for poll(). Returns the number of entries: 0 without a
  * socket, else GPD_ADMIN_POLL_MAX. */
 int gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds);
-/* Called after poll(), at the end of an iteration: accepts connections, handles requests, replies
- * and timeouts. fds: as filled by gpd_admin_poll(). */
+/* Called after poll(), at the end of an iteration: accepts connections, receives and executes
+ * requests, sends replies, and closes connections that have timed out. fds: as filled by
+ * gpd_admin_poll() in the same iteration. */
 void gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_ms);
 
 #endif /* GPD_ADMIN_H */

@@ -4,7 +4,7 @@
  * admin socket, the metrics server and the usage records.
  *
  * Ownership: gpd_manager_init() to gpd_manager_fini(); the struct must not move. admission and
- * hooks are borrowed.
+ * hooks are borrowed and must outlive the manager.
  * Threads: the supervisor's main thread. It holds the lock of the report source (report.h), through
  * which the metrics thread reads, except while it waits for events or joins that thread.
  */
@@ -26,9 +26,11 @@
 /* Operations of the supervisor; arg is the supervisor. */
 struct gpd_manager_hooks {
 	/* Retires the worker with this process ID: it gets no new sessions, and exits after its
-	 * last one. Returns false if there is no such worker, or it is starting or ending. */
+	 * last one (gpd_worker_pool_retire() of worker_pool.h). Returns false if there is no such
+	 * worker, or it is starting or ending. */
 	bool (*retire)(void *arg, pid_t worker);
-	/* Reloads the configuration; *reloaded, an empty report, receives the failures. */
+	/* Reloads the configuration (reload.h). *reloaded is overwritten with the failures and the
+	 * changes that need a restart. */
 	void (*reload)(void *arg, struct gpd_reload_report *reloaded);
 };
 
@@ -50,20 +52,23 @@ void gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admissi
 		      const struct gpd_manager_hooks *hooks, void *arg)
 	GP_LOCKS(manager->source.lock);
 /* Opens the admin socket and the metrics server according to the options and the configuration.
- * Returns 0; or -1 after printing the reason to standard error, and the daemon must not start. A
- * default admin socket that cannot be opened is only a warning. */
+ * Called before the daemon switches to its user. Returns 0; or -1 after printing the reason to
+ * standard error, and the daemon must not start. A default admin socket that cannot be opened is
+ * only a warning. */
 GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options);
-/* Opens the usage records, after the daemon has switched to its user. Returns 0; or -1 after
- * printing the reason to standard error if configured records cannot be written. */
+/* Opens the usage records and registers their callback with the quota. Called after the daemon has
+ * switched to its user. Returns 0; or -1 after printing the reason to standard error if configured
+ * records cannot be written. */
 GP_MUST_CHECK int gpd_manager_open_usage(struct gpd_manager *manager);
-/* Applies the current configuration to the usage records; reports changes of the admin socket and
- * the metrics server, which need a restart. */
+/* Applies the configuration that the admission has now to the usage records. Adds a failure, and
+ * changes of the admin socket and the metrics server, which need a restart, to *reloaded. */
 void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
 			struct gpd_reload_report *reloaded) GP_LOCKED(manager->source.lock);
 /* Logs the addresses of the admin socket and the metrics server. print: also prints the address of
  * the metrics server to standard output. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
-/* Closes everything, releases the lock and joins the metrics thread. */
+/* Closes the admin socket, the usage records and the metrics server. Releases the lock of the
+ * report source, and joins the metrics thread. */
 void gpd_manager_fini(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
 
 /* Handles a request of the admin socket: a gpd_admin_handler (admin_socket.h) whose arg is the
@@ -72,9 +77,10 @@ int gpd_manager_handle(void *manager, const struct gpd_admin_peer *peer,
 		       const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
 		       size_t *size_p);
 
-/* Changes limits of a tenant or a session, and logs the changes; in manage_set.c. Returns 0 with
- * *warning the text about settings without effect ("": none); or GP_E_INVALID with a text in error,
- * and nothing was changed. error and warning have size bytes each. */
+/* Changes limits of a tenant or a session, and logs the changes with the peer's user; in
+ * manage_set.c. error and warning have size bytes each; warning must be an empty string before.
+ * Returns 0, with the texts about settings without effect in warning; or GP_E_INVALID with a text
+ * in error, and nothing was changed. */
 int gpd_manager_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
 		    const Gpupool__AdminSet *set, char *error, char *warning, size_t size);
 

@@ -18,29 +18,29 @@
 
 #include <pthread.h>
 
-/* Facts that do not change while the daemon serves clients. */
+/* Facts that do not change while the daemon serves clients; filled in by supervisor.c. */
 struct gpd_report_facts {
-	/* URLs on which it listens; the first address_count are valid. */
+	/* URLs on which the daemon listens; the first address_count elements are valid. */
 	char addresses[GPD_LISTEN_MAX][GP_URL_TEXT_MAX];
 	int address_count;
 	char user[33];                 /* name of the daemon's user */
 	char metrics[GP_URL_TEXT_MAX]; /* URL of the metrics server; "": none */
 };
 
-/* The objects that a report describes; the lock protects all of them. */
+/* The objects that a report describes. The lock protects all of them; manage.h initializes it. */
 struct gpd_report_source {
 	pthread_mutex_t lock;
 	const struct gpd_admission *admission;
 	int64_t started_s;             /* start of the daemon in seconds since 1970-01-01 UTC */
 	const struct gpd_usage *usage; /* NULL: no usage records */
-	struct gpd_report_facts facts; /* all zero until the daemon serves clients */
+	struct gpd_report_facts facts; /* without URLs until the daemon serves clients */
 };
 
 /* Creates a report. The caller holds the source's lock until gpd_report_free(), because strings in
- * the report belong to the source. session: ID of the only session to include; 0: all sessions.
- * Returns NULL if out of memory. */
+ * the report belong to the source. session: ID of the only session to list; 0: all sessions. Sums
+ * include all sessions in both cases. Returns NULL if out of memory. */
 Gpupool__AdminReport *gpd_report_create(const struct gpd_report_source *source, uint64_t session);
-/* Frees a report of gpd_report_create(). */
+/* Frees a report of gpd_report_create(). Accepts NULL. */
 void gpd_report_free(Gpupool__AdminReport *report);
 
 #endif /* GPD_REPORT_H */

@@ -3,16 +3,20 @@
  * Admission of clients: accepts connections, authenticates them, assigns them to tenants, and takes
  * each through its states (connection.h) to a session in a worker.
  *
- * Files: admission_wait.c implements connections without a receiver thread yet; admission_auth.c
- * the credentials; admission_session.c the states from Hello to the end of the session;
- * admission_process.c sessions with a dedicated worker; admission_lane.c the data connections
- * (lanes); admission_probe.c the queries without a session; admission.c the list of connections,
- * their states and their end.
+ * The files:
+ * - admission_wait.c: accepted connections without a receiver thread yet
+ * - admission.c: the list of connections, their states and their end
+ * - admission_auth.c: credentials
+ * - admission_session.c: sessions, from Hello to their end
+ * - admission_process.c: sessions with a dedicated worker
+ * - admission_lane.c: data connections (lanes)
+ * - admission_probe.c: queries without a session
  *
  * Ownership: gpd_admission_init() to gpd_admission_fini(). The struct owns the connections and the
- * table of session owners; quota and workers are borrowed. Texts need to be valid during a call
- * only.
- * Threads: the supervisor's main thread; no function blocks, except gpd_admission_fini().
+ * table of session owners; quota and workers are borrowed. supervisor.c opens and closes
+ * `authentication` by the functions of authentication.h. Texts need to be valid during a call only.
+ * Threads: the supervisor's main thread; only gpd_admission_fini() blocks. Functions that check
+ * credentials read the token file and the CRL synchronously after a change.
  * Units: times are milliseconds of gp_now_ms().
  */
 #ifndef GPD_ADMISSION_H
@@ -34,11 +38,12 @@ struct gpd_admission {
 	 * order of arrival. */
 	struct gpd_connection *waiting;
 	unsigned int waiting_count;
-	/* Time at which the limit of handshakes was last reached without any connection to close;
-	 * 0: not now. */
+	/* Time of the last search for a connection to close because the limit of handshakes was
+	 * reached, if none was found; 0: one was found. */
 	int64_t no_room_ms;
 	/* Lanes of sessions whose lane 0 has not arrived yet, oldest first. */
 	struct gpd_connection *early;
+	/* Tokens and CRL; opened by supervisor.c before the first connection. */
 	struct gpd_authentication authentication;
 	int64_t recheck_ms; /* time of the next check of the credentials of running sessions */
 	int64_t expire_ms;  /* time of the next cleanup of unused entries of client_address.h */
@@ -46,98 +51,113 @@ struct gpd_admission {
 	struct gpd_session_owners session_owners; /* clients of the sessions in the ledger */
 	/* Worker for new shared sessions; NULL: none at the moment. */
 	struct gpd_worker_process *worker;
-	/* Returns a new or spare worker for one session; NULL: none can be started. */
+	/* Returns a spare or new worker for one session; NULL: none can be started. Set with arg by
+	 * gpd_worker_pool_init() (worker_pool.h). */
 	struct gpd_worker_process *(*start_dedicated)(void *arg);
 	void *arg;                          /* first argument of start_dedicated() */
 	struct gpd_worker_process *workers; /* list of all workers, maintained by worker_pool.c */
-	/* Number of workers that exited unexpectedly or lost their contexts. */
+	/* Number of workers that exited unexpectedly, lost their contexts or were killed because
+	 * they hung; counted by worker_pool.c. */
 	uint64_t workers_lost;
-	uint64_t starts; /* number of dedicated workers started */
-	/* By tenant: value of starts at its last start, for fair order. */
+	uint64_t starts; /* number of dedicated workers assigned to sessions */
+	/* By the tenant's index in the ledger: value of `starts` at its last start, for fair
+	 * order. */
 	uint64_t tenant_starts[GPD_LEDGER_TENANTS];
-	int sessions_max; /* command-line limit of sessions; 0: as configured */
-	int lanes_max;    /* command-line limit of lanes per session; 0: as configured */
-	int handshakes;   /* number of connections without a session, in HANDSHAKE or REFUSED */
-	uint64_t last_session; /* ID of the newest session */
+	int sessions_max;      /* command-line limit of sessions; 0: as configured */
+	int lanes_max;         /* command-line limit of lanes per session; 0: as configured */
+	int handshakes;        /* number of started connections in HANDSHAKE or REFUSED */
+	uint64_t last_session; /* ID of the newest session; 0: none yet */
 	bool stopping;         /* the daemon is stopping */
-	bool draining;         /* no new sessions are admitted; set by gpupoolctl */
+	bool draining;         /* no new sessions are admitted; set by gpupoolctl drain */
 };
 
 /* Initializes the admission. sessions_max and lanes_max: command-line limits, 0: as configured.
  * Returns 0; or -ENOMEM, and nothing has to be freed. */
 GP_MUST_CHECK int gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota,
 				     int sessions_max, int lanes_max);
-/* Shuts all connections down, joins their threads and frees everything. */
+/* Shuts all connections down, joins their threads and frees everything except `authentication`. */
 void gpd_admission_fini(struct gpd_admission *admission);
 
 /* Returns the maximum number of concurrent sessions: the command line's, else the configured
  * one. */
 int gpd_admission_sessions_max(const struct gpd_admission *admission);
 /*
- * Accepts a connection of gp_listener_accept_fd(), and takes ownership of fd also on failure.
- * peer_name: address of the peer. scheme: of the URL of the listener. Returns 0; GP_E_EOF if it was
- * closed at once because its address has wasted too many connections; or GP_E_RESOURCE if out of
- * memory or threads.
+ * Accepts a connection of gp_listener_accept_fd(), and takes ownership of fd also on failure. The
+ * connection waits until it is started within the limits of handshakes; if too many wait, one of
+ * the address with the most waiting connections is closed. peer_name: address of the peer. scheme:
+ * of the URL of the listener. Returns 0; GP_E_EOF if the connection was closed at once, because its
+ * address has wasted too many connections or descriptors are running out; or GP_E_RESOURCE if out
+ * of memory.
  */
 int gpd_admission_accept(struct gpd_admission *admission, int fd, const char *peer_name,
 			 const char *scheme);
-/* Sets the worker for new shared sessions (NULL: none), and opens the sessions of queued
- * connections in it. */
+/* Sets the worker for new shared sessions, which is SERVING (NULL: none), and opens the sessions of
+ * queued connections in it. */
 void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_worker_process *worker);
 /* Tries to open the sessions of queued connections. Called after a worker has exited or is ready,
  * or a session slot has become free. */
 void gpd_admission_retry_queued(struct gpd_admission *admission);
-/* Handles a dedicated worker that is ready: requests it to open the session. Returns false if its
- * client has disconnected; the caller then retires it. */
+/* Handles a dedicated worker that is ready: requests it to open its session and to exit afterwards.
+ * Returns false if its client has disconnected; the caller then retires the worker. */
 bool gpd_admission_dedicated_ready(struct gpd_admission *admission,
 				   struct gpd_worker_process *worker);
-/* Sets whether the worker does not respond; its clients get this in replies to their pings. */
+/* Sets whether the worker does not respond. Its clients are notified by the replies to their
+ * pings. */
 void gpd_admission_set_hanging(struct gpd_admission *admission,
 			       const struct gpd_worker_process *worker, bool hangs);
-/* Logs the end of each session of the worker that the worker has not logged itself, with this
- * reason. Called after the process has exited. */
+/* Logs the end, with this reason, of each session of the worker whose end the worker has not logged
+ * itself. Called after the process has exited, before gpd_admission_worker_exited(). */
 void gpd_admission_report_ended(const struct gpd_admission *admission,
 				const struct gpd_worker_process *worker, const char *reason);
-/* Ends all sessions of the worker; their clients get the CUresult `result` and the text.
- * Connections whose session it was opening are queued again. Called after the process has
- * exited. */
+/* Ends the sessions of a worker that has exited, cannot start or is killed: their clients get the
+ * CUresult `result` and the text. A client whose session was not open yet is queued again; with a
+ * dedicated worker it is refused. The ledger entries stay until gpd_quota_close_worker()
+ * (quota.h). */
 void gpd_admission_worker_exited(struct gpd_admission *admission, struct gpd_worker_process *worker,
 				 int result, const char *text);
-/* Ends all sessions of a worker that has lost its GPU contexts; their clients get the CUresult
- * `result`. The log gets the text with all names, and each client the text with names of its own
+/* Ends the sessions of a worker that has lost its GPU contexts, as gpd_admission_worker_exited().
+ * Each client gets the text of *lost (channel.h) for its tenant, which contains names of that
  * tenant's sessions only. */
 void gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       int result, const struct gpd_channel_lost *lost);
-/* Handles GPD_CHANNEL_OPENED, the worker's reply to OPEN and MOVE_WINDOW. */
+/* Handles GPD_CHANNEL_OPENED, the worker's reply to OPEN and MOVE_WINDOW (channel.h): sends Welcome
+ * or the new window. Ignored if the client has disconnected. */
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
-/* Handles GPD_CHANNEL_CLOSED, the worker's report that a session has ended. */
+/* Handles GPD_CHANNEL_CLOSED, the worker's report that a session has ended: frees its ledger entry,
+ * and closes its connection if the client is still connected. */
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
 /* Handles GPD_CHANNEL_LANE_OPENED: the worker has a lane that it has checked itself, because the
  * lane arrived over RDMA or uses TLS. */
 void gpd_admission_lane_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       const struct gpd_channel_message *message);
-/* Handles and frees all events posted by the connections' receiver threads. */
+/* Handles and frees all events posted by the connections' receiver threads. Called when
+ * gpd_connection_events_fd() (connection.h) is readable. */
 void gpd_admission_handle_events(struct gpd_admission *admission);
-/* Called in each iteration of the loop: handles all deadlines that have passed. */
+/* Called in each iteration of the loop: handles all deadlines that have passed, starts waiting
+ * connections, and checks the credentials of sessions once a second. */
 void gpd_admission_check_deadlines(struct gpd_admission *admission);
-/* Applies another configuration to all sessions, takes ownership of it and frees the previous one.
- * *reloaded receives failures. */
+/* Applies another configuration to the tenants, the tokens, and all sessions and waiting clients.
+ * Takes ownership of it and frees the previous one. *reloaded receives failures. */
 void gpd_admission_reload(struct gpd_admission *admission, struct gpd_config *config,
 			  struct gpd_reload_report *reloaded);
-/* Ends the session with this ID, if there is one; its client gets CUDA_ERROR_MPS_CLIENT_TERMINATED
- * (810). The session is over when its ledger entry is free. */
+/* Ends the session with this ID, if there is one: its client gets CUDA_ERROR_MPS_CLIENT_TERMINATED
+ * (810), or is refused if its dedicated worker is still starting. The session has ended when its
+ * ledger entry is free. */
 void gpd_admission_terminate(struct gpd_admission *admission, uint64_t session);
-/* Returns the connection of the session with this ID, also while its dedicated worker starts;
- * borrowed until the next event. NULL: there is no such session, or the client has disconnected. */
+/* Returns the connection of the session with this ID, also while its dedicated worker starts; valid
+ * until gpd_admission_handle_events(). NULL: there is no such session, or the client has
+ * disconnected. */
 struct gpd_connection *gpd_admission_find(const struct gpd_admission *admission, uint64_t session);
-/* Requests the workers to read the limits of their sessions from the ledger again; does not wait
- * for them. */
+/* Requests the workers to read the limits of their sessions from the ledger again, after limits
+ * have changed. Does not wait for them. */
 void gpd_admission_quotas_changed(struct gpd_admission *admission);
-/* Returns whether there is no session and no client that waits for one. */
+/* Returns whether there is no session, and no client that waits for a worker. Clients that wait for
+ * a session slot do not count. */
 bool gpd_admission_is_empty(const struct gpd_admission *admission);
-/* Sends Bye to all clients and closes their connections. No client is admitted afterwards. */
+/* Sends Bye to all authenticated clients and closes all connections. No client is admitted
+ * afterwards. Called when the daemon stops, before gpd_worker_pool_stop() (worker_pool.h). */
 void gpd_admission_stop(struct gpd_admission *admission);
 
 #endif /* GPD_ADMISSION_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the process that listens on a TCP port which the daemon cannot open, for the error message.
- * Linux only: reads /proc.
+ * Finds the process that listens on a TCP port, for the error message if the daemon cannot open the
+ * port. Linux only: reads /proc.
  *
  * Threads: any; the function keeps no state.
  */
@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes " (process 12, sshd, has it)"; only the user if the process is not visible to the caller;
- * "" if no listener on the port is found. size: of text in bytes. */
+/* Writes for example " (in use by process 12, sshd)"; " (in use by a process of user 1000)" if the
+ * process is not visible to the caller; "" if no listener on the port is found. size: of text in
+ * bytes. */
 void gpd_port_describe_owner(uint16_t port, char *text, size_t size);
 
 #endif /* GPD_PORT_OWNER_H */

@@ -4,7 +4,8 @@
  * reports and logs. It complements the ledger, which contains usage only.
  *
  * An entry has the same index as the session's entry in the ledger, and is valid as long as the
- * ledger has that session there; so entries are never removed.
+ * ledger has that session there. An entry is not removed: the next session at the index overwrites
+ * it.
  *
  * Ownership: gpd_session_owners_init() to gpd_session_owners_fini(). Entries contain copies of all
  * strings.
@@ -41,16 +42,18 @@ int gpd_session_owners_init(struct gpd_session_owners *session_owners);
 /* Frees the table. */
 void gpd_session_owners_fini(struct gpd_session_owners *session_owners);
 
-/* Stores the client of a new session, without credentials. index: of the session in the ledger;
- * session: its ID. */
+/* Stores the client of a new session, which starts now. The credentials are empty until
+ * gpd_session_owners_set_credentials(). index: of the session in the ledger. session: its ID.
+ * address: as returned by gp_conn_peer(). */
 void gpd_session_owners_set(struct gpd_session_owners *session_owners, uint32_t index,
 			    uint64_t session, const Gpupool__Hello *hello,
 			    const struct gpd_assignment *assignment, const char *address);
-/* Formats how a client was authenticated: "token ID", "certificate NAME, SERIAL", "user N of this
- * machine" or "--insecure". name and serial: of the client's certificate; NULL: none. */
+/* Formats the credentials by which a client was authenticated: "token ID", "certificate NAME,
+ * SERIAL", "local user N" or "--insecure". name and serial: of the client's certificate; NULL:
+ * none. The text is printable and truncated to size bytes. */
 void gpd_session_owner_format_credentials(const struct gpd_principal *principal, const char *name,
 					  const char *serial, char *text, size_t size);
-/* Adds the text of the credentials to the entry at this index. name and serial: of the client's
+/* Stores the text of the credentials in the entry at this index. name and serial: of the client's
  * certificate; NULL: none. */
 void gpd_session_owners_set_credentials(struct gpd_session_owners *session_owners, uint32_t index,
 					const struct gpd_principal *principal, const char *name,

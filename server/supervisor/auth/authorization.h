@@ -20,7 +20,7 @@
 
 /* Revocation state of a client certificate that is valid otherwise. */
 enum gpd_certificate_state {
-	GPD_CERTIFICATE_GOOD, /* not revoked, or there is no CRL or no certificate */
+	GPD_CERTIFICATE_GOOD, /* not revoked; also without a CRL or without a certificate */
 	GPD_CERTIFICATE_REVOKED,
 	GPD_CERTIFICATE_UNCHECKED, /* there is a CRL, but it cannot be used */
 };
@@ -28,11 +28,11 @@ enum gpd_certificate_state {
 /* Facts about a client on which the decision depends. The caller owns the strings. */
 struct gpd_auth_facts {
 	bool local;          /* the client is on this machine */
-	bool encrypted;      /* the connection is protected from reading and tampering */
+	bool encrypted;      /* the connection uses encryption */
 	bool is_daemon_user; /* local, and of the daemon's user or root */
 	bool insecure;       /* the daemon admits every client */
 	enum gpd_token_state token;
-	/* Tenant of the token, with GPD_TOKEN_GOOD; else NULL or ignored. */
+	/* Tenant of the token; used with GPD_TOKEN_GOOD only. */
 	const char *token_tenant;
 	/* Name in the client's valid certificate; NULL: the client presented none. */
 	const char *certificate;
@@ -51,11 +51,11 @@ enum gpd_auth_refusal {
 	GPD_AUTH_EXPIRED_TOKEN,
 	GPD_AUTH_UNREADABLE_TOKENS, /* the daemon cannot check the token at the moment */
 	GPD_AUTH_REVOKED_CERTIFICATE,
-	GPD_AUTH_UNCHECKED_CERTIFICATE,
-	GPD_AUTH_UNKNOWN_CERTIFICATE, /* no tenant lists the name of the certificate */
+	GPD_AUTH_UNCHECKED_CERTIFICATE, /* the daemon cannot check whether it is revoked */
+	GPD_AUTH_UNKNOWN_CERTIFICATE,   /* no tenant lists the name of the certificate */
 	GPD_AUTH_OTHER_TENANT, /* the client requests another tenant than that of its credentials */
-	/* TLS handshake failed, or invalid certificate; counted only, not returned by
-	 * gpd_auth_decide(). */
+	/* TLS handshake failed, invalid certificate, or a preamble that does not match the
+	 * address's use of TLS; counted only, not returned by gpd_auth_decide(). */
 	GPD_AUTH_HANDSHAKE,
 	/* Invalid ticket or key of a data connection; counted only, not returned by
 	 * gpd_auth_decide(). */
@@ -75,7 +75,8 @@ enum gpd_auth_by {
 struct gpd_auth {
 	enum gpd_auth_refusal refusal;
 	enum gpd_auth_by by; /* with GPD_AUTH_OK */
-	/* Tenant of the client, borrowed from the facts; NULL: the tenant that it requests. */
+	/* With GPD_AUTH_OK: tenant of the client, borrowed from the facts; NULL: the tenant that it
+	 * requests. */
 	const char *tenant;
 };
 
@@ -95,13 +96,15 @@ struct gpd_principal {
 /* Decides whether the client is admitted. The result's tenant points into facts. */
 struct gpd_auth gpd_auth_decide(const struct gpd_auth_facts *facts);
 
-/* Returns the text that is sent to the client. It contains no information that only an
- * authenticated client may have. */
+/* Returns the text that is sent to the refused client; "" if none is sent. It contains no
+ * information that only an authenticated client may have. facts: as passed to gpd_auth_decide(). */
 const char *gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts);
 /* Returns a short name for logs and metrics labels, for example "no_credentials". */
 const char *gpd_auth_name(enum gpd_auth_refusal refusal);
 
-/* Returns whether peer, the user of a local connection, is root or own, the daemon's user. */
+/* Returns whether peer, the user ID of a local connection, is root's or the same as own, the
+ * daemon's user ID. The ID 65534 is never the daemon's, because in a user namespace it represents
+ * every user without a mapping. */
 bool gpd_auth_is_daemon_user(uid_t peer, uid_t own);
 
 #endif /* GPD_AUTHORIZATION_H */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Client addresses, and the daemon's resources that each one uses, so that no client can exhaust
- * those of the others.
+ * Client addresses with the daemon's resources that each one uses, so that the clients of one
+ * address cannot use up the resources of all others.
  *
- * client_address_name.h defines what counts as one address. An entry exists while a connection uses
- * it, and until its failed logins have expired. If GPD_CLIENT_ADDRESSES_MAX addresses are known,
- * new ones share one entry, except for root and the daemon's own user.
+ * client_address_name.h defines what counts as one address. An entry exists while a connection or a
+ * worker uses it, and until its counts of failed logins and wasted connections are back at zero. If
+ * GPD_CLIENT_ADDRESSES_MAX addresses are known, further ones share one entry, except for local
+ * connections of root and the daemon's own user.
  *
  * Ownership: entries are reference counted and belong to a table in client_address.c;
  * gpd_client_address_expire() frees them.
@@ -23,14 +24,15 @@
 #include <sys/types.h>
 #include <uthash.h>
 
+/* Maximum number of entries, except for root and the daemon's user. */
 #define GPD_CLIENT_ADDRESSES_MAX 1024
 /* Rate limit of failed logins per address: the first FAILURES are refused at once, plus one more
  * per FAILURE_MS; further refusals are delayed by DELAY_MS. */
 #define GPD_CLIENT_ADDRESS_FAILURES 10
 #define GPD_CLIENT_ADDRESS_FAILURE_MS 6000
 #define GPD_CLIENT_ADDRESS_DELAY_MS 2000
-/* Rate limit of wasted connections, which are closed before Hello and are not lanes: WASTED per
- * address, plus one more per WASTED_MS. */
+/* Rate limit of wasted connections: WASTED per address, plus one more per WASTED_MS. A connection
+ * is wasted if it ends before Hello, or is a lane without a session. */
 #define GPD_CLIENT_ADDRESS_WASTED 512
 #define GPD_CLIENT_ADDRESS_WASTED_MS 10
 
@@ -41,15 +43,17 @@ struct gpd_client_address {
 	/* Root or the daemon's own user, which other users must not be able to lock out. */
 	bool is_privileged;
 	unsigned int users; /* number of references */
-	/* Number of its connections that are not authenticated yet; maintained by the admission. */
+	/* Number of its connections in HANDSHAKE or REFUSED (connection.h); maintained by the
+	 * admission. */
 	unsigned int handshakes;
 	/* Number of its connections that wait for a receiver thread; maintained by the
 	 * admission. */
 	unsigned int waiting;
-	/* Time at which its limit of handshakes was last reached without any connection to close;
-	 * 0: not now. Maintained by the admission. */
+	/* Time of the last search for a connection to close because its limit of handshakes was
+	 * reached, if none was found; 0: one was found. Maintained by the admission. */
 	int64_t no_room_ms;
-	uint64_t last_start;     /* number of its last start of a dedicated worker; 0: none */
+	/* Number of its last start of a dedicated worker (gpd_admission.starts); 0: none. */
+	uint64_t last_start;
 	int64_t failed_until_ms; /* time at which the count of failed logins is back at zero */
 	int64_t wasted_until_ms; /* time at which the count of wasted connections is back at zero */
 };
@@ -66,7 +70,7 @@ void gpd_client_address_put(struct gpd_client_address *client_address);
  * once. */
 int64_t gpd_client_address_login_failed(struct gpd_client_address *client_address, int64_t now_ms);
 
-/* Counts a wasted connection. */
+/* Counts a wasted connection, up to the limit. */
 void gpd_client_address_count_wasted(struct gpd_client_address *client_address, int64_t now_ms);
 /* Returns whether the address has exceeded the limit of wasted connections; the caller then closes
  * further connections at once. Always false for root, the daemon's user, and the shared entry. */

@@ -5,7 +5,7 @@
  *
  * Each started connection has a receiver thread that posts events to the supervisor's main thread.
  * The main thread owns the connection's state and is the only thread that changes it; a peer that
- * sends half a message blocks only its own receiver. The receiver's last event is
+ * sends half a message delays only its own receiver. The receiver's last event is
  * GPD_CONNECTION_LANE or GPD_CONNECTION_CLOSED.
  *
  * Ownership: gpd_connection_create() to gpd_connection_destroy(), by the main thread.
@@ -33,7 +33,7 @@ struct gpd_connection_event;
 
 /*
  * State of a connection on its way to a session. A connection can be closed in any state (CLOSING);
- * one that turns out to be a lane becomes CLOSING at once.
+ * a lane becomes CLOSING as soon as its preamble has arrived.
  */
 enum gpd_connection_state {
 	/* Entered when the connection is accepted, left when Hello has arrived and is accepted,
@@ -48,7 +48,7 @@ enum gpd_connection_state {
 	 * reload may change its tenant or isolation. */
 	GPD_CONNECTION_QUEUED,
 	/* Entered when it has a session slot and a ledger entry for a session in a worker of its
-	 * own; left when that worker is ready, fails to start or times out. */
+	 * own; left when that worker is ready, fails to start, or the wait times out. */
 	GPD_CONNECTION_STARTING,
 	/* Entered when the worker is requested to open the session, left when the worker has
 	 * replied. */
@@ -69,7 +69,8 @@ enum gpd_connection_state {
 };
 
 /* A connection. The receiver thread uses conn, scheme, send_lock, last, queued, has_preamble and
- * send_room; all other members belong to the main thread. */
+ * send_room; it sets has_uid and uid before it posts Hello, and reads worker_is_hung. All other
+ * members belong to the main thread. */
 struct gpd_connection {
 	struct gpd_connection *next; /* list of the admission */
 	struct gp_conn *conn;        /* owned; NULL after gpd_connection_release_fd() */
@@ -87,23 +88,22 @@ struct gpd_connection {
 	 * posted. */
 	size_t send_room;
 
-	/* The members below are used by the main thread only. */
-	/* Reference to the entry of the address that it connects from. */
+	/* Reference to the entry of the address that it connects from; set by the admission. */
 	struct gpd_client_address *client_address;
 	enum gpd_connection_state state; /* changed by gpd_connection_set_state() only */
 	int64_t deadline_ms; /* time of gp_now_ms() at which the state ends; INT64_MAX: none */
 	Gpupool__ControlMessage *hello; /* the client's Hello, owned; NULL until it has arrived */
-	bool has_uid; /* set with hello: the system reports the peer's local user */
+	bool has_uid; /* the system reports the peer's local user; valid with hello */
 	uid_t uid;    /* the peer's local user, with has_uid */
 	struct gpd_principal principal;    /* authenticated identity; valid from QUEUED on */
 	char name[128];                    /* "host pid program" of the client, for the log */
 	uint64_t session;                  /* ID of its session; 0: none yet */
 	struct gpd_worker_process *worker; /* worker that runs or opens the session; NULL: none */
-	/* The worker does not respond; also read by the receiver thread. */
+	/* The worker does not respond; the receiver thread reports it in replies to Ping. */
 	atomic_bool worker_is_hung;
 	struct gpd_assignment assignment; /* tenant and devices; valid from QUEUED on */
 	uint32_t log_budget; /* index of its log budget (log_budget.h); valid with the assignment */
-	/* QUEUED: text of the limit that is reached; "": none. */
+	/* QUEUED: text of the limit that the client waits for; "": it waits for a worker. */
 	char full_reason[GPD_CONFIG_ERROR_MAX];
 	bool daemon_is_full; /* the limit in full_reason is the daemon's, not the tenant's */
 	bool evicted;        /* its session ends by a decision of the operator, not by its client */
@@ -111,17 +111,20 @@ struct gpd_connection {
 	unsigned int window_requests; /* number of address windows that the client has requested */
 	/* Dedicated worker for this session; NULL: none yet, or the session is shared. */
 	struct gpd_worker_process *own_worker;
-	/* Secret of its lanes, and the public ID derived from it. */
+	/* Secret of its lanes, and the public ID derived from it (protocol/ticket.h); valid once it
+	 * has a session. */
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
 	struct gp_preamble lane; /* CLOSING: preamble of a connection that is a lane */
-	unsigned int lanes_max;  /* lane numbers are below this value */
-	uint32_t lanes;          /* bit n: the worker has received lane n */
-	uint64_t features;       /* enum gp_feature that both ends support */
+	/* Maximum number of lanes of the session; lane numbers are less than it. */
+	unsigned int lanes_max;
+	uint32_t lanes; /* bit n: the worker has received lane n */
+	/* Set of enum gp_feature that both ends support; valid from OPENING on. */
+	uint64_t features;
 };
 
-/* Type of an event; the comment states the valid members. */
+/* Type of an event, with the members of the event that are valid. */
 enum gpd_connection_event_type {
-	GPD_CONNECTION_MESSAGE, /* message; the main thread frees it with gp_control_free() */
+	GPD_CONNECTION_MESSAGE, /* message: Hello or WindowRequest */
 	GPD_CONNECTION_LANE,    /* preamble; no data has been read after it */
 	GPD_CONNECTION_CLOSED,  /* text contains the reason; ended and refused are valid */
 };
@@ -133,8 +136,10 @@ struct gpd_connection_event {
 	struct gpd_connection *peer;
 	Gpupool__ControlMessage *message;
 	struct gp_preamble preamble;
-	bool ended;     /* CLOSED: the peer has closed the connection in an orderly way */
-	bool refused;   /* CLOSED: this end has refused the connection */
+	bool ended; /* CLOSED: the peer has closed the connection in an orderly way */
+	/* CLOSED: the TLS handshake failed, or the preamble does not match the address's use of
+	 * TLS */
+	bool refused;
 	char text[256]; /* CLOSED: the reason */
 };
 
@@ -143,24 +148,26 @@ struct gpd_connection_event {
 int gpd_connection_setup(void);
 /* Returns a descriptor that polls as readable while there are events. It belongs to the queue. */
 int gpd_connection_events_fd(void);
-/* Returns the list of all pending events, oldest first; NULL: none. The caller frees each event
- * with free(), and its message with gp_control_free(). */
+/* Removes all pending events from the queue and returns their list, oldest first; NULL: none. The
+ * caller frees each event with free(), and its message with gp_control_free(). */
 struct gpd_connection_event *gpd_connection_pop_events(void);
 
-/* Creates a connection in HANDSHAKE, which owns conn. timeout_ms: maximum time of silence of the
- * client and of a send that makes no progress; 0: no limit. Returns NULL if out of memory; conn is
- * then destroyed. */
+/* Creates a connection in HANDSHAKE, which owns conn. It is not started, and has no deadline and no
+ * client_address. timeout_ms: maximum time of silence of the client, and of a send that makes no
+ * progress; 0: no limit. Returns NULL if out of memory; conn is then destroyed. */
 struct gpd_connection *gpd_connection_create(struct gp_conn *conn, const char *scheme,
 					     unsigned int timeout_ms);
 /* Starts the receiver thread. Returns 0; or a negative errno, and the caller destroys the
  * connection. */
 GP_MUST_CHECK int gpd_connection_start(struct gpd_connection *peer);
 /* After the event GPD_CONNECTION_LANE: joins the thread and moves the connection's descriptor to
- * *fd_p, which the caller closes. Returns 0; or a negative errno, and the connection keeps the
- * descriptor. In both cases the caller destroys the connection. */
+ * *fd_p, which the caller closes. Returns 0; or GP_E_INVALID or GP_E_UNSUPPORTED
+ * (gp_conn_release_fd() of transport.h), and the connection keeps the descriptor. In both cases the
+ * caller destroys the connection. */
 int gpd_connection_release_fd(struct gpd_connection *peer, int *fd_p);
-/* Joins the thread, releases the address and frees the connection with its Hello. Called after its
- * last event, after a shutdown of conn, or before it is started. */
+/* Joins the thread, releases the address, destroys conn and frees the connection with its Hello.
+ * The thread must end by itself: called after its last event, after a shutdown of conn, or before
+ * it is started. */
 void gpd_connection_destroy(struct gpd_connection *peer);
 
 /* Changes the state and its deadline_ms, a time of gp_now_ms() or INT64_MAX for none. Returns true;
@@ -170,9 +177,9 @@ bool gpd_connection_set_state(struct gpd_connection *peer, enum gpd_connection_s
 			      int64_t deadline_ms);
 
 /*
- * Sends without waiting. If the peer has not read earlier messages, or the message does not fit
+ * Sends without waiting. If the peer does not read earlier messages, or the message does not fit
  * into the socket's send buffer, the connection is shut down, and its receiver posts the last
- * event. The caller keeps the message.
+ * event. The message stays the caller's.
  */
 void gpd_connection_send(struct gpd_connection *peer, const Gpupool__ControlMessage *message);
 

@@ -2,8 +2,9 @@
 /*
  * Replies of the supervisor to a client on its control connection.
  *
- * Each function sends one message without waiting, by gpd_connection_send(), which shuts the
- * connection down if that is not possible. Strings need to be valid during the call only.
+ * Each function sends one message by gpd_connection_send() (connection.h), which does not wait: it
+ * shuts the connection down if the client does not read. Strings need to be valid during the call
+ * only.
  *
  * Threads: the supervisor's main thread.
  */
@@ -22,17 +23,18 @@ void gpd_control_reply_refused(struct gpd_connection *peer, Gpupool__Refused__Re
 void gpd_control_reply_session_error(struct gpd_connection *peer, int result, const char *text);
 /* Announces the end of the connection. text: the reason for the user. */
 void gpd_control_reply_bye(struct gpd_connection *peer, const char *text);
-/* Sends Welcome for a new session. facts: the worker's part of the message. opened: the worker's
- * reply for this session. known: Welcome.known_images, packed; size 0: none. The devices are those
- * assigned to the client, as its quota presents them. Returns 0; or -ENOMEM, and nothing is
- * sent. */
+/* Sends Welcome for a new session, with the devices assigned to the client, described within its
+ * quota. facts: the worker's part of the message. opened: the worker's reply for this session.
+ * known: Welcome.known_images, packed; size 0: none; omitted if the message would be too large.
+ * Returns 0; or -ENOMEM if out of memory, or if the session has no ledger entry or the worker does
+ * not have its devices; then nothing is sent. */
 GP_MUST_CHECK int gpd_control_reply_welcome(const struct gpd_quota *quota,
 					    struct gpd_connection *peer,
 					    const Gpupool__Welcome *facts,
 					    const struct gpd_channel_opened *opened,
 					    struct gp_bytes known);
-/* Sends another address window, from opened; size 0: there is no other, and the client keeps its
- * window. */
+/* Sends the reply to a WindowRequest: another address window, opened->window; size 0: there is no
+ * other, and the client keeps its window. facts: the worker's part of Welcome. */
 void gpd_control_reply_window(struct gpd_connection *peer, const Gpupool__Welcome *facts,
 			      const struct gpd_channel_opened *opened);
 

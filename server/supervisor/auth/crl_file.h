@@ -7,7 +7,7 @@
  * It is invalid if it cannot be read or parsed, is not issued by the authority, is expired or not
  * valid yet, or does not exist although it was configured or existed before; while it is invalid,
  * no client certificate is accepted. If the daemon requests no client certificates, the file is
- * ignored, and a configured one is an error.
+ * ignored; gpd_crl_file_open() then fails for a configured one.
  *
  * Ownership: gpd_crl_file_open() to gpd_crl_file_close().
  * Threads: the supervisor's main thread.
@@ -27,21 +27,22 @@
 struct gpd_crl_file {
 	struct gpd_shared_file file;
 	bool needed; /* it is an error if the file does not exist */
-	/* TLS configuration with which it was loaded, a reference; NULL: none. */
+	/* TLS configuration with whose authorities it was loaded, a reference; NULL: none. */
 	struct gp_tls *tls;
 	struct gp_crl *crl; /* last valid content, owned; NULL: no certificate is revoked */
 };
 
-/* Initializes the state and loads the file. path NULL: there is no file. named: the path was
- * configured, and is not just the default; the file must then exist. Returns 0; or GP_E_INVALID or
- * a negative errno with a text in file->file.why. The caller closes it in both cases. */
+/* Initializes the state and loads the file. Called after gpd_tls_set() (tls_files.h). path NULL:
+ * there is no file. named: the path was configured; the file must then exist. false: it is the
+ * default path. Returns 0; or GP_E_INVALID or a negative errno with a text in file->file.why. The
+ * caller calls gpd_crl_file_close() in both cases. */
 GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named);
 /* Loads the file again if it or the authorities have changed, or if it was invalid or has expired.
  * Returns the change (shared_file.h). While the file is invalid, crl keeps its previous value. */
 enum gpd_shared_file_change gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms);
 /* gpd_crl_file_check() logs a warning if the CRL expires within this time in seconds. */
 #define GPD_CRL_SOON_S ((int64_t)7 * 86400)
-/* Logs a warning if the current CRL expires within GPD_CRL_SOON_S. */
+/* Logs a warning if the current CRL expires within GPD_CRL_SOON_S and has not expired yet. */
 void gpd_crl_file_check(const struct gpd_crl_file *file);
 /* Frees the CRL and releases the TLS configuration. */
 void gpd_crl_file_close(struct gpd_crl_file *file);

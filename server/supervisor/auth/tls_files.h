@@ -2,10 +2,10 @@
 /*
  * The daemon's TLS configuration: its certificate and key, and the authority of client
  * certificates. It is loaded at the start and at each reload; each new control connection uses the
- * current one, and existing connections keep theirs.
+ * configuration of its time.
  *
  * Ownership: struct gp_tls is reference counted.
- * Threads: any for gpd_tls_get(), which never blocks for long; the main thread for the other
+ * Threads: any for gpd_tls_get(), which holds a lock for a moment; the main thread for the other
  * functions.
  */
 #ifndef GPD_TLS_H
@@ -17,8 +17,9 @@
 
 /*
  * Loads the files given by the command line, else by the configuration, else in the default folder.
- * Returns 0 with *tls_p set to a reference that the caller owns; or with *tls_p NULL if no file is
- * given and either there is none in the default folder or the daemon has no TLS address. Returns
+ * Returns 0 with *tls_p set to a reference that the caller owns, or with *tls_p NULL if the daemon
+ * uses no TLS: neither an option nor the configuration names a file, and server.pem is missing in
+ * the default folder or the daemon listens on no tls:// or rdma:// address. On failure returns
  * GP_E_INVALID or -ENOMEM with a text in error, and *tls_p is NULL.
  */
 GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
@@ -28,19 +29,19 @@ GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct g
 void gpd_tls_check_files(const struct gpd_options *options, const struct gpd_config *config,
 			 gpd_config_report_func *report, void *arg);
 
-/* Returns whether the daemon listens on an address with TLS or RDMA. */
+/* Returns whether the daemon listens on an address with the scheme tls or rdma. */
 bool gpd_tls_has_address(const struct gpd_options *options);
 
-/* Sets the configuration for new connections (NULL: none), takes ownership of the caller's
- * reference and releases the previous one. Logs a warning if its certificate is not valid or
- * expires within GPD_TLS_SOON_S seconds. */
+/* Sets the configuration for new connections (NULL: none; tls:// connections are refused). Takes
+ * ownership of the caller's reference and releases the previous one. Logs a warning if its
+ * certificate is not valid or expires within GPD_TLS_SOON_S seconds. */
 #define GPD_TLS_SOON_S ((int64_t)30 * 86400)
-#define GPD_TLS_WARNING_MAX 256
+#define GPD_TLS_WARNING_MAX 256 /* size of a warning in bytes, with the terminating zero */
 void gpd_tls_set(struct gp_tls *tls);
 /* Writes the warning about the validity of the configuration's certificate. Returns false, with an
  * empty text, if there is none. */
 bool gpd_tls_get_warning(const struct gp_tls *tls, char text[GPD_TLS_WARNING_MAX]);
-/* Logs the warning about the current certificate again, if there is one. */
+/* Logs the warning about the current certificate, if there is one. */
 void gpd_tls_check(void);
 
 /* Returns the current configuration, which the caller releases with gp_tls_unref(); NULL: the

@@ -2,11 +2,11 @@
 /*
  * Queue of clients that wait for a session slot or for memory, in order of arrival.
  *
- * A waiting client (environment variable GPUPOOL_WAIT) sends its request repeatedly with the same
- * number. A request is kept open for some seconds; between two requests only the entry here
- * remains. Later clients count the earlier ones as if they had their slots already, so a free slot
- * is reserved for the first. A client that has sent no request for GPD_QUEUE_EXPIRE_MS is removed.
- * A tenant has at most GPD_QUEUE_TENANT_MAX entries.
+ * A waiting client (environment variable GPUPOOL_WAIT) sends its request (Hello) repeatedly with
+ * the same number. The admission keeps each request open for some seconds; between two requests
+ * only the client's entry here remains. The admission counts the clients before another one as if
+ * they had their slots already, so a free slot is reserved for the first. A client that has sent no
+ * request for GPD_QUEUE_EXPIRE_MS is removed.
  *
  * Initialized to zeros: empty. Nothing has to be freed.
  *
@@ -32,7 +32,8 @@
 struct gpd_waiter {
 	uint64_t number; /* random number that the client has chosen, Hello.wait; not 0 */
 	uint32_t tenant; /* index in the ledger */
-	bool for_daemon; /* waits for a limit of the daemon; false: for one of its tenant */
+	/* Waits for a limit of the daemon; false: for a limit of its tenant, or for memory. */
+	bool for_daemon;
 	int64_t seen_ms; /* time of its last request */
 };
 
@@ -42,22 +43,24 @@ struct gpd_queue {
 	struct gpd_waiter waiters[GPD_QUEUE_MAX];
 };
 
-/* Returns how many clients wait for the daemon's limits before the client with this number; all of
- * them if it is not in the queue. */
+/* Returns the number of clients that wait for the daemon's limits before the client with this
+ * number; the number of all of them if it is not in the queue. Removes expired entries. */
 unsigned int gpd_queue_ahead(struct gpd_queue *queue, uint64_t number, int64_t now_ms);
-/* Returns how many clients wait for limits of this tenant before the client with this number; all
- * of them if it is not in the queue. */
+/* Returns the number of clients that wait for limits of this tenant before the client with this
+ * number; the number of all of them if it is not in the queue. Removes expired entries. */
 unsigned int gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 				       int64_t now_ms);
-/* Adds the client's entry at the end, or refreshes an existing one, which keeps its position.
+/* Adds the client's entry at the end; if it has one, updates that at its position. number: not 0.
  * Returns the client's position among the clients that wait for the same limits, from 1. Returns 0
  * if the queue is full or the tenant has its maximum of entries; clients without an entry get slots
  * in the order of their requests. */
 unsigned int gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
 			   bool for_daemon, int64_t now_ms);
-/* Returns the number of waiting clients of this tenant, or of all tenants (GPD_QUEUE_ALL). */
+/* Returns the number of waiting clients of this tenant, or of all tenants (GPD_QUEUE_ALL), for all
+ * limits. */
 unsigned int gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms);
-/* Returns whether the client with this number has an entry. number 0: false. */
+/* Returns whether the client with this number has an entry, even an expired one. number 0:
+ * false. */
 bool gpd_queue_has(const struct gpd_queue *queue, uint64_t number);
 /* Removes the entry of the client with this number, if there is one. */
 void gpd_queue_remove(struct gpd_queue *queue, uint64_t number);

@@ -21,17 +21,18 @@
 
 #include <sys/types.h>
 
-/* State of all quotas. */
+/* State of all quotas. Initialized to zeros before gpd_quota_init(). */
 struct gpd_quota {
 	struct gpd_ledger *ledger; /* owned; NULL: not initialized */
 	int fd;                    /* descriptor of the ledger, owned; inherited by workers */
 	struct gpd_tenants tenants;
-	struct gpd_queue queue; /* clients that wait for a slot or for memory */
+	/* Clients that wait for a slot or for memory; entries are added by the admission. */
+	struct gpd_queue queue;
 	/* Indexed as the ledger's sessions. true: the session waited until its full memory limit
 	 * was free, so the whole limit counts as in use for other waiting clients. */
 	bool committed[GPD_LEDGER_SESSIONS];
 	/* Called before a session's entry is freed, while the entry is still valid; NULL: no
-	 * callback. */
+	 * callback. Set by manage.c. */
 	void (*ended)(void *arg, const struct gpd_ledger_session *session);
 	void *ended_arg; /* first argument of ended() */
 };
@@ -44,8 +45,14 @@ void gpd_quota_fini(struct gpd_quota *quota);
 
 /*
  * Assigns an entry to the client's session, and devices to *assignment, whose tenant
- * gpd_tenants_admit() has set. id: of the session. worker: process ID of its worker; 0: not known
- * yet. Returns the entry; or NULL with *reason_p and error set, and no entry or device is assigned.
+ * gpd_tenants_admit() has set. For a client with a number of the queue (Hello.wait), the memory
+ * that it requests must be free as well, and its entry in the queue is removed. id: of the session,
+ * unused until now and not 0. worker: process ID of its worker; 0: not known yet, the caller sets
+ * it in the entry later. Undone by gpd_quota_close().
+ *
+ * Returns the entry; or NULL with *reason_p and error set, and no entry or device is assigned.
+ * *reason_p is DEVICE if a device does not exist or is not allowed, FULL if a slot, a part of a
+ * device or memory is not free.
  */
 struct gpd_ledger_session *gpd_quota_open(struct gpd_quota *quota, uint64_t id,
 					  const Gpupool__Hello *hello, pid_t worker,
@@ -55,18 +62,18 @@ struct gpd_ledger_session *gpd_quota_open(struct gpd_quota *quota, uint64_t id,
  * hello. */
 void gpd_quota_apply(struct gpd_quota *quota, const Gpupool__Hello *hello,
 		     const struct gpd_assignment *assignment, struct gpd_ledger_session *session);
-/* Frees the entry and the device parts of the session with this ID, after a call of ended(). Does
- * nothing if it has none. */
+/* Ends the session with this ID in the ledger: releases its device parts, calls ended() and frees
+ * its entry. Does nothing if the ID is unknown. */
 void gpd_quota_close(struct gpd_quota *quota, uint64_t id);
-/* Frees the entries and the device parts of all sessions of the worker with this process ID, which
- * has exited, after a call of ended() for each. */
+/* Ends all sessions of the worker with this process ID, which has exited, as gpd_quota_close()
+ * does. */
 void gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker);
 
 /*
  * Fills copy with the device as the session sees it: memory and multiprocessors within its quota.
- * memory_free: free bytes of the device. copy shares strings with device, which must outlive it;
- * the caller frees copy->attributes with free(). Returns 0; or -ENOMEM, and nothing has to be
- * freed.
+ * device: from the worker's part of Welcome. memory_free: free bytes of the device, as the worker
+ * has reported. copy shares strings with device, which must outlive it; the caller frees
+ * copy->attributes with free(). Returns 0; or -ENOMEM, and nothing has to be freed.
  */
 int gpd_quota_describe_device(const struct gpd_quota *quota,
 			      const struct gpd_ledger_session *session,

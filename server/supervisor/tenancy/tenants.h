@@ -3,9 +3,9 @@
  * Tenants at run time: applies the configuration to the ledger, assigns clients to tenants, and
  * devices to sessions.
  *
- * Shares in percent need the sizes of the devices, which the first worker reports; no client is
- * admitted before that. A new configuration takes effect at once, also for existing sessions; a
- * tenant that it no longer contains keeps its limits until its last session ends.
+ * Shares in percent need the sizes of the devices, which the first worker reports; no session is
+ * opened before that. A new configuration takes effect at once. A tenant that it no longer contains
+ * keeps its limits until its last session ends.
  *
  * Ownership: part of struct gpd_quota, which frees the configuration.
  * Threads: the supervisor's main thread. No function blocks.
@@ -19,7 +19,8 @@
 #include "server/common/config/config.h"
 #include "server/common/ledger/ledger.h"
 
-/* Maximum number of virtual devices per device, and of all devices and parts. */
+/* Maximum number of parts (virtual devices) of a device, and of units (struct gpd_unit) of all
+ * devices. */
 #define GPD_VIRTUAL_MAX 64
 #define GPD_UNITS_MAX (GPD_LEDGER_DEVICES * GPD_VIRTUAL_MAX)
 
@@ -31,11 +32,11 @@ struct gpd_unit {
 	int parts;  /* number of parts of the device; 1: not divided */
 };
 
-/* Tenant and devices of a session or waiting client. */
+/* Tenant and devices of a session or of a client that waits for one. */
 struct gpd_assignment {
 	uint32_t tenant;      /* index of the tenant in the ledger */
 	bool dedicated;       /* the session gets a dedicated worker */
-	uint32_t compression; /* enum gp_pack_mode */
+	uint32_t compression; /* enum gp_pack_mode (protocol/pack.h) */
 	int count;            /* number of units; 0: none assigned yet */
 	struct gpd_unit units[GPD_LEDGER_DEVICES];
 };
@@ -44,22 +45,22 @@ struct gpd_assignment {
 struct gpd_tenants {
 	struct gpd_ledger *ledger;
 	struct gpd_config *config; /* current configuration, owned */
-	/* Bytes of memory of the host, at the last change of the configuration. */
+	/* Bytes of memory of the daemon's machine, at the last change of the configuration. */
 	uint64_t machine_memory;
-	/* Indexed as the ledger's tenants: index in config->tenants; -1: not in the
-	 * configuration. */
+	/* Indexed as the ledger's tenants: index in config->tenants, for a guest
+	 * GPD_TENANT_DEFAULT; -1: not in the configuration. */
 	int config_indexes[GPD_LEDGER_TENANTS];
 	/* Indexed as the ledger's tenants: maximum number of sessions, as configured or as set
 	 * since by gpupoolctl. */
 	uint32_t sessions_max[GPD_LEDGER_TENANTS];
-	/* Indexed as the ledger's tenants. true: a guest, a tenant that is not configured; it comes
-	 * from a token, and has the limits of [tenant default] with separate accounting. */
+	/* Indexed as the ledger's tenants. true: a guest: a tenant of a token that is not
+	 * configured. It has the limits of [tenant default], but is accounted separately. */
 	bool guests[GPD_LEDGER_TENANTS];
-	/* The devices are the software device. The first worker reports this and the members below,
-	 * except rule and part_sessions. */
-	bool software;
-	uint32_t driver_version;
-	int device_count; /* 0: not reported yet */
+	/* Reported by the first worker, except rule and part_sessions. */
+	bool software;           /* the devices are the software device */
+	uint32_t driver_version; /* CUDA's, as cuDriverGetVersion() returns it */
+	int device_count;        /* 0: not reported yet */
+	/* Indexed by ordinal; the first device_count elements are valid. */
 	struct gpd_tenants_device {
 		char name[128];
 		uint8_t uuid[16];
@@ -73,43 +74,47 @@ struct gpd_tenants {
 
 /* Returns the smaller of two numbers of multiprocessors, where 0 means all. */
 uint32_t gpd_tenants_min_sms(uint32_t a, uint32_t b);
-/* Returns the number of multiprocessors of the device that the amount means, rounded to the
- * granularity; 0: all. */
+/* Converts an amount of the configuration to a number of multiprocessors of the device, rounded to
+ * its granularity; 0: all. */
 uint32_t gpd_tenants_round_sms(const struct gpd_tenants *tenants, int device,
 			       const struct gpd_config_amount *amount);
 /* Returns the number of multiprocessors in a worker's description of a device; 0: not given. */
 uint32_t gpd_tenants_get_sms(const Gpupool__Device *device);
 
-/* Applies a configuration, takes ownership of it and frees the previous one. */
+/* Applies a configuration to the tenants and to limits of the daemon in the ledger, takes ownership
+ * of it and frees the previous one. The limits of existing sessions are set by gpd_quota_apply()
+ * (quota.h). */
 void gpd_tenants_set_config(struct gpd_tenants *tenants, struct gpd_config *config);
 /* Stores the devices as reported by the first worker, and applies the configuration to them. Later
  * calls do nothing, as all workers report the same devices. */
 void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts);
 
 /* Assigns the client to a tenant and determines its isolation and compression, before it has a
- * session or devices. proven: the tenant of its credentials; "": the client may request one.
- * address: as returned by gp_conn_peer(). Returns 0 with *assignment set; or GP_E_INVALID if the
- * client is refused. */
+ * session or devices. A guest gets an entry in the ledger. proven: the tenant of its credentials;
+ * "": the client may request one in hello. address: as returned by gp_conn_peer(). Returns 0 with
+ * *assignment set, without devices; or GP_E_INVALID if the client is refused. */
 GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				    const char *proven, const char *address,
 				    struct gpd_assignment *assignment, char *error);
-/* Returns 0 if the tenant may have one more session, in addition to `ahead` clients that wait
- * before this one; else GP_E_RESOURCE with a text in error. */
+/* Returns 0 if the tenant may have one more session after `ahead` further ones, which are reserved
+ * for clients that wait before this one; else GP_E_RESOURCE. */
 GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
 				       const struct gpd_assignment *assignment, unsigned int ahead,
 				       char *error);
-/* Assigns devices to the session with this ID: those that the client selects, or all that it may
- * use. Parts belong to the session until gpd_tenants_release(). Returns 0; GP_E_INVALID if a device
- * does not exist or is not allowed; or GP_E_RESOURCE if a part is in use. On failure the session
- * has no part. */
+/* Assigns devices to the session with this ID: those that the client selects in hello; or, without
+ * a selection, all devices that its tenant may use, of divided devices one free part. Parts belong
+ * to the session until gpd_tenants_release(). Returns 0; GP_E_INVALID if a device does not exist,
+ * is not allowed or is selected twice, or the tenant may use none; or GP_E_RESOURCE if a selected
+ * part is in use, or if without a selection all are. On failure the session has no part, and the
+ * assignment's units are undefined. */
 GP_MUST_CHECK int gpd_tenants_assign(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				     uint64_t session, struct gpd_assignment *assignment,
 				     char *error);
 /* Frees the parts of devices that the session has. Does nothing if it has none. */
 void gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session);
 
-/* Sets those limits of the ledger entry that the configuration contains for each session of the
- * tenant: memory, multiprocessors, allowed devices, parts of devices. */
+/* Sets the limits of a session's ledger entry that depend on the configuration and the assigned
+ * devices: allowed devices, and memory and multiprocessors of each. */
 void gpd_tenants_apply_limits(const struct gpd_tenants *tenants,
 			      const struct gpd_assignment *assignment,
 			      struct gpd_ledger_session *line);

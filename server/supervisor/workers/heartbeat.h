@@ -17,20 +17,21 @@
 
 struct gpd_channel;
 
-/* Time from a reply to the next ping, and from a ping until the worker counts as hanging. Their sum
- * is below 10 s. */
+/* Time from a reply to the next ping, and from a ping until the worker counts as hanging: a hang is
+ * detected after less than 10 s. */
 #define GPD_HEARTBEAT_MS 4000
 #define GPD_HEARTBEAT_DUE_MS 5000
 
 /* State of one worker. */
 struct gpd_heartbeat {
 	int64_t next_ms;   /* time at which the next ping is due */
-	int64_t pinged_ms; /* time at which the unanswered ping was sent; 0: none */
+	int64_t pinged_ms; /* time at which the unanswered ping was sent; 0: there is none */
 	bool hangs;        /* the worker counts as hanging */
 };
 
-/* Called in each iteration of the loop: sends a ping without blocking if one is due. Returns true
- * if the worker has just started to count as hanging, once per hang. */
+/* Called in each iteration of the loop: sends a ping without blocking if one is due. channel: of
+ * the worker. Returns true once per hang: in the call in which the worker starts to count as
+ * hanging. */
 bool gpd_heartbeat_check(struct gpd_heartbeat *heartbeat, struct gpd_channel *channel,
 			 int64_t now_ms);
 
@@ -38,7 +39,7 @@ bool gpd_heartbeat_check(struct gpd_heartbeat *heartbeat, struct gpd_channel *ch
  * counted as hanging, else 0. */
 int64_t gpd_heartbeat_answered(struct gpd_heartbeat *heartbeat, int64_t now_ms);
 
-/* Extends the time for a reply by ms milliseconds, during which the supervisor itself did not
+/* Extends the time for the pending reply by ms, a time during which the supervisor itself did not
  * run. */
 void gpd_heartbeat_extend(struct gpd_heartbeat *heartbeat, int64_t ms);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Orphaned work: GPU work of disconnected clients that still runs. Counts it per worker and tenant,
- * selects the worker to kill if there are too many wedged workers, and isolates tenants that cause
- * it repeatedly.
+ * Orphaned work: GPU work of disconnected clients that still runs. Counts such work per worker and
+ * tenant, selects the worker to kill if too many are wedged, and isolates tenants that cause
+ * orphaned work repeatedly: their new sessions get dedicated workers.
  *
- * Workers report orphaned work by GPD_CHANNEL_BUSY; a worker in which it runs for too long is
- * GPD_WORKER_WEDGED.
+ * Workers report orphaned work by GPD_CHANNEL_BUSY (channel.h). worker_pool.c sets a worker in
+ * which it runs for too long to GPD_WORKER_WEDGED.
  *
  * Ownership: the counts are in struct gpd_worker_process, the isolation in the ledger. `list` is
  * the list of all workers.
@@ -26,12 +26,13 @@
 /* Maximum number of workers that are GPD_WORKER_WEDGED at a time. The limit exists because their
  * contexts occupy device memory that is charged to no tenant. */
 #define GPD_WEDGED_WORKERS_MAX 4
-/* A tenant with orphaned work in at least REPEATED wedged workers gets a worker per session while
- * that lasts, and for ISOLATE_MS milliseconds afterwards. */
+/* A tenant with orphaned work in at least REPEATED wedged workers is isolated while that lasts, and
+ * for ISOLATE_MS milliseconds after the last of them became wedged. */
 #define GPD_WEDGED_REPEATED 2
 #define GPD_WEDGED_ISOLATE_MS 600000
 
-/* Handles GPD_CHANNEL_BUSY of the worker: orphaned work of a session has started or ended. */
+/* Handles GPD_CHANNEL_BUSY of the worker: orphaned work of a session has started (result not 0) or
+ * ended (0). Changes the worker's counts, not its state. */
 void gpd_orphaned_work_update(struct gpd_worker_process *child, struct gpd_ledger *ledger,
 			      const struct gpd_channel_message *message);
 
@@ -39,8 +40,8 @@ void gpd_orphaned_work_update(struct gpd_worker_process *child, struct gpd_ledge
  * GPD_WEDGED_WORKERS_MAX, else NULL. */
 struct gpd_worker_process *gpd_orphaned_work_find_victim(struct gpd_worker_process *list);
 
-/* Called after the worker has become WEDGED: isolates those tenants with orphaned work in it that
- * have caused it repeatedly, and logs them. */
+/* Called after the worker has become WEDGED: isolates the tenants that have orphaned work in it and
+ * in at least REPEATED wedged workers, and logs them. */
 void gpd_orphaned_work_isolate_tenants(const struct gpd_worker_process *list,
 				       const struct gpd_worker_process *child,
 				       struct gpd_ledger *ledger, int64_t now_ms);

@@ -37,7 +37,8 @@ struct gpd_client_address;
  */
 enum gpd_worker_process_state {
 	/* Initial state: the process has been started. Left when the worker reports that it is
-	 * ready or why it failed. It has no session and can only be stopped. */
+	 * ready or why it failed. It runs no session and can only be stopped; a dedicated one has a
+	 * session slot already. */
 	GPD_WORKER_STARTING,
 	/* Shared. Entered when the worker is ready, and again when orphaned work has ended. Left
 	 * when the worker reports orphaned work, or is requested to retire. It can get new
@@ -80,16 +81,16 @@ struct gpd_worker_process {
 	pid_t pid;
 	struct gpd_channel channel;          /* the supervisor's end */
 	enum gpd_worker_process_state state; /* changed by gpd_worker_process_set_state() only */
-	int64_t state_ms;                    /* time of the last change of state */
-	int64_t started_ms;                  /* time of fork() */
+	int64_t state_ms;                    /* time of the last change of state; 0: none yet */
+	int64_t started_ms;                  /* time of fork(); set by worker_pool.c */
 	int64_t deadline_ms; /* time at which the process is killed; INT64_MAX: never */
-	/* The part of Welcome that is common to all sessions, owned; NULL until the worker is
-	 * ready. */
+	/* The part of Welcome (protocol/control.proto) that is common to all sessions, owned; NULL
+	 * until the worker is ready. */
 	Gpupool__Welcome *facts;
 	/* Dedicated: reference to the address of its client, released when the worker is destroyed.
 	 * NULL: shared or spare. */
 	struct gpd_client_address *client_address;
-	bool spare;   /* started as a spare, and not assigned to a session yet */
+	bool spare;   /* started as a spare, and not assigned to a session since */
 	int orphaned; /* number of disconnected sessions whose GPU work still runs */
 	/* The part of `orphaned` that belongs to each tenant, by the tenant's index in the
 	 * ledger. */
@@ -98,7 +99,7 @@ struct gpd_worker_process {
 	char reason[GPD_WORKER_REASON_MAX];
 	struct gpd_heartbeat heartbeat; /* whether its main thread responds */
 	bool channel_closed;            /* the worker has closed its end */
-	int poll_index;                 /* index in the supervisor's poll array; -1: none */
+	int poll_index;                 /* index in the array of gpd_worker_pool_poll(); -1: none */
 };
 
 /* Returns whether the worker was started for, or assigned to, a single session. */
