@@ -14,7 +14,6 @@
 #include "server/worker/session/session.h"
 #include "server/worker/stream/responder.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -452,19 +451,8 @@ static const struct gpd_memory_array_ops memory_ops = {
 	.wait_idle_freed = arrays_wait_idle_freed,
 };
 
-int
-gpd_array_session_create(struct gpd_session *session)
-{
-	session->arrays = calloc(1, sizeof(*session->arrays));
-	if (!session->arrays)
-		return -ENOMEM;
-	gpd_memory_set_array_ops(session, &memory_ops);
-	return 0;
-}
-
 void
-gpd_array_session_destroy(struct gpd_session *session)
+gpd_arrays_register(struct gpd_session *session)
 {
-	free(session->arrays);
-	session->arrays = NULL;
+	gpd_memory_set_array_ops(session, &memory_ops);
 }

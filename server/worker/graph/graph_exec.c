@@ -12,7 +12,6 @@
 #include "server/worker/stream/print.h"
 #include "server/worker/stream/stream.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct gpd_graph {
@@ -348,18 +347,4 @@ gpd_graph_destroy_all(struct gpd_session *session)
 		graph_destroy(session, graph);
 	}
 	gpd_graph_root_destroy_context(session, NULL);
-}
-
-int
-gpd_graph_session_create(struct gpd_session *session)
-{
-	session->graphs = calloc(1, sizeof(*session->graphs));
-	return session->graphs ? 0 : -ENOMEM;
-}
-
-void
-gpd_graph_session_destroy(struct gpd_session *session)
-{
-	free(session->graphs);
-	session->graphs = NULL;
 }

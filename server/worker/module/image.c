@@ -18,7 +18,6 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/stream/responder.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -554,18 +553,4 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 	image->charged_device = preload->device;
 	free(preload);
 	return image_add(session, image, args->image, (struct gp_bytes){ 0 }, NULL, NULL);
-}
-
-int
-gpd_module_session_create(struct gpd_session *session)
-{
-	session->modules = calloc(1, sizeof(*session->modules));
-	return session->modules ? 0 : -ENOMEM;
-}
-
-void
-gpd_module_session_destroy(struct gpd_session *session)
-{
-	free(session->modules);
-	session->modules = NULL;
 }
