@@ -28,7 +28,7 @@ host_function_notify(struct gpd_session *session, void *arg, CUresult result)
 		return;
 	/* After this the client may report its end, and the function may be freed. */
 	atomic_store(&function->notified, true);
-	(void)gpd_session_send_function(session, id, CUDA_SUCCESS);
+	(void)gpd_session_send_note(session, GP_NOTE_FUNCTION, id, CUDA_SUCCESS);
 }
 
 static CUresult
@@ -66,7 +66,8 @@ gpd_gpHostFunction(struct gpd_session *session, const struct gp_args_gpHostFunct
 
 	/* Otherwise the client would wait for it forever. */
 	if (result != CUDA_SUCCESS)
-		(void)gpd_session_send_function(session, args->function, result);
+		(void)gpd_session_send_note(session, GP_NOTE_FUNCTION, args->function,
+					    (uint32_t)result);
 	return result;
 }
 
