@@ -148,13 +148,8 @@ free_window(struct gpd_session *session)
 static void
 supervisor_notify_closed(const struct gpd_session *session, CUresult result, const char *reason)
 {
-	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_CLOSED,
-		.result = (int32_t)result,
-		.session = session->id,
-	};
-
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, reason, strlen(reason), -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_CLOSED, (int32_t)result, session->id,
+					     reason, strlen(reason));
 }
 
 static void

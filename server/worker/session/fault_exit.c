@@ -182,11 +182,6 @@ loss_claim(CUresult result, struct gpd_channel_lost *lost, struct gpd_session **
 void
 gpd_session_poison(struct gpd_session *session, CUresult result)
 {
-	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_LOST,
-		.result = (int32_t)result,
-		.session = session->id,
-	};
 	struct gpd_channel_lost lost = { .tenant_count = 0 };
 	char complaint[GPD_DRIVER_STDERR_MAX];
 	struct gpd_session *culprit;
@@ -204,7 +199,8 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 		gpd_session_wake(s);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, &lost, sizeof(lost), -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_LOST, (int32_t)result, session->id, &lost,
+					     sizeof(lost));
 	if (gp_thread_start("fault-exit", 0, fault_exit, NULL))
 		gpd_sessions_exit();
 }
