@@ -423,9 +423,8 @@ gpd_arrays_destroy(struct gpd_session *session)
 {
 	struct gpd_array *array;
 	unsigned int count = 0;
-	uint32_t at = 0;
 
-	while ((array = gpd_handle_next(&session->handles, GPD_KIND_ARRAY, &at))) {
+	for (uint32_t at = 0; (array = gpd_handle_next(&session->handles, GPD_KIND_ARRAY, &at));) {
 		gpd_handle_remove(&session->handles, &array->name);
 		gpd_array_release_at_end(session, array);
 	}

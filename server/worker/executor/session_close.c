@@ -122,9 +122,8 @@ static void
 free_events(struct gpd_session *session)
 {
 	struct gpd_event *event;
-	uint32_t at = 0;
 
-	while ((event = gpd_handle_next(&session->handles, GPD_KIND_EVENT, &at)))
+	for (uint32_t at = 0; (event = gpd_handle_next(&session->handles, GPD_KIND_EVENT, &at));)
 		gpd_event_destroy(session, event);
 }
 

@@ -119,17 +119,14 @@ graph_create(struct gpd_session *session, uint32_t context_id, uint32_t name,
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	graph = calloc(1, sizeof(*graph));
+	graph = gpd_session_create_object(session, GPD_KIND_GRAPH_PLAN, name, sizeof(*graph),
+					  &result);
 	if (!graph)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return result;
 	graph->context = context;
 	graph->device = context->device;
-	result = gpd_session_add_handle(session, GPD_KIND_GRAPH_PLAN, name, &graph->handle);
-	if (result == CUDA_SUCCESS)
-		*graph_p = graph;
-	else
-		free(graph);
-	return result;
+	*graph_p = graph;
+	return CUDA_SUCCESS;
 }
 
 static CUresult

@@ -256,10 +256,9 @@ void
 gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context)
 {
 	struct gpd_image *image;
-	uint32_t at = 0;
 
 	session_clear_kernel(session);
-	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
+	for (uint32_t at = 0; (image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at));) {
 		if (!image->context || image->context == context)
 			mark_stale(session, image);
 	}
@@ -269,10 +268,9 @@ void
 gpd_image_destroy_all(struct gpd_session *session)
 {
 	struct gpd_image *image;
-	uint32_t at = 0;
 
 	session_clear_kernel(session);
-	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
+	for (uint32_t at = 0; (image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at));) {
 		close_globals(session, image);
 		gpd_handle_remove(&session->handles, &image->handle);
 		image_destroy(session, image);
