@@ -33,13 +33,11 @@ static CUresult
 export_describe(const struct gpd_session *session, struct gpd_memory_export *memory_export,
 		struct gp_bytes *handle_p)
 {
-	struct gp_ipc_handle *handle = calloc(1, sizeof(*handle));
+	struct gp_ipc_handle *handle =
+		gpd_ipc_export_create(&session->account, &memory_export->ipc_export);
 
-	if (!handle ||
-	    !gpd_ipc_export_create(&session->account, &memory_export->ipc_export, handle)) {
-		free(handle);
+	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	handle->device = (uint8_t)memory_export->device;
 	handle->mapping = memory_export->shared ? memory_export->shared->size : 0;
 	handle->offset = memory_export->offset;
