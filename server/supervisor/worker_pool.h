@@ -3,7 +3,7 @@
  * The pool of worker processes: starts them, selects the one for new sessions, and handles their
  * exits.
  *
- * New shared sessions are opened in one worker, `serving`. While orphaned work (orphaned_work.h)
+ * New shared sessions are opened in admission->worker. While orphaned work (orphaned_work.h)
  * runs there, they are opened in another worker that is SERVING, or in a new one. A worker that
  * gets no new sessions exits after its last session, or is selected again when the current one
  * becomes BUSY; so there are at most the WEDGED ones and one more. In addition there are dedicated
@@ -33,8 +33,6 @@ struct gpd_worker_pool {
 	const struct gpd_options *options; /* borrowed; must outlive the pool */
 	struct gpd_admission *admission;   /* contains the list of workers; must outlive the pool */
 	struct gpd_quota *quota;
-	/* STARTING, SERVING or BUSY: gets new sessions; NULL: none. */
-	struct gpd_worker_process *serving;
 	int64_t start_ms;   /* earliest time to start another shared worker */
 	int64_t spare_ms;   /* earliest time to start another spare worker */
 	int64_t checked_ms; /* time of the last gpd_worker_pool_check() */
