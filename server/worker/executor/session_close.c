@@ -292,7 +292,7 @@ gpd_session_close(struct gpd_session *session)
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	/* Ends when the supervisor closes its line. */
 	(void)gpd_ledger_free_begin(session->account.line);
-	gpd_account_set_ended(&session->account);
+	gpd_ledger_set_closing(session->account.ledger, session->account.line);
 	state_enter(session, GPD_SESSION_DRAINING);
 	close_parts(session, GPD_CLOSING_STOP);
 	close_parts(session, GPD_CLOSING_AWAIT);
