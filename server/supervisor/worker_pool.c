@@ -76,21 +76,11 @@ start_dedicated(void *arg)
 	return child;
 }
 
-/* Selects the worker for new sessions, which get it while it is SERVING. NULL: none. */
-static void
-set_serving_worker(struct gpd_worker_pool *c, struct gpd_worker_process *child)
-{
-	bool ready = child && child->state == GPD_WORKER_SERVING;
-
-	c->serving = child;
-	gpd_admission_set_worker(c->admission, ready ? child : NULL);
-}
-
 static void
 start_worker(struct gpd_worker_pool *c)
 {
-	c->serving = process_start(c);
-	c->start_ms = c->serving ? 0 : gp_now_ms() + BACKOFF_MS;
+	c->admission->worker = process_start(c);
+	c->start_ms = c->admission->worker ? 0 : gp_now_ms() + BACKOFF_MS;
 }
 
 /* Stops assigning new sessions to the worker; if it was the selected one, another may be started at
@@ -101,9 +91,9 @@ worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 {
 	/* Messages sent earlier may arrive when it is ENDING; it stays in that state then. */
 	(void)gpd_worker_process_set_state(child, state);
-	if (c->serving != child)
+	if (c->admission->worker != child)
 		return;
-	set_serving_worker(c, NULL);
+	c->admission->worker = NULL;
 	c->start_ms = start_ms;
 }
 
@@ -126,7 +116,7 @@ worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 static void
 worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
-	if (child != c->serving || gpd_ledger_next(c->quota->ledger, NULL, child->pid) ||
+	if (child != c->admission->worker || gpd_ledger_next(c->quota->ledger, NULL, child->pid) ||
 	    c->stopping)
 		return;
 	gpd_info("worker %d: device heap may have leaked; replacing the worker", (int)child->pid);
@@ -172,8 +162,7 @@ worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	}
 	if (!gpd_worker_process_set_state(child, GPD_WORKER_SERVING))
 		return;
-	if (c->serving == child)
-		set_serving_worker(c, child);
+	gpd_admission_retry_queued(c->admission);
 	c->served = true;
 }
 
@@ -240,9 +229,8 @@ worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 {
 	gpd_orphaned_work_update(child, c->quota->ledger, message);
 	if (gpd_worker_process_set_state(child, child->orphaned > 0 ? GPD_WORKER_BUSY
-								    : GPD_WORKER_SERVING) &&
-	    child == c->serving)
-		set_serving_worker(c, child);
+								    : GPD_WORKER_SERVING))
+		gpd_admission_retry_queued(c->admission);
 }
 
 /* Kills the worker with its sessions if too many are wedged. */
@@ -354,7 +342,7 @@ worker_is_idle(const struct gpd_worker_pool *c, const struct gpd_worker_process 
 {
 	int sessions = 0;
 
-	if (child == c->serving ||
+	if (child == c->admission->worker ||
 	    (child->state != GPD_WORKER_SERVING && child->state != GPD_WORKER_WEDGED))
 		return false;
 	for (const struct gpd_ledger_session *s = NULL;
@@ -378,7 +366,8 @@ count_spare(const struct gpd_worker_pool *c)
 static bool
 wants_spare(const struct gpd_worker_pool *c)
 {
-	return c->served && c->serving && c->serving->state != GPD_WORKER_STARTING &&
+	return c->served && c->admission->worker &&
+	       c->admission->worker->state != GPD_WORKER_STARTING &&
 	       !find_spare(c, GPD_WORKER_STARTING) &&
 	       count_spare(c) < c->quota->tenants.config->ready_workers;
 }
@@ -408,13 +397,15 @@ choose_workers(struct gpd_worker_pool *c, int64_t now)
 		if (child->state == GPD_WORKER_BUSY && child->state_ms + BUSY_MS <= now)
 			worker_wedged(c, child);
 	}
-	if (!c->serving || c->serving->state != GPD_WORKER_SERVING) {
+	if (!c->admission->worker || c->admission->worker->state != GPD_WORKER_SERVING) {
 		struct gpd_worker_process *other = find_serving(c);
 
-		if (other)
-			set_serving_worker(c, other);
-		else if (!c->serving && c->start_ms <= now)
+		if (!other && !c->admission->worker && c->start_ms <= now)
 			start_worker(c);
+		if (other) {
+			c->admission->worker = other;
+			gpd_admission_retry_queued(c->admission);
+		}
 	}
 	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		if (worker_is_idle(c, child))
@@ -626,7 +617,7 @@ worker_is_shared(const struct gpd_worker_process *child)
 bool
 gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
 {
-	bool all = c->serving && c->serving->pid == worker, found = false;
+	bool all = c->admission->worker && c->admission->worker->pid == worker, found = false;
 
 	/* A change that requires a new worker (such as another driver) is missing in all existing
 	 * ones. */

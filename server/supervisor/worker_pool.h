@@ -3,8 +3,8 @@
  * The pool of worker processes: starts them, selects the one for new sessions, and handles their
  * exits.
  *
- * New shared sessions are opened in one worker, `serving`. While orphaned work (orphaned_work.h)
- * runs in it, the worker is BUSY, and new sessions go to another worker that is SERVING; if there
+ * New shared sessions are opened in admission->worker. While orphaned work (orphaned_work.h) runs
+ * in it, the worker is BUSY, and new sessions go to another worker that is SERVING; if there
  * is none, they wait. A worker that is BUSY for 2 s becomes WEDGED; if no other worker is SERVING,
  * another one is started. When its orphaned work has ended, a worker is SERVING again: it is
  * selected if the current one becomes BUSY, and retired when it has no session. If the selected
@@ -37,9 +37,6 @@ struct gpd_worker_pool {
 	struct gpd_admission *admission;   /* contains the list of workers; must outlive the pool */
 	/* The admission's; contains the ledger and the configuration. */
 	struct gpd_quota *quota;
-	/* The worker for new shared sessions: they are opened in it once it is SERVING; until then,
-	 * while it is STARTING or BUSY, they wait. NULL: none. */
-	struct gpd_worker_process *serving;
 	int64_t start_ms;   /* earliest time to start another shared worker; 0: now */
 	int64_t spare_ms;   /* earliest time to start another spare worker; 0: now */
 	int64_t checked_ms; /* time of the last gpd_worker_pool_check(); 0: none */

@@ -47,7 +47,6 @@ static void
 reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *session,
 	     struct gp_bytes known)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_OPENED, .session = id };
 	size_t fixed =
 		sizeof(struct gpd_channel_opened) + (size_t)gpd_devices.count * sizeof(uint64_t);
 	struct gpd_channel_opened *opened = calloc(1, fixed + known.size);
@@ -70,7 +69,7 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *se
 	}
 	if (known.size)
 		memcpy((char *)opened + fixed, known.data, known.size);
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, opened, fixed + known.size, -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_OPENED, 0, id, opened, fixed + known.size);
 	free(opened);
 }
 
@@ -95,11 +94,6 @@ static void
 open_session(const struct gpd_channel_message *message)
 {
 	const struct gpd_channel_open *open = message->data;
-	struct gpd_channel_header closed = {
-		.type = GPD_CHANNEL_CLOSED,
-		.result = CUDA_ERROR_SYSTEM_NOT_READY,
-		.session = message->header.session,
-	};
 	static const char reason[] = "the daemon has no memory for another session";
 	struct gpd_range window = { 0 };
 	struct gpd_session *session = NULL;
@@ -115,7 +109,9 @@ open_session(const struct gpd_channel_message *message)
 				   GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
 				   (unsigned long long)message->header.session,
 				   (int)sizeof(open->peer), open->peer, reason);
-		(void)gpd_channel_send(&gpd_sessions.channel, &closed, reason, strlen(reason), -1);
+		(void)gpd_sessions_notify_supervisor(
+			GPD_CHANNEL_CLOSED, CUDA_ERROR_SYSTEM_NOT_READY, message->header.session,
+			reason, strlen(reason));
 		return;
 	}
 	if (session)
@@ -228,14 +224,6 @@ worker_exit(void)
 }
 
 static void
-ping_reply(void)
-{
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_PONG };
-
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
-}
-
-static void
 message_handle(struct gpd_channel_message *message)
 {
 	bool has_open = message->size >= sizeof(struct gpd_channel_open);
@@ -266,7 +254,7 @@ message_handle(struct gpd_channel_message *message)
 		gpd_retirement_start();
 		break;
 	case GPD_CHANNEL_PING:
-		ping_reply();
+		(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_PONG, 0, 0, NULL, 0);
 		break;
 	case GPD_CHANNEL_STOP:
 		sessions_stop_all("the daemon is stopping");
@@ -279,16 +267,13 @@ message_handle(struct gpd_channel_message *message)
 static int
 refuse_to_start(const char *error)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_FAILED };
-
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, error, strlen(error), -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_FAILED, 0, 0, error, strlen(error));
 	return 1;
 }
 
 int
 gpd_worker_run(const struct gpd_worker_options *options)
 {
-	struct gpd_channel_header ready = { .type = GPD_CHANNEL_READY };
 	struct gpd_channel_message message;
 	char error[1024] = "";
 	uint16_t rdma_port = 0;
@@ -336,7 +321,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	     gpd_lane_rdma_start(options->rdma, &rdma_port, error, sizeof(error))) ||
 	    gpd_snapshot_pack(rdma_port, &snapshot, &snapshot_size, error, sizeof(error)))
 		return refuse_to_start(error);
-	if (gpd_channel_send(&gpd_sessions.channel, &ready, snapshot, snapshot_size, -1))
+	if (gpd_sessions_notify_supervisor(GPD_CHANNEL_READY, 0, 0, snapshot, snapshot_size))
 		return 1;
 	free(snapshot);
 	while (gpd_channel_recv(&gpd_sessions.channel, true, &message) == 0)

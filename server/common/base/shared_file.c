@@ -10,8 +10,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static int
-file_error(int code, const char *path, char *error, size_t error_size)
+int
+gpd_shared_file_error(int code, const char *path, char *error, size_t error_size)
 {
 	snprintf(error, error_size, "%s: %s", path, strerror(code));
 	return -code;
@@ -56,13 +56,13 @@ gpd_shared_file_read(const char *path, char **text_p, size_t *size_p, char *erro
 	struct stat status = { 0 };
 
 	if (fd < 0)
-		return file_error(errno, path, error, error_size);
+		return gpd_shared_file_error(errno, path, error, error_size);
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
 		code = file_read_all(fd, text_p, size_p);
 	else if (S_ISDIR(status.st_mode))
 		code = EISDIR;
 	close(fd);
-	return code ? file_error(code, path, error, error_size) : 0;
+	return code ? gpd_shared_file_error(code, path, error, error_size) : 0;
 }
 
 /* Change. */
@@ -74,15 +74,15 @@ gpd_shared_file_lock(const char *path, char *error, size_t error_size)
 	int fd;
 
 	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
-		return file_error(ENAMETOOLONG, path, error, error_size);
+		return gpd_shared_file_error(ENAMETOOLONG, path, error, error_size);
 	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return file_error(errno, name, error, error_size);
+		return gpd_shared_file_error(errno, name, error, error_size);
 	while (flock(fd, LOCK_EX)) {
 		if (errno == EINTR)
 			continue;
 		close(fd);
-		return file_error(errno, name, error, error_size);
+		return gpd_shared_file_error(errno, name, error, error_size);
 	}
 	return fd;
 }
@@ -117,20 +117,20 @@ sync_folder(const char *path)
 	close(fd);
 }
 
-static int
-file_write_all(int fd, const char *data, size_t size)
+int
+gpd_shared_file_write_all(int fd, const char *data, size_t size)
 {
 	while (size) {
 		ssize_t done = write(fd, data, size);
 
 		if (done < 0 && errno != EINTR)
-			return errno;
+			return -errno;
 		if (done < 0)
 			continue;
 		data += done;
 		size -= (size_t)done;
 	}
-	return fsync(fd) ? errno : 0;
+	return 0;
 }
 
 int
@@ -145,20 +145,22 @@ gpd_shared_file_replace(const char *path, mode_t mode, const void *data, size_t 
 	if (realpath(path, real))
 		path = real;
 	if (snprintf(name, sizeof(name), "%s.new", path) >= (int)sizeof(name))
-		return file_error(ENAMETOOLONG, path, error, error_size);
+		return gpd_shared_file_error(ENAMETOOLONG, path, error, error_size);
 	(void)unlink(name);
 	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return file_error(errno, name, error, error_size);
+		return gpd_shared_file_error(errno, name, error, error_size);
 	file_copy_owner(path, mode, fd);
-	code = file_write_all(fd, data, size);
+	code = -gpd_shared_file_write_all(fd, data, size);
+	if (!code && fsync(fd))
+		code = errno;
 	if (close(fd) && !code)
 		code = errno;
 	if (!code && rename(name, path))
 		code = errno;
 	if (code) {
 		(void)unlink(name);
-		return file_error(code, path, error, error_size);
+		return gpd_shared_file_error(code, path, error, error_size);
 	}
 	sync_folder(path);
 	return 0;

@@ -23,6 +23,11 @@
 #define GPD_SHARED_FILE_MAX ((size_t)8 << 20)
 #define GPD_SHARED_PATH_MAX 4096
 
+/* Writes "PATH: text of the error" to error. code: a positive errno. Returns -code. */
+int gpd_shared_file_error(int code, const char *path, char *error, size_t error_size);
+/* Writes all bytes to the descriptor. */
+GP_MUST_CHECK int gpd_shared_file_write_all(int fd, const char *data, size_t size);
+
 /* Reads the whole file, at most GPD_SHARED_FILE_MAX bytes. On success returns 0, and the caller
  * frees *text_p, which is not terminated by a zero byte. On failure returns -EISDIR, -EINVAL (not a
  * regular file), -EFBIG, -ENOMEM or an errno of open(2) or read(2) such as -ENOENT; *text_p and

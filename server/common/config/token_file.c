@@ -11,13 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static int
-file_error(int code, const char *path, char *error, size_t error_size)
-{
-	snprintf(error, error_size, "%s: %s", path, strerror(code));
-	return -code;
-}
-
 /* Load. */
 
 int
@@ -49,9 +42,9 @@ tokens_replace(const char *path, const struct gpd_tokens *tokens, char *error, s
 	int r;
 
 	if (!file)
-		return file_error(ENOMEM, path, error, error_size);
+		return gpd_shared_file_error(ENOMEM, path, error, error_size);
 	gpd_tokens_write(tokens, file);
-	r = fclose(file) ? file_error(ENOMEM, path, error, error_size)
+	r = fclose(file) ? gpd_shared_file_error(ENOMEM, path, error, error_size)
 			 : gpd_shared_file_replace(path, gpd_folder_secret_mode(path), text, size,
 						   error, error_size);
 	free(text);
@@ -88,7 +81,7 @@ tokens_append(struct gpd_tokens *tokens, const struct gpd_token *token, const ch
 	}
 	grown = realloc(tokens->list, (tokens->count + 1) * sizeof(*grown));
 	if (!grown)
-		return file_error(ENOMEM, path, error, error_size);
+		return gpd_shared_file_error(ENOMEM, path, error, error_size);
 	tokens->list = grown;
 	tokens->list[tokens->count++] = *token;
 	return 0;

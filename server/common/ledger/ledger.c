@@ -2,6 +2,7 @@
 #include "server/common/ledger/ledger.h"
 
 #include "base/clock.h"
+#include "server/common/base/integers.h"
 #include "server/common/base/size_text.h"
 
 #include <errno.h>
@@ -473,12 +474,6 @@ gpd_ledger_has_pending_recall(struct gpd_ledger *ledger, const struct gpd_ledger
 	return any;
 }
 
-static uint64_t
-u64_min(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 struct gpd_ledger_reclaimable
 gpd_ledger_reclaimable(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 		       int device)
@@ -493,7 +488,7 @@ gpd_ledger_reclaimable(const struct gpd_ledger *ledger, const struct gpd_ledger_
 
 		if (!session_can_release(ledger, other, session, now))
 			continue;
-		bytes = u64_min(atomic_load(&line->cached), GPD_LEDGER_IN_USE(line));
+		bytes = gpd_u64_min(atomic_load(&line->cached), GPD_LEDGER_IN_USE(line));
 		cached.of_device += bytes + atomic_load(&line->allowance_backing);
 		if (other->tenant == session->tenant)
 			cached.of_tenant += bytes + atomic_load(&line->allowance);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "protocol/printable.h"
 #include "server/common/base/log.h"
+#include "server/common/base/shared_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,22 +39,6 @@ gpd_usage_init(struct gpd_usage *usage, const struct gpd_admission *admission)
 }
 
 /* The file. */
-
-static int
-file_write_all(int fd, const char *text, size_t size)
-{
-	while (size) {
-		ssize_t done = write(fd, text, size);
-
-		if (done < 0 && errno != EINTR)
-			return -errno;
-		if (done > 0) {
-			text += done;
-			size -= (size_t)done;
-		}
-	}
-	return 0;
-}
 
 static int
 open_file(const char *path)
@@ -96,9 +81,9 @@ records_append(const char *path, const char *text, size_t size)
 		return fd;
 	r = fstat(fd, &status) ? -errno : 0;
 	if (r == 0 && S_ISREG(status.st_mode) && status.st_size == 0)
-		r = file_write_all(fd, header, sizeof(header) - 1);
+		r = gpd_shared_file_write_all(fd, header, sizeof(header) - 1);
 	if (r == 0)
-		r = file_write_all(fd, text, size);
+		r = gpd_shared_file_write_all(fd, text, size);
 	if (r && S_ISREG(status.st_mode) && ftruncate(fd, status.st_size))
 		gpd_error("usage records: %s: incomplete line left: %m", path);
 	if (close(fd) && r == 0)

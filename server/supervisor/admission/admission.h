@@ -49,7 +49,8 @@ struct gpd_admission {
 	int64_t expire_ms;  /* time of the next cleanup of unused entries of client_address.h */
 	struct gpd_quota *quota;
 	struct gpd_session_owners session_owners; /* clients of the sessions in the ledger */
-	/* Worker for new shared sessions; NULL: none at the moment. */
+	/* Worker for new shared sessions, which get it while it is SERVING, and wait while it is
+	 * STARTING or BUSY; NULL: none. Maintained by worker_pool.c. */
 	struct gpd_worker_process *worker;
 	/* Returns a spare or new worker for one session; NULL: none can be started. Set with arg by
 	 * gpd_worker_pool_init() (worker_pool.h). */
@@ -91,9 +92,6 @@ int gpd_admission_sessions_max(const struct gpd_admission *admission);
  */
 int gpd_admission_accept(struct gpd_admission *admission, int fd, const char *peer_name,
 			 const char *scheme);
-/* Sets the worker for new shared sessions, which is SERVING (NULL: none), and opens the sessions of
- * queued connections in it. */
-void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_worker_process *worker);
 /* Tries to open the sessions of queued connections. Called after a worker has exited or is ready,
  * or a session slot has become free. */
 void gpd_admission_retry_queued(struct gpd_admission *admission);

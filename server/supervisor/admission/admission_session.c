@@ -189,7 +189,7 @@ conn_has_worker(const struct gpd_admission *admission, const struct gpd_connecti
 {
 	if (peer->assignment.dedicated)
 		return admission->quota->tenants.device_count > 0;
-	return admission->worker != NULL;
+	return admission->worker && admission->worker->state == GPD_WORKER_SERVING;
 }
 
 static void
@@ -441,14 +441,6 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process 
 	else
 		gpd_control_reply_bye(peer, text);
 	gpd_admission_close_conn(admission, peer, text);
-}
-
-void
-gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_worker_process *worker)
-{
-	admission->worker = worker;
-	if (worker)
-		gpd_admission_retry_queued(admission);
 }
 
 /* Returns the text for a client of this tenant. */

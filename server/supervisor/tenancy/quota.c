@@ -2,6 +2,7 @@
 #include "server/supervisor/tenancy/quota.h"
 
 #include "base/clock.h"
+#include "server/common/base/integers.h"
 #include "server/common/base/size_text.h"
 
 #include <cuda.h>
@@ -115,12 +116,6 @@ memory_in_use(const struct gpd_quota *quota, int device, const struct gpd_ledger
 }
 
 static uint64_t
-u64_min(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t
 u64_sub_saturating(uint64_t all, uint64_t in_use)
 {
 	return in_use < all ? all - in_use : 0;
@@ -149,11 +144,11 @@ memory_is_free(struct gpd_quota *quota, const Gpupool__Hello *hello,
 		uint64_t most = gpd_ledger_headroom(quota->ledger, session, device, 0).max;
 		uint64_t of_tenant = atomic_load(
 			&quota->ledger->tenants[session->tenant].devices[device].memory_max);
-		uint64_t wanted = u64_min(most, size), left;
+		uint64_t wanted = gpd_u64_min(most, size), left;
 
 		if (!wish->memory[i])
 			continue;
-		left = u64_min(
+		left = gpd_u64_min(
 			u64_sub_saturating(size, memory_in_use(quota, device, session, NULL)),
 			u64_sub_saturating(of_tenant, memory_in_use(quota, device, session,
 								    &session->tenant)));

@@ -33,9 +33,8 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 {
 	struct gpd_event *event;
 	struct gpd_stream *next;
-	uint32_t at = 0;
 
-	while ((event = gpd_handle_next(&session->handles, GPD_KIND_EVENT, &at))) {
+	for (uint32_t at = 0; (event = gpd_handle_next(&session->handles, GPD_KIND_EVENT, &at));) {
 		if (event->context == context)
 			gpd_event_destroy(session, event);
 	}
@@ -66,16 +65,12 @@ gpd_gpContextMake(struct gpd_session *session, const struct gp_args_gpContextMak
 
 	if (!device || !gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	context = calloc(1, sizeof(*context));
+	context = gpd_session_create_object(session, GPD_KIND_CONTEXT, args->context,
+					    sizeof(*context), &result);
 	if (!context)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return result;
 	context->device = args->device;
 	context->flags = args->flags;
-	result = gpd_session_add_handle(session, GPD_KIND_CONTEXT, args->context, &context->handle);
-	if (result != CUDA_SUCCESS) {
-		free(context);
-		return result;
-	}
 	result = gpd_stream_create(session, context, args->legacy, 0, 0, true);
 	if (result != CUDA_SUCCESS)
 		context_destroy(session, context);

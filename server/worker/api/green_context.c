@@ -113,19 +113,6 @@ green_create(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
 	return green;
 }
 
-/* The default stream is the first stream, with which the driver's green context is created. */
-static CUresult
-green_context_init(struct gpd_session *session, struct gpd_context *context,
-		   const struct gp_args_gpGreenMake *args)
-{
-	CUresult result =
-		gpd_session_add_handle(session, GPD_KIND_CONTEXT, args->context, &context->handle);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	return gpd_stream_create(session, context, args->legacy, 0, 0, true);
-}
-
 CUresult
 gpd_gpGreenMake(struct gpd_session *session, const struct gp_args_gpGreenMake *args)
 {
@@ -142,14 +129,16 @@ gpd_gpGreenMake(struct gpd_session *session, const struct gp_args_gpGreenMake *a
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (green_count(session) >= GREENS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	context = calloc(1, sizeof(*context));
+	context = gpd_session_create_object(session, GPD_KIND_CONTEXT, args->context,
+					    sizeof(*context), &result);
 	if (!context)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return result;
 	context->device = parent->device;
 	context->flags = parent->flags;
 	context->parent = parent;
 	context->green = green_create(source ? source->green : NULL, args);
-	result = context->green ? green_context_init(session, context, args)
+	/* The driver's green context is created with its first stream, the default stream. */
+	result = context->green ? gpd_stream_create(session, context, args->legacy, 0, 0, true)
 				: CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS)
 		gpd_context_free(session, context);

@@ -14,7 +14,6 @@
 #include "server/worker/session/session.h"
 #include "server/worker/stream/responder.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -424,9 +423,8 @@ gpd_arrays_destroy(struct gpd_session *session)
 {
 	struct gpd_array *array;
 	unsigned int count = 0;
-	uint32_t at = 0;
 
-	while ((array = gpd_handle_next(&session->handles, GPD_KIND_ARRAY, &at))) {
+	for (uint32_t at = 0; (array = gpd_handle_next(&session->handles, GPD_KIND_ARRAY, &at));) {
 		gpd_handle_remove(&session->handles, &array->name);
 		gpd_array_release_at_end(session, array);
 	}
@@ -452,19 +450,8 @@ static const struct gpd_memory_array_ops memory_ops = {
 	.wait_idle_freed = arrays_wait_idle_freed,
 };
 
-int
-gpd_array_session_create(struct gpd_session *session)
-{
-	session->arrays = calloc(1, sizeof(*session->arrays));
-	if (!session->arrays)
-		return -ENOMEM;
-	gpd_memory_set_array_ops(session, &memory_ops);
-	return 0;
-}
-
 void
-gpd_array_session_destroy(struct gpd_session *session)
+gpd_arrays_register(struct gpd_session *session)
 {
-	free(session->arrays);
-	session->arrays = NULL;
+	gpd_memory_set_array_ops(session, &memory_ops);
 }

@@ -35,11 +35,8 @@ struct gpd_array_session {
 	uint32_t texture_count; /* number of texture and surface objects; texture.h */
 };
 
-/* Creates session->arrays and registers the functions for memory.h; session->memory must exist.
- * Returns 0 or -ENOMEM. */
-int gpd_array_session_create(struct gpd_session *session);
-/* Frees session->arrays. Does not destroy arrays. Accepts NULL. */
-void gpd_array_session_destroy(struct gpd_session *session);
+/* Registers the functions that memory.h calls for arrays; session->memory must exist. */
+void gpd_arrays_register(struct gpd_session *session);
 
 /* State of an array. While the array is destroyed, the lock of the worker's list protects it. */
 enum gpd_array_state {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/array/array_memory.h"
 
+#include "server/common/base/integers.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/physical_memory.h"
@@ -27,12 +28,6 @@ shape_describe(const struct gp_array_shape *shape)
 		.NumChannels = shape->channels,
 		.Flags = shape->flags,
 	};
-}
-
-static uint64_t
-round_up(uint64_t size, uint64_t to)
-{
-	return (size + to - 1) / to * to;
 }
 
 static CUresult
@@ -112,20 +107,14 @@ get_zeros(int device, CUdeviceptr *zeros_p)
 	return result;
 }
 
-static uint64_t
-min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Copies whole slices if they are small, else rows. */
 static CUresult
 zero_level(CUarray level, struct gp_array_extent extent, CUdeviceptr zeros, CUstream stream)
 {
 	/* A pitch that the driver would have chosen: other pitches may not work between arrays and
 	 * memory. */
-	uint64_t pitch = round_up(extent.width, PITCH_ALIGNMENT);
-	uint64_t rows = min_u64(extent.height, ZEROS_SIZE / pitch);
+	uint64_t pitch = gpd_round_up(extent.width, PITCH_ALIGNMENT);
+	uint64_t rows = gpd_u64_min(extent.height, ZEROS_SIZE / pitch);
 	uint64_t slices = rows < extent.height ? 1 : ZEROS_SIZE / (pitch * extent.height);
 	CUresult result = CUDA_SUCCESS;
 
@@ -141,8 +130,8 @@ zero_level(CUarray level, struct gp_array_extent extent, CUdeviceptr zeros, CUst
 				.dstY = y,
 				.dstZ = z,
 				.WidthInBytes = extent.width,
-				.Height = min_u64(rows, extent.height - y),
-				.Depth = min_u64(slices, extent.depth - z),
+				.Height = gpd_u64_min(rows, extent.height - y),
+				.Depth = gpd_u64_min(slices, extent.depth - z),
 			};
 
 			result = gpd_driver.cuMemcpy3DAsync_v2(&copy, stream);

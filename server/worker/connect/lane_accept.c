@@ -137,13 +137,8 @@ incoming_refuse(const struct incoming *incoming, const char *reason)
 static void
 incoming_complete(const struct incoming *incoming)
 {
-	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_LANE_OPENED,
-		.result = (int32_t)incoming->number,
-		.session = incoming->session,
-	};
-
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_LANE_OPENED, (int32_t)incoming->number,
+					     incoming->session, NULL, 0);
 	lane_deliver(incoming, NULL);
 }
 

@@ -11,19 +11,16 @@ CUresult
 gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver)
 {
 	struct gpd_context *context = gpd_context_get(session, session->current.context);
-	struct gpd_object *object = calloc(1, sizeof(*object));
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result;
+	struct gpd_object *object =
+		gpd_session_create_object(session, kind, id, sizeof(*object), &result);
 
 	if (object) {
 		object->driver = driver;
 		object->device = context ? context->device : 0;
 		object->context = gpd_object_kinds[kind].goes_with_context ? context : NULL;
-		result = gpd_session_add_handle(session, kind, id, &object->handle);
-	}
-	if (result != CUDA_SUCCESS) {
-		if (gpd_object_kinds[kind].end)
-			(void)gpd_object_kinds[kind].end(driver);
-		free(object);
+	} else if (gpd_object_kinds[kind].end) {
+		(void)gpd_object_kinds[kind].end(driver);
 	}
 	return result;
 }

@@ -4,17 +4,12 @@
 
 #include "gpd_calls.h"
 #include "server/worker/copy/copy_part.h"
-#include "server/worker/copy/lane.h"
 #include "server/worker/copy/pieces.h"
-#include "server/worker/copy/staging.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/stream/stream.h"
-
-#include <errno.h>
-#include <stdlib.h>
 
 CUresult
 gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
@@ -143,24 +138,4 @@ gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice 
 	if (result != CUDA_SUCCESS)
 		return result;
 	return gpd_copy_enqueue(session, stream, &copy);
-}
-
-int
-gpd_copy_session_create(struct gpd_session *session)
-{
-	session->copies = calloc(1, sizeof(*session->copies));
-	if (!session->copies || gpd_staging_create(session) || gpd_lanes_create(session))
-		return -ENOMEM;
-	return 0;
-}
-
-void
-gpd_copy_session_destroy(struct gpd_session *session)
-{
-	if (!session->copies)
-		return;
-	gpd_lanes_destroy(session);
-	gpd_staging_destroy(session);
-	free(session->copies);
-	session->copies = NULL;
 }

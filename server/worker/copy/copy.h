@@ -46,12 +46,6 @@ struct gpd_copy_session {
 	_Atomic uint64_t gpudirect_in, gpudirect_out;
 };
 
-/* Creates session->copies. Returns 0; or -ENOMEM, and gpd_copy_session_destroy() frees what
- * exists. */
-int gpd_copy_session_create(struct gpd_session *session);
-/* Frees session->copies; does nothing if it is NULL. The session must have no work left. */
-void gpd_copy_session_destroy(struct gpd_session *session);
-
 /* Checks the current record: its bulk (the bytes after its fields) must have exactly the size of a
  * box of these dimensions, and the flags must be valid. Returns true, after counting the copy in
  * the session's account; or false, after ending the session for a protocol violation. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/copy/copy_part.h"
 
+#include "server/common/base/integers.h"
 #include "server/worker/copy/peer_stream.h"
 #include "server/worker/copy/pieces.h"
 #include "server/worker/copy/staging.h"
@@ -67,12 +68,6 @@ gpd_cut_init_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box *
 	};
 }
 
-static uint64_t
-min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* A part is several slices, several rows of one slice, or a section of one row in whole
  * elements. */
 bool
@@ -92,14 +87,15 @@ gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part)
 						.z = all->z + cut->slice };
 	if (cut->row == 0 && plane <= cut->largest && !row_by_row) {
 		part->height = all->height;
-		part->depth = min_u64(all->depth - cut->slice, cut->largest / plane);
+		part->depth = gpd_u64_min(all->depth - cut->slice, cut->largest / plane);
 		cut->slice += part->depth;
 	} else if (all->width <= cut->largest) {
 		part->height =
-			row_by_row ? 1 : min_u64(all->height - cut->row, cut->largest / all->width);
+			row_by_row ? 1
+				   : gpd_u64_min(all->height - cut->row, cut->largest / all->width);
 		cut->row += part->height;
 	} else {
-		part->width = min_u64(left, cut->largest - cut->largest % ELEMENT_MAX);
+		part->width = gpd_u64_min(left, cut->largest - cut->largest % ELEMENT_MAX);
 		cut->column = part->width < left ? cut->column + part->width : 0;
 		cut->row += part->width == left;
 	}

@@ -2,6 +2,7 @@
 #include "server/worker/device/window.h"
 
 #include "base/lock.h"
+#include "server/common/base/integers.h"
 #include "server/common/base/log.h"
 #include "server/common/config/config_value.h"
 #include "server/worker/device/device.h"
@@ -36,12 +37,6 @@ static uint64_t next GP_GUARDED_BY(lock) = GPD_WINDOW_FIRST;
 
 static int window_count GP_GUARDED_BY(lock);
 
-static uint64_t
-round_up(uint64_t value, uint64_t to)
-{
-	return (value + to - 1) / to * to;
-}
-
 void
 gpd_window_separate_driver(void)
 {
@@ -65,7 +60,7 @@ gpd_window_size_parse(const char *text, uint64_t *size_p)
 	if (!gpd_value_parse_number(text, SIZE_MIN, SIZE_REQUESTED_MAX, &size))
 		return false;
 	/* Granularity of the driver's mappings. */
-	*size_p = round_up(size, GRANULE_MAX);
+	*size_p = gpd_round_up(size, GRANULE_MAX);
 	return true;
 }
 
@@ -79,8 +74,8 @@ usual_size(uint64_t memory) GP_LOCKED(lock)
 		return size;
 	if (gpd_driver.software)
 		return SIZE_SOFTWARE;
-	size = round_up(memory + memory / 2 + 1, SIZE_STEP);
-	return window_count < MANY ? size : round_up(size / 4, SIZE_STEP);
+	size = gpd_round_up(memory + memory / 2 + 1, SIZE_STEP);
+	return window_count < MANY ? size : gpd_round_up(size / 4, SIZE_STEP);
 }
 
 static bool
@@ -132,11 +127,11 @@ find_between(uint64_t first, uint64_t end, uint64_t from, uint64_t size,
 	     const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
 {
 	uint64_t step = size < ALIGN_MAX ? size : ALIGN_MAX;
-	uint64_t address = round_up(from, step);
+	uint64_t address = gpd_round_up(from, step);
 
 	for (uint64_t tried = 0; tried < end - first; tried += step) {
 		if (address + size > end)
-			address = round_up(first, step);
+			address = gpd_round_up(first, step);
 		if (address + size <= end && !range_overlaps(address, size, avoid, avoid_count) &&
 		    window_reserve(address, size)) {
 			*window_p = (struct gpd_range){ .address = address, .size = size };
@@ -176,10 +171,10 @@ gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid
 	 * have. */
 	else if (size < SIZE_REQUESTED_MIN)
 		size = SIZE_REQUESTED_MIN;
-	size = round_up(size, gpd_devices.granularity);
+	size = gpd_round_up(size, gpd_devices.granularity);
 	found = size <= SIZE_REQUESTED_MAX && window_find(size, avoid, avoid_count, window_p);
 	while (!found && usual && size > SIZE_STEP) {
-		size = round_up(size / 2, SIZE_STEP);
+		size = gpd_round_up(size / 2, SIZE_STEP);
 		found = window_find(size, avoid, avoid_count, window_p);
 	}
 	pthread_mutex_unlock(&lock);
@@ -204,11 +199,11 @@ gpd_window_acquire_host(uint64_t size, struct gpd_range *range_p)
 	uint64_t address;
 	bool found = false;
 
-	size = round_up(size < most ? size : most, GRANULE_MAX);
+	size = gpd_round_up(size < most ? size : most, GRANULE_MAX);
 	if (size == 0)
 		return -ENOMEM;
 	pthread_mutex_lock(&lock);
-	address = round_up(next, size < ALIGN_MAX ? GRANULE_MAX : ALIGN_MAX);
+	address = gpd_round_up(next, size < ALIGN_MAX ? GRANULE_MAX : ALIGN_MAX);
 	for (uint64_t tried = 0; !found && tried < GPD_HOST_END - GPD_WINDOW_FIRST; tried += size) {
 		if (address + size > GPD_HOST_END)
 			address = GPD_WINDOW_FIRST;

@@ -206,9 +206,7 @@ reclaim_memory(struct gpd_account *account)
 static void
 supervisor_request_recall(void)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
-
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_RECALL, 0, 0, NULL, 0);
 }
 
 static void *

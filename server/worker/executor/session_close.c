@@ -122,9 +122,8 @@ static void
 free_events(struct gpd_session *session)
 {
 	struct gpd_event *event;
-	uint32_t at = 0;
 
-	while ((event = gpd_handle_next(&session->handles, GPD_KIND_EVENT, &at)))
+	for (uint32_t at = 0; (event = gpd_handle_next(&session->handles, GPD_KIND_EVENT, &at));)
 		gpd_event_destroy(session, event);
 }
 
@@ -148,13 +147,8 @@ free_window(struct gpd_session *session)
 static void
 supervisor_notify_closed(const struct gpd_session *session, CUresult result, const char *reason)
 {
-	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_CLOSED,
-		.result = (int32_t)result,
-		.session = session->id,
-	};
-
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, reason, strlen(reason), -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_CLOSED, (int32_t)result, session->id,
+					     reason, strlen(reason));
 }
 
 static void
@@ -298,7 +292,7 @@ gpd_session_close(struct gpd_session *session)
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	/* Ends when the supervisor closes its line. */
 	(void)gpd_ledger_free_begin(session->account.line);
-	gpd_account_set_ended(&session->account);
+	gpd_ledger_set_closing(session->account.ledger, session->account.line);
 	state_enter(session, GPD_SESSION_DRAINING);
 	close_parts(session, GPD_CLOSING_STOP);
 	close_parts(session, GPD_CLOSING_AWAIT);

@@ -3,47 +3,54 @@
 
 #include "server/worker/array/array.h"
 #include "server/worker/copy/copy.h"
+#include "server/worker/copy/lane.h"
+#include "server/worker/copy/staging.h"
 #include "server/worker/graph/graph_exec.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/module/image.h"
+#include "server/worker/session/session.h"
 #include "server/worker/stream/stream.h"
 #include "server/worker/stream_ops/deferred_queue.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <stdlib.h>
 
-/* destroy() is called after create() has failed, too. */
-static const struct {
-	int (*create)(struct gpd_session *session);
-	void (*destroy)(struct gpd_session *session);
-} parts[] = {
-	{ gpd_stream_session_create, gpd_stream_session_destroy },
-	{ gpd_memory_create, gpd_memory_destroy },
-	{ gpd_array_session_create, gpd_array_session_destroy },
-	{ gpd_copy_session_create, gpd_copy_session_destroy },
-	{ gpd_module_session_create, gpd_module_session_destroy },
-	{ gpd_graph_session_create, gpd_graph_session_destroy },
-	{ gpd_stream_ops_session_create, gpd_stream_ops_session_destroy },
+struct parts {
+	struct gpd_stream_session streams; /* first: session->streams is also the allocation */
+	struct gpd_array_session arrays;
+	struct gpd_copy_session copies;
+	struct gpd_module_session modules;
+	struct gpd_graph_session graphs;
+	struct gpd_stream_ops_session stream_ops;
 };
-
-#define PART_COUNT (sizeof(parts) / sizeof(parts[0]))
 
 int
 gpd_session_parts_create(struct gpd_session *session)
 {
-	for (size_t i = 0; i < PART_COUNT; i++) {
-		int r = parts[i].create(session);
+	struct parts *parts = calloc(1, sizeof(*parts));
 
-		if (r) {
-			gpd_session_parts_destroy(session);
-			return r;
-		}
+	if (!parts)
+		return -ENOMEM;
+	session->streams = &parts->streams;
+	session->arrays = &parts->arrays;
+	session->copies = &parts->copies;
+	session->modules = &parts->modules;
+	session->graphs = &parts->graphs;
+	session->stream_ops = &parts->stream_ops;
+	if (gpd_memory_create(session) || gpd_staging_create(session) ||
+	    gpd_lanes_create(session)) {
+		gpd_session_parts_destroy(session);
+		return -ENOMEM;
 	}
+	gpd_arrays_register(session);
 	return 0;
 }
 
 void
 gpd_session_parts_destroy(struct gpd_session *session)
 {
-	for (size_t i = PART_COUNT; i-- > 0;)
-		parts[i].destroy(session);
+	gpd_lanes_destroy(session);
+	gpd_staging_destroy(session);
+	gpd_memory_destroy(session);
+	free(session->streams);
 }

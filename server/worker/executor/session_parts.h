@@ -12,10 +12,10 @@
 
 struct gpd_session;
 
-/* Creates all components, from the lowest layer to the highest. Returns 0; or -ENOMEM, and no
- * component exists. */
+/* Creates all components. Returns 0; or -ENOMEM, and no component exists. */
 int gpd_session_parts_create(struct gpd_session *session);
-/* Destroys all components in reverse order. Accepts components that do not exist. */
+/* Destroys all components. The session must have no objects left, unless the process is about to
+ * end. */
 void gpd_session_parts_destroy(struct gpd_session *session);
 
 #endif /* GPD_SESSION_PARTS_H */

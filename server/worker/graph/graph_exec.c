@@ -12,7 +12,6 @@
 #include "server/worker/stream/print.h"
 #include "server/worker/stream/stream.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct gpd_graph {
@@ -42,7 +41,17 @@ note_uses(struct gpd_session *session, const struct gpd_image_uses *uses)
 		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
 }
 
-/* Builds a graph that has no plan yet. On success it owns the plan. */
+static void
+graph_drop_plan(struct gpd_session *session, struct gpd_graph *graph)
+{
+	if (graph->plan)
+		gpd_name_memory_remove(&session->handles.memory, graph->size);
+	free(graph->plan);
+	graph->plan = NULL;
+}
+
+/* Builds a graph that has no plan, or replaces the content of one whose driver handle kernels have.
+ * On success it owns the plan. */
 static CUresult
 graph_set_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
 {
@@ -52,40 +61,21 @@ graph_set_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan,
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_graph_build(session, plan, size, graph->device,
-				 gpd_graph_partition(session, graph->context), graph->launchable,
-				 &graph->built);
+	if (graph->built)
+		result = gpd_graph_update(session, plan, size, graph->built);
+	else
+		result = gpd_graph_build(session, plan, size, graph->device,
+					 gpd_graph_partition(session, graph->context),
+					 graph->launchable, &graph->built);
 	if (result != CUDA_SUCCESS) {
 		gpd_name_memory_remove(&session->handles.memory, size);
 		return result;
 	}
+	graph_drop_plan(session, graph);
 	graph->plan = plan;
 	graph->size = size;
 	if (graph->launchable)
 		note_uses(session, &graph->built->uses);
-	return CUDA_SUCCESS;
-}
-
-/* Replaces the content of a graph whose driver handle kernels have. On success it owns the plan. */
-static CUresult
-graph_update_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
-{
-	CUresult result = gpd_device_enter(graph->device);
-
-	if (result == CUDA_SUCCESS && !gpd_graph_charge(session, size))
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = gpd_graph_update(session, plan, size, graph->built);
-	if (result != CUDA_SUCCESS) {
-		gpd_name_memory_remove(&session->handles.memory, size);
-		return result;
-	}
-	gpd_name_memory_remove(&session->handles.memory, graph->size);
-	free(graph->plan);
-	graph->plan = plan;
-	graph->size = size;
-	note_uses(session, &graph->built->uses);
 	return CUDA_SUCCESS;
 }
 
@@ -95,10 +85,7 @@ graph_clear(struct gpd_session *session, struct gpd_graph *graph)
 {
 	gpd_graph_destroy_built_later(session, graph->built);
 	graph->built = NULL;
-	if (graph->plan)
-		gpd_name_memory_remove(&session->handles.memory, graph->size);
-	free(graph->plan);
-	graph->plan = NULL;
+	graph_drop_plan(session, graph);
 }
 
 static void
@@ -120,17 +107,14 @@ graph_create(struct gpd_session *session, uint32_t context_id, uint32_t name,
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	graph = calloc(1, sizeof(*graph));
+	graph = gpd_session_create_object(session, GPD_KIND_GRAPH_PLAN, name, sizeof(*graph),
+					  &result);
 	if (!graph)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return result;
 	graph->context = context;
 	graph->device = context->device;
-	result = gpd_session_add_handle(session, GPD_KIND_GRAPH_PLAN, name, &graph->handle);
-	if (result == CUDA_SUCCESS)
-		*graph_p = graph;
-	else
-		free(graph);
-	return result;
+	*graph_p = graph;
+	return CUDA_SUCCESS;
 }
 
 static CUresult
@@ -228,8 +212,7 @@ gpd_gpGraphRemake(struct gpd_session *session, const struct gp_args_gpGraphRemak
 	if (!graph->launchable)
 		graph_clear(session, graph);
 	if (result == CUDA_SUCCESS)
-		result = graph->launchable ? graph_update_plan(session, graph, plan, size)
-					   : graph_set_plan(session, graph, plan, size);
+		result = graph_set_plan(session, graph, plan, size);
 	if (result != CUDA_SUCCESS)
 		free(plan);
 	graph->refused = result;
@@ -348,18 +331,4 @@ gpd_graph_destroy_all(struct gpd_session *session)
 		graph_destroy(session, graph);
 	}
 	gpd_graph_root_destroy_context(session, NULL);
-}
-
-int
-gpd_graph_session_create(struct gpd_session *session)
-{
-	session->graphs = calloc(1, sizeof(*session->graphs));
-	return session->graphs ? 0 : -ENOMEM;
-}
-
-void
-gpd_graph_session_destroy(struct gpd_session *session)
-{
-	free(session->graphs);
-	session->graphs = NULL;
 }

@@ -30,11 +30,6 @@ struct gpd_graph_session {
 	bool launched_print; /* kernels may launch graphs whose kernels print */
 };
 
-/* Creates session->graphs. Returns 0 or -ENOMEM. */
-int gpd_graph_session_create(struct gpd_session *session);
-/* Frees session->graphs, after gpd_graph_destroy_all(). Accepts a session without it. */
-void gpd_graph_session_destroy(struct gpd_session *session);
-
 /* Destroys the graphs and graph roots of a context that is being destroyed; driver graphs that
  * still run are destroyed after their launches. */
 void gpd_graph_destroy_context(struct gpd_session *session, const struct gpd_context *context);

@@ -63,15 +63,11 @@ gpd_gpGraphRoot(struct gpd_session *session, const struct gp_args_gpGraphRoot *a
 
 	if (!context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	root = calloc(1, sizeof(*root));
+	root = gpd_session_create_object(session, GPD_KIND_GRAPH_ROOT, args->root, sizeof(*root),
+					 &result);
 	if (!root)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	root->context = context;
-	result = gpd_session_add_handle(session, GPD_KIND_GRAPH_ROOT, args->root, &root->handle);
-	if (result != CUDA_SUCCESS) {
-		free(root);
 		return result;
-	}
+	root->context = context;
 	root->partition = gpd_partition_acquire(gpd_graph_partition(session, context));
 	result = gpd_device_enter(context->device);
 	if (result == CUDA_SUCCESS)

@@ -4,6 +4,7 @@
 #include "protocol/host_consistent_copy.h"
 #include "protocol/host_merge.h"
 #include "protocol/host_run_bitmap.h"
+#include "server/common/base/integers.h"
 #include "server/worker/context/context.h"
 #include "server/worker/host/host_arena.h"
 #include "server/worker/host/host_space_internal.h"
@@ -16,12 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-static void *
-address_to_pointer(uint64_t address)
-{
-	return (void *)(uintptr_t)address;
-}
 
 /* The shadow is created at the first transfer; until then both ends treat the content as zeros. */
 static bool
@@ -47,13 +42,13 @@ shadow_update(void *arg, const struct gp_change *change)
 
 	gp_merge_copy(arena->shadow + (change->address - arena->address), change->bytes,
 		      change->size, change->same);
-	__builtin_prefetch(address_to_pointer(change->address), 1);
+	__builtin_prefetch(gpd_address_to_pointer(change->address), 1);
 }
 
 static void
 change_store(void *unused, const struct gp_change *change)
 {
-	gp_merge_store(address_to_pointer(change->address), change->bytes, change->size,
+	gp_merge_store(gpd_address_to_pointer(change->address), change->bytes, change->size,
 		       change->same);
 }
 
@@ -138,7 +133,7 @@ find_copies(struct gpd_session *session, struct gp_changes_range *range)
 
 	if (!arena || !has_shadow(arena))
 		return false;
-	range->copy = address_to_pointer(range->address);
+	range->copy = gpd_address_to_pointer(range->address);
 	range->shadow = arena->shadow + (range->address - arena->address);
 	range->run_bitmap =
 		gp_run_bitmap_at(arena->shadow + arena->size, arena->address, range->address);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "protocol/host_run_bitmap.h"
+#include "server/common/base/integers.h"
 #include "server/common/config/config_value.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
@@ -92,24 +93,13 @@ driver_unregister(void *memory)
 	atomic_store(&rest_until, gp_now_ns() + REST_NS);
 }
 
-static void *
-address_to_pointer(uint64_t address)
-{
-	return (void *)(uintptr_t)address;
-}
-
-static uint64_t
-min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Works in steps. Returns 0, or the errno of the first failure. */
 static int
 range_advise(uint64_t address, uint64_t size, int advice)
 {
 	for (uint64_t done = 0; done < size; done += STEP) {
-		if (madvise(address_to_pointer(address + done), min_u64(STEP, size - done), advice))
+		if (madvise(gpd_address_to_pointer(address + done), gpd_u64_min(STEP, size - done),
+			    advice))
 			return errno;
 	}
 	return 0;
@@ -135,7 +125,7 @@ drop_arena_pages(const struct gpd_host_arena *arena, uint64_t address, uint64_t 
 static void
 range_reserve(uint64_t address, uint64_t size)
 {
-	(void)mmap(address_to_pointer(address), size, PROT_NONE,
+	(void)mmap(gpd_address_to_pointer(address), size, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
@@ -159,7 +149,7 @@ gpd_host_arena_shrink(struct gpd_host_arena *arena)
 	if (arena->registered > 0) {
 		last = piece_end(arena->address + arena->registered - 1) - get_piece_size();
 		address = last > arena->address ? last : arena->address;
-		driver_unregister(address_to_pointer(address));
+		driver_unregister(gpd_address_to_pointer(address));
 		drop_arena_pages(arena, address, arena->address + arena->registered - address);
 		range_reserve(address, arena->address + arena->registered - address);
 		arena->registered = address - arena->address;
@@ -172,10 +162,10 @@ static CUresult
 map_pages(uint64_t address, uint64_t size, int fd)
 {
 	int flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-	void *got = mmap(address_to_pointer(address), size, PROT_READ | PROT_WRITE,
+	void *got = mmap(gpd_address_to_pointer(address), size, PROT_READ | PROT_WRITE,
 			 flags | MAP_FIXED, fd, 0);
 
-	return got == address_to_pointer(address) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return got == gpd_address_to_pointer(address) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Before the driver touches the pages, which would block launches. On kernels before 5.14 the
@@ -193,14 +183,15 @@ static CUresult
 register_piece(uint64_t address, uint64_t size)
 {
 	CUdeviceptr device = 0;
-	CUresult result = driver_register(address_to_pointer(address), size);
+	CUresult result = driver_register(gpd_address_to_pointer(address), size);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_driver.cuMemHostGetDevicePointer_v2(&device, address_to_pointer(address), 0);
+	result = gpd_driver.cuMemHostGetDevicePointer_v2(&device, gpd_address_to_pointer(address),
+							 0);
 	if (result == CUDA_SUCCESS && device == address)
 		return CUDA_SUCCESS;
-	driver_unregister(address_to_pointer(address));
+	driver_unregister(gpd_address_to_pointer(address));
 	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 
@@ -211,7 +202,7 @@ register_pages(struct gpd_host_arena *arena)
 
 	while (result == CUDA_SUCCESS && arena->registered < arena->size) {
 		uint64_t at = arena->address + arena->registered;
-		uint64_t size = min_u64(piece_end(at) - at, arena->size - arena->registered);
+		uint64_t size = gpd_u64_min(piece_end(at) - at, arena->size - arena->registered);
 
 		result = pages_populate(at, size);
 		if (result == CUDA_SUCCESS)

@@ -154,25 +154,28 @@ gpd_host_memory_room(const struct gpd_session *session, uint64_t address)
 	return gpd_host_arena_room(address);
 }
 
-static CUresult
-host_memory_create(struct gpd_session *session)
+/* Returns the session's, which is created with the first call, or NULL. */
+static struct gpd_host_memory *
+host_memory_get(struct gpd_session *session)
 {
-	struct gpd_host_memory *memory = calloc(1, sizeof(*memory));
+	struct gpd_host_memory *memory = session->host_memory;
 
+	if (memory)
+		return memory;
+	memory = calloc(1, sizeof(*memory));
 	if (!memory)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return NULL;
 	pthread_mutex_init(&memory->lock, NULL);
 	pthread_mutex_init(&memory->copies_lock, NULL);
 	memory->session = session;
-	session->host_memory = memory;
-	return CUDA_SUCCESS;
+	return session->host_memory = memory;
 }
 
 void
 gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p)
 {
 	*range_p = (struct gpd_range){ 0 };
-	if (host_memory_create(session) != CUDA_SUCCESS)
+	if (!host_memory_get(session))
 		return;
 	if (gpd_window_acquire_host(UINT64_MAX, range_p))
 		*range_p = (struct gpd_range){ 0 };
@@ -194,17 +197,12 @@ CUresult
 gpd_gpHostReserve(struct gpd_session *session, const struct gp_args_gpHostReserve *args,
 		  struct gp_reply_gpHostReserve *reply)
 {
-	struct gpd_host_memory *memory = session->host_memory;
+	struct gpd_host_memory *memory = host_memory_get(session);
 	struct gpd_range range;
 	bool used;
 
-	if (!memory) {
-		CUresult result = host_memory_create(session);
-
-		if (result != CUDA_SUCCESS)
-			return result;
-		memory = session->host_memory;
-	}
+	if (!memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&memory->lock);
 	used = has_arenas(memory) || memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
@@ -385,13 +383,9 @@ gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, uint64_t 
 {
 	uint64_t counts = gpd_host_memory_counts(size, false);
 	struct gpd_host_arena *arena;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
-	if (!session->host_memory)
-		result = host_memory_create(session);
-	if (result != CUDA_SUCCESS)
-		return result;
-	arena = new_arena(session, address, size);
+	arena = host_memory_get(session) ? new_arena(session, address, size) : NULL;
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = pinned_charge(session, counts);

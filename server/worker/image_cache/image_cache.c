@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 #include <utlist.h>
 
 #define MEMORY_DEFAULT ((uint64_t)128 << 20)
@@ -29,8 +28,8 @@ uint64_t gpd_image_cache_stall_ns = UINT64_C(2000000000);
 uint64_t gpd_image_cache_wait_ns = UINT64_C(10000000000);
 
 /* A tenant that has sent the bytes of a blob. */
-struct owner {
-	struct owner *next;
+struct gpd_blob_owner {
+	struct gpd_blob_owner *next;
 	char tenant[];
 };
 
@@ -39,22 +38,6 @@ struct output {
 	struct output *prev, *next;
 	struct gpd_blob *blob; /* holds a reference */
 	char tenant[];
-};
-
-struct gpd_blob {
-	struct gpd_image_name name; /* size 0 until the bytes are there */
-	UT_hash_handle hh;
-	void *bytes;                         /* NULL: not yet uploaded */
-	struct gpd_image_uploader *uploader; /* of the bytes; NULL: none, or complete */
-	uint64_t heard_ns;                   /* time of the last progress */
-	unsigned int refs;
-	struct owner *owners;         /* utlist */
-	struct gpd_blob *prev, *next; /* list of blobs without a reference */
-	/* Valid once the bytes are there. */
-	struct gp_image *image;
-	int image_error;
-	char *wrong; /* text of a -EBADMSG image_error; may be NULL */
-	struct gpd_image_uses uses;
 };
 
 static struct {
@@ -78,14 +61,14 @@ GP_COND_CONSTRUCTOR(cache.written);
 static void
 blob_free(struct gpd_blob *blob)
 {
-	struct owner *owner, *next;
+	struct gpd_blob_owner *owner, *next;
 
 	LL_FOREACH_SAFE(blob->owners, owner, next)
 	{
 		free(owner);
 	}
 	gp_image_destroy(blob->image);
-	free(blob->wrong);
+	free(blob->error_text);
 	free(blob->bytes);
 	free(blob);
 }
@@ -150,7 +133,7 @@ static bool
 is_owner(const struct gpd_blob *blob, const struct gpd_image_uploader *bringer)
 	GP_LOCKED(cache.lock)
 {
-	const struct owner *owner;
+	const struct gpd_blob_owner *owner;
 
 	LL_FOREACH(blob->owners, owner)
 	{
@@ -165,7 +148,7 @@ static void
 add_owner(struct gpd_blob *blob, const struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
 {
 	const char *tenant = get_tenant(bringer);
-	struct owner *owner = malloc(sizeof(*owner) + strlen(tenant) + 1);
+	struct gpd_blob_owner *owner = malloc(sizeof(*owner) + strlen(tenant) + 1);
 
 	if (!owner)
 		return;
@@ -269,7 +252,7 @@ blob_insert(const struct gpd_image_uploader *bringer, const uint8_t *sha256, voi
 		blob->name.size = size;
 		blob->image = image;
 		blob->image_error = error;
-		blob->wrong = error == -EBADMSG ? strdup(gp_image_get_error()) : NULL;
+		blob->error_text = error == -EBADMSG ? strdup(gp_image_get_error()) : NULL;
 		blob->uses = uses;
 		blob->refs = 1;
 		blob_set_uploader(blob, NULL);
@@ -454,31 +437,6 @@ gpd_blob_unref(struct gpd_blob *blob)
 		idle_link(blob);
 	idle_trim(cache.limits.memory, IDLE_MAX);
 	pthread_mutex_unlock(&cache.lock);
-}
-
-const struct gpd_image_name *
-gpd_blob_name(const struct gpd_blob *blob)
-{
-	return &blob->name;
-}
-
-int
-gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p)
-{
-	*image_p = blob->image;
-	return blob->image_error;
-}
-
-const char *
-gpd_blob_get_error_text(const struct gpd_blob *blob)
-{
-	return blob->wrong ? blob->wrong : strerror(-blob->image_error);
-}
-
-struct gpd_image_uses
-gpd_blob_uses(struct gpd_blob *blob)
-{
-	return blob->uses;
 }
 
 void

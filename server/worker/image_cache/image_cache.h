@@ -30,10 +30,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uthash.h>
 
 struct gp_image;
 struct gp_unpack_limiter;
-struct gpd_blob;
+struct gpd_blob_owner;
+struct gpd_image_uploader;
+
+/* A blob. */
+struct gpd_blob {
+	/* Constant while there is a reference. */
+	struct gpd_image_name name; /* hash and size; size 0: the bytes have not arrived */
+	struct gp_image *image;     /* the parsed image; NULL: the bytes are not a valid one */
+	int image_error;            /* reason for that (errors of image/fatbin.h); 0: valid */
+	char *error_text;           /* text of the error -EBADMSG; NULL: none */
+	struct gpd_image_uses uses; /* features of the image's code, by gpd_image_scan() */
+	/* Protected by the cache's lock, and used by the cache only. */
+	UT_hash_handle hh;
+	void *bytes;                         /* NULL: not uploaded yet */
+	struct gpd_image_uploader *uploader; /* of the bytes; NULL: none, or complete */
+	uint64_t heard_ns;                   /* time of the last progress */
+	unsigned int refs;
+	struct gpd_blob_owner *owners; /* tenants that have sent the bytes; a utlist */
+	struct gpd_blob *prev, *next;  /* list of blobs without a reference */
+};
 
 /* Limits of the cache in bytes. */
 struct gpd_image_cache_limits {
@@ -98,9 +118,9 @@ void gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer);
 
 /* Adds the bytes that the uploader's client has sent, whose hash the caller has computed, and ends
  * the upload. Takes ownership of bytes, which are from gpd_image_bytes_alloc(), also on failure.
- * Returns a reference to the blob, also for an invalid image (gpd_blob_image() then returns the
- * error). Returns NULL if memory is exhausted or the uploader's limiter refused the extraction; the
- * upload then does not end until gpd_image_cache_abandon_upload(). */
+ * Returns a reference to the blob, also for an invalid image (image_error is then set). Returns
+ * NULL if memory is exhausted or the uploader's limiter refused the extraction; the upload then
+ * does not end until gpd_image_cache_abandon_upload(). */
 struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *bringer,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
@@ -109,17 +129,5 @@ struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *bringer,
 void gpd_blob_ref(struct gpd_blob *blob);
 /* Releases a reference. Accepts NULL. */
 void gpd_blob_unref(struct gpd_blob *blob);
-
-/* Sets *image_p to the parsed image, borrowed from the blob, and returns 0. If the bytes are not a
- * valid image, returns the reason (errors of image/fatbin.h), and *image_p is NULL. */
-int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);
-/* Returns the text of the error of gpd_blob_image(), as the end of a sentence; valid as long as the
- * blob. */
-const char *gpd_blob_get_error_text(const struct gpd_blob *blob);
-/* Returns the hash and the size, borrowed from the blob. */
-const struct gpd_image_name *gpd_blob_name(const struct gpd_blob *blob);
-
-/* Returns the features that the image's code uses, as found by gpd_image_scan(). */
-struct gpd_image_uses gpd_blob_uses(struct gpd_blob *blob);
 
 #endif /* GPD_IMAGE_CACHE_H */

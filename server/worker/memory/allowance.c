@@ -2,6 +2,7 @@
 #include "server/worker/memory/allowance.h"
 
 #include "gpd_calls.h"
+#include "server/common/base/integers.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -128,12 +129,6 @@ allowance_add(struct gpd_session *session, struct device_allowance *device_allow
 	return covered;
 }
 
-static uint64_t
-min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Memory beyond the allowance: the rest of a piece of which the client has used a part. */
 static uint64_t
 allowance_get_excess(const struct device_allowance *device_allowance)
@@ -154,8 +149,8 @@ device_get_room(struct gpd_session *session, int device,
 	if (gpd_driver.cuMemGetInfo_v2(&available, &total) != CUDA_SUCCESS)
 		return 0;
 	available += allowance_get_excess(device_allowance);
-	return min_u64(available,
-		       gpd_ledger_headroom(account->ledger, account->line, device, 0).left);
+	return gpd_u64_min(available,
+			   gpd_ledger_headroom(account->ledger, account->line, device, 0).left);
 }
 
 static uint64_t
@@ -168,7 +163,7 @@ allowance_grow(struct gpd_session *session, struct device_allowance *device_allo
 
 	if (room < least)
 		return 0;
-	more = min_u64(wanted - least, (room - least) / SHARE) & ~(unit - 1);
+	more = gpd_u64_min(wanted - least, (room - least) / SHARE) & ~(unit - 1);
 	if (least + more > 0 && allowance_add(session, device_allowance, device, least, more))
 		return least + more;
 	return least > 0 && more > 0 && allowance_add(session, device_allowance, device, least, 0)

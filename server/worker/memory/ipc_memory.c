@@ -33,13 +33,11 @@ static CUresult
 export_describe(const struct gpd_session *session, struct gpd_memory_export *memory_export,
 		struct gp_bytes *handle_p)
 {
-	struct gp_ipc_handle *handle = calloc(1, sizeof(*handle));
+	struct gp_ipc_handle *handle =
+		gpd_ipc_export_create(&session->account, &memory_export->ipc_export);
 
-	if (!handle ||
-	    !gpd_ipc_export_create(&session->account, &memory_export->ipc_export, handle)) {
-		free(handle);
+	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	handle->device = (uint8_t)memory_export->device;
 	handle->mapping = memory_export->shared ? memory_export->shared->size : 0;
 	handle->offset = memory_export->offset;
@@ -255,15 +253,18 @@ shared_acquire(struct gpd_session *session, const struct wanted *wanted,
 	return result;
 }
 
+/* place: the address for it, or (GP_IPC_PHYSICAL) its name. */
 static CUresult
-open_memory(struct gpd_session *session, const struct wanted *wanted, uint64_t address)
+open_memory(struct gpd_session *session, const struct wanted *wanted, uint64_t place)
 {
 	struct gpd_shared_physical *shared = NULL;
 	CUresult result = shared_acquire(session, wanted, &shared);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_memory_open(session, address, shared);
+	result = wanted->kind == GP_IPC_PHYSICAL
+			 ? gpd_physical_open(session, (uint32_t)place, shared)
+			 : gpd_memory_open(session, place, shared);
 	if (result != CUDA_SUCCESS)
 		gpd_shared_physical_unref(shared, &session->account);
 	return result;
@@ -307,13 +308,6 @@ gpd_gpPhysicalOpen(struct gpd_session *session, const struct gp_args_gpPhysicalO
 {
 	const struct wanted wanted = { &args->handle, NULL, GP_IPC_PHYSICAL, args->size,
 				       args->device };
-	struct gpd_shared_physical *shared = NULL;
-	CUresult result = shared_acquire(session, &wanted, &shared);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = gpd_physical_open(session, args->memory, shared);
-	if (result != CUDA_SUCCESS)
-		gpd_shared_physical_unref(shared, &session->account);
-	return result;
+	return open_memory(session, &wanted, args->memory);
 }

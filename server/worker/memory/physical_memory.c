@@ -327,19 +327,17 @@ CUresult
 gpd_physical_open(struct gpd_session *session, uint32_t memory,
 		  struct gpd_shared_physical *shared_memory)
 {
-	struct gpd_physical *physical = calloc(1, sizeof(*physical));
 	CUresult result;
+	struct gpd_physical *physical = gpd_session_create_object(session, GPD_KIND_MEMORY, memory,
+								  sizeof(*physical), &result);
 
 	if (!physical)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return result;
 	physical->size = physical->zeroed = shared_memory->size;
 	physical->device = shared_memory->device;
 	physical->handle = shared_memory->handle;
 	physical->shared = shared_memory;
-	result = gpd_session_add_handle(session, GPD_KIND_MEMORY, memory, &physical->name);
-	if (result != CUDA_SUCCESS)
-		free(physical);
-	return result;
+	return CUDA_SUCCESS;
 }
 
 void

@@ -96,18 +96,15 @@ gpd_gpKernelUnsupported(struct gpd_session *session, const struct gp_args_gpKern
 	struct gpd_use use;
 	CUresult result = gpd_image_kernel_in_context(session, args->kernel, &use);
 	const char *why;
-	char *copy;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	why = gpd_image_unsupported(use.kernel);
 	if (!why)
 		return CUDA_SUCCESS;
-	copy = strdup(why);
-	if (!copy)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	reply->why = (struct gp_bytes){ copy, strlen(copy) };
-	return CUDA_SUCCESS;
+	return gpd_bytes_copy((struct gp_bytes){ why, strlen(why) }, &reply->why)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Read-only properties of the kernel; the driver itself rejects setting them. */

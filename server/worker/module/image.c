@@ -18,7 +18,6 @@
 #include "server/worker/session/sessions.h"
 #include "server/worker/stream/responder.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -204,7 +203,7 @@ static uint64_t
 move_retired_code(struct gpd_session *session, struct gpd_image *image)
 {
 	const struct gpd_account *account = &session->account;
-	const uint64_t size = gpd_blob_name(image->blob)->size;
+	const uint64_t size = image->blob->name.size;
 	uint64_t more = image->library ? image->library->driver_size : 0;
 
 	image->code -= size;
@@ -257,10 +256,9 @@ void
 gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context)
 {
 	struct gpd_image *image;
-	uint32_t at = 0;
 
 	session_clear_kernel(session);
-	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
+	for (uint32_t at = 0; (image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at));) {
 		if (!image->context || image->context == context)
 			mark_stale(session, image);
 	}
@@ -270,10 +268,9 @@ void
 gpd_image_destroy_all(struct gpd_session *session)
 {
 	struct gpd_image *image;
-	uint32_t at = 0;
 
 	session_clear_kernel(session);
-	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
+	for (uint32_t at = 0; (image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at));) {
 		close_globals(session, image);
 		gpd_handle_remove(&session->handles, &image->handle);
 		image_destroy(session, image);
@@ -417,7 +414,7 @@ charge_variables(struct gpd_session *session, struct gpd_image *image)
 static CUresult
 image_charge(struct gpd_session *session, struct gpd_image *image)
 {
-	const uint64_t all = gpd_blob_name(image->blob)->size +
+	const uint64_t all = image->blob->name.size +
 			     gpd_image_driver_size(image->blob, image_get_device(image));
 	CUresult result = CUDA_SUCCESS;
 
@@ -439,7 +436,7 @@ image_create(struct gpd_blob *blob, struct gpd_context *context, uint64_t code)
 	image->blob = blob;
 	image->context = context;
 	image->code = code;
-	image->uses = gpd_blob_uses(blob);
+	image->uses = blob->uses;
 	return image;
 }
 
@@ -452,7 +449,7 @@ image_add(struct gpd_session *session, struct gpd_image *image, uint32_t id,
 	CUresult result = gpd_library_get(session, image->blob, device, true, options,
 					  &image->library, log_p);
 
-	if (result == CUDA_SUCCESS && !gpd_library_copy(image->library->info, info_p))
+	if (result == CUDA_SUCCESS && !gpd_bytes_copy(image->library->info, info_p))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = gpd_session_add_handle(session, GPD_KIND_IMAGE, id, &image->handle);
@@ -513,7 +510,7 @@ gpd_gpImageAgain(struct gpd_session *session, const struct gp_args_gpImageAgain 
 
 	if (!like)
 		return CUDA_ERROR_INVALID_HANDLE;
-	size = gpd_blob_name(like->blob)->size;
+	size = like->blob->name.size;
 	result = gpd_image_charge_bytes(session, size);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -554,18 +551,4 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 	image->charged_device = preload->device;
 	free(preload);
 	return image_add(session, image, args->image, (struct gp_bytes){ 0 }, NULL, NULL);
-}
-
-int
-gpd_module_session_create(struct gpd_session *session)
-{
-	session->modules = calloc(1, sizeof(*session->modules));
-	return session->modules ? 0 : -ENOMEM;
-}
-
-void
-gpd_module_session_destroy(struct gpd_session *session)
-{
-	free(session->modules);
-	session->modules = NULL;
 }

@@ -53,11 +53,6 @@ struct gpd_module_session {
 	struct gpd_preload *preloads;
 };
 
-/* Creates session->modules. Returns 0 or -ENOMEM. */
-int gpd_module_session_create(struct gpd_session *session);
-/* Frees session->modules, after gpd_image_destroy_all(). */
-void gpd_module_session_destroy(struct gpd_session *session);
-
 /* An image. */
 struct gpd_image {
 	struct gpd_handle handle;

@@ -67,9 +67,8 @@ uint64_t
 gpd_image_driver_size(struct gpd_blob *blob, int device)
 {
 	const struct gp_image_target target = gpd_image_target(device);
-	const struct gp_image *view;
 
-	return gpd_blob_image(blob, &view) ? 0 : gp_image_driver_size(view, &target);
+	return blob->image ? gp_image_driver_size(blob->image, &target) : 0;
 }
 
 /* Hashes the bytes as they arrive. */
@@ -118,14 +117,11 @@ image_upload(struct gpd_session *session, const struct gp_args_gpImageLoad *args
 static CUresult
 image_check(struct gpd_session *session, struct gpd_blob *blob)
 {
-	const struct gp_image *view;
-	int r = gpd_blob_image(blob, &view);
-
-	if (r == 0)
+	if (blob->image_error == 0)
 		return CUDA_SUCCESS;
 	gpd_session_log(session, GPD_LOG_WARNING, "an image is refused: %s",
-			gpd_blob_get_error_text(blob));
-	return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+			blob->error_text ? blob->error_text : strerror(-blob->image_error));
+	return blob->image_error == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult

@@ -33,13 +33,13 @@ library_load(struct gpd_library *library, struct gp_bytes options)
 	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
 	struct gpd_jit_options *jit = &library->jit->options;
 	void *yes = (void *)1;
-	const struct gp_image *view;
+	const struct gp_image *view = library->blob->image;
 	bool compiles;
 	CUresult result;
-	int r = gpd_blob_image(library->blob, &view);
 
-	if (r)
-		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+	if (!view)
+		return library->blob->image_error == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
+							     : CUDA_ERROR_INVALID_IMAGE;
 	result = gpd_jit_read(jit, options);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -197,10 +197,7 @@ gpd_image_load(struct gpd_library *library, int device, struct gp_bytes options)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = library_load(library, options);
 	text = result == CUDA_SUCCESS ? library->jit->info : library->jit->error;
-	if (*text) {
-		library->log.data = strdup(text);
-		library->log.size = library->log.data ? strlen(text) : 0;
-	}
+	(void)gpd_bytes_copy((struct gp_bytes){ text, strlen(text) }, &library->log);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = gpd_driver.cuLibraryGetKernelCount(&count, library->driver);

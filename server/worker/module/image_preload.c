@@ -189,7 +189,7 @@ gpd_preload_learn(const struct gpd_session *session, struct gpd_blob *blob, int 
 		return;
 	}
 	used->device = device;
-	used->name = *gpd_blob_name(blob);
+	used->name = blob->name;
 	used->info_size = info_size;
 	memcpy(used->info, info.data, info_size);
 	pthread_mutex_lock(&memory.lock);
@@ -208,9 +208,9 @@ static bool
 preload_charge(struct gpd_session *session, struct gpd_preload *preload)
 {
 	struct gpd_account *account = &session->account;
-	struct gpd_image_uses uses = gpd_blob_uses(preload->blob);
-	uint64_t size = gpd_blob_name(preload->blob)->size +
-			gpd_image_driver_size(preload->blob, preload->device);
+	struct gpd_image_uses uses = preload->blob->uses;
+	uint64_t size =
+		preload->blob->name.size + gpd_image_driver_size(preload->blob, preload->device);
 
 	if (uses.variables > VARIABLES_MAX ||
 	    !gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_CODE, size))
@@ -326,7 +326,7 @@ gpd_preload_pop(struct gpd_session *session, struct gp_bytes sha256, int device)
 	LL_FOREACH(session->modules->preloads, found)
 	{
 		if (found->device == device && sha256.size == GPD_SHA256_SIZE &&
-		    memcmp(gpd_blob_name(found->blob)->sha256, sha256.data, GPD_SHA256_SIZE) == 0)
+		    memcmp(found->blob->name.sha256, sha256.data, GPD_SHA256_SIZE) == 0)
 			break;
 	}
 	if (found)
@@ -347,7 +347,7 @@ retired_trim(struct gpd_session *session, unsigned int count_max, uint64_t bytes
 		if (!preload->retired)
 			continue;
 		count++;
-		bytes += gpd_blob_name(preload->blob)->size;
+		bytes += preload->blob->name.size;
 		if (count <= count_max && bytes <= bytes_max)
 			continue;
 		LL_DELETE(session->modules->preloads, preload);

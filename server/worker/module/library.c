@@ -52,7 +52,7 @@ library_create(struct gpd_blob *blob, int device)
 		return NULL;
 	gpd_blob_ref(blob);
 	library->blob = blob;
-	library->key = (struct gpd_library_key){ *gpd_blob_name(blob), device };
+	library->key = (struct gpd_library_key){ blob->name, device };
 	library->driver_size = gpd_image_driver_size(blob, device);
 	pthread_mutex_init(&library->lock, NULL);
 	pthread_mutex_init(&library->allowing, NULL);
@@ -87,10 +87,10 @@ library_unload(struct gpd_library *library)
 static uint64_t
 get_memory(const struct gpd_library *library)
 {
-	const struct gp_image *image;
+	const struct gp_image *image = library->blob->image;
 	uint64_t size = library->key.name.size;
 
-	if (gpd_blob_image(library->blob, &image) == 0 && gp_image_type(image) == GP_IMAGE_PTX)
+	if (image && gp_image_type(image) == GP_IMAGE_PTX)
 		size *= TEXT_COST;
 	return size + library->driver_size;
 }
@@ -216,7 +216,7 @@ gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), v
 }
 
 bool
-gpd_library_copy(struct gp_bytes bytes, struct gp_bytes *copy_p)
+gpd_bytes_copy(struct gp_bytes bytes, struct gp_bytes *copy_p)
 {
 	void *copy = bytes.size && copy_p ? malloc(bytes.size) : NULL;
 
@@ -336,7 +336,7 @@ static CUresult
 library_find_or_create(struct gpd_session *session, struct gpd_blob *blob, int device,
 		       struct gpd_library **library_p, bool *fresh_p)
 {
-	const struct gpd_library_key key = { *gpd_blob_name(blob), device };
+	const struct gpd_library_key key = { blob->name, device };
 	struct gpd_library *library;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
@@ -399,7 +399,7 @@ load_own(struct gpd_session *session, struct gpd_blob *blob, int device, struct 
 	if (!library)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = library_load(session, library, device, options);
-	(void)gpd_library_copy(library->log, log_p);
+	(void)gpd_bytes_copy(library->log, log_p);
 	if (result != CUDA_SUCCESS) {
 		library_destroy(library);
 		return result;
@@ -425,7 +425,7 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 		if (fresh)
 			result = load_fresh(session, library);
 		if (result != CUDA_ERROR_DEINITIALIZED)
-			(void)gpd_library_copy(library->log, log_p);
+			(void)gpd_bytes_copy(library->log, log_p);
 		if (result != CUDA_SUCCESS)
 			gpd_library_unref(library);
 		/* The session that was to load it may have been closed before; then this one
@@ -442,7 +442,7 @@ CUresult
 gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int device, bool may_share,
 		struct gp_bytes options, struct gpd_library **library_p, struct gp_bytes *log_p)
 {
-	if (!may_share || options.size || gpd_blob_uses(blob).state)
+	if (!may_share || options.size || blob->uses.state)
 		return load_own(session, blob, device, options, library_p, log_p);
 	return get_shared(session, blob, device, library_p, log_p);
 }

@@ -116,9 +116,9 @@ CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int
 			 bool may_share, struct gp_bytes options, struct gpd_library **library_p,
 			 struct gp_bytes *log_p);
 
-/* Copies a library's bytes (info or log) into *copy_p, whose data the caller frees. copy_p NULL:
- * does nothing. Returns false if out of memory. */
-bool gpd_library_copy(struct gp_bytes bytes, struct gp_bytes *copy_p);
+/* Copies the bytes into *copy_p, whose data the caller frees. copy_p NULL: does nothing. Returns
+ * false if out of memory. */
+bool gpd_bytes_copy(struct gp_bytes bytes, struct gp_bytes *copy_p);
 
 /* Releases a library that neither the caller nor its running work uses any more. A library that is
  * not shared is unloaded at once, which may block until the device is idle. */

@@ -11,6 +11,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/module/image_bytes.h"
 #include "server/worker/module/jit_options.h"
+#include "server/worker/module/library.h"
 #include "server/worker/module/unpacking.h"
 #include "server/worker/session/session.h"
 
@@ -68,12 +69,11 @@ gpd_gpLinkDrop(struct gpd_session *session, const struct gp_args_gpLinkDrop *arg
 }
 
 /* Copies a log; the dispatcher frees it. */
-static struct gp_bytes
-log_copy(const char *text)
+static void
+log_copy(const char *text, struct gp_bytes *copy_p)
 {
-	char *copy = strndup(text, GPD_JIT_LOG_SIZE - 1);
-
-	return copy ? (struct gp_bytes){ copy, strlen(copy) } : (struct gp_bytes){ 0 };
+	(void)gpd_bytes_copy((struct gp_bytes){ text, strnlen(text, GPD_JIT_LOG_SIZE - 1) },
+			     copy_p);
 }
 
 /* Receives the client's input. The caller frees *data_p in any case. */
@@ -185,8 +185,8 @@ gpd_gpLinkAdd(struct gpd_session *session, const struct gp_args_gpLinkAdd *args,
 	if (result == CUDA_SUCCESS)
 		result = input_add(session, object, args, data, size);
 	free(data);
-	reply->info = log_copy(linker->info);
-	reply->error = log_copy(linker->error);
+	log_copy(linker->info, &reply->info);
+	log_copy(linker->error, &reply->error);
 	return result;
 }
 
@@ -198,7 +198,7 @@ gpd_gpLinkComplete(struct gpd_session *session, const struct gp_args_gpLinkCompl
 	CUresult result = gpd_context_enter(session, session->current.context);
 	const struct gpd_jit *linker = object ? object->extra : NULL;
 	struct gpd_unpacking unpacking;
-	void *image, *copy;
+	void *image;
 	size_t size;
 
 	if (!object || result != CUDA_SUCCESS)
@@ -207,14 +207,10 @@ gpd_gpLinkComplete(struct gpd_session *session, const struct gp_args_gpLinkCompl
 		return CUDA_ERROR_DEINITIALIZED;
 	result = gpd_driver.cuLinkComplete(object->driver, &image, &size);
 	gpd_unpacking_end(&unpacking);
-	if (result == CUDA_SUCCESS) {
-		copy = malloc(size);
-		if (!copy)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		memcpy(copy, image, size);
-		reply->image = (struct gp_bytes){ copy, size };
-	}
-	reply->info = log_copy(linker->info);
-	reply->error = log_copy(linker->error);
+	if (result == CUDA_SUCCESS &&
+	    !gpd_bytes_copy((struct gp_bytes){ image, size }, &reply->image))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	log_copy(linker->info, &reply->info);
+	log_copy(linker->error, &reply->error);
 	return result;
 }

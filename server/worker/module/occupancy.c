@@ -52,12 +52,10 @@ active_blocks(struct gpd_session *session, uint64_t kernel, int size, uint64_t s
 {
 	CUfunction function;
 	CUresult result = enter_kernel(session, kernel, shared, &function);
-	int blocks = 0;
 
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-			&blocks, function, size, shared, flags);
-	*blocks_p = blocks;
+			blocks_p, function, size, shared, flags);
 	return result;
 }
 

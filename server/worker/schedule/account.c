@@ -70,12 +70,6 @@ gpd_account_wait_ended(struct gpd_account *account)
 	account->ending_timed_out = ending;
 }
 
-void
-gpd_account_set_ended(struct gpd_account *account)
-{
-	gpd_ledger_set_closing(account->ledger, account->line);
-}
-
 static bool
 quota_charge_wait(struct gpd_account *account, int line, uint64_t bytes)
 {

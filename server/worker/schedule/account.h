@@ -79,8 +79,6 @@ bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *unt
 /* Executor only: waits until the memory of ended sessions is free, for at most GPD_FREE_LATE_NS or
  * until the session is closing. After a wait that timed out it does not wait again. */
 void gpd_account_wait_ended(struct gpd_account *account);
-/* Marks the session in the ledger as closing, because its client has disconnected. */
-void gpd_account_set_ended(struct gpd_account *account);
 
 /* Counts one launch. */
 void gpd_account_launch(struct gpd_account *account);

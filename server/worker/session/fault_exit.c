@@ -76,10 +76,7 @@ gpd_running_work_describe(char *text, size_t size)
 static void
 result_describe(CUresult result, const char *whose, char *text, size_t size)
 {
-	const char *name = NULL;
-
-	(void)gpd_driver.cuGetErrorName(result, &name);
-	(void)snprintf(text, size, "%.80s (%d)%s%s", name ? name : "unknown error", (int)result,
+	(void)snprintf(text, size, "%.80s (%d)%s%s", gpd_driver_get_error_name(result), (int)result,
 		       whose[0] ? ", after work of " : "", whose);
 }
 
@@ -182,11 +179,6 @@ loss_claim(CUresult result, struct gpd_channel_lost *lost, struct gpd_session **
 void
 gpd_session_poison(struct gpd_session *session, CUresult result)
 {
-	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_LOST,
-		.result = (int32_t)result,
-		.session = session->id,
-	};
 	struct gpd_channel_lost lost = { .tenant_count = 0 };
 	char complaint[GPD_DRIVER_STDERR_MAX];
 	struct gpd_session *culprit;
@@ -204,7 +196,8 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 		gpd_session_wake(s);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, &lost, sizeof(lost), -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_LOST, (int32_t)result, session->id, &lost,
+					     sizeof(lost));
 	if (gp_thread_start("fault-exit", 0, fault_exit, NULL))
 		gpd_sessions_exit();
 }

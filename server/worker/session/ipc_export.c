@@ -5,6 +5,7 @@
 #include "server/worker/schedule/account.h"
 
 #include <openssl/crypto.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -47,23 +48,29 @@ export_enter(struct gpd_ipc_export *ipc_export) GP_LOCKED(gpd_ipc_exports_lock)
 	return true;
 }
 
-bool
-gpd_ipc_export_create(const struct gpd_account *account, struct gpd_ipc_export *ipc_export,
-		      struct gp_ipc_handle *handle)
+struct gp_ipc_handle *
+gpd_ipc_export_create(const struct gpd_account *account, struct gpd_ipc_export *ipc_export)
 {
+	struct gp_ipc_handle *handle = calloc(1, sizeof(*handle));
 	bool made;
 
+	if (!handle)
+		return NULL;
 	ipc_export->line = account->line;
 	pthread_mutex_lock(&gpd_ipc_exports_lock);
 	made = export_enter(ipc_export);
 	handle->worker = worker;
 	pthread_mutex_unlock(&gpd_ipc_exports_lock);
+	if (!made) {
+		free(handle);
+		return NULL;
+	}
 	memcpy(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic));
 	handle->kind = (uint8_t)ipc_export->kind;
 	handle->daemon = account->ledger->daemon;
 	handle->number = ipc_export->number;
 	memcpy(handle->secret, ipc_export->secret, sizeof(handle->secret));
-	return made;
+	return handle;
 }
 
 void

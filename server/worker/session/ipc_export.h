@@ -39,11 +39,11 @@ struct gpd_ipc_export {
 /* Protects the table of exports. */
 extern pthread_mutex_t gpd_ipc_exports_lock;
 
-/* Adds the export to the table, unless it is in it, and fills in the IPC handle for the client.
- * account: of the exporting session. Returns true; false: no random bytes were available; the
- * export is then not in the table and *handle must not be used. */
-bool gpd_ipc_export_create(const struct gpd_account *account, struct gpd_ipc_export *ipc_export,
-			   struct gp_ipc_handle *handle);
+/* Adds the export to the table, unless it is in it, and creates the IPC handle for the client, with
+ * the members that do not depend on the kind; the caller frees it. account: of the exporting
+ * session. NULL: out of memory, or no random bytes were available; the export is then not added. */
+struct gp_ipc_handle *gpd_ipc_export_create(const struct gpd_account *account,
+					    struct gpd_ipc_export *ipc_export);
 /* Removes the export from the table and erases its secret; it can no longer be opened. Does nothing
  * if it is not in the table. */
 void gpd_ipc_export_withdraw(struct gpd_ipc_export *ipc_export);

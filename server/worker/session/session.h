@@ -36,7 +36,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* Result of a hook whose reply is sent separately; never a result of the driver. */
 #define GPD_LATER ((CUresult)0x7fff0000)
@@ -184,6 +186,23 @@ gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t
 			      session->current.call, (unsigned int)id,
 			      r == -EEXIST ? "in use" : "none");
 	return CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* Allocates an object of size bytes, whose first member is its handle, sets it to zero and adds it
+ * to the handle table as gpd_session_add_handle() does. Returns the object, which the caller owns;
+ * NULL: there is none. *result_p is the result in both cases. */
+static inline void *
+gpd_session_create_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id, size_t size,
+			  CUresult *result_p)
+{
+	struct gpd_handle *handle = calloc(1, size);
+
+	*result_p = handle ? gpd_session_add_handle(session, kind, id, handle)
+			   : CUDA_ERROR_OUT_OF_MEMORY;
+	if (*result_p == CUDA_SUCCESS)
+		return handle;
+	free(handle);
+	return NULL;
 }
 
 /* Counts an operation that the executor is about to pass to a stream, and returns its number. The

@@ -202,9 +202,9 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 	return send_note(session, &note, sizeof(note), (struct iovec){ (void *)data, size });
 }
 
-/* Sends a note of two numbers. */
-static int
-send_pair(struct gpd_session *session, enum gp_note kind, uint32_t first, uint32_t second)
+int
+gpd_session_send_note(struct gpd_session *session, enum gp_note kind, uint32_t first,
+		      uint32_t second)
 {
 	struct {
 		struct gp_header header;
@@ -213,30 +213,6 @@ send_pair(struct gpd_session *session, enum gp_note kind, uint32_t first, uint32
 	struct gp_header header = { .size = sizeof(note), .call = (uint16_t)kind };
 	gp_header_encode(&header, &note.header);
 	return send_note(session, &note, sizeof(note), (struct iovec){ 0 });
-}
-
-int
-gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result)
-{
-	return send_pair(session, GP_NOTE_FUNCTION, function, (uint32_t)result);
-}
-
-int
-gpd_session_send_waits(struct gpd_session *session, uint32_t count)
-{
-	return send_pair(session, GP_NOTE_WAITS, count, 0);
-}
-
-int
-gpd_session_send_publish(struct gpd_session *session, uint32_t number)
-{
-	return send_pair(session, GP_NOTE_PUBLISH, number, 0);
-}
-
-int
-gpd_session_send_share(struct gpd_session *session, int device)
-{
-	return send_pair(session, GP_NOTE_SHARE, (uint32_t)device, 0);
 }
 
 static int

@@ -14,6 +14,8 @@
 #ifndef GPD_SESSION_SEND_H
 #define GPD_SESSION_SEND_H
 
+#include "protocol/frame.h"
+
 #include <cuda.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -60,20 +62,22 @@ int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_
 /* Replies to the pending gpMemoryKeep call if the ledger requests the client's cached memory;
  * otherwise does nothing. Responder only. */
 void gpd_session_recall(struct gpd_session *session);
-/* Notifies the client to run a host function, whose ID is `function`. result: the state of its
- * stream, CUDA_SUCCESS or an error. */
-int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
-/* Requests that the client send the host memory that its program has changed and then call
- * gpHostPublish with this number. */
-int gpd_session_send_publish(struct gpd_session *session, uint32_t number);
-/* Notifies the client that count waits for memory values (mem_op.h) have ended. */
-int gpd_session_send_waits(struct gpd_session *session, uint32_t count);
+/*
+ * Sends a note of two numbers:
+ * GP_NOTE_FUNCTION: the client is to run a host function. first: its ID; second: the state of its
+ * stream, a CUresult.
+ * GP_NOTE_PUBLISH: the client is to send the host memory that its program has changed and then call
+ * gpHostPublish with the number `first`.
+ * GP_NOTE_WAITS: `first` waits for memory values (mem_op.h) have ended.
+ * GP_NOTE_SHARE: the number of SMs available to the client's streams on the device with the ordinal
+ * `first` has changed.
+ * second is 0 if not mentioned.
+ */
+int gpd_session_send_note(struct gpd_session *session, enum gp_note kind, uint32_t first,
+			  uint32_t second);
 /* Reports a rejected IPC handle: logs the reason, and sends it to the client for the program's
  * standard error. Errors of the connection are ignored. */
 void gpd_session_refuse_handle(struct gpd_session *session, const char *why);
-/* Notifies the client that the number of SMs available to its streams on this device (ordinal) has
- * changed. */
-int gpd_session_send_share(struct gpd_session *session, int device);
 /* Sends output of device printf, for the program's standard output, in messages of at most 64
  * KiB. */
 int gpd_session_send_print(struct gpd_session *session, const char *text, size_t size);

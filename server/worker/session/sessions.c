@@ -80,6 +80,17 @@ gpd_sessions_nap_ns(uint64_t waited_ns)
 	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap;
 }
 
+int
+gpd_sessions_notify_supervisor(enum gpd_channel_type type, int32_t result, uint64_t session,
+			       const void *data, size_t size)
+{
+	const struct gpd_channel_header header = { .type = type,
+						   .result = result,
+						   .session = session };
+
+	return gpd_channel_send(&gpd_sessions.channel, &header, data, size, -1);
+}
+
 void
 gpd_sessions_exit(void)
 {

@@ -50,6 +50,12 @@ struct gpd_session *gpd_sessions_next_locked(const struct gpd_session *session)
 /* Returns the usable session with this ID, borrowed while the lock is held; NULL: there is none. */
 struct gpd_session *gpd_sessions_find_locked(uint64_t id) GP_LOCKED(gpd_sessions.lock);
 
+/* Sends a message to the supervisor; blocks until the channel has accepted it. session: ID of the
+ * session that it concerns, 0: the worker. data: size bytes; NULL if size is 0. Returns 0 or a
+ * negative errno; after a failure the process is about to end with the supervisor. */
+int gpd_sessions_notify_supervisor(enum gpd_channel_type type, int32_t result, uint64_t session,
+				   const void *data, size_t size);
+
 /* Ends the process with status 0, without calling exit(), because threads of the driver and of
  * sessions may still be running. Calls before_exit() first, which frees the memory that clients
  * share with the process. */

@@ -25,14 +25,8 @@ static bool retired GP_GUARDED_BY(gpd_sessions.lock);
 static void
 busy_report(const struct gpd_session *session, bool busy)
 {
-	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_BUSY,
-		.result = busy,
-		.session = session->id,
-	};
-
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, session->peer, strlen(session->peer),
-			       -1);
+	(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_BUSY, busy, session->id, session->peer,
+					     strlen(session->peer));
 }
 
 /* Only sessions whose clients are present; closing ones are not in the list. */
@@ -80,15 +74,6 @@ gpd_retirement_work_done(struct gpd_session *session)
 	session->busy_reported = false;
 }
 
-static void
-stale_report(void)
-{
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_HEAP_LEAKED };
-
-	if (atomic_load(&gpd_devices.heap_used))
-		(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
-}
-
 void
 gpd_retirement_session_closed(void)
 {
@@ -101,8 +86,8 @@ gpd_retirement_session_closed(void)
 	if (retired && !gpd_sessions_next_locked(NULL))
 		gpd_sessions_exit();
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	if (stays)
-		stale_report();
+	if (stays && atomic_load(&gpd_devices.heap_used))
+		(void)gpd_sessions_notify_supervisor(GPD_CHANNEL_HEAP_LEAKED, 0, 0, NULL, 0);
 }
 
 void

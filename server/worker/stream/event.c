@@ -329,13 +329,9 @@ gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare 
 	/* An event opened from another session cannot be exported again. */
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS) || event->opened)
 		return CUDA_ERROR_INVALID_HANDLE;
-	handle = calloc(1, sizeof(*handle));
+	handle = gpd_ipc_export_create(&session->account, &event->common->ipc_export);
 	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!gpd_ipc_export_create(&session->account, &event->common->ipc_export, handle)) {
-		free(handle);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	handle->device = (uint8_t)event->common->device;
 	reply->handle = (struct gp_bytes){ handle, sizeof(*handle) };
 	return CUDA_SUCCESS;

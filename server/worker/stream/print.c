@@ -44,16 +44,13 @@ struct printing {
 struct gpd_print {
 	pthread_mutex_t send_lock; /* keeps sent output in order; taken before the locks below */
 	struct printing *printing;
-	unsigned int launching; /* launches in progress, without an event yet */
-	uint64_t session;       /* number and peer of the session, for the log */
-	char peer[128];
-	bool loss_reported;  /* possible loss of output was reported */
-	char complaint[160]; /* message about it, to be sent */
-	char *text;          /* not yet sent */
+	unsigned int launching;            /* launches in progress, without an event yet */
+	const struct gpd_session *session; /* outlives this */
+	bool loss_reported;                /* possible loss of output was reported */
+	char complaint[160];               /* message about it, to be sent */
+	char *text;                        /* not yet sent */
 	size_t size;
 	size_t room; /* charged to the ledger */
-	struct gpd_ledger *ledger;
-	struct gpd_ledger_session *line;
 };
 
 /* A session whose launch waits to become the owner. */
@@ -84,15 +81,16 @@ text_append(struct gpd_print *to, const char *text, size_t size)
 		return;
 	if (to->size + size > to->room) {
 		size_t room = to->room ? to->room * 2 : 4096;
+		const struct gpd_account *account = &to->session->account;
 		char *grown;
 
 		while (room < to->size + size)
 			room *= 2;
-		if (!gpd_ledger_charge_host(to->ledger, to->line, room - to->room))
+		if (!gpd_ledger_charge_host(account->ledger, account->line, room - to->room))
 			return;
 		grown = realloc(to->text, room);
 		if (!grown) {
-			gpd_ledger_uncharge_host(to->ledger, to->line, room - to->room);
+			gpd_ledger_uncharge_host(account->ledger, account->line, room - to->room);
 			return;
 		}
 		to->text = grown;
@@ -320,8 +318,9 @@ make_straggler(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(
 	owner->printing = NULL;
 	gpd_warning("session %llu (%s): its kernel that prints has been running for %llu s and "
 		    "session %llu (%s) no longer waits: output until it ends is lost",
-		    (unsigned long long)owner->session, owner->peer, gpd_print_limit_ns / SECOND_NS,
-		    (unsigned long long)next->session, next->peer);
+		    (unsigned long long)owner->session->id, owner->session->peer,
+		    gpd_print_limit_ns / SECOND_NS, (unsigned long long)next->session->id,
+		    next->session->peer);
 	loss_report(owner, "waited for this one's");
 }
 
@@ -350,10 +349,7 @@ print_create(const struct gpd_session *session)
 	if (!created)
 		return NULL;
 	pthread_mutex_init(&created->send_lock, NULL);
-	created->session = session->id;
-	created->ledger = session->account.ledger;
-	created->line = session->account.line;
-	snprintf(created->peer, sizeof(created->peer), "%s", session->peer);
+	created->session = session;
 	return created;
 }
 
@@ -450,7 +446,7 @@ gpd_print_flush(struct gpd_session *session)
 		(void)gpd_session_send_complaint(session, complaint);
 	(void)gpd_session_send_print(session, text, size);
 	free(text);
-	gpd_ledger_uncharge_host(mine->ledger, mine->line, room);
+	gpd_ledger_uncharge_host(session->account.ledger, session->account.line, room);
 	pthread_mutex_unlock(&mine->send_lock);
 }
 
@@ -475,6 +471,6 @@ gpd_print_destroy(struct gpd_session *session)
 	pthread_mutex_unlock(&print.lock);
 	pthread_mutex_destroy(&mine->send_lock);
 	free(mine->text);
-	gpd_ledger_uncharge_host(mine->ledger, mine->line, mine->room);
+	gpd_ledger_uncharge_host(session->account.ledger, session->account.line, mine->room);
 	free(mine);
 }

@@ -139,31 +139,18 @@ entry_pop_unused(struct gpd_wait_queue *queue)
 	return entry;
 }
 
-/* NULL: no entry is free. */
+/* NULL: no entry is free. wait: waits for one; only if there is no memory for more entries. */
 static struct entry *
-entry_pop_free(struct gpd_wait_queue *queue)
+entry_pop_free(struct gpd_wait_queue *queue, bool wait)
 {
 	struct entry *entry;
 
 	pthread_mutex_lock(&queue->lock);
+	while (wait && !queue->free)
+		pthread_cond_wait(&queue->room, &queue->lock);
 	entry = queue->free;
 	if (entry)
 		queue->free = entry->next;
-	pthread_mutex_unlock(&queue->lock);
-	return entry;
-}
-
-/* Used only if there is no memory for more entries. */
-static struct entry *
-entry_wait_free(struct gpd_wait_queue *queue)
-{
-	struct entry *entry;
-
-	pthread_mutex_lock(&queue->lock);
-	while (!queue->free)
-		pthread_cond_wait(&queue->room, &queue->lock);
-	entry = queue->free;
-	queue->free = entry->next;
 	pthread_mutex_unlock(&queue->lock);
 	return entry;
 }
@@ -173,12 +160,12 @@ static struct entry *
 entry_acquire(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
-	struct entry *entry = entry_pop_free(queue);
+	struct entry *entry = entry_pop_free(queue, false);
 
 	if (!entry)
 		entry = entry_pop_unused(queue);
 	if (!entry)
-		entry = add_block(queue) ? entry_pop_unused(queue) : entry_wait_free(queue);
+		entry = add_block(queue) ? entry_pop_unused(queue) : entry_pop_free(queue, true);
 	*entry = (struct entry){ .slot = entry->slot, .device = entry->device };
 	return entry;
 }

@@ -12,7 +12,6 @@
 #include "server/worker/stream/responder.h"
 #include "server/worker/stream/stream_pool.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* Maximum per session: a driver's stream takes device memory. */
@@ -517,18 +516,4 @@ CUresult
 gpd_cuStreamSynchronize(struct gpd_session *session, const struct gp_args_cuStreamSynchronize *args)
 {
 	return gpd_stream_await(session, args->hStream, gpd_wait_reply, gpd_wait_request(session));
-}
-
-int
-gpd_stream_session_create(struct gpd_session *session)
-{
-	session->streams = calloc(1, sizeof(*session->streams));
-	return session->streams ? 0 : -ENOMEM;
-}
-
-void
-gpd_stream_session_destroy(struct gpd_session *session)
-{
-	free(session->streams);
-	session->streams = NULL;
 }

@@ -103,12 +103,6 @@ struct gpd_stream_session {
 	uint32_t quiesce_pass;
 };
 
-/* Creates session->streams. Returns 0 or -ENOMEM. */
-int gpd_stream_session_create(struct gpd_session *session);
-/* Frees session->streams. No stream may be left, unless the process is about to end. Accepts
- * NULL. */
-void gpd_stream_session_destroy(struct gpd_session *session);
-
 /*
  * Prepares an operation on a stream: finds the stream with this ID, orders it after all work that
  * the operation must wait for, makes its device current and counts the operation. Waits briefly if

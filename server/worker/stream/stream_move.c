@@ -133,7 +133,7 @@ gpd_stream_follow_shares(struct gpd_session *session)
 		if (changed & 1)
 			result = gpd_stream_move_all(session, i);
 		if (changed & 1 && result == CUDA_SUCCESS && session->streams->watches_shares)
-			(void)gpd_session_send_share(session, i);
+			(void)gpd_session_send_note(session, GP_NOTE_SHARE, (uint32_t)i, 0);
 		if (result == CUDA_SUCCESS)
 			continue;
 		atomic_fetch_or(&session->shares.changed, 1u << i);

@@ -632,17 +632,3 @@ gpd_deferred_destroy(struct gpd_session *session)
 	free(deferred_queue);
 	session->stream_ops->queue = NULL;
 }
-
-int
-gpd_stream_ops_session_create(struct gpd_session *session)
-{
-	session->stream_ops = calloc(1, sizeof(*session->stream_ops));
-	return session->stream_ops ? 0 : -ENOMEM;
-}
-
-void
-gpd_stream_ops_session_destroy(struct gpd_session *session)
-{
-	free(session->stream_ops);
-	session->stream_ops = NULL;
-}

@@ -44,12 +44,6 @@ struct gpd_stream_ops_session {
 	struct gpd_wait_values *wait_values; /* mem_op.h; NULL before the first wait */
 };
 
-/* Creates session->stream_ops. Returns 0 or -ENOMEM. */
-int gpd_stream_ops_session_create(struct gpd_session *session);
-/* Frees session->stream_ops. Its queue, gates and waits must have been destroyed, unless the
- * process is about to end. Accepts NULL. */
-void gpd_stream_ops_session_destroy(struct gpd_session *session);
-
 /* Condition of a gate: queue capacity of a stream, copies to the client, staging memory, or an
  * event's deferred records; see deferred_gate.h. */
 enum gpd_deferred_gate_kind {

@@ -28,24 +28,19 @@ host_function_notify(struct gpd_session *session, void *arg, CUresult result)
 		return;
 	/* After this the client may report its end, and the function may be freed. */
 	atomic_store(&function->notified, true);
-	(void)gpd_session_send_function(session, id, CUDA_SUCCESS);
+	(void)gpd_session_send_note(session, GP_NOTE_FUNCTION, id, CUDA_SUCCESS);
 }
 
 static CUresult
 host_function_enqueue(struct gpd_session *session, const struct gp_args_gpHostFunction *args)
 {
-	struct function *function = calloc(1, sizeof(*function));
 	struct gpd_stream *stream;
 	CUresult result;
+	struct function *function = gpd_session_create_object(
+		session, GPD_KIND_HOST_FUNCTION, args->function, sizeof(*function), &result);
 
 	if (!function)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_session_add_handle(session, GPD_KIND_HOST_FUNCTION, args->function,
-					&function->handle);
-	if (result != CUDA_SUCCESS) {
-		free(function);
 		return result;
-	}
 	function->entry = session->current.entry;
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS)
@@ -66,7 +61,8 @@ gpd_gpHostFunction(struct gpd_session *session, const struct gp_args_gpHostFunct
 
 	/* Otherwise the client would wait for it forever. */
 	if (result != CUDA_SUCCESS)
-		(void)gpd_session_send_function(session, args->function, result);
+		(void)gpd_session_send_note(session, GP_NOTE_FUNCTION, args->function,
+					    (uint32_t)result);
 	return result;
 }
 

@@ -182,7 +182,7 @@ gpd_gpStreamWait(struct gpd_session *session, const struct gp_args_gpStreamWait 
 		result = wait_value_enqueue(session, args);
 	/* Otherwise the client would wait for it forever. */
 	if (result != CUDA_SUCCESS)
-		(void)gpd_session_send_waits(session, 1);
+		(void)gpd_session_send_note(session, GP_NOTE_WAITS, 1, 0);
 	return result;
 }
 
@@ -343,7 +343,7 @@ poll_finish(struct gpd_session *session)
 	if (publish) {
 		wait_values->publish = number;
 		wait_values->changed_ns = gp_now_ns();
-		(void)gpd_session_send_publish(session, number);
+		(void)gpd_session_send_note(session, GP_NOTE_PUBLISH, number, 0);
 	}
 	return count;
 }
@@ -383,7 +383,7 @@ gpd_wait_values_poll(struct gpd_session *session)
 				now + COPY_NAP_NS + get_pause_ns(wait_values, now);
 	}
 	if (count)
-		(void)gpd_session_send_waits(session, count);
+		(void)gpd_session_send_note(session, GP_NOTE_WAITS, count, 0);
 	return count;
 }
 

@@ -52,7 +52,8 @@ setup(void **state)
 	fake_session_create(&fake);
 	assert_int_equal(gpd_staging_create(&fake.session), 0);
 	assert_int_equal(gpd_memory_create(&fake.session), 0);
-	return gpd_array_session_create(&fake.session);
+	gpd_arrays_register(&fake.session);
+	return 0;
 }
 
 static int
@@ -65,7 +66,6 @@ teardown(void **state)
 	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_session_allocated(&fake, 0), 0);
 	gpd_copy_destroy_all(&fake.session);
-	gpd_array_session_destroy(&fake.session);
 	gpd_memory_unmap_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);

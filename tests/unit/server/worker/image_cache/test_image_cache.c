@@ -284,9 +284,9 @@ TEST(code_that_prints_is_recognised)
 	prints = text_blob(".version 8.0\n call.uni (r), vprintf, (a, b);\n");
 	silent = text_blob(".version 8.0\n ret;\n");
 
-	assert_true(gpd_blob_uses(prints).print);
-	assert_true(gpd_blob_uses(prints).print);
-	assert_false(gpd_blob_uses(silent).print);
+	assert_true(prints->uses.print);
+	assert_true(prints->uses.print);
+	assert_false(silent->uses.print);
 	gpd_blob_unref(prints);
 	gpd_blob_unref(silent);
 }
@@ -299,9 +299,9 @@ TEST(code_that_allocates_is_recognised_by_the_whole_name)
 	allocates = text_blob(".version 8.0\n.extern .func (.param .b64 func_retval0) malloc\n(\n");
 	other = text_blob(".version 8.0\n.visible .entry mallocate()\n call.uni my_malloc;\n");
 
-	assert_true(gpd_blob_uses(allocates).malloc);
-	assert_false(gpd_blob_uses(allocates).print);
-	assert_false(gpd_blob_uses(other).malloc);
+	assert_true(allocates->uses.malloc);
+	assert_false(allocates->uses.print);
+	assert_false(other->uses.malloc);
 	gpd_blob_unref(allocates);
 	gpd_blob_unref(other);
 }
@@ -314,8 +314,8 @@ TEST(code_with_variables_is_recognised)
 	counts = text_blob(".version 8.0\n.global .u32 counter;\n");
 	plain = text_blob(".version 8.0\n ret;\n");
 
-	assert_true(gpd_blob_uses(counts).state);
-	assert_false(gpd_blob_uses(plain).state);
+	assert_true(counts->uses.state);
+	assert_false(plain->uses.state);
 	gpd_blob_unref(counts);
 	gpd_blob_unref(plain);
 }
@@ -323,15 +323,14 @@ TEST(code_with_variables_is_recognised)
 TEST(bytes_that_are_no_image_are_told)
 {
 	uint8_t sha256[GPD_SHA256_SIZE];
-	const struct gp_image *image;
 	struct gpd_blob *blob;
 
 	start(0, 0);
 	blob = add(sha256, content('a', 100, sha256), 100);
 
-	assert_int_not_equal(gpd_blob_image(blob, &image), 0);
-	assert_false(gpd_blob_uses(blob).print);
-	assert_true(gpd_blob_uses(blob).state);
+	assert_int_not_equal(blob->image_error, 0);
+	assert_false(blob->uses.print);
+	assert_true(blob->uses.state);
 	gpd_blob_unref(blob);
 }
 
@@ -351,7 +350,6 @@ TEST(machine_code_that_a_driver_would_stumble_over_is_told)
 	const uint32_t flat[] = { 0x4d495047, 1 | GP_IMAGE_ELF << 16, 1, 0, size };
 	uint8_t sha256[GPD_SHA256_SIZE];
 	char *bytes = content(0, size, sha256);
-	const struct gp_image *image;
 	struct gpd_blob *blob;
 
 	memcpy(bytes, flat, sizeof(flat));
@@ -359,9 +357,9 @@ TEST(machine_code_that_a_driver_would_stumble_over_is_told)
 	memcpy(bytes + 48, &header, sizeof(header));
 	start(0, 0);
 	blob = add(sha256, bytes, size);
-	assert_int_equal(gpd_blob_image(blob, &image), -EBADMSG);
+	assert_int_equal(blob->image_error, -EBADMSG);
 	assert_string_equal(
-		gpd_blob_get_error_text(blob),
+		blob->error_text,
 		"an ELF for a GPU: its section names are not a string table, section 0");
 	gpd_blob_unref(blob);
 }

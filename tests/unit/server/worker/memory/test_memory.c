@@ -222,7 +222,6 @@ TEST(memory_of_a_program_that_has_ended_is_free)
 {
 	const struct gp_args_gpMemoryInfo args = { .device = 0 };
 	struct gpd_ledger_session *other = gpd_ledger_open(fake.ledger, 2, 0, 0);
-	struct gpd_account account = { .ledger = fake.ledger, .line = other };
 	struct gp_reply_gpMemoryInfo reply;
 	pthread_t thread;
 
@@ -231,7 +230,7 @@ TEST(memory_of_a_program_that_has_ended_is_free)
 	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.free, (uint64_t)1 << 30);
 
-	gpd_account_set_ended(&account);
+	gpd_ledger_set_closing(fake.ledger, other);
 	assert_int_equal(pthread_create(&thread, NULL, close_when_awaited, other), 0);
 	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
 	pthread_join(thread, NULL);
@@ -247,12 +246,11 @@ TEST(memory_that_does_not_become_free_is_waited_for_once)
 {
 	const struct gp_args_gpMemoryInfo args = { .device = 0 };
 	struct gpd_ledger_session *other = gpd_ledger_open(fake.ledger, 2, 0, 0);
-	struct gpd_account account = { .ledger = fake.ledger, .line = other };
 	struct gp_reply_gpMemoryInfo reply;
 
 	fake.ledger->tenants[0].devices[0].memory_max = (uint64_t)2 << 30;
 	assert_true(gpd_ledger_charge(fake.ledger, other, 0, (uint64_t)1 << 30));
-	gpd_account_set_ended(&account);
+	gpd_ledger_set_closing(fake.ledger, other);
 	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.free, (uint64_t)1 << 30);
 	assert_true(fake.session.account.ending_timed_out);
