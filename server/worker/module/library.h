@@ -70,10 +70,11 @@ struct gpd_library {
 	bool unsupported;     /* the device cannot run one of its kernels */
 	bool shared; /* in the registry, for all sessions; false: it belongs to one image */
 	struct gpd_library_key key;
-	uint64_t driver_size;    /* bytes of the driver's memory (gpd_image_driver_size()) */
-	void (*gone)(void *arg); /* not shared: called after the library is unloaded; NULL: no
-				    callback */
-	void *gone_arg;          /* argument of gone() */
+	uint64_t driver_size; /* bytes of the driver's memory (gpd_image_driver_size()) */
+	/* not shared: called after gpd_library_unload_later() has unloaded the library; NULL: no
+	 * callback */
+	void (*gone)(void *arg);
+	void *gone_arg; /* argument of gone() */
 
 	pthread_mutex_t lock; /* serializes the loading of functions, which may take long */
 	/* The driver has loaded a function on the device, and may have unpacked or compiled all
