@@ -13,8 +13,8 @@
  *
  * Ownership: the caller owns arg, which must stay valid until done() is called; done() may free it.
  * If adding fails, the caller frees it.
- * Threads: executor only, unless noted. Functions that add a wait block while too many are pending
- * and memory is exhausted.
+ * Threads: executor only, unless noted. Functions that add a wait block only while no memory for it
+ * is available and others are pending.
  * Errors: CUresult, unless noted.
  */
 #ifndef GPD_RESPONDER_H
@@ -48,8 +48,8 @@ CUresult gpd_wait_add_all(struct gpd_session *session, struct gpd_context *conte
 void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event,
 			gpd_wait_done *done, void *arg);
 
-/* Blocks until another pending wait has completed, at most 1 ms, so that the caller can check its
- * condition again. Returns at once if no wait is pending. Executor only. */
+/* Blocks until a pending wait, any one, has completed, and for at most 1 ms, so that the caller can
+ * check its condition again. Returns at once if no wait is pending. Executor only. */
 void gpd_wait_oldest(struct gpd_session *session);
 
 /* Returns whether no wait is pending and no done() is running. A reply can then be sent at once
@@ -68,11 +68,12 @@ void *gpd_wait_request(const struct gpd_session *session);
 CUresult gpd_wait_reply_done(struct gpd_session *session);
 
 /* Creates session->waits and the responder thread. The responder also completes all pending waits
- * when gpd_session_wake() is called after the GPU contexts were lost. Returns 0 or a negative
- * errno; on failure session->waits is NULL. */
+ * when gpd_session_wake() is called after the GPU contexts were lost. Called by the executor before
+ * it serves calls. Returns 0 or a negative errno; on failure session->waits is NULL. */
 int gpd_wait_start(struct gpd_session *session);
-/* Completes the remaining waits whose work is not done with CUDA_ERROR_DEINITIALIZED, waits until
- * the responder has ended, and frees session->waits. Does nothing if it is NULL. */
+/* Completes the remaining waits, with CUDA_ERROR_DEINITIALIZED if their work is not done, blocks
+ * until the responder has ended, and frees session->waits. Called at the session's end. Does
+ * nothing if it is NULL. */
 void gpd_wait_stop(struct gpd_session *session);
 
 #endif /* GPD_RESPONDER_H */
