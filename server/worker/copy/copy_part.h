@@ -30,8 +30,8 @@ struct gpd_cut {
 	size_t largest;              /* maximum size of a part */
 };
 
-/* One side of a 3D copy. The first of array, host and address that is set says what it is: an
- * array, host memory or device memory. */
+/* One side of a 3D copy. It is an array if array is set, else host memory if host is set, else
+ * device memory at address. */
 struct gpd_side {
 	CUarray array;
 	const void *host;

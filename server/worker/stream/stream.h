@@ -44,7 +44,7 @@ struct gpd_stream {
 	struct gpd_handle handle;
 	struct gpd_stream *next; /* in session->streams->list */
 	/* Its context, borrowed; NULL: the context was destroyed, or this is only a former driver's
-	 * stream that was left behind by gpd_stream_move_all(). */
+	 * stream of which gpd_stream_move_all() has made a dropped stream. */
 	struct gpd_context *context;
 	int device;      /* the worker's number of its device */
 	CUstream driver; /* owned; replaced when the session's share of the device changes */
