@@ -60,14 +60,14 @@ struct gpd_array {
 	struct gpd_session *session;
 	enum gpd_array_state state;
 	struct gp_array_shape shape;
-	int device;
+	int device;         /* the worker's number of its device */
 	uint64_t charged;   /* bytes charged to the session's account */
 	unsigned int users; /* number of references: its ID, and objects that use it */
 	/* the driver's, owned; only if shape.levels is not 0 (mipmapped) */
 	CUmipmappedArray mipmap;
 	/* the driver's; [0], owned, if it is not mipmapped, else borrowed from mipmap */
 	CUarray levels[GP_ARRAY_LEVELS_MAX];
-	/* Sparse arrays only: sizes of tiles (sparse_array.h) */
+	/* sparse arrays only: sizes of tiles (sparse_array.h) */
 	struct gp_array_tiling tiling;
 	/* sparse arrays only: list of all memory that was ever mapped, owned */
 	struct gpd_tiles_use *tiles;

@@ -5,9 +5,9 @@
  * stores it.
  *
  * Ownership: the caller frees the packed message.
- * Errors: a property that the driver cannot report stays 0.
  * Threads: the worker's main thread, after the devices are open (gpd_devices_start(),
  * device/device.h) and before the first session.
+ * Errors: a property that the driver cannot report stays 0.
  */
 #ifndef GPD_SNAPSHOT_H
 #define GPD_SNAPSHOT_H

@@ -68,8 +68,8 @@ bool gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part);
 /* Returns a part that is a range of device memory. */
 struct gpd_part gpd_part_from_range(uint64_t address, size_t size);
 
-/* Enqueues the copy of a part on the stream, and counts it as an operation of its own: to the
- * device if in, else from the device. host: pinned memory with the packed rows, which must stay
+/* Enqueues the copy of a part on the stream, to the device if `in` is true, else from the device;
+ * counts it as an operation of its own. host: pinned memory with the packed rows, which must stay
  * valid until the stream has reached the end of the copy. Makes the stream's device current.
  * Returns CUDA_SUCCESS or the driver's error. */
 CUresult gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream,

@@ -35,7 +35,7 @@ struct gpd_device {
 	int threads_per_multiprocessor;
 	/* Range of stream priorities; least is the larger number. */
 	int priority_least, priority_greatest;
-	pthread_mutex_t limit_lock;
+	pthread_mutex_t limit_lock; /* serializes changes of the limits */
 	/* Current values of cuCtxGetLimit(), by CUlimit; they only increase, under limit_lock. */
 	_Atomic size_t limits[CU_LIMIT_MAX];
 	/* The driver's initial values, by CUlimit; GP_LIMIT_UNSUPPORTED: the device has no such

@@ -28,7 +28,7 @@ struct gpd_gpudirect_facts {
 	int ordering; /* CUGPUDirectRDMAWritesOrdering */
 	/* CUflushGPUDirectRDMAWritesOptions; 0 if the driver has no flush function. */
 	int flush_options;
-	bool alone; /* no other GPU of this process reads its memory */
+	bool alone; /* the process has no other GPU, which might read its memory */
 };
 
 /* The methods of registration that follow from these abilities. */

@@ -35,10 +35,8 @@ struct gpd_partition;
 
 /* A selection of the groups that the driver splits SMs into (cuDevSmResourceSplitByCount()). */
 struct gpd_split {
-	unsigned int flags,
-		/* arguments of the driver's split: its flags and the minimum number of SMs per
-		 * group */
-		least;
+	/* Arguments of the driver's split: its flags, and the minimum number of SMs per group. */
+	unsigned int flags, least;
 	unsigned int groups;                /* number of groups requested; 0: all SMs, unsplit */
 	uint64_t picks[GPD_SPLIT_MAX / 64]; /* bit n: group n is selected */
 	bool rest;                          /* also select the SMs that are in no group */
@@ -100,7 +98,7 @@ void gpd_partition_unref(struct gpd_partition *partition);
  *
  * CUDA_ERROR_DEINITIALIZED: *given_up became true first (NULL: never), or the GPU is lost.
  * CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION: the driver cannot make the split of a part.
- * Another error of the driver.
+ * Other errors are those of the driver.
  */
 CUresult gpd_partition_stream(struct gpd_partition *partition, int priority,
 			      const _Atomic bool *given_up, CUstream *stream);

@@ -128,9 +128,9 @@ bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_bu
 void gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *built,
 			     bool driver);
 /* Lets the responder destroy a graph after all launches that may still use it have ended. Does not
- * wait for them. If the responder cannot be used, the graph is destroyed at once. Its root is
- * vacated at once; its memory stays charged until it is destroyed. Accepts NULL. The caller must
- * not use the graph afterwards. */
+ * wait for them. If the responder cannot be used, the graph is destroyed at once. The root of the
+ * graph is vacated at once; the memory stays charged until the graph is destroyed. Accepts NULL.
+ * The caller must not use the graph afterwards. */
 void gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_built *built);
 
 #endif /* GPD_GRAPH_BUILD_H */

@@ -31,9 +31,8 @@ struct gpd_session;
 uint64_t gpd_allowance_create(struct gpd_session *session, int *device_p);
 /* Removes size bytes from the allowance. device and size may come from the client unchecked.
  * Returns true; the caller is then responsible for the charge, and uncharges the bytes with
- * gpd_account_free() if the allocation fails nevertheless, for example because the driver has no
- * memory of that shape. Returns false, without a change, if size is 0, there is no such device or
- * the allowance is smaller. */
+ * gpd_account_free() if the allocation fails for another reason. Returns false, without a change,
+ * if size is 0, there is no such device or the allowance is smaller. */
 bool gpd_allowance_consume(struct gpd_session *session, int device, uint64_t size);
 /* Gets physical memory of this size for bytes removed by gpd_allowance_consume(). Returns
  * CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or another error of the driver. On success the caller owns

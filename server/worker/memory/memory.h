@@ -68,7 +68,7 @@ void gpd_memory_unmap_all(struct gpd_session *session);
  * the session's addresses, which also ends the session.
  * CUDA_ERROR_INVALID_DEVICE: the device does not exist.
  * CUDA_ERROR_OUT_OF_MEMORY: no memory, after the wait.
- * Another error of the driver.
+ * Other errors are those of the driver.
  */
 CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
 
@@ -99,9 +99,9 @@ struct gpd_shared_physical *gpd_memory_export(struct gpd_session *session, uint6
 CUresult gpd_memory_open(struct gpd_session *session, uint64_t address,
 			 struct gpd_shared_physical *shared);
 
-/* Blocks until the memory and arrays that the session has freed are no longer in use by its work.
- * Called before an allocation is refused. Returns whether there were any: the allocation is then
- * worth another attempt. */
+/* Blocks until the memory and arrays that the session has freed are unmapped or freed in the driver
+ * too, which takes as long as work of the session uses them. Called before an allocation is
+ * refused. Returns whether there were any: the allocation is then worth another attempt. */
 bool gpd_memory_wait_freed(struct gpd_session *session);
 /* Called in a loop with attempts to allocate, when the device is out of memory. Blocks until memory
  * freed by the session is unused, then until unused arrays are freed, then as gpd_account_wait()

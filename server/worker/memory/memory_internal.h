@@ -65,8 +65,8 @@ struct gpd_memory {
 	/* Indexed by the device that has the memory; bit n: device n has access. */
 	uint32_t peer_access[GPD_DEVICES_MAX];
 
-	/* Protects the list `leaving`, and the members of memory objects that physical_memory.h
-	 * names. */
+	/* Protects the list `leaving`, and the members leaving, released and counted of memory
+	 * objects (physical_memory.h). */
 	pthread_mutex_t lock;
 	struct gpd_leaving *leaving; /* chunks being unmapped; a utlist; owned; lock */
 };

@@ -81,19 +81,19 @@ struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint3
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
 			   struct gpd_shared_physical *shared);
 
-/*
- * Allocates and zeroes the memory of a tile pool, with a result as of gpd_physical_obtain().
- */
+/* Allocates and zeroes the memory of a tile pool, with a result as of gpd_physical_obtain(). */
 typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
 					CUmemGenericAllocationHandle *handle_p);
-/* Creates a tile pool: memory for the tiles of sparse arrays (gpTilePoolCreate), under the ID
+/*
+ * Creates a tile pool: memory for the tiles of sparse arrays (gpTilePoolCreate), under the ID
  * `memory`, which the client has chosen. Calls obtain(), again while it returns
  * CUDA_ERROR_OUT_OF_MEMORY and memory is being freed (gpd_memory_wait(), memory.h). The caller has
  * charged the memory, and uncharges it on failure.
  *
  * CUDA_ERROR_INVALID_DEVICE: the device does not exist.
  * CUDA_ERROR_INVALID_VALUE: size is not whole granules, or the ID is 0 or in use.
- * CUDA_ERROR_OUT_OF_MEMORY, or another error of obtain(). */
+ * CUDA_ERROR_OUT_OF_MEMORY, or another error of obtain().
+ */
 CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
 				       int device, gpd_physical_obtain_fn *obtain);
 

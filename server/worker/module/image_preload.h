@@ -6,7 +6,8 @@
  * For each program of a tenant, the worker stores which images its sessions loaded. A new session
  * of the program gets these images as preloads: the Welcome message describes their kernels, their
  * bytes stay in memory, and their quotas are charged in advance. The session can then load each of
- * them once with gpImageUse, without waiting. A preload lasts until it is used or the session ends.
+ * them once with gpImageUse, without waiting. A preload lasts until it is used or dropped, at the
+ * latest until the session ends.
  *
  * Ownership: the session owns its preloads.
  * Threads: the main thread creates preloads before the session has an executor; afterwards executor

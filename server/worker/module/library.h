@@ -63,7 +63,7 @@ struct gpd_library {
 	struct gpd_blob *blob; /* its code, a reference, because the driver uses the bytes */
 	CUlibrary driver;      /* owned; NULL: not loaded */
 	uint32_t kernel_count;
-	struct gpd_kernel *kernels; /* array of kernel_count elements, sorted by name */
+	struct gpd_kernel *kernels; /* owned array of kernel_count elements, sorted by name */
 	struct gpd_jit *jit;  /* options for the driver's compiler, and its log buffers; owned */
 	struct gp_bytes info; /* struct gp_image_info, encoded for the client; owned */
 	struct gp_bytes log;  /* log of the driver's compiler; owned */

@@ -39,8 +39,8 @@ struct gpd_account {
 	struct gpd_ledger_session *line; /* the session's entry in the ledger */
 	/* Exhausted quotas that have been logged: one bit per ledger line. */
 	_Atomic uint64_t quotas_reported;
-	/* Executor only: memory of ended sessions was not freed in time; the session does not wait
-	 * for it again. */
+	/* Executor only: memory of ended sessions was not freed in time, so the session does not
+	 * wait for it again (gpd_account_wait_ended()). */
 	bool ending_timed_out;
 	struct gpd_issue *issue; /* launch threads of the session (issue.h); NULL: none */
 	/* List of the session's runs (schedule.h), one for each device used; NULL: none. */

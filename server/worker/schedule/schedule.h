@@ -37,6 +37,7 @@ bool gpd_schedule_continue_batch(const struct gpd_account *account, int device, 
  * were never used; GPD_SCHEDULE_BUSY: they may have work. */
 void gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch,
 			 uint64_t others);
+/* Value of `others`: the other streams may have work. */
 #define GPD_SCHEDULE_BUSY UINT64_MAX
 
 /*

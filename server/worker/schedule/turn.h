@@ -56,7 +56,7 @@ struct gpd_schedule_run {
 	 * represents: number of batches since the last timed one. seen: number of first batches
 	 * that were all timed. */
 	uint32_t skip, represents, seen;
-	/* Start of the last sampled batch (0: none), and the average interval between batches. */
+	/* Start of the last batch (0: none), and the average interval between batches. */
 	uint64_t begun_ns, period_ns;
 	/* State of the random number generator for `skip`. */
 	uint32_t random;
@@ -106,9 +106,10 @@ int gpd_turn_add_run(struct gpd_schedule_run *run);
  * run. */
 void gpd_turn_remove_run(struct gpd_schedule_run *run);
 
-/* Blocks, without a limit, until the run has the turn; ends also if the session is closing, the GPU
- * is lost or no turn is needed any more. Returns the number of launches allowed, at least 1, and
- * sets *timed_p to whether their time must be measured. Executor only, without the queue's lock. */
+/* Blocks, without a limit, until the run has the turn, the session is closing, the GPU is lost or
+ * no turn is needed any more. The turn ends when the device's thread revokes it (run->revoked) or
+ * by gpd_turn_release(). Returns the number of launches allowed, at least 1, and sets *timed_p to
+ * whether their time must be measured. Executor only, without the queue's lock. */
 uint32_t gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p);
 /* Ends the run's need for turns: there is no policy, it has multiprocessors of its own, or it is
  * closing. drains: the turn is passed on only when the run's work is done; otherwise at once. Does

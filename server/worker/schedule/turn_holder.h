@@ -28,8 +28,8 @@ struct gpd_turn_queue {
 	struct gpd_schedule_run *runs; /* list of the runs on the device */
 	enum gpd_policy policy;        /* as last read from the ledger */
 	bool policy_changed;           /* weights and caps must be computed again */
-	uint64_t policy_ns, tick_ns,
-		poll_ns;     /* times of the last policy read, the last tick and the next poll */
+	/* Times at which weights were last applied, of the last tick and of the next poll. */
+	uint64_t policy_ns, tick_ns, poll_ns;
 	_Atomic bool asleep; /* the thread waits until there is something to measure */
 	_Atomic bool dozes;  /* the thread waits longer than polled measurements allow */
 

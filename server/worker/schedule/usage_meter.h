@@ -40,7 +40,7 @@ struct gpd_marker_page;
 
 /* The meter of one session on one device. */
 struct gpd_usage_meter {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* protects the closed and the unused entries */
 	int device;
 	struct gpd_marker_page *page; /* pinned memory with two 64-bit words per entry */
 	uint32_t made;                /* number of entries that have been created, in use or free */

@@ -74,7 +74,7 @@ struct gpd_call_state {
 	/* Request ID for the reply; 0: the client expects no reply (a posted call). */
 	uint32_t request;
 	uint16_t call;      /* number of the call */
-	uint32_t context;   /* wire ID of the context that the call is issued on */
+	uint32_t context;   /* wire ID of the context on which the call is issued */
 	uint64_t bulk_left; /* bytes of the record's data that are left to read */
 	/* Data of a deferred record that is left to read; NULL: received from the connection. */
 	const uint8_t *bulk_read;
@@ -85,15 +85,15 @@ struct gpd_call_state {
 
 /* State of a session. */
 struct gpd_session {
-	uint64_t id;                     /* from the supervisor; unique for its lifetime */
+	uint64_t id;                     /* from the supervisor; unique while the supervisor runs */
 	struct gpd_session *next;        /* next session in the list; gpd_sessions.lock */
 	struct gp_conn *conn;            /* lane 0, owned; NULL in GPD_SESSION_OPENED */
 	struct gpd_handle_table handles; /* handle.h: objects of the client, by ID */
 	struct gpd_account account;      /* schedule/account.h: resources charged to the session */
-	struct gpd_host_memory *host_memory; /* NULL: the client has requested none */
-	struct gpd_print *print;             /* NULL: no kernel that prints was launched */
-	struct gpd_trace *trace;             /* NULL: the client has requested no trace */
-	struct gpd_wait_queue *waits;        /* responder.h */
+	struct gpd_host_memory *host_memory; /* host/host_space.h; NULL: none */
+	struct gpd_print *print; /* stream/print.h; NULL: no kernel that prints was launched */
+	struct gpd_trace *trace; /* trace/gpu_trace.h; NULL: the client has requested no trace */
+	struct gpd_wait_queue *waits; /* responder.h */
 
 	/* Components, one for each folder above session/. session_parts.h creates and destroys
 	 * them; each folder defines the contents of its own. */
@@ -229,13 +229,14 @@ void gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *wak
 /* Calls all wakers. Any thread that does not hold wakers_lock. */
 void gpd_session_wake(struct gpd_session *session);
 /*
- * Encloses a driver call that blocks until all work in the device's context is done.
- * gpd_session_quiesce_begin() waits, without a fixed limit, until the device is about to be idle
- * (idle.h); the device's context must be current. Returns true: the call may be made. Returns false
- * if the session is closing or the GPU is lost: the call must not be made.
- * gpd_session_quiesce_end() must follow in both cases.
+ * Begins a driver call that blocks until all work in the device's context is done, whose primary
+ * context must be current. Blocks, without a fixed limit, until the device is idle (device/idle.h).
+ * Returns true: the call may be made. Returns false if the session is closing or the GPU is lost:
+ * the call must not be made. gpd_session_quiesce_end() must follow in both cases.
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
+/* Ends what gpd_session_quiesce_begin() has begun, after the call: other sessions may launch
+ * again. */
 void gpd_session_quiesce_end(struct gpd_session *session, int device);
 
 #endif /* GPD_SESSION_H */

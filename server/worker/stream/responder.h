@@ -4,12 +4,12 @@
  *
  * gpd_wait_add() enqueues a marker (a write of a value to memory) after the stream's present work.
  * When the GPU reaches it, the session's responder thread calls done(), without a lock held. done()
- * may send messages, free memory and call the driver, but must not enqueue work on streams. Waits
- * that complete together are called in the order in which they were added, so data is sent before
- * the reply of a later synchronization. result is CUDA_SUCCESS if the work was done; the sticky
- * error if the GPU contexts are lost; CUDA_ERROR_DEINITIALIZED if the session ended and the work
- * was dropped; or the driver's error. done() is called exactly once if the wait was added, and
- * never if adding failed.
+ * may send messages, free memory and call the driver, but must not enqueue work on streams. The
+ * done() functions of waits that complete together are called in the order in which the waits were
+ * added, so data is sent before the reply of a later synchronization. result is CUDA_SUCCESS if the
+ * work was done; the sticky error if the GPU contexts are lost; CUDA_ERROR_DEINITIALIZED if the
+ * session ended and the work was dropped; or the driver's error. done() is called exactly once if
+ * the wait was added, and never if adding failed.
  *
  * Ownership: the caller owns arg, which must stay valid until done() is called; done() may free it.
  * If adding fails, the caller frees it.
@@ -73,7 +73,7 @@ CUresult gpd_wait_reply_done(struct gpd_session *session);
 int gpd_wait_start(struct gpd_session *session);
 /* Completes the remaining waits, with CUDA_ERROR_DEINITIALIZED if their work is not done, blocks
  * until the responder has ended, and frees session->waits. Called at the session's end. Does
- * nothing if it is NULL. */
+ * nothing if session->waits is NULL. */
 void gpd_wait_stop(struct gpd_session *session);
 
 #endif /* GPD_RESPONDER_H */

@@ -116,9 +116,8 @@ void gpd_stream_session_destroy(struct gpd_session *session);
  * the operation must wait for, makes its device current and counts the operation. Blocks until
  * copies to the client that must precede the operation are enqueued (gpd_copy_await(),
  * copy/copy.h), and briefly if the stream's queue is full (stream_depth.h). On success *stream_p is
- * borrowed from the session.
- * Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, or an error of the driver; after an
- * error the operation is not counted and must not be enqueued.
+ * borrowed from the session. Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, or an
+ * error of the driver; after an error the operation is not counted and must not be enqueued.
  */
 CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
 /* Prepares an operation, as gpd_stream_begin() does, on a stream that is already known. */
@@ -164,7 +163,8 @@ CUresult gpd_stream_barrier_context(struct gpd_session *session, const struct gp
  * CUDA_ERROR_INVALID_VALUE: unknown flags.
  * CUDA_ERROR_INVALID_HANDLE: the ID is in use, which ends the session.
  * CUDA_ERROR_OUT_OF_MEMORY: also at the limit of 4096 streams.
- * CUDA_ERROR_DEINITIALIZED: the session is closing. Another error of the driver.
+ * CUDA_ERROR_DEINITIALIZED: the session is closing.
+ * Other errors are those of the driver.
  */
 CUresult gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
 			   unsigned int flags, int priority, bool legacy);

@@ -59,6 +59,7 @@ enum gpd_deferred_gate_kind {
 	GPD_DEFERRED_GATE_COPIES,
 	/* there is staging memory for a copy to the device */
 	GPD_DEFERRED_GATE_STAGING,
+	/* no other session has deferred a record of the event */
 	GPD_DEFERRED_GATE_EVENT
 };
 
