@@ -12,9 +12,10 @@
  * function is done.
  *
  * A record waits for earlier deferred records that refer to the same stream, event or image. In
- * addition, work on the legacy stream and work on blocking streams wait for each other, memory
- * calls wait for each other, and calls described as AFTER_ALL (codegen/api/) wait for all records.
- * All other records are carried out at once.
+ * addition, work on the legacy stream and work on blocking streams wait for each other. Calls that
+ * allocate, map or free memory wait for each other. A call described as AFTER_ALL (codegen/api/)
+ * waits for all earlier records, and all later records wait for one described as BEFORE_ALL. All
+ * other records are carried out at once.
  *
  * Ownership: session->stream_ops->queue. An entry of the queue is valid until
  * gpd_deferred_remove().
