@@ -13,17 +13,19 @@
 
 /* Options of the worker. The caller owns the strings. */
 struct gpd_worker_options {
-	int fd;        /* Socket of the channel to the supervisor. */
-	int ledger_fd; /* Shared memory of the ledger (ledger.h); closed by gpd_worker_run(). */
-	const char *driver; /* Path of the driver's library; NULL: the default one. */
-	bool software;      /* Allow gpupool's software device instead of NVIDIA's driver. */
-	const char *rdma;   /* URL to listen on for lanes over RDMA; NULL: no RDMA. */
-	bool peer_memory;   /* Register device memory with the RDMA device where possible. */
+	int fd;             /* socket of the channel to the supervisor */
+	int ledger_fd;      /* shared memory of the ledger (ledger.h); closed by gpd_worker_run() */
+	const char *driver; /* path of the driver's library; NULL: the default one */
+	bool software;      /* allow gpupool's software device instead of NVIDIA's driver */
+	const char *rdma;   /* URL to listen on for lanes over RDMA; NULL: no RDMA */
+	/* with rdma: register device memory with the RDMA device where possible */
+	bool peer_memory;
 };
 
-/* Runs the worker. If it starts, ends the process and does not return; the strings in the options
- * must stay valid until then. Returns the exit status, 1, if it could not start; the supervisor has
- * then been notified of the reason, if the channel works. To be called once, by the main thread. */
+/* Runs the worker until the channel is closed or the supervisor requests the end, then ends the
+ * process: it does not return. The strings in the options must stay valid. Returns 1, the exit
+ * status, only if the worker could not start; the supervisor has then been notified of the reason,
+ * if the channel works. Called once, by the main thread. */
 int gpd_worker_run(const struct gpd_worker_options *options);
 
 #endif /* GPD_WORKER_H */

@@ -38,7 +38,8 @@ struct gpd_array_session {
 /* Registers the functions that memory.h calls for arrays; session->memory must exist. */
 void gpd_arrays_register(struct gpd_session *session);
 
-/* State of an array. While the array is destroyed, the lock of the worker's list protects it. */
+/* State of an array. Once the array is destroyed, the lock of the worker's list protects the
+ * state. */
 enum gpd_array_state {
 	GPD_ARRAY_USED,    /* not destroyed */
 	GPD_ARRAY_LEAVING, /* destroyed; work may still use it */
@@ -47,21 +48,24 @@ enum gpd_array_state {
 };
 
 struct gpd_array {
-	struct gpd_handle name;
+	struct gpd_handle name; /* its ID in the handle table, until it is destroyed */
 	/* next in the worker's list of destroyed arrays, protected by the list's lock */
 	struct gpd_array *next;
-	/* While destroyed: session that is charged, borrowed; NULL: the session has ended.
-	 * Protected by the list's lock. */
+	/* Session that is charged, borrowed; NULL: the session has ended. Valid once the array is
+	 * destroyed. Protected by the list's lock. */
 	struct gpd_session *session;
 	enum gpd_array_state state;
 	struct gp_array_shape shape;
-	int device;
-	uint64_t charged;        /* bytes charged for it */
-	unsigned int users;      /* number of references: its ID, and objects that use it */
-	CUmipmappedArray mipmap; /* of the driver; only if it is mipmapped (shape.levels) */
-	CUarray levels[GP_ARRAY_LEVELS_MAX]; /* of the driver; [0] only if it is not mipmapped */
-	/* Sparse arrays only (sparse_array.h): sizes of tiles, and memory that was mapped. */
+	int device;         /* the worker's number of its device */
+	uint64_t charged;   /* bytes charged to the session's account */
+	unsigned int users; /* number of references: its ID, and objects that use it */
+	/* the driver's, owned; only if shape.levels is not 0 (mipmapped) */
+	CUmipmappedArray mipmap;
+	/* the driver's; [0], owned, if it is not mipmapped, else borrowed from mipmap */
+	CUarray levels[GP_ARRAY_LEVELS_MAX];
+	/* sparse arrays only: sizes of tiles (sparse_array.h) */
 	struct gp_array_tiling tiling;
+	/* sparse arrays only: list of all memory that was ever mapped, owned */
 	struct gpd_tiles_use *tiles;
 };
 
@@ -73,25 +77,28 @@ gpd_array_is_sparse(const struct gpd_array *array)
 
 /* Returns the array with this ID, borrowed; NULL: there is none. */
 struct gpd_array *gpd_array_get(const struct gpd_session *session, uint32_t id);
-/* Returns the driver's array of a level for a copy of the box, borrowed from the array. level: 0 if
- * it is not mipmapped. CUDA_ERROR_INVALID_HANDLE: no such array; CUDA_ERROR_INVALID_VALUE: no such
- * level, or the box exceeds it. *array_p is set on success only. */
+/* Returns the driver's array of a level for a copy of the box, borrowed from the array. level must
+ * be 0 for an array that is not mipmapped. id, level and box may come from the client unchecked.
+ * Returns CUDA_SUCCESS and sets *array_p; CUDA_ERROR_INVALID_HANDLE if there is no such array; or
+ * CUDA_ERROR_INVALID_VALUE if there is no such level or the box exceeds the level. */
 CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 			const struct gp_array_box *box, CUarray *array_p);
 
 /* Drops a reference. Dropping the last reference destroys the array: it may be reused or freed when
  * all present work of the session is done; the function does not wait for that work. Returns
- * CUDA_SUCCESS; or an error if the GPU contexts are lost, and the array is freed with the
- * session. */
+ * CUDA_SUCCESS; or an error of gpd_wait_add_all() (stream/responder.h), which means that the GPU
+ * contexts are lost, and the array is freed with the session. */
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
 /* Drops a reference at the session's end, when no work is left. Dropping the last reference
- * uncharges the array and leaves it to be freed when the device is idle. */
+ * uncharges the array; a job of the worker frees it when the device is idle
+ * (device/idle_jobs.h). */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
 
 /* Destroys all arrays at the session's end, after its waits have ended and its textures are
- * destroyed. May wait for arrays that another thread is destroying. May be called again: it then
- * only detaches destroyed arrays that are still listed from the session. */
+ * destroyed. May wait for arrays that another thread is destroying. Called twice by
+ * gpd_session_close() (executor/executor.h): if the GPU is lost, the first call is skipped, and the
+ * second one removes all references to the session from the list. */
 void gpd_arrays_destroy(struct gpd_session *session);
 
 #endif /* GPD_ARRAY_H */

@@ -4,7 +4,8 @@
  * kernel that uses the object after the client has destroyed the array cannot read memory of
  * another tenant.
  *
- * Ownership: the session's handle table refers to the objects; this module frees them.
+ * Ownership: the session's handle table refers to the objects. The hooks gpd_gpTextureCreate(),
+ * gpd_gpSurfaceCreate() and gpd_gpTextureDestroy() (gpd_calls.h) create and free them.
  * Threads: executor only.
  */
 #ifndef GPD_TEXTURE_H

@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Listens on any free port of the URL's address and starts the thread. Returns 0 and sets *port_p;
- * -1: error contains one line of text of at most size bytes, and *port_p is unchanged. The strings
- * may be freed on return. */
+/* Listens on any free port of the URL's address and starts the thread. Returns 0 and sets *port_p
+ * to the port; or -1: error contains one line of text of at most size bytes, and *port_p is
+ * unchanged. The strings may be freed on return. */
 int gpd_lane_rdma_start(const char *url, uint16_t *port_p, char *error, size_t size);
 
 #endif /* GPD_LANE_RDMA_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports the refusal of a connection that requested a lane of a session: logs a line, within the
- * log budget (log_budget.h) of the peer's address, and counts the refusal in the ledger.
+ * log budget (log_budget.h) of the peer's address, and counts the refusal in the ledger if the peer
+ * is not a client of this worker.
  *
  * Threads: any.
  */
@@ -12,9 +13,9 @@
 
 #include <stdbool.h>
 
-/* Logs "peer: " and the formatted text, and counts the refusal. peer: address text as returned by
- * gp_conn_peer(). knows: the peer has sent the ticket (secret) of a session of this worker, so its
- * refusal is not counted. The strings may be freed on return. */
+/* Logs "peer: " and the formatted text. peer: address text as returned by gp_conn_peer(). knows:
+ * whether the peer has sent the ticket (secret) of a session of this worker; only other refusals
+ * are counted. The strings may be freed on return. */
 void gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...) GP_PRINTF(3, 4);
 
 #endif /* GPD_LANE_REFUSAL_H */

@@ -5,7 +5,9 @@
  * stores it.
  *
  * Ownership: the caller frees the packed message.
- * Threads: the worker's main thread, before the first session.
+ * Threads: the worker's main thread, after the devices are open (gpd_devices_start(),
+ * device/device.h) and before the first session.
+ * Errors: a property that the driver cannot report stays 0.
  */
 #ifndef GPD_SNAPSHOT_H
 #define GPD_SNAPSHOT_H
@@ -14,8 +16,9 @@
 #include <stdint.h>
 
 /* Packs a Gpupool__Welcome into *data_p, *size_p bytes, which the caller frees with free().
- * rdma_port: port for lanes over RDMA; 0: none. Returns 0; -1: out of memory, error contains one
- * line of text of at most error_size bytes, and nothing has to be freed. */
+ * rdma_port: port for lanes over RDMA; 0: none. Leaves the context of a device current. Returns 0;
+ * -1: out of memory, error contains one line of text of at most error_size bytes, and nothing has
+ * to be freed. */
 int gpd_snapshot_pack(uint16_t rdma_port, void **data_p, size_t *size_p, char *error,
 		      size_t error_size);
 

@@ -7,7 +7,7 @@
  * Ownership: the session's handle table refers to the contexts; gpd_context_free() frees one when
  * the client destroys it or at the session's end.
  * Threads: executor only.
- * Errors: CUresult or NULL.
+ * Errors: CUDA_SUCCESS or the driver's error.
  */
 #ifndef GPD_CONTEXT_H
 #define GPD_CONTEXT_H
@@ -22,9 +22,9 @@ struct gpd_session;
 struct gpd_stream;
 
 struct gpd_context {
-	struct gpd_handle handle;
-	int device;         /* the worker's number of the device (ordinal) */
-	unsigned int flags; /* flags of cuCtxCreate() */
+	struct gpd_handle handle; /* its ID in the handle table */
+	int device;               /* the worker's number of the device (ordinal) */
+	unsigned int flags;       /* flags of cuCtxCreate() */
 	/* Legacy default (NULL) stream of the context. `legacy`, `joins` and `gate` are owned by
 	 * the session's list of streams. */
 	struct gpd_stream *legacy;
@@ -46,8 +46,8 @@ struct gpd_green {
 	unsigned int refs; /* number of references */
 	/* Resources that these are a part of, a reference; NULL: the session's share. */
 	struct gpd_green *source;
-	struct gpd_split split; /* which SMs of the source; partition.h */
-	/* The present partition (SMs of the device, partition.h), a reference; NULL: none yet. */
+	struct gpd_split split; /* which SMs of the source (device/partition.h) */
+	/* Their present partition (device/partition.h), a reference; NULL: none yet. */
 	struct gpd_partition *partition;
 };
 
@@ -64,15 +64,15 @@ struct gpd_partition *gpd_green_partition(struct gpd_session *session, struct gp
 /* Returns the context with this ID, borrowed; NULL: there is none. */
 struct gpd_context *gpd_context_get(const struct gpd_session *session, uint32_t id);
 
-/* Returns the device of the context; 0 if there is no context with this ID. */
+/* Returns the ordinal of the context's device; 0 if there is no context with this ID. */
 int gpd_context_device(const struct gpd_session *session, uint32_t id);
 
 /* Makes the worker's primary context of the context's device current in this thread; that of device
  * 0 if there is no context with this ID. Returns CUDA_SUCCESS or the driver's error. */
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 
-/* Removes the context's ID from the handle table and frees the context. No stream may refer to the
- * context any more, except at the session's end. */
+/* Removes the context's ID from the handle table, and frees the context with its reference to the
+ * resources. No stream may refer to the context any more, except at the session's end. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);
 
 #endif /* GPD_CONTEXT_H */

@@ -55,8 +55,9 @@ bool gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t 
  * counting the copy; or false, after ending the session for a protocol violation. */
 bool gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args);
 /* Receives the current record's bulk and enqueues its copy to the memory or array that the cut
- * describes. stream: ID. Blocks until the bulk has arrived and while staging memory is in use. On
- * failure a rest of the bulk may be unread. */
+ * describes. stream: ID of the stream. flags: GP_COPY_* of the record. Blocks until the bulk has
+ * arrived and while staging memory is in use. On failure a rest of the bulk may be unread: call
+ * gpd_copy_in_finish(). */
 CUresult gpd_copy_in(struct gpd_session *session, uint32_t stream, struct gpd_cut *cut,
 		     uint32_t flags);
 /* Called after gpd_copy_in(), or instead of it if there is no destination: if result is an error,
@@ -64,7 +65,8 @@ CUresult gpd_copy_in(struct gpd_session *session, uint32_t stream, struct gpd_cu
 CUresult gpd_copy_in_finish(struct gpd_session *session, CUresult result);
 /* Starts a copy of the `total` bytes that the cut describes to the client, as the reply to the
  * current call; reports errors in that reply. stream: ID of an existing stream. Returns GPD_LATER,
- * which means that the reply is sent later; or CUDA_ERROR_OUT_OF_MEMORY, and the caller replies. */
+ * which means that the reply is sent later; or CUDA_ERROR_OUT_OF_MEMORY, and the caller replies.
+ * Blocks if 1024 copies of the session have parts left. */
 CUresult gpd_copy_out(struct gpd_session *session, uint32_t stream, const struct gpd_cut *cut,
 		      uint64_t total);
 
@@ -72,13 +74,13 @@ CUresult gpd_copy_out(struct gpd_session *session, uint32_t stream, const struct
  * gpd_copy_continue() again. */
 #define GPD_COPY_CONTINUE_MS 1
 
-/* Enqueues as many remaining parts as staging memory allows, without waiting. Returns whether any
- * copy is left. */
+/* Enqueues as many remaining parts as staging memory allows, without waiting for more. Returns
+ * whether any copy is left. */
 bool gpd_copy_continue(struct gpd_session *session);
 
-/* Called before a call is carried out: waits until the copies that must precede it are enqueued
- * completely. Calls that begin with gpd_stream_begin() wait there instead. fields: the call's
- * arguments, of size bytes. */
+/* Called before a call is carried out: blocks, as gpd_copy_await() does, until the copies to the
+ * client that must precede the call are enqueued completely. Calls that begin with
+ * gpd_stream_begin() wait there instead. fields: the call's arguments, of size bytes. */
 void gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const void *fields,
 			       size_t size);
 
@@ -91,9 +93,9 @@ int gpd_copy_for_each_unfinished(struct gpd_session *session,
 /* Returns whether a copy of the stream has parts left; copies by GPUDirect do not count. */
 bool gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream);
 
-/* Waits until all copies that must precede new work of the stream are enqueued completely, or the
- * session is closing. stream NULL: all copies. The wait lasts as long as the client does not read
- * its data. */
+/* Blocks until all copies to the client that must precede new work of the stream are enqueued
+ * completely, or the session is closing. stream NULL: all copies. This may take as long as the
+ * client does not read its data. */
 void gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream);
 
 /* Sets *params to the driver's parameters of a device copy, to be run now or as a graph node.
@@ -104,7 +106,8 @@ CUresult gpd_copy_device_box(struct gpd_session *session, const struct gp_args_g
 
 /* Enqueues a copy, as described by gpd_copy_device_box() or gpd_copy_params(), on the stream, whose
  * device is current. Memory of another device that the stream's device cannot access is copied by
- * the driver between the devices. */
+ * the driver between the devices. Returns CUDA_SUCCESS or the driver's error; a part of the copy
+ * may then be enqueued. */
 CUresult gpd_copy_enqueue(struct gpd_session *session, const struct gpd_stream *stream,
 			  const CUDA_MEMCPY3D *copy);
 

@@ -3,7 +3,8 @@
  * Internal state of a copy from the device, shared by copy_out.c and gpudirect_out.c only.
  *
  * Ownership: reference counted. The executor has a reference while parts are left, each part in
- * flight has one, and a copy scheduled by GPUDirect has one until it starts.
+ * flight has one, and a copy scheduled by GPUDirect has one until the preceding work of its stream
+ * is done.
  * Threads: executor only, unless noted.
  * Errors: CUresult, CUDA_SUCCESS on success.
  */
@@ -58,8 +59,9 @@ void gpd_copy_out_unref(struct gpd_session *session, struct gpd_copy_out *out);
 void gpd_copy_out_fail_send(struct gpd_session *session, struct gpd_copy_out *out, int r);
 
 /* Orders the stream after the work that the copy must follow, and sets out->begun, also on failure.
- * All earlier copies are enqueued by now; later copies are not waited for. May wait as
- * gpd_stream_begin() does. Returns CUDA_SUCCESS or the error of gpd_stream_begin(). */
+ * All earlier copies are enqueued by now; later copies are not waited for. May block as
+ * gpd_stream_begin() does (stream/stream.h). Returns CUDA_SUCCESS or the error of
+ * gpd_stream_begin(). */
 CUresult gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out);
 /* Enqueues out->part on the stream, with a reference to the copy until the part is sent. Does not
  * wait. Returns CUDA_SUCCESS; CUDA_ERROR_NOT_READY if there is no staging memory now, and nothing

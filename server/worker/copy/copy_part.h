@@ -30,8 +30,8 @@ struct gpd_cut {
 	size_t largest;              /* maximum size of a part */
 };
 
-/* One side of a 3D copy. array is set for an array, else host for host memory, else address for
- * device memory. */
+/* One side of a 3D copy. It is an array if array is set, else host memory if host is set, else
+ * device memory at address. */
 struct gpd_side {
 	CUarray array;
 	const void *host;
@@ -57,7 +57,8 @@ CUDA_MEMCPY3D gpd_copy_params(const struct gpd_side *dst, const struct gpd_side 
 CUresult gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint64_t slice,
 			uint64_t width, uint64_t height, uint64_t depth);
 
-/* Starts to split a rectangle of device memory. Neither width nor height may be 0. */
+/* Starts to split a rectangle of device memory. Neither width nor height may be 0, and the session
+ * must have access to the memory (gpd_memory_check_rows(), memory/memory.h). */
 void gpd_cut_init(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width,
 		  uint64_t height);
 /* Starts to split a box, which must not be empty and must lie inside the array. */
@@ -67,10 +68,10 @@ bool gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part);
 /* Returns a part that is a range of device memory. */
 struct gpd_part gpd_part_from_range(uint64_t address, size_t size);
 
-/* Enqueues the copy of a part as a separate operation of the stream: to the device if in, else from
- * the device. host: pinned memory with the packed rows, which must stay valid until the stream has
- * reached the end of the copy. Makes the stream's device current. Returns CUDA_SUCCESS or the
- * driver's error. */
+/* Enqueues the copy of a part on the stream, to the device if `in` is true, else from the device;
+ * counts it as an operation of its own. host: pinned memory with the packed rows, which must stay
+ * valid until the stream has reached the end of the copy. Makes the stream's device current.
+ * Returns CUDA_SUCCESS or the driver's error. */
 CUresult gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream,
 		       const struct gpd_part *part, void *host, bool in);
 

@@ -9,7 +9,8 @@
  * goes through staging (staging.h) is copied by the GPU from or to pinned memory.
  *
  * Ownership: the executor's reference keeps a scheduled copy until gpd_gpudirect_out_is_done().
- * Threads: executor only, unless noted. No function blocks.
+ * Threads: executor only, unless noted. No function waits for the GPU or the client;
+ * gpd_gpudirect_out_schedule() blocks as gpd_stream_begin() does (stream/stream.h).
  * Errors: a failure to start makes the copy go through staging; a send failure is reported in the
  * reply of the copy.
  */
@@ -27,10 +28,11 @@ struct gpd_session;
 struct gpd_stream;
 
 /*
- * Schedules a copy from the device to be sent by GPUDirect when its stream has completed the
- * preceding work. Returns true if it is scheduled; it can be canceled until it starts. Returns
- * false if the copy must go through staging. In both cases the copy's last, short chunk may have
- * been enqueued on the stream already; `out` then no longer includes it.
+ * Schedules a copy from the device, which no earlier copy must precede, to be sent by GPUDirect
+ * when its stream has completed the preceding work. Returns true if it is scheduled; it can be
+ * canceled until it starts. Returns false if the copy must go through staging. In both cases the
+ * copy's last, short chunk may have been enqueued on the stream already; `out` then no longer
+ * includes it.
  */
 bool gpd_gpudirect_out_schedule(struct gpd_session *session, struct gpd_copy_out *out);
 /* Cancels the scheduled copy, so that it goes through staging, because the executor has other work

@@ -27,8 +27,8 @@ struct gp_chunk;
 struct gp_conn;
 struct gpd_session;
 
-/* Main thread: sets session->copies->lanes, without a lane. The session must have staging. Returns
- * 0 or -ENOMEM. */
+/* Main thread: creates session->copies->lanes, without a lane; freed by gpd_lanes_destroy().
+ * Returns 0 or -ENOMEM. */
 GP_MUST_CHECK int gpd_lanes_create(struct gpd_session *session);
 
 /*
@@ -41,7 +41,7 @@ const char *gpd_lanes_add(struct gpd_session *session, unsigned int number, stru
 /* A chunk that has been received. */
 struct gpd_arrival {
 	uint64_t offset; /* in the bytes of the copy */
-	size_t size;
+	size_t size;     /* bytes */
 	/* Staging memory, which the caller releases; memory NULL: the bytes are in device memory
 	 * already. */
 	struct gpd_piece piece;
@@ -59,14 +59,16 @@ bool gpd_lanes_are_uniform(struct gpd_session *session);
  */
 GP_MUST_CHECK int gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size,
 				   uint64_t gpudirect);
-/* Executor only: waits for the next chunk of the copy that gpd_lanes_expect() has started. Returns
- * 1 with *arrival set; 0 if all chunks have been consumed; or a negative errno if the session is
- * over, also because a lane is silent for longer than the session's timeout. */
+/* Executor only: blocks until a further chunk of the copy that gpd_lanes_expect() has started is
+ * received; chunks arrive in any order. Meanwhile continues copies to the client
+ * (gpd_copy_continue(), copy.h), which may change the current device. Returns 1 with *arrival set;
+ * 0 if all chunks have been consumed; or a negative errno if the session is over, also because a
+ * lane was silent for longer than the session's timeout or a chunk was invalid. */
 GP_MUST_CHECK int gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival);
 
 /* Any thread: queues a chunk for the client without waiting. Takes ownership of the piece's slot,
- * which is released when the chunk is sent, or at once on failure. Returns 0; or a negative errno
- * if the session is over. */
+ * which is released when the chunk is sent, or at once on failure. Returns 0; -ENOMEM; or
+ * -ESHUTDOWN if the session is closing. */
 GP_MUST_CHECK int gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset,
 				 size_t size, struct gpd_piece *piece);
 
@@ -74,8 +76,8 @@ GP_MUST_CHECK int gpd_lanes_send(struct gpd_session *session, uint32_t copy, uin
  * negative errno. */
 typedef void gpd_lanes_sent(struct gpd_session *session, void *arg, int r);
 /* Any thread: queues a chunk that the lane sends directly from registered memory at this address,
- * without waiting. The memory must stay registered until sent() is called. Returns 0; or a negative
- * errno, and sent() is not called. */
+ * without waiting. The memory must stay registered until sent() is called. Returns 0; -ENOMEM; or
+ * -ESHUTDOWN if the session is closing. On failure sent() is not called. */
 GP_MUST_CHECK int gpd_lanes_send_registered(struct gpd_session *session,
 					    const struct gp_chunk *chunk, uint64_t address,
 					    gpd_lanes_sent *sent, void *arg);

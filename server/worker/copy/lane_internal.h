@@ -3,7 +3,8 @@
  * Internal state of a session's data lanes, shared by lane.c, lane_in.c and gpudirect_in.c only.
  *
  * Ownership: the session owns gpd_lanes; each lane's threads use it until they are joined.
- * Threads: gpd_lanes.lock protects the members of gpd_lanes, except the atomic ones.
+ * Threads: gpd_lanes.lock protects the members of gpd_lanes from `ended` on, except the atomic
+ * ones.
  */
 #ifndef GPD_LANE_INTERNAL_H
 #define GPD_LANE_INTERNAL_H
@@ -25,10 +26,10 @@
 /* A lane; constant after its start, except pack. */
 struct gpd_lane {
 	struct gpd_session *session;
-	unsigned int number;
-	struct gp_conn *conn; /* owned */
-	pthread_t receiver, sender;
-	struct gp_pack pack; /* compression state; used by the sender only */
+	unsigned int number;        /* 1 and up */
+	struct gp_conn *conn;       /* owned */
+	pthread_t receiver, sender; /* its two threads */
+	struct gp_pack pack;        /* compression state; used by the sender only */
 };
 
 /* A received chunk that the executor has not consumed. */
@@ -40,10 +41,11 @@ struct gpd_lane_arrived {
 	struct gpd_piece piece; /* its bytes; zero if they were written to device memory */
 };
 
-/* State of a lane that receives a chunk. For a chunk received ahead of its copy, set once the chunk
- * has staging memory. */
+/* The chunk that a lane is receiving. */
 struct gpd_lane_coming {
-	bool any;      /* a chunk is being received */
+	/* a chunk is being received; also false while a chunk ahead of its copy waits for staging
+	 * memory */
+	bool any;
 	uint32_t copy; /* with any: number of its copy */
 };
 
@@ -52,7 +54,8 @@ struct gpd_lane_outgoing {
 	struct gpd_lane_outgoing *prev, *next; /* list gpd_lanes.outgoing; a utlist */
 	struct gp_chunk chunk;
 	struct gpd_piece piece; /* memory with its bytes */
-	/* Called when it is sent; NULL: the piece is staging memory, which is released. */
+	/* Called when the chunk is sent, for registered memory; NULL: the piece is staging memory,
+	 * which is released then. */
 	gpd_lanes_sent *sent;
 	void *arg; /* for sent() */
 };
@@ -63,12 +66,15 @@ struct gpd_lanes {
 	pthread_cond_t copy_started;  /* receivers wait on it until another copy starts */
 	pthread_cond_t chunk_arrived; /* the executor waits on it for a chunk */
 	pthread_cond_t out;           /* senders wait on it for chunks to send */
-	struct gpd_waker waker;
-	unsigned int count; /* number of lanes; changed under gpd_sessions.lock */
-	struct gpd_lane *lanes[GP_LANES_MAX];
-	unsigned int ended;    /* number of the first lane that has ended; 0: none */
-	atomic_bool mixed;     /* the lanes use several RDMA devices */
-	unsigned int stall_ms; /* maximum silence in milliseconds; 0: no limit */
+	struct gpd_waker waker;       /* wakes all three conditions when the session ends */
+	/* Number of valid elements of lanes, which are in the order of arrival, not of the lane
+	 * number. Both grow under gpd_sessions.lock, and shrink in gpd_lanes_stop(), when no lane
+	 * can be added any more. */
+	unsigned int count;
+	struct gpd_lane *lanes[GP_LANES_MAX]; /* owned */
+	unsigned int ended;                   /* number of the first lane that has ended; 0: none */
+	atomic_bool mixed;                    /* the lanes use several RDMA devices */
+	unsigned int stall_ms;                /* maximum silence in milliseconds; 0: no limit */
 
 	/* Number of the executor's current copy; 0 before the first copy. */
 	uint32_t copy;

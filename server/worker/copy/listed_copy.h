@@ -26,18 +26,18 @@ struct gpd_slot;
 
 /* A part of a listed copy. */
 struct gpd_listed_part {
-	struct gpd_listed_part *prev, *next;
-	const struct gpd_slot *slot; /* staging slot that contains it */
+	struct gpd_listed_part *prev, *next; /* list gpd_listed.parts; a utlist */
+	const struct gpd_slot *slot;         /* staging slot that contains it */
 	uint32_t number; /* number of the copy's record; reused only after the copy is done */
 	uint64_t offset; /* offset in the packed bytes of the record */
 	uint8_t *memory; /* its bytes in the slot */
-	size_t size;
+	size_t size;     /* bytes of memory */
 };
 
 /* The listed parts of a session. */
 struct gpd_listed {
 	pthread_mutex_t lock;
-	struct gpd_listed_part *parts;
+	struct gpd_listed_part *parts; /* utlist; owned; lock */
 };
 
 /* Makes the list empty. */
@@ -49,8 +49,8 @@ void gpd_listed_fini(struct gpd_listed *listed);
 bool gpd_listed_add(struct gpd_listed *listed, const struct gpd_listed_part *part);
 /* Removes the parts in this slot. */
 void gpd_listed_drop(struct gpd_listed *listed, const struct gpd_slot *slot);
-/* Overwrites those of the size bytes at this offset of the record that are listed; bytes that are
- * no longer listed are skipped. */
+/* Overwrites the size bytes at this offset of the copy of record `number`, as far as they are
+ * listed; other bytes are skipped. offset + size must not overflow. */
 void gpd_listed_replace(struct gpd_listed *listed, uint32_t number, uint64_t offset,
 			const void *bytes, size_t size);
 

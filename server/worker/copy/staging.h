@@ -11,9 +11,9 @@
  * Ownership: slots are reference counted and return to the pool; they are never freed. The caller
  * owns the struct gpd_piece.
  * Threads: as noted for each function.
- * Errors: CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_READY if no slot is free now, or
- * an error that has made the session unusable. On failure *piece is zero, and nothing has to be
- * released.
+ * Errors: CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_READY if no slot is free now, the
+ * session's sticky error, or an error of the driver. On failure *piece is zero, and nothing has to
+ * be released.
  * Units: bytes, except where a count of slots is stated.
  */
 #ifndef GPD_STAGING_H
@@ -26,9 +26,10 @@
 
 /* Size of a slot. */
 #define GPD_STAGING_SLOT ((size_t)1 << 20)
-/* Maximum number of slots of a session: in total, and for copies from the device, whose pieces are
- * released only after the client has read them. */
+/* Maximum number of slots of a session in total. */
 #define GPD_STAGING_SHARE 64
+/* Maximum number of slots of a session for large copies from the device, whose pieces are released
+ * only after the client has read them. */
 #define GPD_STAGING_SHARE_OUT 48
 /* Number of slots that a session gets even if other sessions use the whole pool. */
 #define GPD_STAGING_SHARE_MIN 4
@@ -62,16 +63,18 @@ int gpd_staging_create(struct gpd_session *session);
 void gpd_staging_destroy(struct gpd_session *session);
 
 /* Executor only: gets memory for a copy of size bytes (at most GPD_STAGING_SLOT) to the device;
- * waits for earlier copies while the share or the pool is used up. A small piece has no slot to
- * release; its copy must be enqueued before the executor calls any of these functions again. */
+ * blocks on earlier copies while the share or the pool is used up, until the session is closing
+ * (CUDA_ERROR_DEINITIALIZED). A small piece has no slot to release; its copy must be enqueued
+ * before the executor calls any of these functions again. */
 CUresult gpd_staging_acquire_in(struct gpd_session *session, size_t size, struct gpd_piece *piece);
 
 /* Executor only: gets memory for a copy of size bytes (at most GPD_STAGING_SLOT) from the device,
  * without waiting. CUDA_ERROR_NOT_READY: none is free now; the caller calls gpd_staging_wait()
  * before another attempt. */
 CUresult gpd_staging_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *piece);
-/* Executor only: waits without limit until the oldest work in the session's wait queue is done; if
- * the queue is empty, waits as gpd_staging_nap() does for slots of other sessions. */
+/* Executor only: blocks for at most 1 ms, until a pending wait of the session has completed
+ * (gpd_wait_oldest(), stream/responder.h); if there is none, until another session releases a slot,
+ * as gpd_staging_nap() does. The caller tries again afterwards. */
 void gpd_staging_wait(struct gpd_session *session);
 
 /*

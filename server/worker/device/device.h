@@ -25,7 +25,7 @@ struct gpd_ledger;
 
 /* A GPU. */
 struct gpd_device {
-	CUdevice device;
+	CUdevice device;   /* the driver's number of the device */
 	CUcontext primary; /* primary context, retained until the process ends */
 	uint64_t memory;   /* total bytes */
 	/* Granularity in bytes of cuMemCreate() and of mappings in windows; a power of two. */
@@ -35,10 +35,11 @@ struct gpd_device {
 	int threads_per_multiprocessor;
 	/* Range of stream priorities; least is the larger number. */
 	int priority_least, priority_greatest;
-	pthread_mutex_t limit_lock;
-	/* Current values of cuCtxGetLimit(); they only increase, under limit_lock. */
+	pthread_mutex_t limit_lock; /* serializes changes of the limits */
+	/* Current values of cuCtxGetLimit(), by CUlimit; they only increase, under limit_lock. */
 	_Atomic size_t limits[CU_LIMIT_MAX];
-	/* Initial values; GP_LIMIT_UNSUPPORTED: the device has no such limit. */
+	/* The driver's initial values, by CUlimit; GP_LIMIT_UNSUPPORTED: the device has no such
+	 * limit. */
 	uint64_t default_limits[CU_LIMIT_MAX];
 };
 
@@ -47,7 +48,9 @@ struct gpd_devices {
 	int count;
 	struct gpd_device all[GPD_DEVICES_MAX];
 	uint64_t granularity; /* largest granularity of all devices */
-	_Atomic int lost; /* CUresult that made CUDA unusable in this process; 0: it is usable */
+	/* CUresult that made CUDA unusable in this process, set by gpd_session_poison(); 0: it is
+	 * usable */
+	_Atomic int lost;
 	/* A kernel was launched that may allocate device heap memory. Heap memory that kernels do
 	 * not free stays allocated in the context until the process ends. */
 	_Atomic bool heap_used;
@@ -56,8 +59,9 @@ struct gpd_devices {
 extern struct gpd_devices gpd_devices;
 
 /* Opens the driver as gpd_driver_open() does, initializes all its devices and writes their memory
- * sizes into the ledger. Called once, before the first session. Returns 0; or -1 with the reason in
- * error, and the worker cannot start. */
+ * sizes into the ledger. Called once, by the main thread, before the first session. Leaves the
+ * context of a device current. Returns 0; or -1, with the reason as one line of text in error, an
+ * array of size bytes, and the worker cannot start. */
 int gpd_devices_start(const char *driver, bool software, struct gpd_ledger *ledger, char *error,
 		      size_t size);
 
@@ -68,7 +72,8 @@ struct gpd_device *gpd_device_get(int ordinal);
  * another device. */
 bool gpd_device_has_peer(int ordinal, int peer);
 
-/* Makes the device's primary context current in this thread. The ordinal must be valid. */
+/* Makes the device's primary context current in this thread. The ordinal must be valid. The current
+ * device of each thread is cached, so other code must not call cuCtxSetCurrent(). */
 CUresult gpd_device_enter(int ordinal);
 
 #endif /* GPD_DEVICE_H */

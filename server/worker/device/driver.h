@@ -26,7 +26,7 @@ struct gpd_driver {
 	GPD_DRIVER_FUNCTIONS(GPD_FIELD)
 #undef GPD_FIELD
 	/* Extension of the software device: cancels the work queued or running on a stream. NULL:
-	 * NVIDIA's driver. */
+	 * not available, as with NVIDIA's driver. */
 	CUresult (*gpSoftStreamCancel)(CUstream stream);
 	/* Extension of the software device: sets *why_p to the static text why it cannot run a
 	 * kernel, or to NULL if it can. NULL: NVIDIA's driver. */

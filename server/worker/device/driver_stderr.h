@@ -8,7 +8,7 @@
  * entirely controlled by a client. A log line therefore names the session whose work is running,
  * and counts against the log budget (log_budget.h) of the tenant that may have caused it.
  *
- * Threads: any, except gpd_driver_stderr_start().
+ * Threads: any that does not hold gpd_sessions.lock, except gpd_driver_stderr_start().
  */
 #ifndef GPD_DRIVER_STDERR_H
 #define GPD_DRIVER_STDERR_H
@@ -16,16 +16,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Maximum bytes of captured text, and of the text of gpd_driver_stderr_whose_func. */
+/* Maximum bytes of captured text. */
 #define GPD_DRIVER_STDERR_MAX 4096
+/* Size in bytes of the text of gpd_driver_stderr_whose_func. */
 #define GPD_DRIVER_STDERR_WHOSE_MAX 320
 
 /* Writes the session whose work is running into text, as "session 3 (host 17 ./program)" or "no
- * session", and returns the index of its log budget. Called by the capturing thread and by callers
- * of gpd_driver_stderr_flush() and gpd_driver_stderr_read(). */
+ * session", NUL-terminated within size bytes, and returns the index of its log budget. Called by
+ * the capturing thread and by callers of gpd_driver_stderr_flush() and gpd_driver_stderr_read(). */
 typedef uint32_t gpd_driver_stderr_whose_func(char *text, size_t size);
 
-/* Main thread, before the driver is opened: redirects standard error and starts the thread. Returns
+/* Redirects standard error and starts the thread. Main thread, before the driver is opened. Returns
  * 0, also if there is no standard error to capture; or a negative errno, and the worker cannot
  * start. */
 int gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose);

@@ -38,8 +38,9 @@ void gpd_gpu_timestamp_stop(int device);
  * and enqueues nothing, if the driver refuses or there is no kernel. */
 bool gpd_gpu_timestamp_record(int device, CUstream stream, const struct gpd_marker_page *page,
 			      uint32_t word);
-/* Enqueues a write of 1 into the word, after the stream's work so far. Returns false, and enqueues
- * nothing, if the driver refuses. */
+/* Enqueues a write of 1 into the word, after the stream's work so far. The word must be 0 before,
+ * because only its low 32 bits are written. Returns false, and enqueues nothing, if the driver
+ * refuses. */
 bool gpd_gpu_timestamp_write_marker(CUstream stream, const struct gpd_marker_page *page,
 				    uint32_t word);
 

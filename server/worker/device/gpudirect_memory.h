@@ -28,7 +28,7 @@ struct gpd_gpudirect_facts {
 	int ordering; /* CUGPUDirectRDMAWritesOrdering */
 	/* CUflushGPUDirectRDMAWritesOptions; 0 if the driver has no flush function. */
 	int flush_options;
-	bool alone; /* no other GPU of this process reads its memory */
+	bool alone; /* the process has no other GPU, which might read its memory */
 };
 
 /* The methods of registration that follow from these abilities. */
@@ -48,24 +48,24 @@ struct gpd_gpudirect_methods gpd_gpudirect_memory_choose(const struct gpd_gpudir
  * GPUDirect stays disabled. */
 void gpd_gpudirect_memory_start(bool wanted);
 
-/* Returns whether memory of the device is to be allocated so that it can be registered. false: also
- * if the device is invalid or GPUDirect is disabled. */
+/* Returns whether memory of the device is to be allocated so that it can be registered; false if
+ * GPUDirect is disabled. device: less than GPD_DEVICES_MAX; false if there is no such device. */
 bool gpd_gpudirect_memory_is_possible(int device);
 /* Disables GPUDirect for the device, because the driver has refused such an allocation. */
 void gpd_gpudirect_memory_disable(int device);
 
 /*
- * Registers a whole mapping of size bytes with the connection's RDMA device
+ * Registers a whole mapping of size bytes at address with the connection's RDMA device
  * (gp_conn_register_range()). Afterwards gp_conn_has_registered() returns true, until
  * gp_memory_unregister(), which must be called before the memory is freed. Returns true if it is
  * registered; false if copies must go through staging. Logs the method once per device. May block
- * in the driver.
+ * in the driver, and makes the device current.
  */
 bool gpd_gpudirect_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size,
 				   int device);
 
-/* Makes writes of the network card visible to later work of the device. Returns CUDA_SUCCESS, also
- * if no flush is needed, or the driver's error. */
+/* Makes writes of the network card visible to later work of the device, which it makes current if a
+ * flush is needed. Returns CUDA_SUCCESS, also if no flush is needed, or the driver's error. */
 CUresult gpd_gpudirect_memory_flush(int device);
 
 #endif /* GPD_GPUDIRECT_MEMORY_H */

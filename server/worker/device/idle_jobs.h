@@ -15,13 +15,13 @@
 /* A job; called once in the background thread. */
 typedef void gpd_quiesce_job(void *arg);
 
-/* Adds a job. If memory or a thread is not available, runs it in the calling thread before it
- * returns. */
+/* Adds a job. If memory or a thread is not available, runs the job in the calling thread before it
+ * returns; the caller must therefore hold no lock that the job acquires. */
 void gpd_quiesce_jobs_add(gpd_quiesce_job *job, void *arg);
 
-/* Called by a job before such a driver call: waits, for a limited time, until all devices are idle
- * (idle.h), because the driver blocks launches while it waits. Returns true if they are idle; false
- * if some work does not end, and the job must add itself again and return. */
+/* Called by a job before such a driver call: blocks as gpd_quiesce_try() (idle.h) until all devices
+ * are idle, because the driver blocks launches while it waits. Changes the current device. Returns
+ * true if all are idle; false if one is not, and the job must add itself again and return. */
 bool gpd_quiesce_jobs_try(void);
 
 /* Waits without limit until no job is waiting or running. Must not be called by a job. */

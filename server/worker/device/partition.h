@@ -35,9 +35,9 @@ struct gpd_partition;
 
 /* A selection of the groups that the driver splits SMs into (cuDevSmResourceSplitByCount()). */
 struct gpd_split {
-	unsigned int flags,
-		least;       /* arguments of the split: its flags and the minimum SMs per group */
-	unsigned int groups; /* number of groups requested; 0: all SMs, unsplit */
+	/* Arguments of the driver's split: its flags, and the minimum number of SMs per group. */
+	unsigned int flags, least;
+	unsigned int groups;                /* number of groups requested; 0: all SMs, unsplit */
 	uint64_t picks[GPD_SPLIT_MAX / 64]; /* bit n: group n is selected */
 	bool rest;                          /* also select the SMs that are in no group */
 };
@@ -50,8 +50,10 @@ struct gpd_shares {
 	uint64_t tenant;
 	bool listed; /* it is in the list */
 	struct gpd_share {
-		uint32_t groups, tenant_groups; /* numbers of groups; 0: all */
-		/* References to partitions; NULL: the whole device. */
+		/* number of groups requested by the session and by its tenant; 0: all */
+		uint32_t groups, tenant_groups;
+		/* Partitions of the tenant and, within it, of the session's streams; references.
+		 * NULL: the whole device. */
 		struct gpd_partition *tenant, *assigned;
 	} devices[GPD_PARTITION_DEVICES];
 	_Atomic uint32_t changed; /* bit n: the session's streams on device n have to move */
@@ -77,7 +79,8 @@ void gpd_partition_stop(int device);
  */
 uint32_t gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_wanted,
 			      uint32_t wanted);
-/* Removes the shares of an ended session. May block in the driver to destroy a green context. */
+/* Removes the shares of an ended session. Does nothing if it had none. May block in the driver to
+ * destroy a green context. */
 void gpd_partition_unassign(struct gpd_shares *shares);
 
 /* Returns the partition for new streams, with a new reference; NULL: the primary context. */
@@ -89,24 +92,27 @@ void gpd_partition_unref(struct gpd_partition *partition);
 
 /*
  * Creates a non-blocking stream in the partition (NULL: in the primary context); the device's
- * primary context must be current. If the partition has no green context yet, waits for an idle
+ * primary context must be current. If the partition has no green context yet, blocks on an idle
  * context (idle.h) and creates one. Returns CUDA_SUCCESS with *stream set, which the caller
- * destroys; CUDA_ERROR_DEINITIALIZED if *given_up became true first (NULL: never); or the driver's
- * error.
+ * destroys.
+ *
+ * CUDA_ERROR_DEINITIALIZED: *given_up became true first (NULL: never), or the GPU is lost.
+ * CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION: the driver cannot make the split of a part.
+ * Other errors are those of the driver.
  */
 CUresult gpd_partition_stream(struct gpd_partition *partition, int priority,
 			      const _Atomic bool *given_up, CUstream *stream);
 
 /* Sets *context_p to the context for graph nodes: that of the partition, which must have a stream
- * already, or with NULL the device's primary context. The context belongs to the partition or
- * device. */
+ * already (gpd_partition_stream()), or with NULL the device's primary context. The context belongs
+ * to the partition or device. */
 CUresult gpd_partition_context(const struct gpd_partition *partition, int device,
 			       CUcontext *context_p);
 
 /*
- * Creates a part of a partition (base NULL: of the device), with a green context of its own.
- * Consumes the reference to `base`, also on failure. lenient: if the driver cannot make the split,
- * the part is all of `base`. Returns a new reference; NULL: out of memory.
+ * Creates a part of a partition (base NULL: of the device). Its own green context is created with
+ * its first stream. Consumes the reference to `base`, also on failure. lenient: if the driver
+ * cannot make the split, the part is all of `base`. Returns a new reference; NULL: out of memory.
  */
 struct gpd_partition *gpd_partition_part(int device, struct gpd_partition *base,
 					 const struct gpd_split *split, bool lenient);
@@ -120,7 +126,8 @@ CUresult gpd_partition_resource(struct gpd_partition *partition, int device,
 				const _Atomic bool *given_up, CUdevResource *resource);
 
 /* Returns whether a stream can be created in the partition (NULL: true) without a long wait. If it
- * cannot, a thread starts to create the green context. Waits at most gpd_quiesce_short_ns. */
+ * cannot, a thread starts to create the green context. Blocks for at most about
+ * gpd_quiesce_short_ns (idle.h). The device's primary context must be current. */
 bool gpd_partition_is_ready(struct gpd_partition *partition);
 
 #endif /* GPD_PARTITION_H */

@@ -63,9 +63,9 @@ struct gpd_partition {
 struct gpd_partition_table {
 	/* Group size that was last requested; takes effect when no partition is in use. */
 	unsigned int granularity;
-	unsigned int group_size; /* multiprocessors per group, 2 or 8 */
-	unsigned int count;      /* number of groups */
-	CUdevResource groups[GPD_GROUPS_MAX];
+	unsigned int group_size;              /* multiprocessors per group, 2 or 8 */
+	unsigned int count;                   /* number of groups */
+	CUdevResource groups[GPD_GROUPS_MAX]; /* SMs of each group; count elements */
 	/* All partitions; those without references are in order of release. */
 	struct gpd_partition *partitions;
 	unsigned int idle; /* number of partitions without references */
@@ -75,15 +75,15 @@ extern pthread_mutex_t gpd_partition_lock;
 /* Tables by ordinal; NULL: the device cannot be divided. */
 extern struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
-/* Returns the partition of this set of `groups` groups, with a new reference. NULL: out of
- * memory. */
+/* Returns the partition of this set of `groups` groups, with a new reference; creates it if
+ * necessary, without a green context. The table of the device must exist. NULL: out of memory. */
 struct gpd_partition *gpd_partition_find_or_create(int device, const struct gpd_groups *set,
 						   uint32_t groups) GP_LOCKED(gpd_partition_lock);
 /* Adds a reference and returns the partition. Accepts NULL. */
 struct gpd_partition *gpd_partition_ref_locked(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
-/* Drops a reference. Returns a partition that the caller must destroy with gpd_partition_destroy()
- * after unlocking, or NULL. */
+/* Drops a reference. Accepts NULL. Returns a partition, this one or another cached one, that the
+ * caller must destroy with gpd_partition_destroy() after unlocking; NULL: there is none. */
 struct gpd_partition *gpd_partition_unref_locked(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
 /* Destroys an unreferenced partition and its green context; may block in the driver.
@@ -91,8 +91,8 @@ struct gpd_partition *gpd_partition_unref_locked(struct gpd_partition *partition
 void gpd_partition_destroy(struct gpd_partition *partition);
 
 /* Collects the driver's resources of a part, by splitting its base. resources: array of
- * GPD_GROUPS_MAX elements; *count: number of elements that were set. Waits and fails as
- * gpd_partition_resource() does. */
+ * GPD_GROUPS_MAX elements. *count: 0 before the call; then the number of elements that were set.
+ * Waits and fails as gpd_partition_resource() does. */
 CUresult gpd_part_collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
 			  CUdevResource *resources, unsigned int *count);
 

@@ -46,13 +46,15 @@
 void gpd_window_separate_driver(void);
 
 /* Parses GPUPOOL_WINDOW_SIZE, in bytes. NULL or empty text: *size_p is 0, the default size. Returns
- * false if it is not a valid size. */
+ * true; or false if it is not a valid size, and *size_p is 0. */
 bool gpd_window_size_parse(const char *text, uint64_t *size_p);
 
 /*
- * Reserves a window. size: minimum; 0: the default, with space for `memory` bytes of device memory,
- * less when there are many sessions. avoid: ranges that the window must not overlap. Returns 0 with
- * *window_p set; or -ENOMEM if there is no free range.
+ * Reserves a window. size: the size that the client requests, rounded up to at least 1 GiB; more
+ * than 4 TiB fails. 0: the default, with space for `memory` bytes of device memory; less if there
+ * are many sessions or no such range is free. avoid: avoid_count ranges that the window must not
+ * overlap, from the client, unchecked. Returns 0 with *window_p set; or -ENOMEM if there is no free
+ * range, and *window_p is unchanged.
  */
 int gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid,
 		       size_t avoid_count, struct gpd_range *window_p);
@@ -61,9 +63,9 @@ int gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *a
 void gpd_window_release(const struct gpd_range *window);
 
 /*
- * Reserves addresses for host memory, at most size bytes: a range of this process that neither the
- * process nor the driver uses, without access until it is mapped. Returns 0 with *range_p set,
- * valid until gpd_window_release_host(); or -ENOMEM, and *range_p is unchanged.
+ * Reserves addresses for host memory, at most size bytes and 64 GiB: a range of this process that
+ * neither the process nor the driver uses, without access until it is mapped. Returns 0 with
+ * *range_p set, valid until gpd_window_release_host(); or -ENOMEM, and *range_p is unchanged.
  */
 int gpd_window_acquire_host(uint64_t size, struct gpd_range *range_p);
 /* Unmaps the range and releases its addresses. Does nothing if its size is 0. */

@@ -6,7 +6,8 @@
  * Ownership: results are borrowed from the session and are valid during the current call.
  * Threads: the generated dispatcher, on the session's executor.
  * Errors: CUDA_SUCCESS, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_CONTEXT or
- * CUDA_ERROR_INVALID_HANDLE; or an error of the driver. On failure the result is not set.
+ * CUDA_ERROR_INVALID_HANDLE; or an error of the driver. On failure the result is not set, unless
+ * noted.
  */
 #ifndef GPD_ARG_DECODE_H
 #define GPD_ARG_DECODE_H
@@ -22,10 +23,12 @@ struct gpd_session;
 /* Converts the ordinal of a device that the session may use, and makes the device current.
  * *device_p may be set although making it current failed. */
 CUresult gpd_arg_decode_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_p);
-/* Converts a context ID into the driver's context: the primary one of its device. */
+/* Converts a context ID into the driver's context, which is the primary one of its device. Does not
+ * make it current. */
 CUresult gpd_arg_decode_context(struct gpd_session *session, uint32_t id, CUcontext *context_p);
-/* Converts a stream ID into the driver's stream. works: the call enqueues work, so the stream is
- * ordered and the operation counted by gpd_stream_begin(), with its errors. */
+/* Converts a stream ID into the driver's stream. works: whether the call enqueues work; then
+ * gpd_stream_begin() (stream/stream.h) orders and counts the operation, and its errors are
+ * returned, too. */
 CUresult gpd_arg_decode_stream(struct gpd_session *session, uint32_t id, bool works,
 			       CUstream *stream_p);
 /* Converts an event ID into the driver's event. CUDA_ERROR_INVALID_HANDLE also for interprocess

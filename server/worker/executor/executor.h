@@ -4,8 +4,8 @@
  * and its line in the ledger, before there is a connection. Lane 0, its first connection, starts
  * its threads, which end with the lane and then close the session.
  *
- * Ownership: the session is freed by gpd_session_close() or gpd_session_discard(). It is not freed
- * while another thread holds gpd_sessions.lock (sessions.h) and it is in the list.
+ * Ownership: the session is freed by gpd_session_close() or gpd_session_discard(). A thread that
+ * finds it in the list of sessions (session/sessions.h) may use it while holding gpd_sessions.lock.
  * Threads: as noted.
  */
 #ifndef GPD_EXECUTOR_H
@@ -19,9 +19,9 @@ struct gpd_channel_open;
 struct gpd_range;
 struct gpd_session;
 
-/* Creates a session in GPD_SESSION_OPENED and adds it to the list of sessions. The session copies
- * *open and takes over the window's addresses. NULL: out of memory; the caller keeps the window.
- * Main thread. */
+/* Creates a session in the state GPD_SESSION_OPENED and adds it to the list of sessions. The
+ * session copies *open and takes over the window's addresses. NULL: out of memory; the caller keeps
+ * the window. Main thread. */
 struct gpd_session *gpd_session_open(uint64_t id, const struct gpd_channel_open *open,
 				     const struct gpd_range *window);
 /* Starts the executor thread on lane 0. Returns 0: the session owns the connection. -ENOMEM: the
@@ -30,10 +30,10 @@ struct gpd_session *gpd_session_open(uint64_t id, const struct gpd_channel_open 
 int gpd_session_start(struct gpd_session *session, struct gp_conn *conn);
 
 /*
- * Assigns to the session the number of SMs of each device that its line in the ledger requests (0:
- * all of its tenant's), within its tenant's, and writes the assigned number into the line (0: the
- * whole device). The session's streams move when they next get work. Any thread that holds
- * gpd_sessions.lock, or before the session is in the list.
+ * Assigns SMs to the session, for each device. Its line in the ledger states the requested number;
+ * 0: all SMs of its tenant. The assigned number is at most that of the tenant, and is stored in the
+ * line; 0: the whole device. The session's streams move to these SMs when they next get work. Any
+ * thread that holds gpd_sessions.lock, or before the session is in the list.
  */
 void gpd_session_follow_ledger(struct gpd_session *session);
 
@@ -59,17 +59,20 @@ struct gpd_closing_part {
 	void (*close)(struct gpd_session *session);
 };
 
+/* The table, of gpd_closing_part_count entries. */
 extern const struct gpd_closing_part gpd_closing_parts[];
 extern const size_t gpd_closing_part_count;
 
 /* Closes the session: runs all phases, notifies the supervisor, removes the session from the list
- * and frees it. Blocks until the session's work has ended. May end the process
- * (worker_retirement.h). Called by the session's executor as its last action. */
+ * and frees it. Blocks until the session's work on the GPU has ended, and a few seconds for a
+ * client that copies its shared memory. Stores the reason of the end if there is none. Called
+ * without gpd_sessions.lock. May end the process (worker_retirement.h). Called by the session's
+ * executor as its last action. */
 void gpd_session_close(struct gpd_session *session);
 
-/* Ends and frees a session without threads, which the caller has removed from the list, and its
- * window. The supervisor is notified with the result and the reason, which is copied. May end the
- * process (worker_retirement.h). Any thread, without gpd_sessions.lock. */
+/* Ends and frees a session that has no threads, and releases its window. The caller has removed the
+ * session from the list. The supervisor is notified with the result and the reason, which is
+ * copied. May end the process (worker_retirement.h). Any thread, without gpd_sessions.lock. */
 void gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason);
 
 #endif /* GPD_EXECUTOR_H */

@@ -15,9 +15,9 @@
 struct gp_message;
 struct gpd_session;
 
-/* Processes all records of a message, in order, and receives the data that follows it. The message
- * is borrowed and may be freed on return. Blocks as the calls do, and while the deferred queue is
- * full. */
+/* Processes all records of a message, in order, and receives the data (bulk) that follows the
+ * message. The message is borrowed and may be freed on return. Blocks as the calls do, and while
+ * the deferred queue is full. */
 int gpd_executor_run_message(struct gpd_session *session, const struct gp_message *message);
 
 /* Carries out deferred records until none of those that remain is ready. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creates and destroys the components of struct gpd_session: one for each folder above session/,
- * which alone knows the contents of its component.
+ * Creates and destroys the components of struct gpd_session: one for each folder of a layer above
+ * session/. Only that folder knows the contents of its component.
  *
  * Ownership: the session owns the components. They are created before its first thread starts and
  * destroyed after the last one has ended.

@@ -10,7 +10,8 @@
  *
  * Ownership: the caller owns the plan, which is only read during a call. The caller owns a built
  * graph until it passes the graph to a destroy function.
- * Threads: executor only, with the device current.
+ * Threads: executor only, with the device current, except gpd_graph_recv() and the destroy
+ * functions, which need no current context.
  * Errors: CUresult, CUDA_SUCCESS on success.
  */
 #ifndef GPD_GRAPH_BUILD_H
@@ -34,8 +35,8 @@ struct gpd_session;
 
 /* An executable graph. Freed by gpd_graph_destroy_built() or gpd_graph_destroy_built_later(). */
 struct gpd_graph_built {
-	CUgraphExec driver;
-	int device;
+	CUgraphExec driver; /* the executable, owned */
+	int device;         /* the worker's number of its device */
 	/* Partition of its kernels, a reference; NULL: the whole device. */
 	struct gpd_partition *partition;
 	/* Driver graph of the graph root in which it was built and which it occupies, borrowed;
@@ -46,7 +47,7 @@ struct gpd_graph_built {
 	bool stays;
 	/* Value of session->modules->kernels_changed when the graph's kernels were looked up. */
 	uint64_t kernels_changed;
-	struct gpd_image_uses uses; /* features that its kernels use */
+	struct gpd_image_uses uses; /* features that its kernels use (module/image.h) */
 	/* Name of its last kernel, valid while the kernel's image is loaded; NULL: it has no
 	 * kernel. */
 	const char *kernel;
@@ -55,28 +56,38 @@ struct gpd_graph_built {
 	uint64_t charged;
 };
 
-/* Receives the current record's plan, and blocks until it has arrived. Sets *plan_p, which the
- * caller frees with free(), and *size_p. On failure *plan_p is NULL; a plan that is too large also
- * ends the session. */
+/*
+ * Receives the current record's plan, and blocks until it has arrived. Sets *plan_p, which the
+ * caller frees with free(), and *size_p. On failure *plan_p is NULL.
+ *
+ * CUDA_ERROR_UNKNOWN: the connection has failed.
+ * CUDA_ERROR_INVALID_VALUE: the plan is empty, or larger than GP_GRAPH_PLAN_MAX; the latter ends
+ * the session.
+ * CUDA_ERROR_OUT_OF_MEMORY: the plan was received and discarded.
+ */
 CUresult gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p);
 
 /* Charges bytes to the session's name memory, which is host memory for handles and their objects
- * (ledger/name_memory.h). If the limit is reached, waits while graphs that are being destroyed may
- * still release memory. Returns true; or false, without charging anything, if the session's limit
- * is reached. */
+ * (ledger/name_memory.h). If the limit is reached and dropped graphs may still release memory,
+ * blocks until a pending wait of the session has completed (gpd_wait_oldest(), stream/responder.h),
+ * and tries again. Returns true; the charge is undone by
+ * gpd_name_memory_remove(&session->handles.memory, bytes). Returns false, without charging
+ * anything, if the limit is still reached. */
 bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
 
 /*
  * Builds an executable graph. partition: for its kernels, NULL: the whole device; a plan with a
  * root uses the root's partition instead. launchable: kernels may launch it. The cost is charged
- * before the driver builds anything, because a plan may have a million nodes. Returns CUDA_SUCCESS
- * with *built_p set; on failure *built_p is NULL and nothing is charged.
+ * before the driver builds anything, because a plan may have a million nodes. Blocks as
+ * gpd_graph_charge() and, with a root, gpd_graph_root_occupy() do. Returns CUDA_SUCCESS with
+ * *built_p set; on failure *built_p is NULL and nothing is charged.
  *
- * CUDA_ERROR_INVALID_VALUE: the plan is invalid or uses memory outside the session.
+ * CUDA_ERROR_INVALID_VALUE: the plan is invalid, uses memory outside the session, or needs a root
+ * that does not exist or belongs to another device.
  * CUDA_ERROR_INVALID_HANDLE: a kernel belongs to no image.
  * CUDA_ERROR_OUT_OF_MEMORY: also if the charge fails.
- * CUDA_ERROR_NOT_SUPPORTED: the root already has an executable, or the plan has a root and is
- * launchable.
+ * CUDA_ERROR_NOT_SUPPORTED: the plan has a root, and is launchable or does not use every updatable
+ * node of the root; or the root still has an executable.
  */
 CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
 			 struct gpd_partition *partition, bool launchable,
@@ -90,13 +101,20 @@ CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t s
  * the graph, or uses memory outside the session.
  * CUDA_ERROR_INVALID_HANDLE: a kernel belongs to no image.
  * CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the driver cannot update it.
+ * CUDA_ERROR_OUT_OF_MEMORY, or another error of the driver.
  */
 CUresult gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 			  struct gpd_graph_built *built);
 
-/* Adds the single node of a plan, a kernel launch, to the root's graph. Returns CUDA_SUCCESS and
- * sets *node_p, which belongs to that graph; CUDA_ERROR_INVALID_VALUE if the plan is anything else;
- * or an error of the driver. On failure *node_p is not usable. */
+/*
+ * Adds the single node of a plan, a kernel launch, to the root's graph. The caller must set *node_p
+ * to NULL before. Returns CUDA_SUCCESS and sets *node_p, which belongs to that graph. On failure
+ * *node_p may be set, too: the caller then destroys the node by cuGraphDestroyNode().
+ *
+ * CUDA_ERROR_INVALID_VALUE: the plan is not a single valid launch.
+ * CUDA_ERROR_INVALID_HANDLE: the kernel belongs to no image.
+ * CUDA_ERROR_OUT_OF_MEMORY, or another error of the driver.
+ */
 CUresult gpd_graph_add_kernel(struct gpd_session *session, struct gpd_graph_root *root,
 			      const void *plan, size_t size, CUgraphNode *node_p);
 
@@ -109,9 +127,10 @@ bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_bu
  * worker's memory. */
 void gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *built,
 			     bool driver);
-/* Destroys a graph after all launches that may still use it have ended, without waiting for them.
- * Its root is vacated at once; its memory stays charged until it is destroyed. Accepts NULL. The
- * caller must not use the graph afterwards. */
+/* Lets the responder destroy a graph after all launches that may still use it have ended. Does not
+ * wait for them. If the responder cannot be used, the graph is destroyed at once. The root of the
+ * graph is vacated at once; the memory stays charged until the graph is destroyed. Accepts NULL.
+ * The caller must not use the graph afterwards. */
 void gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_built *built);
 
 #endif /* GPD_GRAPH_BUILD_H */

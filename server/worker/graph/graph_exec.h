@@ -8,6 +8,8 @@
  * Graph roots (graph_root.h) are driver graphs that own conditional handles and device-updatable
  * nodes.
  *
+ * The hooks of the messages (gpd_gpGraphMake() and so on) are declared in gpd_calls.h.
+ *
  * Ownership: graphs belong to the session, through its handle table.
  * Threads: executor only.
  */
@@ -25,15 +27,18 @@ struct gpd_session;
  * Threads: the executor; rooted_leaving is also decremented by the responder.
  */
 struct gpd_graph_session {
-	/* Number of graphs of roots that were dropped and may still run. */
+	/* Number of executables, built in graph roots, that the client has dropped and that may
+	 * still run. */
 	_Atomic unsigned int rooted_leaving;
-	bool launched_print; /* kernels may launch graphs whose kernels print */
+	/* a graph that kernels may launch has had a kernel that prints; is never reset */
+	bool launched_print;
 };
 
-/* Destroys the graphs and graph roots of a context that is being destroyed; driver graphs that
- * still run are destroyed after their launches. */
+/* Destroys the graphs and graph roots of a context that is being destroyed. Does not wait: driver
+ * graphs that still run are destroyed after their launches. */
 void gpd_graph_destroy_context(struct gpd_session *session, const struct gpd_context *context);
-/* Destroys all graphs and graph roots of the session, which must have no work left. */
+/* Destroys all graphs and graph roots of the session, which must have no work left, at the
+ * session's end. */
 void gpd_graph_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_GRAPH_EXEC_H */

@@ -12,6 +12,9 @@
  * drops it; the next executable can be built after that. Handles of two roots may have the same
  * number, so the client always states the ID of the root.
  *
+ * Roots, handles and nodes are created by the hooks gpd_gpGraphRoot(), gpd_gpGraphHandle() and
+ * gpd_gpGraphNode(), declared in gpd_calls.h.
+ *
  * Ownership: the session, through its handle table. Returned roots are borrowed.
  * Threads: executor only, with the device current where the driver is called.
  * Errors: CUDA_SUCCESS or the driver's error, unless noted.
@@ -49,8 +52,8 @@ struct gpd_graph_root {
 	size_t count;
 	struct gpd_updatable *updatables; /* owned array of updatable_count elements */
 	size_t updatable_count;
-	/* Edges from updatable nodes, to be removed before the next build; owned arrays of
-	 * edge_count elements. */
+	/* Edges from updatable nodes, which the next gpd_graph_root_occupy() removes: edge i leads
+	 * from from[i] to to[i]. Owned arrays of edge_count elements. */
 	CUgraphNode *from, *to;
 	size_t edge_count;
 	bool occupied; /* an executable that the client has not dropped was built in it */
@@ -72,15 +75,21 @@ bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
  * cuGraphAddDependencies(). Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from,
 				   size_t count, CUgraphNode to);
-/* Occupies the root for a new executable. Returns CUDA_SUCCESS and sets *graph_p to the root's
+/*
+ * Occupies the root for a new executable. Returns CUDA_SUCCESS and sets *graph_p to the root's
  * graph, borrowed, which then contains only the updatable nodes, without edges and marked unused.
- * Waits while a dropped executable may still run. Returns CUDA_ERROR_NOT_SUPPORTED if the root is
- * occupied. On failure the caller does not occupy the root. */
+ * Blocks while a dropped executable of any root of the session may still run. Ended by
+ * gpd_graph_root_vacate(). On failure the caller does not occupy the root, and must not use
+ * *graph_p.
+ *
+ * CUDA_ERROR_NOT_SUPPORTED: the root is occupied.
+ * CUDA_ERROR_OUT_OF_MEMORY, or another error of the driver.
+ */
 CUresult gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root,
 			       CUgraph *graph_p);
-/* Instantiates the root's graph. Returns CUDA_SUCCESS and sets *exec_p, which the caller destroys.
- * Retries for at most a tenth of a second while the driver still counts the former executable;
- * returns CUDA_ERROR_NOT_SUPPORTED if the driver still counts it afterwards. On failure the caller
+/* Instantiates the graph of a root that the caller occupies. Returns CUDA_SUCCESS and sets *exec_p,
+ * which the caller destroys. Blocks and retries, for about a tenth of a second, while the driver
+ * still counts the former executable; then returns CUDA_ERROR_NOT_SUPPORTED. On failure the caller
  * vacates the root. */
 CUresult gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_root *root,
 				    CUgraphExec *exec_p);
@@ -88,10 +97,12 @@ CUresult gpd_graph_root_instantiate(const struct gpd_session *session, struct gp
  * none could be built. Does nothing if the root has been destroyed. */
 void gpd_graph_root_vacate(const struct gpd_session *session, CUgraph driver);
 
-/* Destroys the roots of a context; NULL: all roots of the session. */
+/* Destroys the roots of a context and their driver graphs; context NULL: all roots of the
+ * session. */
 void gpd_graph_root_destroy_context(struct gpd_session *session, const struct gpd_context *context);
 
-/* Returns the partition of the session's streams in the context, or NULL; no reference is added. */
+/* Returns the partition of the session's streams in the context, borrowed. NULL: they use the whole
+ * device, or the context has no stream. */
 struct gpd_partition *gpd_graph_partition(const struct gpd_session *session,
 					  const struct gpd_context *context);
 

@@ -17,7 +17,8 @@
 
 /* Result of a scan. */
 struct gpd_graph_survey {
-	uint32_t nodes; /* number of nodes, including those in bodies of conditional nodes */
+	/* number of nodes, including those in bodies of conditional nodes, and of these bodies */
+	uint32_t nodes;
 	uint64_t edges; /* number of edges, including those in bodies */
 	bool rooted;    /* the plan has conditional or device-updatable nodes and so needs a root */
 	/* Client's ID of the root to which all these nodes belong; 0 without `rooted`. */
@@ -25,7 +26,8 @@ struct gpd_graph_survey {
 };
 
 /* Scans the plan, of size bytes. Returns true with *survey set; or false if the plan is invalid,
- * has no node, or needs several roots, and *survey is not usable. */
+ * has no node, is nested deeper than GP_GRAPH_DEPTH_MAX, or needs several roots, and *survey is not
+ * usable. */
 bool gpd_graph_survey(const void *plan, size_t size, struct gpd_graph_survey *survey);
 
 #endif /* GPD_GRAPH_SURVEY_H */

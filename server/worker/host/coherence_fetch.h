@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests of the client for changes that the device made to host memory (gpHostTakeChanged). A
- * request is answered when there is a change or after GP_HOST_PENDING_MS, so that the client need
- * not send requests at a high rate for memory that it polls: cuDNN alone polls two such values for
- * each of its threads.
+ * request is answered when there is a change, and at the latest after GP_HOST_PENDING_MS; earlier
+ * if the client sends changes or fetches memory itself, or if too many requests are pending. Thus
+ * the client need not send requests at a high rate for memory that it polls. cuDNN alone polls two
+ * such values for each of its threads.
  *
  * Ownership: the requests and the watch thread belong to session->host_memory.
  * Threads: the executor adds requests (gpd_gpHostTakeChanged()) and stops the watch thread. The
@@ -15,7 +16,7 @@
 
 struct gpd_session;
 
-/* Replies to all pending requests and stops the watch thread, waiting until it has ended. Does
+/* Replies to all pending requests, stops the watch thread and blocks until it has ended. Does
  * nothing if the session has no watch thread. To be called by the executor at the session's end,
  * while the connection still exists. */
 void gpd_host_watch_stop(struct gpd_session *session);

@@ -9,7 +9,9 @@
  * Ownership: the session's struct gpd_host_memory, in its list of mapped arenas and then in its
  * list `leaving` of unmapped arenas that are not freed yet, until gpd_host_arena_free().
  * Threads: the executor, unless a function states otherwise. After the client has unmapped the
- * arena, only the thread of device/idle_jobs.h uses it. Errors: CUresult. Units: bytes.
+ * arena, only the responder and then the thread of device/idle_jobs.h use it.
+ * Errors: CUresult.
+ * Units: bytes.
  */
 #ifndef GPD_HOST_ARENA_H
 #define GPD_HOST_ARENA_H
@@ -28,8 +30,8 @@ struct gpd_host_arena {
 	/* Members of the list of all shared arenas of all sessions, protected by a lock in
 	 * host_arena.c. */
 	struct gpd_host_arena *next_shared, *prev_shared;
-	uint64_t address, size;
-	uint64_t registered; /* number of bytes registered, from `address` */
+	uint64_t address, size; /* range of the arena, equal at both ends */
+	uint64_t registered;    /* number of bytes registered, from `address` */
 	/* Shadow: content of the arena that both ends have agreed on, with which the present
 	 * content is compared to find changes, followed by the run bitmap
 	 * (protocol/host_run_bitmap.h). Owned. NULL: nothing was sent or fetched yet. */
@@ -44,11 +46,18 @@ struct gpd_host_arena {
 	bool placed;
 };
 
-/* Maps the arena's range over the session's reservation and registers it; blocks launches
- * meanwhile. The caller has set memory, address and size, and the other members to zero. shared:
- * maps a file that is passed to the client; CUDA_ERROR_NOT_SUPPORTED if the connection cannot pass
- * descriptors or the driver uses another device address. Returns CUDA_SUCCESS; on failure nothing
- * is left mapped or registered. The caller still owns the arena in both cases. */
+/*
+ * Maps the arena's range over the session's reservation and registers it; blocks launches
+ * meanwhile. The caller has set memory, address and size (multiples of the system's page size), and
+ * the other members to zero. shared: maps a file that is passed to the client. Returns
+ * CUDA_SUCCESS; on failure nothing is left mapped or registered. The caller still owns the arena in
+ * both cases. Undone by gpd_host_arena_shrink() and gpd_host_arena_free().
+ *
+ * CUDA_ERROR_NOT_SUPPORTED: the driver uses another device address; or, with shared, the connection
+ * cannot pass descriptors.
+ * CUDA_ERROR_OPERATING_SYSTEM: the file could not be passed to the client.
+ * CUDA_ERROR_OUT_OF_MEMORY, or another error of the driver.
+ */
 CUresult gpd_host_arena_create(struct gpd_session *session, struct gpd_host_arena *arena,
 			       bool shared);
 

@@ -42,25 +42,28 @@ void gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *rang
 /* Returns whether all of [address, address + size) is in one arena. */
 bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* Returns the number of bytes from address to the end of its piece. UINT64_MAX: the address is not
- * in the session's range. */
+/* Returns the number of bytes from address to the end of its piece; UINT64_MAX if the address is
+ * not in the session's range and therefore has no pieces. */
 uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t address);
 
 /*
- * Three steps that add host memory at an address outside of the session's range, which the caller
- * maps itself. prepare() charges the session and creates an arena, which the caller owns; it may
- * wait until memory of ended sessions is freed. Then either publish() adds the arena to the
- * session's host memory, or abandon() frees it and uncharges it. prepare() returns CUDA_SUCCESS or
- * CUDA_ERROR_OUT_OF_MEMORY, also if the quota of pinned memory or the number of arenas is
- * exhausted; on failure nothing is charged and *arena_p is unchanged.
+ * Prepares to add host memory at an address outside of the session's range, which the caller maps
+ * itself. Charges the session and creates an arena, which the caller owns and passes to
+ * gpd_host_memory_publish() or gpd_host_memory_abandon(). May block for about 2 s, until memory of
+ * ended sessions is freed. Returns CUDA_SUCCESS and sets *arena_p; or CUDA_ERROR_OUT_OF_MEMORY,
+ * also if the quota of pinned memory or the number of arenas is exhausted. On failure nothing is
+ * charged.
  */
 CUresult gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, uint64_t size,
 				 struct gpd_host_arena **arena_p);
+/* Adds a prepared arena, whose pages are mapped and registered, to the host memory of the session,
+ * which owns it from now on. Undone by gpd_host_memory_displace(). */
 void gpd_host_memory_publish(struct gpd_session *session, struct gpd_host_arena *arena);
+/* Frees a prepared arena that was not published, and uncharges it. */
 void gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena *arena);
 
 /* Removes and frees the arena of gpHostPlace that contains this address, before the caller unmaps
- * it. Does not change the charge. Does nothing if there is none. */
+ * it. Does not change the charge. Does nothing if there is no such arena. */
 void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);
 
 /* Stores that the client supports GP_NOTE_PUBLISH: it sends changed host memory on request. */

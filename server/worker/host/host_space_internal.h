@@ -66,7 +66,7 @@ struct gpd_host_memory {
 	 * pending, or the thread was stopped. */
 	struct gpd_host_watch *watch;
 
-	pthread_mutex_t lock;        /* Protects the members below. */
+	pthread_mutex_t lock;        /* protects the members below */
 	struct gpd_session *session; /* NULL: the session has ended */
 	uint32_t tenant;             /* tenant of the session, valid after the session has ended */
 	struct gpd_host_arena *leaving; /* list of unmapped arenas that are not freed yet */
@@ -77,24 +77,28 @@ struct gpd_host_memory {
 struct gpd_host_arena *gpd_host_memory_arena(const struct gpd_session *session, uint64_t address,
 					     uint64_t size);
 
-/* Replies to the current call with the changes in the ranges, an encoded array that is only read.
- * part: GP_CONSISTENT_COPY_ALL, all changes, or none if they are too large for one reply;
- * GP_CONSISTENT_COPY_LONG, long runs only; GP_CONSISTENT_COPY_ANY, runs of any length, up to the
- * limit. Returns GPD_LATER (the reply was sent); CUDA_ERROR_INVALID_VALUE or
- * CUDA_ERROR_OUT_OF_MEMORY if nothing was sent. copies_lock must be held. Executor only. */
+/* Replies to the current call with the changes in the ranges, an encoded array from the client,
+ * unchecked. session->host_memory must exist. part: GP_CONSISTENT_COPY_ALL, all changes, or none if
+ * they are too large for one reply; GP_CONSISTENT_COPY_LONG, long runs only;
+ * GP_CONSISTENT_COPY_ANY, runs of any length, up to the limit. Returns GPD_LATER (the reply was
+ * sent); CUDA_ERROR_INVALID_VALUE or CUDA_ERROR_OUT_OF_MEMORY if nothing was sent. copies_lock must
+ * be held. Executor only. */
 CUresult gpd_host_fetch(struct gpd_session *session, struct gp_bytes ranges,
 			enum gp_consistent_copy_part part);
 
-/* Creates a request for these ranges, an encoded array of at most GP_HOST_AFTER_RANGES. On success
- * the caller owns *query_p and frees it with free(). CUDA_ERROR_INVALID_VALUE: too many or unmapped
- * ranges; CUDA_ERROR_OUT_OF_MEMORY. Executor only. */
+/* Creates a request for these ranges, an encoded array from the client, unchecked. Returns
+ * CUDA_SUCCESS and sets *query_p, which the caller owns; CUDA_ERROR_INVALID_VALUE if the session
+ * has no host memory, a range is not mapped, or the ranges exceed GP_HOST_AFTER_RANGES in number or
+ * GP_HOST_AFTER_MAX in total size; or CUDA_ERROR_OUT_OF_MEMORY. Acquires copies_lock. Executor
+ * only. */
 CUresult gpd_host_query_create(struct gpd_session *session, struct gp_bytes ranges,
 			       struct gpd_host_query **query_p);
 /* Replies to the request with all changes so far. Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY
  * if nothing was sent, and the caller replies with the error. The caller still owns the request.
  * copies_lock must be held. */
 CUresult gpd_host_query_reply(struct gpd_session *session, struct gpd_host_query *query);
-/* Returns whether a scan finds a change in the request's ranges. copies_lock must be held. */
+/* Returns whether a scan of the memory finds a change in the request's ranges. copies_lock must be
+ * held. */
 bool gpd_host_query_has_changes(struct gpd_session *session, struct gpd_host_query *query);
 
 /* Returns whether the bytes are within the session's range; if not, reports a violation, which ends

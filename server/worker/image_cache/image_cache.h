@@ -13,7 +13,7 @@
  * An uploader (the parameter `bringer`) is a session that is about to provide the bytes of an
  * image, from the disk or from its client. Programs that start together load the same code, and
  * each tenant sends it only once: the cache creates the blob's entry when the first uploader
- * starts, before the bytes arrive, and other sessions of the tenant wait while the bytes keep
+ * starts, before the bytes arrive, and other sessions of the tenant wait as long as the bytes keep
  * arriving.
  *
  * Ownership: each reference is released with gpd_blob_unref(). The cache owns the bytes and the
@@ -61,7 +61,7 @@ struct gpd_image_cache_limits {
 	uint64_t disk;   /* of the files on disk */
 };
 
-/* An uploader: provides the bytes of one image at a time. Each session has one, and owns it.
+/* An uploader: a session, as the provider of the bytes of one image at a time. The session owns it.
  * Initialized to zeros. Members are used by the uploader's own thread unless noted. */
 struct gpd_image_uploader {
 	/* Name of its tenant, borrowed; must stay valid during the calls below. NULL: no tenant.
@@ -76,9 +76,10 @@ struct gpd_image_uploader {
 	uint64_t waited_ns; /* total time in nanoseconds for which it waited for other uploaders */
 };
 
-/* Limits in nanoseconds. An upload without progress for stall_ns counts as stalled, and waiters no
- * longer wait for it. A session waits for other uploaders at most wait_ns in total, so that an
- * uploader that repeatedly announces bytes cannot delay it forever. */
+/* Time limits in nanoseconds. stall_ns: an upload without progress for this time counts as stalled,
+ * and other sessions no longer wait for it. wait_ns: maximum total time for which a session waits
+ * for other uploaders, so that an uploader that repeatedly announces bytes cannot delay it
+ * forever. */
 extern uint64_t gpd_image_cache_stall_ns, gpd_image_cache_wait_ns;
 
 /* Sets the limits (NULL: the defaults) and opens the folder of the disk cache. dir: its path; NULL:
@@ -86,28 +87,29 @@ extern uint64_t gpd_image_cache_stall_ns, gpd_image_cache_wait_ns;
  * once, before other threads exist. */
 void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits *limits);
 
-/* Waits for writes in progress and frees all blobs without a reference. */
+/* Blocks until the files in progress are written, and frees all blobs without a reference. Called
+ * once, at the end of the process. */
 void gpd_image_cache_stop(void);
 
 /*
- * Looks an image up, in memory and then on disk. An earlier upload of `bringer` is abandoned. If
- * another uploader of the tenant is about to provide the bytes, waits for them, until the limits
- * above or until *given_up becomes true.
+ * Looks an image up, in memory and then on disk. First abandons an earlier upload of `bringer`. If
+ * another uploader of the tenant is about to provide the bytes, blocks until they are there, the
+ * limits above are reached or *given_up becomes true.
  *
- * Returns a reference to the blob. Returns NULL if the caller has to upload the bytes with
- * gpd_image_cache_add(), in one of three cases. Usually `bringer` is now the uploader, and other
+ * Returns a reference to the blob. Returns NULL if the caller has to obtain the bytes from its
+ * client and pass them to gpd_image_cache_add(). Usually `bringer` is then the uploader: other
  * sessions of its tenant wait until it calls gpd_image_cache_add() or
- * gpd_image_cache_abandon_upload(). If another tenant has sent the bytes or is about to, no session
- * waits for `bringer`. The same applies if memory is exhausted or an image of another size has this
- * hash.
+ * gpd_image_cache_abandon_upload(). No session waits for `bringer` if another tenant has sent the
+ * bytes or is about to, if an image of another size has this hash, or if memory is exhausted; the
+ * caller does the same in these cases.
  */
 struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
 				     struct gpd_image_uploader *bringer,
 				     const _Atomic bool *given_up);
 
-/* Returns a reference to the blob if its bytes are in memory, else NULL; never waits. It does not
- * check the tenant, so it is called only for an image that the caller's tenant has loaded
- * before. */
+/* Returns a reference to the blob if its bytes are in memory and of this size, else NULL. Does not
+ * wait. Does not check the tenant: to be called only for an image that the caller's tenant has
+ * loaded before. */
 struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name);
 
 /* Reports that some of the bytes that the uploader provides have arrived. Does nothing if it
@@ -119,13 +121,14 @@ void gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer);
 /* Adds the bytes that the uploader's client has sent, whose hash the caller has computed, and ends
  * the upload. Takes ownership of bytes, which are from gpd_image_bytes_alloc(), also on failure.
  * Returns a reference to the blob, also for an invalid image (image_error is then set). Returns
- * NULL if memory is exhausted or the uploader's limiter refused the extraction; the upload then
- * does not end until gpd_image_cache_abandon_upload(). */
+ * NULL if memory is exhausted or the uploader's limiter refused the extraction; then
+ * gpd_image_cache_abandon_upload() has to end the upload. May block on the limiter, and on the disk
+ * if the tenant writes much. */
 struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *bringer,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
 
-/* Adds a reference; the caller must have a reference already. */
+/* Adds a reference, to be released with gpd_blob_unref(). The caller must have one already. */
 void gpd_blob_ref(struct gpd_blob *blob);
 /* Releases a reference. Accepts NULL. */
 void gpd_blob_unref(struct gpd_blob *blob);

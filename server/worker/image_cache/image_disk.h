@@ -27,23 +27,25 @@ struct gpd_image_name {
  * zeros after the image. Returns NULL if out of memory. The caller frees it with free(). */
 void *gpd_image_bytes_alloc(size_t size);
 
-/* Main thread, before other threads exist: opens or creates the folder. limit: maximum total size
- * of the files in bytes. dir: path; NULL: chosen by the environment (image_cache.h). Returns true;
- * or false if there is no usable folder or dir is "", and the other functions then do nothing. */
+/* Opens or creates the folder. Main thread, before other threads exist. limit: maximum total size
+ * of the files in bytes. dir: path; NULL: chosen by the environment (image_cache.h). Returns true.
+ * Returns false if there is no usable folder or dir is ""; reads then find nothing, and writes do
+ * nothing. */
 bool gpd_image_disk_start(const char *dir, uint64_t limit);
 
-/* Reads an image and marks its file as used now. Returns the bytes, which have been checked against
- * the hash and which the caller frees; NULL: the folder does not contain the image for this tenant.
- * A file with other bytes is deleted. */
+/* Reads an image of this tenant and marks its file as used now. Returns the bytes, which have been
+ * checked against the hash and which the caller frees; NULL: the folder does not contain the image
+ * for this tenant, or the file cannot be read. A file of the right size but with other bytes is
+ * deleted. */
 void *gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant);
 
-/* Maximum number of files in the folder. */
+/* Maximum number of files in the folder; changed only by tests. */
 extern unsigned int gpd_image_disk_files_max;
 
-/* Writes the image, of name->size bytes. Deletes the least recently used files when the folder
- * exceeds its limits or the file system is nearly full; writes nothing while it stays nearly full.
- * The folder is scanned only once in many writes, so it may exceed a limit by a sixteenth of the
- * bytes or a quarter of the files. */
+/* Writes the image, of name->size bytes, unless it is larger than the limit. Deletes the least
+ * recently used files when the folder exceeds its limits or the file system is nearly full; writes
+ * nothing while it stays nearly full. The folder is scanned only once in many writes, so it may
+ * meanwhile exceed a limit, by about a sixteenth of the bytes or a quarter of the files. */
 void gpd_image_disk_write(const struct gpd_image_name *name, const char *tenant, const void *bytes);
 
 /* Returns the bytes of a file system of this size that the cache leaves free: a tenth, at most 1

@@ -4,7 +4,7 @@
  *
  * Ownership: the caller owns the code, which is only read.
  * Threads: any; the functions keep no state. The bytes are untrusted; every offset is checked.
- * Errors: none; malformed code is reported as having unknown size and state.
+ * Errors: none; malformed code is reported as having state and the size GPD_VARIABLES_UNKNOWN.
  */
 #ifndef GPD_IMAGE_VARIABLES_H
 #define GPD_IMAGE_VARIABLES_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Size in bytes of variables that cannot be determined: larger than any memory. */
+/* Size in bytes that stands for a size that cannot be determined; larger than any memory. */
 #define GPD_VARIABLES_UNKNOWN ((uint64_t)1 << 48)
 
 /* Variables of a piece of device code. */

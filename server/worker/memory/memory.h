@@ -36,19 +36,19 @@ struct gpd_memory_array_ops {
 	/* Returns the bytes of destroyed arrays that the driver has not freed yet. session: of this
 	 * session; NULL: of sessions that have ended. Any thread. */
 	uint64_t (*leaving_size)(const struct gpd_session *session, int device);
-	/* Waits until the driver has freed the destroyed arrays of the session. Returns whether
-	 * there were any. */
+	/* Blocks until the driver has freed the destroyed arrays of the session. Returns whether
+	 * there were any. Executor. */
 	bool (*wait_freed)(struct gpd_session *session);
-	/* Waits until the driver has freed unused arrays of all sessions on a device that is out of
-	 * memory. May stop the launches of other sessions. Returns whether there were any and they
-	 * were freed. */
+	/* Blocks until the driver has freed the unused arrays of all sessions on a device that is
+	 * out of memory. May stop the launches of other sessions. Returns whether there were any
+	 * and they were freed. Executor. */
 	bool (*wait_idle_freed)(struct gpd_session *session, int device);
 };
 
 /* Creates session->memory (memory_internal.h) for the session's window. Returns 0 or -ENOMEM. */
 int gpd_memory_create(struct gpd_session *session);
-/* Frees session->memory. Nothing may be mapped, unless the process is about to end. Accepts
- * NULL. */
+/* Frees session->memory. Nothing may be mapped, unless the process is about to end. Does nothing if
+ * it is NULL. */
 void gpd_memory_destroy(struct gpd_session *session);
 /* Sets the functions for arrays, which must stay valid as long as the session; without them it has
  * no arrays. To be called before the session has a thread. */
@@ -60,28 +60,31 @@ void gpd_memory_unmap_all(struct gpd_session *session);
 
 /*
  * Maps newly allocated, zeroed device memory. The caller has charged it, and uncharges it on
- * failure. May wait for memory that is being unmapped or freed. Returns CUDA_SUCCESS; on failure
- * nothing is mapped.
+ * failure. Blocks on work that may still use a former mapping of the range and, if out of memory,
+ * as gpd_memory_wait() does. Returns CUDA_SUCCESS; on failure nothing is mapped. Unmapped by
+ * gpMemoryUnmap.
  *
  * CUDA_ERROR_INVALID_VALUE: the range is not whole granules, or overlaps a mapping, or is outside
  * the session's addresses, which also ends the session.
  * CUDA_ERROR_INVALID_DEVICE: the device does not exist.
  * CUDA_ERROR_OUT_OF_MEMORY: no memory, after the wait.
+ * Other errors are those of the driver.
  */
 CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
 
 /* Maps zeroed host memory that kernels of all devices and this process can access, near the device,
- * as gpd_memory_map() does. CUDA_ERROR_NOT_SUPPORTED: the driver cannot allocate it. Unmapped by
- * gpMemoryUnmap. */
+ * as gpd_memory_map() does, but does not wait if out of memory. CUDA_ERROR_NOT_SUPPORTED: the
+ * driver cannot allocate such memory. Unmapped by gpMemoryUnmap. */
 CUresult gpd_memory_map_host(struct gpd_session *session, uint64_t address, uint64_t size,
 			     int device);
 
-/* Returns whether mappings of a released memory object are still being unmapped. If true,
- * gpd_physical_finish() is called after the last one. If false, the caller must call it. */
+/* Called when the client releases a memory object: returns whether mappings of the object are still
+ * being unmapped. If true, gpd_physical_finish() (physical_memory.h) is called after the last one.
+ * If false, the caller must call it. */
 bool gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical);
 
-/* Maps the first size bytes of a memory object, which must stay valid while mapped. Errors are
- * those of gpd_memory_map(). */
+/* Maps the first size bytes, at most physical->size, of a memory object, which must stay valid
+ * while mapped. Errors are those of gpd_memory_map(). */
 CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 			   struct gpd_physical *physical);
 
@@ -96,13 +99,14 @@ struct gpd_shared_physical *gpd_memory_export(struct gpd_session *session, uint6
 CUresult gpd_memory_open(struct gpd_session *session, uint64_t address,
 			 struct gpd_shared_physical *shared);
 
-/* Waits for the memory and arrays that the session has freed and that are still in use. To be
- * called before an allocation is refused. Returns whether there were any: the allocation is then
- * worth another attempt. */
+/* Blocks until the memory and arrays that the session has freed are unmapped or freed in the driver
+ * too, which takes as long as work of the session uses them. Called before an allocation is
+ * refused. Returns whether there were any: the allocation is then worth another attempt. */
 bool gpd_memory_wait_freed(struct gpd_session *session);
-/* Waits when the device is out of memory: for memory freed by the session, for unused arrays, then
- * for memory of other sessions as gpd_account_wait() does. *until is the deadline (gp_now_ns()), 0
- * on the first call. Returns whether another attempt is worthwhile and the call may be repeated. */
+/* Called in a loop with attempts to allocate, when the device is out of memory. Blocks until memory
+ * freed by the session is unused, then until unused arrays are freed, then as gpd_account_wait()
+ * (schedule/account.h) does. *until: 0 on the first call, then changed only by this function.
+ * Returns whether another attempt is worthwhile and the call may be repeated. */
 bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
 
 /* Returns the device that has the memory of the whole range, if the range is in one mapping that
@@ -110,13 +114,14 @@ bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
  * query (gpudirect_memory.h). */
 int gpd_memory_get_gpudirect_device(struct gpd_session *session, uint64_t address, uint64_t size);
 
-/* Gives kernels of `device` access to the session's present and future memory on `owner`. Returns
- * CUDA_SUCCESS or an error of the driver. After an error some mappings may be accessible already,
- * but future mappings will not be. */
+/* Gives kernels of `device` access to the session's present and future memory on device `owner`;
+ * gpd_device_has_peer() (device/device.h) must be true. Returns CUDA_SUCCESS or an error of the
+ * driver. After an error some mappings may be accessible already, but future mappings will not
+ * be. */
 CUresult gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner);
 /* Returns the device that has the memory at the address if `device` has no access to it. Returns -1
- * if it has access, or if the memory is not in a mapping: the driver can copy its own memory from
- * anywhere. */
+ * if it has access, or if the memory is not in a mapping of the session: the driver can access
+ * memory that it has placed itself, from any device. */
 int gpd_memory_get_remote_device(const struct gpd_session *session, uint64_t address, int device);
 
 /* Returns whether all of [address, address + size) is mapped in the session's addresses. */
@@ -133,10 +138,9 @@ bool gpd_memory_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64
  * otherwise CUDA_ERROR_INVALID_VALUE. */
 CUresult gpd_memory_check_rows(struct gpd_session *session, uint64_t address, uint64_t pitch,
 			       uint64_t width, uint64_t height);
-/* gpd_memory_open_extent() allows the session's copies to access the extent;
- * gpd_memory_close_extent() ends that. An extent is opened at most once at a time; the caller may
- * free it after closing it. */
+/* Allows the session's copies to access the extent, which must not be open already. */
 void gpd_memory_open_extent(struct gpd_session *session, struct gpd_extent *extent);
+/* Ends what gpd_memory_open_extent() has allowed. The caller may then free the extent. */
 void gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent);
 
 #endif /* GPD_MEMORY_H */

@@ -33,15 +33,15 @@ struct gpd_chunk {
 	struct gpd_shared_physical *shared;
 	bool granted; /* until it is mapped, the caller owns `handle` */
 	bool host;    /* host memory, accessible to all devices */
-	/* Whether registration with the RDMA device of the data lanes was attempted, and whether it
-	 * succeeded. */
+	/* Registration with the RDMA device of the data lanes: whether it was attempted, and
+	 * whether it succeeded. */
 	bool rdma_tried, rdma_registered;
 };
 
 /* A chunk that the client has unmapped and that stays mapped until the work enqueued before is
  * done. Allocated; freed by gpd_memory_leave_now(). */
 struct gpd_leaving {
-	struct gpd_leaving *next;
+	struct gpd_leaving *next; /* list gpd_memory.leaving; lock */
 	struct gpd_memory *memory;
 	struct gpd_chunk chunk;
 	uint32_t leave; /* from gpd_ledger_free_begin(), for gpd_ledger_free_end() */
@@ -65,9 +65,10 @@ struct gpd_memory {
 	/* Indexed by the device that has the memory; bit n: device n has access. */
 	uint32_t peer_access[GPD_DEVICES_MAX];
 
-	/* Protects the list of chunks being unmapped and their memory objects' state. */
+	/* Protects the list `leaving`, and the members leaving, released and counted of memory
+	 * objects (physical_memory.h). */
 	pthread_mutex_t lock;
-	struct gpd_leaving *leaving;
+	struct gpd_leaving *leaving; /* chunks being unmapped; a utlist; owned; lock */
 };
 
 /* Unmaps the chunk and, if the chunk owns its memory, releases the memory. Does not drop
@@ -77,9 +78,9 @@ void gpd_chunk_drop(const struct gpd_chunk *chunk);
 /* Returns the index of the first chunk that ends after address; memory->count if there is none. */
 size_t gpd_memory_find(const struct gpd_memory *memory, uint64_t address);
 
-/* Waits until no chunk in the range is being unmapped, without a limit other than the session's
- * work. Returns CUDA_SUCCESS; or CUDA_ERROR_INVALID_VALUE if a chunk in the range is wedged and
- * will never be unmapped. Executor only, without `lock` held. */
+/* Blocks until no chunk in the range is being unmapped, which takes as long as the session's work
+ * that may use it. Returns CUDA_SUCCESS; or CUDA_ERROR_INVALID_VALUE if a chunk in the range is
+ * wedged and will never be unmapped. Executor only, without `lock` held. */
 CUresult gpd_memory_wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size);
 /* Unmaps a chunk that no work uses, drops its references, uncharges its memory and frees `leaving`.
  * Executor or responder, without `lock` held. */

@@ -24,6 +24,7 @@ struct gpd_shared_physical;
 
 /* A memory object of a session. */
 struct gpd_physical {
+	/* its ID in the handle table; not in the table once it is released */
 	struct gpd_handle name;
 	uint64_t size;
 	int device;
@@ -47,8 +48,9 @@ struct gpd_physical {
  * the caller owns *handle_p and releases it with cuMemRelease(); or the driver's error. Does not
  * wait for memory. Any thread. */
 CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
-/* Zeroes mapped device memory and waits until the memory is zero. size is a multiple of 4. Makes
- * the device current. Returns CUDA_SUCCESS or the driver's error. Any thread. */
+/* Zeroes mapped device memory and blocks until that is done, but not on kernels of other streams.
+ * size is a multiple of 4. Makes the device current. Returns CUDA_SUCCESS or the driver's error.
+ * Any thread. */
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 
 /* Returns the location of host memory that is best for the device. */
@@ -66,7 +68,7 @@ bool gpd_physical_is_accessible(uint64_t address);
 
 /* Returns all memory of a memory object, zeroed, for export to other sessions. It is borrowed from
  * the object, which is one of its users: the caller adds a reference. NULL: there is no such
- * object, it is a tile pool, zeroing failed, or out of memory. Waits for the zeroing. */
+ * object, it is a tile pool, zeroing failed, or out of memory. Blocks until zeroing is done. */
 struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t memory);
 /* Returns the memory object with this ID, borrowed; NULL: there is none. */
 struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_t memory);
@@ -79,15 +81,19 @@ struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint3
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
 			   struct gpd_shared_physical *shared);
 
-/*
- * Creates a tile pool: memory for the tiles of sparse arrays (gpTilePoolCreate). obtain() allocates
- * and zeroes it, with a result as of gpd_physical_obtain(); it is called again while it returns
- * CUDA_ERROR_OUT_OF_MEMORY and memory is being freed. The caller has charged the memory, and
- * uncharges it on failure. CUDA_ERROR_INVALID_VALUE: size is not whole granules, or the ID is in
- * use.
- */
+/* Allocates and zeroes the memory of a tile pool, with a result as of gpd_physical_obtain(). */
 typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
 					CUmemGenericAllocationHandle *handle_p);
+/*
+ * Creates a tile pool: memory for the tiles of sparse arrays (gpTilePoolCreate), under the ID
+ * `memory`, which the client has chosen. Calls obtain(), again while it returns
+ * CUDA_ERROR_OUT_OF_MEMORY and memory is being freed (gpd_memory_wait(), memory.h). The caller has
+ * charged the memory, and uncharges it on failure.
+ *
+ * CUDA_ERROR_INVALID_DEVICE: the device does not exist.
+ * CUDA_ERROR_INVALID_VALUE: size is not whole granules, or the ID is 0 or in use.
+ * CUDA_ERROR_OUT_OF_MEMORY, or another error of obtain().
+ */
 CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
 				       int device, gpd_physical_obtain_fn *obtain);
 

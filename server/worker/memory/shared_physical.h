@@ -20,10 +20,10 @@ struct gpd_account;
 struct gpd_shared_physical_user;
 
 struct gpd_shared_physical {
-	CUmemGenericAllocationHandle handle;
+	CUmemGenericAllocationHandle handle; /* owned */
 	uint64_t size;
 	int device;
-	struct gpd_ledger *ledger;
+	struct gpd_ledger *ledger; /* borrowed */
 	/* List (utlist) of the sessions that use the memory, owned; the first one is charged.
 	 * Protected by the lock of shared_physical.c. */
 	struct gpd_shared_physical_user *users;
@@ -39,7 +39,7 @@ struct gpd_shared_physical *gpd_shared_physical_create(const struct gpd_account 
  * without a change, if memory is exhausted. */
 bool gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_account *account);
 /* Drops a reference of the account's session. Dropping the last reference of all sessions frees the
- * memory and its charge. To be called before the session's ledger line is closed. */
+ * memory and its charge. Called before the session's entry in the ledger is closed. */
 void gpd_shared_physical_unref(struct gpd_shared_physical *shared,
 			       const struct gpd_account *account);
 

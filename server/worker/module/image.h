@@ -56,7 +56,8 @@ struct gpd_module_session {
 /* An image. */
 struct gpd_image {
 	struct gpd_handle handle;
-	/* Context in which it was loaded; NULL: the context is not known. */
+	/* Context in which it was loaded, borrowed; NULL: the context did not exist or was
+	 * destroyed. */
 	struct gpd_context *context;
 	struct gpd_blob *blob; /* its bytes, a reference */
 	/* Owned, or a reference if shared; NULL: a stale image could not be reloaded. */
@@ -64,24 +65,26 @@ struct gpd_image {
 	/* Shared library that it used before, a reference, because work may still use it; NULL:
 	 * none. */
 	struct gpd_library *left;
-	/* Per kernel and device: maximum of dynamic shared memory in bytes plus 1, 0: not set;
-	 * NULL: none is set. */
+	/* The session's maxima of dynamic shared memory while the library is shared: an owned array
+	 * by device, then by kernel index, of bytes plus 1; 0: not set. NULL: none is set. */
 	int *dynamic;
 	struct gpd_global *globals; /* list of the variables that the client has looked up */
-	struct gpd_image_uses uses; /* features that its code uses */
-	/* Bytes charged to code-memory: of the image and of the driver's memory for it. */
+	struct gpd_image_uses uses; /* features that its code uses (image_cache/image_scan.h) */
+	/* Bytes charged to the quota code-memory: size of the image and of the driver's memory for
+	 * it. */
 	uint64_t code;
 	uint64_t charged;   /* bytes charged to charged_device for its variables */
 	int charged_device; /* ordinal of that device */
 	uint64_t seen; /* bytes of its variables on that device that the client has looked up */
 	bool stale;    /* its context was destroyed, so it is reloaded before its next use */
 
-	/* The members below are set when the client has unloaded the image while the driver still
-	 * has its code and variables; those are charged until the driver's unload or the session's
-	 * end. Protected by image.c's lock. next: list of unloaded images. */
-	struct gpd_image *next;
-	struct gpd_session *payer; /* session that is charged; NULL: none any more */
-	uint32_t leave;            /* epoch of gpd_ledger_free_begin() for gpd_ledger_free_end() */
+	/* The members below are protected by the lock of image.c. They are used from the unload by
+	 * the client until the driver has unloaded the code and variables, which stay charged until
+	 * then or until the session's end. */
+	struct gpd_image *next; /* next in the list of unloaded images */
+	/* session that is charged, borrowed; NULL: no session is charged any more */
+	struct gpd_session *payer;
+	uint32_t leave; /* epoch of gpd_ledger_free_begin() for gpd_ledger_free_end() */
 };
 
 /* A kernel, as identified on the wire, on a device. Borrowed from the image; valid until the image
@@ -94,9 +97,16 @@ struct gpd_use {
 	uint32_t index; /* index of the kernel in the library */
 };
 
-/* Looks up a kernel (GP_KERNEL_IMAGE(), GP_KERNEL_INDEX()) on the device, which must be current,
- * and loads its function if necessary, which may wait for an idle context. Returns CUDA_SUCCESS
- * with *use set; or CUDA_ERROR_INVALID_HANDLE if there is no such kernel. */
+/*
+ * Looks up a kernel on the device, which must be current, and loads its function if necessary.
+ * kernel: the client's handle (GP_KERNEL_IMAGE(), GP_KERNEL_INDEX()), unchecked. May block on an
+ * idle context, and for a stale image on all work of the session (gpd_image_refresh(),
+ * image_library.h). Returns CUDA_SUCCESS with *use set; on failure *use must not be used.
+ *
+ * CUDA_ERROR_INVALID_HANDLE: there is no such kernel.
+ * CUDA_ERROR_DEINITIALIZED: the session is closing.
+ * CUDA_ERROR_OUT_OF_MEMORY, or another error of the driver.
+ */
 CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
 			  struct gpd_use *use);
 
@@ -112,21 +122,23 @@ CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfuncti
 /* Returns the maximum dynamic shared memory, in bytes, of the session's launches of the kernel;
  * INT_MAX if the image has its own library, for which the driver checks the maximum. */
 int gpd_image_get_dynamic(const struct gpd_use *use);
-/* Sets the maximum dynamic shared memory, in bytes, of the session's launches of the kernel.
- * Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if the number is negative or more than the driver
- * allows; or another error, and the maximum is unchanged. */
+/* Sets the maximum dynamic shared memory, in bytes, of the session's launches of the kernel, whose
+ * library must be shared. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if the number is negative
+ * or more than the driver allows; or another error, and the maximum is unchanged. */
 CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
 
-/* Gives the image a library of its own, before state is set that sessions cannot share, and updates
- * use->kernel and use->function. Waits as gpd_image_unshare() (image_library.h). */
+/* Gives the image a library of its own and updates use->kernel and use->function; called before a
+ * setting that sessions cannot share. Blocks and fails as gpd_image_unshare() (image_library.h). */
 CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
 
-/* Called when out of memory: waits, for a limited time after the session's own work, until the
- * driver has unloaded the images that the session has unloaded. Returns whether there were any. */
+/* Called when out of memory: blocks until the driver has unloaded the images that the session has
+ * unloaded. It first waits for the session's work that may use them, without a limit, and then for
+ * at most 2 s. Returns whether there were any such images. */
 bool gpd_image_wait_unloaded(struct gpd_session *session);
 
-/* Handles the destruction of a context: images loaded in it stay, but become stale, so that their
- * variables are reinitialized before the next use. */
+/* Handles the destruction of a context. Images loaded in it, or without a known context, stay
+ * loaded. If the library is their own they become stale, so that their variables are reinitialized
+ * before the next use; otherwise only the session's settings are reset. */
 void gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context);
 
 /* Unloads all images and ends their charges. Called when the session has no work left and its wait

@@ -21,8 +21,9 @@ struct gpd_blob;
 struct gpd_session;
 
 /* Charges one more image of size bytes to the session; gpd_account_uncharge_code() undoes it. May
- * wait as gpd_account_charge_code(). Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY if a limit
- * would be exceeded, which is logged, and nothing is charged. */
+ * block as gpd_account_charge_code() (schedule/account.h). Returns CUDA_SUCCESS; or
+ * CUDA_ERROR_OUT_OF_MEMORY if the image is too large, the session has too many images or the quota
+ * code-memory is exhausted. This is logged, and nothing is charged. */
 CUresult gpd_image_charge_bytes(struct gpd_session *session, uint64_t size);
 
 /* Returns the properties of the device that decide which code of an image it can use. */
@@ -32,11 +33,18 @@ struct gp_image_target gpd_image_target(int device);
  * blob (image/code_check.h); 0 if the blob is not a valid image. */
 uint64_t gpd_image_driver_size(struct gpd_blob *blob, int device);
 
-/* Gets the image of the current record, from the cache or from the record's bulk. Waits for the
+/*
+ * Gets the image of the current record, from the cache or from the record's bulk. Waits for the
  * bytes, also for those that another session of the tenant uploads. Returns CUDA_SUCCESS with
  * *blob_p a reference, and args->size bytes charged (gpd_account_charge_code()); or CUDA_SUCCESS
  * with *blob_p NULL and nothing charged: the client has to send the bytes. On failure *blob_p is
- * NULL and nothing is charged. */
+ * NULL, nothing is charged, and a part of the bulk may be left for the caller to discard.
+ *
+ * CUDA_ERROR_INVALID_VALUE: the sizes of image, bulk or hash do not match, which ends the session.
+ * CUDA_ERROR_INVALID_IMAGE: the bytes are not a valid image (logged), or do not match the hash,
+ * which ends the session.
+ * CUDA_ERROR_OUT_OF_MEMORY: out of memory, over a quota, or the connection has failed.
+ */
 CUresult gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 			 struct gpd_blob **blob_p);
 

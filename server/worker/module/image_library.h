@@ -20,15 +20,18 @@ struct gpd_session;
 struct gpd_image *gpd_image_get(const struct gpd_session *session, uint32_t id);
 
 /*
- * Reinitializes an image if it is stale: its context was destroyed while its library stayed loaded.
- * Its variables get their initial values, as when CUDA loads a library into a new context. Waits
- * for all work of the session and for an idle context. On failure the image stays stale and may
- * have no library.
+ * Reinitializes an image if it is stale, which means that its context was destroyed while its
+ * library stayed loaded; otherwise does nothing. Its variables get their initial values, as when
+ * CUDA loads a library into a new context. Blocks on all work of the session and on an idle
+ * context. On failure the image stays stale and may have no library. CUDA_ERROR_DEINITIALIZED: the
+ * session is closing.
  */
 CUresult gpd_image_refresh(struct gpd_session *session, struct gpd_image *image, int device);
 
 /* Gives the image a library of its own with the settings of the session; does nothing if it has
- * one. Loading may wait until the device is idle. On failure the image keeps its shared library. */
+ * one. Charges the driver's memory for it. Blocks on an idle context. On failure the image keeps
+ * its shared library and nothing is charged. CUDA_ERROR_OUT_OF_MEMORY: also if the quota is
+ * exhausted; CUDA_ERROR_DEINITIALIZED: the session is closing. */
 CUresult gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int device);
 
 /* Discards the image's settings of dynamic shared memory, which apply only while the library is

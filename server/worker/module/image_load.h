@@ -4,10 +4,10 @@
  * needs. Only this module makes the driver load or unload code, because these calls wait until
  * every kernel on the device has ended.
  *
- * Ownership: the caller owns the library; on failure it has no driver library but may have a log.
+ * Ownership: the caller owns the library and everything in it.
  * Threads: any, with the target device current. The caller has waited for an idle context
  * (device/idle.h).
- * Errors: CUDA_SUCCESS or the driver's error.
+ * Errors: CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the driver's error, unless noted.
  */
 #ifndef GPD_IMAGE_LOAD_H
 #define GPD_IMAGE_LOAD_H
@@ -24,20 +24,30 @@ struct gpd_library;
  * attributes. */
 #define GPD_IMAGE_ATTRIBUTES_MAX 64
 
-/* Loads library->blob and fills in the library's description. Sets library->log, also on failure.
- * options: of the driver's compiler, as in gpImageLoad. CUDA_ERROR_NOT_SUPPORTED: the image has too
- * many kernels. */
+/*
+ * Loads library->blob and sets the library's members driver, kernels, kernel_count, jit, info, log
+ * and unsupported. options: of the driver's compiler, as in gpImageLoad, unchecked. On failure
+ * library->driver is NULL, but the caller frees the other members, of which log may contain the
+ * compiler's text.
+ *
+ * CUDA_ERROR_INVALID_IMAGE: the blob is not a valid image.
+ * CUDA_ERROR_INVALID_VALUE: the options are malformed.
+ * CUDA_ERROR_NOT_SUPPORTED: the image has more than GP_IMAGE_KERNELS_MAX kernels, or an option is
+ * not a number.
+ */
 CUresult gpd_image_load(struct gpd_library *library, int device, struct gp_bytes options);
 
-/* Loads a kernel's code, which the driver defers until the function is first requested, and fills
- * in *function. On failure *function is unchanged. */
+/* Makes the driver load a kernel's code on the current device, which it defers until the function
+ * is first requested, and fills in *function. The caller serializes the calls of a library. On
+ * failure *function is unchanged. */
 CUresult gpd_image_load_function(const struct gpd_kernel *kernel, struct gpd_function *function);
 
 /* Unloads the library from the driver and sets library->driver to NULL. */
 void gpd_image_unload(struct gpd_library *library);
 
 /* Returns the reason why the device cannot run a kernel, a text of the driver that is valid while
- * the library is loaded; or NULL if the device can run it. */
+ * the library is loaded; or NULL if the device can run it. Only the software device reports
+ * reasons. */
 const char *gpd_image_unsupported(const struct gpd_kernel *kernel);
 
 #endif /* GPD_IMAGE_LOAD_H */

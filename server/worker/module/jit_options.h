@@ -33,9 +33,9 @@ struct gpd_jit {
 	char error[GPD_JIT_LOG_SIZE]; /* compiler's errors */
 };
 
-/* Decodes the options of a record into *options. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if
- * there are too many, or trailing bytes; or CUDA_ERROR_NOT_SUPPORTED if an option is not a
- * number. */
+/* Decodes the options of a record, which come from the client unchecked, into *options. Returns
+ * CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if there are too many, or the encoding is malformed; or
+ * CUDA_ERROR_NOT_SUPPORTED if an option is not a number. */
 CUresult gpd_jit_read(struct gpd_jit_options *options, struct gp_bytes bytes);
 
 /* Adds the options for the log buffers, which the driver fills; both stay NUL-terminated. Called at

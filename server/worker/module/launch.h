@@ -37,14 +37,14 @@ struct gpd_session;
  * GPD_LAUNCH_ATTRIBUTES_MAX elements, and sets config->numAttrs. attributes: an array of
  * CUlaunchAttribute from the client, which may be freed on return; size 0: none, and config stays
  * unchanged. Returns CUDA_SUCCESS; CUDA_ERROR_NOT_SUPPORTED if an attribute is not available
- * remotely; CUDA_ERROR_INVALID_VALUE if the size is not valid.
+ * remotely; CUDA_ERROR_INVALID_VALUE if the size is not valid. On failure config must not be used.
  */
 CUresult gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 			       CUlaunchConfig *config);
 
-/* Any thread: logs the failure of a session's launch that was handed to a launch thread, and
- * reports it to the client as an error of a call without a reply. The callback gpd_issue.failed
- * (issue.h). */
+/* The callback gpd_issue.failed (issue/issue.h) of a session: logs the failure of a launch that was
+ * handed to a launch thread, and reports it to the client as an error of a call without a reply.
+ * Any thread that does not hold gpd_sessions.lock. */
 void gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *launch,
 		       CUresult result);
 

@@ -58,22 +58,23 @@ struct gpd_library_key {
 
 /* A library. */
 struct gpd_library {
-	/* Written by the loading thread before other threads see the library; constant
-	 * afterwards. */
+	/* The members from here to driver_size are written by the loading thread before other
+	 * threads use the library, and are constant afterwards. */
 	struct gpd_blob *blob; /* its code, a reference, because the driver uses the bytes */
-	CUlibrary driver;
+	CUlibrary driver;      /* owned; NULL: not loaded */
 	uint32_t kernel_count;
-	struct gpd_kernel *kernels; /* array of kernel_count elements, sorted by name */
+	struct gpd_kernel *kernels; /* owned array of kernel_count elements, sorted by name */
 	struct gpd_jit *jit;  /* options for the driver's compiler, and its log buffers; owned */
 	struct gp_bytes info; /* struct gp_image_info, encoded for the client; owned */
 	struct gp_bytes log;  /* log of the driver's compiler; owned */
 	bool unsupported;     /* the device cannot run one of its kernels */
-	bool shared;
+	bool shared; /* in the registry, for all sessions; false: it belongs to one image */
 	struct gpd_library_key key;
-	uint64_t driver_size;    /* bytes of the driver's memory (gpd_image_driver_size()) */
-	void (*gone)(void *arg); /* not shared: called after the library is unloaded; NULL: no
-				    callback */
-	void *gone_arg;          /* argument of gone() */
+	uint64_t driver_size; /* bytes of the driver's memory (gpd_image_driver_size()) */
+	/* not shared: called after gpd_library_unload_later() has unloaded the library; NULL: no
+	 * callback */
+	void (*gone)(void *arg);
+	void *gone_arg; /* argument of gone() */
 
 	pthread_mutex_t lock; /* serializes the loading of functions, which may take long */
 	/* The driver has loaded a function on the device, and may have unpacked or compiled all
@@ -83,14 +84,15 @@ struct gpd_library {
 	/* Arrays of kernel_count functions by device; NULL until the first use on the device. */
 	_Atomic(struct gpd_function *) functions[GPD_DEVICES_MAX];
 
-	/* The members below are protected by the registry's lock, and used for shared libraries,
-	 * except prev and next. */
+	/* The members below are protected by the lock of the registry. All but prev and next are
+	 * used for shared libraries only. */
 	UT_hash_handle hh;
 	unsigned int refs; /* number of references */
 	bool loading;      /* a thread is loading it; others wait for the result */
 	/* result of the load; valid when `loading` is false */
 	CUresult result;
-	struct gpd_library *prev, *next; /* list of unused libraries; used while it is unused */
+	/* list of unused libraries, and of libraries that are not shared and are to be unloaded */
+	struct gpd_library *prev, *next;
 };
 
 /* Limits on unused libraries that stay loaded; beyond them the least recently used library is
@@ -106,12 +108,18 @@ extern struct gpd_library_counts {
 	_Atomic uint64_t own;    /* libraries loaded by the driver for one image only */
 } gpd_library_counts;
 
-/* Gets a library of the blob on the device, which must be current. Executor only; waits while the
- * driver loads, or another thread loads the same library. may_share: the caller stores its own
- * settings outside the library. options: of the driver's compiler, as in gpImageLoad. session:
- * shown as waiting in the meantime; its closing ends the wait. *log_p receives a copy of the
- * compiler's text, also on failure, which the caller frees; log_p may be NULL. Returns CUDA_SUCCESS
- * with *library_p set, which is released by gpd_library_put(). */
+/*
+ * Gets a library of the blob on the device, which must be current: a new reference to a shared one
+ * if may_share is set, there are no options and the code has no state; otherwise a library of the
+ * caller's own. Executor only. Blocks on an idle context while the driver loads, or on another
+ * thread that loads the same library; session->loading_since_ms is set meanwhile.
+ *
+ * may_share: the caller stores its own settings outside the library. options: of the driver's
+ * compiler, as in gpImageLoad. log_p: receives a copy of the compiler's text, also on failure,
+ * which the caller frees; may be NULL. Returns CUDA_SUCCESS with *library_p set, which is released
+ * by gpd_library_put() or gpd_library_unload_later(). CUDA_ERROR_DEINITIALIZED: the session is
+ * closing. Other errors: as gpd_image_load() (image_load.h).
+ */
 CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int device,
 			 bool may_share, struct gp_bytes options, struct gpd_library **library_p,
 			 struct gp_bytes *log_p);
@@ -120,20 +128,23 @@ CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int
  * false if out of memory. */
 bool gpd_bytes_copy(struct gp_bytes bytes, struct gp_bytes *copy_p);
 
-/* Releases a library that neither the caller nor its running work uses any more. A library that is
- * not shared is unloaded at once, which may block until the device is idle. */
+/* Releases a library that neither the caller nor its running work uses any more. A shared library:
+ * as gpd_library_unref(). Another library is unloaded and freed at once, which may block until the
+ * device is idle. */
 void gpd_library_put(struct gpd_library *library);
-/* Unloads a library that is not shared when no kernel runs, without waiting for that; afterwards
- * any thread calls gone(arg). The caller must not use the library any more. */
+/* Unloads and frees a library that is not shared, in the background when no kernel runs; then any
+ * thread calls gone(arg). The caller must not use the library any more. */
 void gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), void *arg);
 /* Drops a reference to a shared library. The library stays loaded until the limits on unused
  * libraries require its unload. */
 void gpd_library_unref(struct gpd_library *library);
 
-/* Sets *function_p to the function of the kernel with this index on the device, which must be
- * current, and loads it if necessary. It is borrowed from the library. session: shown as waiting
- * while the driver loads, after a wait for an idle context; NULL: the caller has waited already.
- * CUDA_ERROR_DEINITIALIZED: the session is closing. */
+/* Sets *function_p, borrowed from the library, to the function of the kernel with this index on the
+ * device, which must be current. Loads the function if necessary, after blocking on an idle
+ * context; session->loading_since_ms is set meanwhile. session NULL: the caller has waited for an
+ * idle context already. index must be less than kernel_count. Returns CUDA_SUCCESS,
+ * CUDA_ERROR_DEINITIALIZED if the session is closing, CUDA_ERROR_OUT_OF_MEMORY or an error of the
+ * driver; on failure *function_p is unchanged. */
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);
 
@@ -144,7 +155,8 @@ CUresult gpd_library_global(const struct gpd_library *library, const char *name,
 			    CUdeviceptr *address_p, size_t *size_p);
 
 /* Raises the driver's maximum of dynamic shared memory for a loaded function to at least this
- * number of bytes; never lowers it. Returns the driver's error if it does not allow it. */
+ * number of bytes; never lowers it. Returns CUDA_SUCCESS; or the driver's error if it rejects the
+ * number. */
 CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes);
 
 /* Unloads unused libraries beyond the limits, in the background. Called when a session has closed,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits the extraction of a session's compressed code in the worker (struct gp_unpack_limiter of
- * image/fatbin.h). The extracted size is charged as code of the session while it is in memory. Of
- * code larger than 4 MiB, a worker and its driver extract at most two at a time, and at most one
- * per tenant.
+ * image/fatbin.h). The extracted size is charged as code of the session while it is in memory. A
+ * worker and its driver together extract at most two pieces of code larger than 4 MiB at a time,
+ * and at most one of each tenant.
  *
- * Ownership: the caller owns the struct; the session must outlive it, and it must not move between
- * begin and end.
+ * Ownership: the caller owns the struct; the session must outlive it. It must not move while an
+ * extraction runs.
  * Threads: the session's executor.
  */
 #ifndef GPD_UNPACKING_H
@@ -24,17 +24,17 @@ struct gpd_unpacking {
 	struct gpd_session *session;
 	/* next in the list of extractions that have a slot; protected by the lock of unpacking.c */
 	struct gpd_unpacking *next;
-	/* The extraction has its tenant's slot; it has one of the worker's slots. Protected by the
-	 * lock of unpacking.c. */
+	/* has_tenant_slot: the extraction has the slot of its tenant. is_running: it has one of the
+	 * slots of the worker. Protected by the lock of unpacking.c. */
 	bool has_tenant_slot, is_running;
 };
 
 /* Prepares unpacking->limiter for the session. Nothing has to be freed. */
 void gpd_unpacking_init(struct gpd_unpacking *unpacking, struct gpd_session *session);
 
-/* Charges bytes that the driver allocates for code, until gpd_account_uncharge_code(). Returns
- * CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY, without charging anything, if over the limit, which is
- * logged. */
+/* Charges bytes that the driver allocates for code; gpd_account_uncharge_code() undoes it. May
+ * block as gpd_account_charge_code() (schedule/account.h). Returns CUDA_SUCCESS; or
+ * CUDA_ERROR_OUT_OF_MEMORY, without charging anything, if over the limit, which is logged. */
 CUresult gpd_unpacking_charge(struct gpd_session *session, uint64_t size);
 
 /* Begins a driver call that extracts or compiles code of size bytes, which must be charged. Waits

@@ -32,14 +32,15 @@ struct gpd_account {
 	/* Any thread: notifies all workers that sessions have been requested to return cached
 	 * memory. NULL: no notification. */
 	void (*recall)(void);
-	/* True: the session is closing, and all waits end. NULL: it never closes. */
+	/* *closing true: the session is closing, and all waits end. NULL: the session does not
+	 * close and uses no function that throttles. */
 	const _Atomic bool *closing;
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line; /* the session's entry in the ledger */
 	/* Exhausted quotas that have been logged: one bit per ledger line. */
 	_Atomic uint64_t quotas_reported;
-	/* Executor only: memory of ended sessions was not freed in time; the session does not wait
-	 * for it again. */
+	/* Executor only: memory of ended sessions was not freed in time, so the session does not
+	 * wait for it again (gpd_account_wait_ended()). */
 	bool ending_timed_out;
 	struct gpd_issue *issue; /* launch threads of the session (issue.h); NULL: none */
 	/* List of the session's runs (schedule.h), one for each device used; NULL: none. */
@@ -49,9 +50,10 @@ struct gpd_account {
 /* Returns whether the session may use the device with this ordinal. Accepts any number. */
 bool gpd_account_may_use(const struct gpd_account *account, int device);
 
-/* Executor only: charges bytes of device memory. Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if
- * over a quota, after waiting a limited time for memory that is being freed (gpd_account_wait());
- * or CUDA_ERROR_INVALID_DEVICE if the device is not available to the session. */
+/* Charges bytes of device memory; gpd_account_free() undoes it. Executor only. Returns
+ * CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if over a quota, after blocking for a limited time on
+ * memory that is being freed (gpd_account_wait()); or CUDA_ERROR_INVALID_DEVICE if the device is
+ * not available to the session. */
 CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes);
 /* Returns bytes of device memory to the quotas. Does nothing if the device is invalid. */
 void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
@@ -61,23 +63,26 @@ void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
 CUresult gpd_account_charge_code(struct gpd_account *account, uint64_t bytes);
 /* Returns bytes that gpd_account_charge_code() has charged. */
 void gpd_account_uncharge_code(struct gpd_account *account, uint64_t bytes);
-/* Charges pinned host memory that kernels can access. Returns CUDA_SUCCESS or
- * CUDA_ERROR_OUT_OF_MEMORY; never waits. */
+/* Charges pinned host memory that kernels can access. Returns CUDA_SUCCESS; or
+ * CUDA_ERROR_OUT_OF_MEMORY if over a quota. Does not wait. */
 CUresult gpd_account_charge_pinned(struct gpd_account *account, uint64_t bytes);
 /* Returns bytes that gpd_account_charge_pinned() has charged. */
 void gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes);
 
 /*
- * Executor only, when out of memory: waits a moment for memory that other sessions are returning to
- * the driver: a session that is ending, a free that follows running work, or cached memory, whose
- * release the first call requests. of_tenant: only sessions of the same tenant, because its quota
- * is exhausted. *until: 0 on the first call, then maintained by the function. Returns true after
- * the wait; or false if there is no such memory or the time limit (GPD_RECALL_NS) has passed. In
- * both cases another attempt to allocate is worthwhile.
+ * Blocks for about a millisecond on memory that other sessions are returning to the driver. Called
+ * in a loop with attempts to allocate, when out of memory. Executor only. Such memory is that of a
+ * session that is ending, a free that follows running work (waited for at most GPD_FREE_LATE_NS),
+ * or cached memory, whose release the first call requests (at most GPD_RECALL_NS). of_tenant: count
+ * only sessions of the same tenant, because its quota is exhausted. *until: 0 at the first call,
+ * then changed only by this function. Returns true after the wait. Returns false, without waiting,
+ * if there is no such memory or the time limit has passed. In both cases another attempt to
+ * allocate is worthwhile.
  */
 bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until);
-/* Executor only: waits until the memory of ended sessions is free, for at most GPD_FREE_LATE_NS or
- * until the session is closing. After a wait that timed out it does not wait again. */
+/* Blocks until the memory of ended sessions is free, for at most GPD_FREE_LATE_NS or until the
+ * session is closing. Executor only. After a wait that timed out, it does not wait again until the
+ * memory of these sessions is free. */
 void gpd_account_wait_ended(struct gpd_account *account);
 
 /* Counts one launch. */
@@ -87,13 +92,14 @@ void gpd_account_launch(struct gpd_account *account);
 void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
 
 /*
- * Called before `bytes` (not 0) are transferred to or from the client: waits as the bandwidth limit
- * requires, or until the session is closing. Returns how many of the bytes may be transferred now,
- * at least 1. Only these are charged, because a client may announce more than it sends.
+ * Called before `bytes` (not 0) are transferred to or from the client: blocks as the tenant's
+ * bandwidth limit requires, or until the session is closing. Returns how many of the bytes may be
+ * transferred now, at least 1. Only these are charged, because a client may announce more than it
+ * sends.
  */
 size_t gpd_account_throttle(struct gpd_account *account, size_t bytes);
-/* As gpd_account_throttle(), but waits until all of the bytes may be transferred: for data that is
- * transferred in one piece. */
+/* As gpd_account_throttle(), but blocks until all of the bytes may be transferred, or the session
+ * is closing: for data that is transferred in one piece. */
 void gpd_account_throttle_all(struct gpd_account *account, size_t bytes);
 /* Charges bytes that are transferred now regardless of the bandwidth limit, without waiting; later
  * transfers wait longer. */

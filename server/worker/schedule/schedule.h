@@ -12,7 +12,8 @@
  * their own, and copies to and from the device, need no turn.
  *
  * Ownership: account->schedule is the list of the session's runs, which gpd_schedule_free() frees.
- * Threads: executor only.
+ * Threads: executor only. Functions that enqueue measurements may change the current device to that
+ * of a run.
  * Errors: if memory is exhausted, launches are neither delayed nor measured.
  */
 #ifndef GPD_SCHEDULE_H
@@ -29,20 +30,21 @@ struct gpd_schedule_run;
  * none. Returns true if the launch belongs to the same batch and may be carried out now; the launch
  * is then counted. Returns false if the caller has to call gpd_schedule_launch(). Does not wait. */
 bool gpd_schedule_continue_batch(const struct gpd_account *account, int device, uint64_t batch);
-/* Waits without limit until the launch may be carried out or the session is closing, and counts the
- * launch. *batch: number of the batch of the stream's last launch, stored by the caller with the
- * stream, initially 0; set to the current batch. others: number of the latest batch of the
- * session's other streams of the device; 0: they were never used; GPD_SCHEDULE_BUSY: they may have
- * work. */
+/* Blocks, without a limit, until the launch may be carried out or the session is closing, and
+ * counts the launch. stream: the driver's stream of the launch. *batch: number of the batch of the
+ * stream's last launch, stored by the caller with the stream, initially 0; set to the current
+ * batch. others: number of the latest batch of the session's other streams of the device; 0: they
+ * were never used; GPD_SCHEDULE_BUSY: they may have work. */
 void gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch,
 			 uint64_t others);
+/* Value of `others`: the other streams may have work. */
 #define GPD_SCHEDULE_BUSY UINT64_MAX
 
 /*
  * Ends the current batches of these runs, because no launch follows at once: at the end of a
- * message, before a copy, an event or a wait. The measurements are enqueued on the streams before
- * that copy, event or wait, so that a stream which the client knows to be done has no work left.
- * Does not wait. runs: account->schedule; NULL: nothing was ever launched.
+ * message, before a copy, an event or a wait. Because the measurements are enqueued before that
+ * copy, event or wait, no stream that the client has found done has a measurement left. Does not
+ * wait. runs: account->schedule; NULL: nothing was ever launched.
  */
 void gpd_schedule_end_batches(struct gpd_schedule_run *runs);
 
@@ -60,7 +62,7 @@ int gpd_schedule_priority(const struct gpd_account *account, int device, int wan
  * wait. */
 void gpd_schedule_stop(struct gpd_account *account);
 /* Frees the session's runs after all its work is done, and records their remaining GPU time in the
- * ledger. Waits until the device's scheduling thread does not use them. */
+ * ledger. Blocks while the thread of a device (turn.h) uses a run. */
 void gpd_schedule_free(struct gpd_account *account);
 
 #endif /* GPD_SCHEDULE_H */

@@ -5,8 +5,9 @@
  *
  * A *run* is a session on the device; runs belong to tenants. One run at a time is the *holder* of
  * the turn. Tenants are served in the order of their GPU time divided by weight, the runs of a
- * tenant in the order of their GPU time; a higher rank is served first. A tenant with a cap is
- * served while its time budget lasts, which grows with time.
+ * tenant in the order of their GPU time; a higher rank is served first, except that a run of lower
+ * rank gets a turn after GPD_ORDER_AGE_NS. A tenant with a cap has a budget of GPU time, which
+ * grows with time, and is served while the budget lasts.
  *
  * Ownership: the caller owns the order and the runs; tenants are created and freed with their runs.
  * An order of zeros is empty.
@@ -27,13 +28,14 @@
 #define GPD_ORDER_QUANTUM_NS UINT64_C(5000000)
 /* Minimum length of a turn if the waiting run has the same rank. */
 #define GPD_ORDER_TURN_MIN_NS UINT64_C(1000000)
-/* A run that has waited this long for runs of higher rank gets a turn of one quantum. */
+/* A run that has waited this long for runs of higher rank gets a turn of one quantum
+ * (GPD_ORDER_QUANTUM_NS). */
 #define GPD_ORDER_AGE_NS UINT64_C(500000000)
 
 /* A tenant with at least one run. */
 struct gpd_order_tenant {
 	struct gpd_order_tenant *next;
-	uint32_t id;
+	uint32_t id;     /* chosen by the caller */
 	uint32_t runs;   /* number of its runs */
 	uint32_t weight; /* relative share of GPU time, at least 1 */
 	/* Maximum share of the device's time, in millionths; GPD_ORDER_UNCAPPED: none. */
@@ -47,13 +49,13 @@ struct gpd_order_tenant {
 /* A run. */
 struct gpd_order_run {
 	struct gpd_order_run *next;
-	struct gpd_order_tenant *tenant;
-	uint64_t had;      /* GPU time, plus an offset for a late start */
-	uint64_t since_ns; /* time of its request for a turn */
-	uint64_t seen_ns;  /* time at which it last requested a turn or was charged */
-	uint8_t rank;      /* 0 low, 1 normal, 2 high */
-	bool wants;        /* it waits for its turn; the caller clears it to withdraw the request */
-	bool aged;         /* it has the turn because it waited longer than GPD_ORDER_AGE_NS */
+	struct gpd_order_tenant *tenant; /* owned by the order */
+	uint64_t had;                    /* GPU time, plus an offset for a late start */
+	uint64_t since_ns;               /* time of its request for a turn */
+	uint64_t seen_ns;                /* time at which it last requested a turn or was charged */
+	uint8_t rank;                    /* 0 low, 1 normal, 2 high */
+	bool wants; /* it waits for its turn; the caller clears it to withdraw the request */
+	bool aged;  /* it has the turn because it waited longer than GPD_ORDER_AGE_NS */
 };
 
 /* The runs of a device. */
@@ -70,14 +72,15 @@ struct gpd_order {
  * Returns 0; or -ENOMEM, and the run is not added. */
 int gpd_order_add(struct gpd_order *order, struct gpd_order_run *run, uint32_t tenant,
 		  uint64_t now);
-/* Removes the run. If it is the holder, there is no holder afterwards. */
+/* Removes the run, and frees its tenant with the last run. If the run is the holder, there is no
+ * holder afterwards. */
 void gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run);
 
 /* Sets weight (0 counts as 1) and cap. cap: at least 1; GPD_ORDER_UNCAPPED: none. */
 void gpd_order_set_policy(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap,
 			  uint64_t now);
 
-/* Requests a turn for the run. Does nothing if it waits already. */
+/* Requests a turn for the run, which gpd_order_pick() grants. Does nothing if it waits already. */
 void gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now);
 
 /* Charges GPU time to the run and its tenant. */
@@ -85,9 +88,10 @@ void gpd_order_charge(struct gpd_order *order, struct gpd_order_run *run, uint64
 		      uint64_t now);
 
 /*
- * Makes a waiting run the holder if there is none, and returns it; *when_p is then undefined.
- * Returns NULL if there is a holder or no run may start now; *when_p is the time of the next
- * attempt, GPD_ORDER_NEVER if no run waits.
+ * Makes a waiting run the holder if there is none, and returns it, with a small charge for the
+ * turn; *when_p is then undefined. Returns NULL if no run may start now, with *when_p set to the
+ * time of the next attempt; GPD_ORDER_NEVER if no run waits. If there is a holder, returns NULL
+ * with *when_p GPD_ORDER_NEVER.
  */
 struct gpd_order_run *gpd_order_pick(struct gpd_order *order, uint64_t now, uint64_t *when_p);
 

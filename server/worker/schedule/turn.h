@@ -6,11 +6,11 @@
  * limited number of launches in flight, so that it can be stopped within a quantum. When its turn
  * ends, the GPU finishes its work before the next turn starts, so that measured time belongs to one
  * run. A thread per device polls GPU timestamps and passes the turn on; no lock is held while
- * waiting. Work that does not finish within half a second (or four times the usual time of a
- * launch) is not waited for any longer, because a stream may hang on a host function.
+ * waiting. Work that does not finish within half a second, or within four times the usual time of a
+ * launch if that is longer, is not waited for, because a stream may hang on a host function.
  *
- * The executor removes a run only while the device's thread does not use it (pins); after each time
- * without the lock, the thread looks up runs again.
+ * The device's thread pins a run while it uses the run without the lock. gpd_turn_remove_run()
+ * waits until the run is not pinned.
  *
  * Ownership: a run belongs to its session and is freed after gpd_turn_remove_run(). The queue of a
  * device is created with its first run and never freed.
@@ -40,9 +40,9 @@ struct gpd_schedule_run {
 	struct gpd_schedule_run *next;
 	/* next in the list of the session's runs; executor only */
 	struct gpd_schedule_run *session_next;
-	struct gpd_account *account;
+	struct gpd_account *account;  /* account of the session */
 	struct gpd_turn_queue *turns; /* queue of the device */
-	int device;
+	int device;                   /* the worker's number of the device */
 	struct gpd_usage_meter meter; /* measures its GPU time (usage_meter.h) */
 
 	/* The members below are used by the executor only: the current batch, which is a sequence
@@ -56,7 +56,7 @@ struct gpd_schedule_run {
 	 * represents: number of batches since the last timed one. seen: number of first batches
 	 * that were all timed. */
 	uint32_t skip, represents, seen;
-	/* Start of the last sampled batch (0: none), and the average interval between batches. */
+	/* Start of the last batch (0: none), and the average interval between batches. */
 	uint64_t begun_ns, period_ns;
 	/* State of the random number generator for `skip`. */
 	uint32_t random;
@@ -88,31 +88,36 @@ struct gpd_schedule_run {
 	uint64_t gap_ns;  /* its usual time without work if that is short; 0: unknown or long */
 };
 
-/* Minimum time for which the GPU is reserved for a holder without work; at most ten times that if
- * the holder usually returns later, and twice that in total beyond the time it has used. A client
- * that waits for each kernel thus keeps its turn. */
+/* Minimum time for which the GPU stays reserved for a holder without work, so that a client that
+ * waits for each kernel keeps its turn. The time is longer, but at most ten times this, if the
+ * holder usually returns later (gap_ns). A holder that wastes more than about half of its turn in
+ * this way loses the turn. */
 extern uint64_t gpd_turn_idle_ns;
 
 /* Returns whether the session's launches on the device need a turn. */
 bool gpd_turn_is_required(const struct gpd_account *account, int device);
 
 /* Adds a run, with account and device set, to its device's queue, which is created on first use.
- * Returns 0; or -ENOMEM, and the run is not added. */
+ * Makes the device current. Returns 0; or -ENOMEM, also if the thread or the device is not
+ * available, and the run is not added. */
 int gpd_turn_add_run(struct gpd_schedule_run *run);
-/* Removes the run, after waiting until the device's thread does not use it; the caller then frees
- * it. Its work must be done; its remaining time is recorded in the ledger. */
+/* Removes the run, whose work must be done, and records its remaining time in the ledger. Blocks
+ * while the device's thread uses the run, and makes the device current. The caller then frees the
+ * run. */
 void gpd_turn_remove_run(struct gpd_schedule_run *run);
 
-/* Waits without limit for the run's turn, unless the session is closing or no turn is needed any
- * more. Returns the number of launches allowed, at least 1, and sets *timed_p to whether their time
- * must be measured. Executor only, without the queue's lock. */
+/* Blocks, without a limit, until the run has the turn, the session is closing, the GPU is lost or
+ * no turn is needed any more. The turn ends when the device's thread revokes it (run->revoked) or
+ * by gpd_turn_release(). Returns the number of launches allowed, at least 1, and sets *timed_p to
+ * whether their time must be measured. Executor only, without the queue's lock. */
 uint32_t gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p);
 /* Ends the run's need for turns: there is no policy, it has multiprocessors of its own, or it is
  * closing. drains: the turn is passed on only when the run's work is done; otherwise at once. Does
  * not wait. */
 void gpd_turn_release(struct gpd_schedule_run *run, bool drains);
 
-/* Notifies the device's thread that there is something new to measure. */
+/* Notifies the device's thread that a batch was closed, whose end it has to detect. Without the
+ * queue's lock. */
 void gpd_turn_wake(struct gpd_schedule_run *run);
 
 #endif /* GPD_TURN_H */

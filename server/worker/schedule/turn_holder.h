@@ -24,12 +24,12 @@ struct gpd_turn_queue {
 	pthread_cond_t unpinned; /* gpd_turn_remove_run() waits on it for pins to become 0 */
 	struct gpd_ledger *ledger;
 	int device;
-	struct gpd_order order; /* turn order of the runs */
-	struct gpd_schedule_run *runs;
-	enum gpd_policy policy; /* as last read from the ledger */
-	bool policy_changed;    /* weights and caps must be computed again */
-	uint64_t policy_ns, tick_ns,
-		poll_ns;     /* times of the last policy read, the last tick and the next poll */
+	struct gpd_order order;        /* turn order of the runs */
+	struct gpd_schedule_run *runs; /* list of the runs on the device */
+	enum gpd_policy policy;        /* as last read from the ledger */
+	bool policy_changed;           /* weights and caps must be computed again */
+	/* Times at which weights were last applied, of the last tick and of the next poll. */
+	uint64_t policy_ns, tick_ns, poll_ns;
 	_Atomic bool asleep; /* the thread waits until there is something to measure */
 	_Atomic bool dozes;  /* the thread waits longer than polled measurements allow */
 
@@ -40,9 +40,9 @@ struct gpd_turn_queue {
 	bool begun;            /* the holder has been allowed to launch */
 	uint64_t charged_ns;   /* time up to which the holder has been charged */
 	uint64_t cost_ns;      /* GPU time charged since the turn became contended */
-	uint64_t busy_ns;      /* GPU time measured in this turn */
+	uint64_t busy_ns;      /* GPU time measured since the turn began or became contended */
 	uint64_t progress_ns;  /* time at which completed work was last found */
-	uint64_t gaps_ns;      /* total time of the turn without work on the GPU */
+	uint64_t gaps_ns; /* total time without work on the GPU since the turn became contended */
 	uint64_t idle_ns; /* time since which the holder has no work on the GPU; 0: it has work */
 	uint64_t revoked_ns; /* time at which the turn was revoked */
 };
@@ -53,8 +53,8 @@ gpd_run_from_order(struct gpd_order_run *order)
 	return (struct gpd_schedule_run *)order;
 }
 
-/* Reads the policy from the ledger if the last read was long ago or policy_changed is set, and
- * applies weights and caps. */
+/* Reads the policy from the ledger. Also applies weights, caps and ranks to the tenants and runs,
+ * if the last time was at least 5 ms ago or policy_changed is set. */
 void gpd_turn_refresh_policy(struct gpd_turn_queue *turns, uint64_t now);
 /* Returns the session's rank in the turn order: 0 low, 1 normal, 2 high. */
 uint8_t gpd_turn_get_rank(const struct gpd_account *account);
@@ -62,7 +62,8 @@ uint8_t gpd_turn_get_rank(const struct gpd_account *account);
 /* Returns the maximum number of launches that the run may have in flight. */
 uint32_t gpd_turn_holder_get_flight(const struct gpd_turn_queue *turns,
 				    const struct gpd_schedule_run *run);
-/* Returns whether the run may have one more launch in flight. */
+/* Returns whether the run may have one more launch in flight, and its meter has entries for a
+ * batch. */
 bool gpd_turn_holder_has_room(const struct gpd_turn_queue *turns,
 			      const struct gpd_schedule_run *run);
 
@@ -77,8 +78,8 @@ void gpd_turn_holder_arrive(struct gpd_schedule_run *run, uint64_t now);
 /* Called when the holder is allowed to launch: starts its charges, once per turn. */
 void gpd_turn_holder_start(struct gpd_turn_queue *turns, uint64_t now);
 
-/* Revokes the holder's turn when it is due, and ends the turn when its work is done or hangs. There
- * must be a holder. */
+/* Revokes the holder's turn when it is due, and ends a revoked turn when the holder's work is done
+ * or hangs. Withdraws the revocation if the turn is no longer contended. There must be a holder. */
 void gpd_turn_holder_poll(struct gpd_turn_queue *turns, uint64_t now);
 
 #endif /* GPD_TURN_HOLDER_H */

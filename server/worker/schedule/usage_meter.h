@@ -5,8 +5,8 @@
  * Launches are grouped into batches. The first launch of a batch on a stream opens an entry, which
  * enqueues a GPU timestamp before it; the end of the batch closes the entry with another timestamp
  * (device/gpu_timestamp.h). The time between counts as GPU time of the session; where entries of
- * several streams overlap it counts once. An entry whose time is not measured has only a marker
- * after it, or nothing.
+ * several streams overlap it counts once. An entry whose time is not measured ends with a marker, a
+ * value that the GPU writes, or with nothing.
  *
  * A GPU timestamp is written by a kernel and needs a free slot on a multiprocessor. If it were
  * enqueued on a stream while kernels of the session's other streams fill the GPU, and those wait
@@ -32,7 +32,7 @@
 
 /* Maximum number of entries, open and closed. */
 #define GPD_USAGE_METER_ENTRIES 256
-/* Maximum number of streams in a batch, and so of open entries. */
+/* Maximum number of streams in a batch, and therefore of open entries. */
 #define GPD_USAGE_METER_BATCH 32
 
 struct gpd_usage_meter_entry;
@@ -40,15 +40,15 @@ struct gpd_marker_page;
 
 /* The meter of one session on one device. */
 struct gpd_usage_meter {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* protects the closed and the unused entries */
 	int device;
 	struct gpd_marker_page *page; /* pinned memory with two 64-bit words per entry */
 	uint32_t made;                /* number of entries that have been created, in use or free */
 	struct gpd_usage_meter_entry *first,
 		*last;                      /* closed entries in the order of closing; lock */
-	struct gpd_usage_meter_entry *free; /* unused entries */
+	struct gpd_usage_meter_entry *free; /* list of unused entries; lock */
 	struct gpd_usage_meter_entry *open[GPD_USAGE_METER_BATCH]; /* open entries; executor only */
-	uint32_t open_count;
+	uint32_t open_count;      /* number of valid elements of open; executor only */
 	_Atomic uint32_t entries; /* number of entries, open and closed */
 	/* Number of launches in closed entries that are not known to be done. */
 	_Atomic uint64_t launches;
@@ -66,8 +66,8 @@ struct gpd_usage_meter {
 /* Initializes the meter of a device, whose context must be current. Returns 0; or -ENOMEM, and
  * nothing has to be freed. */
 int gpd_usage_meter_init(struct gpd_usage_meter *meter, int device);
-/* Frees the meter. No entry may be open, no other thread may use the meter, and the GPU must have
- * no timestamps left to write. */
+/* Frees what the meter contains. No entry may be open, no other thread may use the meter, and the
+ * GPU must have no timestamps left to write. */
 void gpd_usage_meter_fini(struct gpd_usage_meter *meter);
 
 /* Opens an entry of the current batch before a launch on the stream. timed: its time is measured,
@@ -99,14 +99,15 @@ struct gpd_usage_meter_harvest {
 	uint64_t busy_ns; /* GPU time of the entries that were found done */
 	uint64_t all_ns;  /* busy_ns scaled to the batches that these entries represent */
 	uint64_t batches; /* number of batches that these entries represent */
-	uint32_t entries; /* number of entries found done */
+	/* number of entries found done, without those that a later entry of their stream covers */
+	uint32_t entries;
 };
 /* Any thread: polls all closed entries, and removes and returns the measurements of those that are
  * done. */
 struct gpd_usage_meter_harvest gpd_usage_meter_collect(struct gpd_usage_meter *meter);
 
-/* Any thread: returns the serial number of a closed entry that is running on the GPU now; 0: none
- * is known. */
+/* Any thread: returns the serial number of a closed entry whose time is measured and that is
+ * running on the GPU now; 0: none is known. */
 uint64_t gpd_usage_meter_get_running(struct gpd_usage_meter *meter);
 
 #endif /* GPD_USAGE_METER_H */

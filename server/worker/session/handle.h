@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handle table of a session: maps IDs chosen by the client to objects. An invalid ID is an error
- * and is never used as an address. Each kind of object has its own ID space. Objects embed struct
- * gpd_handle as their first member.
+ * Handle table of a session: maps IDs chosen by the client to objects. gpd_handle_get() returns
+ * NULL for an invalid ID, or an ID of another generation; an ID is never used as an address. Each
+ * kind of object has its own ID space. Objects embed struct gpd_handle as their first member.
  *
  * Ownership: the table does not own the objects. The module of each kind frees them, at the latest
  * at the session's end; an object must be removed from the table before it is freed.
@@ -21,21 +21,25 @@ struct gpd_handle {
 	uint32_t id;        /* chosen by the client */
 };
 
-/* Number of indices per kind, and of indices per chunk. */
+/* Number of indices of each kind. A chunk of the table has GPD_HANDLE_CHUNK of them. */
 #define GPD_HANDLE_INDEX_MAX (1u << 20)
 #define GPD_HANDLE_CHUNK 1024u
 
-/* The table, part of the session. Initialized to zeros; chunks are allocated as IDs are used.
- * memory.ledger and memory.line may be set before the first use to charge a session. */
+/* The table, part of the session. Initialized to zeros; chunks are allocated as IDs are used. To
+ * charge the session's memory, set memory.ledger and memory.line (its ledger entry) before the
+ * first use; left NULL, bytes are only counted and unlimited. */
 struct gpd_handle_table {
+	/* by kind and index / GPD_HANDLE_CHUNK; owned; NULL: not allocated yet */
 	struct gpd_handle **chunks[GPD_KIND_COUNT][GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK];
-	struct gpd_name_memory memory; /* approximate memory of the handles and their objects */
+	/* counts the approximate host memory of the handles and their objects
+	 * (ledger/name_memory.h) */
+	struct gpd_name_memory memory;
 };
 
 /* Adds the handle under this ID and sets its members. id: index in the low 20 bits, generation in
- * the upper 12; 0 is invalid. Returns 0; -EEXIST: the index is in use, by any generation; -EINVAL:
- * id is 0; -ENOMEM: out of memory, or the session's limit is reached. On failure the handle is
- * unchanged. */
+ * the upper 12; 0 is invalid. Returns 0; -EEXIST: the index is in use, by an ID of any generation;
+ * -EINVAL: id is 0; -ENOMEM: out of memory, or the session's limit is reached. On failure the
+ * handle is unchanged. */
 int gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 		   struct gpd_handle *handle);
 /* Returns the object that embeds the handle, borrowed from its owner; NULL: no object has this

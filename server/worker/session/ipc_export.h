@@ -25,13 +25,13 @@
 struct gp_bytes;
 struct gpd_account;
 
-/* One exported object. Initialized to zeros, except kind and thing, which the owner sets. Once in
- * the table, it is protected by gpd_ipc_exports_lock. */
+/* One exported object. The owner sets kind and thing and initializes the rest to zeros. Once it is
+ * in the table, it is protected by gpd_ipc_exports_lock. */
 struct gpd_ipc_export {
 	UT_hash_handle hh;
-	uint32_t number; /* key in the table; 0: not in the table */
-	enum gp_ipc_kind kind;
-	uint8_t secret[GP_IPC_SECRET_SIZE];
+	uint32_t number;                    /* key in the table; 0: not in the table */
+	enum gp_ipc_kind kind;              /* kind of the object */
+	uint8_t secret[GP_IPC_SECRET_SIZE]; /* random, part of the IPC handle; valid in the table */
 	const struct gpd_ledger_session *line; /* ledger line of the exporting session */
 	void *thing;                           /* the owner's object; its type depends on kind */
 };
@@ -49,12 +49,17 @@ struct gp_ipc_handle *gpd_ipc_export_create(const struct gpd_account *account,
 void gpd_ipc_export_withdraw(struct gpd_ipc_export *ipc_export);
 
 /*
- * Finds the export that an IPC handle refers to, for a session of the same tenant, which may be the
- * exporting one. Returns CUDA_SUCCESS and a borrowed export, valid while the lock is held. On
- * failure returns CUDA_ERROR_INVALID_VALUE (not a handle of this kind), CUDA_ERROR_NOT_SUPPORTED (a
- * handle of another worker process) or CUDA_ERROR_INVALID_HANDLE, and sets *why_p to the reason, a
- * static string for gpd_session_refuse_handle(), which is to be called after the lock is released;
- * *ipc_export_p is then unchanged. *why_p is unchanged on success.
+ * Finds the export to which an IPC handle refers, for a session of the same tenant, which may be
+ * the exporting one. account: of that session. handle: bytes from the client, unchecked. Returns
+ * CUDA_SUCCESS and sets *ipc_export_p, borrowed, valid while the lock is held.
+ *
+ * On failure returns one of the following errors and sets *why_p to the reason, a static string.
+ * The caller passes it to gpd_session_refuse_handle() (session_send.h) after it has released the
+ * lock.
+ * CUDA_ERROR_INVALID_VALUE: the bytes are not a handle of this kind.
+ * CUDA_ERROR_NOT_SUPPORTED: the handle is of another worker process.
+ * CUDA_ERROR_INVALID_HANDLE: the handle is of another daemon or tenant, or its export was
+ * withdrawn.
  */
 CUresult gpd_ipc_export_find_locked(const struct gpd_account *account,
 				    const struct gp_bytes *handle, enum gp_ipc_kind kind,

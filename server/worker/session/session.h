@@ -5,8 +5,8 @@
  *
  * Each session has two threads. The executor receives the client's records (encoded calls) and
  * carries them out in order. The responder (responder.h) watches the session's work on the GPU and
- * sends the replies that depend on it. Launches on several streams may be passed to the driver by
- * additional threads (issue.h).
+ * sends the replies that depend on it. Additional threads send and receive the bytes of data lanes
+ * (copy/lane.h), and may pass launches on several streams to the driver (issue.h).
  *
  * A hook is the function gpd_<call>() that implements one call. Hooks run on the executor, one at a
  * time per session, and return a CUresult. GPD_LATER means that the hook has sent the reply or
@@ -16,7 +16,7 @@
  * removing it from the list of sessions (sessions.h) and after its other threads have ended.
  * Threads: executor only, unless noted. Functions marked "any thread" may be called by a thread of
  * the session, or by another thread that holds gpd_sessions.lock and has found the session in the
- * list; either prevents the session from being freed.
+ * list; in both cases the session is not freed meanwhile.
  */
 #ifndef GPD_SESSION_H
 #define GPD_SESSION_H
@@ -65,9 +65,9 @@ struct gpd_progress {
 	uint64_t work; /* number of operations passed to streams; written by the executor */
 	/* Number of the latest operation known to be done; written by the responder. */
 	_Atomic uint64_t done_work;
-	/* Name of the last launched kernel; NULL: none. It belongs to the kernel's image, which
-	 * clears it with gpd_sessions.lock held before it is freed; another thread reads the
-	 * name with that lock held. */
+	/* Name of the last launched kernel; NULL: none. The name belongs to the kernel's image.
+	 * Before the image is freed, this is set to NULL with gpd_sessions.lock held; threads other
+	 * than the executor read the name with that lock held. */
 	const char *kernel;
 };
 
@@ -76,26 +76,26 @@ struct gpd_call_state {
 	/* Request ID for the reply; 0: the client expects no reply (a posted call). */
 	uint32_t request;
 	uint16_t call;      /* number of the call */
-	uint32_t context;   /* wire ID of the context that the call is issued on */
+	uint32_t context;   /* wire ID of the context on which the call is issued */
 	uint64_t bulk_left; /* bytes of the record's data that are left to read */
 	/* Data of a deferred record that is left to read; NULL: received from the connection. */
 	const uint8_t *bulk_read;
-	/* Entry of the record in the deferred queue (deferred_queue.h); NULL: it has none. A
-	 * hook that completes the entry itself later sets this to NULL. */
+	/* Entry of the record in the deferred queue (deferred_queue.h), removed after the call;
+	 * NULL: none. A hook that will remove the entry itself, later, sets this to NULL. */
 	struct gpd_deferred_entry *entry;
 };
 
 /* State of a session. */
 struct gpd_session {
-	uint64_t id;              /* from the supervisor; unique for its lifetime */
-	struct gpd_session *next; /* next session in the list; gpd_sessions.lock */
-	struct gp_conn *conn;     /* lane 0, owned; NULL in GPD_SESSION_OPENED */
-	struct gpd_handle_table handles;
-	struct gpd_account account;
-	struct gpd_host_memory *host_memory; /* NULL: the client has requested none */
-	struct gpd_print *print;             /* NULL: no kernel that prints was launched */
-	struct gpd_trace *trace;             /* NULL: the client has requested no trace */
-	struct gpd_wait_queue *waits;        /* responder.h */
+	uint64_t id;                     /* from the supervisor; unique while the supervisor runs */
+	struct gpd_session *next;        /* next session in the list; gpd_sessions.lock */
+	struct gp_conn *conn;            /* lane 0, owned; NULL in GPD_SESSION_OPENED */
+	struct gpd_handle_table handles; /* handle.h: objects of the client, by ID */
+	struct gpd_account account;      /* schedule/account.h: resources charged to the session */
+	struct gpd_host_memory *host_memory; /* host/host_space.h; NULL: none */
+	struct gpd_print *print; /* stream/print.h; NULL: no kernel that prints was launched */
+	struct gpd_trace *trace; /* trace/gpu_trace.h; NULL: the client has requested no trace */
+	struct gpd_wait_queue *waits; /* responder.h */
 
 	/* Components, one for each folder above session/. session_parts.h creates and destroys
 	 * them; each folder defines the contents of its own. */
@@ -107,8 +107,9 @@ struct gpd_session {
 	struct gpd_graph_session *graphs;
 	struct gpd_stream_ops_session *stream_ops;
 
-	uint64_t window_base, window_size; /* address range of device memory, in bytes */
-	char peer[128];                    /* "host pid program", for the log */
+	/* the window: address range of its device memory; in bytes */
+	uint64_t window_base, window_size;
+	char peer[128]; /* "host pid program", for the log */
 	/* How the client was authenticated, such as "token abcdefghij", for the log. */
 	char let_in_by[200];
 	uint8_t ticket[32];      /* secret that authenticates lanes over RDMA */
@@ -120,9 +121,9 @@ struct gpd_session {
 	struct gpd_issue issue;   /* launch threads; account.issue points to it */
 	struct gpd_shares shares; /* SMs of each device that the session's streams may use */
 
-	struct gpd_call_state current;
+	struct gpd_call_state current; /* the record being carried out; executor only */
 	struct gpd_progress progress;
-	struct gpd_session_send send;
+	struct gpd_session_send send; /* session_send.h: state of the messages to the client */
 	_Atomic int state; /* enum gpd_session_state; changed by gpd_session_set_state() */
 	/* CUresult of every call after the GPU contexts were lost; 0: they are not lost. */
 	_Atomic int sticky;
@@ -149,14 +150,15 @@ gpd_session_is(const struct gpd_session *session, enum gpd_session_state state)
 /* Reads the next size bytes of the data that follows the current call's record (BULK_IN) into dst,
  * or discards them if dst is NULL. Blocks until they have arrived, and as the tenant's bandwidth
  * limit requires. May be called repeatedly for up to current.bulk_left bytes in total. Returns 0;
- * -EPROTO: size exceeds bulk_left, which ends the session, or the connection was closed; other
- * negative errno of the connection. After an error the contents of dst are undefined. */
+ * -EPROTO: size exceeds bulk_left, which ends the session, or the connection has failed with a
+ * GP_E_* error, such as its end; another negative errno of the connection. After an error the
+ * contents of dst are undefined. */
 int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
 
 /* Handles a sticky error of the driver, after which the GPU contexts are lost. The first call moves
  * all sessions to GPD_SESSION_LOST, wakes their waits, notifies the supervisor and starts a thread
- * that ends the process after at most about 1.3 s; later calls do nothing. Does not wait. Any
- * thread that does not hold gpd_sessions.lock. */
+ * that ends the process after at most about 1.3 s; later calls do nothing. Does not wait for the
+ * sessions. Any thread that does not hold gpd_sessions.lock. */
 void gpd_session_poison(struct gpd_session *session, CUresult result);
 
 /* Ends the session after its current call because the client violated the protocol or a limit. The
@@ -171,7 +173,7 @@ void gpd_session_log(const struct gpd_session *session, enum gpd_log_level level
 
 /* Adds an object to the handle table under the ID chosen by the client. Returns CUDA_SUCCESS;
  * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_INVALID_HANDLE: the ID is 0 or in use, which ends the
- * session. After an error the caller still owns the object. */
+ * session. On failure the object is not in the table. Undone by gpd_handle_remove(). */
 static inline CUresult
 gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 		       struct gpd_handle *handle)
@@ -224,7 +226,8 @@ void gpd_session_set_reason(struct gpd_session *session, const char *reason);
  * Any thread that does not hold wakers_lock. */
 void gpd_session_stop(struct gpd_session *session, const char *reason);
 /* Ends a session whose connection is already closed, without setting a reason: the executor sets
- * the one that it receives from the connection. Any thread that does not hold wakers_lock. */
+ * the reason, from the error of the connection. Wakes all waits. Any thread that does not hold
+ * wakers_lock. */
 void gpd_session_stop_disconnected(struct gpd_session *session);
 /* Returns whether the client may share memory pages with the worker and has not closed lane 0. Any
  * thread. */
@@ -239,19 +242,20 @@ struct gpd_waker {
 };
 /* Adds a waker, which the caller owns and which must stay valid until it is removed. Any thread. */
 void gpd_session_add_waker(struct gpd_session *session, struct gpd_waker *waker);
-/* Removes the waker. Its callback is not running and is not called again after the return; the
- * caller may then free the waker. */
+/* Removes the waker. After the return its callback is neither running nor called again, so the
+ * caller may free the waker. Any thread that does not hold wakers_lock. */
 void gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *waker);
 /* Calls all wakers. Any thread that does not hold wakers_lock. */
 void gpd_session_wake(struct gpd_session *session);
 /*
- * Encloses a driver call that blocks until all work in the device's context is done.
- * gpd_session_quiesce_begin() waits, without a fixed limit, until the device is about to be idle
- * (idle.h); the device's context must be current. Returns true: the call may be made. Returns false
- * if the session is closing or the GPU is lost: the call must not be made.
- * gpd_session_quiesce_end() must follow in both cases.
+ * Begins a driver call that blocks until all work in the device's context is done, whose primary
+ * context must be current. Blocks, without a fixed limit, until the device is idle (device/idle.h).
+ * Returns true: the call may be made. Returns false if the session is closing or the GPU is lost:
+ * the call must not be made. gpd_session_quiesce_end() must follow in both cases.
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
+/* Ends what gpd_session_quiesce_begin() has begun, after the call: other sessions may launch
+ * again. */
 void gpd_session_quiesce_end(struct gpd_session *session, int device);
 
 #endif /* GPD_SESSION_H */

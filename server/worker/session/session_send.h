@@ -8,8 +8,9 @@
  *
  * Threads: any thread of the session, or one that holds gpd_sessions.lock; unless noted. The caller
  * must not hold send.lock.
- * Errors: functions that return int return 0, -ENOMEM, -EMSGSIZE or another negative errno of the
- * connection. The message is then lost.
+ * Errors: functions that return int return 0; -ENOMEM if out of memory; -EMSGSIZE for any GP_E_*
+ * error of the connection; or another negative errno of the connection. After an error the message
+ * is lost.
  */
 #ifndef GPD_SESSION_SEND_H
 #define GPD_SESSION_SEND_H
@@ -34,11 +35,11 @@ struct gpd_session_send {
 	CUresult deferred;
 	uint16_t deferred_call;       /* number of the call that caused `deferred`; lock */
 	_Atomic bool sticky_reported; /* the client was notified of session->sticky */
-	/* The driver's message about the fault, allocated; NULL: none. Written before
-	 * session->sticky is set, then protected by lock. */
+	/* The driver's message about the fault, owned; NULL: none. gpd_session_poison() writes it
+	 * before it sets session->sticky; afterwards protected by lock. */
 	char *complaint;
 	/* Request ID of the pending gpMemoryKeep call, whose reply requests the client's cached
-	 * memory. 0: the call is not pending. */
+	 * memory. 0: the call is not pending. Set by its hook, cleared by gpd_session_recall(). */
 	_Atomic uint32_t keep_request;
 };
 
@@ -84,9 +85,9 @@ int gpd_session_send_print(struct gpd_session *session, const char *text, size_t
 /* Sends text for the program's standard error: complete lines, ending with a newline. */
 int gpd_session_send_complaint(struct gpd_session *session, const char *text);
 
-/* Stores an error of a posted call, to be sent before the next reply; an earlier unreported one is
- * kept instead. A sticky error is passed to gpd_session_poison(); the caller must not hold
- * gpd_sessions.lock. */
+/* Stores an error of a posted call, to be sent before the next reply; if an earlier one is still
+ * unreported, the new error is dropped. A sticky error is passed to gpd_session_poison(); the
+ * caller must not hold gpd_sessions.lock. */
 void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);
 
 /* Sends the sticky error if the client was not yet notified of it; otherwise sends a deferred

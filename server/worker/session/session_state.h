@@ -29,9 +29,9 @@ enum gpd_session_state {
 	/* The GPU contexts are lost: every call fails with session->sticky. Ends when the client
 	 * leaves, or with the process. */
 	GPD_SESSION_LOST,
-	/* The client, the supervisor, a limit or a violation has ended the session. Waits for it
-	 * are abandoned (session->closing), and the executor returns from its current call. The
-	 * session can still be found by its ID. */
+	/* The client, the supervisor, a limit or a violation has ended the session. Its threads
+	 * abandon their waits (session->closing is set), and the executor returns from its current
+	 * call. The session can still be found by its ID. */
 	GPD_SESSION_ENDING,
 	/* gpd_sessions_find_locked() no longer returns the session. Its work on the GPU continues
 	 * and may still cause the loss of the GPU contexts. */
@@ -42,12 +42,13 @@ enum gpd_session_state {
 	/* The supervisor has been notified that the session is closed; the session is freed
 	 * next. */
 	GPD_SESSION_CLOSED,
+	/* number of states */
 	GPD_SESSION_STATES
 };
 
-/* Changes the state. Returns true; false, without a change, if the present state does not allow it,
- * which includes a session that is in the state already. Sets session->closing for
- * GPD_SESSION_ENDING. */
+/* Changes the state. Returns true; or false, without a change, if the present state does not allow
+ * it, also if the session is in that state already. A change to GPD_SESSION_ENDING also sets
+ * session->closing. Does not block. */
 bool gpd_session_set_state(struct gpd_session *session, enum gpd_session_state to);
 
 #endif /* GPD_SESSION_STATE_H */

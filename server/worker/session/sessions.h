@@ -28,9 +28,10 @@ struct gpd_sessions {
 	int cpus;                   /* number of processors available to the process */
 	struct gpd_ledger *ledger;  /* NULL in unit tests only */
 	struct gpd_channel channel; /* to the supervisor; any thread may send */
-	/* Called once, by the thread that ends the process; NULL: nothing to call. */
+	/* Called by the thread that ends the process, to free memory that clients share with the
+	 * process; NULL: nothing to call. */
 	void (*before_exit)(void);
-	pthread_mutex_t lock;
+	pthread_mutex_t lock;      /* protects the list; its holder may use the sessions in it */
 	struct gpd_session *first; /* list of all sessions (utlist); protected by lock */
 	_Atomic int count;         /* number of sessions with an executor thread */
 };
@@ -57,8 +58,8 @@ int gpd_sessions_notify_supervisor(enum gpd_channel_type type, int32_t result, u
 				   const void *data, size_t size);
 
 /* Ends the process with status 0, without calling exit(), because threads of the driver and of
- * sessions may still be running. Calls before_exit() first, which frees the memory that clients
- * share with the process. */
+ * sessions may still be running. Calls before_exit() first. May be called with and without
+ * gpd_sessions.lock. */
 void gpd_sessions_exit(void) __attribute__((noreturn));
 
 /* Maximum time in milliseconds that a client may be silent (ledger.h). 0: no limit. */
@@ -71,22 +72,18 @@ bool gpd_sessions_may_spin(void);
  * polled in vain for waited_ns. The result is between 2 and 500 us. */
 uint64_t gpd_sessions_nap_ns(uint64_t waited_ns);
 
-/*
- * Running work, for the log: sessions that have launched kernels and whose work is not known to be
- * done, including sessions whose clients have left.
- */
-
-/* Describes the sessions with running work of this tenant (-1: of all tenants) in text, as "session
- * 3 (host 17 ./program), last kernel k, session 4 ...", or "" if there are none. Text beyond size
- * bytes is cut off; size is at least 1. Returns the session, borrowed while the lock is held, if
- * there is exactly one; else NULL. */
+/* Describes the sessions of this tenant (-1: of all tenants) with running work, for the log.
+ * Running work means that a session has launched kernels and that its work is not known to be done;
+ * its client may have left. Writes them to text, as "session 3 (host 17 ./program), last kernel k,
+ * session 4 ...", or "" if there are none. Text beyond size bytes is cut off; size is at least 1.
+ * Returns the session, borrowed while the lock is held, if there is exactly one; else NULL. */
 struct gpd_session *gpd_running_work_find(int64_t tenant, char *text, size_t size)
 	GP_LOCKED(gpd_sessions.lock);
 
-/* Describes the running work of all tenants for a log line, or writes "no session" if there is
- * none. Text beyond size bytes is cut off. Acquires gpd_sessions.lock. Returns the log budget
- * (log_budget.h) to charge the line to: that of the only session, or the common budget for sessions
- * that share a worker. */
+/* Describes the running work of all tenants as gpd_running_work_find() does, or writes "no session"
+ * if there is none. Text beyond size bytes is cut off. Acquires gpd_sessions.lock. Returns the log
+ * budget (log_budget.h) to charge the line to: that of the only session, or the common budget for
+ * sessions that share a worker. */
 uint32_t gpd_running_work_describe(char *text, size_t size);
 
 #endif /* GPD_SESSIONS_H */

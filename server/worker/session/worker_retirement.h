@@ -9,7 +9,7 @@
  * ends; its present sessions continue. When the worker has only orphaned work left, the supervisor
  * requests retirement: the process ends, which stops the work.
  *
- * A worker whose device heap may have leaked reports that whenever it has no session, and the
+ * A worker whose device heap may have leaked reports this whenever it has no session, and the
  * supervisor replaces it.
  *
  * Threads: any that does not hold gpd_sessions.lock, unless noted. The functions do not wait; they
@@ -20,11 +20,11 @@
 
 struct gpd_session;
 
-/* Reports the session's work as orphaned if it has continued for 100 ms since closing began. Ends
- * the process if the worker is retiring and no other session is usable. Reports the GPU contexts as
- * lost (gpd_session_poison()) if another session hangs because of the work. To be called repeatedly
- * by the executor of a closing session while its work continues. waited_ms: time waited so far, in
- * milliseconds. */
+/* Reports the session's work as orphaned once waited_ms is at least 100. Then also ends the process
+ * if the worker is retiring and no other session is usable. From 2500 ms on, reports the GPU
+ * contexts as lost (gpd_session_poison()) if another session has been waiting for an idle context
+ * for 5 s. Called repeatedly by the executor of a closing session while its work continues.
+ * waited_ms: time in milliseconds for which the executor has waited for the work. */
 void gpd_retirement_work_pending(struct gpd_session *session, unsigned int waited_ms);
 
 /* Withdraws the report of orphaned work, if there was one. To be called by the session's executor

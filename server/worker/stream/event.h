@@ -4,10 +4,10 @@
  *
  * Recording an event captures the work that its stream has at that time. The driver's event is
  * reference counted, because the responder may still query it after the client has destroyed or
- * re-recorded the event: a wait is for the work that was captured when the wait began. Waits
- * therefore hold a reference, and recording creates a new driver's event if there is one. The
- * latest capture is in the event's common part, which all sessions that have opened an interprocess
- * event share.
+ * re-recorded the event: a wait is for the work that was captured when the wait began. A wait
+ * therefore has a reference, and recording an event to which a wait refers creates a new driver's
+ * event. The latest capture is in the event's common part, which all sessions that have opened an
+ * interprocess event share.
  *
  * Ownership: the session's handle table refers to the events; gpd_event_destroy() frees one. The
  * common part is freed with the last event that uses it.
@@ -39,7 +39,7 @@ struct gpd_event_common;
 
 struct gpd_event {
 	struct gpd_handle handle;
-	struct gpd_context *context;     /* context it was created in */
+	struct gpd_context *context;     /* context in which it was created; borrowed */
 	unsigned int flags;              /* flags of cuEventCreate() */
 	struct gpd_event_common *common; /* shared with other sessions; never NULL */
 	/* Number of records of this event in this session's deferred queue; protected by the common
@@ -56,16 +56,18 @@ void gpd_event_unref(struct gpd_event_ref *ref);
 /* Returns the latest capture with a new reference, which the caller drops with gpd_event_unref().
  * Never NULL. Any thread while the event exists. */
 struct gpd_event_ref *gpd_event_get_ref(const struct gpd_event *event);
-/* Captures the work that the stream has now; waits for an earlier capture are not affected. The
- * stream's device must be current. flags: as for cuEventRecordWithFlags(). Returns
- * CUDA_ERROR_INVALID_HANDLE if the stream is on another device than the event, or an error of the
- * driver. On failure the earlier capture usually remains. */
+/* Captures the work that the stream has now, and ends the session's batches of launches
+ * (schedule/schedule.h). Waits for an earlier capture are not affected. The stream's device must be
+ * current. flags: as for cuEventRecordWithFlags(). Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_HANDLE
+ * if the stream is on another device than the event; or CUDA_ERROR_OUT_OF_MEMORY or another error
+ * of the driver. On failure the earlier capture usually remains. */
 CUresult gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 			   const struct gpd_stream *stream, unsigned int flags);
 
 /* Counts a record of the event that is in the session's deferred queue (deferred_queue.h), because
- * the client may already consider the event recorded: other sessions then wait for it. Returns
- * false if there is no event with this ID. */
+ * the client may already consider the event recorded. Operations of other sessions on the event
+ * then wait for this record. Undone when the record is carried out. Returns true; or false if there
+ * is no event with this ID. */
 bool gpd_event_defer_record(struct gpd_session *session, uint32_t id);
 /* Returns whether another session has deferred a record of this event. False if the event is not an
  * interprocess event or does not exist. */

@@ -21,8 +21,9 @@
 struct gpd_session;
 struct gpd_stream;
 
-/* Replaces the process's standard output by the pipe and starts a thread that reads it. To be
- * called once, before anything is printed in this process. Returns 0 or a negative errno. */
+/* Replaces the process's standard output by the pipe and starts a thread that reads it. Called by
+ * the main thread, once, before anything is printed in this process. Returns 0 or a negative errno.
+ * Without it, or after it has failed, output is not captured. */
 int gpd_print_start(void);
 
 /* Maximum time, in nanoseconds, that a launch waits for the printing kernels of one other session.
@@ -30,11 +31,11 @@ int gpd_print_start(void);
 extern uint64_t gpd_print_limit_ns;
 
 /*
- * Precedes a launch of an image that prints. Makes the stream's device current and waits until no
- * other session has printing kernels in flight, at most gpd_print_limit_ns for each session that
- * waits before this one or owns the output. If the limit is reached, output that cannot be
- * attributed is dropped, and each of the two clients gets one message for its standard error, at
- * the next gpd_print_flush() of its session.
+ * Called before a launch of a kernel that may print. Makes the stream's device current and waits
+ * until no other session has printing kernels in flight, at most gpd_print_limit_ns for each
+ * session that waits before this one or owns the output. If the limit is reached, output that
+ * cannot be attributed is dropped, and each of the two clients gets one message for its standard
+ * error, at the next gpd_print_flush() of its session.
  *
  * Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_NOT_PERMITTED if the session is ending
  * or its context is lost; or the error of making the device current. On failure the kernel must not
@@ -45,9 +46,9 @@ CUresult gpd_print_begin(struct gpd_session *session, const struct gpd_stream *s
  * launch failed. Executor only. */
 void gpd_print_end(struct gpd_session *session, struct gpd_stream *stream);
 
-/* Sends what the session's kernels have printed so far to the client; blocks while the client does
- * not read. To be called before the reply that reports kernels as done. Cheap for a session that
- * never launched a printing kernel. */
+/* Sends what the session's kernels have printed so far to the client. Blocks while the client does
+ * not read. May change the current device. To be called before the reply that reports kernels as
+ * done. Does nothing for a session that never launched a printing kernel. */
 void gpd_print_flush(struct gpd_session *session);
 
 /* Sends the remaining output and frees session->print at the session's end, when it has no work

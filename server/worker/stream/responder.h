@@ -4,17 +4,17 @@
  *
  * gpd_wait_add() enqueues a marker (a write of a value to memory) after the stream's present work.
  * When the GPU reaches it, the session's responder thread calls done(), without a lock held. done()
- * may send messages, free memory and call the driver, but must not enqueue work on streams. Waits
- * that complete together are called in the order in which they were added, so data is sent before
- * the reply of a later synchronization. result is CUDA_SUCCESS if the work was done; the sticky
- * error if the GPU contexts are lost; CUDA_ERROR_DEINITIALIZED if the session ended and the work
- * was dropped; or the driver's error. done() is called exactly once if the wait was added, and
- * never if adding failed.
+ * may send messages, free memory and call the driver, but must not enqueue work on streams. The
+ * done() functions of waits that complete together are called in the order in which the waits were
+ * added, so data is sent before the reply of a later synchronization. result is CUDA_SUCCESS if the
+ * work was done; the sticky error if the GPU contexts are lost; CUDA_ERROR_DEINITIALIZED if the
+ * session ended and the work was dropped; or the driver's error. done() is called exactly once if
+ * the wait was added, and never if adding failed.
  *
  * Ownership: the caller owns arg, which must stay valid until done() is called; done() may free it.
  * If adding fails, the caller frees it.
- * Threads: executor only, unless noted. Functions that add a wait block while too many are pending
- * and memory is exhausted.
+ * Threads: executor only, unless noted. Functions that add a wait block only while no memory for it
+ * is available and others are pending.
  * Errors: CUresult, unless noted.
  */
 #ifndef GPD_RESPONDER_H
@@ -48,8 +48,8 @@ CUresult gpd_wait_add_all(struct gpd_session *session, struct gpd_context *conte
 void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event,
 			gpd_wait_done *done, void *arg);
 
-/* Blocks until another pending wait has completed, at most 1 ms, so that the caller can check its
- * condition again. Returns at once if no wait is pending. Executor only. */
+/* Blocks until a pending wait, any one, has completed, and for at most 1 ms, so that the caller can
+ * check its condition again. Returns at once if no wait is pending. Executor only. */
 void gpd_wait_oldest(struct gpd_session *session);
 
 /* Returns whether no wait is pending and no done() is running. A reply can then be sent at once
@@ -68,11 +68,12 @@ void *gpd_wait_request(const struct gpd_session *session);
 CUresult gpd_wait_reply_done(struct gpd_session *session);
 
 /* Creates session->waits and the responder thread. The responder also completes all pending waits
- * when gpd_session_wake() is called after the GPU contexts were lost. Returns 0 or a negative
- * errno; on failure session->waits is NULL. */
+ * when gpd_session_wake() is called after the GPU contexts were lost. Called by the executor before
+ * it serves calls. Returns 0 or a negative errno; on failure session->waits is NULL. */
 int gpd_wait_start(struct gpd_session *session);
-/* Completes the remaining waits whose work is not done with CUDA_ERROR_DEINITIALIZED, waits until
- * the responder has ended, and frees session->waits. Does nothing if it is NULL. */
+/* Completes the remaining waits, with CUDA_ERROR_DEINITIALIZED if their work is not done, blocks
+ * until the responder has ended, and frees session->waits. Called at the session's end. Does
+ * nothing if session->waits is NULL. */
 void gpd_wait_stop(struct gpd_session *session);
 
 #endif /* GPD_RESPONDER_H */

@@ -40,11 +40,13 @@ struct gpd_trace_mark {
 };
 
 struct gpd_stream {
+	/* its ID in the handle table; id 0: the client does not know the stream */
 	struct gpd_handle handle;
 	struct gpd_stream *next; /* in session->streams->list */
-	/* Borrowed; NULL: destroyed, or a former driver's stream. */
+	/* Its context, borrowed; NULL: the context was destroyed, or this is only a former driver's
+	 * stream of which gpd_stream_move_all() has made a dropped stream. */
 	struct gpd_context *context;
-	int device;
+	int device;      /* the worker's number of its device */
 	CUstream driver; /* owned; replaced when the session's share of the device changes */
 	/* Partition of `driver`, a reference; NULL: the whole device. */
 	struct gpd_partition *partition;
@@ -67,8 +69,8 @@ struct gpd_stream {
 	/* Second stream for copies between devices (copy/peer_stream.h); NULL before the first
 	 * use. */
 	CUstream peer_stream;
-	int peer_stream_device; /* device of peer_stream */
-	CUevent peer_stream_begin, peer_stream_end;
+	int peer_stream_device;                     /* device of peer_stream */
+	CUevent peer_stream_begin, peer_stream_end; /* events between driver and peer_stream */
 	uint64_t batch; /* number of the batch (group of launches, schedule.h) of its last launch */
 	struct gpd_depth depth; /* stream_depth.h */
 	uint8_t launcher; /* number of the launch thread that it uses (issue.h); 0: none yet */
@@ -105,10 +107,11 @@ struct gpd_stream_session {
 
 /*
  * Prepares an operation on a stream: finds the stream with this ID, orders it after all work that
- * the operation must wait for, makes its device current and counts the operation. Waits briefly if
- * the stream's queue is full (stream_depth.h). On success *stream_p is borrowed from the session.
- * CUDA_ERROR_INVALID_HANDLE: there is no such stream. After an error the operation is not counted
- * and must not be enqueued.
+ * the operation must wait for, makes its device current and counts the operation. Blocks until
+ * copies to the client that must precede the operation are enqueued (gpd_copy_await(),
+ * copy/copy.h), and briefly if the stream's queue is full (stream_depth.h). On success *stream_p is
+ * borrowed from the session. Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, or an
+ * error of the driver; after an error the operation is not counted and must not be enqueued.
  */
 CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
 /* Prepares an operation, as gpd_stream_begin() does, on a stream that is already known. */
@@ -132,23 +135,31 @@ void gpd_stream_wait_quiesce(struct gpd_session *session, int device);
  * is none. */
 struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
 
-/* Waits for all work that the stream has now. Returns CUDA_SUCCESS if it is done already; GPD_LATER
- * if the wait was added: done() (responder.h) is called later. On CUDA_SUCCESS and on error done()
- * is not called, and the caller still owns arg. */
+/* Adds a wait for all work that the stream with this ID has now; does not block on the GPU. Returns
+ * CUDA_SUCCESS if it is done already; GPD_LATER if the wait was added: done() (responder.h) is
+ * called later. Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, or an error of the
+ * driver. Unless the result is GPD_LATER, done() is not called, and the caller still owns arg. */
 CUresult gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, void *arg);
 
-/* Makes all later operations of the session wait for all present work of this stream, whose last
- * operation is a copy with GP_COPY_BARRIER. */
+/* Makes all later operations of the session wait for all present work of this stream. May change
+ * the current device. */
 CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);
-/* Makes all later operations of the session wait for all present work of the context's streams. */
+/* Makes all later operations of the session wait for all present work of the context's streams. May
+ * change the current device. */
 CUresult gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context *context);
 
-/* Creates a stream of the context, at the head of session->streams->list. id: chosen by the client;
+/*
+ * Creates a stream of the context, at the head of session->streams->list. id: chosen by the client;
  * 0: the client does not know the stream. flags: as for cuStreamCreate(), ignored for the legacy
  * stream. priority: as for cuStreamCreateWithPriority(). legacy: it becomes context->legacy. May
- * wait until a green context is created. Errors: CUDA_ERROR_INVALID_VALUE for unknown flags;
- * CUDA_ERROR_OUT_OF_MEMORY, also at the limit of 4096 streams; CUDA_ERROR_INVALID_HANDLE for an ID
- * in use. On failure nothing is left. */
+ * block until a green context is created. On failure nothing is left.
+ *
+ * CUDA_ERROR_INVALID_VALUE: unknown flags.
+ * CUDA_ERROR_INVALID_HANDLE: the ID is in use, which ends the session.
+ * CUDA_ERROR_OUT_OF_MEMORY: also at the limit of 4096 streams.
+ * CUDA_ERROR_DEINITIALIZED: the session is closing.
+ * Other errors are those of the driver.
+ */
 CUresult gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
 			   unsigned int flags, int priority, bool legacy);
 
@@ -163,8 +174,8 @@ gpd_stream_is_idle(const struct gpd_stream *stream)
 	return atomic_load_explicit(&stream->done, memory_order_acquire) >= stream->work;
 }
 
-/* Returns whether all streams are idle in this sense. context: only streams of this context; NULL:
- * of all contexts. */
+/* Returns whether all streams are idle, as gpd_stream_is_idle() defines it. context: only streams
+ * of this context; NULL: of all contexts. */
 bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
 
 /* Returns whether the stream belongs to the context or to one of its green contexts. */
@@ -172,17 +183,18 @@ bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream 
 
 /*
  * Moves every stream of the device to the session's present partition: replaces its driver's stream
- * by a new one, ordered after the work of the former one, which is not moved. A change therefore
- * takes effect when all work enqueued before it is done; with short queues that is soon.
- * CUDA_ERROR_NOT_READY: a green context is still being created. After an error some streams have
- * been moved; the caller must retry later, and the others keep their driver's streams.
+ * by a new one, which is ordered after the work of the former one. Work that was enqueued before is
+ * not moved, so the change takes effect when that work is done.
+ * CUDA_ERROR_NOT_READY: a green context is still being created. After an error some streams may
+ * have been moved, and the others keep their driver's streams; the caller must retry later. Makes
+ * the device current.
  */
 CUresult gpd_stream_move_all(struct gpd_session *session, int device);
 
-/* At the session's end. gpd_stream_cancel_all() drops the session's work, on the software device
- * only; otherwise it does nothing. gpd_stream_destroy_all() frees all streams; all work must be
- * done and the responder ended. */
+/* Drops the work of all streams at the session's end, on the software device only; otherwise does
+ * nothing. */
 void gpd_stream_cancel_all(struct gpd_session *session);
+/* Frees all streams at the session's end. All work must be done and the responder ended. */
 void gpd_stream_destroy_all(struct gpd_session *session);
 
 /* Makes the next operation of `stream` wait for all work that `before` has now. The device of
@@ -213,7 +225,7 @@ gpd_stream_has_waits(const struct gpd_stream *stream)
 
 /* Moves the streams of all devices on which the session's share has changed, and notifies the
  * client if it has requested that. Failures are logged and retried by later calls. Does not wait
- * for work. */
+ * for the streams' work. */
 void gpd_stream_follow_shares(struct gpd_session *session);
 /* Frees dropped streams whose work is done and that no wait refers to. */
 void gpd_stream_reap(struct gpd_session *session);

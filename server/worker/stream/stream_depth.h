@@ -47,7 +47,7 @@ struct gpd_depths {
 	/* Acquired with the first stream; NULL before, or out of memory. */
 	struct gpd_marker_page *page;
 	bool used[GPD_MARKER_PAGE_SLOTS]; /* slots in use */
-	bool filled; /* A stream has become full since deferred_gate.h last added gates. */
+	bool filled; /* a stream has become full since deferred_gate.h last added gates */
 };
 
 /* Time in nanoseconds without progress of the GPU after which a stream may exceed its share of the
@@ -62,10 +62,10 @@ void gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream);
 /* Frees the session's marker page, after gpd_depth_close() of all streams. */
 void gpd_depth_free(struct gpd_session *session);
 
-/* Enqueues a marker, and waits briefly if the queue is full. To be called before an operation when
- * `given`, already incremented for it, exceeds `marked` by at least `stride`; the stream's device
- * must be current. The queue always has capacity for this operation, but depth.full may be set on
- * return: later records of the stream must then be deferred. */
+/* Enqueues a marker, and blocks for at most about 20 ms if the queue is full. To be called before
+ * an operation when `given`, already incremented for it, exceeds `marked` by at least `stride`; the
+ * stream's device must be current. The queue always has capacity for this operation, but depth.full
+ * may be set on return: later records of the stream must then be deferred. */
 void gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream);
 
 /* Returns whether a full queue has capacity again, or the session is closing, and clears depth.full

@@ -15,7 +15,7 @@
  * its streams as soon as no session has any.
  *
  * Ownership: the pool owns its streams; a caller borrows one until gpd_stream_pool_release().
- * Threads: any, with the device current.
+ * Threads: any.
  * Errors: none; without streams in the pool the caller creates its own.
  */
 #ifndef GPD_STREAM_POOL_H
@@ -26,21 +26,21 @@
 
 /* Creates the pool's streams of a device. To be called once per device, before there are sessions
  * and after gpd_marker_page_setup(), with the device current. On failure the pool has fewer
- * streams, or none. */
+ * streams, or none. With the software device it has none. */
 void gpd_stream_pool_start(int device);
 
-/* Returns a non-blocking stream of the device, of the lowest priority and without work. Returns
- * NULL if the pool has none left; the caller then creates its own stream. */
+/* Returns a non-blocking stream of the device, with priority 0 (the lowest) and without work.
+ * Returns NULL if the pool has none left; the caller then creates its own stream. */
 CUstream gpd_stream_pool_acquire(int device);
 /* Returns a stream without work to the pool. Returns false if it is not from the pool; the caller
  * must then destroy it. */
 bool gpd_stream_pool_release(CUstream stream);
 
-/* gpd_stream_pool_stream_added() and gpd_stream_pool_stream_removed() count the streams of all
- * sessions. The first is called for every stream that a session creates, from the pool or not; the
- * second after such a stream was released or destroyed. The second may recreate the pool's streams
- * and then changes the current device. */
+/* Counts a stream that a session has created, from the pool or not. */
 void gpd_stream_pool_stream_added(void);
+/* Ends the count of gpd_stream_pool_stream_added(), after the stream was released or destroyed.
+ * With the last stream of all sessions, may recreate the streams of the pool, which changes the
+ * current device. */
 void gpd_stream_pool_stream_removed(void);
 
 #endif /* GPD_STREAM_POOL_H */

@@ -27,29 +27,30 @@ struct gpd_session;
 /* Interval in milliseconds at which the executor polls the gates. */
 #define GPD_DEFERRED_GATE_POLL_MS 1
 
-/* The members of a record that the functions below need. fields is borrowed for the call. */
+/* A record, as the functions below need it. */
 struct gpd_gated_record {
-	uint16_t call;
-	const void *fields;
-	size_t size;
+	uint16_t call;      /* number of the call */
+	const void *fields; /* the record's encoded fields, borrowed */
+	size_t size;        /* bytes of fields */
 	uint64_t bulk_size; /* bytes of data after the record */
 };
 
-/* Adds the gates that a new record must wait for: for each event that it refers to and whose record
- * another session has deferred, and for the stream of a copy for which there is no staging memory.
- * May wait 20 ms for staging memory. To be called before the record is deferred or carried out. */
+/* Adds the gates that a new record must wait for: one for each of its events that another session
+ * has yet to record, and one for the stream of a copy to the device for which there is no staging
+ * memory. Blocks for up to about 20 ms for staging memory first. Called before the record is
+ * deferred or carried out. */
 int gpd_deferred_gates_before_record(struct gpd_session *session,
 				     const struct gpd_gated_record *record);
 
 /* Checks staging memory for a deferred record that is about to be carried out. Returns 0: carry it
- * out; 1: there is none, a gate was added, and the caller must postpone the record
- * (gpd_deferred_postpone()); -ENOMEM. */
+ * out. Returns 1: there is none, a gate exists now, and the caller must postpone the record
+ * (gpd_deferred_postpone()). Returns -ENOMEM: out of memory. */
 int gpd_deferred_gates_before_deferred(struct gpd_session *session,
 				       const struct gpd_gated_record *record);
 
-/* Adds gates for streams that are full now and for streams of copies with parts that are not
- * enqueued. To be called after a record was carried out and before it is removed from the deferred
- * queue. */
+/* Adds a gate for each stream that is full now, and for each stream with a copy to the client of
+ * which parts are not enqueued yet. Called after a record was carried out and before it is removed
+ * from the deferred queue. */
 int gpd_deferred_gates_after_record(struct gpd_session *session);
 
 /* Polls the gates without waiting, and continues copies with parts left. Opened gates are freed and
@@ -57,7 +58,8 @@ int gpd_deferred_gates_after_record(struct gpd_session *session);
  * be ready. */
 bool gpd_deferred_gates_poll(struct gpd_session *session);
 
-/* Frees all gates at the session's end, before the deferred queue is destroyed. */
+/* Frees all gates at the session's end, before the deferred queue is destroyed
+ * (gpd_host_functions_destroy()), which frees their entries. */
 void gpd_deferred_gates_destroy(struct gpd_session *session);
 
 #endif /* GPD_DEFERRED_GATE_H */

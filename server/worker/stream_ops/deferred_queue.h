@@ -12,8 +12,10 @@
  * function is done.
  *
  * A record waits for earlier deferred records that refer to the same stream, event or image. In
- * addition, work on the legacy stream and on blocking streams waits for each other, and calls
- * described as AFTER_ALL wait for all. All other records are carried out at once.
+ * addition, work on the legacy stream and work on blocking streams wait for each other. Calls that
+ * allocate, map or free memory wait for each other. A call described as AFTER_ALL (codegen/api/)
+ * waits for all earlier records, and all later records wait for one described as BEFORE_ALL. All
+ * other records are carried out at once.
  *
  * Ownership: session->stream_ops->queue. An entry of the queue is valid until
  * gpd_deferred_remove().
@@ -47,25 +49,28 @@ struct gpd_stream_ops_session {
 /* Condition of a gate: queue capacity of a stream, copies to the client, staging memory, or an
  * event's deferred records; see deferred_gate.h. */
 enum gpd_deferred_gate_kind {
+	/* the queue of a stream has capacity */
 	GPD_DEFERRED_GATE_DEPTH,
+	/* all parts of a stream's copies to the client are enqueued */
 	GPD_DEFERRED_GATE_COPIES,
+	/* there is staging memory for a copy to the device */
 	GPD_DEFERRED_GATE_STAGING,
+	/* no other session has deferred a record of the event */
 	GPD_DEFERRED_GATE_EVENT
 };
 
-/* A deferred record, with copies of its fields and of the data (bulk) that followed it, owned by
- * its entry. bulk is NULL if bulk_size is 0. Sizes are in bytes. */
+/* A deferred record. Its entry owns it, with the copies of its fields and data. */
 struct gpd_deferred_record {
 	struct gp_header header;
-	const void *fields;
-	size_t size;
-	const uint8_t *bulk;
-	size_t bulk_size;
+	const void *fields;  /* encoded fields, without the header */
+	size_t size;         /* bytes of fields */
+	const uint8_t *bulk; /* data that followed the record; NULL: none */
+	size_t bulk_size;    /* bytes of bulk */
 };
 
 /*
- * Decides about a new record, whose data is read from the connection if the record is deferred.
- * Returns:
+ * Decides whether a record that was just received is carried out now or deferred. If it is
+ * deferred, its data is received from the connection, which blocks. Returns:
  *   0        carry it out now; if *entry_p is not NULL, later records depend on it, and it must be
  *            removed by gpd_deferred_remove() when it is done
  *   1        it was deferred (copied) or answered; the caller is done with it
@@ -76,10 +81,11 @@ struct gpd_deferred_record {
 int gpd_deferred_add(struct gpd_session *session, const struct gp_header *header,
 		     const void *fields, size_t size, struct gpd_deferred_entry **entry_p);
 
-/* Adds an entry of this kind for a gate. name: ID of the stream, or of the event for
- * GPD_DEFERRED_GATE_EVENT. All records of the stream wait for the gate, including those already
- * deferred; for an event, only later records wait. Returns the entry, which the caller removes by
- * gpd_deferred_remove() when the gate opens; NULL: out of memory. */
+/* Adds an entry for a gate of this kind, and creates the queue if necessary. name: ID of the
+ * stream, or of the event for GPD_DEFERRED_GATE_EVENT. All records of the stream wait for the gate,
+ * including those already deferred. Only later records wait for the gate of an event. Returns the
+ * entry, which the caller removes by gpd_deferred_remove() when the gate opens; NULL: out of
+ * memory. */
 struct gpd_deferred_entry *gpd_deferred_add_gate(struct gpd_session *session,
 						 enum gpd_deferred_gate_kind kind, uint32_t name);
 
@@ -90,7 +96,7 @@ struct gpd_deferred_entry *gpd_deferred_pop(struct gpd_session *session,
 					    const struct gpd_deferred_record **record_p);
 
 /* Returns an entry from gpd_deferred_pop() to its waiting state, because it must wait for a gate
- * that was added since. It becomes ready when the gate opens. */
+ * that was added after gpd_deferred_pop(). It becomes ready when the gate opens. */
 void gpd_deferred_postpone(struct gpd_deferred_entry *entry);
 
 /* Removes and frees an entry that was carried out, whose function is done or whose gate has opened.

@@ -6,7 +6,11 @@
  * The GPU itself does not wait: the record of the wait stays in the deferred queue
  * (deferred_queue.h), before the later records of its stream. When the stream's earlier work is
  * done, the session's executor polls the value, together with those of other waits, until the
- * condition is met. It polls by copies to the host on a stream that all sessions share.
+ * condition is met. It polls by copies to the host, on one stream per device that all sessions
+ * share. If a wait cannot be enqueued, the client is notified of its end at once.
+ *
+ * The hooks gpd_gpStreamWait(), gpd_gpStreamWrite() and gpd_gpHostPublish() are declared in
+ * gpd_calls.h.
  *
  * Ownership: session->stream_ops->wait_values; freed by gpd_wait_values_destroy().
  * Threads: executor only.
@@ -18,15 +22,16 @@
 
 struct gpd_session;
 
-/* Returns whether any wait is pending. The executor must then poll. */
+/* Returns whether any wait is pending. The executor must then call gpd_wait_values_poll(). */
 bool gpd_wait_values_are_pending(const struct gpd_session *session);
 
-/* Continues polling, without blocking. Ended waits are freed, and the client is notified of their
- * number. Returns that number; if it is not 0, deferred records may be ready
- * (gpd_executor_run_deferred()). */
+/* Continues polling, without blocking; a wait must have been added before. Ended waits are freed,
+ * and the client is notified of their number. Returns that number; if it is not 0, deferred records
+ * may be ready (gpd_executor_run_deferred()). */
 unsigned int gpd_wait_values_poll(struct gpd_session *session);
 
-/* Sleeps until the next poll is worthwhile, at most 500 us. A wait must have been added before. */
+/* Sleeps until the next poll is worthwhile, at most about 500 us; may spin instead. A wait must
+ * have been added before. */
 void gpd_wait_values_pause(struct gpd_session *session);
 
 /* Frees all waits at the session's end. The responder must have ended. Blocks until the copies of

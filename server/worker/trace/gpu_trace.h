@@ -6,11 +6,12 @@
  *
  * The end of an operation is the time of a driver event recorded after it. Its start is the end of
  * the stream's preceding operation, or the time when the executor began to process it, whichever is
- * later. The number of operations in flight and the event rate are limited. An operation for which
- * no event can be recorded is included in the next operation of its stream that has an event, which
- * reports how many it includes.
+ * later. At most 4096 operations per device are in flight, and the executor records about 30,000
+ * events per second. An operation for which no event can be recorded is included in the next
+ * operation of its stream that has an event, which reports how many it includes.
  *
- * Ownership: session->trace, created by the first gpTraceTake and freed by gpd_trace_destroy().
+ * Ownership: session->trace, created by the first gpTraceTake (hook gpd_gpTraceTake(), gpd_calls.h)
+ * and freed by gpd_trace_destroy().
  * Threads: executor only.
  * Units: times are nanoseconds of gp_now_ns().
  */
@@ -34,9 +35,10 @@ struct gpd_trace_work {
 /* Returns the present time for gpd_trace_work.begun_ns if the session is traced, otherwise 0.
  * Called before the operation is enqueued. */
 uint64_t gpd_trace_begin(const struct gpd_session *session);
-/* Records an operation by an event on its stream, after it was enqueued. Does nothing if begun_ns
- * is 0 or the stream does not exist. If the event cannot be recorded, the operation is only
- * counted. *work may be freed on return. */
+/* Records an operation that was enqueued, by an event on its stream; makes the device of the stream
+ * current. Does nothing if begun_ns is 0 or the stream does not exist. If the event cannot be
+ * recorded, the operation is only counted, for the next one of its stream. *work may be freed on
+ * return. */
 void gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work);
 
 /* Frees session->trace at the session's end, when it has no work left. Accepts a session without a
