@@ -29,8 +29,8 @@ struct gpc_kernel_params {
 	CUfunction func;     /* func as the application passed it; NULL: it passed kern */
 	/* kern as the application passed it; NULL: it passed func */
 	CUkernel kern;
-	/* blocks of the grid and threads of a block (x, y, z), and bytes of dynamic shared
-	 * memory */
+	/* grid: in blocks; block: in threads; each x, y, z. shared: bytes of dynamic shared
+	 * memory. */
 	unsigned int grid[3], block[3], shared;
 	/* kernel parameters in the layout of the kernel, of packed_size bytes */
 	void *packed;

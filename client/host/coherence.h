@@ -9,8 +9,8 @@
  * Threads: any thread except the thread that reads the daemon's replies. No function may be called
  * with a lock that this thread acquires.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the session's error,
- * CUDA_ERROR_OUT_OF_MEMORY, or the errors named at them. Changes that were not read or requested
- * because of an error are exchanged later, unless the session is over.
+ * CUDA_ERROR_OUT_OF_MEMORY, or the errors named at them. After an error some changes have not been
+ * exchanged. A later call exchanges them, except those whose post has failed.
  */
 #ifndef GPC_COHERENCE_H
 #define GPC_COHERENCE_H

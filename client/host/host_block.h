@@ -91,11 +91,11 @@ extern atomic_bool gpc_host_memory_exchanged;
  * the memory. */
 GP_MUST_CHECK int gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what);
 
-/* Finds the block around an address. elsewhere_p NULL: only an address of the program. Otherwise an
- * address of kernels is found, too, and *elsewhere_p is set to whether the address is one of
- * kernels only. Returns true, and stores the block's range in *range_p and a copy of its current
- * state in *copy_p. Returns false if there is no block; *range_p and *copy_p are then unchanged,
- * and *elsewhere_p is undefined. */
+/* Finds the block around an address. elsewhere_p NULL: the address is one of the program. Otherwise
+ * it may also be an address of kernels, and *elsewhere_p is set to whether it is one of kernels
+ * only. Returns true, and stores the block's range in *range_p and a copy of its current state in
+ * *copy_p. Returns false if there is no block; *range_p and *copy_p are then unchanged, and
+ * *elsewhere_p is undefined. */
 bool gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host_block *copy_p,
 			 bool *elsewhere_p);
 

@@ -30,10 +30,10 @@ CUresult gpc_advice_set_prefetched(uint64_t base, uint64_t size, CUmemLocation l
  * type or NUMA node, or CUDA_ERROR_INVALID_DEVICE if there is no device with this ordinal. */
 CUresult gpc_advice_check_location(CUmemLocation location);
 
-/* Writes the value of an attribute, as far as all of the range has it in common, to data, a buffer
- * of data_size bytes, in the format of cuMemRangeGetAttribute(). Otherwise writes the value for
- * "not set". Returns CUDA_ERROR_INVALID_VALUE, without writing, if the attribute does not exist or
- * data_size does not suit it. */
+/* Writes the value of an attribute that all of the range has in common to data, a buffer of
+ * data_size bytes, in the format of cuMemRangeGetAttribute(). If there is none, writes the value
+ * for "not set". Returns CUDA_ERROR_INVALID_VALUE, without writing, if the attribute does not exist
+ * or data_size does not suit it. */
 CUresult gpc_advice_get_attribute(uint64_t base, uint64_t size, CUmem_range_attribute attribute,
 				  void *data, size_t data_size);
 

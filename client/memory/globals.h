@@ -20,11 +20,11 @@ struct gpc_address;
 struct gpc_context;
 
 /* Adds a variable of `size` bytes, or one more owner of it. managed: it is a managed variable.
- * image: wire ID of the image. Until it is removed, lookups find it, and its pages are reserved in
- * this process. Returns 0, also if size is 0, which adds nothing, or the variable has this owner
- * already. Returns -ENOMEM or -EAGAIN if memory or mappings are exhausted. Returns GP_E_INVALID if
- * the addresses overlap another variable of the same daemon, or memory of this process, which
- * includes the window. After an error the registry is unchanged. */
+ * image: wire ID of the image. As long as the variable has owners, lookups find it, and its pages
+ * are reserved in this process. Returns 0, also if size is 0, which adds nothing, or the variable
+ * has this owner already. Returns -ENOMEM or -EAGAIN if memory or mappings are exhausted. Returns
+ * GP_E_INVALID if the addresses overlap another variable of the same daemon, or memory of this
+ * process, which includes the window. After an error the registry is unchanged. */
 GP_MUST_CHECK int gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size,
 				  bool managed, uint32_t image);
 /* Called when an image is unloaded: removes its owners from all variables. */

@@ -36,16 +36,16 @@ struct gpc_event {
 	atomic_uint_fast64_t place;
 	/* Last work number of the session, for any stream, at the last record. */
 	atomic_uint_fast64_t issued;
-	/* record number that is known to be complete; 0: none */
+	/* record number of a record that is known to be complete; 0: none */
 	atomic_uint_fast64_t done;
-	/* record number before which all changes of replicated host memory
-	 * (client/host/coherence.h) have been fetched; 0: none */
+	/* record number; the changes of replicated host memory (client/host/coherence.h) by all
+	 * work before this record have been fetched; 0: none */
 	atomic_uint_fast64_t fetched;
 	/* the program has queried the event (cuEventQuery), so a completion watch is started at the
 	 * next record */
 	atomic_bool queried;
 	struct gpc_watch *watch; /* slot of completion_watch.h; NULL: no watch */
-	/* guarded as described there (event_elapsed.h) */
+	/* cached time; event_elapsed.h names its lock */
 	struct gpc_elapsed elapsed;
 };
 

@@ -117,9 +117,9 @@ CUresult gpc_stream_default(struct gpc_context *context, struct gpc_stream **str
 
 /* Merges the attributes of the stream into a launch configuration. Attributes set in *config take
  * precedence; attributes of the stream that do not apply to launches are omitted. Returns
- * &launch->config, which is valid as long as *launch and *config; or config itself if its
- * attributes are missing or too many, which the caller must reject. Needed only if
- * stream->attributes_set is not 0. */
+ * &launch->config, which is valid as long as *launch; or config itself if its attributes are
+ * missing or too many, which the caller must reject. Needed only if stream->attributes_set is not
+ * 0. */
 const CUlaunchConfig *gpc_stream_launch(const struct gpc_stream *stream,
 					const CUlaunchConfig *config,
 					struct gpc_stream_launch *launch);
