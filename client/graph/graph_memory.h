@@ -2,11 +2,12 @@
 /*
  * Memory that graph nodes allocate and free (cuGraphAddMemAllocNode).
  *
- * The memory has its address, and counts against the session's quota, from the addition of its node
- * until no node and no executable graph refers to it and it is not in use. Allocations of one graph
- * share an address if a node frees the first before another allocates the second. So a launch
- * allocates nothing: it only marks memory as in use (allocated by a launch, not freed yet) or
- * unused. The application may free memory in use that no node frees.
+ * Memory gets its address when its allocation node is added to a graph. After that it counts
+ * against the session's quota, until no node refers to it, neither of a graph nor of an executable
+ * graph, and it is not in use. Two allocations of one graph share an address if a node frees the
+ * one before the other is allocated. So a launch allocates nothing: it only marks memory as in use
+ * (allocated by a launch, not freed yet) or unused. The application may free memory in use with
+ * cuMemFree() or cuMemFreeAsync().
  *
  * Ownership: reference-counted, with a reference for each node, including those of executable
  * graphs.
@@ -23,50 +24,58 @@
 #include <stdbool.h>
 
 /*
- * Allocates the memory of a node with these parameters. On success *memory_p has one reference,
- * which the caller releases with gpc_graph_memory_unref(); on failure *memory_p is unchanged.
- * Called without the lock, as the daemon may have to provide memory.
- * Errors: CUDA_ERROR_INVALID_VALUE; CUDA_ERROR_NOT_SUPPORTED; CUDA_ERROR_OUT_OF_MEMORY if the
- * client has no memory for its own data. Missing device memory is reported by
- * gpc_graph_memory_place() instead, as a preceding node may free some.
+ * Allocates the memory of a node with these parameters, which are copied. Called before the node is
+ * added; gpc_graph_memory_place() follows. On success *memory_p has one reference, which the node's
+ * parameters take over or gpc_graph_memory_unref() releases; on failure *memory_p is unchanged.
+ * Called without the lock, as the daemon may have to provide memory; may wait for it.
+ * Errors: CUDA_ERROR_INVALID_VALUE for invalid parameters; CUDA_ERROR_NOT_SUPPORTED for exportable
+ * memory and for access by another device; CUDA_ERROR_OUT_OF_MEMORY if the client has no memory for
+ * its own data; the errors of gpc_enter() (client/context/context.h) and of allocating. Missing
+ * device memory is not an error here: a node that comes before this one may free some, and
+ * otherwise gpc_graph_memory_place() reports it.
  */
 CUresult gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given,
 				 struct gpc_graph_memory **memory_p);
 /* Adds a reference and returns the memory. */
 struct gpc_graph_memory *gpc_graph_memory_ref(struct gpc_graph_memory *memory)
 	GP_LOCKED(gpc_graphs_lock);
-/* Releases a reference. The memory is freed with the last one, unless it is in use; then it is
- * freed when the application frees it. */
+/* Releases a reference. With the last one the memory is queued to be freed when the lock is
+ * released (user_object.h), unless it is in use: then the application frees it. */
 void gpc_graph_memory_unref(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);
 
-/* Called after the allocating node was added to its graph: reuses memory that a preceding node
- * frees, if that is large enough, which changes the address. Returns CUDA_SUCCESS, also for a
- * clone, or CUDA_ERROR_OUT_OF_MEMORY if there is no device memory. */
+/* Called after an allocation node was added to its graph. Reuses memory that a preceding node of
+ * this graph frees, if it is large enough; this changes the address. Has no effect for the node of
+ * a cloned graph, which shares the memory of the original node. Returns CUDA_SUCCESS, or
+ * CUDA_ERROR_OUT_OF_MEMORY if there is no device memory. */
 CUresult gpc_graph_memory_place(const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock);
 
-/* Returns the memory that starts at the address, without adding a reference. If several allocations
- * share it, returns the one in use or, if none is, the last. Returns NULL if there is none. */
+/* Returns the memory that starts at the address, without adding a reference. Of several allocations
+ * that share the address, returns the one in use or, if none is, the last one. Returns NULL if no
+ * graph memory starts there, or if its context was reset. */
 struct gpc_graph_memory *gpc_graph_memory_find(CUdeviceptr address) GP_LOCKED(gpc_graphs_lock);
 /* Returns the address of memory for which gpc_graph_memory_place() has succeeded. */
 CUdeviceptr gpc_graph_memory_address(const struct gpc_graph_memory *memory)
 	GP_LOCKED(gpc_graphs_lock);
-/* Returns the parameters of the memory of an allocation or free node. accessDescs is NULL. */
+/* Returns the parameters of the memory of an allocation or free node. accessDescs is NULL, because
+ * all devices of the session may access the memory. */
 CUDA_MEM_ALLOC_NODE_PARAMS gpc_node_get_alloc_params(const struct gpc_node *node)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Returns whether the graph of the application contains a node that frees the memory; at most one
- * node may. */
+/* Returns whether a node that the application has added or captured frees the memory. At most one
+ * such node may exist; its copies in executable graphs do not count. */
 bool gpc_graph_memory_is_freed(const struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);
-/* Stores the value that gpc_graph_memory_is_freed() returns. */
+/* Stores the value that gpc_graph_memory_is_freed() returns. Called when a free node is added
+ * (true) or destroyed (false). */
 void gpc_graph_memory_set_freed(struct gpc_graph_memory *memory, bool freed)
 	GP_LOCKED(gpc_graphs_lock);
 
-/*
- * Called before an executable graph is launched: marks the memory that it allocates as in use, and
- * then the memory that it frees as unused. Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE
- * without any effect in two cases: a node allocates memory that is in use, unless auto_free is set;
- * or a node frees memory that is neither in use nor allocated by the graph.
- */
+/* Called before an executable graph is launched, with its private copy of the graph: marks the
+ * memory that it allocates as in use, and then the memory that it frees as unused. This is not
+ * undone if the launch fails afterwards. auto_free: as
+ * CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH, memory that an earlier launch has left in use
+ * may be allocated again. Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE without any effect in
+ * two cases: a node allocates memory that is in use and auto_free is not set, or a node frees
+ * memory that is neither in use nor allocated by this graph. */
 CUresult gpc_graph_memory_launch(const struct gpc_graph *graph, bool auto_free)
 	GP_LOCKED(gpc_graphs_lock);
 

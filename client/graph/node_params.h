@@ -3,9 +3,10 @@
  * Parameters of a graph node: validated copies of the application's parameters, including the data
  * that they point to.
  *
- * Ownership: a struct gpc_node_params owns the memory that it points to, until
- * gpc_node_params_free() or until a function takes it over. It may be moved by assignment.
- * Threads: functions with GP_LOCKED are called with gpc_graphs_lock held.
+ * Ownership: a struct gpc_node_params owns the memory and the references in it, until
+ * gpc_node_params_free() or until a function takes them over. It may be moved by assignment.
+ * Threads: functions with GP_LOCKED are called with gpc_graphs_lock held; so are the others if the
+ * parameters belong to a node.
  * Errors: functions that return a CUresult return CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE,
  * CUDA_ERROR_OUT_OF_MEMORY, or the errors stated with the function.
  */
@@ -28,32 +29,41 @@ struct gpc_kernel_params {
 	CUfunction func;     /* func as the application passed it; NULL: it passed kern */
 	/* kern as the application passed it; NULL: it passed func */
 	CUkernel kern;
+	/* grid: in blocks; block: in threads; each x, y, z. shared: bytes of dynamic shared
+	 * memory. */
 	unsigned int grid[3], block[3], shared;
-	void *packed; /* kernel parameters in the layout of the kernel */
+	/* kernel parameters in the layout of the kernel, of packed_size bytes */
+	void *packed;
 	size_t packed_size;
-	void **values; /* addresses of the parameters in `packed` */
-	/* copy of `values` for the application, which may modify it and pass it back */
+	/* addresses of the value_count parameters in `packed` */
+	void **values;
+	/* array for the application (kernelParams), which may modify it and pass it back; filled
+	 * from `values` by gpc_node_get_kernel_params() */
 	void **user_params;
 	unsigned int value_count;
+	/* attribute_count launch attributes */
 	CUlaunchAttribute *attributes;
 	unsigned int attribute_count;
-	uint64_t updatable; /* device handle of a device-updatable node (device code can change it);
-			       0: not device-updatable */
-	struct gpc_graph_root
-		*root; /* root that a device-updatable node belongs to, a reference; NULL: none */
+	/* device handle of a device-updatable node, which device code can change; 0: not
+	 * device-updatable */
+	uint64_t updatable;
+	/* root (graph_root.h) in which a device-updatable node exists, a reference; NULL: not
+	 * device-updatable */
+	struct gpc_graph_root *root;
 };
 
 /* Parameters of a node; `type` selects the member of the union. */
 struct gpc_node_params {
 	CUgraphNodeType type;
-	struct gpc_context *context; /* context of the operation; NULL: it runs in none */
+	/* context in which the node runs, or in which it was captured; NULL: the node needs none */
+	struct gpc_context *context;
 	union {
 		struct gpc_kernel_params kernel;
 		CUDA_MEMCPY3D copy;
 		CUDA_MEMSET_NODE_PARAMS fill;
 		CUDA_HOST_NODE_PARAMS host;
 		CUevent event;
-		struct gpc_graph *child;
+		struct gpc_graph *child; /* owned */
 		struct gpc_graph_memory
 			*memory; /* of an allocation or free node: a reference (graph_memory.h) */
 		struct gpc_mem_ops
@@ -63,18 +73,25 @@ struct gpc_node_params {
 };
 
 /*
- * Parses and validates the application's parameters, as CUDA does when a node is added. A NULL
- * context in them means `usual` or, if that is NULL, the current context. The application's memory
- * is not used after the return. On success the caller owns *params; on failure nothing needs to be
- * freed. Returns CUDA_ERROR_NOT_SUPPORTED if the type is not supported or its parameters cannot
- * change, and the errors of looking up contexts, functions and events.
+ * Creates a node's parameters from the application's, which it checks as CUDA does when a node is
+ * added. The application's memory is not used after the return. A child graph is cloned; a
+ * conditional node gets empty bodies. On success the caller owns *params; on failure nothing needs
+ * to be freed, and *params must not be used.
+ * usual: context of the node if the application passes none. NULL: kernels, copies, memsets and
+ * conditional nodes use the current context; for memory operations this is
+ * CUDA_ERROR_INVALID_VALUE.
+ * Errors: CUDA_ERROR_NOT_SUPPORTED for semaphore nodes, for memory nodes (graph_memory.h creates
+ * those), and for a child graph that must not be copied. CUDA_ERROR_INVALID_HANDLE for a kernel
+ * node without a kernel. Otherwise the errors of looking up contexts and kernels, and of checking a
+ * launch, a copy or memory operations.
  */
 CUresult gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
 			       struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
 
-/* The gpc_generic_params_*() functions convert the parameters of type-specific functions to *any,
- * for gpc_node_params_parse(). Each returns `any`, or NULL if `given` is NULL. The copy is shallow:
- * memory that *given points to must stay valid while *any is used. */
+/* The gpc_generic_params_*() functions convert the parameters of one node type
+ * (cuGraphAddKernelNode() and others) to *any, for gpc_node_params_parse(). Each returns `any`, or
+ * NULL if `given` is NULL, which gpc_node_params_parse() rejects. The copy is shallow: memory that
+ * *given points to must stay valid while *any is used. */
 CUgraphNodeParams *gpc_generic_params_kernel(CUgraphNodeParams *any,
 					     const CUDA_KERNEL_NODE_PARAMS *given);
 CUgraphNodeParams *gpc_generic_params_kernel_v1(CUgraphNodeParams *any,
@@ -91,12 +108,14 @@ CUgraphNodeParams *gpc_generic_params_event(CUgraphNodeParams *any, CUgraphNodeT
 					    CUevent event);
 
 /* Sets or replaces a launch attribute of a kernel node. Returns CUDA_ERROR_NOT_SUPPORTED for an
- * attribute that graph nodes cannot have. On failure the parameters are unchanged. */
+ * attribute that gpupool does not support in graphs, and CUDA_ERROR_INVALID_VALUE for an access
+ * policy window that the device does not accept. On failure the parameters are unchanged. */
 CUresult gpc_kernel_params_set_attribute(struct gpc_node_params *params, CUlaunchAttributeID id,
 					 const CUlaunchAttributeValue *value);
 
-/* Returns an array of *count_p graphs that the node owns: a child graph, or the bodies of a
- * condition. It is valid as long as the parameters; *count_p is 0 for other nodes. */
+/* Returns an array of *count_p graphs that the node owns: its child graph, or the bodies of its
+ * condition. It is valid as long as the parameters. For other nodes *count_p is 0, and the result
+ * must not be used. */
 static inline struct gpc_graph *const *
 gpc_node_params_graphs(const struct gpc_node_params *params, size_t *count_p)
 {
@@ -116,23 +135,24 @@ gpc_node_params_is_memory(const struct gpc_node_params *params)
 	       params->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
 }
 
-/* Copies parameters; the copy owns the data that it points to. On failure nothing needs to be
- * freed, and *copy must not be used. */
+/* Copies parameters; the copy owns copies of the data that it points to, except that memory, memory
+ * operations and roots are shared by reference. On failure nothing needs to be freed, and *copy
+ * must not be used. */
 CUresult gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params *copy)
 	GP_LOCKED(gpc_graphs_lock);
-/* Frees the data that the parameters point to, and destroys the graphs that they own. *params must
- * not be used afterwards. */
+/* Frees the data that the parameters point to, releases their references, and destroys the graphs
+ * that they own. *params must not be used afterwards. */
 void gpc_node_params_free(struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
-/* Replaces a node's parameters by *now, which has the same type, and frees the old ones. Takes
- * ownership of the data in *now. Launch attributes and the device-updatable state of a kernel node
- * are preserved if *now has none. */
+/* Replaces a node's parameters by *now, which has the same type and takes its place: ownership
+ * passes to *params, and the old parameters are freed. A kernel node stays device-updatable if it
+ * was, and keeps its launch attributes if *now has none. Not for conditional nodes. */
 void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_params *now)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Returns the parameters of a kernel node for the application. The pointers in them are valid until
- * the parameters are freed or replaced. */
+/* Returns the parameters of a kernel node, for the application. The pointers in them are valid
+ * until the node is destroyed; replacing its parameters may invalidate them too. */
 CUDA_KERNEL_NODE_PARAMS gpc_node_get_kernel_params(const struct gpc_node *node);
-/* Returns the same parameters in the first version of the structure, which lacks kern and ctx. */
+/* The same in the first version of the structure, which lacks kern and ctx. */
 CUDA_KERNEL_NODE_PARAMS_v1 gpc_node_get_kernel_params_v1(const struct gpc_node *node);
 
 #endif /* GPC_NODE_PARAMS_H */

@@ -5,11 +5,12 @@
  *
  * Each session has a list of replicated blocks and, from the first block on, a thread that
  * exchanges changes while work is in progress.
+ *
  * Threads: any thread except the thread that reads the daemon's replies. No function may be called
- * with a lock that the reader acquires.
- * Errors: functions that return CUresult return CUDA_SUCCESS, the session's error or
- * CUDA_ERROR_OUT_OF_MEMORY. Changes that were not exchanged because of an error are exchanged
- * later, unless the session is over.
+ * with a lock that this thread acquires.
+ * Errors: functions that return CUresult return CUDA_SUCCESS, the session's error,
+ * CUDA_ERROR_OUT_OF_MEMORY, or the errors named at them. After an error some changes have not been
+ * exchanged. A later call exchanges them, except those whose post has failed.
  */
 #ifndef GPC_COHERENCE_H
 #define GPC_COHERENCE_H
@@ -25,25 +26,29 @@ struct gpc_context;
 struct gpc_coherence_fetch;
 struct gpc_session;
 
-/* Number of replicated blocks of all sessions. */
+/* Number of replicated blocks of all sessions. If it is 0, nothing needs to be exchanged. */
 extern atomic_uint gpc_replica_count;
 
-/* Copies the block to the worker's replica at this address, and keeps both identical afterwards.
- * The memory must stay mapped until gpc_coherence_remove(), unless the program unmaps registered
- * memory. host and address must be equally aligned modulo 8. Posts the contents and does not wait
- * for the worker. After an error the block is not in the list. */
+/* Copies the block to the worker's replica at this address, and keeps both identical until
+ * gpc_coherence_remove(). The memory must stay mapped until then; only registered memory may be
+ * unmapped by the program, and is then removed from the list. host and address must be equal modulo
+ * 8. Posts the contents and does not wait for the worker. After an error the block is not in the
+ * list. */
 CUresult gpc_coherence_add(struct gpc_context *context, void *host, uint64_t address, size_t size);
-/* Removes the block whose replica starts at this address, if there is such a block. Changes that
- * were not yet exchanged are lost. Nothing of the block is posted afterwards. */
+/* Removes the block whose replica starts at this address, if there is one. Blocks while another
+ * thread sends changes of the session. Changes that were not yet exchanged are lost. Nothing of the
+ * block is posted after the return. */
 void gpc_coherence_remove(struct gpc_session *session, uint64_t address);
 
-/* Sends the program's changes to the worker, in the order of posted calls; does not wait for a
- * reply. */
+/* Sends the program's changes to the worker, in the order of posted calls. Does not wait for the
+ * worker to store them. First makes blocks to which the changed memory points accessible to kernels
+ * (gpc_host_block_map_pointers(), host_block.h), whose errors it returns, too; this waits for the
+ * daemon. May also wait until data lanes have sent copies that it corrects (listed_copy.h). */
 CUresult gpc_coherence_send(struct gpc_session *session);
-/* Wakes the thread that exchanges changes, after work was posted. */
+/* Wakes the thread that exchanges changes, if it sleeps. Called after work was posted. */
 void gpc_coherence_wake(struct gpc_session *session);
-/* Fetches the changes of kernels and waits until they are stored in the program's memory. Sends
- * nothing if all work is known to be done and its changes are stored. */
+/* Fetches the changes that kernels have made so far, and blocks until they are stored in the
+ * program's memory. Returns at once if all work is known to be done and its changes are stored. */
 CUresult gpc_coherence_fetch(struct gpc_session *session);
 /* Slow path of gpc_coherence_before_wait(), with the same contract. */
 struct gpc_coherence_fetch *gpc_coherence_wait_begin(struct gpc_session *session,
@@ -63,7 +68,8 @@ gpc_coherence_before_work(struct gpc_session *session)
 		       : gpc_coherence_send(session);
 }
 
-/* Called after work was posted: changes are exchanged while the work is in progress. */
+/* Called after work was posted: changes are exchanged while the work is in progress. Does not
+ * wait. */
 static inline void
 gpc_coherence_after_work(struct gpc_session *session)
 {
@@ -72,11 +78,12 @@ gpc_coherence_after_work(struct gpc_session *session)
 }
 
 /* Called before a wait for the daemon is posted: requests the changes of the work that is waited
- * for, so that the wait takes one round trip. kind and name identify the work: a stream, event or
- * context and its wire ID. call: number of the waiting call, for the statistics, which count
- * everything until gpc_coherence_after_wait() as one wait. Returns a fetch, which must be passed to
- * gpc_coherence_after_wait() on every path. Returns NULL if no fetch was started;
- * gpc_coherence_after_wait() then fetches what is needed. */
+ * for, so that the wait takes one round trip. kind and name identify the work: a stream, an event
+ * or a context (protocol/host_changes.h), and its wire ID. call: GP_CALL_* number of the waiting
+ * call, for the statistics, which count everything until gpc_coherence_after_wait() as one wait.
+ * Does not wait itself. Returns a fetch, which must be passed to gpc_coherence_after_wait() on
+ * every path. Returns NULL if no fetch was started; gpc_coherence_after_wait() then fetches what is
+ * needed. */
 static inline struct gpc_coherence_fetch *
 gpc_coherence_before_wait(struct gpc_session *session, enum gp_host_after kind, uint32_t name,
 			  uint16_t call)
@@ -86,9 +93,10 @@ gpc_coherence_before_wait(struct gpc_session *session, enum gp_host_after kind, 
 		       : gpc_coherence_wait_begin(session, kind, name, call);
 }
 
-/* Called before the program learns that work is done: blocks until the changes of the work have
- * been stored. fetch: return value of gpc_coherence_before_wait(), which is freed, or NULL. result:
- * result of the wait. Returns `result` if that is an error, else the result of the fetch. */
+/* Called after the wait, before the program learns that work is done: blocks until the changes of
+ * the work are stored. fetch: return value of gpc_coherence_before_wait(), which is freed here, or
+ * NULL. result: result of the wait. Returns `result` if that is an error, otherwise the result of
+ * the fetch. */
 static inline CUresult
 gpc_coherence_after_wait(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
 			 CUresult result)

@@ -6,8 +6,9 @@
  * A file mapped twice cannot be made accessible to kernels at both addresses, because each mapping
  * would have a replica of its own at the daemon (docs/host-memory.md). Memory that the Linux kernel
  * would not pin is rejected, as with NVIDIA's driver.
+ *
  * Threads: any.
- * Source: /proc/self/maps.
+ * Source: /proc/self/maps, which each function reads anew.
  */
 #ifndef GPC_HOST_ALIAS_H
 #define GPC_HOST_ALIAS_H
@@ -15,20 +16,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns whether another mapping [start, end) of the same memory matters to the caller. arg: as
- * passed to gpc_host_alias_find(). */
+/* Returns whether another mapping of the same memory, at [start, end), matters to the caller. arg:
+ * as passed to gpc_host_alias_find(). */
 typedef bool gpc_host_alias_filter(void *arg, uint64_t start, uint64_t end);
 
-/* Returns the lowest address of another mapping (alias) of memory of [address, address + size), if
- * the alias overlaps the range itself or the filter accepts it. Returns 0 if there is none, or if
- * /proc/self/maps cannot be read. Only shared mappings of files are found. */
+/* Returns the address of another mapping (alias) of a part of [address, address + size), if there
+ * is one that overlaps this range itself or that the filter accepts. Returns 0 if there is none, or
+ * if /proc/self/maps cannot be read. Only shared mappings of files are found, which include shared
+ * memory. */
 uint64_t gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_filter *matters,
 			     void *arg);
 
-/* Returns whether [address, address + size) can be pinned for a device that writes to it, or only
- * reads it if read_only is set. Memory that the program itself may not write cannot be pinned for
- * writing, nor can, since Linux 6.5, shared mappings of files on a disk. Returns true if
- * /proc/self/maps cannot be read. */
+/* Returns whether [address, address + size) can be pinned for a device that reads and writes it or,
+ * if read_only is set, only reads it. Memory that the program cannot write cannot be pinned for
+ * writing; nor can, since Linux 6.5, shared mappings of files on a disk. Unmapped parts are
+ * ignored. Returns true if /proc/self/maps cannot be read. */
 bool gpc_host_alias_is_pinnable(uint64_t address, uint64_t size, bool read_only);
 
 #endif /* GPC_HOST_ALIAS_H */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory at addresses that the program has reserved (cuMemMap): a memory file of this process
- * (memfd_create), mapped over the reservation, and registered as a block (host_block.h).
+ * Placed memory: host memory at addresses that the program has reserved (cuMemMap). It is a memory
+ * file of this process (memfd_create), mapped over the reservation and registered as a block with
+ * origin GPC_HOST_PLACED (host_block.h).
  *
  * Kernels can access it once the program gives a device access. The worker then has a replica:
  * memory at the same address, whose content coherence.h keeps identical.
+ *
  * Ownership: the caller owns the file and the reservation.
  * Threads: any thread except the thread that reads the daemon's replies;
  * client/memory/virtual_memory.c serializes the calls for one reservation.
@@ -18,10 +20,10 @@
 
 struct gpc_context;
 
-/* Maps the first `size` bytes of the file at the address. fd stays the caller's and may be closed
- * afterwards. The context determines the daemon that owns the addresses. id:
- * CU_POINTER_ATTRIBUTE_BUFFER_ID. Returns CUDA_SUCCESS, or CUDA_ERROR_OUT_OF_MEMORY with nothing
- * mapped and the addresses reserved as before. */
+/* Maps the first `size` bytes of the file at the address. gpc_host_placed_unmap() undoes it. fd
+ * remains the caller's and may be closed afterwards. context: a context of the session to which the
+ * addresses belong. id: CU_POINTER_ATTRIBUTE_BUFFER_ID. Returns CUDA_SUCCESS, or
+ * CUDA_ERROR_OUT_OF_MEMORY with nothing mapped and the addresses reserved as before. */
 CUresult gpc_host_placed_map(struct gpc_context *context, uint64_t address, uint64_t size, int fd,
 			     uint64_t id);
 /* Unmaps the memory that starts at the address, in this process and in the worker; the addresses

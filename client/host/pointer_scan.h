@@ -3,8 +3,9 @@
  * Pointer scan: finds addresses of copy-only blocks (host_block.h) in bytes that kernels are about
  * to see, because kernels must be able to access those blocks (docs/host-memory.md).
  *
- * An address *may be stale* if it may be left over from earlier use of the memory that contains it.
- * Such an address counts only if it names a block that no copy has used.
+ * An address *may be stale* if it may be left over from earlier use of the memory in which it was
+ * found. Such an address counts only if no copy has used the block that it names.
+ *
  * Ownership: the caller owns the struct and its list, which gpc_pointer_scan_fini() frees.
  * Threads: any, one thread per struct at a time. The scanned bytes may be written concurrently.
  * Errors: if memory for the list is exhausted, `failed` is set and no more addresses are added.
@@ -16,7 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In fewer bytes than this, addresses are found at any byte offset, as in packed structures. */
+/* If fewer bytes than this are scanned, addresses are found at any byte offset, as in packed
+ * structures; otherwise only at multiples of 8. */
 #define GPC_POINTER_SCAN_UNALIGNED ((size_t)1024)
 
 /*
@@ -30,35 +32,38 @@
 struct gp_kernel_info;
 struct gpc_session;
 
-/* An address that was found, with the bit described above. */
+/* An address that was found. */
 struct gpc_scanned_pointer {
 	uint64_t address;
 	bool may_be_stale; /* it may be left over from earlier use of the memory */
 };
 
-/* A scan and the addresses it has found. A zeroed struct has an empty list. */
+/* A scan and the addresses that it has found. A zeroed struct has an empty list and finds
+ * nothing. */
 struct gpc_pointer_scan {
 	const struct gpc_session *session; /* session whose blocks are searched; borrowed */
-	uint64_t base, size; /* bounds of all host memory ranges; size 0: there are no copy-only
-				blocks, and nothing is found */
+	/* bounds of the host memory ranges of all sessions; size 0: there are no copy-only blocks,
+	 * and nothing is found */
+	uint64_t base, size;
 	struct gpc_scanned_pointer *list; /* owned; `count` addresses, capacity `room` */
 	size_t count, room;
-	bool failed;       /* memory for the list was exhausted */
-	bool may_be_stale; /* the values checked next may be stale */
+	bool failed; /* memory for the list was exhausted */
+	/* set by the caller of gpc_pointer_scan_add(): the values checked next may be stale */
+	bool may_be_stale;
 };
 
-/* Prepares a scan for blocks of the session. The struct must be zeroed before the first call;
- * addresses already in the list stay there. */
+/* Prepares a scan for blocks of the session. The struct must be zeroed before the first call.
+ * Addresses already in the list stay there. */
 void gpc_pointer_scan_init(struct gpc_pointer_scan *pointers, const struct gpc_session *session);
 /* Frees the list and zeroes the struct. */
 void gpc_pointer_scan_fini(struct gpc_pointer_scan *pointers);
 
-/* Adds the value to the list if it is the address of a block of the session that must be mapped for
- * kernels. Otherwise has no effect. */
+/* Adds the value to the list if it is an address in a block of the session that must be mapped for
+ * kernels because of it. Otherwise has no effect. */
 void gpc_pointer_scan_add(struct gpc_pointer_scan *pointers, uint64_t value);
 
-/* Adds the value to the list as gpc_pointer_scan_add() does; inline, because a value is rarely an
- * address. Returns whether the value was added or memory for the list is exhausted. */
+/* Does the same, inline, because a value is rarely an address. Returns whether the value was added,
+ * or memory for the list is exhausted. */
 static inline bool
 gpc_pointer_scan_check(struct gpc_pointer_scan *pointers, uint64_t value)
 {
@@ -70,14 +75,15 @@ gpc_pointer_scan_check(struct gpc_pointer_scan *pointers, uint64_t value)
 	return pointers->failed || pointers->count > before;
 }
 
-/* Returns whether an address at offset `place` of the kernel's parameters may be stale: it is
- * unaligned, or in a large structure. kernel NULL: other bytes, in which only unaligned addresses
- * may be stale. */
+/* Returns whether an address at the offset `place` may be stale. kernel: the bytes are this
+ * kernel's parameters, where an address is so if it is unaligned or in a structure of
+ * GPC_POINTER_SCAN_HALF_FILLED bytes or more. NULL: other bytes, where an address is so only if it
+ * is unaligned. */
 bool gpc_pointer_scan_may_be_stale(const struct gp_kernel_info *kernel, size_t place);
 
-/* Scans the bytes and adds the addresses found. Checks all values at multiples of 8 from the first
- * byte, and fewer than GPC_POINTER_SCAN_UNALIGNED bytes at every offset. kernel: the kernel whose
- * parameters the bytes are; NULL: other bytes. */
+/* Scans the bytes and adds the addresses found to the list. Checks the values at all multiples of 8
+ * from the first byte; in fewer than GPC_POINTER_SCAN_UNALIGNED bytes, the values at every offset.
+ * kernel: the kernel whose parameters the bytes are; NULL: other bytes. */
 void gpc_pointer_scan_run(struct gpc_pointer_scan *pointers, const void *bytes, size_t size,
 			  const struct gp_kernel_info *kernel);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Address lookup: describes the memory at an address, of any kind, without a round trip.
+ * Address lookup: describes the memory of any kind at an address, without a round trip. Calls the
+ * lookups of all allocators (gpc_memory_find(), gpc_pool_find() and so on).
  *
  * Ownership: the description is a copy; the context in it is borrowed and never freed.
  * Threads: any. The memory may be freed by another thread after the lookup.
@@ -21,42 +22,51 @@ enum gpc_address_kind {
 	GPC_ADDRESS_HOST,     /* pinned or registered host memory: host_memory.h */
 	GPC_ADDRESS_DEVICE,   /* device memory: allocated, or a variable of an image (loaded device
 				 code) */
-	GPC_ADDRESS_INVALID,  /* in an address range of the library, but not allocated or not
-				 accessible */
+	/* in an address range that the library has reserved, but not allocated or not accessible */
+	GPC_ADDRESS_INVALID,
 };
 
 /* Description of the memory at an address. Members that do not apply to the kind are 0. */
 struct gpc_address {
 	enum gpc_address_kind kind;
-	uint64_t base;               /* start of the allocation */
-	size_t size;                 /* requested size */
-	struct gpc_context *context; /* context of the allocation; NULL: pageable memory */
-	unsigned int flags;          /* host memory: flags of its allocation or registration
-					(CU_MEMHOSTALLOC_*, CU_MEMHOSTREGISTER_*) */
-	uint64_t host,
-		device; /* host memory: addresses of base in the program and for kernels; 0: none */
+	/* start of the allocation; of host memory that was looked up by an address of kernels only,
+	 * the start as kernels use it */
+	uint64_t base;
+	size_t size; /* requested size */
+	/* context of the allocation; NULL: GPC_ADDRESS_PAGEABLE and GPC_ADDRESS_INVALID */
+	struct gpc_context *context;
+	unsigned int flags; /* host memory: flags of its allocation or registration
+			       (CU_MEMHOSTALLOC_*, CU_MEMHOSTREGISTER_*) */
+	/* host memory: addresses of the start in the program and for kernels; 0: none */
+	uint64_t host, device;
 	bool device_mapped; /* host memory: kernels can access it now, at `device` */
 	bool replicated;  /* host memory: device_mapped, and the worker has a replica at `device` */
 	bool copied;      /* host memory: the program has passed it to a copy */
 	bool speculative; /* host memory: replicated only because of a pointer that may be stale; a
 			     copy makes it copy-only (host/host_block.h) */
-	uint64_t buffer_id;    /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
-	uint64_t mapping_base; /* start of the mapping that contains it */
-	size_t mapping_size;   /* size of that mapping */
-	void *pool;            /* CUmemoryPool that it was allocated from; NULL: none */
-	bool contextless;      /* belongs to its device instead of a context; `context` is then the
-				  primary one */
-	bool shared;           /* physical or imported memory: shared with other processes */
-	unsigned int
-		handle_types; /* physical memory and pools: mask of CUmemAllocationHandleType */
-	bool plain;   /* from cuMemAlloc and the like, so it can be exported by cuIpcGetMemHandle */
+	uint64_t buffer_id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+	/* start of the mapping that contains the allocation; of physical memory, of the single
+	 * mapping at the address */
+	uint64_t mapping_base;
+	size_t mapping_size; /* size of that mapping */
+	void *pool;          /* CUmemoryPool that it was allocated from; NULL: none */
+	/* belongs to a device instead of a context; `context` is then the primary one of that
+	 * device */
+	bool contextless;
+	/* physical memory, or memory of a pool, that other processes may have mapped */
+	bool shared;
+	/* physical memory and pools: mask of the CUmemAllocationHandleType with which it may be
+	 * exported */
+	unsigned int handle_types;
+	/* allocated by cuMemAlloc() and the like, so cuIpcGetMemHandle() can export it */
+	bool plain;
 	bool managed; /* managed memory, which is also mapped in this process (client/pages/pages.h)
 		       */
 	bool joined; /* base and size cover adjacent mappings of physical memory, not one allocation
 		      */
 };
 
-/* Looks up an address and fills in *found. An address that CUDA does not know is reported as
+/* Looks up an address and fills in *found. Memory that CUDA does not know is reported as
  * GPC_ADDRESS_PAGEABLE. */
 void gpc_address_lookup(uint64_t address, struct gpc_address *found);
 

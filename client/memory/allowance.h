@@ -5,12 +5,13 @@
  *
  * Allocations within the allowance need no reply from the daemon, so a program that allocates
  * memory of ever new sizes rarely waits. The target size of the allowance depends on the last
- * allocation and on all mapped memory; a refill is requested asynchronously when a quarter is used.
- * The daemon can recall the allowance along with the cached memory (memory_cache.h).
+ * allocation and on all mapped memory. Once less than three quarters of the target are left, a
+ * refill is requested asynchronously. The daemon can recall the allowance along with the cached
+ * memory (memory_cache.h).
+ *
  * Ownership: part of struct gpc_device (client/context/context.h).
+ * Threads: any, except the thread that reads the daemon's replies.
  * Units: bytes; counted per device.
- * Threads: any. Functions that wait may not be called by the thread that reads the daemon's
- * replies.
  */
 #ifndef GPC_ALLOWANCE_H
 #define GPC_ALLOWANCE_H
@@ -25,10 +26,11 @@ struct gpc_session;
 /* Removes `size` bytes from the allowance of the context's device; the caller then posts the
  * allocation. Waits for the daemon's reply if the allowance is too small. Returns true. Returns
  * false if the daemon grants too little, the session is over, or the daemon does not support
- * allowances; nothing was removed for the caller, and the allowance is empty. */
+ * allowances. Nothing was then removed for the caller, who requests the memory itself; the rest of
+ * the allowance was returned to the daemon. */
 bool gpc_allowance_acquire(struct gpc_context *context, uint64_t size);
-/* Removes `size` bytes as gpc_allowance_acquire() does, but without waiting. Returns true, or false
- * without any effect if the allowance is too small. */
+/* Removes `size` bytes as gpc_allowance_acquire() does, but neither waits nor requests a refill.
+ * Returns true, or false without any effect if the allowance is too small. */
 bool gpc_allowance_try_acquire(struct gpc_context *context, uint64_t size);
 /* Returns the size of the device's allowance, including refills that have arrived. Does not
  * wait. */

@@ -4,11 +4,14 @@
  * are exported to other processes, and imported allocations of other processes, mapped in this
  * process's window.
  *
- * An exported mapping is unmapped when it is freed instead of being cached (memory.h), because
- * importers may keep it longer.
+ * An exported mapping is unmapped when it is freed, not cached (memory.h), because importers may
+ * use it longer.
+ *
  * Ownership: the module owns exports of allocations; struct gpc_physical and struct gpc_pool own
  * theirs.
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread except the thread that reads the daemon's replies. gpc_ipc_memory_withdraw()
+ * and gpc_ipc_memory_drop_context() wait while another thread exports, opens or closes memory,
+ * which takes a round trip.
  */
 #ifndef GPC_IPC_MEMORY_H
 #define GPC_IPC_MEMORY_H
@@ -27,26 +30,28 @@ struct gpc_context;
 struct gpc_ipc_export {
 	struct gpc_handle handle;
 	struct gpc_context *context; /* context of the memory */
-	uint64_t address;            /* start address of an allocation; 0: another export */
-	struct gp_ipc_handle bytes;  /* handle that other processes open */
+	/* start address of an exported allocation; 0: another export */
+	uint64_t address;
+	struct gp_ipc_handle bytes; /* handle that other processes open */
 };
 
-/* Returns whether anything was ever exported or imported; without a lock. Until then, the functions
- * below need no lock. */
+/* Returns whether an export or import was ever attempted; without a lock. Until then the lookups
+ * find nothing. */
 bool gpc_ipc_memory_any(void);
 /* Returns whether the address is in an imported mapping. If it is in the imported allocation, fills
  * in *found; otherwise *found is unchanged. */
 bool gpc_ipc_memory_find(uint64_t address, struct gpc_address *found);
-/* Returns whether the memory, as looked up, can be exported. */
+/* Returns whether the memory, as looked up by gpc_address_lookup() (address.h), can be exported. */
 bool gpc_ipc_memory_can_export(const struct gpc_address *found);
-/* Returns whether the address is in an exported or imported allocation. */
+/* Returns whether the address is in an exported allocation or an imported mapping. */
 bool gpc_ipc_memory_is_shared(uint64_t address);
 
 /* Withdraws the export of the allocation that starts at the address, so that it cannot be opened
  * any more. Has no effect if there is none. Called before the allocation is freed. */
 void gpc_ipc_memory_withdraw(uint64_t address);
 
-/* Hook for struct gpc_context_part (context.h): drops the exports and imports of the context. */
+/* Hook for struct gpc_context_part (client/context/context.h), called when a context is destroyed:
+ * withdraws its exports and unmaps its imports. */
 void gpc_ipc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_IPC_MEMORY_H */

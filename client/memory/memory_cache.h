@@ -1,36 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Object cache of a session's device memory: released arrays, textures and physical memory, and
- * mappings (memory_internal.h), stored for reuse.
+ * Cache of a session's device memory: released arrays, textures and physical memory, and mappings
+ * (memory_internal.h), stored for reuse.
  *
  * The cached bytes are reported to the daemon, which may recall them (gpMemoryKeep). In that case
  * all objects are dropped, and the unused memory of pools and the allowance are returned.
- * Ownership: the cache owns its objects; the drop() function of their kind destroys them.
- * Threads: any. drop() functions must not wait.
+ *
+ * Ownership: the cache owns its objects; the drop() function of their kind
+ * (client/alloc/object_cache.h) destroys them.
+ * Threads: any, except the thread that reads the daemon's replies. Unlike in other caches, drop()
+ * must not wait.
  */
 #ifndef GPC_MEMORY_CACHE_H
 #define GPC_MEMORY_CACHE_H
 
 #include "client/alloc/object_cache.h"
 
-/* Limits of each kind except mappings: number of objects, and bytes. */
+/* Initializers for struct gpc_cached_kind: limits of each kind except mappings, in objects and
+ * bytes. */
 #define GPC_MEMORY_CACHE_BUDGET .count_max = 32, .bytes_max = (uint64_t)256 << 20
 
-/* Puts an object of `bytes` bytes into the cache, which may drop others. It is reused after the
- * work posted so far. Does not wait. Returns true, and the cache owns the object. Returns false if
- * the object is too large, memory is exhausted or the session has failed; the caller must then
- * destroy the object. *kind must be static. */
+/* Puts an object of `bytes` bytes of device memory into the cache, which may drop others. It can be
+ * acquired again by the same context, after the work posted so far. Does not wait. Returns true,
+ * and the cache owns the object. Returns false if the object is too large, memory is exhausted or
+ * the session has failed; the caller must then destroy the object. *kind must be static. */
 bool gpc_memory_cache_put(const struct gpc_cached_kind *kind, void *object,
 			  struct gpc_context *context, uint64_t bytes);
-/* Removes an object of this kind and context that no work uses and that fits *wanted, and returns
- * it; the caller owns it. Returns NULL if there is none. Does not wait. wanted: interpreted by the
- * kind. */
+/* Removes an object of this kind and context that no work uses and that matches *wanted, and
+ * returns it; the caller owns it. Returns NULL if there is none. Does not wait. wanted: interpreted
+ * by kind->matches(). */
 void *gpc_memory_cache_acquire(const struct gpc_cached_kind *kind, struct gpc_context *context,
 			       const void *wanted);
-/* Destroys the objects of the context's session that pass the filter. arg: passed to the filter. */
+/* Destroys the objects, of the context's session and of all kinds, that pass the filter. arg:
+ * passed to the filter. */
 void gpc_memory_cache_drop_if(struct gpc_context *context, gpc_cached_filter *filter,
 			      const void *arg);
-/* Destroys the objects of the context. */
+/* Destroys the objects of the context. Called when the context is destroyed. */
 void gpc_memory_cache_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_CACHE_H */

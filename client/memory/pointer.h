@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pointer attributes (cuPointerSetAttribute) that affect other calls.
+ * Pointer attributes that affect other calls (cuPointerSetAttribute).
  *
  * Threads: any thread may call.
  */
@@ -10,9 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns whether copies and fills of this memory are synchronous unless the function is
- * asynchronous by name: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set, or other processes can access the
- * memory. */
+/* Returns whether copies and fills of the memory at the address must have ended when the call
+ * returns, also where CUDA usually lets them run on: CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set, or
+ * other processes can access the memory. Functions that are asynchronous by name do not call
+ * this. */
 bool gpc_pointer_is_synchronous(uint64_t address);
 
 #endif /* GPC_POINTER_H */

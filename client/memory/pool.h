@@ -4,15 +4,19 @@
  * in the session's window.
  *
  * A pool belongs to its device and outlives contexts. Its mappings count as used by the session
- * until they are unmapped: beyond the release threshold when the application synchronizes, and all
- * free ones when memory is exhausted.
+ * until they are unmapped. Free mappings beyond the release threshold are unmapped when the
+ * application synchronizes, and all free ones when memory is exhausted.
+ *
  * Ownership: a destroyed pool is freed when it has no blocks and no references (gpc_pool_ref()).
+ * Pools of memory that is also accessible to the program are freed when, in addition, the work
+ * before the last frees is done.
  * Threads: any, except the thread that reads the daemon's replies. Pools are looked up under the
  * pools' lock, and referenced while a thread allocates from a pool without the lock. A pool pointer
  * is valid while the lock is held or a reference is owned.
  * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
- * quota, the device or the window is exhausted; the errors named at them; or the session's error.
- * Units: bytes.
+ * quota, the device, the window or this process's memory is exhausted; the errors named at them; or
+ * the session's error.
+ * Units: bytes. Streams are given by their numbers (gpc_stream.number, client/stream/stream.h).
  */
 #ifndef GPC_POOL_H
 #define GPC_POOL_H
@@ -36,29 +40,34 @@ struct gpc_pool {
 	struct gpc_handle handle;
 	struct gpc_pool *next; /* in the list of all pools */
 	struct gpc_device *device;
-	bool standard;  /* default pool of its location; never destroyed by the application */
-	bool current;   /* for locations other than devices: set as the current pool of its location
-			 */
+	bool standard; /* default pool of its location; never destroyed by the application */
+	/* only for locations other than devices: it is the current pool of its location */
+	bool current;
 	bool destroyed; /* destroyed by the application; freed when it is not in use any more */
-	unsigned int users;    /* number of references of threads (gpc_pool_ref()) */
-	uint64_t max_size;     /* maximum size; 0: unlimited */
+	/* number of references (gpc_pool_ref()): of threads, and of imported mappings
+	 * (ipc_pool.h) */
+	unsigned int users;
+	/* maximum total size of its mappings; 0: unlimited */
+	uint64_t max_size;
 	uint64_t threshold;    /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
 	uint64_t peer_devices; /* bit mask of other devices (CUdevice) that may access it */
 	bool follow_events, opportunistic, internal_dependencies; /* CU_MEMPOOL_ATTR_REUSE_* */
-	/* Handle types with which the pool may be shared with other processes (ipc_pool.h). */
+	/* Mask of CUmemAllocationHandleType with which the pool may be shared with other processes
+	 * (ipc_pool.h); 0: not at all. */
 	unsigned int handle_types;
-	/* Export of the pool; NULL: not exported. */
+	/* Export of the pool, owned; NULL: not exported. */
 	struct gpc_ipc_export *share;
-	/* Imported from another process: nothing can be allocated from it here, and `origin` is
-	 * the exporter's handle. */
+	/* Imported from another process: nothing can be allocated from it here. `origin` is the
+	 * exporter's handle, for device memory. */
 	bool imported;
 	struct gp_ipc_handle origin;
 	/* Type and location of the memory, as the program reads them. */
 	CUmemAllocationType type;
 	CUmemLocation location;
-	bool host; /* memory of this machine that kernels can access (client/host/pool_block.h) */
-	/* Host memory that can be exported: the file that contains all mappings, owned; -1:
-	 * none. */
+	/* pool of host memory of this machine that kernels can access (client/host/pool_block.h) */
+	bool host;
+	/* Pool of host memory that can be exported: the file that contains all its mappings, owned;
+	 * -1: none. */
 	int file;
 	/* The program has a descriptor of `file`. */
 	bool exported;
@@ -66,10 +75,14 @@ struct gpc_pool {
 	 * outlive the context. */
 	struct gpc_context *managed;
 	bool own; /* managed memory: created by the program, not by gpc_pool_get_managed() */
-	const struct gpc_pages_ops *pages; /* managed memory: functions for its pages
-					      (client/pages/pages.h); NULL: otherwise */
-	uint64_t spare; /* unused bytes that are counted as cached (gpc_memory_count_cached()) */
-	struct gpc_space space; /* blocks and mappings */
+	/* managed memory: functions for its pages (client/pages/pages.h), static; NULL: not managed
+	 * memory */
+	const struct gpc_pages_ops *pages;
+	/* unused bytes of it that are counted as cached at present (gpc_memory_count_cached(),
+	 * memory.h) */
+	uint64_t spare;
+	/* blocks and mappings (client/alloc/pool_space.h) */
+	struct gpc_space space;
 };
 
 /* Acquires the pools' lock, which guards all pools and the list of pools. It is not recursive. */
@@ -77,10 +90,11 @@ void gpc_pools_lock(void);
 /* Releases the pools' lock. */
 void gpc_pools_unlock(void);
 
-/* Called with the lock held: returns the pool of a handle, or NULL if the handle is invalid. */
+/* Called with the lock held: returns the pool of a handle, or NULL if the handle is invalid or the
+ * pool was destroyed. */
 struct gpc_pool *gpc_pool_get(CUmemoryPool handle);
-/* Called with the lock held: returns a new pool, which gpc_pool_destroy() destroys, or NULL if
- * memory is exhausted. */
+/* Called with the lock held: creates a pool of device memory without mappings, which
+ * gpc_pool_destroy() destroys. Returns NULL if memory or handles are exhausted. */
 struct gpc_pool *gpc_pool_create(struct gpc_device *device);
 /* Called with the lock held: returns the device's default pool, which is created if necessary, or
  * NULL if memory is exhausted. */
@@ -100,21 +114,21 @@ struct gpc_space_mapping *gpc_pool_find_mapping(uint64_t address);
 /* Called with the lock held: returns the pool of a mapping. */
 struct gpc_pool *gpc_pool_from_mapping(const struct gpc_space_mapping *mapping);
 /* Called with the lock held: unmaps one free mapping of a pool, if at least `keep` bytes stay
- * mapped. If `spare` is set, one free mapping may be retained. Does not wait. Returns true, or
- * false if there is no such mapping. */
+ * mapped without it. spare: one free mapping may be retained nevertheless. Does not wait. Returns
+ * true, or false if there is no such mapping. */
 bool gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool spare);
-/* Called with the lock held: makes freed memory available if the work posted before its free is
- * known to be done. Does not query the daemon. */
+/* Called with the lock held: makes freed memory available to all streams if the work posted before
+ * its free is known to be done. Does not query the daemon. */
 void gpc_pool_reap(struct gpc_pool *pool);
 /* Called with the lock held: updates the count of cached memory (memory.h) with the pool's unused
  * bytes beyond the threshold. */
 void gpc_pool_count_spare(struct gpc_pool *pool);
-/* Called with the lock held: acquires a reference. The pool is not freed until gpc_pool_unref(),
+/* Called with the lock held: acquires a reference. Until gpc_pool_unref() the pool is not freed,
  * even if it is destroyed. */
 void gpc_pool_ref(struct gpc_pool *pool);
 
-/* Returns the device whose daemon serves locations other than devices: that of the current context
- * or, without a current context, the first device. */
+/* Returns the device for pools with locations other than devices: that of the current context or,
+ * without a current context, the first device. */
 struct gpc_device *gpc_pool_device(void);
 /* Returns whether pools of host memory are supported, which requires that the daemon can make host
  * memory accessible to kernels. */
@@ -126,56 +140,61 @@ bool gpc_pool_can_be_host(const struct gpc_device *device);
 struct gpc_pool *gpc_pool_get_managed(struct gpc_context *context,
 				      const struct gpc_pages_ops *pages);
 
-/* Called without the lock: frees the context's managed memory that is left, even if it is in use,
- * while calls in the context are still possible. */
+/* Hook for struct gpc_context_part (client/context/context.h), called without the lock before the
+ * context is destroyed, while calls in it are still possible: frees its managed memory, even if it
+ * is in use. */
 void gpc_pool_drop_context(struct gpc_context *context);
 
-/* For pool.c, called without the lock: maps `size` bytes for the pool's blocks and stores the
- * mapping in *range; the caller unmaps it with gpc_pool_unmap(). May wait for the daemon. *range is
- * undefined after an error. */
+/* For pool.c, called without the lock: maps at least `size` bytes for the pool's blocks and stores
+ * the mapping in *range; the caller unmaps it with gpc_pool_unmap(). May wait for the daemon.
+ * *range is undefined after an error. */
 CUresult gpc_pool_map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range);
 /* For pool.c, called with or without the lock: unmaps a mapping of gpc_pool_map(), after the work
  * posted so far. Does not wait. */
 void gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range);
-/* Called without the lock: stores the sizes to map for a block of `size` bytes, the preferred size
- * in *wanted_p and the required size in *needed_p. *needed_p is 0 if the pool's maximum size is
- * reached. */
+/* For pool.c, called without the lock: stores the sizes to map for a block of `size` bytes, the
+ * preferred size in *wanted_p and the required size in *needed_p. *needed_p is 0 if the pool's
+ * maximum size does not allow that. */
 void gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_t *needed_p);
 
 /* Returns whether there has ever been a pool. A quick check without the lock. */
 bool gpc_pools_any(void);
-/* Called with the lock held: frees destroyed pools that waited only for work that is now done. */
+/* Called with the lock held: frees destroyed pools that waited only for work that is now done. Does
+ * not query the daemon. */
 void gpc_pools_drop_unused(void);
 /* Called without the lock: drops a reference. Frees a destroyed pool that is not in use any
  * more. */
 void gpc_pool_unref(struct gpc_pool *pool);
-/* Called without the lock: invalidates the handle; the pool is freed now or when its last block is
- * freed and its last reference dropped. If it was the current pool of its device, the default pool
- * becomes current. */
+/* Called without the lock: invalidates the handle. The pool is freed now or when it is not in use
+ * any more, so the pointer is then invalid. If it was the current pool of its device, the default
+ * pool becomes current. */
 void gpc_pool_destroy(struct gpc_pool *pool);
-/* Called without the lock: unmaps free memory as long as `keep` bytes stay mapped. Does not
- * wait. */
+/* Called without the lock: unmaps free memory as long as `keep` bytes stay mapped
+ * (cuMemPoolTrimTo). Does not wait. */
 void gpc_pool_trim(struct gpc_pool *pool, uint64_t keep);
 
-/* A stream number that no stream has: memory freed with it is reused only when the work posted
- * before is done. */
+/* A stream number that no stream has: memory allocated with it is not reused in the order of a
+ * stream, but only when the work posted before its free is done. */
 #define GPC_POOL_NO_STREAM UINT64_MAX
 
-/* Called without the lock: allocates `size` bytes in the order of a stream and stores the address
- * in *address_p. handle NULL means the current pool of the context's device. stream: number of the
- * stream (cuStreamGetId), which is unique; context: its context. May wait for the daemon, and for
- * posted work if memory is exhausted. Returns CUDA_ERROR_INVALID_VALUE for an invalid or imported
- * pool; CUDA_ERROR_NOT_SUPPORTED if the pool belongs to another daemon than the context. */
+/* Called without the lock: allocates `size` bytes, not 0, in the order of a stream and stores the
+ * address in *address_p; gpc_pool_free() frees them. handle NULL means the current pool of the
+ * context's device. stream: number of the stream, or GPC_POOL_NO_STREAM; context: its context. May
+ * wait for the daemon, and for posted work if memory is exhausted. Returns CUDA_ERROR_INVALID_VALUE
+ * for an invalid or imported pool, or CUDA_ERROR_NOT_SUPPORTED if the pool belongs to another
+ * daemon than the context. */
 CUresult gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t stream,
 			uint64_t size, CUdeviceptr *address_p);
 /* Called without the lock: frees a block, or an imported block (ipc_pool.h), in the order of the
- * stream with this number. context NULL and stream 0: in the order of no stream. Does not wait.
- * Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE if no block starts at the address or it belongs to
- * another daemon than the context, or CUDA_ERROR_OUT_OF_MEMORY. */
+ * stream with this number. context NULL and stream 0: in the order of no stream. Does not wait for
+ * work. Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE if no block starts at the address or it
+ * belongs to another daemon than the context, or CUDA_ERROR_OUT_OF_MEMORY; the block is then not
+ * freed. */
 CUresult gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream);
 
-/* Returns the position of a free in the order of work, for pool_space.h. context NULL and stream 0:
- * a free on no stream. Without a lock. */
+/* Called at a free, without a lock: returns its position in the order of work, for
+ * client/alloc/pool_space.h. Each call counts as one free. context NULL and stream 0: a free in the
+ * order of no stream. */
 struct gpc_space_free_order gpc_pool_get_end(struct gpc_session *session,
 					     const struct gpc_context *context, uint64_t stream);
 
@@ -184,19 +203,20 @@ struct gpc_space_free_order gpc_pool_get_end(struct gpc_session *session,
 bool gpc_pool_find(uint64_t address, struct gpc_address *found);
 
 /* Returns the number of frees so far, in constant time and without a lock. It is read before a
- * synchronization and passed to one of the next functions after it. */
+ * synchronization and, after it, passed to gpc_pool_stream_done() or gpc_pool_context_done(). */
 uint64_t gpc_pool_frees(void);
-/* Called without the lock after a synchronization with the stream with this number, of the context:
- * memory that was freed in the order of the stream, up to the number `frees`, is no longer in use.
- * Also unmaps free memory of the device's pools beyond their release thresholds. Does not wait. */
+/* Called without the lock after a synchronization with the stream with this number, of the context.
+ * Memory that was freed in the order of the stream, up to the number `frees`, is no longer in use.
+ * Also unmaps free memory of the device's pools beyond their release thresholds. Does not wait for
+ * work. */
 void gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_t frees);
 /* Called without the lock after a synchronization with the context: memory that was freed in the
  * order of any of its streams, up to the number `frees`, is no longer in use. Otherwise like
  * gpc_pool_stream_done(). */
 void gpc_pool_context_done(struct gpc_context *context, uint64_t frees);
-/* Called without the lock after a synchronization with an event: unmaps free memory beyond the
- * release thresholds, and requests the progress of the work that freed memory waits for. Does not
- * wait. */
+/* Called without the lock after a synchronization with an event: unmaps free memory of the device's
+ * pools beyond their release thresholds, and requests the progress of the work that freed memory
+ * waits for. Does not wait for it. */
 void gpc_pool_event_done(struct gpc_context *context);
 
 /* Called without the lock when memory is exhausted and all work is done: unmaps all free mappings

@@ -3,9 +3,10 @@
  * Virtual memory management of the application (cuMemAddressReserve, cuMemMap, cuMemSetAccess):
  * maps physical memory (physical_memory.h) at reserved addresses.
  *
- * Reservations belong to no context. Small ones are in the session's address window; large ones are
- * outside of the window, at addresses that the daemon chooses and that are free in this process
- * (virtual_address.c).
+ * Reservations belong to no context. Those of up to 1 GiB are in the session's address window;
+ * larger ones are outside of the window, at addresses that the daemon chooses and that are free in
+ * this process (virtual_address.c). If one place has no addresses, the other is tried.
+ *
  * Threads: any thread except the thread that reads the daemon's replies. gpc_virtual_memory_find()
  * takes a lock of its own.
  * Units: bytes.
@@ -22,19 +23,21 @@ struct gpc_context;
 
 /* A reservation; for virtual_*.c only. */
 struct gpc_virtual_address {
-	uint64_t base;              /* address that the application gets */
-	uint64_t whole, whole_size; /* start and size of the whole range that is reserved, including
-				       what the alignment needs */
-	bool outside_window;        /* the range is not in the session's window */
+	uint64_t base; /* address that the application gets */
+	/* start and size of the whole range that is reserved, which may be larger because of the
+	 * alignment */
+	uint64_t whole, whole_size;
+	bool outside_window; /* the range is not in the session's window */
 };
 
-/* Reserves `size` bytes of addresses of the context's session and fills in *address. alignment: a
- * power of two; 0: none. Waits for the daemon if the range is outside of the window. Returns
- * CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if no addresses are available; or the session's error.
- * *address is undefined after an error. */
+/* For virtual_memory.c: reserves `size` bytes of addresses of the context's session and fills in
+ * *address; gpc_virtual_address_free() frees them. alignment: a power of two; 0: none. Waits for
+ * the daemon if the range is outside of the window. Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY
+ * if no addresses are available; or the session's error. *address is undefined after an error. */
 CUresult gpc_virtual_address_reserve(struct gpc_context *context, uint64_t size, uint64_t alignment,
 				     struct gpc_virtual_address *address);
-/* Frees a reservation in which nothing is mapped. context: of the same session. Does not wait. */
+/* For virtual_memory.c: frees a reservation in which nothing is mapped. context: of the same
+ * session. Does not wait. */
 void gpc_virtual_address_free(struct gpc_context *context,
 			      const struct gpc_virtual_address *address);
 
@@ -43,9 +46,9 @@ void gpc_virtual_address_free(struct gpc_context *context,
  * there is none. Otherwise *found is unchanged. */
 bool gpc_virtual_memory_find(uint64_t address, struct gpc_address *found);
 
-/* Acquires the lock that serializes calls about physical and virtual memory, including their round
- * trips. Returns CUDA_SUCCESS with the lock held, or an error of gpc_enter_initialized() without
- * it. */
+/* Acquires the lock that serializes calls about physical and virtual memory. It is held during
+ * their round trips, so this may block as long. Returns CUDA_SUCCESS with the lock held, or an
+ * error of gpc_enter_initialized() (client/context/context.h) without it. */
 CUresult gpc_virtual_memory_lock(void);
 /* Releases the lock and returns `result`. */
 CUresult gpc_virtual_memory_unlock(CUresult result);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of a range of pages (pages.h), mapped twice: at the program's addresses, where it may be
- * inaccessible, and at an address of the library's own (backing), where it is always accessible.
+ * inaccessible, and at an address of the library's own (the backing), where it is always
+ * accessible.
  *
  * Ownership: the caller owns the struct; it owns both mappings and the descriptor until
  * gpc_page_memory_fini().
@@ -20,18 +21,20 @@
 /* Memory of the range [base, base + size). */
 struct gpc_page_memory {
 	uint64_t base, size;
-	/* the library's own mapping, always accessible */
+	/* the backing */
 	uint8_t *backing;
-	uint8_t *saved; /* copy for the child of a fork, in its own mapping; NULL: none */
-	int fd;         /* file descriptor by which the kernel reports written parts; -1: none */
+	/* content for the child of a fork, in a mapping of its own, of `size` bytes; NULL: none */
+	uint8_t *saved;
+	/* descriptor by which the kernel reports written parts; -1: they are not reported */
+	int fd;
 	/* faults are reported by userfaultfd, not by SIGSEGV */
 	bool is_userfault;
 };
 
 /* Creates zeroed memory in place of addresses that the caller has reserved, inaccessible to the
- * program. watched: the kernel is to report written parts, if a descriptor is available.
- * gpc_page_faults_start() must have succeeded. After an error the addresses are reserved as before,
- * and nothing needs to be freed. */
+ * program. watched: written parts are to be reported, if a descriptor is available (at most 64 in
+ * the process). gpc_page_faults_start() must have succeeded. After an error the addresses are
+ * reserved as before, and nothing needs to be freed. */
 GP_MUST_CHECK int gpc_page_memory_init(struct gpc_page_memory *memory, uint64_t base, uint64_t size,
 				       bool watched);
 /* Frees the memory. The addresses are reserved again, inaccessible. */
@@ -47,19 +50,19 @@ enum gpc_page_rights {
 				 an access to a missing page faults */
 };
 
-/* Sets the rights at the program's addresses. from: the maximum present rights in the range; parts
- * may have less. Threads that wait for a page there retry their access, unless the new rights are
- * GPC_PAGE_RIGHTS_NONE. Returns 0; -errno, after which the rights in the range are undefined; or 1
- * if the range became writable instead of readable, because the program has written to it in the
- * meantime. */
+/* Sets the rights at the program's addresses. from: the maximum of the present rights in the range;
+ * parts may have less. Threads that wait for a page there retry their access, unless the new rights
+ * are GPC_PAGE_RIGHTS_NONE. Returns 0; -errno, after which the rights in the range are undefined;
+ * or 1 if the range became writable instead of readable, because the program has written to it in
+ * the meantime. */
 GP_MUST_CHECK int gpc_page_memory_set(const struct gpc_page_memory *memory, uint64_t offset,
 				      uint64_t size, enum gpc_page_rights from,
 				      enum gpc_page_rights to);
 
-/* Restores pages of a range that has these rights. With userfaultfd the kernel may unmap such
- * pages, for example to reclaim memory; call this when the program faults on a page although its
- * rights allow the access. Has no effect without userfaultfd or with GPC_PAGE_RIGHTS_FREE. Returns
- * as gpc_page_memory_set(). */
+/* Restores pages of a range that has these rights. With userfaultfd the kernel may unmap pages, for
+ * example to reclaim memory; this is called when the program faults on a page although its rights
+ * allow the access. Has no effect without userfaultfd or with GPC_PAGE_RIGHTS_FREE. Returns as
+ * gpc_page_memory_set(). */
 GP_MUST_CHECK int gpc_page_memory_reopen(const struct gpc_page_memory *memory, uint64_t offset,
 					 uint64_t size, enum gpc_page_rights rights);
 
@@ -71,17 +74,17 @@ bool gpc_page_memory_tracks_writes(const struct gpc_page_memory *memory);
  * to offset and size of the part. Returns false if there is none. */
 bool gpc_page_memory_written(const struct gpc_page_memory *memory, uint64_t *at, uint64_t end,
 			     uint64_t *size_p);
-/* Closes the descriptor; gpc_page_memory_written() then reports the whole range as written. Has no
- * effect if there is no descriptor. */
+/* Closes the descriptor, which is not needed any more; gpc_page_memory_written() then reports the
+ * whole range as written. Has no effect if there is no descriptor. */
 void gpc_page_memory_settle(struct gpc_page_memory *memory);
 /* Zeroes the range by freeing its pages, if the kernel supports that; otherwise the content is
  * unchanged. Failures are not reported, so callers must not rely on the content. Parts that were
  * zeroed are no longer reported as written. */
 void gpc_page_memory_drop(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size);
 
-/* Allocates zeroed memory at memory->saved, in which the content for the child of a fork is saved.
- * Called before the fork. Returns false, with memory->saved NULL, if there are no addresses;
- * nothing is then saved. */
+/* Allocates zeroed memory at memory->saved, for the content that the child of a fork gets. Called
+ * before the fork. Returns false, with memory->saved NULL, if no memory can be mapped; nothing is
+ * then saved. */
 GP_MUST_CHECK bool gpc_page_memory_begin_saving(struct gpc_page_memory *memory);
 /* Copies a range from the backing to memory->saved, which must not be NULL, before the fork.
  * sparse: copies only the parts that were written. */

@@ -16,7 +16,8 @@
 
 #include <stdint.h>
 
-/* Installs the handler; after a success, further calls have no effect. Returns 0 or -errno. */
+/* Installs the handler of SIGSEGV; after a success, further calls have no effect. Returns 0 or
+ * -errno. */
 GP_MUST_CHECK int gpc_page_signal_start(void);
 
 /* Implements gpc_page_faults_cover(). Has no effect before gpc_page_signal_start(). */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Page fault mechanism based on userfaultfd, for page_faults.h; it leaves SIGSEGV to the program.
+ * Page fault mechanism based on userfaultfd (base/userfault.h), for page_faults.h; it leaves
+ * SIGSEGV to the program.
  *
  * If the program closes the descriptor, the kernel would resolve faults with stale data. So the
- * reader, the thread that reads the faults, has a descriptor table of its own, which keeps the
- * descriptor open. Once the program has closed its descriptor, the reader also executes the
+ * reader, the thread that reads the faults, has a descriptor table of its own, in which the
+ * descriptor stays open. Once the program has closed its descriptor, the reader also executes the
  * commands of other threads, which wait for it.
  *
  * Ownership: descriptor and reader exist until the process ends.
@@ -22,30 +23,40 @@
 typedef void gpc_page_userfault_report(uint64_t address, enum gpc_page_access access, int thread);
 
 /* Opens the descriptor and starts the reader; called once per process, or again after a failure.
- * Sets *in_kernel_p to whether faults within system calls are reported, too. */
+ * Sets *in_kernel_p to whether faults within system calls are reported, too; it is undefined after
+ * a failure. */
 GP_MUST_CHECK int gpc_page_userfault_start(gpc_page_userfault_report *report, bool *in_kernel_p);
 
-/* Execute the functions gp_userfault_*() of base/userfault.h on the descriptor.
- * gpc_page_userfault_map_protected() returns 1 if the pages are writable instead, because one of
- * them was written during the call. */
+/* Commands on the descriptor, which may wait for the reader. Each calls the function of
+ * base/userfault.h with the same name. */
+
+/* Reports later faults in the range. */
 GP_MUST_CHECK int gpc_page_userfault_register(uint64_t base, uint64_t size);
+/* Lets the kernel resolve faults in the range by itself again. */
 GP_MUST_CHECK int gpc_page_userfault_unregister(uint64_t base, uint64_t size);
+/* Maps existing pages of the memory, writable, and wakes the threads that wait for them. Returns
+ * -EFAULT if a page does not exist yet. */
 GP_MUST_CHECK int gpc_page_userfault_map(uint64_t base, uint64_t size);
+/* Does the same, but maps the pages write-protected. bytes: address of the same pages in the
+ * backing (page_memory.h). Returns 1 if the pages are writable instead, because one of them was
+ * written during the call. */
 GP_MUST_CHECK int gpc_page_userfault_map_protected(uint64_t base, uint64_t size, const void *bytes);
+/* Clears write protection of the range if is_writable is set, otherwise sets it. */
 GP_MUST_CHECK int gpc_page_userfault_protect(uint64_t base, uint64_t size, bool is_writable);
 
-/* Refuses a fault: makes the page inaccessible and wakes its thread, so that the thread gets
- * SIGSEGV, or EFAULT from a system call, until the page is restored. by_reader: true if called by
- * the reader. At most 16 refused pages are recorded; others stay inaccessible. */
+/* Refuses a fault at the address: makes its page inaccessible and wakes the faulting thread, which
+ * then gets SIGSEGV, or EFAULT from a system call. by_reader: true if called by the reader. The
+ * page stays inaccessible until gpc_page_userfault_restore(). At most 16 refused pages are
+ * recorded; more are never restored. */
 void gpc_page_userfault_refuse(uint64_t address, bool by_reader);
-/* Returns whether any page is refused. */
+/* Returns whether any refused page is recorded. */
 bool gpc_page_userfault_has_refused(void);
-/* Makes all recorded refused pages accessible again. */
+/* Makes all recorded refused pages accessible again, so that later faults there are reported. */
 void gpc_page_userfault_restore(void);
 /* Drops the records of refused pages in [base, base + size), which is about to be unmapped. */
 void gpc_page_userfault_drop_refused(uint64_t base, uint64_t size);
 
-/* Called in the child of a fork, which has neither the reader nor the descriptor. */
+/* Called in the child of a fork, which has no reader: closes the inherited descriptor. */
 void gpc_page_userfault_forked(void);
 
 #endif /* GPC_PAGE_USERFAULT_H */

@@ -10,11 +10,12 @@
  * Remote work is posted between gpc_pages_begin() and gpc_pages_end(), after a flush, which sends
  * local changes of the memory that the work uses. In between, no fault of an ordinary thread is
  * served, so that flushed blocks stay flushed until the work is posted. Faults of direct threads
- * (gpc_page_faults_set_direct()), which other threads may wait for, are served at any time.
+ * (gpc_page_faults_set_direct(), page_faults.h), which other threads may wait for, are served at
+ * any time.
  *
  * Ownership: the module owns a range's local memory from gpc_pages_create() to gpc_pages_destroy().
  * The owner passed there must outlive the range.
- * Threads: any.
+ * Threads: any thread except the thread that reads the daemon's replies.
  * Units: addresses and sizes are bytes.
  */
 #ifndef GPC_PAGES_H
@@ -32,14 +33,12 @@
 /* Maximum size of one fetch. */
 #define GPC_PAGES_RUN_MAX ((uint64_t)16 << 20)
 
-/*
- * Functions of the memory's owner, a static struct. They return true, or false on a permanent
- * failure. The range consists of whole pages of one memory range, and fetch() and push() access the
- * local side only through `to` and `from`. None may acquire a lock of pages.c.
- */
+/* Functions of the memory's owner, a static struct. They return true, or false on a permanent
+ * failure. address and size are whole pages of one range. fetch() and push() access the local side
+ * only through `to` and `from`. None may acquire a lock of pages.c. */
 struct gpc_pages_ops {
-	/* Waits for the remote work that was posted last; may take long. Called without a lock of
-	 * pages.c other than that of gpc_pages_begin(). */
+	/* Waits for the remote work that was posted last; may take long. Called with the lock of
+	 * gpc_pages_begin(), but without other locks of pages.c. */
 	bool (*await)(void *owner);
 	/* Copies data from the remote side. Returns when `to` contains it. */
 	bool (*fetch)(void *owner, uint64_t address, uint64_t size, void *to);
@@ -66,7 +65,8 @@ GP_MUST_CHECK int gpc_pages_create(uint64_t base, uint64_t size, bool is_known,
 void gpc_pages_destroy(uint64_t base);
 
 /* Declares the contents of [base, base + size), which is inside one range, undefined, so that they
- * can be written here without fetching them. Blocks that are only partly in it are not affected. */
+ * can be written here without fetching them. Called for memory that was newly allocated. Blocks
+ * that are only partly in it are not affected. */
 void gpc_pages_set_unused(uint64_t base, uint64_t size);
 
 /* Announces sequential accesses from this address on, so that more is fetched at once. Has no
@@ -87,39 +87,43 @@ gpc_pages_any(void)
 /* Returns whether any part of [base, base + size) is in a range. */
 bool gpc_pages_have(uint64_t base, uint64_t size);
 
-/* Starts a critical section in which remote work is posted. Waits for other threads' sections, and
- * for faults of ordinary threads that are being served. Until gpc_pages_end(), called by the same
- * thread, the thread must not access memory of a range, nor start another section. */
+/* Starts a critical section in which remote work is posted. Blocks, without limit, while another
+ * thread is in a section, or a fault of an ordinary thread is being served. Until gpc_pages_end(),
+ * called by the same thread, the thread must not access memory of a range, nor start another
+ * section. */
 void gpc_pages_begin(void);
 /* Ends the critical section of the calling thread. */
 void gpc_pages_end(void);
 
 /* Sends local changes of all memory of the group, between gpc_pages_begin() and gpc_pages_end().
- * The memory becomes remote, except blocks fetched by direct threads. Returns false if any transfer
- * fails; local changes are then lost. */
+ * The memory becomes remote, except blocks fetched by direct threads. Returns true, or false if any
+ * transfer fails; the local changes that it should have sent are then lost. */
 bool gpc_pages_flush(const void *group);
-/* Sends local changes of a range of addresses, including blocks fetched by direct threads, between
- * gpc_pages_begin() and gpc_pages_end(). is_written: the work writes to the range, which becomes
- * remote; otherwise it stays readable here. Returns false if any transfer fails. */
+/* Sends local changes of a range of addresses, including blocks fetched by direct threads. Usually
+ * called between gpc_pages_begin() and gpc_pages_end(). is_written: the work writes to the range,
+ * which becomes remote; otherwise it stays readable here. Returns true, or false if any transfer
+ * fails; the local changes that it should have sent are then lost. */
 bool gpc_pages_flush_range(uint64_t base, uint64_t size, bool is_written);
 
-/* Called by a direct thread: sends the blocks that direct threads have fetched and changed, which
- * become remote. A failure is written to the log. */
+/* Called by a direct thread before other work may use its changes: sends the blocks that direct
+ * threads have fetched and changed, which become remote. A failure is written to the log. */
 void gpc_pages_flush_direct(void);
 
-/* Implements gpc_page_faults_serve: fetches the block at the address. Waits for remote work, unless
- * direct is true. */
+/* Implements gpc_page_faults_serve (page_faults.h): makes the block at the address accessible, and
+ * more blocks if the accesses are sequential. Unless `direct` is set, first waits for critical
+ * sections and, if the block is remote, for remote work. */
 bool gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
 /* Called before fork(): saves, for the child, a copy of local blocks, and of remote blocks as they
  * are at that moment, without waiting for remote work. Holds the module's lock until
- * gpc_pages_after_fork(). If the fork interrupts a call of the library, saves nothing. */
+ * gpc_pages_after_fork(). If the fork interrupts a call of the library, saves nothing and does not
+ * acquire the lock. */
 void gpc_pages_before_fork(void);
 /* Called after fork() in parent (is_child false) and child (is_child true). In the child, the
  * memory becomes ordinary memory with the saved contents, and no range exists. */
 void gpc_pages_after_fork(bool is_child);
 
-/* Block states, for tests and messages. */
+/* States of a block. */
 enum gpc_page_state {
 	GPC_PAGE_REMOTE, /* remote, with defined contents */
 	GPC_PAGE_UNUSED, /* remote, with undefined contents */
@@ -127,7 +131,8 @@ enum gpc_page_state {
 	GPC_PAGE_FRESH,  /* writable here; the kernel reports written parts */
 	GPC_PAGE_DIRTY,  /* writable here; considered written */
 };
-/* Returns the state of the block at the address; GPC_PAGE_REMOTE if it is in no range. */
+/* For tests and messages: returns the state of the block at the address; GPC_PAGE_REMOTE if it is
+ * in no range. */
 enum gpc_page_state gpc_pages_state(uint64_t address);
 
 #endif /* GPC_PAGES_H */

@@ -11,29 +11,32 @@
 #include "client/pages/page_memory.h"
 #include "client/pages/pages.h"
 
-/* Bits of a block. GPC_BLOCK_STATE: mask of its enum gpc_page_state. GPC_BLOCK_ALLOCATED: unused
- * and part of an allocation, so that remote work may write to it. GPC_BLOCK_SAVED: saved for the
- * child of a fork. GPC_BLOCK_DIRECT: fetched by a direct thread (page_faults.h). */
+/* Bits of a block: its enum gpc_page_state (pages.h), in the bits of GPC_BLOCK_STATE, and flags. */
 #define GPC_BLOCK_STATE 0x0f
+/* flag: its state is GPC_PAGE_UNUSED and it is part of an allocation, so remote work may write to
+ * it */
 #define GPC_BLOCK_ALLOCATED 0x20
+/* flag: saved for the child of a fork */
 #define GPC_BLOCK_SAVED 0x40
+/* flag: fetched by a direct thread (page_faults.h) */
 #define GPC_BLOCK_DIRECT 0x80
 
-/* A range of pages, as created by gpc_pages_create(). */
+/* A range of pages. gpc_pages_create() creates it, and gpc_pages_destroy() frees it. */
 struct gpc_pages {
 	struct gpc_page_memory memory;
 	uint64_t count; /* number of blocks */
-	/* as passed to gpc_pages_create(), as are owner and group */
+	/* calls, owner, group: as passed to gpc_pages_create() */
 	const struct gpc_pages_ops *calls;
 	void *owner;
 	const void *group;
-	uint64_t open_from,
-		open_to;    /* interval that contains all local blocks; empty: there are none */
-	uint64_t unused;    /* number of blocks with GPC_PAGE_UNUSED */
-	uint64_t direct;    /* number of blocks with GPC_BLOCK_DIRECT */
-	uint64_t fresh;     /* number of blocks with GPC_PAGE_FRESH */
-	uint64_t next, run; /* block after those fetched last, and the number of blocks fetched
-			       then; a sequential access doubles it */
+	/* interval [open_from, open_to) that contains all local blocks; empty: there are none */
+	uint64_t open_from, open_to;
+	uint64_t unused; /* number of blocks with GPC_PAGE_UNUSED */
+	uint64_t direct; /* number of blocks with GPC_BLOCK_DIRECT */
+	uint64_t fresh;  /* number of blocks with GPC_PAGE_FRESH */
+	/* next: block after those that were made accessible last. run: number of these blocks; a
+	 * fault at `next`, as of a sequential access, doubles it. */
+	uint64_t next, run;
 	/* bits of each block */
 	uint8_t blocks[];
 };

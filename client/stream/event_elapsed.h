@@ -2,11 +2,12 @@
 /*
  * Cache and prefetch of elapsed times between events (cuEventElapsedTime).
  *
- * Programs that measure often query many pairs of consecutive events at the end. The first query
- * therefore also fetches the times between the events that were recorded next in the stream, each
- * with its predecessor: a program that times a hundred runs waits for a few replies instead of a
- * hundred.
- * Ownership: struct gpc_elapsed is a part of its event and needs no cleanup.
+ * Programs that measure often query many pairs of consecutive events at the end. So the first query
+ * also fetches the times between the events that the stream recorded next, each with its
+ * predecessor, for at most 32 pairs that are known to be complete. A program that times a hundred
+ * runs waits for a few replies instead of a hundred.
+ *
+ * Ownership: struct gpc_elapsed is a member of its event and needs no cleanup.
  * Threads: any.
  */
 #ifndef GPC_EVENT_ELAPSED_H
@@ -16,17 +17,19 @@
 
 struct gpc_event;
 
-/* Per-event state. */
+/* State of one event, initially zero. */
 struct gpc_elapsed {
-	_Atomic(void *) next; /* token of the event that the stream recorded next; NULL: none */
-	/* Last known time that ended at this event: record numbers (event.h) of the start event and
-	 * of this event; 0: none. Guarded, like ms, by a lock of event_elapsed.c. */
+	/* token of the event with timing that the stream recorded next; NULL: none yet */
+	_Atomic(void *) next;
+	/* Record numbers (event.h) of the start event and of this event, for the cached time that
+	 * ended at this event; 0: none. Guarded, like ms, by a lock of event_elapsed.c. */
 	uint64_t started, ended;
-	float ms; /* that time, in milliseconds */
+	/* the cached time in milliseconds */
+	float ms;
 };
 
-/* Called after the event was recorded in the stream with this wire ID: links it to the stream's
- * previous event with timing. Has no effect for events without timing. */
+/* Called after the event was recorded in the stream with this wire ID: links it to the event with
+ * timing that the stream recorded before. Has no effect for events without timing. */
 void gpc_elapsed_note(struct gpc_event *event, uint32_t stream);
 
 #endif /* GPC_EVENT_ELAPSED_H */

@@ -3,16 +3,20 @@
  * CUDA streams of the application (CUstream), including the default streams.
  *
  * The legacy default stream (0, CU_STREAM_LEGACY) is created with its context. The per-thread
- * default stream (CU_STREAM_PER_THREAD) is created on the thread's first use and destroyed with the
- * thread.
+ * default stream (CU_STREAM_PER_THREAD) is created when the thread first uses it in a context, and
+ * destroyed with the thread.
+ *
+ * Work numbers show whether work is done, without a query to the daemon. In each session, every
+ * record that gives a stream work has a number, from 1 (client/session/session.h). Streams whose
+ * IDs share a slot share the highest number, so a stream may appear to have more work than it has.
+ *
  * Ownership: streams are not reference-counted. The memory of a destroyed stream is only ever
  * reused for another stream (client/base/handle.h), and contexts are never freed, so a stale
  * pointer is safe to read.
  * Threads: any thread except the thread that reads the daemon's replies. Members are atomic, or
  * constant after creation, unless noted otherwise.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
- * session's error. Out parameters are undefined after an error.
- * Units: work numbers are those of client/session/session.h.
+ * session's error. Out parameters are undefined after an error, unless noted otherwise.
  */
 #ifndef GPC_STREAM_H
 #define GPC_STREAM_H
@@ -35,48 +39,58 @@ struct gpc_watch;
 /* A stream. */
 struct gpc_stream {
 	struct gpc_handle handle;
-	struct gpc_context *context;
-	struct gpc_context *green; /* green context of the stream, whose primary context is
-				      `context`; NULL: not in a green context */
-	unsigned int flags;        /* CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING */
-	int priority; /* as passed to cuStreamCreateWithPriority(), clamped to the device's range */
-	bool legacy;  /* legacy default stream */
-	bool per_thread;              /* per-thread default stream */
-	uint64_t number;              /* result of cuStreamGetId(), unique in this process */
-	atomic_uint_fast64_t done;    /* all work up to this work number is done */
-	atomic_uint_fast64_t fetched; /* the changes of replicated host memory by all work up to
-					 this work number have been fetched */
-	/* All work up to this work number may be considered done by the program (sync.h). */
+	struct gpc_context *context; /* never a green context */
+	/* green context of the stream; `context` is its primary context; NULL: not in a green
+	 * context */
+	struct gpc_context *green;
+	unsigned int flags; /* CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING */
+	/* as passed to cuStreamCreateWithPriority(), limited to the device's range */
+	int priority;
+	bool legacy;     /* legacy default stream */
+	bool per_thread; /* per-thread default stream */
+	uint64_t number; /* result of cuStreamGetId(), unique in this process */
+	/* all work of the stream up to this work number is known to be done */
+	atomic_uint_fast64_t done;
+	/* the changes of replicated host memory (client/host/coherence.h) by the stream's work up
+	 * to this work number have been fetched */
+	atomic_uint_fast64_t fetched;
+	/* All work up to this work number is implied to be done (sync.h). */
 	atomic_uint_fast64_t implied;
-	_Atomic(void *) timed;      /* token of the last event with timing that the stream recorded;
-				       NULL: none */
+	/* token of the event with timing that the stream recorded last (event_elapsed.h); NULL:
+	 * none */
+	_Atomic(void *) timed;
 	struct gpc_watch *watch;    /* slot of completion_watch.h; NULL: no watch */
 	atomic_uint attributes_set; /* bit i: attributes[i] is set; written, like `attributes`,
 				       under the lock of stream_attributes.c */
 	CUlaunchAttributeValue attributes[GPC_STREAM_ATTRIBUTES];
 };
 
-/* A launch configuration merged with the attributes of its stream; in the caller's memory. config
- * points to `list`. */
+/* A launch configuration merged with the attributes of its stream by gpc_stream_launch(); in the
+ * caller's memory. config.attrs points to `list`. */
 struct gpc_stream_launch {
 	CUlaunchConfig config;
 	CUlaunchAttribute list[GPC_STREAM_LAUNCH_MAX];
 };
 
-/* Looks up the stream that hStream denotes in this thread when `context` is current, and stores it,
- * borrowed, in *stream_p. Does not wait. Returns CUDA_ERROR_INVALID_HANDLE; or
- * CUDA_ERROR_OUT_OF_MEMORY if the per-thread stream cannot be created. */
+/* Looks up the stream that hStream denotes in this thread, and stores it, borrowed, in *stream_p.
+ * context: the current context, as gpc_enter() returns it. Does not wait; may create the per-thread
+ * stream. Returns CUDA_ERROR_INVALID_HANDLE if hStream is invalid, or denotes the per-thread stream
+ * while a green context is current, which has none; CUDA_ERROR_INVALID_CONTEXT if hStream is 0 and
+ * the context is inactive; or CUDA_ERROR_OUT_OF_MEMORY if the per-thread stream cannot be
+ * created. */
 CUresult gpc_stream_lookup(struct gpc_context *context, CUstream hStream,
 			   struct gpc_stream **stream_p);
 
-/* Returns the result of cuStreamGetCtx(): the handle of the stream's context. */
+/* Returns the result of cuStreamGetCtx(): the handle of the stream's context or, if it is in one,
+ * of its green context. */
 CUcontext gpc_stream_get_context(const struct gpc_stream *stream);
 /* Returns the result of cuStreamGetGreenCtx(): the handle of the stream's green context, or NULL if
  * the stream is not in one. */
 CUgreenCtx gpc_stream_get_green(const struct gpc_stream *stream);
-/* Creates a stream in the context, which may be a green context, and stores its handle in
- * *stream_p. Does not wait. Returns CUDA_ERROR_INVALID_VALUE if stream_p is NULL or a flag is
- * unknown; CUDA_ERROR_OUT_OF_MEMORY. */
+/* Creates a stream in the context, which must be active and may be a green context, and stores its
+ * handle in *stream_p. cuStreamDestroy() destroys it. Does not wait. Returns
+ * CUDA_ERROR_INVALID_VALUE if stream_p is NULL or a flag is unknown, or CUDA_ERROR_OUT_OF_MEMORY. A
+ * priority outside of the device's range is limited to it. */
 CUresult gpc_stream_create_in(struct gpc_context *context, unsigned int flags, int priority,
 			      CUstream *stream_p);
 
@@ -84,80 +98,89 @@ CUresult gpc_stream_create_in(struct gpc_context *context, unsigned int flags, i
  * returns. */
 CUresult gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p);
 
-/* For a thread without a context: makes the stream's own context current; after CUDA_SUCCESS the
- * caller must call gpc_context_pop(). Returns CUDA_ERROR_INVALID_CONTEXT for an invalid or default
- * stream, or an error of gpc_enter_initialized() or gpc_context_push(). */
+/* Makes the stream's own context current, for a call of a thread without a context. After
+ * CUDA_SUCCESS the caller must call gpc_context_pop() (client/context/context.h). Returns
+ * CUDA_ERROR_INVALID_CONTEXT for an invalid or default stream, or an error of
+ * gpc_enter_initialized() or gpc_context_push(). */
 CUresult gpc_stream_push_context(CUstream hStream);
 
-/* Looks up a stream as gpc_stream_lookup() does; stores its wire ID in *id_p and its own context in
- * *context_p, which initially is the current context. Both are unchanged after an error. */
+/* Looks up a stream as gpc_stream_lookup() does with *context_p, the current context. Stores the
+ * stream's wire ID in *id_p and its own context in *context_p. Both are unchanged after an
+ * error. */
 CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p);
 
-/* Stores in *stream_p the default stream of the context, which calls without a stream use
- * (cuMemcpyHtoD, cuMemsetD8, ...): the legacy stream, or the per-thread stream in a _ptds function.
- * Returns CUDA_ERROR_INVALID_CONTEXT if the context is inactive, or an error of
- * gpc_stream_lookup(). */
+/* Stores in *stream_p the default stream, which calls without a stream use (cuMemcpyHtoD,
+ * cuMemsetD8, ...): the legacy stream of the context or, in a _ptds function, the per-thread
+ * stream. context: as for gpc_stream_lookup(). Returns CUDA_ERROR_INVALID_CONTEXT if the context is
+ * inactive, or an error of gpc_stream_lookup(). */
 CUresult gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p);
 
-/* Merges the attributes of the stream into a launch configuration; attributes set in *config take
- * precedence. Returns &launch->config, which is valid as long as *launch and *config; or config
- * itself if it is invalid, which the caller must reject. Needed only if stream->attributes_set is
- * not 0. */
+/* Merges the attributes of the stream into a launch configuration. Attributes set in *config take
+ * precedence; attributes of the stream that do not apply to launches are omitted. Returns
+ * &launch->config, which is valid as long as *launch; or config itself if its attributes are
+ * missing or too many, which the caller must reject. Needed only if stream->attributes_set is not
+ * 0. */
 const CUlaunchConfig *gpc_stream_launch(const struct gpc_stream *stream,
 					const CUlaunchConfig *config,
 					struct gpc_stream_launch *launch);
-/* Returns whether the device accepts this access policy window (L2 persistence): hit ratio, size
- * and properties are in its limits. */
+/* Returns whether the device accepts this access policy window (L2 persistence), that is, whether
+ * size, hit ratio and properties are within its limits. */
 bool gpc_access_window_is_valid(const struct gpc_device *device,
 				const CUaccessPolicyWindow *window);
 
-/* Blocks, without limit, until the work posted to the stream so far is done and its changes of host
- * memory are stored; returns at once if there is none. Returns CUDA_SUCCESS, the error of an
- * earlier posted call, or the session's error. */
+/* Blocks, without limit, until all work given to the stream so far is done and its changes of host
+ * memory are stored. For the legacy stream this includes the streams that synchronize with it.
+ * Returns at once if all of this is known. Returns CUDA_SUCCESS, the error of an earlier posted
+ * call, or the session's error. */
 CUresult gpc_stream_fence(struct gpc_stream *stream);
 
-/* Returns the last work number given to the stream or, for the legacy stream, to a stream that
- * synchronizes with it, that is not known to be done. Returns 0 if all work is done. */
+/* Returns the highest work number that is not known to be done: of the stream or, for the legacy
+ * stream, of all streams that synchronize with it. Returns 0 if there is none. Does not query the
+ * daemon. */
 uint64_t gpc_stream_pending(const struct gpc_stream *stream);
-/* Marks all work of the stream up to this work number as done. */
+/* Marks all work of the stream up to this work number as done; a lower number than before has no
+ * effect. Called when a reply of the daemon has shown it. */
 void gpc_stream_set_done(struct gpc_stream *stream, uint64_t issued);
-/* Marks the changes of all work of the stream as fetched, if this work number is still its last. */
+/* Marks the changes of host memory by the stream's work up to `issued` as fetched. Has no effect if
+ * the stream (for the legacy stream: the session) has been given more work since. */
 void gpc_stream_set_fetched(struct gpc_stream *stream, uint64_t issued);
-/* Returns whether the work of the context's stream with this wire ID up to this work number is
- * known to be done. Sets *fetched_p to whether its changes of replicated host memory are known to
- * have been fetched. */
+/* Returns whether the work up to this work number of the context's stream with this wire ID is
+ * known to be done. The stream may have been destroyed. Sets *fetched_p to whether the changes of
+ * replicated host memory by this work are known to have been fetched. Does not query the daemon. */
 bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t issued, bool *fetched_p);
-/* Returns whether all work of all streams of the context is known to be done. Sets *fetched_p to
- * whether the changes of replicated host memory by this work are known to have been fetched. */
+/* Returns whether all work of all streams of the context, including its green contexts, is known to
+ * be done. Sets *fetched_p to whether the changes of replicated host memory by this work are known
+ * to have been fetched. Does not query the daemon. */
 bool gpc_stream_are_all_done(struct gpc_context *context, bool *fetched_p);
 
-/* Returns whether all work that new work of the stream would wait for is known to be done. Does not
- * query the daemon. */
+/* Returns whether everything that the stream's next work would wait for is known to be done. Does
+ * not query the daemon. */
 bool gpc_stream_is_known_idle(const struct gpc_stream *stream);
-/* Returns whether the work of all streams of the session is known to be done; for
- * gpc_fence_set_idle_check(). Does not query the daemon. */
+/* Returns whether the work of all streams of the session is known to be done. Passed to
+ * gpc_fence_set_idle_check() (client/context/fence.h). Does not query the daemon. */
 bool gpc_stream_session_is_idle(const struct gpc_session *session);
 
-/*
- * Blocks, without limit, until all work of the stream is done if the session has outstanding host
- * functions. Called before an operation that is executed at once here but in stream order by CUDA,
- * and that may have to come after a host function. Returns CUDA_SUCCESS at once if there are no
- * host functions, otherwise the result of gpc_stream_fence().
- */
+/* Called before an operation that CUDA executes in stream order and gpupool executes at once, and
+ * that may have to come after a host function. If the session has outstanding host functions,
+ * returns the result of gpc_stream_fence(), which blocks without limit; otherwise returns
+ * CUDA_SUCCESS at once. */
 CUresult gpc_stream_fence_functions(struct gpc_stream *stream);
 
-/* Returns a number that changes each time the context is created in the daemon. Returns 0 if the
- * context is inactive or NULL. */
+/* Returns a number that identifies the present instance of the context in the daemon: it differs
+ * after a reset. Returns 0 if the context is inactive or NULL. */
 uint64_t gpc_stream_context_number(const struct gpc_context *context);
 
-/* Hook for struct gpc_context_part (context.h): creates the legacy stream. Returns CUDA_SUCCESS, or
- * CUDA_ERROR_OUT_OF_MEMORY without a stream. */
+/* Hook for struct gpc_context_part (client/context/context.h), called before the context is created
+ * in the daemon: creates the legacy stream, and stores its wire ID in *args. Returns CUDA_SUCCESS,
+ * or CUDA_ERROR_OUT_OF_MEMORY without a stream. */
 CUresult gpc_stream_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
-/* Hook for struct gpc_context_part: destroys the legacy stream if the context was not created. */
+/* Hook for struct gpc_context_part, called after the daemon has replied: destroys the legacy stream
+ * unless `success`. */
 void gpc_stream_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
-/* Hook for struct gpc_context_part: destroys all streams of the context. */
+/* Hook for struct gpc_context_part, called when the context is destroyed: destroys all streams of
+ * the context. Sends nothing. */
 void gpc_stream_drop_context(struct gpc_context *context);
 
 #endif /* GPC_STREAM_H */

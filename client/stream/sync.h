@@ -3,12 +3,15 @@
  * Synchronization of whole contexts: cuCtxSynchronize(), and calls that NVIDIA's driver
  * synchronizes implicitly.
  *
- * An implicit synchronization waits only for work whose effects the program or another process may
- * see (gpc_session_issued_visible()). Other work is *implied* to be done: work that is given later
- * comes after it, and a query about it waits first. So the program cannot observe the difference.
+ * An implicit synchronization waits only if there is work whose effects the program or another
+ * process may see (gpc_session_issued_visible(), client/session/session.h). Other work is *implied*
+ * to be done: work that is given later comes after it, and a query about it waits first. So the
+ * program cannot observe the difference.
  *
  * Threads: any thread except the thread that reads the daemon's replies.
- * Errors: errors of earlier work become the session's deferred error, which a later call returns.
+ * Errors: an error of earlier work that gpc_sync_implicitly*() encounter becomes the session's
+ * deferred error, which a later call returns. gpc_sync_context() returns it.
+ * Units: work numbers are those of client/session/session.h.
  * Source: docs/streams.md#implicit-synchronization.
  */
 #ifndef GPC_SYNC_H
@@ -22,32 +25,34 @@ struct gpc_context;
 struct gpc_stream;
 
 /* Blocks, without limit, until all work given to the context's streams is done and its changes of
- * host memory are stored; for a green context, until the work of its own streams is done. Returns
+ * host memory are stored. For a green context, only the work of its own streams. Returns
  * CUDA_SUCCESS, the error of an earlier posted call, or the session's error. */
 CUresult gpc_sync_context(struct gpc_context *context);
 
-/* Called before a call that synchronizes with all work of the context. Waits, without limit, for
- * the work that the program may see, and has no effect if there is none, if the context is
- * inactive, or after the start of exit(). */
+/* Called before a call that synchronizes with all work of the context, which must not be a green
+ * context. If the program may see effects of work in progress, blocks, without limit, until all
+ * work of the context is done. Otherwise posts a barrier, which orders later work after that in
+ * progress, or blocks too if the daemon does not support barriers. Has no effect if there is no
+ * work in progress, if the context is inactive, or after the start of exit(). */
 void gpc_sync_implicitly(struct gpc_context *context);
 /* Calls gpc_sync_implicitly() for the current context or, if that is a green context, for its
  * primary context. Has no effect without a current context or in a host function. */
 void gpc_sync_implicitly_current(void);
 /* Calls gpc_sync_implicitly() for the context that owns the memory at the address. Has no effect if
  * freeing that memory does not synchronize in CUDA (address 0, memory of pools, memory unknown to
- * CUDA). */
+ * CUDA), or in a host function. */
 void gpc_sync_implicitly_owner(uint64_t address);
-/* Called before a call that synchronizes with one stream: waits, without limit, for the stream's
- * work that the program may see, including the work that the stream waits for. Has no effect if
- * there is none, or after the start of exit(). */
+/* Called before a call that synchronizes with one stream. If the program may see effects of work in
+ * progress, blocks, without limit, until the work of the stream, and the work that the stream waits
+ * for, is done. Has no effect if there is no work in progress, or after the start of exit(). */
 void gpc_sync_implicitly_stream(struct gpc_stream *stream);
 
 /* Called once by cuInit(): registers a handler with atexit(), so that no call synchronizes
  * implicitly after the start of exit(). */
 void gpc_sync_watch_exit(void);
 
-/* Returns whether the stream's work up to this work number (client/session/session.h) is implied to
- * be done: the program may consider it done, although the client has not waited for it. */
+/* Returns whether the stream's work up to this work number is implied to be done: the program may
+ * consider it done, although the client has not waited for it. */
 bool gpc_sync_is_implied(const struct gpc_stream *stream, uint64_t issued);
 /* Returns whether all work of the context's streams up to this work number is implied to be
  * done. */

@@ -16,15 +16,19 @@
  * them. */
 struct gpc_mem_ops {
 	atomic_uint refs; /* number of references */
+	/* parameters as passed by the program, except that paramArray points to `list`, of
+	 * given.count elements */
 	CUDA_BATCH_MEM_OP_NODE_PARAMS
-	given; /* parameters as passed by the program; paramArray points to `list` */
+	given;
 	CUstreamBatchMemOpParams list[];
 };
 
 /* Validates and copies a list, and stores it in *ops_p with one reference, which the caller owns.
- * `given` may be freed afterwards. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE for an invalid
- * operation, flag or address; CUDA_ERROR_NOT_SUPPORTED for an operation that the device does not
- * support; CUDA_ERROR_OUT_OF_MEMORY. *ops_p is unchanged after an error. */
+ * `given` and its array may be freed afterwards. Host memory that the operations use is made
+ * accessible to the device, which may wait for the daemon. Returns CUDA_SUCCESS;
+ * CUDA_ERROR_INVALID_VALUE for an invalid operation, flag or address, or for more than 256
+ * operations; CUDA_ERROR_NOT_SUPPORTED for an operation that is not supported;
+ * CUDA_ERROR_OUT_OF_MEMORY; or the session's error. *ops_p is unchanged after an error. */
 CUresult gpc_mem_ops_create(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_mem_ops **ops_p);
 /* Acquires a reference and returns its argument. */
 struct gpc_mem_ops *gpc_mem_ops_ref(struct gpc_mem_ops *ops);
@@ -32,9 +36,10 @@ struct gpc_mem_ops *gpc_mem_ops_ref(struct gpc_mem_ops *ops);
 void gpc_mem_ops_unref(struct gpc_mem_ops *ops);
 
 /* Posts validated operations to a stream, which must not be captured. Does not wait for them;
- * `given` may be freed afterwards. Called without gpc_graphs_lock. Returns CUDA_SUCCESS; an error
- * of gpc_stream_enter(); CUDA_ERROR_OUT_OF_MEMORY; or the session's error. After an error a part of
- * the operations may have been posted. */
+ * `given` may be freed afterwards. Called without gpc_graphs_lock (client/graph/graph_root.h).
+ * Returns CUDA_SUCCESS, an error of gpc_stream_enter() or gpc_pending_copy_before_work(),
+ * CUDA_ERROR_OUT_OF_MEMORY, or the session's error. After an error a part of the operations may
+ * have been posted. */
 CUresult gpc_mem_ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
 
 #endif /* GPC_MEM_OP_H */

@@ -15,14 +15,14 @@
 #define GPC_TRACER_H
 
 /* Opens the file and starts the writer thread. Called when the first session is opened; further
- * calls have no effect. If the file cannot be opened, recording is disabled. */
+ * calls have no effect. On failure recording is disabled, and the failure is logged. */
 void gpc_tracer_start(void);
 
 /* Waits until all daemons have started measuring, at most two seconds. Called after the sessions
  * are opened. */
 void gpc_tracer_await_daemons(void);
 
-/* Fetches the remaining GPU timelines and waits for the writer thread to end, at most two seconds.
+/* Fetches the remaining GPU timelines and waits, at most two seconds, until the writer thread ends.
  * Called at exit, while the sessions are still open. */
 void gpc_tracer_stop(void);
 /* Writes the remaining calls and the end of the file, and closes it. Waits at most two seconds for
