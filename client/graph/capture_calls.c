@@ -454,7 +454,7 @@ gpc_capture_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 	if (!(flags & CU_EVENT_RECORD_EXTERNAL))
 		return gpc_graphs_end(gpc_capture_record(captured, event));
 	result = gpc_node_params_parse(
-		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, hEvent), NULL,
+		gpc_generic_params_event(&any, hEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD), NULL,
 		&params);
 	return captured_end(captured, result, &params);
 }
@@ -481,7 +481,7 @@ gpc_capture_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
 	if (!captured || !(Flags & CU_EVENT_WAIT_EXTERNAL))
 		return gpc_graphs_end(gpc_capture_wait(stream, event));
 	result = gpc_node_params_parse(
-		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, hEvent), NULL,
+		gpc_generic_params_event(&any, hEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT), NULL,
 		&params);
 	return captured_end(captured, result, &params);
 }

@@ -481,7 +481,19 @@ gpc_generic_params_mem_ops(CUgraphNodeParams *any, const CUDA_BATCH_MEM_OP_NODE_
 }
 
 CUgraphNodeParams *
-gpc_generic_params_event(CUgraphNodeParams *any, CUgraphNodeType type, CUevent event)
+gpc_generic_params_event(CUgraphNodeParams *any, CUevent event, CUgraphNodeType type)
 {
 	return generic_params_init(any, type, &event, sizeof(event));
+}
+
+CUgraphNodeParams *
+gpc_generic_params_child(CUgraphNodeParams *any, CUgraph child)
+{
+	return generic_params_init(any, CU_GRAPH_NODE_TYPE_GRAPH, &child, sizeof(child));
+}
+
+CUgraphNodeParams *
+gpc_generic_params_free(CUgraphNodeParams *any, CUdeviceptr address)
+{
+	return generic_params_init(any, CU_GRAPH_NODE_TYPE_MEM_FREE, &address, sizeof(address));
 }

@@ -116,7 +116,7 @@
  *   REQUIRE(member, value, ...)  the member of the object has one of these values, or
  *                                CUDA_ERROR_INVALID_VALUE
  *   FORWARD(function, argument, ...)  calls this CUDA function with these arguments: parameters of
- *                                the same type, and constants
+ *                                the same type or with CONVERT, and constants
  *   RETURNS(code)                looks up and checks, writes nothing, and returns the code
  *
  * Order among the session's calls, in addition to the order by ORDERED handles:
@@ -200,6 +200,8 @@
 #define FIELD(member) /* OUT: the member of the object; OUT_BYTES: its text */
 #define COMPUTE(...)  /* OUT: function(object, argument, ...) with parameters of the call, constants */
 #define FIXED(value)  /* OUT: this constant */
+#define CONVERT(...)  /* of FORWARD: passes function(&converted, parameter, argument, ...), which
+                       * returns the address of the converted struct, or NULL */
 #define STORE(member) /* a number, which is stored in the member of the object */
 #define WITHIN(least, most) /* a number in this range, or CUDA_ERROR_INVALID_VALUE */
 
