@@ -343,7 +343,7 @@ def check_forwards(api):
                 fail(call, f"'{p.name}' of {call.name} is not passed to {name}", p.line)
         own = {p.name: p for p in call.params}
         for p, q in [(own[a], q) for a, q in zip(arguments, other.params) if a in own]:
-            if p in converted and (q.depth != 1 or q.const):
+            if p in converted and q.depth != 1:
                 fail(call, f"CONVERT of '{p.name}': '{q.name}' of {name} is not a pointer to a struct", p.line)
             if p not in converted and (p.depth != q.depth or p.ctype != q.ctype):
                 fail(call, f"'{p.name}' of {call.name} is passed to {name} as '{q.name}', which has another type", p.line)
@@ -402,6 +402,8 @@ def check_hooks(call):
     """Hooks and the result type are those of the kind of call."""
     if "BULK_OUT" in call.options and call.completion != "WAIT":
         fail(call, f"{call.name} has BULK_OUT, but is POST, which has no reply")
+    if "OWN_RESULT" in call.options and call.completion != "WAIT":
+        fail(call, f"{call.name} has OWN_RESULT, but is POST, which has no reply")
     if call.kind == "MESSAGE" and "SERVER_HOOK" not in call.options:
         fail(call, f"{call.name} is a message, which needs a SERVER_HOOK")
     if (call.result == "CUresult") != (call.kind != "MESSAGE"):

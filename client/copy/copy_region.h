@@ -62,9 +62,8 @@ struct gpc_place {
 /* Initializes *copy for one row of `size` bytes, as gpc_copy_linear() does. */
 CUresult gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst,
 		      const struct gpc_place *src, size_t size);
-/* Initializes *copy for the rectangle that *params, which is then no longer used, describes, as
- * gpc_copy_linear() does. */
-CUresult gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params);
+/* Describes a rectangle as a box. Returns `copy`, or NULL if `given` is NULL. */
+CUDA_MEMCPY3D *gpc_copy_2d_to_3d(CUDA_MEMCPY3D *copy, const CUDA_MEMCPY2D *given);
 /* Initializes *copy for the box that *params, which is then no longer used, describes, as
  * gpc_copy_linear() does. */
 CUresult gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params);

@@ -74,8 +74,6 @@ kernel_parse(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *param
 	memcpy(kernel->block, &given->blockDimX, sizeof(kernel->block));
 	kernel->shared = given->sharedMemBytes;
 	result = gpc_function_lookup(params->context, kernel->function, &function);
-	if (result == CUDA_SUCCESS)
-		result = gpc_function_get_twin(function, params->context, &function);
 	if (result == CUDA_SUCCESS && function->info->absent)
 		result = CUDA_ERROR_INVALID_IMAGE;
 	if (result == CUDA_SUCCESS)

@@ -39,8 +39,9 @@ struct gpc_function {
 					     NULL: not found yet. Accessed atomically. */
 };
 
-/* Looks up the function of a CUfunction, or of a CUkernel that was cast to one. Returns
- * CUDA_ERROR_INVALID_HANDLE if it is neither. context: not used. */
+/* Looks up the function of a CUfunction, or of a CUkernel that was cast to one. With a context, the
+ * result is the same kernel in its session, as gpc_function_get_twin() finds it.
+ * Errors: CUDA_ERROR_INVALID_HANDLE if it is neither, and those of gpc_function_get_twin(). */
 CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,
 			     struct gpc_function **function_p);
 

@@ -133,21 +133,17 @@ struct gpc_jit_options {
 /* Whether any loaded image calls printf in device code; never reset. */
 extern atomic_bool gpc_image_any_uses_printf;
 
-/* Loads an image in the context's session and waits for the reply. source: as for
- * cuLibraryLoadData() and cuModuleLoadData(); it is not used after the return. On success the
- * caller owns *image_p; on failure it is unchanged. Errors: those of the CUDA functions, for
- * example CUDA_ERROR_INVALID_VALUE (source is NULL), CUDA_ERROR_NO_BINARY_FOR_GPU,
- * CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_OUT_OF_MEMORY. */
+/*
+ * Loads an image in the context's session and waits for the reply. options NULL: without options,
+ * and without waiting for the reply, so that several loads cost one round trip; for code that a
+ * compiler embedded in the program. source: as for cuLibraryLoadData() and cuModuleLoadData(); it
+ * is not used after the return. Ownership: on success the caller owns *image_p, and after an
+ * asynchronous load must call gpc_image_await() before any other use of it; on failure *image_p is
+ * unchanged. Errors: those of the CUDA functions, for example CUDA_ERROR_INVALID_VALUE (source is
+ * NULL), CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_OUT_OF_MEMORY.
+ */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,
 			const struct gpc_jit_options *options, struct gpc_image **image_p);
-/*
- * Starts loading code that a compiler embedded in the program, without options and without waiting
- * for the reply, so that several loads cost one round trip. source must not be NULL; it is not used
- * after the return. On success the caller owns *image_p, and must call gpc_image_await() before any
- * other use of it; on failure *image_p is unchanged. Errors: as gpc_image_load().
- */
-CUresult gpc_image_load_async(struct gpc_context *context, const void *source,
-			      struct gpc_image **image_p);
 /* Waits for the reply to an asynchronous load, and returns its result. Returns at once if the image
  * was loaded before. After an error the caller still owns the image, and unloads it. */
 CUresult gpc_image_await(struct gpc_image *image);

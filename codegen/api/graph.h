@@ -491,7 +491,7 @@ void gpGraphMakeLaunchable(
 
 /* A kernel node that kernels change: device code uses the driver's value. The bulk tail is a plan
  * with this node. */
-GP_MESSAGE(0x0a0a, WAIT, SERVER_HOOK, BULK_IN, NO_DTOH_WAIT)
+GP_MESSAGE(0x0a0a, WAIT, SERVER_HOOK, BULK_IN, NO_DTOH_WAIT, OWN_RESULT)
 void gpGraphNode(
         gp_graph_root root,
         OUT unsigned long long *node);

@@ -142,6 +142,8 @@
  *                      its caller notes that (gpc_host_memory_scan())
  *   INVALIDATES_CHECKS if it fails without a waiter, the device may reject what it accepted before:
  *                      the client checks again (gpc_session_revise())
+ *   OWN_RESULT         gpc_wait_<message>() of a message returns the result of the call itself, and
+ *                      leaves a deferred error for a later call; a message with NEW has this
  *   TRACE_NAME("text") the name of its work in a trace; by default the name of the call
  *
  * Effect while streams are captured (docs/graphs.md); required for a call with a stream:

@@ -159,7 +159,7 @@ void gpSampleUnmap(
         size_t size,
         int device);
 
-GP_MESSAGE(0x000a, WAIT, SERVER_HOOK, BULK_OUT, COPIES(size), BARRIER(flags), NO_DTOH_WAIT)
+GP_MESSAGE(0x000a, WAIT, SERVER_HOOK, BULK_OUT, COPIES(size), BARRIER(flags), NO_DTOH_WAIT, OWN_RESULT)
 void gpSampleCopyOut(
         CUstream stream,
         gp_address src,
