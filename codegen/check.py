@@ -14,6 +14,7 @@ BYTES = {"void", "char", "unsigned char"}
 RESERVED = {"before", "begun", "result"}
 RESERVED_ON_WIRE = {"args", "bulk", "bulk_count", "call", "dec", "header", "raw_p", "reply", "request", "session", "unused"}
 RESERVED_IN_LOCAL = {"found", "other"}
+RESERVED_IN_FORWARD = {"converted"}
 RESERVED_IN_STUBS = {"cells", "context", "i", "id", "listed", "object", "raw", "scratch", "memcpy", "strlen", "gpd_driver"}
 
 # Call.implementation -> its name in messages
@@ -24,7 +25,8 @@ WORDS_OF_CALLS = {
     **dict.fromkeys(SOURCES | {"STORE", "WITHIN", "CLIENT_OBJECT", "REQUIRE", "RETURNS"}, {"GENERATED"}),
     **dict.fromkeys(ORDER | WORK | {"DROP", "NEW", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
     **dict.fromkeys(("ALIAS", "CAPTURE", "SYNCHRONIZES", "QUICK"), set(IMPLEMENTATIONS) - {"MESSAGE"}),
-    "CLIENT_HOOK": {"CALL"}, "FORWARD": {"FORWARD"}, "VIA": {"HAND", "FORWARD"}, "SIGNAL_SAFE": {"HAND"},
+    "CLIENT_HOOK": {"CALL"}, "FORWARD": {"FORWARD"}, "CONVERT": {"FORWARD"},
+    "VIA": {"HAND", "FORWARD"}, "SIGNAL_SAFE": {"HAND"},
     "STATIC": set(IMPLEMENTATIONS) - {"CALL", "MESSAGE"},
 }
 # word -> (the condition that a call and its parameter must meet, its name in messages)
@@ -42,6 +44,7 @@ WORDS_OF_PARAMETERS = {
                                            "OUT, or OUT_BYTES(size) of char")),
     "FIXED": (lambda c, p: p.direction == "OUT" and p.depth == 1 and (p.ctype not in kinds or p.words["FIXED"] == "NULL"), "OUT; for a handle, NULL only"),
     "STORE": (lambda c, p: not p.depth and not is_handle(p.ctype) and p.ctype not in client_objects, "a number"),
+    "CONVERT": (lambda c, p: p.direction in (None, "IN"), "an input"),
     "WITHIN": (lambda c, p: not p.depth and not is_handle(p.ctype) and (get_wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
                "a number of 32 bits"),
 }
@@ -157,7 +160,7 @@ def check_names(call):
     """Parameter names are unique, and are reserved neither by C nor by the generated code."""
     seen = set()
     ours = RESERVED | (RESERVED_ON_WIRE if call.on_wire else set()) | (RESERVED_IN_STUBS if call.kind == "CALL" else set())
-    ours |= RESERVED_IN_LOCAL if call.is_local_answer else set()
+    ours |= RESERVED_IN_LOCAL if call.is_local_answer else RESERVED_IN_FORWARD if call.is_forward else set()
     for p in call.params:
         if p.name in seen:
             fail(call, f"{call.name} has two parameters '{p.name}'", p.line)
@@ -278,7 +281,7 @@ def check_synchronizes(call):
 
 def check_arguments(call):
     """The arguments that words pass to functions are parameters of the call, or constants."""
-    given = [(f"COMPUTE({p.words['COMPUTE']}) of '{p.name}'", p.words["COMPUTE"], p.line) for p in call.params if "COMPUTE" in p.words]
+    given = [(f"{word}({p.words[word]}) of '{p.name}'", p.words[word], p.line) for p in call.params for word in ("COMPUTE", "CONVERT") if word in p.words]
     given += [(f"FORWARD({call.options['FORWARD']}) of {call.name}", call.options["FORWARD"], None)] if call.is_forward else []
     known = {p.name for p in call.params}
     for what, text, line in given:
@@ -331,12 +334,18 @@ def check_forwards(api):
             fail(call, f"FORWARD({name}) of {call.name}: expected a described function without FORWARD")
         if len(arguments) != len(other.params):
             fail(call, f"FORWARD({name}) of {call.name} has {len(arguments)} arguments; {name} takes {len(other.params)}")
+        converted = [p for p in call.params if "CONVERT" in p.words]
+        if len(converted) > 1:
+            fail(call, f"CONVERT of '{converted[1].name}': {call.name} converts '{converted[0].name}' already", converted[1].line)
+        passed = arguments + [a for p in converted if p.name in arguments for a in p.words["CONVERT"].split(", ")]
         for p in call.params:
-            if p.name not in arguments:
+            if p.name not in passed:
                 fail(call, f"'{p.name}' of {call.name} is not passed to {name}", p.line)
         own = {p.name: p for p in call.params}
         for p, q in [(own[a], q) for a, q in zip(arguments, other.params) if a in own]:
-            if p.depth != q.depth or p.ctype != q.ctype:
+            if p in converted and q.depth != 1:
+                fail(call, f"CONVERT of '{p.name}': '{q.name}' of {name} is not a pointer to a struct", p.line)
+            if p not in converted and (p.depth != q.depth or p.ctype != q.ctype):
                 fail(call, f"'{p.name}' of {call.name} is passed to {name} as '{q.name}', which has another type", p.line)
 
 
@@ -393,6 +402,8 @@ def check_hooks(call):
     """Hooks and the result type are those of the kind of call."""
     if "BULK_OUT" in call.options and call.completion != "WAIT":
         fail(call, f"{call.name} has BULK_OUT, but is POST, which has no reply")
+    if "OWN_RESULT" in call.options and call.completion != "WAIT":
+        fail(call, f"{call.name} has OWN_RESULT, but is POST, which has no reply")
     if call.kind == "MESSAGE" and "SERVER_HOOK" not in call.options:
         fail(call, f"{call.name} is a message, which needs a SERVER_HOOK")
     if (call.result == "CUresult") != (call.kind != "MESSAGE"):

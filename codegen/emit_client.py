@@ -74,12 +74,12 @@ def emit_wait_body(call):
 
 
 def must_wait_itself(call):
-    """True if the caller needs the result itself, because the call creates or destroys an object.
+    """True if the caller needs the result itself: OWN_RESULT, or the call creates or destroys an object.
 
     Without the result, the handle of the object could be assigned a second time.
     """
     if call.kind == "MESSAGE":
-        return any("NEW" in p.quals for p in call.params)
+        return "OWN_RESULT" in call.options or any("NEW" in p.quals for p in call.params)
     return call.kind == "CALL" and "CLIENT_HOOK" not in call.options and any({"NEW", "DROP"} & p.quals for p in call.params)
 
 

@@ -78,16 +78,23 @@ def emit_local_function(call):
     return "".join(out) + (f"\treturn {first.end}({result});\n}}\n" if first.end else f"\treturn {result};\n}}\n")
 
 
-def emit_forward(call):
+def emit_forward(call, called):
     name, *arguments = call.names("FORWARD")
-    return f"\n/* {call.where} */\n{format_prototype(call, 'gpc_')}\n{{\n\treturn gpc_{name}({', '.join(arguments)});\n}}\n"
+    local = ""
+    for p in (p for p in call.params if "CONVERT" in p.words):
+        at = arguments.index(p.name)
+        function, *more = p.words["CONVERT"].split(", ")
+        arguments[at] = f"{function}({', '.join(['&converted', p.name] + more)})"
+        local = f"\t{called.params[at].ctype} converted;\n\n"
+    return f"\n/* {call.where} */\n{format_prototype(call, 'gpc_')}\n{{\n{local}\treturn gpc_{name}({', '.join(arguments)});\n}}\n"
 
 
 def local_c(api):
     calls = [c for c in api.cuda_calls if c.is_local_answer]
+    by_name = {c.name: c for c in api.cuda_calls}
     used = {client_object.name for c in calls for _, client_object in get_entered_objects(c)}
     headers = sorted({header for name in used for header in client_objects_by_name[name].options["HEADER"].split(", ")}
                      | ({'"client/context/object.h"'} if any(client_objects_by_name[name].kind for name in used) else set()))
     return (emit_banner(SOURCE) + "#include \"gpc_calls.h\"\n\n" + "".join(f"#include {header}\n" for header in headers)
             + "\n#include <stdbool.h>\n#include <stdio.h>\n" + "".join(emit_local_function(c) for c in calls)
-            + "".join(emit_forward(c) for c in api.cuda_calls if c.is_forward))
+            + "".join(emit_forward(c, by_name[c.names("FORWARD")[0]]) for c in api.cuda_calls if c.is_forward))

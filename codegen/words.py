@@ -4,11 +4,11 @@ import re
 
 DIRECTIONS = {"IN", "IN_N", "IN_BYTES", "IN_STRING", "IN_OPTIONS", "OUT", "OUT_N", "OUT_BYTES", "INOUT", "BY_HOOK"}
 SOURCES = {"FIELD", "COMPUTE", "FIXED"}
-QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "STORE", "WITHIN"} | SOURCES
+QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "STORE", "WITHIN", "CONVERT"} | SOURCES
 ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
 ORDER = {"AFTER_ALL", "BEFORE_ALL", "BARRIER", "AFTER_MEMORY", "QUERY", "UNORDERED", "NO_DTOH_WAIT", "AWAITS_STREAM", "AWAITS_HOST",
          "ASYNC_LAUNCH"}
-WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "INVALIDATES_CHECKS", "TRACE_NAME"}
+WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "INVALIDATES_CHECKS", "TRACE_NAME", "OWN_RESULT"}
 OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "CLIENT_OBJECT", "REQUIRE",
            "RETURNS", "FORWARD", "SIGNAL_SAFE", "QUICK", "RATE_LIMITED"} | ACCOUNT | ORDER | WORK
 KIND_WORDS = {"TYPES", "COST", "ORDERED", "LOOKUP", "DESTROY", "LIFETIME"}
@@ -40,7 +40,7 @@ FORMS = {
     **dict.fromkeys(("ALLOCATES", "FREES", "COPIES", "BARRIER"), (NAME, "a parameter")),
     "IN_OPTIONS": (f"{NAME}, {NAME}", "two parameters: the count, and the values"),
     **dict.fromkeys(("FIELD", "STORE"), (MEMBER, "a member of the client object")),
-    "COMPUTE": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
+    **dict.fromkeys(("COMPUTE", "CONVERT", "FORWARD"), (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments")),
     "FIXED": (CLIENT_VALUE, "a number or a constant"),
     "WITHIN": (f"{CLIENT_VALUE}, {CLIENT_VALUE}", "the minimum and the maximum"),
     **dict.fromkeys(("VIA", "ALIAS", "TYPES"), (repeat_form(NAME), "names")),
@@ -48,11 +48,10 @@ FORMS = {
     "COST": (r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]", "a number of bytes from 1 to 65535"),
     "REQUIRE": (f"{MEMBER}, {repeat_form(CLIENT_VALUE)}", "a member and its values"),
     "RETURNS": (r"CUDA_(?:SUCCESS|ERROR_\w+)", "a CUresult"),
-    "FORWARD": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
     "TRACE_NAME": (r'"[^"]+"', "a text in quotes"),
     "HEADER": (repeat_form(r'"[^"]+"'), "file names in quotes"),
 }
-REPEAT = {"COMPUTE", "FORWARD", "IN_OPTIONS", "WITHIN"}  # words whose list may have duplicates
+REPEAT = {"COMPUTE", "CONVERT", "FORWARD", "IN_OPTIONS", "WITHIN"}  # words whose list may have duplicates
 
 # word -> (regular expression of an element after the name, its description in messages)
 TYPE_WORDS = {

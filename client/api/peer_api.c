@@ -96,6 +96,13 @@ side_get_context(CUmemorytype type, CUcontext named, CUcontext other)
 	return type == CU_MEMORYTYPE_DEVICE ? named : other;
 }
 
+_Static_assert(sizeof(CUDA_MEMCPY3D) == sizeof(CUDA_MEMCPY3D_PEER) &&
+		       offsetof(CUDA_MEMCPY3D, reserved0) ==
+			       offsetof(CUDA_MEMCPY3D_PEER, srcContext) &&
+		       offsetof(CUDA_MEMCPY3D, reserved1) ==
+			       offsetof(CUDA_MEMCPY3D_PEER, dstContext),
+	       "the same members, apart from the contexts");
+
 static CUresult
 peer_to_memcpy3d(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *copy, CUcontext contexts[2])
 {
@@ -106,31 +113,8 @@ peer_to_memcpy3d(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *copy, CUcontext 
 		return result;
 	contexts[0] = side_get_context(peer->dstMemoryType, peer->dstContext, current);
 	contexts[1] = side_get_context(peer->srcMemoryType, peer->srcContext, current);
-	*copy = (CUDA_MEMCPY3D){
-		.srcXInBytes = peer->srcXInBytes,
-		.srcY = peer->srcY,
-		.srcZ = peer->srcZ,
-		.srcLOD = peer->srcLOD,
-		.srcMemoryType = peer->srcMemoryType,
-		.srcHost = peer->srcHost,
-		.srcDevice = peer->srcDevice,
-		.srcArray = peer->srcArray,
-		.srcPitch = peer->srcPitch,
-		.srcHeight = peer->srcHeight,
-		.dstXInBytes = peer->dstXInBytes,
-		.dstY = peer->dstY,
-		.dstZ = peer->dstZ,
-		.dstLOD = peer->dstLOD,
-		.dstMemoryType = peer->dstMemoryType,
-		.dstHost = peer->dstHost,
-		.dstDevice = peer->dstDevice,
-		.dstArray = peer->dstArray,
-		.dstPitch = peer->dstPitch,
-		.dstHeight = peer->dstHeight,
-		.WidthInBytes = peer->WidthInBytes,
-		.Height = peer->Height,
-		.Depth = peer->Depth,
-	};
+	memcpy(copy, peer, sizeof(*copy));
+	copy->reserved0 = copy->reserved1 = NULL;
 	return enter_peers(contexts[0], contexts[1]);
 }
 

@@ -5,6 +5,7 @@
 #include "client/array/texture.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
+#include "client/context/object.h"
 #include "client/memory/allowance.h"
 #include "client/memory/memory.h"
 #include "client/memory/memory_cache.h"
@@ -86,10 +87,8 @@ array_create_and_wait(const struct gpc_array *array)
 		.device = array->context->device->remote,
 		GP_ARRAY_SHAPE(&array->shape),
 	};
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpArrayCreate(array->context, &args, &request);
 
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+	return gpc_wait_gpArrayCreate(array->context, &args);
 }
 
 /* Number of arrays in this process, over all sessions. */
@@ -216,12 +215,8 @@ array_query_tiling(struct gpc_array *array)
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpArrayTiling(array->context, &args, &reply, &raw);
 
-	if (result == CUDA_SUCCESS && reply.tiling.size != sizeof(array->tiling))
-		result = CUDA_ERROR_UNKNOWN;
-	if (result == CUDA_SUCCESS)
-		memcpy(&array->tiling, reply.tiling.data, sizeof(array->tiling));
-	free(raw);
-	return result;
+	return gpc_reply_copy_bytes(result, &reply.tiling, &array->tiling, sizeof(array->tiling),
+				    raw);
 }
 
 /* Reuses an array of this shape that the program has destroyed. Its contents are those of the old

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/ranges.h"
 
+#include "client/base/list.h"
+
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns the number of ranges that end at or before address. */
@@ -25,19 +26,15 @@ ranges_lower_bound(const struct gpc_ranges *ranges, uint64_t address)
 int
 gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *item)
 {
+	struct gpc_range *list;
 	size_t at;
 
 	if (size == 0 || base + size < base || gpc_ranges_find(ranges, base, size))
 		return GP_E_INVALID;
-	if (ranges->count == ranges->room) {
-		size_t room = ranges->room ? ranges->room * 2 : 16;
-		struct gpc_range *more = realloc(ranges->list, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		ranges->list = more;
-		ranges->room = room;
-	}
+	list = gpc_list_grow(ranges->list, ranges->count, &ranges->room, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	ranges->list = list;
 	at = ranges_lower_bound(ranges, base);
 	memmove(ranges->list + at + 1, ranges->list + at,
 		(ranges->count - at) * sizeof(*ranges->list));

@@ -127,17 +127,6 @@ parts_report_created(struct gpc_context *context, const struct gp_args_gpContext
 	}
 }
 
-/* For an older daemon, which maps the heap together with the context: waits, because a full device
- * has no memory for it. */
-static CUresult
-context_create_and_wait(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
-{
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpContextCreate(context, args, &request);
-
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
-}
-
 /* Posted: the initial memory of the heap already belongs to the session. */
 static CUresult
 context_create_remote(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
@@ -175,10 +164,12 @@ context_activate_locked(struct gpc_context *context)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	context_set_defaults(context);
 	result = parts_prepare(context, &args);
+	/* An older daemon maps the heap together with the context, and may have no memory for it.
+	 */
 	if (result == CUDA_SUCCESS)
 		result = gpc_facts_have_call(gpc_session_facts(session), GP_CALL_gpContextMake)
 				 ? context_create_remote(context, &args)
-				 : context_create_and_wait(context, &args);
+				 : gpc_wait_gpContextCreate(context, &args);
 	parts_report_created(context, &args, result == CUDA_SUCCESS);
 	if (result == CUDA_SUCCESS) {
 		atomic_fetch_add(&gpc_contexts_active, 1);

@@ -414,30 +414,6 @@ gpc_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t By
 }
 
 static CUresult
-copy_2d(CUstream hStream, bool async, const CUDA_MEMCPY2D *pCopy)
-{
-	struct target target;
-	struct gpc_copy copy;
-	CUresult result = target_enter(&target, hStream, async);
-
-	if (result == CUDA_SUCCESS)
-		result = pCopy ? gpc_copy_2d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? copy_run(&target, &copy) : result;
-}
-
-CUresult
-gpc_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
-{
-	return copy_2d(NULL, false, pCopy);
-}
-
-CUresult
-gpc_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-	return copy_2d(hStream, true, pCopy);
-}
-
-static CUresult
 copy_3d(CUstream hStream, bool async, const CUDA_MEMCPY3D *pCopy)
 {
 	struct target target;
@@ -447,6 +423,22 @@ copy_3d(CUstream hStream, bool async, const CUDA_MEMCPY3D *pCopy)
 	if (result == CUDA_SUCCESS)
 		result = pCopy ? gpc_copy_3d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
 	return result == CUDA_SUCCESS ? copy_run(&target, &copy) : result;
+}
+
+CUresult
+gpc_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	CUDA_MEMCPY3D copy;
+
+	return copy_3d(NULL, false, gpc_copy_2d_to_3d(&copy, pCopy));
+}
+
+CUresult
+gpc_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+	CUDA_MEMCPY3D copy;
+
+	return copy_3d(hStream, true, gpc_copy_2d_to_3d(&copy, pCopy));
 }
 
 CUresult

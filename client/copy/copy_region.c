@@ -233,30 +233,45 @@ gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst, const struct gp
 	return copy_is_empty(copy, size, 1, 1) ? CUDA_SUCCESS : copy_set_sides(copy, &to, &from);
 }
 
-/* Members common to both structures that describe a copy; side is src or dst. */
+CUDA_MEMCPY3D *
+gpc_copy_2d_to_3d(CUDA_MEMCPY3D *copy, const CUDA_MEMCPY2D *given)
+{
+	if (!given)
+		return NULL;
+	*copy = (CUDA_MEMCPY3D){
+		.srcXInBytes = given->srcXInBytes,
+		.srcY = given->srcY,
+		.srcMemoryType = given->srcMemoryType,
+		.srcHost = given->srcHost,
+		.srcDevice = given->srcDevice,
+		.srcArray = given->srcArray,
+		.srcPitch = given->srcPitch,
+		.dstXInBytes = given->dstXInBytes,
+		.dstY = given->dstY,
+		.dstMemoryType = given->dstMemoryType,
+		.dstHost = given->dstHost,
+		.dstDevice = given->dstDevice,
+		.dstArray = given->dstArray,
+		.dstPitch = given->dstPitch,
+		.WidthInBytes = given->WidthInBytes,
+		.Height = given->Height,
+		.Depth = 1,
+	};
+	return copy;
+}
+
+/* Members of one side, src or dst. */
 #define SIDE_PARAMS(params, side)                                                                  \
 	.type = (params)->side##MemoryType, .array = (params)->side##Array,                        \
 	.host = (uintptr_t)(params)->side##Host, .device = (params)->side##Device,                 \
-	.x = (params)->side##XInBytes, .y = (params)->side##Y, .pitch = (params)->side##Pitch
-
-CUresult
-gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params)
-{
-	const struct side_params dst = { SIDE_PARAMS(params, dst) },
-				 src = { SIDE_PARAMS(params, src) };
-
-	if (copy_is_empty(copy, params->WidthInBytes, params->Height, 1))
-		return CUDA_SUCCESS;
-	return copy_set_sides(copy, &dst, &src);
-}
+	.x = (params)->side##XInBytes, .y = (params)->side##Y, .z = (params)->side##Z,             \
+	.pitch = (params)->side##Pitch, .height = (params)->side##Height
 
 CUresult
 gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params)
 {
-	const struct side_params dst = { SIDE_PARAMS(params, dst), .z = params->dstZ,
-					 .height = params->dstHeight };
-	const struct side_params src = { SIDE_PARAMS(params, src), .z = params->srcZ,
-					 .height = params->srcHeight };
+	const struct side_params dst = { SIDE_PARAMS(params, dst) },
+				 src = { SIDE_PARAMS(params, src) };
 
 	if (copy_is_empty(copy, params->WidthInBytes, params->Height, params->Depth))
 		return CUDA_SUCCESS;

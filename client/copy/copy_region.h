@@ -68,9 +68,8 @@ struct gpc_place {
  */
 CUresult gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst,
 		      const struct gpc_place *src, size_t size);
-/* Initializes *copy for the rectangle of *params, with the checks and results of gpc_copy_linear().
- * params is not used after the call. */
-CUresult gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params);
+/* Describes the rectangle *given as the box *copy. Returns `copy`, or NULL if `given` is NULL. */
+CUDA_MEMCPY3D *gpc_copy_2d_to_3d(CUDA_MEMCPY3D *copy, const CUDA_MEMCPY2D *given);
 /* Initializes *copy for the box of *params, with the checks and results of gpc_copy_linear().
  * params is not used after the call. */
 CUresult gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params);

@@ -5,6 +5,7 @@
  */
 #include "client/api/green_context.h"
 #include "client/context/context.h"
+#include "client/copy/copy_region.h"
 #include "client/graph/capture.h"
 #include "client/graph/graph_memory.h"
 #include "client/memory/pool.h"
@@ -180,27 +181,8 @@ gpc_capture_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
 	CUDA_MEMCPY3D copy;
 
-	if (!pCopy)
+	if (!gpc_copy_2d_to_3d(&copy, pCopy))
 		return CUDA_ERROR_INVALID_VALUE;
-	copy = (CUDA_MEMCPY3D){
-		.srcXInBytes = pCopy->srcXInBytes,
-		.srcY = pCopy->srcY,
-		.srcMemoryType = pCopy->srcMemoryType,
-		.srcHost = pCopy->srcHost,
-		.srcDevice = pCopy->srcDevice,
-		.srcArray = pCopy->srcArray,
-		.srcPitch = pCopy->srcPitch,
-		.dstXInBytes = pCopy->dstXInBytes,
-		.dstY = pCopy->dstY,
-		.dstMemoryType = pCopy->dstMemoryType,
-		.dstHost = pCopy->dstHost,
-		.dstDevice = pCopy->dstDevice,
-		.dstArray = pCopy->dstArray,
-		.dstPitch = pCopy->dstPitch,
-		.WidthInBytes = pCopy->WidthInBytes,
-		.Height = pCopy->Height,
-		.Depth = 1,
-	};
 	return gpc_capture_cuMemcpy3DAsync_v2(&copy, hStream);
 }
 
@@ -454,7 +436,7 @@ gpc_capture_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 	if (!(flags & CU_EVENT_RECORD_EXTERNAL))
 		return gpc_graphs_end(gpc_capture_record(captured, event));
 	result = gpc_node_params_parse(
-		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, hEvent), NULL,
+		gpc_generic_params_event(&any, hEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD), NULL,
 		&params);
 	return captured_end(captured, result, &params);
 }
@@ -481,7 +463,7 @@ gpc_capture_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
 	if (!captured || !(Flags & CU_EVENT_WAIT_EXTERNAL))
 		return gpc_graphs_end(gpc_capture_wait(stream, event));
 	result = gpc_node_params_parse(
-		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, hEvent), NULL,
+		gpc_generic_params_event(&any, hEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT), NULL,
 		&params);
 	return captured_end(captured, result, &params);
 }

@@ -122,8 +122,7 @@ node_write(struct dot *dot, unsigned int graph, const struct gpc_node *node)
 	fprintf(dot->file, "\"graph_%u_node_%zu\"[label=\"%zu\n%s\n", graph, node->mark, node->mark,
 		node_types[params->type].name);
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL &&
-	    gpc_function_lookup(params->context, params->kernel.function, &function) ==
-		    CUDA_SUCCESS)
+	    gpc_function_lookup(NULL, params->kernel.function, &function) == CUDA_SUCCESS)
 		fprintf(dot->file, "%s\n", function->info->name);
 	if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY)
 		fprintf(dot->file, "%cto%c\n", memory[params->copy.srcMemoryType],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/graph/graph.h"
 
+#include "client/base/list.h"
 #include "client/base/unsupported_feature.h"
 #include "client/context/context.h"
 #include "client/graph/graph_memory.h"
@@ -93,15 +94,12 @@ edge_find(const struct gpc_edges *edges, const struct gpc_node *node)
 static bool
 edge_append(struct gpc_edges *edges, struct gpc_node *node, const CUgraphEdgeData *data)
 {
-	if (edges->count == edges->room) {
-		size_t room = edges->room ? 2 * edges->room : 2;
-		struct gpc_edge *list = realloc(edges->list, room * sizeof(*list));
+	struct gpc_edge *list =
+		gpc_list_grow(edges->list, edges->count, &edges->room, sizeof(*list));
 
-		if (!list)
-			return false;
-		edges->list = list;
-		edges->room = room;
-	}
+	if (!list)
+		return false;
+	edges->list = list;
 	edges->list[edges->count++] =
 		(struct gpc_edge){ node, data ? *data : (CUgraphEdgeData){ 0 } };
 	return true;
@@ -359,15 +357,12 @@ static bool
 flat_node_add_dependency(struct gpc_flat_nodes *flat_nodes, struct gpc_flat_node *flat_node,
 			 size_t on)
 {
-	if (flat_node->count == flat_node->room) {
-		size_t room = flat_node->room ? 2 * flat_node->room : 2;
-		size_t *list = realloc(flat_node->dependencies, room * sizeof(*list));
+	size_t *list = gpc_list_grow(flat_node->dependencies, flat_node->count, &flat_node->room,
+				     sizeof(*list));
 
-		if (!list)
-			return false;
-		flat_node->dependencies = list;
-		flat_node->room = room;
-	}
+	if (!list)
+		return false;
+	flat_node->dependencies = list;
 	flat_node->dependencies[flat_node->count++] = on;
 	flat_nodes->list[on].followed = true;
 	return true;
@@ -376,15 +371,12 @@ flat_node_add_dependency(struct gpc_flat_nodes *flat_nodes, struct gpc_flat_node
 static struct gpc_flat_node *
 flat_nodes_append(struct gpc_flat_nodes *flat_nodes, const struct gpc_node *node)
 {
-	if (flat_nodes->count == flat_nodes->room) {
-		size_t room = flat_nodes->room ? 2 * flat_nodes->room : 64;
-		struct gpc_flat_node *list = realloc(flat_nodes->list, room * sizeof(*list));
+	struct gpc_flat_node *list = gpc_list_grow(flat_nodes->list, flat_nodes->count,
+						   &flat_nodes->room, sizeof(*list));
 
-		if (!list)
-			return NULL;
-		flat_nodes->list = list;
-		flat_nodes->room = room;
-	}
+	if (!list)
+		return NULL;
+	flat_nodes->list = list;
 	flat_nodes->list[flat_nodes->count] = (struct gpc_flat_node){ .node = node };
 	return &flat_nodes->list[flat_nodes->count++];
 }

@@ -320,6 +320,12 @@ gpc_graph_memory_address(const struct gpc_graph_memory *memory)
 	return memory->params.dptr;
 }
 
+CUdeviceptr
+gpc_node_get_memory_address(const struct gpc_node *node)
+{
+	return gpc_graph_memory_address(node->params.memory);
+}
+
 CUDA_MEM_ALLOC_NODE_PARAMS
 gpc_node_get_alloc_params(const struct gpc_node *node)
 {

@@ -56,6 +56,8 @@ struct gpc_graph_memory *gpc_graph_memory_find(CUdeviceptr address) GP_LOCKED(gp
 /* Returns the address of memory for which gpc_graph_memory_place() has succeeded. */
 CUdeviceptr gpc_graph_memory_address(const struct gpc_graph_memory *memory)
 	GP_LOCKED(gpc_graphs_lock);
+/* The same, of the memory of an allocation or free node of a graph. */
+CUdeviceptr gpc_node_get_memory_address(const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock);
 /* Returns the parameters of the memory of an allocation or free node. accessDescs is NULL, because
  * all devices of the session may access the memory. */
 CUDA_MEM_ALLOC_NODE_PARAMS gpc_node_get_alloc_params(const struct gpc_node *node)

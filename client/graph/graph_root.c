@@ -146,19 +146,10 @@ gpc_graph_root_create_node(const struct gpc_graph_root *root, const struct gp_gr
 	const struct iovec bulk = { plan->memory, plan->size };
 	const struct gp_args_gpGraphNode args = { .root = root->handle.id };
 	struct gp_reply_gpGraphNode reply = { 0 };
-	struct gpc_request request = { 0 };
-	struct gp_dec dec;
-	CUresult result = gpc_start_gpGraphNode(root->context, &args, &request, &bulk, 1);
+	CUresult result = gpc_wait_gpGraphNode(root->context, &args, &reply, &bulk, 1);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
-	if (result == CUDA_SUCCESS) {
-		gp_dec_init(&dec, request.reply, request.reply_size);
-		gp_reply_gpGraphNode_decode(&dec, &reply);
-		if (!gp_dec_done(&dec) || reply.node == 0)
-			result = gpc_reply_fail_malformed(root->context);
-	}
-	free(request.reply);
+	if (result == CUDA_SUCCESS && reply.node == 0)
+		result = gpc_reply_fail_malformed(root->context);
 	*name_p = reply.node;
 	return result;
 }

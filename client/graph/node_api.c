@@ -21,12 +21,6 @@ struct node_target {
 	CUdeviceptr *address_p; /* receives the address of allocated memory; or NULL */
 };
 
-#define NODE_TARGET                                                                                \
-	(&(const struct node_target){ .node_p = phGraphNode,                                       \
-				      .graph = hGraph,                                             \
-				      .dependencies = dependencies,                                \
-				      .count = numDependencies })
-
 /* Ends gpc_graphs_begin(): adds the node unless an earlier step failed. */
 static CUresult
 node_add(const struct node_target *node_target, CUresult result, struct gpc_node_params *params)
@@ -53,26 +47,15 @@ node_add(const struct node_target *node_target, CUresult result, struct gpc_node
 	return gpc_graphs_end(result);
 }
 
-/* Looks up a node of a given type for a query or change. */
+/* Looks up a kernel node for a change. */
 static CUresult
-graphs_begin_typed_node(CUgraphNode token, CUgraphNodeType type, const void *given,
-			struct gpc_node **node_p) GP_LOCKS(gpc_graphs_lock)
+graphs_begin_kernel_node(CUgraphNode token, struct gpc_node **node_p) GP_LOCKS(gpc_graphs_lock)
 {
 	CUresult result = gpc_graphs_begin_node(token, node_p);
 
-	if (result == CUDA_SUCCESS && (!given || (*node_p)->params.type != type))
+	if (result == CUDA_SUCCESS && (*node_p)->params.type != CU_GRAPH_NODE_TYPE_KERNEL)
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result;
-}
-
-/* Ends a change of a node. */
-static CUresult
-node_set_params(struct gpc_node *node, CUresult result, const struct gpc_node_params *params)
-	GP_UNLOCKS(gpc_graphs_lock)
-{
-	if (result == CUDA_SUCCESS)
-		gpc_node_params_replace(&node->params, params);
-	return gpc_graphs_end(result);
 }
 
 /* The memory is allocated before the node is added, because the daemon may have to provide it. */
@@ -110,41 +93,37 @@ node_add_free(const struct node_target *node_target, CUdeviceptr address)
 _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2),
 	       "the same members");
 
-static CUresult
-node_add_parsed(const struct node_target *node_target, CUgraphNodeParams *nodeParams)
+CUresult
+gpc_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+		      const CUgraphEdgeData *dependencyData, size_t numDependencies,
+		      CUgraphNodeParams *nodeParams)
 {
+	const struct node_target node_target = { .node_p = phGraphNode,
+						 .graph = hGraph,
+						 .dependencies = dependencies,
+						 .data = dependencyData,
+						 .count = numDependencies };
 	struct gpc_node_params params;
 	CUDA_MEM_ALLOC_NODE_PARAMS alloc;
 	CUresult result;
 
 	if (nodeParams && nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
 		memcpy(&alloc, &nodeParams->alloc, sizeof(alloc));
-		result = node_add_alloc(node_target, &alloc);
+		result = node_add_alloc(&node_target, &alloc);
 		if (result == CUDA_SUCCESS)
 			nodeParams->alloc.dptr = alloc.dptr;
 		return result;
 	}
 	if (nodeParams && nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-		return node_add_free(node_target, nodeParams->free.dptr);
+		return node_add_free(&node_target, nodeParams->free.dptr);
 	result = gpc_graphs_begin();
 	if (result == CUDA_SUCCESS)
 		result = gpc_node_params_parse(nodeParams, NULL, &params);
-	result = node_add(node_target, result, &params);
+	result = node_add(&node_target, result, &params);
 	/* Valid as long as the node exists. */
 	if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		nodeParams->conditional.phGraph_out = params.condition.body_tokens;
 	return result;
-}
-
-CUresult
-gpc_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		      const CUgraphEdgeData *dependencyData, size_t numDependencies,
-		      CUgraphNodeParams *nodeParams)
-{
-	struct node_target node_target = *NODE_TARGET;
-
-	node_target.data = dependencyData;
-	return node_add_parsed(&node_target, nodeParams);
 }
 
 CUresult
@@ -160,7 +139,9 @@ gpc_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
 		result = gpc_node_params_parse(nodeParams, node->params.context, &params);
-	return node_set_params(node, result, &params);
+	if (result == CUDA_SUCCESS)
+		gpc_node_params_replace(&node->params, &params);
+	return gpc_graphs_end(result);
 }
 
 CUresult
@@ -169,17 +150,8 @@ gpc_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
 {
 	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
 
-	return node_add_parsed(NODE_TARGET, &any);
-}
-
-CUresult
-gpc_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-			     const CUgraphNode *dependencies, size_t numDependencies,
-			     CUgraph childGraph)
-{
-	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_GRAPH, .graph.graph = childGraph };
-
-	return node_add_parsed(NODE_TARGET, &any);
+	return gpc_cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL, numDependencies,
+				     &any);
 }
 
 CUresult
@@ -187,172 +159,12 @@ gpc_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			   const CUgraphNode *dependencies, size_t numDependencies,
 			   CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-	return node_add_alloc(NODE_TARGET, nodeParams);
-}
+	const struct node_target node_target = { .node_p = phGraphNode,
+						 .graph = hGraph,
+						 .dependencies = dependencies,
+						 .count = numDependencies };
 
-CUresult
-gpc_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-			  size_t numDependencies, CUdeviceptr dptr)
-{
-	return node_add_free(NODE_TARGET, dptr);
-}
-
-CUresult
-gpc_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
-{
-	struct gpc_node *node;
-	CUresult result =
-		graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, dptr_out, &node);
-
-	if (result == CUDA_SUCCESS)
-		*dptr_out = gpc_graph_memory_address(node->params.memory);
-	return gpc_graphs_end(result);
-}
-
-CUresult
-gpc_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-			      const CUgraphNode *dependencies, size_t numDependencies,
-			      CUevent event)
-{
-	CUgraphNodeParams any;
-
-	return node_add_parsed(NODE_TARGET, gpc_generic_params_event(
-						    &any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
-}
-
-CUresult
-gpc_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-	CUgraphNodeParams any;
-
-	return gpc_cuGraphNodeSetParams(
-		hNode, gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
-}
-
-CUresult
-gpc_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-			    const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
-{
-	CUgraphNodeParams any;
-
-	return node_add_parsed(
-		NODE_TARGET, gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
-}
-
-CUresult
-gpc_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
-{
-	CUgraphNodeParams any;
-
-	return gpc_cuGraphNodeSetParams(
-		hNode, gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
-}
-
-CUresult
-gpc_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-		       size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return node_add_parsed(NODE_TARGET, gpc_generic_params_host(&any, nodeParams));
-}
-
-CUresult
-gpc_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_host(&any, nodeParams));
-}
-
-CUresult
-gpc_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-			     const CUgraphNode *dependencies, size_t numDependencies,
-			     const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return node_add_parsed(NODE_TARGET, gpc_generic_params_mem_ops(&any, nodeParams));
-}
-
-CUresult
-gpc_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
-				   const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_mem_ops(&any, nodeParams));
-}
-
-CUresult
-gpc_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-			 size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
-{
-	CUgraphNodeParams any;
-
-	return node_add_parsed(NODE_TARGET, gpc_generic_params_copy(&any, copyParams, ctx));
-}
-
-/* A node's context cannot change. */
-CUresult
-gpc_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_copy(&any, nodeParams, NULL));
-}
-
-CUresult
-gpc_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-			 size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams,
-			 CUcontext ctx)
-{
-	CUgraphNodeParams any;
-
-	return node_add_parsed(NODE_TARGET, gpc_generic_params_memset(&any, memsetParams, ctx));
-}
-
-CUresult
-gpc_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_memset(&any, nodeParams, NULL));
-}
-
-CUresult
-gpc_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-			 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return node_add_parsed(NODE_TARGET, gpc_generic_params_kernel_v1(&any, nodeParams));
-}
-
-CUresult
-gpc_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_kernel_v1(&any, nodeParams));
-}
-
-CUresult
-gpc_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
-			    const CUgraphNode *dependencies, size_t numDependencies,
-			    const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return node_add_parsed(NODE_TARGET, gpc_generic_params_kernel(&any, nodeParams));
-}
-
-CUresult
-gpc_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
-{
-	CUgraphNodeParams any;
-
-	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_kernel(&any, nodeParams));
+	return node_add_alloc(&node_target, nodeParams);
 }
 
 /* Makes the node device-updatable: the daemon creates a node in a graph of its own, whose handle
@@ -413,8 +225,10 @@ gpc_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 				  const CUkernelNodeAttrValue *value)
 {
 	struct gpc_node *node;
-	CUresult result = graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_KERNEL, value, &node);
+	CUresult result = graphs_begin_kernel_node(hNode, &node);
 
+	if (result == CUDA_SUCCESS && !value)
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 				 ? node_set_updatable(node, value)
@@ -422,34 +236,26 @@ gpc_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 	return gpc_graphs_end(result);
 }
 
-/* An attribute that was never set is zero. */
-CUresult
-gpc_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
-				  CUkernelNodeAttrValue *value_out)
+CUkernelNodeAttrValue
+gpc_node_get_kernel_attribute(const struct gpc_node *node, CUkernelNodeAttrID attr)
 {
-	const struct gpc_kernel_params *kernel;
-	struct gpc_node *node;
-	CUresult result =
-		graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_KERNEL, value_out, &node);
+	const struct gpc_kernel_params *kernel = &node->params.kernel;
+	CUkernelNodeAttrValue value = { 0 };
 
-	if (result != CUDA_SUCCESS)
-		return gpc_graphs_end(result);
-	kernel = &node->params.kernel;
-	memset(value_out, 0, sizeof(*value_out));
 	if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
-		kernel_get_updatable(kernel, value_out);
+		kernel_get_updatable(kernel, &value);
 	for (unsigned int i = 0; i < kernel->attribute_count; i++) {
 		if (kernel->attributes[i].id == attr)
-			*value_out = kernel->attributes[i].value;
+			value = kernel->attributes[i].value;
 	}
-	return gpc_graphs_end(CUDA_SUCCESS);
+	return value;
 }
 
 CUresult
 gpc_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
 	struct gpc_node *to, *from;
-	CUresult result = graphs_begin_typed_node(dst, CU_GRAPH_NODE_TYPE_KERNEL, dst, &to);
+	CUresult result = graphs_begin_kernel_node(dst, &to);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_node_lookup(src, &from);

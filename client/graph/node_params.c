@@ -74,8 +74,6 @@ kernel_parse(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *param
 	memcpy(kernel->block, &given->blockDimX, sizeof(kernel->block));
 	kernel->shared = given->sharedMemBytes;
 	result = gpc_function_lookup(params->context, kernel->function, &function);
-	if (result == CUDA_SUCCESS)
-		result = gpc_function_get_twin(function, params->context, &function);
 	if (result == CUDA_SUCCESS && function->info->absent)
 		result = CUDA_ERROR_INVALID_IMAGE;
 	if (result == CUDA_SUCCESS)
@@ -481,7 +479,19 @@ gpc_generic_params_mem_ops(CUgraphNodeParams *any, const CUDA_BATCH_MEM_OP_NODE_
 }
 
 CUgraphNodeParams *
-gpc_generic_params_event(CUgraphNodeParams *any, CUgraphNodeType type, CUevent event)
+gpc_generic_params_event(CUgraphNodeParams *any, CUevent event, CUgraphNodeType type)
 {
 	return generic_params_init(any, type, &event, sizeof(event));
+}
+
+CUgraphNodeParams *
+gpc_generic_params_child(CUgraphNodeParams *any, CUgraph child)
+{
+	return generic_params_init(any, CU_GRAPH_NODE_TYPE_GRAPH, &child, sizeof(child));
+}
+
+CUgraphNodeParams *
+gpc_generic_params_free(CUgraphNodeParams *any, CUdeviceptr address)
+{
+	return generic_params_init(any, CU_GRAPH_NODE_TYPE_MEM_FREE, &address, sizeof(address));
 }

@@ -104,8 +104,10 @@ CUgraphNodeParams *gpc_generic_params_host(CUgraphNodeParams *any,
 					   const CUDA_HOST_NODE_PARAMS *given);
 CUgraphNodeParams *gpc_generic_params_mem_ops(CUgraphNodeParams *any,
 					      const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
-CUgraphNodeParams *gpc_generic_params_event(CUgraphNodeParams *any, CUgraphNodeType type,
-					    CUevent event);
+CUgraphNodeParams *gpc_generic_params_event(CUgraphNodeParams *any, CUevent event,
+					    CUgraphNodeType type);
+CUgraphNodeParams *gpc_generic_params_child(CUgraphNodeParams *any, CUgraph child);
+CUgraphNodeParams *gpc_generic_params_free(CUgraphNodeParams *any, CUdeviceptr address);
 
 /* Sets or replaces a launch attribute of a kernel node. Returns CUDA_ERROR_NOT_SUPPORTED for an
  * attribute that gpupool does not support in graphs, and CUDA_ERROR_INVALID_VALUE for an access
@@ -154,5 +156,8 @@ void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_no
 CUDA_KERNEL_NODE_PARAMS gpc_node_get_kernel_params(const struct gpc_node *node);
 /* The same in the first version of the structure, which lacks kern and ctx. */
 CUDA_KERNEL_NODE_PARAMS_v1 gpc_node_get_kernel_params_v1(const struct gpc_node *node);
+/* Returns a launch attribute of a kernel node; zero if it was never set. */
+CUkernelNodeAttrValue gpc_node_get_kernel_attribute(const struct gpc_node *node,
+						    CUkernelNodeAttrID attr);
 
 #endif /* GPC_NODE_PARAMS_H */

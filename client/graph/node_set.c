@@ -76,20 +76,6 @@ gpc_exec_steps_drop(struct gpc_exec_steps *exec_steps)
 	*exec_steps = (struct gpc_exec_steps){ 0 };
 }
 
-static CUresult
-subgraph_create_and_wait(struct gpc_context *context, const struct gp_args_gpGraphPut *put,
-			 const struct iovec *bulk)
-{
-	const struct gp_args_gpGraphMake args = { .context = put->context, .plan = put->plan };
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpGraphMake(context, &args, &request, bulk, 1);
-
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
-	free(request.reply);
-	return result;
-}
-
 /* Waits only for errors that only the daemon can detect: an occupied root, or a launch that does
  * not fit its device. Other errors in a subgraph are reported by a later call. */
 static CUresult
@@ -98,11 +84,12 @@ subgraph_send(const struct gpc_plan *plan, const struct gpc_step *planned, uint3
 	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
 	struct gpc_context *context = planned->context;
 	const struct gpc_session_facts *facts = gpc_session_facts(context->scope.session);
-	const struct gp_args_gpGraphPut args = { .context = context->handle.id, .plan = id };
+	const struct gp_args_gpGraphPut put = { .context = context->handle.id, .plan = id };
+	const struct gp_args_gpGraphMake make = { .context = context->handle.id, .plan = id };
 
 	return plan->root || plan->shapes.count || !gpc_facts_have_call(facts, GP_CALL_gpGraphPut)
-		       ? subgraph_create_and_wait(context, &args, &bulk)
-		       : gpc_post_gpGraphPut(context, &args, &bulk, 1);
+		       ? gpc_wait_gpGraphMake(context, &make, &bulk, 1)
+		       : gpc_post_gpGraphPut(context, &put, &bulk, 1);
 }
 
 /* The same for a subgraph that kernels may launch. */
@@ -113,20 +100,10 @@ subgraph_send_launchable(const struct gpc_step *planned, uint32_t id, uint64_t *
 	const struct gp_args_gpGraphMakeLaunchable args = { .context = planned->context->handle.id,
 							    .plan = id };
 	struct gp_reply_gpGraphMakeLaunchable reply = { 0 };
-	struct gpc_request request = { 0 };
-	struct gp_dec dec;
-	CUresult result =
-		gpc_start_gpGraphMakeLaunchable(planned->context, &args, &request, &bulk, 1);
+	CUresult result = gpc_wait_gpGraphMakeLaunchable(planned->context, &args, &reply, &bulk, 1);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
-	if (result == CUDA_SUCCESS) {
-		gp_dec_init(&dec, request.reply, request.reply_size);
-		gp_reply_gpGraphMakeLaunchable_decode(&dec, &reply);
-		if (!gp_dec_done(&dec) || reply.exec == 0)
-			result = gpc_reply_fail_malformed(planned->context);
-	}
-	free(request.reply);
+	if (result == CUDA_SUCCESS && reply.exec == 0)
+		result = gpc_reply_fail_malformed(planned->context);
 	*exec_p = reply.exec;
 	return result;
 }

@@ -2,6 +2,7 @@
 #include "client/host/coherence.h"
 
 #include "base/lock.h"
+#include "client/base/list.h"
 #include "client/connect/welcome.h"
 #include "client/context/context.h"
 #include "client/host/coherence_internal.h"
@@ -468,21 +469,16 @@ static CUresult
 replica_link(struct gpc_coherence *coherence, struct gpc_replica *block)
 	GP_LOCKED(coherence->send_lock)
 {
+	struct gp_changes_range *ranges;
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&coherence->lock);
-	if (coherence->count == coherence->room) {
-		size_t room = coherence->room ? coherence->room * 2 : 16;
-		struct gp_changes_range *ranges =
-			realloc(coherence->ranges, room * sizeof(*ranges));
-
-		if (ranges) {
-			coherence->ranges = ranges;
-			coherence->room = room;
-		} else {
-			result = CUDA_ERROR_OUT_OF_MEMORY;
-		}
-	}
+	ranges = gpc_list_grow(coherence->ranges, coherence->count, &coherence->room,
+			       sizeof(*ranges));
+	if (ranges)
+		coherence->ranges = ranges;
+	else
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = coherence_start_thread(coherence);
 	if (result == CUDA_SUCCESS) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/host_alias.h"
 
+#include "client/base/list.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +22,11 @@ struct mappings {
 static bool
 mappings_add(struct mappings *all, const struct mapping *mapping)
 {
-	if (all->count == all->room) {
-		size_t room = all->room ? all->room * 2 : 64;
-		struct mapping *list = realloc(all->list, room * sizeof(*list));
+	struct mapping *list = gpc_list_grow(all->list, all->count, &all->room, sizeof(*list));
 
-		if (!list)
-			return false;
-		all->list = list;
-		all->room = room;
-	}
+	if (!list)
+		return false;
+	all->list = list;
 	all->list[all->count++] = *mapping;
 	return true;
 }

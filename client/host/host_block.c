@@ -436,12 +436,8 @@ block_map_placed(struct gpc_context *context, const struct gpc_range *range)
 	const struct gp_args_gpHostPlace args = { range->base, range->size,
 						  context->device->remote };
 	const struct gp_args_gpMemoryUnmap unmap = { range->base, range->size };
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpHostPlace(context, &args, &request);
+	CUresult result = gpc_wait_gpHostPlace(context, &args);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
-	free(request.reply);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = gpc_coherence_add(context, (void *)(uintptr_t)range->base, range->base,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/pointer_scan.h"
 
+#include "client/base/list.h"
 #include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
@@ -70,19 +71,15 @@ pointer_needs_mapping(const struct gpc_pointer_scan *pointers, uint64_t address)
 void
 gpc_pointer_scan_add(struct gpc_pointer_scan *pointers, uint64_t value)
 {
+	struct gpc_scanned_pointer *list;
+
 	if (pointers->failed || !pointer_needs_mapping(pointers, value))
 		return;
-	if (pointers->count == pointers->room) {
-		size_t room = pointers->room ? pointers->room * 2 : 64;
-		struct gpc_scanned_pointer *list = realloc(pointers->list, room * sizeof(*list));
-
-		if (!list) {
-			pointers->failed = true;
-			return;
-		}
-		pointers->list = list;
-		pointers->room = room;
-	}
+	list = gpc_list_grow(pointers->list, pointers->count, &pointers->room, sizeof(*list));
+	pointers->failed = !list;
+	if (!list)
+		return;
+	pointers->list = list;
 	pointers->list[pointers->count++] =
 		(struct gpc_scanned_pointer){ value, pointers->may_be_stale };
 }

@@ -2,14 +2,15 @@
 #include "client/managed/advice.h"
 
 #include "base/lock.h"
+#include "client/base/list.h"
 #include "client/context/context.h"
+#include "client/memory/address.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A device is a bit of a mask; the last bit is the host. */
 #define DEVICES_MAX 63
@@ -31,27 +32,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct segment *segments GP_GUARDED_BY(lock);
 static size_t count GP_GUARDED_BY(lock), room GP_GUARDED_BY(lock);
 
-static void
-range_align_to_pages(uint64_t *base, uint64_t *end)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
-	*base &= ~(page - 1);
-	*end = (*end + page - 1) & ~(page - 1);
-}
-
 static int
 segment_insert(size_t place, const struct segment *segment) GP_LOCKED(lock)
 {
-	if (count == room) {
-		size_t more = room ? room * 2 : 16;
-		struct segment *list = reallocarray(segments, more, sizeof(*list));
+	struct segment *list = gpc_list_grow(segments, count, &room, sizeof(*list));
 
-		if (!list)
-			return -ENOMEM;
-		segments = list;
-		room = more;
-	}
+	if (!list)
+		return -ENOMEM;
+	segments = list;
 	memmove(segments + place + 1, segments + place, (count - place) * sizeof(*segments));
 	segments[place] = *segment;
 	count++;
@@ -188,10 +176,10 @@ static CUresult
 segments_store(uint64_t base, uint64_t size, const CUmem_advise *advice, CUmemLocation location)
 {
 	CUresult result = CUDA_SUCCESS;
-	uint64_t end = base + size;
+	uint64_t end = gpc_page_above(base + size);
 	size_t place;
 
-	range_align_to_pages(&base, &end);
+	base = gpc_page_below(base);
 	(void)pthread_mutex_lock(&lock);
 	if (segments_cover(base, end, &place))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -333,12 +321,10 @@ CUresult
 gpc_advice_get_attribute(uint64_t base, uint64_t size, CUmem_range_attribute attribute, void *data,
 			 size_t data_size)
 {
-	uint64_t end = base + size;
-	struct advice advice;
+	const struct advice advice =
+		advice_get_common(gpc_page_below(base), gpc_page_above(base + size));
 	int32_t number;
 
-	range_align_to_pages(&base, &end);
-	advice = advice_get_common(base, end);
 	if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
 		return data_size > 0 && data_size % sizeof(number) == 0
 			       ? advice_list_accessed(&advice, data, data_size / sizeof(number))

@@ -2,15 +2,16 @@
 #include "client/managed/managed_variable.h"
 
 #include "base/lock.h"
+#include "client/base/list.h"
 #include "client/base/log.h"
 #include "client/managed/managed_copy.h"
+#include "client/memory/address.h"
 #include "client/pages/pages.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* One entry per context and image that requested the variable. */
 struct variable {
@@ -31,18 +32,6 @@ static struct variable *variables GP_GUARDED_BY(lock);
 static size_t count GP_GUARDED_BY(lock), room GP_GUARDED_BY(lock);
 static struct span *spans;
 static size_t span_count, span_room;
-
-static uint64_t
-page_below(uint64_t address)
-{
-	return address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-}
-
-static uint64_t
-page_above(uint64_t address)
-{
-	return page_below(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
-}
 
 /* Transfer */
 
@@ -95,17 +84,12 @@ static const struct gpc_pages_ops span_calls = {
 static int
 span_add(uint64_t base, uint64_t end, struct gpc_context *context)
 {
+	struct span *list = gpc_list_grow(spans, span_count, &span_room, sizeof(*list));
 	int r;
 
-	if (span_count == span_room) {
-		size_t more = span_room ? span_room * 2 : 8;
-		struct span *list = reallocarray(spans, more, sizeof(*list));
-
-		if (!list)
-			return -ENOMEM;
-		spans = list;
-		span_room = more;
-	}
+	if (!list)
+		return -ENOMEM;
+	spans = list;
 	r = gpc_pages_create(base, end - base, true, &span_calls, context, context->scope.session);
 	if (r == 0)
 		spans[span_count++] = (struct span){ base, end - base };
@@ -151,15 +135,15 @@ group_find_next(uint64_t *at, uint64_t end, uint64_t *group_end)
 
 		if (one->address < *at || one->address >= end)
 			continue;
-		if (context && page_below(one->address) >= *group_end)
+		if (context && gpc_page_below(one->address) >= *group_end)
 			break;
 		if (!context) {
 			context = one->context;
-			*at = page_below(one->address);
+			*at = gpc_page_below(one->address);
 			*group_end = 0;
 		}
-		if (page_above(one->address + one->size) > *group_end)
-			*group_end = page_above(one->address + one->size);
+		if (gpc_page_above(one->address + one->size) > *group_end)
+			*group_end = gpc_page_above(one->address + one->size);
 	}
 	(void)pthread_mutex_unlock(&lock);
 	return context;
@@ -189,15 +173,11 @@ spans_rebuild(uint64_t first, uint64_t end)
 static int
 variables_make_room(size_t place) GP_LOCKED(lock)
 {
-	if (count == room) {
-		size_t more = room ? room * 2 : 16;
-		struct variable *list = reallocarray(variables, more, sizeof(*list));
+	struct variable *list = gpc_list_grow(variables, count, &room, sizeof(*list));
 
-		if (!list)
-			return -ENOMEM;
-		variables = list;
-		room = more;
-	}
+	if (!list)
+		return -ENOMEM;
+	variables = list;
 	memmove(variables + place + 1, variables + place, (count - place) * sizeof(*variables));
 	count++;
 	return 0;
@@ -254,7 +234,7 @@ variable_add(struct gpc_context *context, uint64_t address, uint64_t size, uint3
 	gpc_pages_begin();
 	r = variable_insert(&wanted);
 	if (r == 0)
-		r = spans_rebuild(page_below(address), page_above(address + size));
+		r = spans_rebuild(gpc_page_below(address), gpc_page_above(address + size));
 	gpc_pages_end();
 	return r >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -268,8 +248,8 @@ variables_drop(const struct gpc_context *context, uint32_t image)
 		return;
 	gpc_pages_begin();
 	while (variable_remove(context, image, &dropped)) {
-		if (spans_rebuild(page_below(dropped.address),
-				  page_above(dropped.address + dropped.size)))
+		if (spans_rebuild(gpc_page_below(dropped.address),
+				  gpc_page_above(dropped.address + dropped.size)))
 			gpc_log(GPC_LOG_ERROR, "a managed variable cannot be used any more");
 	}
 	gpc_pages_end();

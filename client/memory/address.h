@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 struct gpc_context;
 
@@ -73,5 +74,19 @@ void gpc_address_lookup(uint64_t address, struct gpc_address *found);
 /* Returns whether [address, address + size) is device memory of one allocation, or of adjacent
  * mappings of physical memory. */
 bool gpc_address_is_device(uint64_t address, size_t size);
+
+/* Returns the address rounded down to a page of the process. */
+static inline uint64_t
+gpc_page_below(uint64_t address)
+{
+	return address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* Returns the address rounded up to a page of the process. */
+static inline uint64_t
+gpc_page_above(uint64_t address)
+{
+	return gpc_page_below(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
 
 #endif /* GPC_ADDRESS_H */

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* A context and image through which the variable was queried. A library's variable is the same in
  * all contexts of its device. */
@@ -92,18 +91,6 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 	return range != NULL;
 }
 
-static uint64_t
-page_round_down(uint64_t address)
-{
-	return address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-}
-
-static uint64_t
-page_round_up(uint64_t address)
-{
-	return page_round_down(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
-}
-
 /* Returns the first page from `at` on, before end, without a registered variable; *until is set to
  * the next page with one, or to end. */
 static uint64_t
@@ -119,13 +106,13 @@ pages_next_gap(uint64_t at, uint64_t end, uint64_t *until)
 
 			if (!range)
 				continue;
-			if (page_round_down(range->base) <= at) {
-				at = page_round_up(range->base + range->size);
+			if (gpc_page_below(range->base) <= at) {
+				at = gpc_page_above(range->base + range->size);
 				covered = true;
 				break;
 			}
-			if (page_round_down(range->base) < *until)
-				*until = page_round_down(range->base);
+			if (gpc_page_below(range->base) < *until)
+				*until = gpc_page_below(range->base);
 		}
 	} while (covered && at < end);
 	return at;
@@ -178,11 +165,11 @@ global_add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struc
 	if (!global)
 		return -ENOMEM;
 	global->id = gpc_memory_next_id();
-	r = pages_reserve(page_round_down(address), page_round_up(address + size));
+	r = pages_reserve(gpc_page_below(address), gpc_page_above(address + size));
 	if (r == 0) {
 		r = gpc_ranges_add(ranges, address, size, global);
 		if (r)
-			pages_release(page_round_down(address), page_round_up(address + size));
+			pages_release(gpc_page_below(address), gpc_page_above(address + size));
 	}
 	if (r) {
 		free(global);
@@ -214,7 +201,7 @@ gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, bool
 	if (size == 0)
 		return 0;
 	/* The first page is never usable, and the last one would overflow. */
-	if (page_round_down(address) == 0 || page_round_up(address + size) < address)
+	if (gpc_page_below(address) == 0 || gpc_page_above(address + size) < address)
 		return GP_E_INVALID;
 	owner = malloc(sizeof(*owner));
 	if (!owner)
@@ -256,8 +243,8 @@ ranges_drop_owner(struct gpc_ranges *ranges, const struct gpc_context *context, 
 			const struct gpc_range gone = ranges->list[i];
 
 			gpc_ranges_remove(ranges, &ranges->list[i]);
-			pages_release(page_round_down(gone.base),
-				      page_round_up(gone.base + gone.size));
+			pages_release(gpc_page_below(gone.base),
+				      gpc_page_above(gone.base + gone.size));
 			free(global);
 		}
 	}

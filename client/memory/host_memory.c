@@ -14,18 +14,11 @@
 
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define ALLOC_FLAGS                                                                                \
 	(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
 #define REGISTER_FLAGS                                                                             \
 	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY)
-
-static uintptr_t
-get_page_size(void)
-{
-	return (uintptr_t)sysconf(_SC_PAGESIZE);
-}
 
 static int
 block_add(void *address, size_t size, struct gpc_host_block *block)
@@ -197,7 +190,7 @@ block_allocate(struct gpc_context *context, size_t size, struct gpc_host_block *
 	}
 	if (result != CUDA_ERROR_NOT_SUPPORTED)
 		return result;
-	block->mapped = (size + get_page_size() - 1) & ~(get_page_size() - 1);
+	block->mapped = gpc_page_above(size);
 	if (block->mapped < size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*address_p = mmap(NULL, block->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

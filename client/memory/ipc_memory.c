@@ -5,6 +5,7 @@
 #include "client/alloc/heap.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
+#include "client/context/object.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
 #include "client/session/session.h"
@@ -37,23 +38,24 @@ gpc_ipc_memory_any(void)
 	return atomic_load_explicit(&any, memory_order_relaxed);
 }
 
-static bool
-ranges_have(const struct gpc_ranges *ranges, uint64_t at)
+static void *
+ranges_find(const struct gpc_ranges *ranges, uint64_t at)
 {
-	bool found;
+	const struct gpc_range *range;
+	void *item;
 
-	if (!gpc_ipc_memory_any())
-		return false;
 	(void)pthread_rwlock_rdlock(&lock);
-	found = gpc_ranges_find(ranges, at, 1) != NULL;
+	range = gpc_ranges_find(ranges, at, 1);
+	item = range ? range->item : NULL;
 	(void)pthread_rwlock_unlock(&lock);
-	return found;
+	return item;
 }
 
 bool
 gpc_ipc_memory_is_shared(uint64_t address)
 {
-	return ranges_have(&exports, address) || ranges_have(&imports, address);
+	return gpc_ipc_memory_any() &&
+	       (ranges_find(&exports, address) || ranges_find(&imports, address));
 }
 
 static int
@@ -93,28 +95,24 @@ gpc_ipc_memory_can_export(const struct gpc_address *found)
 				   GP_CALL_gpMemoryShare);
 }
 
-static void
-export_withdraw(struct gpc_ipc_export *export)
+void
+gpc_ipc_export_withdraw(struct gpc_ipc_export *export)
 {
-	const struct gp_args_gpUnshare args = { .share = export->handle.id };
+	if (export) {
+		const struct gp_args_gpUnshare args = { .share = export->handle.id };
 
-	(void)gpc_post_gpUnshare(export->context->device->primary, &args);
-	gpc_handle_remove(&export->handle);
+		(void)gpc_post_gpUnshare(export->context->device->primary, &args);
+		gpc_handle_remove(&export->handle);
+	}
 }
 
 /* Returns the export that starts at the address, or NULL. */
 static struct gpc_ipc_export *
 export_find(uint64_t address)
 {
-	const struct gpc_range *range;
-	struct gpc_ipc_export *export = NULL;
+	struct gpc_ipc_export *export = ranges_find(&exports, address);
 
-	(void)pthread_rwlock_rdlock(&lock);
-	range = gpc_ranges_find(&exports, address, 1);
-	if (range && range->base == address)
-		export = range->item;
-	(void)pthread_rwlock_unlock(&lock);
-	return export;
+	return export && export->address == address ? export : NULL;
 }
 
 void
@@ -124,7 +122,7 @@ gpc_ipc_memory_withdraw(uint64_t address)
 		return;
 	(void)pthread_mutex_lock(&calls_lock);
 	if (export_find(address))
-		export_withdraw(ranges_remove(&exports, address));
+		gpc_ipc_export_withdraw(ranges_remove(&exports, address));
 	(void)pthread_mutex_unlock(&calls_lock);
 }
 
@@ -140,12 +138,8 @@ export_request(struct gpc_ipc_export *export, const struct gpc_address *found)
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpMemoryShare(export->context, &args, &reply, &raw);
 
-	if (result == CUDA_SUCCESS && reply.handle.size != sizeof(export->bytes))
-		result = CUDA_ERROR_UNKNOWN;
-	if (result == CUDA_SUCCESS)
-		memcpy(&export->bytes, reply.handle.data, sizeof(export->bytes));
-	free(raw);
-	return result;
+	return gpc_reply_copy_bytes(result, &reply.handle, &export->bytes, sizeof(export->bytes),
+				    raw);
 }
 
 static CUresult
@@ -167,7 +161,7 @@ export_create(const struct gpc_address *found)
 	}
 	if (ranges_add(&exports, found->base, found->size, export) == 0)
 		return CUDA_SUCCESS;
-	export_withdraw(export);
+	gpc_ipc_export_withdraw(export);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -234,12 +228,11 @@ gpc_ipc_memory_find(uint64_t address, struct gpc_address *found)
 	return range != NULL;
 }
 
-/* Checks the client's own limits; the daemon checks the rest. */
-static bool
-handle_is_valid(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
+bool
+gpc_ipc_handle_is_valid(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind,
+			const struct gpc_session_facts *facts)
 {
-	return memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 &&
-	       bytes->kind == GP_IPC_MEMORY && bytes->mapping > 0 &&
+	return gpc_ipc_handle_is_of_kind(bytes, kind) && bytes->mapping > 0 &&
 	       bytes->mapping % facts->granularity == 0 && bytes->mapping <= facts->window_size &&
 	       bytes->offset < bytes->mapping && bytes->size > 0 &&
 	       bytes->size <= bytes->mapping - bytes->offset;
@@ -267,10 +260,8 @@ import_request(const struct import *import)
 		.device = import->context->device->remote,
 		.handle = { &import->bytes, sizeof(import->bytes) },
 	};
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpMemoryOpen(import->context, &args, &request);
 
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+	return gpc_wait_gpMemoryOpen(import->context, &args);
 }
 
 static void
@@ -350,7 +341,8 @@ gpc_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned in
 		return result;
 	memcpy(&bytes, &handle, sizeof(bytes));
 	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
-	    !handle_is_valid(&bytes, gpc_session_facts(context->scope.session)))
+	    !gpc_ipc_handle_is_valid(&bytes, GP_IPC_MEMORY,
+				     gpc_session_facts(context->scope.session)))
 		return CUDA_ERROR_INVALID_VALUE;
 	atomic_store(&any, true);
 	(void)pthread_mutex_lock(&calls_lock);
@@ -365,19 +357,6 @@ gpc_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned in
 	return result;
 }
 
-static struct import *
-import_find(uint64_t address)
-{
-	const struct gpc_range *range;
-	struct import *import;
-
-	(void)pthread_rwlock_rdlock(&lock);
-	range = gpc_ranges_find(&imports, address, 1);
-	import = range ? range->item : NULL;
-	(void)pthread_rwlock_unlock(&lock);
-	return import;
-}
-
 /* Called with calls_lock held. */
 static void
 import_destroy(struct import *import)
@@ -390,7 +369,7 @@ import_destroy(struct import *import)
 static CUresult
 import_close(uint64_t address)
 {
-	struct import *import = import_find(address);
+	struct import *import = ranges_find(&imports, address);
 
 	if (!import || address != import->range.base + import->bytes.offset)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -456,6 +435,6 @@ gpc_ipc_memory_drop_context(struct gpc_context *context)
 	while ((import = context_next_import(context)))
 		import_destroy(import);
 	while ((export = context_next_export(context)))
-		export_withdraw(ranges_remove(&exports, export->address));
+		gpc_ipc_export_withdraw(ranges_remove(&exports, export->address));
 	(void)pthread_mutex_unlock(&calls_lock);
 }

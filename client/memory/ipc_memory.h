@@ -21,9 +21,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 struct gpc_address;
 struct gpc_context;
+struct gpc_session_facts;
 
 /* An export: of an allocation, of physical memory (physical_memory.h), or of a pool
  * (ipc_pool.h). */
@@ -34,6 +36,22 @@ struct gpc_ipc_export {
 	uint64_t address;
 	struct gp_ipc_handle bytes; /* handle that other processes open */
 };
+
+/* Withdraws an export, so that it cannot be opened any more, and frees it. Accepts NULL. May be
+ * called with the pools' lock. */
+void gpc_ipc_export_withdraw(struct gpc_ipc_export *export);
+
+/* Returns whether the bytes are a handle of this kind. */
+static inline bool
+gpc_ipc_handle_is_of_kind(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind)
+{
+	return memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 && bytes->kind == kind;
+}
+
+/* Returns whether a handle of device memory, of which another process may have changed the bytes,
+ * is within the client's own limits; the daemon checks the rest. */
+bool gpc_ipc_handle_is_valid(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind,
+			     const struct gpc_session_facts *facts);
 
 /* Returns whether an export or import was ever attempted; without a lock. Until then the lookups
  * find nothing. */

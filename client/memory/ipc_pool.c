@@ -6,6 +6,7 @@
 #include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
+#include "client/context/object.h"
 #include "client/host/host_block.h"
 #include "client/host/host_range.h"
 #include "client/host/host_space.h"
@@ -62,27 +63,6 @@ gpc_pool_any_shared(void)
 
 /* Exports. */
 
-void
-gpc_pool_export_withdraw(struct gpc_ipc_export *share)
-{
-	if (share) {
-		const struct gp_args_gpUnshare args = { .share = share->handle.id };
-
-		(void)gpc_post_gpUnshare(share->context, &args);
-		gpc_handle_remove(&share->handle);
-	}
-}
-
-static CUresult
-handle_parse(CUresult result, const struct gp_bytes *handle, struct gp_ipc_handle *bytes)
-{
-	if (result == CUDA_SUCCESS && handle->size != sizeof(*bytes))
-		return CUDA_ERROR_UNKNOWN;
-	if (result == CUDA_SUCCESS)
-		memcpy(bytes, handle->data, sizeof(*bytes));
-	return result;
-}
-
 static CUresult
 pool_request_export(struct gpc_ipc_export *share, const struct gpc_pool *pool)
 {
@@ -92,9 +72,8 @@ pool_request_export(struct gpc_ipc_export *share, const struct gpc_pool *pool)
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpPoolShare(share->context, &args, &reply, &raw);
 
-	result = handle_parse(result, &reply.handle, &share->bytes);
-	free(raw);
-	return result;
+	return gpc_reply_copy_bytes(result, &reply.handle, &share->bytes, sizeof(share->bytes),
+				    raw);
 }
 
 static CUresult
@@ -111,9 +90,8 @@ mapping_request_export(struct gpc_ipc_export *share, const struct gpc_pool *pool
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpPoolMemoryShare(share->context, &args, &reply, &raw);
 
-	result = handle_parse(result, &reply.handle, &share->bytes);
-	free(raw);
-	return result;
+	return gpc_reply_copy_bytes(result, &reply.handle, &share->bytes, sizeof(share->bytes),
+				    raw);
 }
 
 /* Exports the pool itself, or one of its mappings if range is not NULL. */
@@ -283,7 +261,7 @@ location_export_mapping(struct block_location *block_location) GP_LOCKED(calls_l
 		result = export_create(block_location->pool, &block_location->mapping, &share);
 	if (result != CUDA_SUCCESS || location_set_export(block_location, share))
 		return result;
-	gpc_pool_export_withdraw(share);
+	gpc_ipc_export_withdraw(share);
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -353,27 +331,18 @@ gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
 
 /* Imports. */
 
-static bool
-handle_is_of_kind(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind)
-{
-	return memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 && bytes->kind == kind;
-}
-
 CUresult
 gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 		CUmemoryPool *handle_p)
 {
 	const struct gp_args_gpPoolOpen args = { .device = device->remote,
 						 .handle = { bytes, sizeof(*bytes) } };
-	struct gpc_request request = { 0 };
 	struct gpc_pool *pool;
 	CUresult result;
 
-	if (!handle_is_of_kind(bytes, GP_IPC_POOL))
+	if (!gpc_ipc_handle_is_of_kind(bytes, GP_IPC_POOL))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_start_gpPoolOpen(device->primary, &args, &request);
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
+	result = gpc_wait_gpPoolOpen(device->primary, &args);
 	if (result != CUDA_SUCCESS)
 		return result;
 	atomic_store(&any, true);
@@ -482,16 +451,6 @@ gpc_pool_find_imported(uint64_t address, struct gpc_address *found)
 	return range != NULL;
 }
 
-/* Checks the client's own limits; the daemon checks the rest. */
-static bool
-handle_is_valid(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
-{
-	return handle_is_of_kind(bytes, GP_IPC_POOL_MEMORY) && bytes->mapping > 0 &&
-	       bytes->mapping % facts->granularity == 0 && bytes->mapping <= facts->window_size &&
-	       bytes->offset < bytes->mapping && bytes->size > 0 &&
-	       bytes->size <= bytes->mapping - bytes->offset;
-}
-
 static uint64_t
 file_offset(const struct gp_ipc_handle *bytes)
 {
@@ -528,11 +487,8 @@ import_request(const struct import *import)
 		.pool = { &import->pool->origin, sizeof(import->pool->origin) },
 		.handle = { &import->bytes, sizeof(import->bytes) },
 	};
-	struct gpc_request request = { 0 };
-	CUresult result =
-		gpc_start_gpPoolMemoryOpen(import->pool->device->primary, &args, &request);
 
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+	return gpc_wait_gpPoolMemoryOpen(import->pool->device->primary, &args);
 }
 
 static CUresult
@@ -788,7 +744,8 @@ gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes, ui
 	if (!pool)
 		return result;
 	if (pool->host ? host_handle_is_valid(bytes, pool->file)
-		       : handle_is_valid(bytes, gpc_session_facts(pool->device->session)))
+		       : gpc_ipc_handle_is_valid(bytes, GP_IPC_POOL_MEMORY,
+						 gpc_session_facts(pool->device->session)))
 		result = pool_import_block(pool, bytes, address_p);
 	gpc_pool_unref(pool);
 	return result;

@@ -31,7 +31,6 @@
 struct gpc_address;
 struct gpc_context;
 struct gpc_device;
-struct gpc_ipc_export;
 
 /* Stores in *bytes the handle of a pool of device memory for other processes. Returns
  * CUDA_ERROR_INVALID_VALUE if the pool is invalid or was not created for sharing. */
@@ -86,9 +85,5 @@ CUresult gpc_pool_free_imported(uint64_t address, const struct gpc_context *cont
 /* Unmaps imported host memory that has no blocks and whose work is done. Called after a
  * synchronization. Does not wait for work. */
 void gpc_pool_close_unused(void);
-
-/* For pool.c: withdraws an export, so that it cannot be opened any more, and frees it. Accepts
- * NULL. May be called with the pools' lock. */
-void gpc_pool_export_withdraw(struct gpc_ipc_export *share);
 
 #endif /* GPC_IPC_POOL_H */

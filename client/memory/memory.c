@@ -198,10 +198,8 @@ range_map_and_wait(struct gpc_context *context, const struct gpc_heap_range *ran
 		.size = range->size,
 		.device = context->device->remote,
 	};
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpMemoryMap(context, &args, &request);
 
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+	return gpc_wait_gpMemoryMap(context, &args);
 }
 
 /* acquire_allowance: how the allowance for it is acquired. */

@@ -2,6 +2,7 @@
 #include "client/memory/physical_memory.h"
 
 #include "client/context/context.h"
+#include "client/context/object.h"
 #include "client/host/host_block.h"
 #include "client/memory/allowance.h"
 #include "client/memory/ipc_memory.h"
@@ -114,12 +115,7 @@ physical_drop(struct gpc_physical *allocation)
 		gpc_handle_remove(&allocation->handle);
 		return;
 	}
-	if (allocation->share) {
-		const struct gp_args_gpUnshare share = { .share = allocation->share->handle.id };
-
-		(void)gpc_post_gpUnshare(allocation->device->primary, &share);
-		gpc_handle_remove(&allocation->share->handle);
-	}
+	gpc_ipc_export_withdraw(allocation->share);
 	/* The memory of an ended session is freed with it. */
 	(void)gpc_post_gpMemoryRelease(allocation->device->primary, &args);
 	gpc_handle_remove(&allocation->handle);
@@ -145,10 +141,8 @@ tile_pool_request(const struct gpc_physical *allocation)
 		.size = allocation->size,
 		.device = allocation->device->remote,
 	};
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpTilePoolCreate(allocation->device->primary, &args, &request);
 
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+	return gpc_wait_gpTilePoolCreate(allocation->device->primary, &args);
 }
 
 /* Posted without waiting. */
@@ -172,15 +166,12 @@ physical_request(const struct gpc_physical *allocation)
 		.size = allocation->size,
 		.device = allocation->device->remote,
 	};
-	struct gpc_request request = { 0 };
-	CUresult result;
 
 	if (gpc_physical_is_for_tiles(allocation))
 		return tile_pool_request(allocation);
 	if (gpc_allowance_acquire(allocation->device->primary, allocation->size))
 		return physical_make_from_allowance(allocation);
-	result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+	return gpc_wait_gpMemoryCreate(allocation->device->primary, &args);
 }
 
 static CUresult
@@ -316,12 +307,8 @@ export_request(const struct gpc_physical *allocation, struct gpc_ipc_export *sha
 	CUresult result =
 		gpc_wait_gpPhysicalShare(allocation->device->primary, &args, &reply, &raw);
 
-	if (result == CUDA_SUCCESS && reply.handle.size != sizeof(share->bytes))
-		result = CUDA_ERROR_UNKNOWN;
-	if (result == CUDA_SUCCESS)
-		memcpy(&share->bytes, reply.handle.data, sizeof(share->bytes));
-	free(raw);
-	return result;
+	return gpc_reply_copy_bytes(result, &reply.handle, &share->bytes, sizeof(share->bytes),
+				    raw);
 }
 
 CUresult
@@ -335,6 +322,7 @@ gpc_physical_export(struct gpc_physical *allocation)
 	share = gpc_handle_new(GPC_KIND_SHARE, sizeof(*share));
 	if (!share)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	share->context = allocation->device->primary;
 	result = export_request(allocation, share);
 	if (result != CUDA_SUCCESS) {
 		gpc_handle_remove(&share->handle);
@@ -355,10 +343,8 @@ import_request(const struct gpc_physical *allocation, const struct gp_ipc_handle
 		.device = allocation->device->remote,
 		.handle = { bytes, sizeof(*bytes) },
 	};
-	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpPhysicalOpen(allocation->device->primary, &args, &request);
 
-	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+	return gpc_wait_gpPhysicalOpen(allocation->device->primary, &args);
 }
 
 CUresult

@@ -8,6 +8,7 @@
 #include "client/connect/connect.h"
 #include "client/host/pool_block.h"
 #include "client/memory/address.h"
+#include "client/memory/ipc_memory.h"
 #include "client/memory/ipc_pool.h"
 #include "client/memory/memory.h"
 #include "client/session/session.h"
@@ -188,7 +189,7 @@ static void
 mapping_drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(lock)
 {
 	*range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-	gpc_pool_export_withdraw(mapping->share);
+	gpc_ipc_export_withdraw(mapping->share);
 	gpc_ranges_remove(&mappings, gpc_ranges_find(&mappings, mapping->base, 1));
 	gpc_space_remove(mapping->space, mapping);
 }
@@ -228,10 +229,10 @@ pool_dispose(struct gpc_pool *pool)
 		if (!mapping)
 			continue;
 		range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-		gpc_pool_export_withdraw(mapping->share);
+		gpc_ipc_export_withdraw(mapping->share);
 		gpc_pool_unmap(pool, &range);
 	}
-	gpc_pool_export_withdraw(pool->share);
+	gpc_ipc_export_withdraw(pool->share);
 	if (pool->file >= 0)
 		(void)close(pool->file);
 	gpc_space_fini(&pool->space);

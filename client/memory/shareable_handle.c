@@ -54,7 +54,7 @@ descriptor_read(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *bytes)
 	return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &status) == 0 &&
 	       status.st_size == (off_t)sizeof(*bytes) &&
 	       pread(fd, bytes, sizeof(*bytes), 0) == (ssize_t)sizeof(*bytes) &&
-	       memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 && bytes->kind == kind;
+	       gpc_ipc_handle_is_of_kind(bytes, kind);
 }
 
 /* Fabric handles share memory between the machines of an NVIDIA cluster, which is not supported. */

@@ -22,7 +22,7 @@ gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_fu
 	if (!function)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*function_p = function;
-	return CUDA_SUCCESS;
+	return context ? gpc_function_get_twin(function, context, function_p) : CUDA_SUCCESS;
 }
 
 static CUresult
@@ -67,8 +67,6 @@ gpc_function_to_wire(struct gpc_context *context, CUfunction token, uint64_t *ke
 	struct gpc_function *function;
 	CUresult result = gpc_function_lookup(context, token, &function);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_function_get_twin(function, context, &function);
 	if (result == CUDA_SUCCESS)
 		*kernel_p = GP_KERNEL(function->image->handle.id, function->index);
 	return result;

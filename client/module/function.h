@@ -39,9 +39,10 @@ struct gpc_function {
 					     NULL: not found yet. Accessed atomically. */
 };
 
-/* Looks up the object of a CUfunction, or of a CUkernel that was cast to one. Unlike
- * gpc_function_enter(), does not check that CUDA is usable. Errors: CUDA_ERROR_INVALID_HANDLE.
- * context: not used. */
+/* Looks up the function of a CUfunction, or of a CUkernel that was cast to one. Unlike
+ * gpc_function_enter(), does not check that CUDA is usable. context NULL: the object itself;
+ * otherwise the same kernel in the context's session, as gpc_function_get_twin() finds it. Errors:
+ * CUDA_ERROR_INVALID_HANDLE if it is neither, and those of gpc_function_get_twin(). */
 CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,
 			     struct gpc_function **function_p);
 

@@ -137,27 +137,22 @@ struct gpc_jit_options {
 /* Set when the first image is loaded whose device code may call printf(); never reset. */
 extern atomic_bool gpc_image_any_uses_printf;
 
-/* Loads an image on the context's device. Waits for the reply, unless the daemon is known to have
- * the image (image_preload.h). source: as for cuLibraryLoadData() and cuModuleLoadData(); it is not
- * used after the return. options: checked by gpc_jit_options_check(); its logs are filled. On
- * success the caller owns *image_p; on failure it is unchanged. Errors: those of the CUDA
- * functions, for example CUDA_ERROR_INVALID_VALUE (source is NULL), CUDA_ERROR_NO_BINARY_FOR_GPU,
- * CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_OUT_OF_MEMORY. */
+/*
+ * Loads an image on the context's device. options: checked by gpc_jit_options_check(); its logs are
+ * filled; the call waits for the reply, unless the daemon is known to have the image
+ * (image_preload.h). options NULL: for code that a compiler embedded in the program; the call does
+ * not wait for the reply, so that several loads cost one round trip, and the caller calls
+ * gpc_image_await() before it uses kernels or variables of the image. source: as for
+ * cuLibraryLoadData() and cuModuleLoadData(); it is not used after the return. On success the
+ * caller owns *image_p; on failure it is unchanged. Errors: those of the CUDA functions, for
+ * example CUDA_ERROR_INVALID_VALUE (source is NULL), CUDA_ERROR_NO_BINARY_FOR_GPU,
+ * CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_OUT_OF_MEMORY.
+ */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,
 			const struct gpc_jit_options *options, struct gpc_image **image_p);
-/*
- * Starts loading code that a compiler embedded in the program, without options and without waiting
- * for the reply, so that several loads cost one round trip. source must not be NULL; it is not used
- * after the return. On success the caller owns *image_p, and must call gpc_image_await() before it
- * uses its kernels or variables; on failure *image_p is unchanged. Errors: those of
- * gpc_image_load() that are known without the reply.
- */
-CUresult gpc_image_load_async(struct gpc_context *context, const void *source,
-			      struct gpc_image **image_p);
 /* Blocks until an asynchronous load is finished, and returns its result; sends the code if the
- * daemon does not have it. Returns at once if the load was finished before or the image was loaded
- * by gpc_image_load(). Errors: as gpc_image_load(). After an error the caller still owns the image,
- * and unloads it. */
+ * daemon does not have it. Returns at once if the load was finished before. Errors: as
+ * gpc_image_load(). After an error the caller still owns the image, and unloads it. */
 CUresult gpc_image_await(struct gpc_image *image);
 /* Reads a file for gpc_image_load(). On success the caller frees *source_p with free(); on failure
  * *source_p is undefined and nothing needs to be freed. Errors: CUDA_ERROR_INVALID_VALUE if path is

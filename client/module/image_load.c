@@ -167,29 +167,6 @@ image_load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes,
 	return result;
 }
 
-static void
-image_set_digest(struct gpc_image *image, const void *bytes, size_t size)
-{
-	gp_sha256(bytes, size, image->sha256);
-	image->size = size;
-}
-
-/* An image that the daemon has or has preloaded is loaded without waiting. */
-static CUresult
-image_load(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
-	   const void *bytes, size_t size, const struct gpc_jit_options *options)
-{
-	const struct gp_image_target target = device_to_image_target(context->device);
-	CUresult result;
-
-	image_set_digest(image, bytes, size);
-	image->plain = options->count == 0;
-	if (image->plain && gpc_image_preload_load(image, context, view, &target, &result))
-		return result;
-	return image_load_and_wait(context, image->handle.id, bytes, size, image->sha256, options,
-				   &image->info);
-}
-
 /* Security: a launch copies as many bytes from the program's memory as its parameters have, so
  * their size must come from the program's own image, not from the daemon. The same applies to
  * variables, which programs copy as a whole. */
@@ -235,43 +212,6 @@ gpc_image_loading_free(struct gpc_image_loading *loading)
 	free(loading->request.reply);
 	free(loading->bytes);
 	free(loading);
-}
-
-CUresult
-gpc_image_load(struct gpc_context *context, const void *source,
-	       const struct gpc_jit_options *options, struct gpc_image **image_p)
-{
-	struct gp_image_target target = device_to_image_target(context->device);
-	struct gpc_image *image;
-	struct gp_image *view;
-	void *bytes;
-	size_t size;
-	CUresult result;
-
-	if (!source)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = image_flatten(source, &target, &view, &bytes, &size);
-	if (result != CUDA_SUCCESS)
-		return result;
-	image = gpc_image_create(context);
-	if (!image) {
-		free(bytes);
-		gp_image_destroy(view);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	result = image_load(image, context, view, bytes, size, options);
-	free(bytes);
-	if (result != CUDA_SUCCESS) {
-		gpc_image_free(image);
-	} else {
-		result = image_init_kernels(image, view, &target);
-		if (result == CUDA_SUCCESS)
-			*image_p = image;
-		else
-			gpc_image_unload(image);
-	}
-	gp_image_destroy(view);
-	return result;
 }
 
 /* The reply is read along with others; no thread is woken for it. */
@@ -409,35 +349,45 @@ gpc_image_await(struct gpc_image *image)
 	return image->loaded;
 }
 
+/* Takes ownership of bytes. An image that the daemon has or has preloaded is loaded without
+ * waiting. */
 static CUresult
-image_load_async(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
-		 const struct gp_image_target *target, void *bytes, size_t size)
+image_load(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
+	   const struct gp_image_target *target, void *bytes, size_t size,
+	   const struct gpc_jit_options *options)
 {
 	CUresult result;
 
-	image_set_digest(image, bytes, size);
-	image->plain = true;
-	if (!gpc_image_preload_load(image, context, view, target, &result))
-		return loading_start(image, context, bytes, size);
+	gp_sha256(bytes, size, image->sha256);
+	image->size = size;
+	image->plain = !options || options->count == 0;
+	if (!image->plain || !gpc_image_preload_load(image, context, view, target, &result)) {
+		if (!options)
+			return loading_start(image, context, bytes, size);
+		result = image_load_and_wait(context, image->handle.id, bytes, size, image->sha256,
+					     options, &image->info);
+	}
 	free(bytes);
 	return result == CUDA_SUCCESS ? image_init_kernels(image, view, target) : result;
 }
 
 CUresult
-gpc_image_load_async(struct gpc_context *context, const void *source, struct gpc_image **image_p)
+gpc_image_load(struct gpc_context *context, const void *source,
+	       const struct gpc_jit_options *options, struct gpc_image **image_p)
 {
 	struct gp_image_target target = device_to_image_target(context->device);
 	struct gpc_image *image;
 	struct gp_image *view;
 	void *bytes;
 	size_t size;
-	CUresult result = image_flatten(source, &target, &view, &bytes, &size);
+	CUresult result = source ? image_flatten(source, &target, &view, &bytes, &size)
+				 : CUDA_ERROR_INVALID_VALUE;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	image = gpc_image_create(context);
 	if (image)
-		result = image_load_async(image, context, view, &target, bytes, size);
+		result = image_load(image, context, view, &target, bytes, size, options);
 	else
 		free(bytes);
 	gp_image_destroy(view);

@@ -428,7 +428,7 @@ kernel_launch(const CUlaunchConfig *config, CUfunction f, void **values, void **
 	CUresult result = gpc_enter(&context);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_function_lookup(context, f, &function);
+		result = gpc_function_lookup(NULL, f, &function);
 	if (result == CUDA_SUCCESS)
 		result = gpc_stream_lookup(context, config->hStream, &stream);
 	if (result == CUDA_SUCCESS) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/module/launch_shape.h"
 
+#include "client/base/list.h"
 #include "client/base/stats.h"
 #include "client/context/device.h"
 #include "client/session/session.h"
@@ -240,27 +241,20 @@ gpc_launch_shapes_add(struct gpc_launch_shapes *shapes, struct gpc_context *cont
 		.blockDimZ = args->block_z,
 		.sharedMemBytes = args->shared,
 	};
-	struct gpc_launch_shape *check;
+	struct gpc_launch_shape *list, *check;
 	struct gpc_function *function;
 	CUresult result;
 
 	if (!shapes || (!attributes->cooperative && !attributes->clustered))
 		return CUDA_SUCCESS;
 	result = gpc_function_lookup(context, token, &function);
-	if (result == CUDA_SUCCESS)
-		result = gpc_function_get_twin(function, context, &function);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (shapes->count == shapes->room) {
-		size_t room = shapes->room ? 2 * shapes->room : 8;
-		struct gpc_launch_shape *list = realloc(shapes->list, room * sizeof(*list));
-
-		if (!list)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		shapes->list = list;
-		shapes->room = room;
-	}
-	check = &shapes->list[shapes->count];
+	list = gpc_list_grow(shapes->list, shapes->count, &shapes->room, sizeof(*list));
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	shapes->list = list;
+	check = &list[shapes->count];
 	gpc_launch_shape_init(check, context, function, &config, attributes, 0);
 	shapes->count += check->needed;
 	return CUDA_SUCCESS;

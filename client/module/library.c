@@ -98,8 +98,8 @@ library_load(CUlibrary *library, const void *code, const struct gpc_jit_options 
 	if (result == CUDA_SUCCESS)
 		result = options_check(options, option_count);
 	if (result == CUDA_SUCCESS)
-		result = load_may_be_async(code, jit) ? gpc_image_load_async(context, code, &image)
-						      : gpc_image_load(context, code, jit, &image);
+		result = gpc_image_load(context, code, load_may_be_async(code, jit) ? NULL : jit,
+					&image);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_image_load_twins(image, code, jit);

@@ -43,9 +43,6 @@ subject_enter(CUfunction token, struct subject *subject)
 	if (result == CUDA_SUCCESS)
 		result = gpc_function_lookup(subject->context, token, &subject->function);
 	if (result == CUDA_SUCCESS)
-		result = gpc_function_get_twin(subject->function, subject->context,
-					       &subject->function);
-	if (result == CUDA_SUCCESS)
 		subject->kernel =
 			GP_KERNEL(subject->function->image->handle.id, subject->function->index);
 	return result;

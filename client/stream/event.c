@@ -559,12 +559,7 @@ gpc_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.event = found->handle.id;
 	result = gpc_wait_gpEventShare(found->context, &args, &reply, &raw);
-	if (result == CUDA_SUCCESS && reply.handle.size != sizeof(*pHandle))
-		result = CUDA_ERROR_UNKNOWN;
-	if (result == CUDA_SUCCESS)
-		memcpy(pHandle, reply.handle.data, sizeof(*pHandle));
-	free(raw);
-	return result;
+	return gpc_reply_copy_bytes(result, &reply.handle, pHandle, sizeof(*pHandle), raw);
 }
 
 CUresult

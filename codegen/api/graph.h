@@ -133,13 +133,13 @@ CUresult cuGraphAddEmptyNode(
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, childGraph))
 CUresult cuGraphAddChildGraphNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        CUgraph childGraph);
+        CONVERT(gpc_generic_params_child) CUgraph childGraph);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_GRAPH))
 CUresult cuGraphChildGraphNodeGetGraph(
@@ -166,18 +166,18 @@ CUresult cuGraphMemAllocNodeGetParams(
         CUgraphNode hNode,
         OUT COMPUTE(gpc_node_get_alloc_params) CUDA_MEM_ALLOC_NODE_PARAMS *params_out);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, dptr))
 CUresult cuGraphAddMemFreeNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        CUdeviceptr dptr);
+        CONVERT(gpc_generic_params_free) CUdeviceptr dptr);
 
-GP_LOCAL(CHARGES_NOTHING)
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_MEM_FREE))
 CUresult cuGraphMemFreeNodeGetParams(
         CUgraphNode hNode,
-        OUT CUdeviceptr *dptr_out);
+        OUT COMPUTE(gpc_node_get_memory_address) CUdeviceptr *dptr_out);
 
 GP_LOCAL()
 CUresult cuDeviceGraphMemTrim(
@@ -195,67 +195,67 @@ CUresult cuDeviceSetGraphMemAttribute(
         CUgraphMem_attribute attr,
         BY_HOOK void *value);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, event))
 CUresult cuGraphAddEventRecordNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        CUevent event);
+        CONVERT(gpc_generic_params_event, CU_GRAPH_NODE_TYPE_EVENT_RECORD) CUevent event);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_EVENT_RECORD))
 CUresult cuGraphEventRecordNodeGetEvent(
         CUgraphNode hNode,
         OUT FIELD(params.event) CUevent *event_out);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphNodeSetParams, hNode, event))
 CUresult cuGraphEventRecordNodeSetEvent(
         CUgraphNode hNode,
-        CUevent event);
+        CONVERT(gpc_generic_params_event, CU_GRAPH_NODE_TYPE_EVENT_RECORD) CUevent event);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, event))
 CUresult cuGraphAddEventWaitNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        CUevent event);
+        CONVERT(gpc_generic_params_event, CU_GRAPH_NODE_TYPE_WAIT_EVENT) CUevent event);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_WAIT_EVENT))
 CUresult cuGraphEventWaitNodeGetEvent(
         CUgraphNode hNode,
         OUT FIELD(params.event) CUevent *event_out);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphNodeSetParams, hNode, event))
 CUresult cuGraphEventWaitNodeSetEvent(
         CUgraphNode hNode,
-        CUevent event);
+        CONVERT(gpc_generic_params_event, CU_GRAPH_NODE_TYPE_WAIT_EVENT) CUevent event);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams))
 CUresult cuGraphAddHostNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        IN const CUDA_HOST_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_host) const CUDA_HOST_NODE_PARAMS *nodeParams);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_HOST))
 CUresult cuGraphHostNodeGetParams(
         CUgraphNode hNode,
         OUT FIELD(params.host) CUDA_HOST_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphNodeSetParams, hNode, nodeParams))
 CUresult cuGraphHostNodeSetParams(
         CUgraphNode hNode,
-        IN const CUDA_HOST_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_host) const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, copyParams))
 CUresult cuGraphAddMemcpyNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        IN const CUDA_MEMCPY3D *copyParams,
+        IN CONVERT(gpc_generic_params_copy, ctx) const CUDA_MEMCPY3D *copyParams,
         CUcontext ctx);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_MEMCPY))
@@ -263,36 +263,37 @@ CUresult cuGraphMemcpyNodeGetParams(
         CUgraphNode hNode,
         OUT FIELD(params.copy) CUDA_MEMCPY3D *nodeParams);
 
-GP_LOCAL()
+/* A node's context cannot change. */
+GP_LOCAL(FORWARD(cuGraphNodeSetParams, hNode, nodeParams))
 CUresult cuGraphMemcpyNodeSetParams(
         CUgraphNode hNode,
-        IN const CUDA_MEMCPY3D *nodeParams);
+        IN CONVERT(gpc_generic_params_copy, NULL) const CUDA_MEMCPY3D *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams))
 CUresult cuGraphAddBatchMemOpNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        IN const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_mem_ops) const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP))
 CUresult cuGraphBatchMemOpNodeGetParams(
         CUgraphNode hNode,
         OUT FIELD(params.ops->given) CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphNodeSetParams, hNode, nodeParams))
 CUresult cuGraphBatchMemOpNodeSetParams(
         CUgraphNode hNode,
-        IN const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_mem_ops) const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, memsetParams))
 CUresult cuGraphAddMemsetNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        IN const CUDA_MEMSET_NODE_PARAMS *memsetParams,
+        IN CONVERT(gpc_generic_params_memset, ctx) const CUDA_MEMSET_NODE_PARAMS *memsetParams,
         CUcontext ctx);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_MEMSET))
@@ -300,26 +301,26 @@ CUresult cuGraphMemsetNodeGetParams(
         CUgraphNode hNode,
         OUT FIELD(params.fill) CUDA_MEMSET_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphNodeSetParams, hNode, nodeParams))
 CUresult cuGraphMemsetNodeSetParams(
         CUgraphNode hNode,
-        IN const CUDA_MEMSET_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_memset, NULL) const CUDA_MEMSET_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams))
 CUresult cuGraphAddKernelNode(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        IN const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+        IN CONVERT(gpc_generic_params_kernel_v1) const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphAddNode_v2, phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams))
 CUresult cuGraphAddKernelNode_v2(
         OUT CUgraphNode *phGraphNode,
         CUgraph hGraph,
         IN_N(numDependencies) OPT const CUgraphNode *dependencies,
         size_t numDependencies,
-        IN const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_kernel) const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
 GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_KERNEL))
 CUresult cuGraphKernelNodeGetParams(
@@ -331,26 +332,26 @@ CUresult cuGraphKernelNodeGetParams_v2(
         CUgraphNode hNode,
         OUT COMPUTE(gpc_node_get_kernel_params) CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphNodeSetParams, hNode, nodeParams))
 CUresult cuGraphKernelNodeSetParams(
         CUgraphNode hNode,
-        IN const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+        IN CONVERT(gpc_generic_params_kernel_v1) const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 
-GP_LOCAL()
+GP_LOCAL(FORWARD(cuGraphNodeSetParams, hNode, nodeParams))
 CUresult cuGraphKernelNodeSetParams_v2(
         CUgraphNode hNode,
-        IN const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_kernel) const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
 GP_LOCAL()
 CUresult cuGraphKernelNodeCopyAttributes(
         CUgraphNode dst,
         CUgraphNode src);
 
-GP_LOCAL()
+GP_LOCAL(REQUIRE(params.type, CU_GRAPH_NODE_TYPE_KERNEL))
 CUresult cuGraphKernelNodeGetAttribute(
         CUgraphNode hNode,
         CUkernelNodeAttrID attr,
-        OUT CUkernelNodeAttrValue *value_out);
+        OUT COMPUTE(gpc_node_get_kernel_attribute, attr) CUkernelNodeAttrValue *value_out);
 
 GP_LOCAL(VIA(gpGraphRoot, gpGraphNode))
 CUresult cuGraphKernelNodeSetAttribute(
@@ -490,7 +491,7 @@ void gpGraphMakeLaunchable(
 
 /* A kernel node that kernels change: device code uses the driver's value. The bulk tail is a plan
  * with this node. */
-GP_MESSAGE(0x0a0a, WAIT, SERVER_HOOK, BULK_IN, NO_DTOH_WAIT)
+GP_MESSAGE(0x0a0a, WAIT, SERVER_HOOK, BULK_IN, NO_DTOH_WAIT, OWN_RESULT)
 void gpGraphNode(
         gp_graph_root root,
         OUT unsigned long long *node);
@@ -548,55 +549,55 @@ CUresult cuGraphUpload(
         CUgraphExec hGraphExec,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpGraphRemake))
+GP_LOCAL(FORWARD(cuGraphExecNodeSetParams, hGraphExec, hNode, nodeParams), VIA(gpGraphRemake))
 CUresult cuGraphExecKernelNodeSetParams(
         CUgraphExec hGraphExec,
         CUgraphNode hNode,
-        IN const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
+        IN CONVERT(gpc_generic_params_kernel_v1) const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 
-GP_LOCAL(VIA(gpGraphRemake))
+GP_LOCAL(FORWARD(cuGraphExecNodeSetParams, hGraphExec, hNode, nodeParams), VIA(gpGraphRemake))
 CUresult cuGraphExecKernelNodeSetParams_v2(
         CUgraphExec hGraphExec,
         CUgraphNode hNode,
-        IN const CUDA_KERNEL_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_kernel) const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 
-GP_LOCAL(VIA(gpGraphRemake))
+GP_LOCAL(FORWARD(cuGraphExecNodeSetParams, hGraphExec, hNode, copyParams), VIA(gpGraphRemake))
 CUresult cuGraphExecMemcpyNodeSetParams(
         CUgraphExec hGraphExec,
         CUgraphNode hNode,
-        IN const CUDA_MEMCPY3D *copyParams,
+        IN CONVERT(gpc_generic_params_copy, ctx) const CUDA_MEMCPY3D *copyParams,
         CUcontext ctx);
 
-GP_LOCAL(VIA(gpGraphRemake))
+GP_LOCAL(FORWARD(cuGraphExecNodeSetParams, hGraphExec, hNode, memsetParams), VIA(gpGraphRemake))
 CUresult cuGraphExecMemsetNodeSetParams(
         CUgraphExec hGraphExec,
         CUgraphNode hNode,
-        IN const CUDA_MEMSET_NODE_PARAMS *memsetParams,
+        IN CONVERT(gpc_generic_params_memset, ctx) const CUDA_MEMSET_NODE_PARAMS *memsetParams,
         CUcontext ctx);
 
-GP_LOCAL(VIA(gpGraphRemake))
+GP_LOCAL(FORWARD(cuGraphExecNodeSetParams, hGraphExec, hNode, nodeParams), VIA(gpGraphRemake))
 CUresult cuGraphExecBatchMemOpNodeSetParams(
         CUgraphExec hGraphExec,
         CUgraphNode hNode,
-        IN const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_mem_ops) const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 
-GP_LOCAL(VIA(gpGraphRemake))
+GP_LOCAL(FORWARD(cuGraphExecNodeSetParams, hGraphExec, hNode, nodeParams), VIA(gpGraphRemake))
 CUresult cuGraphExecHostNodeSetParams(
         CUgraphExec hGraphExec,
         CUgraphNode hNode,
-        IN const CUDA_HOST_NODE_PARAMS *nodeParams);
+        IN CONVERT(gpc_generic_params_host) const CUDA_HOST_NODE_PARAMS *nodeParams);
 
-GP_LOCAL(VIA(gpGraphRemake))
+GP_LOCAL(FORWARD(cuGraphExecNodeSetParams, hGraphExec, hNode, event), VIA(gpGraphRemake))
 CUresult cuGraphExecEventRecordNodeSetEvent(
         CUgraphExec hGraphExec,
         CUgraphNode hNode,
-        CUevent event);
+        CONVERT(gpc_generic_params_event, CU_GRAPH_NODE_TYPE_EVENT_RECORD) CUevent event);
 
-GP_LOCAL(VIA(gpGraphRemake))
+GP_LOCAL(FORWARD(cuGraphExecNodeSetParams, hGraphExec, hNode, event), VIA(gpGraphRemake))
 CUresult cuGraphExecEventWaitNodeSetEvent(
         CUgraphExec hGraphExec,
         CUgraphNode hNode,
-        CUevent event);
+        CONVERT(gpc_generic_params_event, CU_GRAPH_NODE_TYPE_WAIT_EVENT) CUevent event);
 
 GP_LOCAL(VIA(gpGraphRemake))
 CUresult cuGraphExecChildGraphNodeSetParams(

@@ -38,7 +38,7 @@ void gpHostUnmap(
  *
  * Errors: CUDA_ERROR_NOT_SUPPORTED if the driver cannot create such memory.
  */
-GP_MESSAGE(0x0808, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0808, WAIT, SERVER_HOOK, CHARGES_NOTHING, OWN_RESULT)
 void gpHostPlace(
         gp_address address,
         size_t size,

@@ -47,7 +47,7 @@ void gpUnshare(
 /* Maps memory that another session of the tenant exports. size: size of the whole mapping that
  * contains the memory. gpMemoryUnmap unmaps it. The exporting session is still charged for the
  * memory. */
-GP_MESSAGE(0x0213, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0213, WAIT, SERVER_HOOK, CHARGES_NOTHING, OWN_RESULT)
 void gpMemoryOpen(
         gp_address address,
         size_t size,
@@ -76,7 +76,7 @@ void gpPoolShare(
         OUT_BYTES(64) void *handle);
 
 /* Checks that a session of the tenant, which may be this one, exports the pool. */
-GP_MESSAGE(0x0217, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0217, WAIT, SERVER_HOOK, CHARGES_NOTHING, OWN_RESULT)
 void gpPoolOpen(
         int device,
         IN_BYTES(64) const void *handle);
@@ -91,7 +91,7 @@ void gpPoolMemoryShare(
         OUT_BYTES(64) void *handle);
 
 /* gpMemoryOpen for memory of the pool with this handle. The pool may belong to this session. */
-GP_MESSAGE(0x0219, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0219, WAIT, SERVER_HOOK, CHARGES_NOTHING, OWN_RESULT)
 void gpPoolMemoryOpen(
         gp_address address,
         size_t size,

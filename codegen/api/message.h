@@ -105,7 +105,7 @@ void gpContextSetLimit(
         size_t value);
 
 /* Maps zeroed memory of a device. address and size are multiples of the granularity. */
-GP_MESSAGE(0x0201, WAIT, SERVER_HOOK, ALLOCATES(size), NO_DTOH_WAIT)
+GP_MESSAGE(0x0201, WAIT, SERVER_HOOK, ALLOCATES(size), NO_DTOH_WAIT, OWN_RESULT)
 void gpMemoryMap(
         gp_new_address address,
         size_t size,

@@ -116,7 +116,7 @@
  *   REQUIRE(member, value, ...)  the member of the object has one of these values, or
  *                                CUDA_ERROR_INVALID_VALUE
  *   FORWARD(function, argument, ...)  calls this CUDA function with these arguments: parameters of
- *                                the same type, and constants
+ *                                the same type or with CONVERT, and constants
  *   RETURNS(code)                looks up and checks, writes nothing, and returns the code
  *
  * Order among the session's calls, in addition to the order by ORDERED handles:
@@ -142,6 +142,8 @@
  *                      its caller notes that (gpc_host_memory_scan())
  *   INVALIDATES_CHECKS if it fails without a waiter, the device may reject what it accepted before:
  *                      the client checks again (gpc_session_revise())
+ *   OWN_RESULT         gpc_wait_<message>() of a message returns the result of the call itself, and
+ *                      leaves a deferred error for a later call; a message with NEW has this
  *   TRACE_NAME("text") the name of its work in a trace; by default the name of the call
  *
  * Effect while streams are captured (docs/graphs.md); required for a call with a stream:
@@ -200,6 +202,8 @@
 #define FIELD(member) /* OUT: the member of the object; OUT_BYTES: its text */
 #define COMPUTE(...)  /* OUT: function(object, argument, ...) with parameters of the call, constants */
 #define FIXED(value)  /* OUT: this constant */
+#define CONVERT(...)  /* of FORWARD: passes function(&converted, parameter, argument, ...), which
+                       * returns the address of the converted struct, or NULL */
 #define STORE(member) /* a number, which is stored in the member of the object */
 #define WITHIN(least, most) /* a number in this range, or CUDA_ERROR_INVALID_VALUE */
 

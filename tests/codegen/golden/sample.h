@@ -8,6 +8,8 @@ GP_SYMBOL_PTSZ(cuStreamQuery_ptsz, cuStreamQuery, 7000)
 GP_SYMBOL(cuLinkCreate_v2, cuLinkCreate, 6050)
 GP_SYMBOL(cuLinkDestroy, cuLinkDestroy, 5050)
 GP_SYMBOL(cuSampleSame, cuSampleSame, 12000)
+GP_SYMBOL(cuSampleSetGeneric, cuSampleSetGeneric, 12000)
+GP_SYMBOL(cuSampleSetCopy, cuSampleSetCopy, 12000)
 GP_SYMBOL(cuSampleOfToken, cuSampleOfToken, 12000)
 GP_SYMBOL(cuSampleAsk, cuSampleAsk, 12000)
 GP_SYMBOL(cuSampleWait, cuSampleWait, 12000)
@@ -131,6 +133,18 @@ GP_LOCAL(FORWARD(cuSampleNode, hStream), CHARGES_NOTHING, CAPTURE(declined))
 CUresult cuSampleSame(
         CUstream hStream);
 
+/* With a converted parameter. */
+GP_LOCAL()
+CUresult cuSampleSetGeneric(
+        unsigned int number,
+        IN CUgraphNodeParams *params);
+
+GP_LOCAL(FORWARD(cuSampleSetGeneric, number, copy))
+CUresult cuSampleSetCopy(
+        unsigned int number,
+        IN CONVERT(gpc_sample_generic, context, true) const CUDA_MEMCPY3D *copy,
+        CUcontext context);
+
 GP_CLIENT_OBJECT(linker, TYPES(CUlinkState), STRUCT(gpc_object), KIND(linker), HEADER("client/context/object.h"))
 
 GP_LOCAL()
@@ -145,7 +159,7 @@ void gpSampleUnmap(
         size_t size,
         int device);
 
-GP_MESSAGE(0x000a, WAIT, SERVER_HOOK, BULK_OUT, COPIES(size), BARRIER(flags), NO_DTOH_WAIT)
+GP_MESSAGE(0x000a, WAIT, SERVER_HOOK, BULK_OUT, COPIES(size), BARRIER(flags), NO_DTOH_WAIT, OWN_RESULT)
 void gpSampleCopyOut(
         CUstream stream,
         gp_address src,

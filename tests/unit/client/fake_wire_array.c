@@ -47,24 +47,20 @@ level_size(const struct array *array, uint32_t level)
 }
 
 CUresult
-gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreate *args,
-			struct gpc_request *request)
+gpc_wait_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreate *args)
 {
 	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
 	CUresult result = gp_array_check(&shape);
 	struct array *array;
 
 	assert_int_equal(result, CUDA_SUCCESS);
-	if (gp_array_get_bytes(&shape) > fake.quota) {
-		fake_wire_start(request, NULL, 0, CUDA_ERROR_OUT_OF_MEMORY);
-		return CUDA_SUCCESS;
-	}
+	if (gp_array_get_bytes(&shape) > fake.quota)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	array = find(0);
 	array->id = args->array;
 	array->shape = shape;
 	for (uint32_t i = 0; i < (args->levels ? args->levels : 1); i++)
 		array->levels[i] = calloc(1, level_size(array, i));
-	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 
@@ -78,13 +74,12 @@ gpc_post_gpArrayMake(struct gpc_context *c, const struct gp_args_gpArrayMake *ar
 	};
 	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
 	const uint64_t size = gp_array_get_footprint(&shape);
-	struct gpc_request request = { 0 };
 
 	fake.arrays_made++;
 	assert_true(size <= fake.allowance);
 	fake.allowance -= size;
 	fake.mapped -= size;
-	return gpc_start_gpArrayCreate(c, &create, &request);
+	return gpc_wait_gpArrayCreate(c, &create);
 }
 
 /* 128 by 128 elements, and two levels with tiles. */
@@ -117,12 +112,11 @@ gpc_wait_gpArrayTiles(struct gpc_context *c, const struct gp_args_gpArrayTiles *
 
 /* Tiles are ordinary device memory. */
 CUresult
-gpc_start_gpTilePoolCreate(struct gpc_context *c, const struct gp_args_gpTilePoolCreate *args,
-			   struct gpc_request *request)
+gpc_wait_gpTilePoolCreate(struct gpc_context *c, const struct gp_args_gpTilePoolCreate *args)
 {
 	const struct gp_args_gpMemoryCreate create = { args->memory, args->size, args->device };
 
-	return gpc_start_gpMemoryCreate(c, &create, request);
+	return gpc_wait_gpMemoryCreate(c, &create);
 }
 
 CUresult

@@ -168,15 +168,14 @@ drop_arena(struct arena *arena)
 }
 
 CUresult
-gpc_start_gpHostPlace(struct gpc_context *c, const struct gp_args_gpHostPlace *args,
-		      struct gpc_request *request)
+gpc_wait_gpHostPlace(struct gpc_context *c, const struct gp_args_gpHostPlace *args)
 {
 	if (fake_wire_host_mapped() + args->size > fake.host_quota)
-		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	assert_true(args->address >= fake.window &&
 		    args->address + args->size <= fake.window + FAKE_WIRE_WINDOW);
 	make_arena(args->address, args->size, false);
-	return complete(request, CUDA_SUCCESS);
+	return CUDA_SUCCESS;
 }
 
 bool

@@ -63,25 +63,21 @@ gpc_wait_gpPoolMemoryShare(struct gpc_context *c, const struct gp_args_gpPoolMem
 }
 
 CUresult
-gpc_start_gpPoolOpen(struct gpc_context *c, const struct gp_args_gpPoolOpen *args,
-		     struct gpc_request *request)
+gpc_wait_gpPoolOpen(struct gpc_context *c, const struct gp_args_gpPoolOpen *args)
 {
 	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
-	fake_wire_start(request, NULL, 0, CUDA_SUCCESS);
 	return CUDA_SUCCESS;
 }
 
 CUresult
-gpc_start_gpPoolMemoryOpen(struct gpc_context *c, const struct gp_args_gpPoolMemoryOpen *args,
-			   struct gpc_request *request)
+gpc_wait_gpPoolMemoryOpen(struct gpc_context *c, const struct gp_args_gpPoolMemoryOpen *args)
 {
 	const struct gp_args_gpMemoryMap map = { args->address, args->size, args->device };
 
 	assert_int_equal(args->pool.size, GP_IPC_HANDLE_SIZE);
 	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
 	fake.opens++;
-	fake_wire_start(request, NULL, 0, gpc_wait_gpMemoryMap(c, &map));
-	return CUDA_SUCCESS;
+	return gpc_wait_gpMemoryMap(c, &map);
 }
 
 CUresult
@@ -93,15 +89,13 @@ gpc_post_gpUnshare(struct gpc_context *c, const struct gp_args_gpUnshare *args)
 
 /* Maps new memory in place of the memory of another process. */
 CUresult
-gpc_start_gpMemoryOpen(struct gpc_context *c, const struct gp_args_gpMemoryOpen *args,
-		       struct gpc_request *request)
+gpc_wait_gpMemoryOpen(struct gpc_context *c, const struct gp_args_gpMemoryOpen *args)
 {
 	const struct gp_args_gpMemoryMap map = { args->address, args->size, args->device };
 
 	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
 	fake.opens++;
-	fake_wire_start(request, NULL, 0, gpc_wait_gpMemoryMap(c, &map));
-	return CUDA_SUCCESS;
+	return gpc_wait_gpMemoryMap(c, &map);
 }
 
 CUresult
@@ -122,12 +116,11 @@ gpc_wait_gpPhysicalShare(struct gpc_context *c, const struct gp_args_gpPhysicalS
 }
 
 CUresult
-gpc_start_gpPhysicalOpen(struct gpc_context *c, const struct gp_args_gpPhysicalOpen *args,
-			 struct gpc_request *request)
+gpc_wait_gpPhysicalOpen(struct gpc_context *c, const struct gp_args_gpPhysicalOpen *args)
 {
 	const struct gp_args_gpMemoryCreate create = { args->memory, args->size, args->device };
 
 	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
 	fake.opens++;
-	return gpc_start_gpMemoryCreate(c, &create, request);
+	return gpc_wait_gpMemoryCreate(c, &create);
 }

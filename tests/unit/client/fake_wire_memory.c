@@ -105,13 +105,6 @@ answered(struct gpc_request *request, CUresult result)
 	return CUDA_SUCCESS;
 }
 
-CUresult
-gpc_start_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *args,
-		      struct gpc_request *request)
-{
-	return answered(request, gpc_wait_gpMemoryMap(c, args));
-}
-
 void
 fake_wire_allow_credit(void)
 {
@@ -266,16 +259,15 @@ physical_find(uint32_t id)
 }
 
 CUresult
-gpc_start_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCreate *args,
-			 struct gpc_request *request)
+gpc_wait_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCreate *args)
 {
 	assert_int_equal(args->size % FAKE_WIRE_GRANULE, 0);
 	assert_int_equal(args->device, fake.context->device->remote);
 	if (args->size > fake.quota - fake.mapped)
-		return answered(request, CUDA_ERROR_OUT_OF_MEMORY);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	*physical_find(0) = (struct physical){ .id = args->memory, .size = args->size };
 	fake.mapped += args->size;
-	return answered(request, CUDA_SUCCESS);
+	return CUDA_SUCCESS;
 }
 
 CUresult

@@ -1,0 +1,3 @@
+GP_LOCAL()
+CUresult cuFoo(
+        CONVERT(gpc_convert) unsigned int a);
