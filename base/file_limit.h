@@ -13,8 +13,8 @@
  * Threads: any; the same thread must call both functions. Neither waits.
  * Errors: none.
  */
-#ifndef GP_SIGXFSZ_H
-#define GP_SIGXFSZ_H
+#ifndef GP_FILE_LIMIT_H
+#define GP_FILE_LIMIT_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -32,4 +32,4 @@ void gp_sigxfsz_block(struct gp_sigxfsz *limit);
  * errno. */
 void gp_sigxfsz_restore(const struct gp_sigxfsz *limit);
 
-#endif /* GP_SIGXFSZ_H */
+#endif /* GP_FILE_LIMIT_H */

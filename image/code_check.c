@@ -11,7 +11,7 @@
 
 /* *left: bytes that may still be decompressed, because a few bytes can expand to very many. */
 static int
-check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_limiter *gate, uint64_t *left)
+check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_limiter *limiter, uint64_t *left)
 {
 	void *bytes;
 	size_t size;
@@ -23,7 +23,7 @@ check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_limiter *gate,
 			       : 0;
 	if (entry->kind != GP_FATBIN_ELF)
 		return 0;
-	r = gp_fatbin_extract_limited(entry, *left, gate, &bytes, &size);
+	r = gp_fatbin_extract_limited(entry, *left, limiter, &bytes, &size);
 	if (r == -EFBIG)
 		return gp_image_set_error("unpacked code exceeds %llu bytes",
 					  (unsigned long long)GP_IMAGE_SIZE_MAX);
@@ -35,12 +35,12 @@ check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_limiter *gate,
 		return r;
 	*left -= size;
 	r = gp_elf_check(bytes, size);
-	gp_fatbin_release(gate, bytes, size);
+	gp_fatbin_release(limiter, bytes, size);
 	return r;
 }
 
 static int
-check_fatbin(const void *bytes, size_t size, struct gp_unpack_limiter *gate, uint64_t *left)
+check_fatbin(const void *bytes, size_t size, struct gp_unpack_limiter *limiter, uint64_t *left)
 {
 	struct gp_fatbin_walk walk;
 	struct gp_fatbin_entry entry;
@@ -49,13 +49,13 @@ check_fatbin(const void *bytes, size_t size, struct gp_unpack_limiter *gate, uin
 	while (!r) {
 		r = gp_fatbin_next(&walk, &entry);
 		if (!r)
-			r = check_entry(&entry, gate, left);
+			r = check_entry(&entry, limiter, left);
 	}
 	return r == GP_IMAGE_E_END ? 0 : r;
 }
 
 int
-gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *gate)
+gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *limiter)
 {
 	enum gp_image_kind kind = gp_image_type(image);
 	uint64_t left = GP_IMAGE_SIZE_MAX;
@@ -67,7 +67,7 @@ gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *gate
 		if (kind == GP_IMAGE_ELF)
 			r = gp_elf_check(blob.data, blob.size);
 		else if (kind != GP_IMAGE_PTX)
-			r = check_fatbin(blob.data, blob.size, gate, &left);
+			r = check_fatbin(blob.data, blob.size, limiter, &left);
 	}
 	return r;
 }
@@ -187,7 +187,7 @@ gp_code_driver_size(const void *bytes, size_t size, const struct gp_image_target
 
 int
 gp_code_check_embedded(const void *bytes, size_t size, bool must_be_cubin,
-		       struct gp_unpack_limiter *gate)
+		       struct gp_unpack_limiter *limiter)
 {
 	const uint8_t *at = bytes, *end = at + size;
 	uint64_t left = GP_IMAGE_SIZE_MAX;
@@ -198,7 +198,7 @@ gp_code_check_embedded(const void *bytes, size_t size, bool must_be_cubin,
 	if (size >= SARMAG && memcmp(bytes, ARMAG, SARMAG) == 0)
 		r = check_members(bytes, size);
 	while (!r && (at = find_fatbin(at, end, &size))) {
-		r = check_fatbin(at, size, gate, &left);
+		r = check_fatbin(at, size, limiter, &left);
 		at += size;
 	}
 	return r;

@@ -15,14 +15,14 @@
 #include "image/fatbin.h"
 
 /* Checks an image. The limiter (NULL: none) admits the decompression of each ELF. */
-int gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *gate)
+int gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *limiter)
 	__attribute__((warn_unused_result));
 
 /* Checks the GPU ELF that the bytes are, or those that are members of the library that the bytes
  * are, and the code of each fatbin within the bytes, whose headers gp_fatbin_check_embedded() has
- * already validated. is_cubin: the bytes must be a GPU ELF. gate: limiter, or NULL. */
+ * already validated. is_cubin: the bytes must be a GPU ELF. limiter: may be NULL. */
 int gp_code_check_embedded(const void *bytes, size_t size, bool is_cubin,
-			   struct gp_unpack_limiter *gate) __attribute__((warn_unused_result));
+			   struct gp_unpack_limiter *limiter) __attribute__((warn_unused_result));
 
 /*
  * Returns the bytes that the driver allocates for decompressing and compiling an image that has

@@ -101,9 +101,9 @@ gp_fatbin_check_embedded(const void *bytes, size_t size, bool begins)
 }
 
 static int
-stop_check(const struct gp_unpack_limiter *gate)
+stop_check(const struct gp_unpack_limiter *limiter)
 {
-	return gate->stop && atomic_load(gate->stop) ? -ECANCELED : 0;
+	return limiter->stop && atomic_load(limiter->stop) ? -ECANCELED : 0;
 }
 
 /* Checks the ELF header, of which `size` bytes are decompressed. */
@@ -140,7 +140,7 @@ create_zstd(void)
 
 static int
 unpack_zstd(const struct gp_fatbin_entry *entry, uint8_t *bytes,
-	    const struct gp_unpack_limiter *gate)
+	    const struct gp_unpack_limiter *limiter)
 {
 	ZSTD_DCtx *context = create_zstd();
 	ZSTD_outBuffer out = { bytes, entry->raw_size, 0 };
@@ -160,7 +160,7 @@ unpack_zstd(const struct gp_fatbin_entry *entry, uint8_t *bytes,
 			is_checked = true;
 		}
 		if (!r)
-			r = stop_check(gate);
+			r = stop_check(limiter);
 	}
 	if (!r && (left || out.pos != entry->raw_size))
 		r = -EBADMSG;
@@ -170,7 +170,7 @@ unpack_zstd(const struct gp_fatbin_entry *entry, uint8_t *bytes,
 
 static int
 unpack_lz4(const struct gp_fatbin_entry *entry, uint8_t *bytes,
-	   const struct gp_unpack_limiter *gate)
+	   const struct gp_unpack_limiter *limiter)
 {
 	const char *from = (const char *)entry->payload;
 	const int begin = (int)sizeof(Elf64_Ehdr);
@@ -183,23 +183,23 @@ unpack_lz4(const struct gp_fatbin_entry *entry, uint8_t *bytes,
 		return -EBADMSG;
 	r = elf_header_check(entry, bytes, (size_t)got);
 	if (!r)
-		r = stop_check(gate);
+		r = stop_check(limiter);
 	if (r)
 		return r;
 	got = LZ4_decompress_safe(from, (char *)bytes, size, capacity);
-	return got != capacity ? -EBADMSG : stop_check(gate);
+	return got != capacity ? -EBADMSG : stop_check(limiter);
 }
 
 static int
 payload_unpack(const struct gp_fatbin_entry *entry, uint8_t *bytes,
-	       const struct gp_unpack_limiter *gate)
+	       const struct gp_unpack_limiter *limiter)
 {
 	size_t n;
 
-	if (gate && (entry->flags & GP_FATBIN_ZSTD))
-		return unpack_zstd(entry, bytes, gate);
-	if (gate && (entry->flags & GP_FATBIN_LZ4))
-		return unpack_lz4(entry, bytes, gate);
+	if (limiter && (entry->flags & GP_FATBIN_ZSTD))
+		return unpack_zstd(entry, bytes, limiter);
+	if (limiter && (entry->flags & GP_FATBIN_LZ4))
+		return unpack_lz4(entry, bytes, limiter);
 	if (entry->flags & GP_FATBIN_ZSTD) {
 		n = ZSTD_decompress(bytes, entry->raw_size, entry->payload, entry->stored_size);
 		return ZSTD_isError(n) || n != entry->raw_size ? -EBADMSG : 0;
@@ -215,7 +215,7 @@ payload_unpack(const struct gp_fatbin_entry *entry, uint8_t *bytes,
 }
 
 static int
-payload_extract(const struct gp_fatbin_entry *entry, const struct gp_unpack_limiter *gate,
+payload_extract(const struct gp_fatbin_entry *entry, const struct gp_unpack_limiter *limiter,
 		void **bytes_p, size_t *size_p)
 {
 	uint8_t *bytes = malloc(entry->raw_size + 1);
@@ -223,7 +223,7 @@ payload_extract(const struct gp_fatbin_entry *entry, const struct gp_unpack_limi
 
 	if (!bytes)
 		return -ENOMEM;
-	r = payload_unpack(entry, bytes, gate);
+	r = payload_unpack(entry, bytes, limiter);
 	if (r) {
 		free(bytes);
 		return r;
@@ -236,7 +236,7 @@ payload_extract(const struct gp_fatbin_entry *entry, const struct gp_unpack_limi
 
 int
 gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
-			  struct gp_unpack_limiter *gate, void **bytes_p, size_t *size_p)
+			  struct gp_unpack_limiter *limiter, void **bytes_p, size_t *size_p)
 {
 	int r;
 
@@ -244,21 +244,21 @@ gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
 	if (entry->raw_size > limit || entry->raw_size > INT32_MAX ||
 	    entry->stored_size > INT32_MAX)
 		return -EFBIG;
-	r = gate ? gate->enter(gate, entry->raw_size) : 0;
+	r = limiter ? limiter->enter(limiter, entry->raw_size) : 0;
 	if (r)
 		return r;
-	r = payload_extract(entry, gate, bytes_p, size_p);
-	if (r && gate)
-		gate->leave(gate, entry->raw_size);
+	r = payload_extract(entry, limiter, bytes_p, size_p);
+	if (r && limiter)
+		limiter->leave(limiter, entry->raw_size);
 	return r;
 }
 
 void
-gp_fatbin_release(struct gp_unpack_limiter *gate, void *bytes, size_t size)
+gp_fatbin_release(struct gp_unpack_limiter *limiter, void *bytes, size_t size)
 {
 	free(bytes);
-	if (gate)
-		gate->leave(gate, size);
+	if (limiter)
+		limiter->leave(limiter, size);
 }
 
 int

@@ -188,11 +188,11 @@ int gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **
  * as a GPU ELF, which is detected before the rest is decompressed; -EDQUOT or -ECANCELED, from the
  * limiter. */
 int gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
-			      struct gp_unpack_limiter *gate, void **bytes_p, size_t *size_p)
+			      struct gp_unpack_limiter *limiter, void **bytes_p, size_t *size_p)
 	__attribute__((warn_unused_result));
 /* Frees bytes of gp_fatbin_extract_limited() and informs the same limiter. size: as returned with
  * them. */
-void gp_fatbin_release(struct gp_unpack_limiter *gate, void *bytes, size_t size);
+void gp_fatbin_release(struct gp_unpack_limiter *limiter, void *bytes, size_t size);
 
 /* Returns whether the device can use the entry by itself. */
 bool gp_fatbin_usable(const struct gp_fatbin_entry *entry, const struct gp_image_target *target);

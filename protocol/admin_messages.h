@@ -6,8 +6,8 @@
  * Ownership: arguments are borrowed during the call; results are malloc'ed and the caller's.
  * Threads: any; no state.
  */
-#ifndef GP_ADMIN_H
-#define GP_ADMIN_H
+#ifndef GP_ADMIN_MESSAGES_H
+#define GP_ADMIN_MESSAGES_H
 
 #include "admin.pb-c.h"
 
@@ -49,4 +49,4 @@ int gp_admin_get_default_path(char *path, size_t size);
  * as zeros. */
 void gp_admin_format_uuid(const ProtobufCBinaryData *uuid, char text[GP_UUID_TEXT_SIZE]);
 
-#endif /* GP_ADMIN_H */
+#endif /* GP_ADMIN_MESSAGES_H */

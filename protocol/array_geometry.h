@@ -7,8 +7,8 @@
  * Threads: any; pure functions.
  * Units: bytes, unless a comment says elements.
  */
-#ifndef GP_ARRAY_H
-#define GP_ARRAY_H
+#ifndef GP_ARRAY_GEOMETRY_H
+#define GP_ARRAY_GEOMETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,4 +93,4 @@ uint64_t gp_array_get_tiled_bytes(const struct gp_array_shape *shape);
  */
 uint64_t gp_array_get_footprint(const struct gp_array_shape *shape);
 
-#endif /* GP_ARRAY_H */
+#endif /* GP_ARRAY_GEOMETRY_H */

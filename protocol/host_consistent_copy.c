@@ -291,13 +291,13 @@ changes_drop_unchanged(struct gp_changes *changes, const struct gp_changes_range
  * that the other end stores after it, so no flag is newer than its data. Returns false if the
  * changes exceed the limit. */
 static bool
-stages_scan_reverse(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
+stages_scan_reverse(struct gp_consistent_copy *consistent, const struct gp_changes_range *ranges,
 		    size_t count)
 {
-	struct gp_changes *looks = picture->scans, *all = &looks[INSIDE];
+	struct gp_changes *looks = consistent->scans, *all = &looks[INSIDE];
 
 	for (int store_stage = STAGES; store_stage > 0; store_stage--) {
-		if (!gp_diff_scan_reverse(&looks[store_stage - 1], &picture->ordered, ranges,
+		if (!gp_diff_scan_reverse(&looks[store_stage - 1], &consistent->ordered, ranges,
 					  count))
 			return false;
 	}
@@ -334,27 +334,27 @@ shadow_update(const struct gp_changes *changes, const struct gp_changes_range *r
 }
 
 static void
-part_write(struct gp_consistent_copy *picture, const struct gp_run_cursor *place,
+part_write(struct gp_consistent_copy *consistent, const struct gp_run_cursor *place,
 	   const struct run_part *run_part)
 {
 	const struct gp_changes_range *range = &place->ranges[place->range];
 	const uint8_t *bytes = (const uint8_t *)place->run.bytes + run_part->at;
 	uint64_t address = place->run.address + run_part->at;
 
-	if (picture->merges)
-		gp_merge_write(&picture->ordered, address, bytes,
+	if (consistent->merges)
+		gp_merge_write(&consistent->ordered, address, bytes,
 			       (const uint8_t *)range->shadow + (address - range->address),
 			       run_part->size);
 	else
-		gp_changes_write(&picture->ordered, address, bytes, run_part->size);
+		gp_changes_write(&consistent->ordered, address, bytes, run_part->size);
 }
 
 /* Returns false if out of memory. */
 static bool
-changes_order(struct gp_consistent_copy *picture, const struct gp_changes *changes,
+changes_order(struct gp_consistent_copy *consistent, const struct gp_changes *changes,
 	      const struct gp_changes_range *ranges, size_t count)
 {
-	struct gp_changes *ordered = &picture->ordered;
+	struct gp_changes *ordered = &consistent->ordered;
 
 	ordered->size = 0;
 	/* A run of 16 bytes and its header may become three runs of 8 bytes. */
@@ -368,7 +368,7 @@ changes_order(struct gp_consistent_copy *picture, const struct gp_changes *chang
 			int of_stage = run_get_parts(&place, (enum store_stage)store_stage, parts);
 
 			for (int i = 0; i < of_stage; i++)
-				part_write(picture, &place, &parts[i]);
+				part_write(consistent, &place, &parts[i]);
 		}
 	}
 	return true;
@@ -377,7 +377,7 @@ changes_order(struct gp_consistent_copy *picture, const struct gp_changes *chang
 /* Passes the future content of the 8 bytes at `at` to the filter, if all of them are in the
  * range. */
 static bool
-word_is_allowed(const struct gp_consistent_copy *picture, const struct gp_changes_range *range,
+word_is_allowed(const struct gp_consistent_copy *consistent, const struct gp_changes_range *range,
 		uint64_t at, const struct gp_change *run)
 {
 	uint8_t bytes[8];
@@ -387,7 +387,7 @@ word_is_allowed(const struct gp_consistent_copy *picture, const struct gp_change
 		return true;
 	if (at >= run->address && run->size >= 8 && at - run->address <= run->size - 8) {
 		memcpy(&value, (const uint8_t *)run->bytes + (at - run->address), 8);
-		return picture->allow(picture->arg, value);
+		return consistent->allow(consistent->arg, value);
 	}
 	memcpy(bytes, (const uint8_t *)range->shadow + (at - range->address), 8);
 	for (size_t i = 0; i < 8; i++) {
@@ -395,24 +395,24 @@ word_is_allowed(const struct gp_consistent_copy *picture, const struct gp_change
 			bytes[i] = ((const uint8_t *)run->bytes)[at + i - run->address];
 	}
 	memcpy(&value, bytes, 8);
-	return picture->allow(picture->arg, value);
+	return consistent->allow(consistent->arg, value);
 }
 
 /* Calls the filter for all words, even after one was rejected. */
 static bool
-changes_are_allowed(const struct gp_consistent_copy *picture, const struct gp_changes *changes,
+changes_are_allowed(const struct gp_consistent_copy *consistent, const struct gp_changes *changes,
 		    const struct gp_changes_range *ranges, size_t count)
 {
 	bool may = true;
 
-	if (!picture->allow)
+	if (!consistent->allow)
 		return true;
 	for (struct gp_run_cursor place = gp_run_cursor_first(changes, ranges, count);
 	     place.run.size; gp_run_cursor_next(&place)) {
 		uint64_t end = place.run.address + place.run.size;
 
 		for (uint64_t at = place.run.address & ~(uint64_t)7; at < end; at += 8)
-			may &= word_is_allowed(picture, &ranges[place.range], at, &place.run);
+			may &= word_is_allowed(consistent, &ranges[place.range], at, &place.run);
 	}
 	return may;
 }
@@ -420,14 +420,14 @@ changes_are_allowed(const struct gp_consistent_copy *picture, const struct gp_ch
 /* Makes the changes the result of the copy; returns false if they are rejected or memory is
  * exhausted. */
 static bool
-changes_commit(struct gp_consistent_copy *picture, const struct gp_changes *changes,
+changes_commit(struct gp_consistent_copy *consistent, const struct gp_changes *changes,
 	       const struct gp_changes_range *ranges, size_t count)
 {
-	if (picture->on_read)
-		picture->on_read(picture->arg);
-	if (!changes_are_allowed(picture, changes, ranges, count))
+	if (consistent->on_read)
+		consistent->on_read(consistent->arg);
+	if (!changes_are_allowed(consistent, changes, ranges, count))
 		return false;
-	if (!changes_order(picture, changes, ranges, count))
+	if (!changes_order(consistent, changes, ranges, count))
 		return false;
 	shadow_update(changes, ranges, count);
 	return true;
@@ -486,44 +486,45 @@ changes_drop_short(struct gp_changes *changes)
 }
 
 static uint64_t
-copy_build_part(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
+copy_build_part(struct gp_consistent_copy *consistent, const struct gp_changes_range *ranges,
 		size_t count, enum gp_consistent_copy_part run_part)
 {
-	struct gp_changes *changes = &picture->scans[0];
+	struct gp_changes *changes = &consistent->scans[0];
 	uint64_t done = gp_diff_scan(changes, ranges, count);
 
 	if (run_part == GP_CONSISTENT_COPY_LONG)
 		changes_drop_short(changes);
-	return changes_commit(picture, changes, ranges, count) ? done : 0;
+	return changes_commit(consistent, changes, ranges, count) ? done : 0;
 }
 
 /* Returns 0 if the changes exceed the limit; the caller then copies parts. */
 static uint64_t
-copy_build_all(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
+copy_build_all(struct gp_consistent_copy *consistent, const struct gp_changes_range *ranges,
 	       size_t count)
 {
-	int last, r = ranges_scan_until_equal(picture->scans, ranges, count, &last);
+	int last, r = ranges_scan_until_equal(consistent->scans, ranges, count, &last);
 
-	if (r < 0 || (r == 0 && !stages_scan_reverse(picture, ranges, count)))
+	if (r < 0 || (r == 0 && !stages_scan_reverse(consistent, ranges, count)))
 		return 0;
-	if (!changes_commit(picture, &picture->scans[r ? last : INSIDE], ranges, count))
+	if (!changes_commit(consistent, &consistent->scans[r ? last : INSIDE], ranges, count))
 		return 0;
 	return ranges_get_size(ranges, count);
 }
 
 uint64_t
-gp_consistent_copy_build(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
-			 size_t count, enum gp_consistent_copy_part run_part)
+gp_consistent_copy_build(struct gp_consistent_copy *consistent,
+			 const struct gp_changes_range *ranges, size_t count,
+			 enum gp_consistent_copy_part run_part)
 {
 	uint64_t done;
 
-	picture->ordered.size = 0;
+	consistent->ordered.size = 0;
 	done = run_part == GP_CONSISTENT_COPY_ALL
-		       ? copy_build_all(picture, ranges, count)
-		       : copy_build_part(picture, ranges, count, run_part);
+		       ? copy_build_all(consistent, ranges, count)
+		       : copy_build_part(consistent, ranges, count, run_part);
 	/* A reverse scan uses this buffer, and may fail for lack of room. */
 	if (done == 0)
-		picture->ordered.size = 0;
+		consistent->ordered.size = 0;
 	return done;
 }
 
@@ -535,24 +536,24 @@ changes_free(struct gp_changes *changes)
 }
 
 static void
-copy_trim(struct gp_consistent_copy *picture, size_t most)
+copy_trim(struct gp_consistent_copy *consistent, size_t most)
 {
 	for (int i = 0; i < GP_CONSISTENT_COPY_SCANS; i++) {
-		if (picture->scans[i].room > most)
-			changes_free(&picture->scans[i]);
+		if (consistent->scans[i].room > most)
+			changes_free(&consistent->scans[i]);
 	}
-	if (picture->ordered.room > most)
-		changes_free(&picture->ordered);
+	if (consistent->ordered.room > most)
+		changes_free(&consistent->ordered);
 }
 
 void
-gp_consistent_copy_trim(struct gp_consistent_copy *picture)
+gp_consistent_copy_trim(struct gp_consistent_copy *consistent)
 {
-	copy_trim(picture, TRIMMED_MAX);
+	copy_trim(consistent, TRIMMED_MAX);
 }
 
 void
-gp_consistent_copy_fini(struct gp_consistent_copy *picture)
+gp_consistent_copy_fini(struct gp_consistent_copy *consistent)
 {
-	copy_trim(picture, 0);
+	copy_trim(consistent, 0);
 }

@@ -10,8 +10,8 @@
  * Threads: any; one thread at a time per struct. Other threads and a GPU may write the memory
  * meanwhile.
  */
-#ifndef GP_PROTOCOL_CONSISTENT_COPY_H
-#define GP_PROTOCOL_CONSISTENT_COPY_H
+#ifndef GP_HOST_CONSISTENT_COPY_H
+#define GP_HOST_CONSISTENT_COPY_H
 
 #include "protocol/host_changes.h"
 
@@ -45,10 +45,10 @@ enum gp_consistent_copy_part {
 };
 
 /*
- * Copies the changes of the ranges to picture->ordered and updates the shadows. Returns the number
- * of bytes of the ranges, counted in sequence, that the copy covers. 0: nothing was copied, because
- * the changes exceed the limit, the filter rejected them, or memory is exhausted; `ordered` is then
- * empty and the shadows are unchanged.
+ * Copies the changes of the ranges to consistent->ordered and updates the shadows. Returns the
+ * number of bytes of the ranges, counted in sequence, that the copy covers. 0: nothing was copied,
+ * because the changes exceed the limit, the filter rejected them, or memory is exhausted; `ordered`
+ * is then empty and the shadows are unchanged.
  *
  * With GP_CONSISTENT_COPY_ALL, the copy is the state at a single moment if two scans are equal, or
  * differ only in few runs of which two scans of their own, in between, were equal. An observer that
@@ -58,12 +58,12 @@ enum gp_consistent_copy_part {
  * the time, the scans run in reverse of this order: a part that is stored later may be older than
  * the data before it, but never newer.
  */
-uint64_t gp_consistent_copy_build(struct gp_consistent_copy *picture,
+uint64_t gp_consistent_copy_build(struct gp_consistent_copy *consistent,
 				  const struct gp_changes_range *ranges, size_t count,
 				  enum gp_consistent_copy_part part);
 /* Frees buffers that are larger than a small copy needs; the result is then undefined. */
-void gp_consistent_copy_trim(struct gp_consistent_copy *picture);
+void gp_consistent_copy_trim(struct gp_consistent_copy *consistent);
 /* Frees all buffers; the struct may be used again. */
-void gp_consistent_copy_fini(struct gp_consistent_copy *picture);
+void gp_consistent_copy_fini(struct gp_consistent_copy *consistent);
 
-#endif /* GP_PROTOCOL_CONSISTENT_COPY_H */
+#endif /* GP_HOST_CONSISTENT_COPY_H */

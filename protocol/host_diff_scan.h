@@ -9,8 +9,8 @@
  * Threads: any; one thread at a time per buffer.
  * Units: bytes.
  */
-#ifndef GP_PROTOCOL_DIFF_SCAN_H
-#define GP_PROTOCOL_DIFF_SCAN_H
+#ifndef GP_HOST_DIFF_SCAN_H
+#define GP_HOST_DIFF_SCAN_H
 
 #include "protocol/host_changes.h"
 
@@ -49,4 +49,4 @@ struct gp_run_cursor gp_run_cursor_first(const struct gp_changes *changes,
 /* Advances the cursor to the next run and its range. */
 void gp_run_cursor_next(struct gp_run_cursor *place);
 
-#endif /* GP_PROTOCOL_DIFF_SCAN_H */
+#endif /* GP_HOST_DIFF_SCAN_H */

@@ -12,8 +12,8 @@
  * Ownership: all memory is the caller's.
  * Threads: any; one thread at a time per bitmap.
  */
-#ifndef GP_PROTOCOL_RUN_BITMAP_H
-#define GP_PROTOCOL_RUN_BITMAP_H
+#ifndef GP_HOST_RUN_BITMAP_H
+#define GP_HOST_RUN_BITMAP_H
 
 #include "protocol/host_changes.h"
 
@@ -37,4 +37,4 @@ bool gp_run_bitmap_is_fragment(const struct gp_changes_range *range, const struc
 /* Updates the bitmap after a run of the range was sent. */
 void gp_run_bitmap_update(const struct gp_changes_range *range, const struct gp_change *run);
 
-#endif /* GP_PROTOCOL_RUN_BITMAP_H */
+#endif /* GP_HOST_RUN_BITMAP_H */

@@ -4,8 +4,8 @@
  *
  * Threads: called by the only thread of the process.
  */
-#ifndef GP_STDIO_H
-#define GP_STDIO_H
+#ifndef GP_STANDARD_FDS_H
+#define GP_STANDARD_FDS_H
 
 #include "base/status.h"
 
@@ -16,4 +16,4 @@
  */
 GP_MUST_CHECK int gp_stdio_ensure_open(void);
 
-#endif /* GP_STDIO_H */
+#endif /* GP_STANDARD_FDS_H */

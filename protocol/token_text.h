@@ -9,8 +9,8 @@
  * Threads: any; no I/O.
  * Errors: *token is written only on success.
  */
-#ifndef GP_TOKEN_H
-#define GP_TOKEN_H
+#ifndef GP_TOKEN_TEXT_H
+#define GP_TOKEN_TEXT_H
 
 #include "base/status.h"
 
@@ -48,4 +48,4 @@ void gp_token_create(const uint8_t random[GP_TOKEN_RANDOM], struct gp_token *tok
  * empty or comments; GP_E_INVALID: the first other line is not a token. */
 GP_MUST_CHECK int gp_token_find(const char *text, size_t size, struct gp_token *token);
 
-#endif /* GP_TOKEN_H */
+#endif /* GP_TOKEN_TEXT_H */

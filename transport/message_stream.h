@@ -11,8 +11,8 @@
  * Threads: one receiving and one sending thread, as in transport.h.
  * Errors: as the operations of transport.h.
  */
-#ifndef GP_STREAM_H
-#define GP_STREAM_H
+#ifndef GP_MESSAGE_STREAM_H
+#define GP_MESSAGE_STREAM_H
 
 #include "transport/backend.h"
 
@@ -111,4 +111,4 @@ void gp_stream_set_spin(struct gp_conn *conn, unsigned int usec);
 void gp_stream_set_stall_timeout(struct gp_conn *conn, unsigned int ms);
 void gp_stream_shutdown(struct gp_conn *conn);
 
-#endif /* GP_STREAM_H */
+#endif /* GP_MESSAGE_STREAM_H */

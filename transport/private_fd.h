@@ -14,8 +14,8 @@
  *
  * Threads: any.
  */
-#ifndef GP_FD_GUARD_H
-#define GP_FD_GUARD_H
+#ifndef GP_PRIVATE_FD_H
+#define GP_PRIVATE_FD_H
 
 #include <stdbool.h>
 
@@ -28,4 +28,4 @@ bool gp_fd_guard_is_marked(int fd);
  * is closed. */
 void gp_fd_guard_close(int fd);
 
-#endif /* GP_FD_GUARD_H */
+#endif /* GP_PRIVATE_FD_H */

@@ -6,8 +6,8 @@
  *
  * Threads: any thread may call.
  */
-#ifndef GPC_TLS_H
-#define GPC_TLS_H
+#ifndef GPC_TLS_FILES_H
+#define GPC_TLS_FILES_H
 
 #include "client/connect/credentials.h"
 #include "transport/tls/tls.h"
@@ -23,4 +23,4 @@ GP_MUST_CHECK int gpc_tls_read(const struct gpc_credentials *credentials, struct
  * verified by this machine's certificate store. Reads files. */
 bool gpc_tls_has_authority(const struct gpc_credentials *credentials);
 
-#endif /* GPC_TLS_H */
+#endif /* GPC_TLS_FILES_H */

@@ -2,10 +2,10 @@
 #include "client/graph/graph_exec.h"
 
 #include "client/context/context.h"
+#include "client/graph/exec_steps.h"
 #include "client/graph/graph_memory.h"
 #include "client/graph/graph_plan.h"
 #include "client/graph/graph_root.h"
-#include "client/graph/node_set.h"
 #include "client/graph/user_object.h"
 #include "client/guard/guard.h"
 #include "client/host/coherence.h"

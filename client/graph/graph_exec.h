@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Executable graphs (CUgraphExec): a private copy of a graph, and the steps by which it is executed
- * (node_set.h). This header is for graph_exec_update.c, which changes the copy; graph_exec.c
+ * (exec_steps.h). This header is for graph_exec_update.c, which changes the copy; graph_exec.c
  * instantiates and launches.
  *
  * While a thread sends an executable graph to the daemon or launches it, the executable graph is in

@@ -144,10 +144,10 @@ coherence_get(struct gpc_context *context)
 }
 
 static struct gp_changes_range
-replica_get_range(const struct gpc_replica *block)
+replica_get_range(const struct gpc_replica *replica)
 {
-	return (struct gp_changes_range){ block->address, block->host, block->shadow, block->size,
-					  block->run_bitmap };
+	return (struct gp_changes_range){ replica->address, replica->host, replica->shadow,
+					  replica->size, replica->run_bitmap };
 }
 
 /* Fills coherence->ranges with the blocks from the byte offset `skip` on. Returns their number. */
@@ -156,8 +156,8 @@ gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip) GP_LOCK
 {
 	size_t count = 0;
 
-	for (struct gpc_replica *block = coherence->blocks; block; block = block->next) {
-		struct gp_changes_range range = replica_get_range(block);
+	for (struct gpc_replica *replica = coherence->blocks; replica; replica = replica->next) {
+		struct gp_changes_range range = replica_get_range(replica);
 		uint64_t less = skip < range.size ? skip : range.size;
 
 		skip -= less;
@@ -165,7 +165,7 @@ gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip) GP_LOCK
 			continue;
 		range.address += less;
 		range.run_bitmap =
-			gp_run_bitmap_at(block->run_bitmap, block->address, range.address);
+			gp_run_bitmap_at(replica->run_bitmap, replica->address, range.address);
 		range.copy = (uint8_t *)range.copy + less;
 		range.shadow = (uint8_t *)range.shadow + less;
 		range.size -= less;
@@ -175,20 +175,20 @@ gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip) GP_LOCK
 }
 
 static void
-replica_free(struct gpc_replica *block)
+replica_free(struct gpc_replica *replica)
 {
-	free(block->shadow);
-	free(block->run_bitmap);
-	free(block);
+	free(replica->shadow);
+	free(replica->run_bitmap);
+	free(replica);
 }
 
 static void
-replica_unlink(struct gpc_coherence *coherence, struct gpc_replica *block)
+replica_unlink(struct gpc_coherence *coherence, struct gpc_replica *replica)
 	GP_LOCKED(coherence->lock)
 {
-	DL_DELETE(coherence->blocks, block);
+	DL_DELETE(coherence->blocks, replica);
 	coherence->count--;
-	coherence->size -= block->size;
+	coherence->size -= replica->size;
 	coherence->revision++;
 	atomic_fetch_sub(&gpc_replica_count, 1);
 	gpc_session_count_visible_blocks(coherence->session, -1);
@@ -199,15 +199,15 @@ replica_unlink(struct gpc_coherence *coherence, struct gpc_replica *block)
 void
 gpc_coherence_drop_unmapped(struct gpc_coherence *coherence) GP_LOCKED(coherence->lock)
 {
-	struct gpc_replica *block, *next;
+	struct gpc_replica *replica, *next;
 
-	DL_FOREACH_SAFE(coherence->blocks, block, next)
+	DL_FOREACH_SAFE(coherence->blocks, replica, next)
 	{
-		if (block->address == (uintptr_t)block->host ||
-		    gpc_host_block_is_mapped(block->host, block->size))
+		if (replica->address == (uintptr_t)replica->host ||
+		    gpc_host_block_is_mapped(replica->host, replica->size))
 			continue;
-		replica_unlink(coherence, block);
-		replica_free(block);
+		replica_unlink(coherence, replica);
+		replica_free(replica);
 	}
 }
 
@@ -410,20 +410,20 @@ coherence_start_thread(struct gpc_coherence *coherence) GP_LOCKED(coherence->loc
 static struct gpc_replica *
 replica_create(void *host, uint64_t address, size_t size)
 {
-	struct gpc_replica *block = calloc(1, sizeof(*block));
+	struct gpc_replica *replica = calloc(1, sizeof(*replica));
 
-	if (!block)
+	if (!replica)
 		return NULL;
-	block->shadow = malloc(size);
-	block->run_bitmap = calloc(1, gp_run_bitmap_get_size(size));
-	if (!block->shadow || !block->run_bitmap) {
-		replica_free(block);
+	replica->shadow = malloc(size);
+	replica->run_bitmap = calloc(1, gp_run_bitmap_get_size(size));
+	if (!replica->shadow || !replica->run_bitmap) {
+		replica_free(replica);
 		return NULL;
 	}
-	block->host = host;
-	block->address = address;
-	block->size = size;
-	return block;
+	replica->host = host;
+	replica->address = address;
+	replica->size = size;
+	return replica;
 }
 
 /* Called before the first change: from here on unchanged bytes of changed words are not sent. */
@@ -450,13 +450,13 @@ coherence_open(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 
 /* Sends the whole block, before anything that is posted later. */
 static CUresult
-replica_send(struct gpc_coherence *coherence, struct gpc_replica *block)
+replica_send(struct gpc_coherence *coherence, struct gpc_replica *replica)
 	GP_LOCKED(coherence->send_lock)
 {
-	const struct gp_changes_range range = replica_get_range(block);
+	const struct gp_changes_range range = replica_get_range(replica);
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t at = 0; at < block->size && result == CUDA_SUCCESS;) {
+	for (size_t at = 0; at < replica->size && result == CUDA_SUCCESS;) {
 		struct gp_changes changes = { .bytes = coherence->bytes, .room = GP_CHANGES_MAX };
 
 		at += gp_changes_write_all(&changes, &range, at);
@@ -466,7 +466,7 @@ replica_send(struct gpc_coherence *coherence, struct gpc_replica *block)
 }
 
 static CUresult
-replica_link(struct gpc_coherence *coherence, struct gpc_replica *block)
+replica_link(struct gpc_coherence *coherence, struct gpc_replica *replica)
 	GP_LOCKED(coherence->send_lock)
 {
 	struct gp_changes_range *ranges;
@@ -482,10 +482,10 @@ replica_link(struct gpc_coherence *coherence, struct gpc_replica *block)
 	if (result == CUDA_SUCCESS)
 		result = coherence_start_thread(coherence);
 	if (result == CUDA_SUCCESS) {
-		block->writes = coherence->writes;
-		DL_APPEND(coherence->blocks, block);
+		replica->writes = coherence->writes;
+		DL_APPEND(coherence->blocks, replica);
 		coherence->count++;
-		coherence->size += block->size;
+		coherence->size += replica->size;
 		coherence->revision++;
 		atomic_fetch_add(&gpc_replica_count, 1);
 		gpc_session_count_visible_blocks(coherence->session, 1);
@@ -498,20 +498,20 @@ CUresult
 gpc_coherence_add(struct gpc_context *context, void *host, uint64_t address, size_t size)
 {
 	struct gpc_coherence *coherence = coherence_get(context);
-	struct gpc_replica *block = coherence ? replica_create(host, address, size) : NULL;
+	struct gpc_replica *replica = coherence ? replica_create(host, address, size) : NULL;
 	CUresult result;
 
-	if (!block)
+	if (!replica)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(void)pthread_mutex_lock(&coherence->send_lock);
 	result = coherence_open(coherence);
 	if (result == CUDA_SUCCESS)
-		result = replica_send(coherence, block);
+		result = replica_send(coherence, replica);
 	if (result == CUDA_SUCCESS)
-		result = replica_link(coherence, block);
+		result = replica_link(coherence, replica);
 	(void)pthread_mutex_unlock(&coherence->send_lock);
 	if (result != CUDA_SUCCESS)
-		replica_free(block);
+		replica_free(replica);
 	return result;
 }
 
@@ -519,18 +519,18 @@ void
 gpc_coherence_remove(struct gpc_session *session, uint64_t address)
 {
 	struct gpc_coherence *coherence = gpc_coherence_find(session);
-	struct gpc_replica *block;
+	struct gpc_replica *replica;
 
 	if (!coherence)
 		return;
 	/* Nothing of the block is posted after this. */
 	(void)pthread_mutex_lock(&coherence->send_lock);
 	(void)pthread_mutex_lock(&coherence->lock);
-	DL_SEARCH_SCALAR(coherence->blocks, block, address, address);
-	if (block)
-		replica_unlink(coherence, block);
+	DL_SEARCH_SCALAR(coherence->blocks, replica, address, address);
+	if (replica)
+		replica_unlink(coherence, replica);
 	(void)pthread_mutex_unlock(&coherence->lock);
 	(void)pthread_mutex_unlock(&coherence->send_lock);
-	if (block)
-		replica_free(block);
+	if (replica)
+		replica_free(replica);
 }

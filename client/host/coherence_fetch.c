@@ -18,17 +18,17 @@
 #include <utlist.h>
 
 static bool
-replica_contains(const struct gpc_replica *block, const struct gp_change *change)
+replica_contains(const struct gpc_replica *replica, const struct gp_change *change)
 {
-	return change->address >= block->address && change->size <= block->size &&
-	       change->address - block->address <= block->size - change->size;
+	return change->address >= replica->address && change->size <= replica->size &&
+	       change->address - replica->address <= replica->size - change->size;
 }
 
 /* For a block that was added later, the reply describes earlier memory at its address. */
 static bool
-fetch_covers(const struct gpc_coherence_fetch *fetch, const struct gpc_replica *block)
+fetch_covers(const struct gpc_coherence_fetch *fetch, const struct gpc_replica *replica)
 {
-	return block->writes <= fetch->writes;
+	return replica->writes <= fetch->writes;
 }
 
 /* Returns the block that contains the whole change, or NULL; called with the lock held. The last
@@ -36,45 +36,45 @@ fetch_covers(const struct gpc_coherence_fetch *fetch, const struct gpc_replica *
 static struct gpc_replica *
 fetch_find_replica(struct gpc_coherence_fetch *fetch, const struct gp_change *change)
 {
-	struct gpc_replica *block = fetch->coherence->blocks;
+	struct gpc_replica *replica = fetch->coherence->blocks;
 
 	if (fetch->last && replica_contains(fetch->last, change))
 		return fetch->last;
-	while (block && (!replica_contains(block, change) || !fetch_covers(fetch, block)))
-		block = block->next;
-	fetch->last = block;
-	return block;
+	while (replica && (!replica_contains(replica, change) || !fetch_covers(fetch, replica)))
+		replica = replica->next;
+	fetch->last = replica;
+	return replica;
 }
 
 /* Calls use() for the parts of the change that are in blocks. If blocks were removed and added
  * since the request, a change may cover several, or extend beyond one. */
 static void
 change_each_part(struct gpc_coherence_fetch *fetch, const struct gp_change *change,
-		 void (*use)(struct gpc_replica *block, const struct gp_change *part))
+		 void (*use)(struct gpc_replica *replica, const struct gp_change *part))
 {
-	struct gpc_replica *block = fetch_find_replica(fetch, change);
+	struct gpc_replica *replica = fetch_find_replica(fetch, change);
 
-	if (block) {
-		use(block, change);
+	if (replica) {
+		use(replica, change);
 		return;
 	}
-	DL_FOREACH(fetch->coherence->blocks, block)
+	DL_FOREACH(fetch->coherence->blocks, replica)
 	{
 		uint64_t end = change->address + change->size, block_end;
-		struct gp_change part = { .address = block->address };
+		struct gp_change part = { .address = replica->address };
 
-		block_end = block->address + block->size;
+		block_end = replica->address + replica->size;
 		if (part.address < change->address)
 			part.address = change->address;
 		if (block_end < end)
 			end = block_end;
-		if (!fetch_covers(fetch, block) || part.address >= end)
+		if (!fetch_covers(fetch, replica) || part.address >= end)
 			continue;
 		part.bytes = (const uint8_t *)change->bytes + (part.address - change->address);
 		part.size = (uint32_t)(end - part.address);
 		part.same = gp_merge_get_bits(change->same,
 					      (size_t)(part.address - change->address), part.size);
-		use(block, &part);
+		use(replica, &part);
 	}
 }
 
@@ -82,7 +82,7 @@ change_each_part(struct gpc_coherence_fetch *fetch, const struct gp_change *chan
  * not include. */
 static void
 change_each_unsent(struct gpc_coherence_fetch *fetch, const struct gp_change *change,
-		   void (*use)(struct gpc_replica *block, const struct gp_change *part))
+		   void (*use)(struct gpc_replica *replica, const struct gp_change *part))
 {
 	const struct gpc_inflight_writes *sent = fetch->coherence->sent;
 	uint32_t step;
@@ -105,12 +105,12 @@ change_each_unsent(struct gpc_coherence_fetch *fetch, const struct gp_change *ch
 }
 
 static void
-shadow_store_part(struct gpc_replica *block, const struct gp_change *part)
+shadow_store_part(struct gpc_replica *replica, const struct gp_change *part)
 {
-	size_t offset = (size_t)(part->address - block->address);
+	size_t offset = (size_t)(part->address - replica->address);
 
-	gp_merge_copy(block->shadow + offset, part->bytes, part->size, part->same);
-	__builtin_prefetch(block->host + offset, 1);
+	gp_merge_copy(replica->shadow + offset, part->bytes, part->size, part->same);
+	__builtin_prefetch(replica->host + offset, 1);
 }
 
 static void
@@ -120,9 +120,9 @@ shadow_store(void *arg, const struct gp_change *change)
 }
 
 static void
-host_store_part(struct gpc_replica *block, const struct gp_change *part)
+host_store_part(struct gpc_replica *replica, const struct gp_change *part)
 {
-	gp_merge_store(block->host + (part->address - block->address), part->bytes, part->size,
+	gp_merge_store(replica->host + (part->address - replica->address), part->bytes, part->size,
 		       part->same);
 }
 

@@ -64,33 +64,33 @@ gpc_pool_any_shared(void)
 /* Exports. */
 
 static CUresult
-pool_request_export(struct gpc_ipc_export *share, const struct gpc_pool *pool)
+pool_request_export(struct gpc_ipc_export *export, const struct gpc_pool *pool)
 {
-	const struct gp_args_gpPoolShare args = { .share = share->handle.id,
+	const struct gp_args_gpPoolShare args = { .share = export->handle.id,
 						  .device = pool->device->remote };
 	struct gp_reply_gpPoolShare reply;
 	void *raw = NULL;
-	CUresult result = gpc_wait_gpPoolShare(share->context, &args, &reply, &raw);
+	CUresult result = gpc_wait_gpPoolShare(export->context, &args, &reply, &raw);
 
-	return gpc_reply_copy_bytes(result, &reply.handle, &share->bytes, sizeof(share->bytes),
+	return gpc_reply_copy_bytes(result, &reply.handle, &export->bytes, sizeof(export->bytes),
 				    raw);
 }
 
 static CUresult
-mapping_request_export(struct gpc_ipc_export *share, const struct gpc_pool *pool,
+mapping_request_export(struct gpc_ipc_export *export, const struct gpc_pool *pool,
 		       const struct gpc_heap_range *range)
 {
 	const struct gp_args_gpPoolMemoryShare args = {
-		.share = share->handle.id,
+		.share = export->handle.id,
 		.pool = pool->share->handle.id,
 		.address = range->base,
 		.size = range->size,
 	};
 	struct gp_reply_gpPoolMemoryShare reply;
 	void *raw = NULL;
-	CUresult result = gpc_wait_gpPoolMemoryShare(share->context, &args, &reply, &raw);
+	CUresult result = gpc_wait_gpPoolMemoryShare(export->context, &args, &reply, &raw);
 
-	return gpc_reply_copy_bytes(result, &reply.handle, &share->bytes, sizeof(share->bytes),
+	return gpc_reply_copy_bytes(result, &reply.handle, &export->bytes, sizeof(export->bytes),
 				    raw);
 }
 
@@ -99,18 +99,18 @@ static CUresult
 export_create(const struct gpc_pool *pool, const struct gpc_heap_range *range,
 	      struct gpc_ipc_export **share_p)
 {
-	struct gpc_ipc_export *share = gpc_handle_new(GPC_KIND_SHARE, sizeof(*share));
+	struct gpc_ipc_export *export = gpc_handle_new(GPC_KIND_SHARE, sizeof(*export));
 	CUresult result;
 
-	if (!share)
+	if (!export)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	share->context = pool->device->primary;
-	result = range ? mapping_request_export(share, pool, range)
-		       : pool_request_export(share, pool);
+	export->context = pool->device->primary;
+	result = range ? mapping_request_export(export, pool, range)
+		       : pool_request_export(export, pool);
 	if (result == CUDA_SUCCESS)
-		*share_p = share;
+		*share_p = export;
 	else
-		gpc_handle_remove(&share->handle);
+		gpc_handle_remove(&export->handle);
 	return result;
 }
 
@@ -231,7 +231,7 @@ location_find_and_ref(uint64_t address, struct block_location *block_location)
 
 /* The mapping still exists, unless the program has freed the block in the meantime. */
 static bool
-location_set_export(struct block_location *block_location, struct gpc_ipc_export *share)
+location_set_export(struct block_location *block_location, struct gpc_ipc_export *export)
 {
 	struct block_location now;
 	bool same;
@@ -240,9 +240,9 @@ location_set_export(struct block_location *block_location, struct gpc_ipc_export
 	same = location_find(block_location->block.address, &now) &&
 	       now.mapping.base == block_location->mapping.base && !now.share;
 	if (same)
-		gpc_pool_find_mapping(block_location->block.address)->share = share;
+		gpc_pool_find_mapping(block_location->block.address)->share = export;
 	gpc_pools_unlock();
-	block_location->share = share;
+	block_location->share = export;
 	return same;
 }
 
@@ -252,16 +252,16 @@ static CUresult
 location_export_mapping(struct block_location *block_location) GP_LOCKED(calls_lock)
 {
 	struct gpc_context *context = block_location->pool->device->primary;
-	struct gpc_ipc_export *share;
+	struct gpc_ipc_export *export;
 	CUresult result = gpc_memory_settle(context);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_memory_set_uncacheable(context, block_location->mapping.base);
 	if (result == CUDA_SUCCESS)
-		result = export_create(block_location->pool, &block_location->mapping, &share);
-	if (result != CUDA_SUCCESS || location_set_export(block_location, share))
+		result = export_create(block_location->pool, &block_location->mapping, &export);
+	if (result != CUDA_SUCCESS || location_set_export(block_location, export))
 		return result;
-	gpc_ipc_export_withdraw(share);
+	gpc_ipc_export_withdraw(export);
 	return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -298,37 +298,37 @@ gpc_physical_any_shared(void)
 }
 
 static CUresult
-export_request(const struct gpc_physical *allocation, struct gpc_ipc_export *share)
+export_request(const struct gpc_physical *allocation, struct gpc_ipc_export *export)
 {
-	const struct gp_args_gpPhysicalShare args = { .share = share->handle.id,
+	const struct gp_args_gpPhysicalShare args = { .share = export->handle.id,
 						      .memory = allocation->handle.id };
 	struct gp_reply_gpPhysicalShare reply;
 	void *raw = NULL;
 	CUresult result =
 		gpc_wait_gpPhysicalShare(allocation->device->primary, &args, &reply, &raw);
 
-	return gpc_reply_copy_bytes(result, &reply.handle, &share->bytes, sizeof(share->bytes),
+	return gpc_reply_copy_bytes(result, &reply.handle, &export->bytes, sizeof(export->bytes),
 				    raw);
 }
 
 CUresult
 gpc_physical_export(struct gpc_physical *allocation)
 {
-	struct gpc_ipc_export *share;
+	struct gpc_ipc_export *export;
 	CUresult result;
 
 	if (allocation->share)
 		return CUDA_SUCCESS;
-	share = gpc_handle_new(GPC_KIND_SHARE, sizeof(*share));
-	if (!share)
+	export = gpc_handle_new(GPC_KIND_SHARE, sizeof(*export));
+	if (!export)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	share->context = allocation->device->primary;
-	result = export_request(allocation, share);
+	export->context = allocation->device->primary;
+	result = export_request(allocation, export);
 	if (result != CUDA_SUCCESS) {
-		gpc_handle_remove(&share->handle);
+		gpc_handle_remove(&export->handle);
 		return result;
 	}
-	allocation->share = share;
+	allocation->share = export;
 	allocation->shared = true;
 	atomic_store(&any_shared, true);
 	return CUDA_SUCCESS;

@@ -5,7 +5,7 @@
 #include "client/base/ranges.h"
 #include "client/context/context.h"
 #include "client/host/host_block.h"
-#include "client/host/host_mapping.h"
+#include "client/host/placed_memory.h"
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
 #include "client/memory/memory.h"

@@ -92,33 +92,33 @@ grid_is_divisible(const uint32_t *cluster, const CUlaunchConfig *config)
 /* Each shape is queried once. A shape that was accepted is accepted again with the same number of
  * cooperative blocks or fewer, and with any grid of whole clusters. */
 void
-gpc_launch_shape_init(struct gpc_launch_shape *check, struct gpc_context *context,
+gpc_launch_shape_init(struct gpc_launch_shape *shape, struct gpc_context *context,
 		      struct gpc_function *function, const CUlaunchConfig *config,
 		      const struct gpc_launch_attributes *attributes, uint32_t source)
 {
 	uint64_t accepted;
 
-	check->needed = attributes->cooperative || attributes->clustered;
-	if (!check->needed)
+	shape->needed = attributes->cooperative || attributes->clustered;
+	if (!shape->needed)
 		return;
-	check->context = context;
-	check->function = function;
-	check->source = source;
-	check->threads = config->blockDimX * config->blockDimY * config->blockDimZ;
-	check->shared = config->sharedMemBytes;
-	check->count_together =
+	shape->context = context;
+	shape->function = function;
+	shape->source = source;
+	shape->threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+	shape->shared = config->sharedMemBytes;
+	shape->count_together =
 		attributes->cooperative && !attributes->clustered && !attributes->carveout;
-	check->blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
-	gpc_kernel_query_init(&check->query, GPC_KERNEL_QUERY_LAUNCH, context, function);
-	gpc_kernel_query_set_shape(&check->query, config, attributes);
+	shape->blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
+	gpc_kernel_query_init(&shape->query, GPC_KERNEL_QUERY_LAUNCH, context, function);
+	gpc_kernel_query_set_shape(&shape->query, config, attributes);
 	/* The key omits the grid, and the carveout, which as a preference never causes a
 	 * refusal. */
-	memset(check->query.words + GPC_KERNEL_QUERY_GRID, 0, 4 * sizeof(uint32_t));
-	check->query.words[GPC_KERNEL_QUERY_GRID] = source;
-	if (!gpc_kernel_query_find(function->image, &check->query, &accepted))
+	memset(shape->query.words + GPC_KERNEL_QUERY_GRID, 0, 4 * sizeof(uint32_t));
+	shape->query.words[GPC_KERNEL_QUERY_GRID] = source;
+	if (!gpc_kernel_query_find(function->image, &shape->query, &accepted))
 		return;
-	check->needed = !grid_is_divisible(attributes->cluster, config) ||
-			(attributes->cooperative && check->blocks > accepted);
+	shape->needed = !grid_is_divisible(attributes->cluster, config) ||
+			(attributes->cooperative && shape->blocks > accepted);
 }
 
 /* A query in flight, or a cached reply; the reply is a number. */
@@ -131,44 +131,44 @@ struct pending {
 
 /* If the query was started, number_query_finish() must follow. */
 static CUresult
-blocks_query_start(const struct gpc_launch_shape *check, struct pending *pending)
+blocks_query_start(const struct gpc_launch_shape *shape, struct pending *pending)
 {
-	const struct gpc_function *function = check->function;
+	const struct gpc_function *function = shape->function;
 	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags args = {
 		.func = GP_KERNEL(function->image->handle.id, function->index),
-		.blockSize = (int32_t)check->threads,
-		.dynamicSMemSize = check->shared,
+		.blockSize = (int32_t)shape->threads,
+		.dynamicSMemSize = shape->shared,
 	};
 
 	*pending = (struct pending){ 0 };
-	gpc_kernel_query_init_blocks(&pending->query, check->context, function, (int)check->threads,
-				     check->shared, 0);
+	gpc_kernel_query_init_blocks(&pending->query, shape->context, function, (int)shape->threads,
+				     shape->shared, 0);
 	pending->known = gpc_kernel_query_find(function->image, &pending->query, &pending->answer);
 	return pending->known ? CUDA_SUCCESS
 			      : gpc_start_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-					check->context, &args, &pending->request);
+					shape->context, &args, &pending->request);
 }
 
 static CUresult
-multiprocessors_query_start(const struct gpc_launch_shape *check, struct pending *pending)
+multiprocessors_query_start(const struct gpc_launch_shape *shape, struct pending *pending)
 {
-	const struct gpc_device *device = check->context->device;
+	const struct gpc_device *device = shape->context->device;
 	const struct gp_args_gpResource args = { .device = device->remote,
-						 .source = check->source };
+						 .source = shape->source };
 
 	*pending = (struct pending){ 0 };
-	query_init(&pending->query, GPC_KERNEL_QUERY_MULTIPROCESSORS, check->context,
-		   check->function->image);
-	pending->query.words[0] = check->source;
+	query_init(&pending->query, GPC_KERNEL_QUERY_MULTIPROCESSORS, shape->context,
+		   shape->function->image);
+	pending->query.words[0] = shape->source;
 	pending->known =
-		gpc_kernel_query_find(check->function->image, &pending->query, &pending->answer);
+		gpc_kernel_query_find(shape->function->image, &pending->query, &pending->answer);
 	return pending->known ? CUDA_SUCCESS
-			      : gpc_start_gpResource(check->context, &args, &pending->request);
+			      : gpc_start_gpResource(shape->context, &args, &pending->request);
 }
 
 /* Decodes and caches the first number of the reply. */
 static void
-number_query_finish(const struct gpc_launch_shape *check, struct pending *pending)
+number_query_finish(const struct gpc_launch_shape *shape, struct pending *pending)
 {
 	CUresult result;
 	struct gp_dec dec;
@@ -181,50 +181,50 @@ number_query_finish(const struct gpc_launch_shape *check, struct pending *pendin
 	number = (int32_t)gp_dec_u32(&dec);
 	if (result == CUDA_SUCCESS && !dec.bad && number >= 0) {
 		pending->answer = (uint64_t)number;
-		gpc_kernel_query_put(check->function->image, &pending->query, pending->answer);
+		gpc_kernel_query_put(shape->function->image, &pending->query, pending->answer);
 	}
 	free(pending->request.reply);
 }
 
 /* Starts both queries, then waits. Returns 0 if the limit is unknown. */
 static uint64_t
-blocks_get_max(const struct gpc_launch_shape *check)
+blocks_get_max(const struct gpc_launch_shape *shape)
 {
 	struct pending blocks, multiprocessors;
 	CUresult result;
 	bool wait;
 
-	if (!gpc_share_watch(check->context) || blocks_query_start(check, &blocks) != CUDA_SUCCESS)
+	if (!gpc_share_watch(shape->context) || blocks_query_start(shape, &blocks) != CUDA_SUCCESS)
 		return 0;
-	result = multiprocessors_query_start(check, &multiprocessors);
+	result = multiprocessors_query_start(shape, &multiprocessors);
 	wait = !blocks.known || (result == CUDA_SUCCESS && !multiprocessors.known);
 	if (wait)
 		gpc_stats_wait_start(GP_CALL_gpResource);
 	if (result == CUDA_SUCCESS)
-		number_query_finish(check, &multiprocessors);
-	number_query_finish(check, &blocks);
+		number_query_finish(shape, &multiprocessors);
+	number_query_finish(shape, &blocks);
 	if (wait)
 		gpc_stats_wait_stop();
 	return result == CUDA_SUCCESS ? blocks.answer * multiprocessors.answer : 0;
 }
 
 void
-gpc_launch_shape_query(struct gpc_launch_shape *check)
+gpc_launch_shape_query(struct gpc_launch_shape *shape)
 {
 	uint64_t most;
 
-	if (__builtin_expect(!check->needed, 1) || !check->count_together)
+	if (__builtin_expect(!shape->needed, 1) || !shape->count_together)
 		return;
-	most = blocks_get_max(check);
-	check->needed = check->blocks > most;
-	if (!check->needed)
-		gpc_kernel_query_put(check->function->image, &check->query, most);
+	most = blocks_get_max(shape);
+	shape->needed = shape->blocks > most;
+	if (!shape->needed)
+		gpc_kernel_query_put(shape->function->image, &shape->query, most);
 }
 
 void
-gpc_launch_shape_store(const struct gpc_launch_shape *check)
+gpc_launch_shape_store(const struct gpc_launch_shape *shape)
 {
-	gpc_kernel_query_put(check->function->image, &check->query, check->blocks);
+	gpc_kernel_query_put(shape->function->image, &shape->query, shape->blocks);
 }
 
 CUresult

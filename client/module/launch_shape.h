@@ -110,17 +110,17 @@ struct gpc_launch_shape {
 };
 
 /* Initializes a check from the cached replies, without a query. If the launch has neither the
- * cooperative attribute nor clusters, check->needed is false and no other member is initialized.
+ * cooperative attribute nor clusters, shape->needed is false and no other member is initialized.
  * source: as in the struct. */
-void gpc_launch_shape_init(struct gpc_launch_shape *check, struct gpc_context *context,
+void gpc_launch_shape_init(struct gpc_launch_shape *shape, struct gpc_context *context,
 			   struct gpc_function *function, const CUlaunchConfig *config,
 			   const struct gpc_launch_attributes *attributes, uint32_t source);
-/* Queries how many blocks can run at the same time, if check->needed and check->count_together are
- * set and the number is not cached, and waits for the replies. Clears check->needed if the launch
- * cannot be refused. If a query fails, check->needed remains set. */
-void gpc_launch_shape_query(struct gpc_launch_shape *check);
+/* Queries how many blocks can run at the same time, if shape->needed and shape->count_together are
+ * set and the number is not cached, and waits for the replies. Clears shape->needed if the launch
+ * cannot be refused. If a query fails, shape->needed remains set. */
+void gpc_launch_shape_query(struct gpc_launch_shape *shape);
 /* Stores that the daemon has accepted the launch. Called for a check with `needed` set. */
-void gpc_launch_shape_store(const struct gpc_launch_shape *check);
+void gpc_launch_shape_store(const struct gpc_launch_shape *shape);
 
 /* The needed checks of several launches, such as those of a graph. Initially zero; the caller frees
  * `list` with free(). */

@@ -71,10 +71,10 @@ gpc_lanes_stop(struct gpc_session *session)
 		if (lanes->lanes[i].conn)
 			gp_conn_shutdown(lanes->lanes[i].conn);
 	}
-	for (struct gpc_lane_out *outgoing = lanes->outgoing; outgoing; outgoing = next) {
-		next = outgoing->next;
-		if (outgoing->busy == 0)
-			gpc_lane_out_drop_locked(lanes, outgoing);
+	for (struct gpc_lane_out *lane_out = lanes->outgoing; lane_out; lane_out = next) {
+		next = lane_out->next;
+		if (lane_out->busy == 0)
+			gpc_lane_out_drop_locked(lanes, lane_out);
 	}
 	(void)pthread_cond_broadcast(&lanes->work);
 	(void)pthread_cond_broadcast(&lanes->changed);

@@ -87,7 +87,7 @@ void gpc_lane_fail(struct gpc_lane *lane, int r);
 void *gpc_lane_send_main(void *lane);
 /* Removes a copy that is sent or abandoned from the list, decrements its wait counter, wakes the
  * waiting threads and frees it. */
-void gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
+void gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
 	GP_LOCKED(lanes->lock);
 
 /* Implemented in lane_in.c. Blocks until the next chunk has been received into the memory of its

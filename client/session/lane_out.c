@@ -20,18 +20,18 @@
 #define UNSENT_MAX 2
 
 void
-gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
+gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
 	GP_LOCKED(lanes->lock)
 {
 	struct gpc_lane_out **place = &lanes->outgoing;
 
-	while (*place != outgoing)
+	while (*place != lane_out)
 		place = &(*place)->next;
-	*place = outgoing->next;
+	*place = lane_out->next;
 	atomic_fetch_sub(&lanes->unsent, 1);
-	if (outgoing->wait)
-		--*outgoing->wait;
-	free(outgoing);
+	if (lane_out->wait)
+		--*lane_out->wait;
+	free(lane_out);
 	(void)pthread_cond_broadcast(&lanes->changed);
 }
 
@@ -39,41 +39,41 @@ gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 static bool
 chunk_pop(struct gpc_lanes *lanes, struct gpc_lane_out **outgoing_p, struct gp_chunk *chunk)
 {
-	struct gpc_lane_out *outgoing = NULL;
+	struct gpc_lane_out *lane_out = NULL;
 
 	(void)pthread_mutex_lock(&lanes->lock);
 	while (!lanes->over) {
-		outgoing = lanes->outgoing;
-		while (outgoing && outgoing->at == outgoing->size)
-			outgoing = outgoing->next;
-		if (outgoing)
+		lane_out = lanes->outgoing;
+		while (lane_out && lane_out->at == lane_out->size)
+			lane_out = lane_out->next;
+		if (lane_out)
 			break;
 		(void)pthread_cond_wait(&lanes->work, &lanes->lock);
 	}
 	if (lanes->over)
-		outgoing = NULL;
-	if (outgoing) {
+		lane_out = NULL;
+	if (lane_out) {
 		*chunk = (struct gp_chunk){
-			.copy = outgoing->copy,
-			.offset = outgoing->at,
-			.size = gp_chunk_get_expected_size(outgoing->size, outgoing->step,
-							   outgoing->at),
+			.copy = lane_out->copy,
+			.offset = lane_out->at,
+			.size = gp_chunk_get_expected_size(lane_out->size, lane_out->step,
+							   lane_out->at),
 		};
-		outgoing->at += chunk->size;
-		outgoing->busy++;
+		lane_out->at += chunk->size;
+		lane_out->busy++;
 	}
 	(void)pthread_mutex_unlock(&lanes->lock);
-	*outgoing_p = outgoing;
-	return outgoing != NULL;
+	*outgoing_p = lane_out;
+	return lane_out != NULL;
 }
 
 static void
-chunk_finish(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
+chunk_finish(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
 {
 	(void)pthread_mutex_lock(&lanes->lock);
-	outgoing->busy--;
-	if (outgoing->busy == 0 && (outgoing->at == outgoing->size || lanes->over))
-		gpc_lane_out_drop_locked(lanes, outgoing);
+	lane_out->busy--;
+	if (lane_out->busy == 0 && (lane_out->at == lane_out->size || lanes->over))
+		gpc_lane_out_drop_locked(lanes, lane_out);
 	(void)pthread_mutex_unlock(&lanes->lock);
 }
 
@@ -94,11 +94,11 @@ chunk_pack(struct gpc_lane *lane, struct gp_chunk *chunk, struct iovec *bulk)
 }
 
 static int
-chunk_send(struct gpc_lane *lane, const struct gpc_lane_out *outgoing, struct gp_chunk *chunk)
+chunk_send(struct gpc_lane *lane, const struct gpc_lane_out *lane_out, struct gp_chunk *chunk)
 {
 	uint8_t header[GP_CHUNK_SIZE];
 	struct iovec data = { header, sizeof(header) };
-	struct iovec bulk = { (void *)(outgoing->memory + chunk->offset), chunk->size };
+	struct iovec bulk = { (void *)(lane_out->memory + chunk->offset), chunk->size };
 	uint64_t begun;
 	int r;
 
@@ -118,13 +118,13 @@ gpc_lane_send_main(void *arg)
 	struct gpc_lane *lane = arg;
 	struct gpc_session *session = lane->session;
 	struct gpc_lanes *lanes = session->lanes;
-	struct gpc_lane_out *outgoing;
+	struct gpc_lane_out *lane_out;
 	struct gp_chunk chunk;
 	int r = 0;
 
-	while (r == 0 && chunk_pop(lanes, &outgoing, &chunk)) {
-		r = chunk_send(lane, outgoing, &chunk);
-		chunk_finish(lanes, outgoing);
+	while (r == 0 && chunk_pop(lanes, &lane_out, &chunk)) {
+		r = chunk_send(lane, lane_out, &chunk);
+		chunk_finish(lanes, lane_out);
 	}
 	if (r != 0)
 		gpc_lane_fail(lane, r);
@@ -135,7 +135,7 @@ gpc_lane_send_main(void *arg)
 /* Called under the sender's lock, so that the copies are in the order of their records. Returns
  * false if the session is over. */
 static bool
-outgoing_push(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
+outgoing_push(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
 {
 	struct gpc_lane_out **end = &lanes->outgoing;
 	bool over;
@@ -143,12 +143,12 @@ outgoing_push(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 	(void)pthread_mutex_lock(&lanes->lock);
 	over = lanes->over;
 	if (!over) {
-		outgoing->copy = ++lanes->last_out;
+		lane_out->copy = ++lanes->last_out;
 		while (*end)
 			end = &(*end)->next;
-		*end = outgoing;
-		if (outgoing->wait)
-			++*outgoing->wait;
+		*end = lane_out;
+		if (lane_out->wait)
+			++*lane_out->wait;
 		atomic_fetch_add(&lanes->unsent, 1);
 		(void)pthread_cond_broadcast(&lanes->work);
 	}
@@ -179,16 +179,16 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		.size = size,
 		.flags = flags,
 	};
-	struct gpc_lane_out *outgoing = calloc(1, sizeof(*outgoing));
+	struct gpc_lane_out *lane_out = calloc(1, sizeof(*lane_out));
 	struct gpc_call call;
 	CUresult result;
 
-	if (!outgoing)
+	if (!lane_out)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	outgoing->memory = memory;
-	outgoing->size = size;
-	outgoing->step = gp_chunk_get_step(size, session->facts.features & GP_FEATURE_SPREAD);
-	outgoing->wait = wait;
+	lane_out->memory = memory;
+	lane_out->size = size;
+	lane_out->step = gp_chunk_get_step(size, session->facts.features & GP_FEATURE_SPREAD);
+	lane_out->wait = wait;
 	outgoing_wait_for_room(session->lanes);
 	result = gpc_call_begin(&call, scope, GP_CALL_gpCopyInLanes,
 				gp_args_gpCopyInLanes_size(&args), stream);
@@ -197,17 +197,17 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		result = gpc_call_lock(&call, size);
 	}
 	if (result != CUDA_SUCCESS) {
-		free(outgoing);
+		free(lane_out);
 		return result;
 	}
 	/* The sender's lock is held from here. */
 	if (session->functions.unanswered > 0 && !(flags & GP_COPY_LATE))
 		result = CUDA_ERROR_NOT_READY;
-	else if (!outgoing_push(session->lanes, outgoing))
+	else if (!outgoing_push(session->lanes, lane_out))
 		result = GPC_ERROR_LOST;
 	if (result != CUDA_SUCCESS) {
 		(void)pthread_mutex_unlock(&session->sender.lock);
-		free(outgoing);
+		free(lane_out);
 		return result;
 	}
 	args.copy = session->lanes->last_out;

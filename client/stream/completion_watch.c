@@ -40,22 +40,22 @@ watch_complete(struct gpc_request *request)
 /* Stores the watch in the slot unless that is dropped. Returns the watch that the caller must
  * unref: the previous one, or the new one if it was not stored. */
 static struct gpc_watch *
-watch_exchange(struct gpc_watch **place, struct gpc_watch *watch)
+watch_exchange(struct gpc_watch **slot, struct gpc_watch *watch)
 {
 	struct gpc_watch *before;
 
 	(void)pthread_mutex_lock(&lock);
-	before = *place == &dropped ? watch : *place;
-	if (*place != &dropped)
-		*place = watch;
+	before = *slot == &dropped ? watch : *slot;
+	if (*slot != &dropped)
+		*slot = watch;
 	(void)pthread_mutex_unlock(&lock);
 	return before;
 }
 
 void
-gpc_watch_drop(struct gpc_watch **place)
+gpc_watch_drop(struct gpc_watch **slot)
 {
-	watch_unref(watch_exchange(place, &dropped));
+	watch_unref(watch_exchange(slot, &dropped));
 }
 
 enum watched {
@@ -66,13 +66,13 @@ enum watched {
 
 /* Polls the watch, reading arrived messages without blocking. */
 static enum watched
-watch_poll(struct gpc_watch **place, uint32_t id, uint64_t mark)
+watch_poll(struct gpc_watch **slot, uint32_t id, uint64_t mark)
 {
 	enum watched watched = WATCHED_PENDING;
 	struct gpc_watch *watch;
 
 	(void)pthread_mutex_lock(&lock);
-	watch = *place;
+	watch = *slot;
 	if (watch && watch->id == id && watch->mark == mark)
 		atomic_fetch_add(&watch->refs, 1);
 	else
@@ -110,10 +110,10 @@ watch_create(uint64_t mark, const struct gpc_watched *watched)
 /* Called with the result of starting the request. The slot owns the watch from here, unless it was
  * dropped. */
 static void
-watch_started(struct gpc_watch **place, struct gpc_watch *watch, CUresult result)
+watch_started(struct gpc_watch **slot, struct gpc_watch *watch, CUresult result)
 {
 	if (result == CUDA_SUCCESS) {
-		watch_unref(watch_exchange(place, watch));
+		watch_unref(watch_exchange(slot, watch));
 		return;
 	}
 	watch_unref(watch);
@@ -121,7 +121,7 @@ watch_started(struct gpc_watch **place, struct gpc_watch *watch, CUresult result
 }
 
 void
-gpc_watch_start(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
+gpc_watch_start(struct gpc_watch **slot, uint64_t mark, const struct gpc_watched *watched)
 {
 	const struct gp_args_cuStreamSynchronize stream = { .hStream = watched->id };
 	const struct gp_args_cuEventSynchronize event = { .hEvent = watched->id };
@@ -129,21 +129,21 @@ gpc_watch_start(struct gpc_watch **place, uint64_t mark, const struct gpc_watche
 	struct gpc_watch *watch = watch_create(mark, watched);
 
 	if (watch && watched->is_event)
-		watch_started(place, watch,
+		watch_started(slot, watch,
 			      gpc_start_cuEventSynchronize(context, &event, &watch->request));
 	else if (watch)
-		watch_started(place, watch,
+		watch_started(slot, watch,
 			      gpc_start_cuStreamSynchronize(context, &stream, &watch->request));
 }
 
 CUresult
-gpc_watch_query(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
+gpc_watch_query(struct gpc_watch **slot, uint64_t mark, const struct gpc_watched *watched)
 {
 	const struct gp_args_cuStreamQuery stream = { .hStream = watched->id };
 	const struct gp_args_cuEventQuery event = { .hEvent = watched->id };
 	CUresult result;
 
-	switch (watch_poll(place, watched->id, mark)) {
+	switch (watch_poll(slot, watched->id, mark)) {
 	case WATCHED_PENDING:
 		return CUDA_ERROR_NOT_READY;
 	case WATCHED_DONE:
@@ -154,6 +154,6 @@ gpc_watch_query(struct gpc_watch **place, uint64_t mark, const struct gpc_watche
 	result = watched->is_event ? gpc_wait_cuEventQuery(watched->context, &event)
 				   : gpc_wait_cuStreamQuery(watched->context, &stream);
 	if (result == CUDA_ERROR_NOT_READY)
-		gpc_watch_start(place, mark, watched);
+		gpc_watch_start(slot, mark, watched);
 	return result;
 }

@@ -34,19 +34,18 @@ struct gpc_watched {
 
 /* Returns the result of cuEventQuery() or cuStreamQuery() for the work up to the mark:
  * CUDA_SUCCESS, CUDA_ERROR_NOT_READY, the error of an earlier posted call, or the session's error.
- * place: the slot. Does not wait if the slot has a watch for the mark. Otherwise waits for the
+ * Does not wait if the slot has a watch for the mark. Otherwise waits for the
  * daemon's reply, and starts a watch if the work is not done. */
-CUresult gpc_watch_query(struct gpc_watch **place, uint64_t mark,
-			 const struct gpc_watched *watched);
+CUresult gpc_watch_query(struct gpc_watch **slot, uint64_t mark, const struct gpc_watched *watched);
 
 /* Starts a watch for posted work up to the mark, so that a later query need not wait. Replaces the
  * watch of the slot. Does not wait. Has no effect if GPC_WATCHES_MAX watches exist, if memory is
  * exhausted, if the slot was dropped, if the request cannot be sent, or if the daemon would have to
  * defer the wait because of host functions or waits for values. */
-void gpc_watch_start(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched);
+void gpc_watch_start(struct gpc_watch **slot, uint64_t mark, const struct gpc_watched *watched);
 
 /* Drops the watch of a slot whose event or stream is being destroyed. No watch is created in the
  * slot until its memory is zeroed again. */
-void gpc_watch_drop(struct gpc_watch **place);
+void gpc_watch_drop(struct gpc_watch **slot);
 
 #endif /* GPC_COMPLETION_WATCH_H */

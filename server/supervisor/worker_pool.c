@@ -34,28 +34,29 @@ process_start(void *arg)
 	/* A daemon that has served GPUs must not continue with the software device. */
 	bool software = gpd_options_software(c->options, c->quota->tenants.config) &&
 			(!c->served || c->quota->tenants.software);
-	struct gpd_worker_process *child =
+	struct gpd_worker_process *process =
 		gpd_worker_process_start(c->options->driver, software, c->options->rdma,
 					 !c->options->no_peer_memory, c->quota->fd);
 	int64_t now = gp_now_ms();
 
-	if (!child) {
+	if (!process) {
 		gpd_error("cannot start a worker: %m");
 		return NULL;
 	}
-	child->started_ms = now;
-	child->deadline_ms = now + WORKER_START_MS;
-	LL_PREPEND(c->admission->workers, child);
-	gpd_debug("worker %d starts", (int)child->pid);
-	return child;
+	process->started_ms = now;
+	process->deadline_ms = now + WORKER_START_MS;
+	LL_PREPEND(c->admission->workers, process);
+	gpd_debug("worker %d starts", (int)process->pid);
+	return process;
 }
 
 static struct gpd_worker_process *
 find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state)
 {
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
-		if (child->spare && child->state == state && !child->channel_closed)
-			return child;
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (process->spare && process->state == state && !process->channel_closed)
+			return process;
 	}
 	return NULL;
 }
@@ -66,14 +67,14 @@ static struct gpd_worker_process *
 start_dedicated(void *arg)
 {
 	struct gpd_worker_pool *c = arg;
-	struct gpd_worker_process *child = find_spare(c, GPD_WORKER_SPARE);
+	struct gpd_worker_process *process = find_spare(c, GPD_WORKER_SPARE);
 
-	if (!child)
-		child = find_spare(c, GPD_WORKER_STARTING);
-	if (!child)
+	if (!process)
+		process = find_spare(c, GPD_WORKER_STARTING);
+	if (!process)
 		return process_start(c);
-	child->spare = false;
-	return child;
+	process->spare = false;
+	return process;
 }
 
 static void
@@ -86,12 +87,12 @@ start_worker(struct gpd_worker_pool *c)
 /* Stops assigning new sessions to the worker; if it was the selected one, another may be started at
  * start_ms. */
 static void
-worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *child,
+worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 		    enum gpd_worker_process_state state, int64_t start_ms)
 {
 	/* Messages sent earlier may arrive when it is ENDING; it stays in that state then. */
-	(void)gpd_worker_process_set_state(child, state);
-	if (c->admission->worker != child)
+	(void)gpd_worker_process_set_state(process, state);
+	if (c->admission->worker != process)
 		return;
 	c->admission->worker = NULL;
 	c->start_ms = start_ms;
@@ -99,110 +100,110 @@ worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 
 /* Its sessions continue, and it exits after the last one. */
 static void
-worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *child)
+worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
 
-	worker_stop_serving(c, child,
-			    gpd_worker_process_is_dedicated(child) ? GPD_WORKER_ABANDONED
-								   : GPD_WORKER_RETIRED,
+	worker_stop_serving(c, process,
+			    gpd_worker_process_is_dedicated(process) ? GPD_WORKER_ABANDONED
+								     : GPD_WORKER_RETIRED,
 			    0);
-	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
-		(void)kill(child->pid, SIGKILL);
+	if (gpd_channel_post(&process->channel, &header, NULL, 0, -1))
+		(void)kill(process->pid, SIGKILL);
 }
 
 /* If it has got a session since it sent the report, that session continues, and the worker reports
  * again when it has none. */
 static void
-worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *child)
+worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 {
-	if (child != c->admission->worker || gpd_ledger_next(c->quota->ledger, NULL, child->pid) ||
-	    c->stopping)
+	if (process != c->admission->worker ||
+	    gpd_ledger_next(c->quota->ledger, NULL, process->pid) || c->stopping)
 		return;
-	gpd_info("worker %d: device heap may have leaked; replacing the worker", (int)child->pid);
-	worker_retire(c, child);
+	gpd_info("worker %d: device heap may have leaked; replacing the worker", (int)process->pid);
+	worker_retire(c, process);
 }
 
 static void
-child_destroy(struct gpd_worker_process *child)
+child_destroy(struct gpd_worker_process *process)
 {
-	if (gpd_worker_process_is_dedicated(child))
-		gpd_client_address_put(child->client_address);
-	gpd_worker_process_destroy(child);
+	if (gpd_worker_process_is_dedicated(process))
+		gpd_client_address_put(process->client_address);
+	gpd_worker_process_destroy(process);
 }
 
 static void
-worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *child,
+worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	     const struct gpd_channel_message *message)
 {
-	bool own = gpd_worker_process_is_dedicated(child), is_quiet = own || child->spare;
+	bool own = gpd_worker_process_is_dedicated(process), is_quiet = own || process->spare;
 
-	child->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
-	if (!child->facts || child->state != GPD_WORKER_STARTING)
+	process->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
+	if (!process->facts || process->state != GPD_WORKER_STARTING)
 		return;
-	child->deadline_ms = INT64_MAX;
+	process->deadline_ms = INT64_MAX;
 	/* Dedicated workers log at debug level: they must not cause more lines than their sessions'
 	 * log budgets allow. */
-	for (size_t i = 0; i < child->facts->n_devices; i++)
+	for (size_t i = 0; i < process->facts->n_devices; i++)
 		gpd_log(is_quiet ? GPD_LOG_DEBUG : GPD_LOG_INFO,
-			"worker %d: device %d is %s, %llu MiB", (int)child->pid,
-			child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
-			(unsigned long long)(child->facts->devices[i]->total_memory >> 20));
-	gpd_tenants_set_devices(&c->quota->tenants, child->facts);
-	if (child->spare) {
-		if (!gpd_worker_process_set_state(child, GPD_WORKER_SPARE))
-			worker_retire(c, child);
+			"worker %d: device %d is %s, %llu MiB", (int)process->pid,
+			process->facts->devices[i]->ordinal, process->facts->devices[i]->name,
+			(unsigned long long)(process->facts->devices[i]->total_memory >> 20));
+	gpd_tenants_set_devices(&c->quota->tenants, process->facts);
+	if (process->spare) {
+		if (!gpd_worker_process_set_state(process, GPD_WORKER_SPARE))
+			worker_retire(c, process);
 		return;
 	}
 	if (own) {
-		if (c->stopping || !gpd_admission_dedicated_ready(c->admission, child))
-			worker_retire(c, child);
+		if (c->stopping || !gpd_admission_dedicated_ready(c->admission, process))
+			worker_retire(c, process);
 		gpd_admission_retry_queued(c->admission);
 		return;
 	}
-	if (!gpd_worker_process_set_state(child, GPD_WORKER_SERVING))
+	if (!gpd_worker_process_set_state(process, GPD_WORKER_SERVING))
 		return;
 	gpd_admission_retry_queued(c->admission);
 	c->served = true;
 }
 
 static void
-worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *child,
+worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	      const struct gpd_channel_message *message)
 {
 	char text[1024];
 
 	gpd_channel_text(message, text, sizeof(text));
-	worker_stop_serving(c, child, GPD_WORKER_ENDING, gp_now_ms() + BACKOFF_MS);
-	if (!c->served && !gpd_worker_process_is_dedicated(child)) {
+	worker_stop_serving(c, process, GPD_WORKER_ENDING, gp_now_ms() + BACKOFF_MS);
+	if (!c->served && !gpd_worker_process_is_dedicated(process)) {
 		fprintf(stderr, "gpupoold: %s\n", text);
 		c->start_failed = true;
 		return;
 	}
-	gpd_error("worker %d cannot start: %s", (int)child->pid, text);
-	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
+	gpd_error("worker %d cannot start: %s", (int)process->pid, text);
+	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_SYSTEM_NOT_READY, text);
 }
 
 /* Lines about a dedicated worker use its session's log budget, since a client can start any number
  * of them. */
 static void
-worker_report_error(const struct gpd_worker_pool *c, const struct gpd_worker_process *child,
+worker_report_error(const struct gpd_worker_pool *c, const struct gpd_worker_process *process,
 		    const char *text)
 {
-	const struct gpd_ledger_session *line =
-		gpd_worker_process_is_dedicated(child)
-			? gpd_ledger_next(c->quota->ledger, NULL, child->pid)
+	const struct gpd_ledger_session *entry =
+		gpd_worker_process_is_dedicated(process)
+			? gpd_ledger_next(c->quota->ledger, NULL, process->pid)
 			: NULL;
 
-	if (line)
-		gpd_log_budget_log(line->log_budget, GPD_LOG_ERROR, "worker %d %s", (int)child->pid,
-				   text);
+	if (entry)
+		gpd_log_budget_log(entry->log_budget, GPD_LOG_ERROR, "worker %d %s",
+				   (int)process->pid, text);
 	else
-		gpd_error("worker %d %s", (int)child->pid, text);
+		gpd_error("worker %d %s", (int)process->pid, text);
 }
 
 static void
-worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *child,
+worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	    const struct gpd_channel_message *message)
 {
 	struct gpd_channel_lost lost = { .others = "its context was lost" };
@@ -214,22 +215,22 @@ worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	for (int i = 0; i < GPD_LOST_TENANTS; i++)
 		lost.tenants[i].text[sizeof(lost.tenants[i].text) - 1] = '\0';
 	(void)snprintf(text, sizeof(text), "has lost its GPU contexts: %.990s", lost.log);
-	worker_report_error(c, child, text);
+	worker_report_error(c, process, text);
 	c->admission->workers_lost++;
-	snprintf(child->reason, sizeof(child->reason), "its context was lost");
-	child->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
-	worker_stop_serving(c, child, GPD_WORKER_LOST, 0);
-	gpd_admission_worker_lost(c->admission, child, message->header.result, &lost);
+	snprintf(process->reason, sizeof(process->reason), "its context was lost");
+	process->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
+	worker_stop_serving(c, process, GPD_WORKER_LOST, 0);
+	gpd_admission_worker_lost(c->admission, process, message->header.result, &lost);
 }
 
 /* While orphaned work runs, the worker cannot load the modules of new clients. */
 static void
-worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *child,
+worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *process,
 	    const struct gpd_channel_message *message)
 {
-	gpd_orphaned_work_update(child, c->quota->ledger, message);
-	if (gpd_worker_process_set_state(child, child->orphaned > 0 ? GPD_WORKER_BUSY
-								    : GPD_WORKER_SERVING))
+	gpd_orphaned_work_update(process, c->quota->ledger, message);
+	if (gpd_worker_process_set_state(process, process->orphaned > 0 ? GPD_WORKER_BUSY
+									: GPD_WORKER_SERVING))
 		gpd_admission_retry_queued(c->admission);
 }
 
@@ -237,30 +238,31 @@ worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 static void
 kill_oldest_wedged_worker(struct gpd_worker_pool *c)
 {
-	struct gpd_worker_process *child = gpd_orphaned_work_find_victim(c->admission->workers);
+	struct gpd_worker_process *process = gpd_orphaned_work_find_victim(c->admission->workers);
 	char owners[300];
 
-	if (!child)
+	if (!process)
 		return;
-	gpd_orphaned_work_format_tenants(child, c->quota->ledger, owners, sizeof(owners));
-	snprintf(child->reason, sizeof(child->reason),
+	gpd_orphaned_work_format_tenants(process, c->quota->ledger, owners, sizeof(owners));
+	snprintf(process->reason, sizeof(process->reason),
 		 "orphaned work in more than %d older workers: this worker is killed",
 		 GPD_WEDGED_WORKERS_MAX);
-	gpd_error("worker %d: %s; orphaned work of tenant %s", (int)child->pid, child->reason,
+	gpd_error("worker %d: %s; orphaned work of tenant %s", (int)process->pid, process->reason,
 		  owners);
-	worker_stop_serving(c, child, GPD_WORKER_ENDING, 0);
-	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);
-	(void)kill(child->pid, SIGKILL);
+	worker_stop_serving(c, process, GPD_WORKER_ENDING, 0);
+	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_LAUNCH_TIMEOUT,
+				    process->reason);
+	(void)kill(process->pid, SIGKILL);
 }
 
 /* The orphaned work does not end: existing sessions continue, new ones get another worker. */
 static void
-worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *child)
+worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 {
 	gpd_warning("worker %d: orphaned work still running; new sessions use another worker",
-		    (int)child->pid);
-	worker_stop_serving(c, child, GPD_WORKER_WEDGED, 0);
-	gpd_orphaned_work_isolate_tenants(c->admission->workers, child, c->quota->ledger,
+		    (int)process->pid);
+	worker_stop_serving(c, process, GPD_WORKER_WEDGED, 0);
+	gpd_orphaned_work_isolate_tenants(c->admission->workers, process, c->quota->ledger,
 					  gp_now_ms());
 	kill_oldest_wedged_worker(c);
 }
@@ -268,44 +270,44 @@ worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 /* Depending on the configuration, either only reports the hang, or kills the worker with its
  * sessions so that another one starts. */
 static void
-worker_is_hung(struct gpd_worker_pool *c, struct gpd_worker_process *child)
+worker_is_hung(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 {
 	bool restart = c->quota->tenants.config->on_hang == GPD_CONFIG_ON_HANG_RESTART;
 
 	gpd_error("worker %d: no heartbeat for %d s: stopped, or hung in the driver; %s",
-		  (int)child->pid, GPD_HEARTBEAT_DUE_MS / 1000,
+		  (int)process->pid, GPD_HEARTBEAT_DUE_MS / 1000,
 		  restart ? "it is killed, and another one starts (on-hang = restart)"
 			  : "its sessions wait (on-hang = report)");
-	gpd_admission_set_hanging(c->admission, child, true);
+	gpd_admission_set_hanging(c->admission, process, true);
 	if (!restart)
 		return;
 	c->admission->workers_lost++;
-	snprintf(child->reason, sizeof(child->reason),
+	snprintf(process->reason, sizeof(process->reason),
 		 "its worker did not answer and was killed (on-hang = restart)");
-	worker_stop_serving(c, child, GPD_WORKER_ENDING, 0);
-	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE,
-				    child->reason);
-	(void)kill(child->pid, SIGKILL);
+	worker_stop_serving(c, process, GPD_WORKER_ENDING, 0);
+	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE,
+				    process->reason);
+	(void)kill(process->pid, SIGKILL);
 }
 
 static void
-worker_answers(struct gpd_worker_pool *c, struct gpd_worker_process *child)
+worker_answers(struct gpd_worker_pool *c, struct gpd_worker_process *process)
 {
-	int64_t silent_ms = gpd_heartbeat_answered(&child->heartbeat, gp_now_ms());
+	int64_t silent_ms = gpd_heartbeat_answered(&process->heartbeat, gp_now_ms());
 
 	if (!silent_ms)
 		return;
-	gpd_warning("worker %d answers again, after %lld s", (int)child->pid,
+	gpd_warning("worker %d answers again, after %lld s", (int)process->pid,
 		    (long long)silent_ms / 1000);
-	gpd_admission_set_hanging(c->admission, child, false);
+	gpd_admission_set_hanging(c->admission, process, false);
 }
 
 /* A worker has separate deadlines before it is ready and when it ends. */
 static bool
-has_heartbeat(const struct gpd_worker_process *child)
+has_heartbeat(const struct gpd_worker_process *process)
 {
-	return child->state != GPD_WORKER_STARTING && child->state < GPD_WORKER_LOST &&
-	       !child->channel_closed;
+	return process->state != GPD_WORKER_STARTING && process->state < GPD_WORKER_LOST &&
+	       !process->channel_closed;
 }
 
 static void
@@ -314,12 +316,13 @@ check_heartbeats(struct gpd_worker_pool *c, int64_t now)
 	int64_t late_ms = c->checked_ms ? now - c->checked_ms : 0;
 
 	c->checked_ms = now;
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
 		if (late_ms > LATE_MS)
-			gpd_heartbeat_extend(&child->heartbeat, late_ms);
-		if (has_heartbeat(child) &&
-		    gpd_heartbeat_check(&child->heartbeat, &child->channel, now))
-			worker_is_hung(c, child);
+			gpd_heartbeat_extend(&process->heartbeat, late_ms);
+		if (has_heartbeat(process) &&
+		    gpd_heartbeat_check(&process->heartbeat, &process->channel, now))
+			worker_is_hung(c, process);
 	}
 }
 
@@ -329,26 +332,27 @@ find_serving(const struct gpd_worker_pool *c)
 {
 	struct gpd_worker_process *found = NULL;
 
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
-		if (child->state == GPD_WORKER_SERVING && !child->channel_closed)
-			found = child;
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (process->state == GPD_WORKER_SERVING && !process->channel_closed)
+			found = process;
 	}
 	return found;
 }
 
 /* A worker that gets no new sessions and has only orphaned work is not needed. */
 static bool
-worker_is_idle(const struct gpd_worker_pool *c, const struct gpd_worker_process *child)
+worker_is_idle(const struct gpd_worker_pool *c, const struct gpd_worker_process *process)
 {
 	int sessions = 0;
 
-	if (child == c->admission->worker ||
-	    (child->state != GPD_WORKER_SERVING && child->state != GPD_WORKER_WEDGED))
+	if (process == c->admission->worker ||
+	    (process->state != GPD_WORKER_SERVING && process->state != GPD_WORKER_WEDGED))
 		return false;
 	for (const struct gpd_ledger_session *s = NULL;
-	     (s = gpd_ledger_next(c->quota->ledger, s, child->pid));)
+	     (s = gpd_ledger_next(c->quota->ledger, s, process->pid));)
 		sessions++;
-	return sessions <= child->orphaned;
+	return sessions <= process->orphaned;
 }
 
 static uint32_t
@@ -356,9 +360,9 @@ count_spare(const struct gpd_worker_pool *c)
 {
 	uint32_t count = 0;
 
-	for (const struct gpd_worker_process *child = c->admission->workers; child;
-	     child = child->next)
-		count += child->spare && child->state <= GPD_WORKER_SPARE;
+	for (const struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next)
+		count += process->spare && process->state <= GPD_WORKER_SPARE;
 	return count;
 }
 
@@ -375,27 +379,28 @@ wants_spare(const struct gpd_worker_pool *c)
 static void
 reserve_maintain(struct gpd_worker_pool *c, int64_t now)
 {
-	struct gpd_worker_process *child;
+	struct gpd_worker_process *process;
 
 	if (wants_spare(c) && c->spare_ms <= now) {
-		child = process_start(c);
-		if (child)
-			child->spare = true;
+		process = process_start(c);
+		if (process)
+			process->spare = true;
 		else
 			c->spare_ms = now + BACKOFF_MS;
 	}
 	while (count_spare(c) > c->quota->tenants.config->ready_workers &&
-	       (child = find_spare(c, GPD_WORKER_SPARE)))
-		worker_retire(c, child);
+	       (process = find_spare(c, GPD_WORKER_SPARE)))
+		worker_retire(c, process);
 }
 
 /* Selects the worker for new sessions, and retires those that are not needed. */
 static void
 choose_workers(struct gpd_worker_pool *c, int64_t now)
 {
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
-		if (child->state == GPD_WORKER_BUSY && child->state_ms + BUSY_MS <= now)
-			worker_wedged(c, child);
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (process->state == GPD_WORKER_BUSY && process->state_ms + BUSY_MS <= now)
+			worker_wedged(c, process);
 	}
 	if (!c->admission->worker || c->admission->worker->state != GPD_WORKER_SERVING) {
 		struct gpd_worker_process *other = find_serving(c);
@@ -407,9 +412,10 @@ choose_workers(struct gpd_worker_pool *c, int64_t now)
 			gpd_admission_retry_queued(c->admission);
 		}
 	}
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
-		if (worker_is_idle(c, child))
-			worker_retire(c, child);
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (worker_is_idle(c, process))
+			worker_retire(c, process);
 	}
 	reserve_maintain(c, now);
 }
@@ -420,71 +426,72 @@ recall_broadcast(struct gpd_worker_pool *c)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
 
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
-		if (gpd_ledger_next(c->quota->ledger, NULL, child->pid))
-			(void)gpd_channel_post(&child->channel, &header, NULL, 0, -1);
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (gpd_ledger_next(c->quota->ledger, NULL, process->pid))
+			(void)gpd_channel_post(&process->channel, &header, NULL, 0, -1);
 	}
 }
 
 static void
-read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *child, unsigned int most)
+read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *process, unsigned int most)
 {
 	struct gpd_channel_message message;
 	int r = GP_E_TIMEOUT;
 
-	while (most-- > 0 && (r = gpd_channel_recv(&child->channel, false, &message)) == 0) {
+	while (most-- > 0 && (r = gpd_channel_recv(&process->channel, false, &message)) == 0) {
 		if (message.fd >= 0)
 			close(message.fd);
 		switch (message.header.type) {
 		case GPD_CHANNEL_READY:
-			worker_ready(c, child, &message);
+			worker_ready(c, process, &message);
 			break;
 		case GPD_CHANNEL_FAILED:
-			worker_failed(c, child, &message);
+			worker_failed(c, process, &message);
 			break;
 		case GPD_CHANNEL_LOST:
-			worker_lost(c, child, &message);
+			worker_lost(c, process, &message);
 			break;
 		case GPD_CHANNEL_OPENED:
-			gpd_admission_opened(c->admission, child, &message);
+			gpd_admission_opened(c->admission, process, &message);
 			break;
 		case GPD_CHANNEL_RECALL:
 			recall_broadcast(c);
 			break;
 		case GPD_CHANNEL_BUSY:
-			worker_busy(c, child, &message);
+			worker_busy(c, process, &message);
 			break;
 		case GPD_CHANNEL_HEAP_LEAKED:
-			worker_heap_leaked(c, child);
+			worker_heap_leaked(c, process);
 			break;
 		case GPD_CHANNEL_PONG:
-			worker_answers(c, child);
+			worker_answers(c, process);
 			break;
 		case GPD_CHANNEL_LANE_OPENED:
-			gpd_admission_lane_opened(c->admission, child, &message);
+			gpd_admission_lane_opened(c->admission, process, &message);
 			break;
 		case GPD_CHANNEL_CLOSED:
-			gpd_admission_closed(c->admission, child, &message);
+			gpd_admission_closed(c->admission, process, &message);
 			break;
 		}
 	}
 	if (r != 0 && r != GP_E_TIMEOUT)
-		child->channel_closed = true;
+		process->channel_closed = true;
 }
 
 static void
-worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *child, int status)
+worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int status)
 {
-	bool own = gpd_worker_process_is_dedicated(child), expected;
+	bool own = gpd_worker_process_is_dedicated(process), expected;
 	int64_t now = gp_now_ms(), start = 0;
 	char how[128], text[256];
 
 	/* Its last messages are still in the channel. */
-	if (!child->channel_closed)
-		read_channel(c, child, UINT_MAX);
-	expected = child->state >= GPD_WORKER_RETIRED || c->stopping;
+	if (!process->channel_closed)
+		read_channel(c, process, UINT_MAX);
+	expected = process->state >= GPD_WORKER_RETIRED || c->stopping;
 	/* A dedicated worker exits after its session. */
-	if (child->state == GPD_WORKER_DEDICATED)
+	if (process->state == GPD_WORKER_DEDICATED)
 		expected = status == 0 || c->stopping;
 	gpd_worker_process_explain_exit(status, how, sizeof(how));
 	snprintf(text, sizeof(text), "the worker %s", how);
@@ -492,28 +499,28 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *child, int s
 	if (!expected && !c->served && !own) {
 		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
 		c->start_failed = true;
-	} else if (!expected && (own || child->spare)) {
-		worker_report_error(c, child, how);
+	} else if (!expected && (own || process->spare)) {
+		worker_report_error(c, process, how);
 	} else if (!expected) {
-		c->early_exits = now - child->started_ms < EARLY_EXIT_MS ? c->early_exits + 1 : 0;
+		c->early_exits = now - process->started_ms < EARLY_EXIT_MS ? c->early_exits + 1 : 0;
 		if (c->early_exits >= EARLY_EXITS_MAX)
 			start = now + BACKOFF_MS;
-		gpd_error("worker %d %s%s", (int)child->pid, how,
+		gpd_error("worker %d %s%s", (int)process->pid, how,
 			  start ? "; repeated failure, next start delayed" : "");
 	} else {
-		gpd_debug("worker %d %s", (int)child->pid, how);
+		gpd_debug("worker %d %s", (int)process->pid, how);
 	}
-	if (child->spare && child->state != GPD_WORKER_RETIRED)
+	if (process->spare && process->state != GPD_WORKER_RETIRED)
 		c->spare_ms = now + BACKOFF_MS;
-	worker_stop_serving(c, child, GPD_WORKER_ENDING, start);
-	gpd_admission_report_ended(c->admission, child,
-				   c->stopping        ? "the daemon is stopping"
-				   : child->reason[0] ? child->reason
-						      : text);
-	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE, text);
-	gpd_quota_close_worker(c->quota, child->pid);
-	LL_DELETE(c->admission->workers, child);
-	child_destroy(child);
+	worker_stop_serving(c, process, GPD_WORKER_ENDING, start);
+	gpd_admission_report_ended(c->admission, process,
+				   c->stopping          ? "the daemon is stopping"
+				   : process->reason[0] ? process->reason
+							: text);
+	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE, text);
+	gpd_quota_close_worker(c->quota, process->pid);
+	LL_DELETE(c->admission->workers, process);
+	child_destroy(process);
 	/* The slots of its sessions are free now. */
 	gpd_admission_retry_queued(c->admission);
 }
@@ -536,24 +543,25 @@ gpd_worker_pool_reap(struct gpd_worker_pool *c)
 {
 	struct gpd_worker_process *next;
 
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = next) {
+	for (struct gpd_worker_process *process = c->admission->workers; process; process = next) {
 		int status;
 
-		next = child->next;
-		if (waitpid(child->pid, &status, WNOHANG) == child->pid)
-			worker_exited(c, child, status);
+		next = process->next;
+		if (waitpid(process->pid, &status, WNOHANG) == process->pid)
+			worker_exited(c, process, status);
 	}
 }
 
 void
 gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 {
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
-		if (child->deadline_ms > now)
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		if (process->deadline_ms > now)
 			continue;
-		gpd_warning("worker %d: start or exit timed out; killed", (int)child->pid);
-		(void)kill(child->pid, SIGKILL);
-		child->deadline_ms = INT64_MAX;
+		gpd_warning("worker %d: start or exit timed out; killed", (int)process->pid);
+		(void)kill(process->pid, SIGKILL);
+		process->deadline_ms = INT64_MAX;
 	}
 	if (!c->stopping) {
 		check_heartbeats(c, now);
@@ -566,16 +574,17 @@ gpd_worker_pool_poll(struct gpd_worker_pool *c, struct pollfd *fds)
 {
 	int count = 0;
 
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
 		short events = POLLIN;
 
-		child->poll_index = -1;
-		if (child->channel_closed || count == GPD_WORKERS_MAX)
+		process->poll_index = -1;
+		if (process->channel_closed || count == GPD_WORKERS_MAX)
 			continue;
-		if (child->channel.queue)
+		if (process->channel.queue)
 			events |= POLLOUT;
-		child->poll_index = count;
-		fds[count++] = (struct pollfd){ .fd = child->channel.fd, .events = events };
+		process->poll_index = count;
+		fds[count++] = (struct pollfd){ .fd = process->channel.fd, .events = events };
 	}
 	return count;
 }
@@ -583,14 +592,15 @@ gpd_worker_pool_poll(struct gpd_worker_pool *c, struct pollfd *fds)
 void
 gpd_worker_pool_serve(struct gpd_worker_pool *c, const struct pollfd *fds)
 {
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
-		short events = child->poll_index < 0 ? 0 : fds[child->poll_index].revents;
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		short events = process->poll_index < 0 ? 0 : fds[process->poll_index].revents;
 
-		child->poll_index = -1;
-		if (events & POLLOUT && gpd_channel_flush(&child->channel))
-			child->channel_closed = true;
+		process->poll_index = -1;
+		if (events & POLLOUT && gpd_channel_flush(&process->channel))
+			process->channel_closed = true;
 		if (events & (POLLIN | POLLHUP | POLLERR))
-			read_channel(c, child, MESSAGES_MAX);
+			read_channel(c, process, MESSAGES_MAX);
 	}
 }
 
@@ -598,20 +608,21 @@ void
 gpd_worker_pool_stop(struct gpd_worker_pool *c)
 {
 	c->stopping = true;
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
 		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
 
 		/* It may be ENDING already. */
-		(void)gpd_worker_process_set_state(child, GPD_WORKER_ENDING);
-		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
-			(void)kill(child->pid, SIGKILL);
+		(void)gpd_worker_process_set_state(process, GPD_WORKER_ENDING);
+		if (gpd_channel_post(&process->channel, &header, NULL, 0, -1))
+			(void)kill(process->pid, SIGKILL);
 	}
 }
 
 static bool
-worker_is_shared(const struct gpd_worker_process *child)
+worker_is_shared(const struct gpd_worker_process *process)
 {
-	return child->state >= GPD_WORKER_SERVING && child->state <= GPD_WORKER_WEDGED;
+	return process->state >= GPD_WORKER_SERVING && process->state <= GPD_WORKER_WEDGED;
 }
 
 bool
@@ -621,14 +632,15 @@ gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
 
 	/* A change that requires a new worker (such as another driver) is missing in all existing
 	 * ones. */
-	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
-		bool chosen = child->pid == worker;
+	for (struct gpd_worker_process *process = c->admission->workers; process;
+	     process = process->next) {
+		bool chosen = process->pid == worker;
 
-		found = found || (chosen && child->state >= GPD_WORKER_SERVING &&
-				  child->state <= GPD_WORKER_DEDICATED);
-		if ((worker_is_shared(child) || child->state == GPD_WORKER_SPARE) &&
+		found = found || (chosen && process->state >= GPD_WORKER_SERVING &&
+				  process->state <= GPD_WORKER_DEDICATED);
+		if ((worker_is_shared(process) || process->state == GPD_WORKER_SPARE) &&
 		    (chosen || all))
-			worker_retire(c, child);
+			worker_retire(c, process);
 	}
 	return found;
 }
@@ -637,11 +649,11 @@ void
 gpd_worker_pool_fini(struct gpd_worker_pool *c)
 {
 	while (c->admission->workers) {
-		struct gpd_worker_process *child = c->admission->workers;
+		struct gpd_worker_process *process = c->admission->workers;
 
-		c->admission->workers = child->next;
-		(void)kill(child->pid, SIGKILL);
-		(void)waitpid(child->pid, NULL, 0);
-		child_destroy(child);
+		c->admission->workers = process->next;
+		(void)kill(process->pid, SIGKILL);
+		(void)waitpid(process->pid, NULL, 0);
+		child_destroy(process);
 	}
 }

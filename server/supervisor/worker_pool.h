@@ -50,31 +50,31 @@ struct gpd_worker_pool {
 };
 
 /* Initializes the pool without starting a worker, and registers it with the admission as the source
- * of dedicated workers. *children must not move afterwards. */
-void gpd_worker_pool_init(struct gpd_worker_pool *children, const struct gpd_options *options,
+ * of dedicated workers. *pool must not move afterwards. */
+void gpd_worker_pool_init(struct gpd_worker_pool *pool, const struct gpd_options *options,
 			  struct gpd_admission *admission);
 /* Kills all remaining workers, waits for their exits, and frees them. */
-void gpd_worker_pool_fini(struct gpd_worker_pool *children);
+void gpd_worker_pool_fini(struct gpd_worker_pool *pool);
 
 /* Fills fds, of GPD_WORKERS_MAX entries, for poll(). Returns the number of entries. */
-int gpd_worker_pool_poll(struct gpd_worker_pool *children, struct pollfd *fds);
+int gpd_worker_pool_poll(struct gpd_worker_pool *pool, struct pollfd *fds);
 /* Called after poll(): sends queued messages to the workers and handles theirs. fds: as filled by
  * gpd_worker_pool_poll() in the same iteration. May start workers, but destroys none. */
-void gpd_worker_pool_serve(struct gpd_worker_pool *children, const struct pollfd *fds);
+void gpd_worker_pool_serve(struct gpd_worker_pool *pool, const struct pollfd *fds);
 /* Reaps the workers that have exited, without blocking, ends their sessions and frees them. Called
  * after SIGCHLD. */
-void gpd_worker_pool_reap(struct gpd_worker_pool *children);
+void gpd_worker_pool_reap(struct gpd_worker_pool *pool);
 /* Called in each iteration of the loop: kills workers past their deadline, handles workers that
  * hang (heartbeat.h), and selects, starts and retires workers as described at the start of this
  * file. */
-void gpd_worker_pool_check(struct gpd_worker_pool *children, int64_t now_ms);
+void gpd_worker_pool_check(struct gpd_worker_pool *pool, int64_t now_ms);
 
 /* Requests all workers to exit, without waiting for them; no more workers are started. */
-void gpd_worker_pool_stop(struct gpd_worker_pool *children);
+void gpd_worker_pool_stop(struct gpd_worker_pool *pool);
 /* Retires the worker with this process ID: it gets no new sessions, and exits after its last one.
  * If it was the worker for new sessions, all other shared and spare workers are retired as well. A
  * dedicated worker exits after its session anyway. Returns false if there is no such worker, or it
  * is starting or ending. */
-bool gpd_worker_pool_retire(struct gpd_worker_pool *children, pid_t worker);
+bool gpd_worker_pool_retire(struct gpd_worker_pool *pool, pid_t worker);
 
 #endif /* GPD_WORKER_POOL_H */

@@ -203,13 +203,13 @@ give_preamble(int index, const uint8_t *fields)
 {
 	struct gp_preamble preamble;
 	uint8_t bytes[GP_PREAMBLE_SIZE];
-	struct gpd_connection *peer = admission.connection_list;
+	struct gpd_connection *connection = admission.connection_list;
 
 	gp_preamble_init(&preamble, fields[0] % 5, fields[1] % 8);
-	for (int i = 0; i < fields[2] % 4 && peer; i++)
-		peer = peer->next;
-	if (fields[0] & 0x80 && peer)
-		memcpy(preamble.ticket, peer->ticket, sizeof(preamble.ticket));
+	for (int i = 0; i < fields[2] % 4 && connection; i++)
+		connection = connection->next;
+	if (fields[0] & 0x80 && connection)
+		memcpy(preamble.ticket, connection->ticket, sizeof(preamble.ticket));
 	gp_preamble_encode(&preamble, bytes);
 	if (fields[0] & 0x40)
 		bytes[fields[3] % sizeof(bytes)] ^= fields[2];

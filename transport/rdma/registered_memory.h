@@ -9,8 +9,8 @@
  * Threads: any. A successful lookup holds the registry's lock until gp_memory_release() by the same
  * thread.
  */
-#ifndef GP_MEMORY_H
-#define GP_MEMORY_H
+#ifndef GP_REGISTERED_MEMORY_H
+#define GP_REGISTERED_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,4 +47,4 @@ void gp_memory_release(void);
  * registrations of a range and frees the keys. Called without the registry's lock. */
 void gp_memory_destroy_keys(struct gp_memory_keys *keys);
 
-#endif /* GP_MEMORY_H */
+#endif /* GP_REGISTERED_MEMORY_H */

@@ -6,8 +6,8 @@
  * Threads: any.
  * Errors: *uid_p is written only if 0 is returned.
  */
-#ifndef GP_PEER_H
-#define GP_PEER_H
+#ifndef GP_SOCKET_OWNER_H
+#define GP_SOCKET_OWNER_H
 
 #include "base/status.h"
 
@@ -31,4 +31,4 @@ GP_MUST_CHECK int gp_peer_query_owner(int fd, uid_t *uid_p);
  * milliseconds. Returns 0 or GP_E_UNSUPPORTED as gp_peer_query_owner(). */
 GP_MUST_CHECK int gp_peer_query_uid(int fd, uid_t *uid_p);
 
-#endif /* GP_PEER_H */
+#endif /* GP_SOCKET_OWNER_H */

@@ -27,9 +27,9 @@ struct bulk_job {
 };
 
 static struct bulk_job *
-job_to_bulk_job(struct gp_tls_job *help)
+job_to_bulk_job(struct gp_tls_job *job)
 {
-	return (struct bulk_job *)help;
+	return (struct bulk_job *)job;
 }
 
 bool
@@ -48,9 +48,9 @@ size_to_pieces(size_t size)
 }
 
 static bool
-piece_seal(struct gp_tls_job *help, unsigned int piece, bool helper)
+piece_seal(struct gp_tls_job *job, unsigned int piece, bool helper)
 {
-	struct bulk_job *bulk_job = job_to_bulk_job(help);
+	struct bulk_job *bulk_job = job_to_bulk_job(job);
 	struct gp_tls_record *record =
 		helper ? &bulk_job->link->helper_seal : &bulk_job->link->seal;
 	uint8_t *content = bulk_job->content + piece * PIECE_CONTENT;
@@ -104,9 +104,9 @@ gp_tls_send_bulk(struct gp_tcp_conn *conn, const struct iovec *part, bool more)
 }
 
 static bool
-piece_open(struct gp_tls_job *help, unsigned int piece, bool helper)
+piece_open(struct gp_tls_job *job, unsigned int piece, bool helper)
 {
-	struct bulk_job *bulk_job = job_to_bulk_job(help);
+	struct bulk_job *bulk_job = job_to_bulk_job(job);
 	struct gp_tls_record *record =
 		helper ? &bulk_job->link->helper_open : &bulk_job->link->open;
 	uint8_t *content = bulk_job->content + piece * PIECE_CONTENT;

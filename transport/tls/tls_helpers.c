@@ -40,40 +40,39 @@ gp_tls_helpers_set_max(int count)
 /* ThreadSanitizer in a program sees locks and OpenSSL's memory accesses, but not the atomics of
  * this library; without this lock it reports races between helpers and the connection. */
 static void
-job_order_for_tsan(struct gp_tls_job *help)
+job_order_for_tsan(struct gp_tls_job *job)
 {
-	if (!help->shared)
+	if (!job->shared)
 		return;
-	(void)pthread_mutex_lock(&help->order);
-	(void)pthread_mutex_unlock(&help->order);
+	(void)pthread_mutex_lock(&job->order);
+	(void)pthread_mutex_unlock(&job->order);
 }
 
 static bool
-job_run_piece(struct gp_tls_job *help, bool helper)
+job_run_piece(struct gp_tls_job *job, bool helper)
 {
-	unsigned int piece = atomic_load(&help->claimed);
+	unsigned int piece = atomic_load(&job->claimed);
 	bool good;
 
 	do {
-		if (piece >= atomic_load(&help->ready))
+		if (piece >= atomic_load(&job->ready))
 			return false;
-	} while (!atomic_compare_exchange_weak(&help->claimed, &piece, piece + 1));
-	job_order_for_tsan(help);
-	good = help->run(help, piece, helper);
-	job_order_for_tsan(help);
-	atomic_store_explicit(&help->state[piece], good ? GP_TLS_PIECE_DONE : GP_TLS_PIECE_FAILED,
+	} while (!atomic_compare_exchange_weak(&job->claimed, &piece, piece + 1));
+	job_order_for_tsan(job);
+	good = job->run(job, piece, helper);
+	job_order_for_tsan(job);
+	atomic_store_explicit(&job->state[piece], good ? GP_TLS_PIECE_DONE : GP_TLS_PIECE_FAILED,
 			      memory_order_release);
 	return true;
 }
 
 static void
-helper_run_job(struct gp_tls_job *help)
+helper_run_job(struct gp_tls_job *job)
 {
 	uint64_t end = 0;
 
-	while (!atomic_load(&help->over) ||
-	       atomic_load(&help->claimed) < atomic_load(&help->ready)) {
-		if (job_run_piece(help, true)) {
+	while (!atomic_load(&job->over) || atomic_load(&job->claimed) < atomic_load(&job->ready)) {
+		if (job_run_piece(job, true)) {
 			end = 0;
 		} else if (end == 0) {
 			end = gp_now_ns() + POLL_NS;
@@ -83,8 +82,8 @@ helper_run_job(struct gp_tls_job *help)
 			gp_cpu_relax();
 		}
 	}
-	job_order_for_tsan(help);
-	atomic_store_explicit(&help->has_helper, false, memory_order_release);
+	job_order_for_tsan(job);
+	atomic_store_explicit(&job->has_helper, false, memory_order_release);
 }
 
 /* The next part of the same copy usually arrives sooner than a sleeping thread would wake. */
@@ -102,9 +101,9 @@ helper_run(void *arg)
 {
 	(void)pthread_mutex_lock(&lock);
 	for (;;) {
-		struct gp_tls_job *help = queue;
+		struct gp_tls_job *job = queue;
 
-		if (!help) {
+		if (!job) {
 			polling_count++;
 			(void)pthread_mutex_unlock(&lock);
 			helper_poll_queue();
@@ -117,12 +116,12 @@ helper_run(void *arg)
 			}
 			continue;
 		}
-		queue = help->next;
+		queue = job->next;
 		atomic_fetch_sub(&queued_count, 1);
-		help->queued = false;
-		atomic_store(&help->has_helper, true);
+		job->queued = false;
+		atomic_store(&job->has_helper, true);
 		(void)pthread_mutex_unlock(&lock);
-		helper_run_job(help);
+		helper_run_job(job);
 		(void)pthread_mutex_lock(&lock);
 	}
 	return NULL;
@@ -152,7 +151,7 @@ gp_tls_helpers_exist(void)
 }
 
 void
-gp_tls_job_start(struct gp_tls_job *help, unsigned int ready)
+gp_tls_job_start(struct gp_tls_job *job, unsigned int ready)
 {
 	/* No helpers if the connections' own threads need all processors. */
 	int now = atomic_fetch_add(&job_count, 1) + 1;
@@ -160,19 +159,19 @@ gp_tls_job_start(struct gp_tls_job *help, unsigned int ready)
 
 	bool wake;
 
-	help->queued = help->shared = spare;
-	atomic_init(&help->has_helper, false);
-	atomic_init(&help->ready, ready);
-	atomic_init(&help->claimed, 0);
-	atomic_init(&help->over, false);
+	job->queued = job->shared = spare;
+	atomic_init(&job->has_helper, false);
+	atomic_init(&job->ready, ready);
+	atomic_init(&job->claimed, 0);
+	atomic_init(&job->over, false);
 	for (unsigned int i = 0; i < GP_TLS_JOB_PIECES; i++)
-		atomic_init(&help->state[i], GP_TLS_PIECE_PENDING);
+		atomic_init(&job->state[i], GP_TLS_PIECE_PENDING);
 	if (!spare)
 		return;
-	(void)pthread_mutex_init(&help->order, NULL);
+	(void)pthread_mutex_init(&job->order, NULL);
 	(void)pthread_mutex_lock(&lock);
-	help->next = queue;
-	queue = help;
+	job->next = queue;
+	queue = job;
 	wake = atomic_fetch_add(&queued_count, 1) >= polling_count && sleeping_count > 0;
 	(void)pthread_mutex_unlock(&lock);
 	if (wake)
@@ -180,68 +179,68 @@ gp_tls_job_start(struct gp_tls_job *help, unsigned int ready)
 }
 
 void
-gp_tls_job_add_pieces(struct gp_tls_job *help, unsigned int ready)
+gp_tls_job_add_pieces(struct gp_tls_job *job, unsigned int ready)
 {
-	job_order_for_tsan(help);
-	atomic_store(&help->ready, ready);
+	job_order_for_tsan(job);
+	atomic_store(&job->ready, ready);
 }
 
 bool
-gp_tls_job_run_piece(struct gp_tls_job *help)
+gp_tls_job_run_piece(struct gp_tls_job *job)
 {
-	return job_run_piece(help, false);
+	return job_run_piece(job, false);
 }
 
 bool
-gp_tls_job_is_piece_done(struct gp_tls_job *help, unsigned int piece)
+gp_tls_job_is_piece_done(struct gp_tls_job *job, unsigned int piece)
 {
-	if (atomic_load_explicit(&help->state[piece], memory_order_acquire) != GP_TLS_PIECE_DONE)
+	if (atomic_load_explicit(&job->state[piece], memory_order_acquire) != GP_TLS_PIECE_DONE)
 		return false;
-	job_order_for_tsan(help);
+	job_order_for_tsan(job);
 	return true;
 }
 
 bool
-gp_tls_job_wait_piece(struct gp_tls_job *help, unsigned int piece)
+gp_tls_job_wait_piece(struct gp_tls_job *job, unsigned int piece)
 {
 	unsigned int looked = 0;
 	unsigned char state;
 
 	/* A helper is processing the piece, which takes little time unless the helper was
 	 * preempted. */
-	while ((state = atomic_load_explicit(&help->state[piece], memory_order_acquire)) ==
+	while ((state = atomic_load_explicit(&job->state[piece], memory_order_acquire)) ==
 	       GP_TLS_PIECE_PENDING) {
 		if (++looked % 4096 == 0)
 			(void)sched_yield();
 		gp_cpu_relax();
 	}
-	job_order_for_tsan(help);
+	job_order_for_tsan(job);
 	return state == GP_TLS_PIECE_DONE;
 }
 
 void
-gp_tls_job_stop(struct gp_tls_job *help)
+gp_tls_job_stop(struct gp_tls_job *job)
 {
 	unsigned int looked = 0;
 
 	atomic_fetch_sub(&job_count, 1);
-	atomic_store(&help->over, true);
+	atomic_store(&job->over, true);
 	(void)pthread_mutex_lock(&lock);
-	for (struct gp_tls_job **place = &queue; help->queued && *place; place = &(*place)->next) {
-		if (*place == help) {
-			*place = help->next;
+	for (struct gp_tls_job **place = &queue; job->queued && *place; place = &(*place)->next) {
+		if (*place == job) {
+			*place = job->next;
 			atomic_fetch_sub(&queued_count, 1);
-			help->queued = false;
+			job->queued = false;
 			break;
 		}
 	}
 	(void)pthread_mutex_unlock(&lock);
-	while (atomic_load_explicit(&help->has_helper, memory_order_acquire)) {
+	while (atomic_load_explicit(&job->has_helper, memory_order_acquire)) {
 		if (++looked % 4096 == 0)
 			(void)sched_yield();
 		gp_cpu_relax();
 	}
-	job_order_for_tsan(help);
-	if (help->shared)
-		(void)pthread_mutex_destroy(&help->order);
+	job_order_for_tsan(job);
+	if (job->shared)
+		(void)pthread_mutex_destroy(&job->order);
 }

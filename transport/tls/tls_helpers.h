@@ -53,20 +53,20 @@ bool gp_tls_helpers_exist(void);
 
 /* Starts a job of which the first `ready` pieces can be processed at once; requires that
  * gp_tls_helpers_exist() is true. Must be followed by gp_tls_job_stop(). */
-void gp_tls_job_start(struct gp_tls_job *help, unsigned int ready);
+void gp_tls_job_start(struct gp_tls_job *job, unsigned int ready);
 /* Sets the number of pieces that can be processed to `ready`, from the earlier number to
  * GP_TLS_JOB_PIECES. */
-void gp_tls_job_add_pieces(struct gp_tls_job *help, unsigned int ready);
+void gp_tls_job_add_pieces(struct gp_tls_job *job, unsigned int ready);
 /* Processes the next ready piece in the owner's thread. Returns whether there was one. */
-bool gp_tls_job_run_piece(struct gp_tls_job *help);
+bool gp_tls_job_run_piece(struct gp_tls_job *job);
 /* Returns whether the piece has been processed successfully; false also after a failure. Does not
  * wait. */
-bool gp_tls_job_is_piece_done(struct gp_tls_job *help, unsigned int piece);
+bool gp_tls_job_is_piece_done(struct gp_tls_job *job, unsigned int piece);
 /* Waits, polling, until a piece has been processed that the owner or a helper has started. Returns
  * whether it has succeeded. */
-bool gp_tls_job_wait_piece(struct gp_tls_job *help, unsigned int piece);
+bool gp_tls_job_wait_piece(struct gp_tls_job *job, unsigned int piece);
 /* Ends a job: removes it from the queue and waits, polling, until the helper that works on it, if
  * any, has processed the remaining ready pieces. Afterwards no helper accesses the job. */
-void gp_tls_job_stop(struct gp_tls_job *help);
+void gp_tls_job_stop(struct gp_tls_job *job);
 
 #endif /* GP_TLS_HELPERS_H */

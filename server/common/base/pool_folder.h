@@ -7,8 +7,8 @@
  *
  * Threads: any; the functions keep no state, but read the environment.
  */
-#ifndef GPD_FOLDER_H
-#define GPD_FOLDER_H
+#ifndef GPD_POOL_FOLDER_H
+#define GPD_POOL_FOLDER_H
 
 #include "base/status.h"
 
@@ -47,4 +47,4 @@ GP_MUST_CHECK int gpd_folder_file(const char *name, char *path, size_t size);
  * setgid, so that its group (the daemon's) can read the file. */
 mode_t gpd_folder_secret_mode(const char *path);
 
-#endif /* GPD_FOLDER_H */
+#endif /* GPD_POOL_FOLDER_H */

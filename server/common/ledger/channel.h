@@ -75,8 +75,9 @@ struct gpd_range {
 
 /* Data of GPD_CHANNEL_OPEN and GPD_CHANNEL_MOVE_WINDOW. */
 struct gpd_channel_open {
-	char peer[128];       /* "host pid program" of the client, for the log */
-	char let_in_by[200];  /* how the client was authenticated, for the log; "" in MOVE_WINDOW */
+	char peer[128];             /* "host pid program" of the client, for the log */
+	char authenticated_by[200]; /* how the client was authenticated, for the log; "" in
+				       MOVE_WINDOW */
 	uint64_t window_size; /* minimum size in bytes of the address window; 0: as configured */
 	uint32_t line;        /* index of the session's entry in the ledger; 0 in MOVE_WINDOW */
 	uint32_t avoid_count; /* number of elements of avoid, at most GPD_AVOID_MAX */

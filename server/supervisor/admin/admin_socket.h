@@ -18,8 +18,8 @@
  * readers' group.
  * Units: milliseconds of gp_now_ms().
  */
-#ifndef GPD_ADMIN_H
-#define GPD_ADMIN_H
+#ifndef GPD_ADMIN_SOCKET_H
+#define GPD_ADMIN_SOCKET_H
 
 #include "base/status.h"
 #include "protocol/admin_messages.h"
@@ -104,4 +104,4 @@ int gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds);
  * gpd_admin_poll() in the same iteration. */
 void gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_ms);
 
-#endif /* GPD_ADMIN_H */
+#endif /* GPD_ADMIN_SOCKET_H */

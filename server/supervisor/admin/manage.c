@@ -213,9 +213,9 @@ terminate_worker_sessions(struct gpd_manager *m, int32_t worker, bool again)
 static bool
 session_is_ending(const struct gpd_manager *m, uint64_t id)
 {
-	const struct gpd_connection *peer = gpd_admission_find(m->admission, id);
+	const struct gpd_connection *connection = gpd_admission_find(m->admission, id);
 
-	return !peer || peer->state == GPD_CONNECTION_CLOSING;
+	return !connection || connection->state == GPD_CONNECTION_CLOSING;
 }
 
 int

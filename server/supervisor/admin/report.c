@@ -141,12 +141,12 @@ add_tenants(const struct gpd_report_source *source, struct buffer *buffer)
 static Gpupool__AdminSession__State
 session_get_state(const struct gpd_report_source *source, uint64_t id)
 {
-	const struct gpd_connection *peer = gpd_admission_find(source->admission, id);
+	const struct gpd_connection *connection = gpd_admission_find(source->admission, id);
 
-	if (!peer)
+	if (!connection)
 		return GPUPOOL__ADMIN_SESSION__STATE__ENDING;
-	return peer->state == GPD_CONNECTION_RUNNING ? GPUPOOL__ADMIN_SESSION__STATE__RUNNING
-						     : GPUPOOL__ADMIN_SESSION__STATE__OPENING;
+	return connection->state == GPD_CONNECTION_RUNNING ? GPUPOOL__ADMIN_SESSION__STATE__RUNNING
+							   : GPUPOOL__ADMIN_SESSION__STATE__OPENING;
 }
 
 static void
@@ -338,9 +338,9 @@ add_refusals(const struct gpd_report_source *source, struct buffer *buffer)
 /* Workers. */
 
 static Gpupool__AdminWorker__State
-worker_get_state(const struct gpd_worker_process *child)
+worker_get_state(const struct gpd_worker_process *process)
 {
-	switch (child->state) {
+	switch (process->state) {
 	case GPD_WORKER_STARTING:
 		return GPUPOOL__ADMIN_WORKER__STATE__STARTING;
 	case GPD_WORKER_SERVING:
@@ -359,17 +359,17 @@ static void
 add_workers(const struct gpd_report_source *source, struct buffer *buffer)
 {
 	buffer->report.workers = buffer->worker_list;
-	for (const struct gpd_worker_process *child = source->admission->workers;
-	     child && buffer->report.n_workers < GPD_WORKERS_MAX; child = child->next) {
+	for (const struct gpd_worker_process *process = source->admission->workers;
+	     process && buffer->report.n_workers < GPD_WORKERS_MAX; process = process->next) {
 		Gpupool__AdminWorker *worker = &buffer->workers[buffer->report.n_workers];
 
 		gpupool__admin_worker__init(worker);
 		buffer->worker_list[buffer->report.n_workers++] = worker;
-		worker->pid = (uint32_t)child->pid;
-		worker->state = worker_get_state(child);
-		worker->hangs = child->heartbeat.hangs;
-		buffer->report.workers_ready += child->state == GPD_WORKER_SPARE;
-		buffer->report.workers_hanging += child->heartbeat.hangs;
+		worker->pid = (uint32_t)process->pid;
+		worker->state = worker_get_state(process);
+		worker->hangs = process->heartbeat.hangs;
+		buffer->report.workers_ready += process->state == GPD_WORKER_SPARE;
+		buffer->report.workers_hanging += process->heartbeat.hangs;
 	}
 }
 

@@ -30,26 +30,26 @@ gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota, int
 }
 
 void
-gpd_admission_add(struct gpd_admission *admission, struct gpd_connection *peer)
+gpd_admission_add(struct gpd_admission *admission, struct gpd_connection *connection)
 {
-	peer->deadline_ms = gp_now_ms() + GPD_HANDSHAKE_MS;
-	LL_PREPEND(admission->connection_list, peer);
+	connection->deadline_ms = gp_now_ms() + GPD_HANDSHAKE_MS;
+	LL_PREPEND(admission->connection_list, connection);
 	admission->handshakes++;
-	peer->client_address->handshakes++;
+	connection->client_address->handshakes++;
 }
 
 void
-gpd_admission_set_state(struct gpd_admission *admission, struct gpd_connection *peer,
+gpd_admission_set_state(struct gpd_admission *admission, struct gpd_connection *connection,
 			enum gpd_connection_state state, int64_t wait_ms)
 {
-	bool was_outside = peer->state <= GPD_CONNECTION_REFUSED;
+	bool was_outside = connection->state <= GPD_CONNECTION_REFUSED;
 	int64_t deadline_ms = wait_ms == NO_DEADLINE ? INT64_MAX : gp_now_ms() + wait_ms;
 
-	if (!gpd_connection_set_state(peer, state, deadline_ms) || !was_outside ||
+	if (!gpd_connection_set_state(connection, state, deadline_ms) || !was_outside ||
 	    state <= GPD_CONNECTION_REFUSED)
 		return;
 	admission->handshakes--;
-	peer->client_address->handshakes--;
+	connection->client_address->handshakes--;
 }
 
 /* A worker that does not read its channel is killed; the end of one that has exited is handled by
@@ -76,49 +76,50 @@ gpd_admission_send_session(struct gpd_worker_process *worker, enum gpd_channel_t
 }
 
 static void
-session_end(struct gpd_admission *admission, struct gpd_connection *peer, const char *reason)
+session_end(struct gpd_admission *admission, struct gpd_connection *connection, const char *reason)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_CLOSE,
-					     .result = peer->evicted,
-					     .session = peer->session };
+					     .result = connection->evicted,
+					     .session = connection->session };
 
-	if (peer->worker)
-		gpd_admission_send(peer->worker, &header, reason, strlen(reason), -1);
-	gpd_admission_abandon_worker(admission, peer);
-	peer->worker = peer->own_worker = NULL;
+	if (connection->worker)
+		gpd_admission_send(connection->worker, &header, reason, strlen(reason), -1);
+	gpd_admission_abandon_worker(admission, connection);
+	connection->worker = connection->own_worker = NULL;
 }
 
 /* Its receiver thread notices the shutdown and posts the last event. */
 void
-gpd_admission_close_conn(struct gpd_admission *admission, struct gpd_connection *peer,
+gpd_admission_close_conn(struct gpd_admission *admission, struct gpd_connection *connection,
 			 const char *reason)
 {
-	if (peer->state == GPD_CONNECTION_CLOSING)
+	if (connection->state == GPD_CONNECTION_CLOSING)
 		return;
-	session_end(admission, peer, reason);
-	gpd_admission_set_state(admission, peer, GPD_CONNECTION_CLOSING, NO_DEADLINE);
-	gp_conn_shutdown(peer->conn);
+	session_end(admission, connection, reason);
+	gpd_admission_set_state(admission, connection, GPD_CONNECTION_CLOSING, NO_DEADLINE);
+	gp_conn_shutdown(connection->conn);
 }
 
 void
-gpd_admission_log_session(const struct gpd_connection *peer, enum gpd_log_level level,
+gpd_admission_log_session(const struct gpd_connection *connection, enum gpd_log_level level,
 			  const char *text)
 {
-	gpd_log_budget_log(peer->log_budget, level, "session %llu (%s): %s",
-			   (unsigned long long)peer->session, peer->name, text);
+	gpd_log_budget_log(connection->log_budget, level, "session %llu (%s): %s",
+			   (unsigned long long)connection->session, connection->name, text);
 }
 
 /* Adds the position in the queue for a client that will send another request. */
 static const char *
-append_queue_position(struct gpd_admission *admission, const struct gpd_connection *peer,
+append_queue_position(struct gpd_admission *admission, const struct gpd_connection *connection,
 		      const char *text, char room[GPD_CONFIG_ERROR_MAX])
 {
-	uint64_t number = peer->hello ? peer->hello->hello->wait : 0;
+	uint64_t number = connection->hello ? connection->hello->hello->wait : 0;
 	unsigned int position = 0;
 
 	if (number)
-		position = gpd_queue_add(&admission->quota->queue, number, peer->assignment.tenant,
-					 peer->daemon_is_full, gp_now_ms());
+		position = gpd_queue_add(&admission->quota->queue, number,
+					 connection->assignment.tenant, connection->daemon_is_full,
+					 gp_now_ms());
 	if (!number)
 		return text;
 	if (position)
@@ -133,28 +134,28 @@ append_queue_position(struct gpd_admission *admission, const struct gpd_connecti
 }
 
 void
-gpd_admission_refuse(struct gpd_admission *admission, struct gpd_connection *peer,
+gpd_admission_refuse(struct gpd_admission *admission, struct gpd_connection *connection,
 		     Gpupool__Refused__Reason reason, const char *text)
 {
 	char room[GPD_CONFIG_ERROR_MAX];
 
 	if (reason == GPUPOOL__REFUSED__REASON__FULL)
-		text = append_queue_position(admission, peer, text, room);
-	gpd_client_address_log(peer->client_address, GPD_LOG_WARNING, "%s (%s): refused: %s",
-			       gp_conn_peer(peer->conn), peer->name, text);
-	gpd_control_reply_refused(peer, reason, text);
-	gpd_admission_close_conn(admission, peer, text);
+		text = append_queue_position(admission, connection, text, room);
+	gpd_client_address_log(connection->client_address, GPD_LOG_WARNING, "%s (%s): refused: %s",
+			       gp_conn_peer(connection->conn), connection->name, text);
+	gpd_control_reply_refused(connection, reason, text);
+	gpd_admission_close_conn(admission, connection, text);
 }
 
 struct gpd_connection *
 gpd_admission_find_session(const struct gpd_admission *admission,
 			   const struct gpd_worker_process *worker, uint64_t id)
 {
-	struct gpd_connection *peer = admission->connection_list;
+	struct gpd_connection *connection = admission->connection_list;
 
-	while (peer && (peer->worker != worker || peer->session != id))
-		peer = peer->next;
-	return peer;
+	while (connection && (connection->worker != worker || connection->session != id))
+		connection = connection->next;
+	return connection;
 }
 
 /* The client sends no more requests, so a slot reserved for it becomes available to others. */
@@ -167,46 +168,49 @@ queue_remove(struct gpd_admission *admission, uint64_t number)
 
 /* No slot became free within the client's waiting time. */
 static void
-conn_refuse_slot(struct gpd_admission *admission, struct gpd_connection *peer)
+conn_refuse_slot(struct gpd_admission *admission, struct gpd_connection *connection)
 {
-	const Gpupool__Hello *hello = peer->hello->hello;
+	const Gpupool__Hello *hello = connection->hello->hello;
 	bool last = gpd_queue_has(&admission->quota->queue, hello->wait) && hello->patience_ms &&
 		    hello->patience_ms < GPD_WAIT_MAX_MS;
 
-	gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, peer->full_reason);
+	gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__FULL,
+			     connection->full_reason);
 	if (last)
 		queue_remove(admission, hello->wait);
 }
 
 static void
-conn_handle_closed(struct gpd_admission *admission, struct gpd_connection *peer,
+conn_handle_closed(struct gpd_admission *admission, struct gpd_connection *connection,
 		   const struct gpd_connection_event *event)
 {
-	bool waited = peer->state == GPD_CONNECTION_QUEUED && peer->full_reason[0];
+	bool waited = connection->state == GPD_CONNECTION_QUEUED && connection->full_reason[0];
 	char text[sizeof(event->text) + 24];
 
 	(void)snprintf(text, sizeof(text), "control connection: %s", event->text);
 	if (event->refused)
 		admission->authentication.refusals[GPD_AUTH_HANDSHAKE]++;
-	if (peer->state == GPD_CONNECTION_HANDSHAKE)
-		gpd_client_address_count_wasted(peer->client_address, gp_now_ms());
+	if (connection->state == GPD_CONNECTION_HANDSHAKE)
+		gpd_client_address_count_wasted(connection->client_address, gp_now_ms());
 	if (event->refused)
-		gpd_client_address_log(peer->client_address, GPD_LOG_WARNING, "%s: refused: %s",
-				       gp_conn_peer(peer->conn), event->text);
-	else if (peer->state == GPD_CONNECTION_HANDSHAKE && !event->ended)
-		gpd_client_address_log(peer->client_address, GPD_LOG_INFO, "%s: no session: %s",
-				       gp_conn_peer(peer->conn), event->text);
-	else if (peer->state == GPD_CONNECTION_HANDSHAKE)
-		gpd_debug("%s: no session: %s", gp_conn_peer(peer->conn), event->text);
-	else if (peer->state != GPD_CONNECTION_REFUSED && peer->state != GPD_CONNECTION_CLOSING &&
-		 !event->ended)
-		gpd_admission_log_session(peer, GPD_LOG_INFO, text);
-	session_end(admission, peer, event->text);
-	gpd_admission_set_state(admission, peer, GPD_CONNECTION_CLOSING, NO_DEADLINE);
-	LL_DELETE(admission->connection_list, peer);
+		gpd_client_address_log(connection->client_address, GPD_LOG_WARNING,
+				       "%s: refused: %s", gp_conn_peer(connection->conn),
+				       event->text);
+	else if (connection->state == GPD_CONNECTION_HANDSHAKE && !event->ended)
+		gpd_client_address_log(connection->client_address, GPD_LOG_INFO,
+				       "%s: no session: %s", gp_conn_peer(connection->conn),
+				       event->text);
+	else if (connection->state == GPD_CONNECTION_HANDSHAKE)
+		gpd_debug("%s: no session: %s", gp_conn_peer(connection->conn), event->text);
+	else if (connection->state != GPD_CONNECTION_REFUSED &&
+		 connection->state != GPD_CONNECTION_CLOSING && !event->ended)
+		gpd_admission_log_session(connection, GPD_LOG_INFO, text);
+	session_end(admission, connection, event->text);
+	gpd_admission_set_state(admission, connection, GPD_CONNECTION_CLOSING, NO_DEADLINE);
+	LL_DELETE(admission->connection_list, connection);
 	if (waited)
-		queue_remove(admission, peer->hello->hello->wait);
-	gpd_connection_destroy(peer);
+		queue_remove(admission, connection->hello->hello->wait);
+	gpd_connection_destroy(connection);
 }
 
 void
@@ -217,25 +221,25 @@ gpd_admission_handle_events(struct gpd_admission *admission)
 	/* Events posted after this call are handled in the next iteration. */
 	for (struct gpd_connection_event *event = gpd_connection_pop_events(); event;
 	     event = next) {
-		struct gpd_connection *peer = event->peer;
+		struct gpd_connection *connection = event->peer;
 
 		next = event->next;
 		switch (event->type) {
 		case GPD_CONNECTION_LANE:
-			gpd_admission_handle_lane(admission, peer, &event->preamble);
+			gpd_admission_handle_lane(admission, connection, &event->preamble);
 			break;
 		case GPD_CONNECTION_CLOSED:
-			conn_handle_closed(admission, peer, event);
+			conn_handle_closed(admission, connection, event);
 			break;
 		case GPD_CONNECTION_MESSAGE:
-			atomic_fetch_sub(&peer->queued, 1);
-			if (peer->state == GPD_CONNECTION_CLOSING) {
+			atomic_fetch_sub(&connection->queued, 1);
+			if (connection->state == GPD_CONNECTION_CLOSING) {
 				gp_control_free(event->message);
 			} else if (event->message->body_case ==
 				   GPUPOOL__CONTROL_MESSAGE__BODY_HELLO) {
-				gpd_admission_handle_hello(admission, peer, event->message);
+				gpd_admission_handle_hello(admission, connection, event->message);
 			} else {
-				gpd_admission_handle_window_request(admission, peer,
+				gpd_admission_handle_window_request(admission, connection,
 								    event->message->window_request);
 				gp_control_free(event->message);
 			}
@@ -246,42 +250,43 @@ gpd_admission_handle_events(struct gpd_admission *admission)
 }
 
 static void
-conn_deadline_expired(struct gpd_admission *admission, struct gpd_connection *peer)
+conn_deadline_expired(struct gpd_admission *admission, struct gpd_connection *connection)
 {
 	static const char no_lane[] = "no lane within the timeout";
-	const char *peer_name = gp_conn_peer(peer->conn);
+	const char *peer_name = gp_conn_peer(connection->conn);
 
-	switch (peer->state) {
+	switch (connection->state) {
 	case GPD_CONNECTION_QUEUED:
-		if (peer->full_reason[0]) {
-			conn_refuse_slot(admission, peer);
+		if (connection->full_reason[0]) {
+			conn_refuse_slot(admission, connection);
 			break;
 		}
 		/* fall through */
 	case GPD_CONNECTION_OPENING:
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__WORKER,
 				     "the GPUs cannot be used at the moment");
 		break;
 	case GPD_CONNECTION_STARTING:
-		gpd_admission_refuse(admission, peer,
-				     peer->own_worker ? GPUPOOL__REFUSED__REASON__WORKER
-						      : GPUPOOL__REFUSED__REASON__FULL,
-				     peer->own_worker ? "dedicated worker start timed out"
-						      : "dedicated worker start queue timed out");
+		gpd_admission_refuse(admission, connection,
+				     connection->own_worker ? GPUPOOL__REFUSED__REASON__WORKER
+							    : GPUPOOL__REFUSED__REASON__FULL,
+				     connection->own_worker
+					     ? "dedicated worker start timed out"
+					     : "dedicated worker start queue timed out");
 		break;
 	case GPD_CONNECTION_WELCOMED:
 	case GPD_CONNECTION_MOVING:
-		gpd_admission_log_session(peer, GPD_LOG_WARNING, no_lane);
-		gpd_control_reply_session_error(peer, CUDA_ERROR_SYSTEM_NOT_READY, no_lane);
-		gpd_admission_close_conn(admission, peer, no_lane);
+		gpd_admission_log_session(connection, GPD_LOG_WARNING, no_lane);
+		gpd_control_reply_session_error(connection, CUDA_ERROR_SYSTEM_NOT_READY, no_lane);
+		gpd_admission_close_conn(admission, connection, no_lane);
 		break;
 	case GPD_CONNECTION_REFUSED:
-		gpd_admission_send_refusal(admission, peer);
+		gpd_admission_send_refusal(admission, connection);
 		break;
 	default:
-		gpd_client_address_log(peer->client_address, GPD_LOG_WARNING,
+		gpd_client_address_log(connection->client_address, GPD_LOG_WARNING,
 				       "%s: no session: no Hello within the timeout", peer_name);
-		gpd_admission_close_conn(admission, peer, "no Hello within the timeout");
+		gpd_admission_close_conn(admission, connection, "no Hello within the timeout");
 		break;
 	}
 }
@@ -317,15 +322,15 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_config *config,
 	gpd_admission_check_certificates(admission);
 	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
 		bool has_line = p->worker || p->state == GPD_CONNECTION_STARTING;
-		struct gpd_ledger_session *line =
+		struct gpd_ledger_session *entry =
 			has_line ? gpd_ledger_find(quota->ledger, p->session) : NULL;
 
 		/* A client that still waits may belong to another tenant now, or to none. */
 		if (p->state == GPD_CONNECTION_QUEUED)
 			(void)gpd_admission_admit(admission, p);
 		/* Sessions of a tenant that is no longer configured keep their limits. */
-		if (line && quota->tenants.config_indexes[p->assignment.tenant] >= 0)
-			gpd_quota_apply(quota, p->hello->hello, &p->assignment, line);
+		if (entry && quota->tenants.config_indexes[p->assignment.tenant] >= 0)
+			gpd_quota_apply(quota, p->hello->hello, &p->assignment, entry);
 	}
 	gpd_admission_quotas_changed(admission);
 	/* There may be more slots now, and waiting clients may have another isolation. */
@@ -335,35 +340,37 @@ gpd_admission_reload(struct gpd_admission *admission, struct gpd_config *config,
 struct gpd_connection *
 gpd_admission_find(const struct gpd_admission *admission, uint64_t session)
 {
-	struct gpd_connection *peer = admission->connection_list;
+	struct gpd_connection *connection = admission->connection_list;
 
-	while (peer && ((!peer->worker && peer->state != GPD_CONNECTION_STARTING) ||
-			peer->session != session))
-		peer = peer->next;
-	return peer;
+	while (connection &&
+	       ((!connection->worker && connection->state != GPD_CONNECTION_STARTING) ||
+		connection->session != session))
+		connection = connection->next;
+	return connection;
 }
 
 void
-gpd_admission_evict(struct gpd_admission *admission, struct gpd_connection *peer,
+gpd_admission_evict(struct gpd_admission *admission, struct gpd_connection *connection,
 		    Gpupool__Refused__Reason reason, const char *text)
 {
-	if (!peer->worker) {
-		gpd_admission_refuse(admission, peer, reason, text);
+	if (!connection->worker) {
+		gpd_admission_refuse(admission, connection, reason, text);
 		return;
 	}
-	gpd_info("session %llu (%s): %s", (unsigned long long)peer->session, peer->name, text);
-	gpd_control_reply_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, text);
-	peer->evicted = true;
-	gpd_admission_close_conn(admission, peer, text);
+	gpd_info("session %llu (%s): %s", (unsigned long long)connection->session, connection->name,
+		 text);
+	gpd_control_reply_session_error(connection, CUDA_ERROR_MPS_CLIENT_TERMINATED, text);
+	connection->evicted = true;
+	gpd_admission_close_conn(admission, connection, text);
 }
 
 void
 gpd_admission_terminate(struct gpd_admission *admission, uint64_t session)
 {
-	struct gpd_connection *peer = gpd_admission_find(admission, session);
+	struct gpd_connection *connection = gpd_admission_find(admission, session);
 
-	if (peer)
-		gpd_admission_evict(admission, peer, GPUPOOL__REFUSED__REASON__POLICY,
+	if (connection)
+		gpd_admission_evict(admission, connection, GPUPOOL__REFUSED__REASON__POLICY,
 				    "terminated by the administrator");
 }
 
@@ -407,10 +414,10 @@ gpd_admission_fini(struct gpd_admission *admission)
 	for (struct gpd_connection *p = admission->connection_list; p; p = p->next)
 		gp_conn_shutdown(p->conn);
 	while (admission->connection_list) {
-		struct gpd_connection *peer = admission->connection_list;
+		struct gpd_connection *connection = admission->connection_list;
 
-		admission->connection_list = peer->next;
-		gpd_connection_destroy(peer);
+		admission->connection_list = connection->next;
+		gpd_connection_destroy(connection);
 	}
 	for (struct gpd_connection_event *event = gpd_connection_pop_events(); event;
 	     event = next) {

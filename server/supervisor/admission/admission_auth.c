@@ -11,28 +11,29 @@
 #define RECHECK_MS 1000
 
 void
-gpd_admission_send_refusal(struct gpd_admission *admission, struct gpd_connection *peer)
+gpd_admission_send_refusal(struct gpd_admission *admission, struct gpd_connection *connection)
 {
-	gpd_control_reply_refused(peer, GPUPOOL__REFUSED__REASON__CREDENTIALS, peer->refusal);
-	gpd_admission_close_conn(admission, peer, peer->refusal);
+	gpd_control_reply_refused(connection, GPUPOOL__REFUSED__REASON__CREDENTIALS,
+				  connection->refusal);
+	gpd_admission_close_conn(admission, connection, connection->refusal);
 }
 
 /* After many failed logins from an address the refusal is delayed, and the connection occupies one
  * of the address's slots until then. Correct credentials are accepted at once from any address. */
 bool
-gpd_admission_authenticate(struct gpd_admission *admission, struct gpd_connection *peer)
+gpd_admission_authenticate(struct gpd_admission *admission, struct gpd_connection *connection)
 {
 	int64_t delay_ms;
 
 	if (gpd_authentication_authenticate(&admission->authentication,
-					    admission->quota->tenants.config, peer, gp_now_ms(),
-					    &peer->refusal) == 0)
+					    admission->quota->tenants.config, connection,
+					    gp_now_ms(), &connection->refusal) == 0)
 		return true;
-	delay_ms = gpd_client_address_login_failed(peer->client_address, gp_now_ms());
+	delay_ms = gpd_client_address_login_failed(connection->client_address, gp_now_ms());
 	if (delay_ms == 0)
-		gpd_admission_send_refusal(admission, peer);
+		gpd_admission_send_refusal(admission, connection);
 	else
-		gpd_admission_set_state(admission, peer, GPD_CONNECTION_REFUSED, delay_ms);
+		gpd_admission_set_state(admission, connection, GPD_CONNECTION_REFUSED, delay_ms);
 	return false;
 }
 

@@ -36,10 +36,10 @@
 
 /* Adds a started connection in HANDSHAKE to the list, sets its deadline and counts it as a
  * handshake. */
-void gpd_admission_add(struct gpd_admission *admission, struct gpd_connection *peer);
+void gpd_admission_add(struct gpd_admission *admission, struct gpd_connection *connection);
 /* Sets the connection's state (connection.h) with a deadline in wait_ms, or NO_DEADLINE, and
  * updates the counts of handshakes. Changes nothing if the state cannot follow the current one. */
-void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_connection *peer,
+void gpd_admission_set_state(struct gpd_admission *admission, struct gpd_connection *connection,
 			     enum gpd_connection_state state, int64_t wait_ms);
 /* Returns the connection of the session with this ID in this worker. NULL: there is no such
  * session, or its client has disconnected. */
@@ -57,56 +57,57 @@ void gpd_admission_send_session(struct gpd_worker_process *worker, enum gpd_chan
 /* Shuts the connection down and sets CLOSING; if it has a session, requests the worker to end it
  * for this reason. Sends nothing to the client. Does nothing if the connection is CLOSING
  * already. */
-void gpd_admission_close_conn(struct gpd_admission *admission, struct gpd_connection *peer,
+void gpd_admission_close_conn(struct gpd_admission *admission, struct gpd_connection *connection,
 			      const char *reason);
 /* Logs a line about the connection's session, or its wait for one, within its log budget. */
-void gpd_admission_log_session(const struct gpd_connection *peer, enum gpd_log_level level,
+void gpd_admission_log_session(const struct gpd_connection *connection, enum gpd_log_level level,
 			       const char *text);
 /* Sends Refused with this reason and text to the client, logs it, and closes the connection. With
  * the reason FULL, a client that will send another request gets an entry in the queue, and the text
  * contains its position. */
-void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_connection *peer,
+void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_connection *connection,
 			  Gpupool__Refused__Reason reason, const char *text);
 /* Ends the client's session or its wait for one by a decision of the operator, and closes the
  * connection. A client whose session a worker has or opens gets CUDA error 810; a waiting client
  * gets Refused with this reason. */
-void gpd_admission_evict(struct gpd_admission *admission, struct gpd_connection *peer,
+void gpd_admission_evict(struct gpd_admission *admission, struct gpd_connection *connection,
 			 Gpupool__Refused__Reason reason, const char *text);
 
 /* admission_session.c: sessions. */
 
 /* Handles Hello: authenticates the client, and refuses it, replies to its query, or queues it for a
  * session. The connection takes ownership of the message. */
-void gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connection *peer,
+void gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connection *connection,
 				Gpupool__ControlMessage *message);
 /* Handles the client's request for another address window, which stays the caller's. An unexpected
  * request ends the session. */
 void gpd_admission_handle_window_request(struct gpd_admission *admission,
-					 struct gpd_connection *peer,
+					 struct gpd_connection *connection,
 					 const Gpupool__WindowRequest *request);
 /* Returns the reason why the daemon has no slot for one more session, a static text; NULL: there is
  * a slot. more and more_of_address: numbers to add to the existing sessions, in total and of the
  * client's address; they may be negative. */
 const char *gpd_admission_get_full_reason(const struct gpd_admission *admission,
-					  const struct gpd_connection *peer, int more,
+					  const struct gpd_connection *connection, int more,
 					  int more_of_address);
 /* Assigns an ID, a ticket, a ledger entry and devices to the client's session. Returns the entry,
  * borrowed from the ledger. Returns NULL if the client was refused or waits for a slot:
  * gpd_admission_wait_for_slot() was called with wait_ms. */
 struct gpd_ledger_session *gpd_admission_acquire_slot(struct gpd_admission *admission,
-						      struct gpd_connection *peer, int64_t wait_ms);
+						      struct gpd_connection *connection,
+						      int64_t wait_ms);
 /* Lets the client wait for a slot in QUEUED: for wait_ms or, if it is in the queue and that is
  * longer, for the time in its Hello (patience_ms), at most GPD_WAIT_MAX_MS. If it waits already,
  * its deadline stays, and it is refused with this text once the deadline has passed. */
-void gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connection *peer,
+void gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connection *connection,
 				 const char *text, int64_t wait_ms);
-/* Requests the worker to open the session, and sets OPENING. line: the session's ledger entry. */
-void gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connection *peer,
+/* Requests the worker to open the session, and sets OPENING. entry: the session's ledger entry. */
+void gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connection *connection,
 				struct gpd_worker_process *worker,
-				const struct gpd_ledger_session *line);
+				const struct gpd_ledger_session *entry);
 /* Assigns the client to a tenant, and sets its isolation and log budget. Called again after a
  * reload. Returns false if it was refused; its connection is then closed. */
-bool gpd_admission_admit(struct gpd_admission *admission, struct gpd_connection *peer);
+bool gpd_admission_admit(struct gpd_admission *admission, struct gpd_connection *connection);
 /* Returns the number of sessions of connected clients, including clients that wait for a worker but
  * not those that wait for a slot. */
 int gpd_admission_count_sessions(const struct gpd_admission *admission);
@@ -115,7 +116,8 @@ int gpd_admission_count_sessions(const struct gpd_admission *admission);
 
 /* Assigns a slot to a QUEUED connection whose session gets a dedicated worker, and sets STARTING;
  * gpd_admission_start_workers() starts the worker. Without a free slot the client waits. */
-void gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connection *peer);
+void gpd_admission_open_dedicated(struct gpd_admission *admission,
+				  struct gpd_connection *connection);
 /* Starts dedicated workers for clients in STARTING that have none, up to the limit of concurrent
  * starts. Tenants take turns, and the addresses of a tenant. If a worker cannot be started, the
  * client is refused. */
@@ -123,13 +125,14 @@ void gpd_admission_start_workers(struct gpd_admission *admission);
 /* Called when the connection ends: kills its dedicated worker if that is not ready yet, else sets
  * ABANDONED. Frees the session slot of a connection in STARTING without a worker; otherwise the
  * slot becomes free when the worker has exited. Does nothing for shared sessions. */
-void gpd_admission_abandon_worker(struct gpd_admission *admission, struct gpd_connection *peer);
+void gpd_admission_abandon_worker(struct gpd_admission *admission,
+				  struct gpd_connection *connection);
 
 /* admission_auth.c: credentials. */
 
 /* Authenticates the client after Hello. Returns true if it is authenticated. Returns false if it
  * was refused; the connection is then closed, or in REFUSED until the delayed refusal is sent. */
-bool gpd_admission_authenticate(struct gpd_admission *admission, struct gpd_connection *peer);
+bool gpd_admission_authenticate(struct gpd_admission *admission, struct gpd_connection *connection);
 /* Loads the token file and the CRL again if they have changed, and ends sessions whose token or
  * certificate is no longer valid. */
 void gpd_admission_check_credentials(struct gpd_admission *admission);
@@ -138,12 +141,12 @@ void gpd_admission_check_credentials(struct gpd_admission *admission);
 void gpd_admission_check_certificates(struct gpd_admission *admission);
 
 /* Sends the delayed refusal of a connection in REFUSED, and closes it. */
-void gpd_admission_send_refusal(struct gpd_admission *admission, struct gpd_connection *peer);
+void gpd_admission_send_refusal(struct gpd_admission *admission, struct gpd_connection *connection);
 
 /* admission_probe.c: replies to an authenticated client that queries its account and requests no
  * session, and closes the connection. full: the reason why the daemon would refuse a session; NULL:
  * it would not. */
-void gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *peer,
+void gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *connection,
 			 const char *full);
 
 /* admission_wait.c: the list `waiting` of connections without a receiver thread. */

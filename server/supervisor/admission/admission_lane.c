@@ -213,12 +213,12 @@ gpd_admission_lane_opened(struct gpd_admission *admission, struct gpd_worker_pro
 			  const struct gpd_channel_message *message)
 {
 	unsigned int lane = (unsigned int)message->header.result;
-	struct gpd_connection *peer =
+	struct gpd_connection *connection =
 		gpd_admission_find_session(admission, worker, message->header.session);
 
-	if (!peer || lane >= peer->lanes_max)
+	if (!connection || lane >= connection->lanes_max)
 		return;
-	peer->lanes |= 1u << lane;
-	if (lane == 0 && peer->state == GPD_CONNECTION_WELCOMED)
-		gpd_admission_set_state(admission, peer, GPD_CONNECTION_RUNNING, NO_DEADLINE);
+	connection->lanes |= 1u << lane;
+	if (lane == 0 && connection->state == GPD_CONNECTION_WELCOMED)
+		gpd_admission_set_state(admission, connection, GPD_CONNECTION_RUNNING, NO_DEADLINE);
 }

@@ -22,13 +22,13 @@ struct account_reply {
 };
 
 static void
-add_devices(const struct gpd_admission *admission, const struct gpd_connection *peer,
+add_devices(const struct gpd_admission *admission, const struct gpd_connection *connection,
 	    struct account_reply *account_reply)
 {
 	const struct gpd_tenants *tenants = &admission->quota->tenants;
 	const struct gpd_ledger_tenant *tenant =
-		&admission->quota->ledger->tenants[peer->assignment.tenant];
-	int config_index = tenants->config_indexes[peer->assignment.tenant];
+		&admission->quota->ledger->tenants[connection->assignment.tenant];
+	int config_index = tenants->config_indexes[connection->assignment.tenant];
 
 	account_reply->account.devices = account_reply->device_list;
 	for (int d = 0; d < tenants->device_count; d++) {
@@ -92,7 +92,7 @@ add_own_session(const struct gpd_admission *admission, const struct gpd_ledger_s
 }
 
 static void
-add_sessions(const struct gpd_admission *admission, const struct gpd_connection *peer,
+add_sessions(const struct gpd_admission *admission, const struct gpd_connection *connection,
 	     struct account_reply *account_reply)
 {
 	const struct gpd_ledger *ledger = admission->quota->ledger;
@@ -110,7 +110,7 @@ add_sessions(const struct gpd_admission *admission, const struct gpd_connection 
 			account_reply->by_ordinal[d]->sessions++;
 			account_reply->by_ordinal[d]->gpu_ns += atomic_load(&s->devices[d].gpu_ns);
 		}
-		if (s->tenant == peer->assignment.tenant &&
+		if (s->tenant == connection->assignment.tenant &&
 		    account_reply->account.n_own < OWN_SESSIONS_MAX)
 			add_own_session(admission, s, client, account_reply);
 	}
@@ -131,20 +131,20 @@ credentials_expiry(const struct gpd_admission *admission, const struct gpd_princ
 }
 
 static void
-fill_account(struct gpd_admission *admission, struct gpd_connection *peer, const char *full,
+fill_account(struct gpd_admission *admission, struct gpd_connection *connection, const char *full,
 	     struct account_reply *account_reply)
 {
 	const struct gpd_tenants *tenants = &admission->quota->tenants;
 	const struct gpd_ledger_tenant *tenant =
-		&admission->quota->ledger->tenants[peer->assignment.tenant];
-	int config_index = tenants->config_indexes[peer->assignment.tenant];
+		&admission->quota->ledger->tenants[connection->assignment.tenant];
+	int config_index = tenants->config_indexes[connection->assignment.tenant];
 	uint32_t max =
 		config_index < 0 ? UINT32_MAX : tenants->config->tenants[config_index].sessions_max;
 	Gpupool__Account *account = &account_reply->account;
 
 	gpd_session_owner_format_credentials(
-		&peer->principal, gp_conn_get_certificate_name(peer->conn),
-		gp_conn_get_certificate_serial(peer->conn), account_reply->credentials,
+		&connection->principal, gp_conn_get_certificate_name(connection->conn),
+		gp_conn_get_certificate_serial(connection->conn), account_reply->credentials,
 		sizeof(account_reply->credentials));
 	account->minor = GP_VERSION_MINOR;
 	account->server_version = GPD_VERSION;
@@ -153,7 +153,7 @@ fill_account(struct gpd_admission *admission, struct gpd_connection *peer, const
 	account->now_s = (int64_t)time(NULL);
 	account->tenant = (char *)tenant->name;
 	account->credentials = account_reply->credentials;
-	account->until_s = credentials_expiry(admission, &peer->principal);
+	account->until_s = credentials_expiry(admission, &connection->principal);
 	account->full = (char *)full;
 	account->sessions = atomic_load(&tenant->sessions);
 	account->sessions_max = max == UINT32_MAX ? 0 : max;
@@ -162,31 +162,33 @@ fill_account(struct gpd_admission *admission, struct gpd_connection *peer, const
 }
 
 void
-gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *peer, const char *full)
+gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection *connection,
+		    const char *full)
 {
 	char room[GPD_CONFIG_ERROR_MAX] = "";
 	struct account_reply *account_reply;
 
-	if (!gpd_admission_admit(admission, peer))
+	if (!gpd_admission_admit(admission, connection))
 		return;
 	account_reply = calloc(1, sizeof(*account_reply));
 	if (!account_reply) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__FULL,
 				     "the daemon has no memory for an answer");
 		return;
 	}
-	if (!full && gpd_tenants_has_room(&admission->quota->tenants, &peer->assignment, 0, room))
+	if (!full &&
+	    gpd_tenants_has_room(&admission->quota->tenants, &connection->assignment, 0, room))
 		full = room;
 	gpupool__control_message__init(&account_reply->message);
 	gpupool__account__init(&account_reply->account);
 	account_reply->message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_ACCOUNT;
 	account_reply->message.account = &account_reply->account;
-	fill_account(admission, peer, full ? full : "", account_reply);
-	add_devices(admission, peer, account_reply);
+	fill_account(admission, connection, full ? full : "", account_reply);
+	add_devices(admission, connection, account_reply);
 	sum_tenants(admission->quota->ledger, account_reply);
-	add_sessions(admission, peer, account_reply);
-	gpd_debug("%s (%s): probe finished", gp_conn_peer(peer->conn), peer->name);
-	gpd_connection_send(peer, &account_reply->message);
+	add_sessions(admission, connection, account_reply);
+	gpd_debug("%s (%s): probe finished", gp_conn_peer(connection->conn), connection->name);
+	gpd_connection_send(connection, &account_reply->message);
 	free(account_reply);
-	gpd_admission_close_conn(admission, peer, "probe finished");
+	gpd_admission_close_conn(admission, connection, "probe finished");
 }

@@ -45,23 +45,24 @@ count_abandoned(const struct gpd_admission *admission,
 }
 
 void
-gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connection *peer)
+gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connection *connection)
 {
 	int ending = count_abandoned(admission, NULL);
 	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_SLOT_WAIT_MS;
 	/* Exclude the connection itself, which is counted unless it waits. */
-	int self = peer->full_reason[0] ? 0 : 1;
+	int self = connection->full_reason[0] ? 0 : 1;
 	const char *full_reason = gpd_admission_get_full_reason(
-		admission, peer, ending - self,
-		count_abandoned(admission, peer->client_address) - self);
+		admission, connection, ending - self,
+		count_abandoned(admission, connection->client_address) - self);
 
-	peer->daemon_is_full = full_reason != NULL;
+	connection->daemon_is_full = full_reason != NULL;
 	if (full_reason) {
-		gpd_admission_wait_for_slot(admission, peer, full_reason, wait_ms);
+		gpd_admission_wait_for_slot(admission, connection, full_reason, wait_ms);
 		return;
 	}
-	if (gpd_admission_acquire_slot(admission, peer, wait_ms))
-		gpd_admission_set_state(admission, peer, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
+	if (gpd_admission_acquire_slot(admission, connection, wait_ms))
+		gpd_admission_set_state(admission, connection, GPD_CONNECTION_STARTING,
+					GPD_QUEUED_MS);
 }
 
 /* Tenants take turns, and among the clients of a tenant their addresses. */
@@ -94,62 +95,66 @@ find_next_to_start(const struct gpd_admission *admission)
 
 /* Starts a worker for the session, which has a slot. */
 static void
-worker_start(struct gpd_admission *admission, struct gpd_connection *peer)
+worker_start(struct gpd_admission *admission, struct gpd_connection *connection)
 {
-	struct gpd_ledger_session *line = gpd_ledger_find(admission->quota->ledger, peer->session);
-	struct gpd_worker_process *child = line ? admission->start_dedicated(admission->arg) : NULL;
+	struct gpd_ledger_session *entry =
+		gpd_ledger_find(admission->quota->ledger, connection->session);
+	struct gpd_worker_process *process =
+		entry ? admission->start_dedicated(admission->arg) : NULL;
 
-	if (!child) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+	if (!process) {
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__WORKER,
 				     "cannot start a process for the session");
 		return;
 	}
 	/* From here on the slot becomes free when the process has exited. */
-	line->worker = child->pid;
-	child->client_address = peer->client_address;
-	child->client_address->users++;
-	peer->own_worker = child;
-	admission->tenant_starts[peer->assignment.tenant] = ++admission->starts;
-	peer->client_address->last_start = admission->starts;
-	gpd_admission_set_state(admission, peer, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
+	entry->worker = process->pid;
+	process->client_address = connection->client_address;
+	process->client_address->users++;
+	connection->own_worker = process;
+	admission->tenant_starts[connection->assignment.tenant] = ++admission->starts;
+	connection->client_address->last_start = admission->starts;
+	gpd_admission_set_state(admission, connection, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
 	/* It was spare. */
-	if (child->state == GPD_WORKER_SPARE)
-		(void)gpd_admission_dedicated_ready(admission, child);
+	if (process->state == GPD_WORKER_SPARE)
+		(void)gpd_admission_dedicated_ready(admission, process);
 }
 
 void
 gpd_admission_start_workers(struct gpd_admission *admission)
 {
-	struct gpd_connection *peer;
+	struct gpd_connection *connection;
 
-	while ((peer = find_next_to_start(admission)) && count_starting(admission) < STARTING_MAX)
-		worker_start(admission, peer);
+	while ((connection = find_next_to_start(admission)) &&
+	       count_starting(admission) < STARTING_MAX)
+		worker_start(admission, connection);
 }
 
 bool
 gpd_admission_dedicated_ready(struct gpd_admission *admission, struct gpd_worker_process *worker)
 {
-	const struct gpd_ledger_session *line;
-	struct gpd_connection *peer = admission->connection_list;
+	const struct gpd_ledger_session *entry;
+	struct gpd_connection *connection = admission->connection_list;
 
-	while (peer && (peer->own_worker != worker || peer->state != GPD_CONNECTION_STARTING))
-		peer = peer->next;
-	line = peer ? gpd_ledger_find(admission->quota->ledger, peer->session) : NULL;
-	if (!line || !gpd_worker_process_set_state(worker, GPD_WORKER_DEDICATED))
+	while (connection &&
+	       (connection->own_worker != worker || connection->state != GPD_CONNECTION_STARTING))
+		connection = connection->next;
+	entry = connection ? gpd_ledger_find(admission->quota->ledger, connection->session) : NULL;
+	if (!entry || !gpd_worker_process_set_state(worker, GPD_WORKER_DEDICATED))
 		return false;
-	gpd_admission_request_open(admission, peer, worker, line);
+	gpd_admission_request_open(admission, connection, worker, entry);
 	/* The worker exits after its session. */
 	gpd_admission_send_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
 	return true;
 }
 
 void
-gpd_admission_abandon_worker(struct gpd_admission *admission, struct gpd_connection *peer)
+gpd_admission_abandon_worker(struct gpd_admission *admission, struct gpd_connection *connection)
 {
-	struct gpd_worker_process *own_worker = peer->own_worker;
+	struct gpd_worker_process *own_worker = connection->own_worker;
 
-	if (!own_worker && peer->state == GPD_CONNECTION_STARTING)
-		gpd_quota_close(admission->quota, peer->session);
+	if (!own_worker && connection->state == GPD_CONNECTION_STARTING)
+		gpd_quota_close(admission->quota, connection->session);
 	if (!own_worker)
 		return;
 	/* Before it is ready there is no work to lose. */

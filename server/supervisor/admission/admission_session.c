@@ -25,7 +25,7 @@
 
 /* Sends OPEN or MOVE_WINDOW. */
 static void
-window_request(const struct gpd_admission *admission, struct gpd_connection *peer,
+window_request(const struct gpd_admission *admission, struct gpd_connection *connection,
 	       enum gpd_channel_type type, uint32_t line, uint64_t size, Gpupool__Range **avoid,
 	       size_t avoid_count)
 {
@@ -40,35 +40,35 @@ window_request(const struct gpd_admission *admission, struct gpd_connection *pee
 		avoid_count = GPD_AVOID_MAX;
 	used = sizeof(struct gpd_channel_open) + avoid_count * sizeof(struct gpd_range);
 	memset(&message, 0, used);
-	snprintf(message.open.peer, sizeof(message.open.peer), "%s", peer->name);
+	snprintf(message.open.peer, sizeof(message.open.peer), "%s", connection->name);
 	message.open.window_size = size;
 	message.open.line = line;
 	if (type == GPD_CHANNEL_OPEN) {
-		const ProtobufCBinaryData *program = &peer->hello->hello->program_key;
+		const ProtobufCBinaryData *program = &connection->hello->hello->program_key;
 
-		memcpy(message.open.ticket, peer->ticket, sizeof(message.open.ticket));
+		memcpy(message.open.ticket, connection->ticket, sizeof(message.open.ticket));
 		if (program->len == sizeof(message.open.program))
 			memcpy(message.open.program, program->data, program->len);
-		snprintf(message.open.let_in_by, sizeof(message.open.let_in_by), "%s",
-			 gpd_session_owner(&admission->session_owners, line, peer->session)
+		snprintf(message.open.authenticated_by, sizeof(message.open.authenticated_by), "%s",
+			 gpd_session_owner(&admission->session_owners, line, connection->session)
 				 ->credentials);
 	}
-	message.open.lanes_max = peer->lanes_max;
-	message.open.features = peer->features;
-	message.open.compression = peer->assignment.compression;
+	message.open.lanes_max = connection->lanes_max;
+	message.open.features = connection->features;
+	message.open.compression = connection->assignment.compression;
 	message.open.avoid_count = (uint32_t)avoid_count;
 	for (size_t i = 0; i < avoid_count; i++)
 		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
-	gpd_admission_send_session(peer->worker, type, peer->session, &message, used);
+	gpd_admission_send_session(connection->worker, type, connection->session, &message, used);
 	explicit_bzero(message.open.ticket, sizeof(message.open.ticket));
 }
 
 /* Returns how long the request is kept until there is a slot; 0: the client is not in the queue, or
  * prefers to send another request. */
 static int64_t
-max_wait_ms(const struct gpd_admission *admission, const struct gpd_connection *peer)
+max_wait_ms(const struct gpd_admission *admission, const struct gpd_connection *connection)
 {
-	const Gpupool__Hello *hello = peer->hello->hello;
+	const Gpupool__Hello *hello = connection->hello->hello;
 
 	if (!gpd_queue_has(&admission->quota->queue, hello->wait))
 		return 0;
@@ -101,20 +101,21 @@ drop_duplicate_request(struct gpd_admission *admission, const struct gpd_connect
  * a slot as soon as one is free.
  */
 void
-gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connection *peer,
+gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connection *connection,
 			    const char *text, int64_t wait_ms)
 {
-	if (!peer->full_reason[0]) {
-		int64_t wait_max_ms = max_wait_ms(admission, peer);
+	if (!connection->full_reason[0]) {
+		int64_t wait_max_ms = max_wait_ms(admission, connection);
 
 		if (wait_max_ms)
-			drop_duplicate_request(admission, peer);
+			drop_duplicate_request(admission, connection);
 		if (wait_ms < wait_max_ms)
 			wait_ms = wait_max_ms;
-		(void)snprintf(peer->full_reason, sizeof(peer->full_reason), "%s", text);
-		gpd_admission_set_state(admission, peer, GPD_CONNECTION_QUEUED, wait_ms);
-	} else if (peer->deadline_ms <= gp_now_ms()) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, text);
+		(void)snprintf(connection->full_reason, sizeof(connection->full_reason), "%s",
+			       text);
+		gpd_admission_set_state(admission, connection, GPD_CONNECTION_QUEUED, wait_ms);
+	} else if (connection->deadline_ms <= gp_now_ms()) {
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__FULL, text);
 	}
 }
 
@@ -126,104 +127,108 @@ session_lanes_max(const struct gpd_admission *admission)
 }
 
 struct gpd_ledger_session *
-gpd_admission_acquire_slot(struct gpd_admission *admission, struct gpd_connection *peer,
+gpd_admission_acquire_slot(struct gpd_admission *admission, struct gpd_connection *connection,
 			   int64_t wait_ms)
 {
-	const Gpupool__Hello *hello = peer->hello->hello;
-	struct gpd_ledger_session *line;
+	const Gpupool__Hello *hello = connection->hello->hello;
+	struct gpd_ledger_session *entry;
 	Gpupool__Refused__Reason reason;
 	char error[GPD_CONFIG_ERROR_MAX];
 
-	if (getrandom(peer->ticket, sizeof(peer->ticket), 0) != (ssize_t)sizeof(peer->ticket)) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+	if (getrandom(connection->ticket, sizeof(connection->ticket), 0) !=
+	    (ssize_t)sizeof(connection->ticket)) {
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__WORKER,
 				     "no random numbers for a ticket");
 		return NULL;
 	}
-	gp_ticket_derive_name(peer->ticket, peer->ticket_name);
-	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0,
-			      &peer->assignment, &reason, error);
-	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL) {
-		gpd_admission_wait_for_slot(admission, peer, error, wait_ms);
+	gp_ticket_derive_name(connection->ticket, connection->ticket_name);
+	entry = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0,
+			       &connection->assignment, &reason, error);
+	if (!entry && reason == GPUPOOL__REFUSED__REASON__FULL) {
+		gpd_admission_wait_for_slot(admission, connection, error, wait_ms);
 		return NULL;
 	}
-	if (!line) {
-		gpd_admission_refuse(admission, peer, reason, error);
+	if (!entry) {
+		gpd_admission_refuse(admission, connection, reason, error);
 		return NULL;
 	}
-	peer->full_reason[0] = 0;
-	peer->session = ++admission->last_session;
-	line->log_budget = peer->log_budget;
+	connection->full_reason[0] = 0;
+	connection->session = ++admission->last_session;
+	entry->log_budget = connection->log_budget;
 	gpd_session_owners_set(&admission->session_owners,
-			       gpd_ledger_index(admission->quota->ledger, line), peer->session,
-			       hello, &peer->assignment, gp_conn_peer(peer->conn));
+			       gpd_ledger_index(admission->quota->ledger, entry),
+			       connection->session, hello, &connection->assignment,
+			       gp_conn_peer(connection->conn));
 	gpd_session_owners_set_credentials(
-		&admission->session_owners, gpd_ledger_index(admission->quota->ledger, line),
-		&peer->principal, gp_conn_get_certificate_name(peer->conn),
-		gp_conn_get_certificate_serial(peer->conn));
-	return line;
+		&admission->session_owners, gpd_ledger_index(admission->quota->ledger, entry),
+		&connection->principal, gp_conn_get_certificate_name(connection->conn),
+		gp_conn_get_certificate_serial(connection->conn));
+	return entry;
 }
 
 void
-gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connection *peer,
-			   struct gpd_worker_process *worker, const struct gpd_ledger_session *line)
+gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connection *connection,
+			   struct gpd_worker_process *worker,
+			   const struct gpd_ledger_session *entry)
 {
-	const Gpupool__Hello *hello = peer->hello->hello;
+	const Gpupool__Hello *hello = connection->hello->hello;
 
-	peer->worker = worker;
-	peer->lanes_max = session_lanes_max(admission);
-	peer->features = hello->features & FEATURES;
-	if (peer->assignment.compression == GP_PACK_OFF)
-		peer->features &= ~(uint64_t)GP_FEATURE_LZ4;
-	if (hello->lanes && hello->lanes < peer->lanes_max)
-		peer->lanes_max = hello->lanes;
-	gpd_admission_set_state(admission, peer, GPD_CONNECTION_OPENING, OPENING_MS);
-	window_request(admission, peer, GPD_CHANNEL_OPEN,
-		       gpd_ledger_index(admission->quota->ledger, line), 0, hello->window_avoid,
+	connection->worker = worker;
+	connection->lanes_max = session_lanes_max(admission);
+	connection->features = hello->features & FEATURES;
+	if (connection->assignment.compression == GP_PACK_OFF)
+		connection->features &= ~(uint64_t)GP_FEATURE_LZ4;
+	if (hello->lanes && hello->lanes < connection->lanes_max)
+		connection->lanes_max = hello->lanes;
+	gpd_admission_set_state(admission, connection, GPD_CONNECTION_OPENING, OPENING_MS);
+	window_request(admission, connection, GPD_CHANNEL_OPEN,
+		       gpd_ledger_index(admission->quota->ledger, entry), 0, hello->window_avoid,
 		       hello->n_window_avoid);
 }
 
 /* Returns whether the worker that the client needs is available; the first worker has reported the
  * devices. */
 static bool
-conn_has_worker(const struct gpd_admission *admission, const struct gpd_connection *peer)
+conn_has_worker(const struct gpd_admission *admission, const struct gpd_connection *connection)
 {
-	if (peer->assignment.dedicated)
+	if (connection->assignment.dedicated)
 		return admission->quota->tenants.device_count > 0;
 	return admission->worker && admission->worker->state == GPD_WORKER_SERVING;
 }
 
 static void
-conn_open_queued(struct gpd_admission *admission, struct gpd_connection *peer)
+conn_open_queued(struct gpd_admission *admission, struct gpd_connection *connection)
 {
 	const char *full_reason, *closed = get_closed_reason(admission);
-	struct gpd_ledger_session *line;
+	struct gpd_ledger_session *entry;
 
-	if (closed && peer->full_reason[0]) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+	if (closed && connection->full_reason[0]) {
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
 				     closed);
 		return;
 	}
 	/* The tenant or the isolation may have changed while the client waited. */
-	if (!conn_has_worker(admission, peer) || !gpd_admission_admit(admission, peer) ||
-	    !conn_has_worker(admission, peer))
+	if (!conn_has_worker(admission, connection) ||
+	    !gpd_admission_admit(admission, connection) || !conn_has_worker(admission, connection))
 		return;
-	if (peer->assignment.dedicated) {
-		gpd_admission_open_dedicated(admission, peer);
+	if (connection->assignment.dedicated) {
+		gpd_admission_open_dedicated(admission, connection);
 		return;
 	}
 	/* Other clients may have got the slots while this one waited for something else. */
-	full_reason =
-		peer->full_reason[0] ? gpd_admission_get_full_reason(admission, peer, 0, 0) : NULL;
-	peer->daemon_is_full = full_reason != NULL;
+	full_reason = connection->full_reason[0]
+			      ? gpd_admission_get_full_reason(admission, connection, 0, 0)
+			      : NULL;
+	connection->daemon_is_full = full_reason != NULL;
 	if (full_reason) {
-		gpd_admission_wait_for_slot(admission, peer, full_reason, GPD_SLOT_WAIT_MS);
+		gpd_admission_wait_for_slot(admission, connection, full_reason, GPD_SLOT_WAIT_MS);
 		return;
 	}
-	line = gpd_admission_acquire_slot(admission, peer, GPD_SLOT_WAIT_MS);
-	if (!line)
+	entry = gpd_admission_acquire_slot(admission, connection, GPD_SLOT_WAIT_MS);
+	if (!entry)
 		return;
-	line->worker = admission->worker->pid;
-	gpd_admission_request_open(admission, peer, admission->worker, line);
+	entry->worker = admission->worker->pid;
+	gpd_admission_request_open(admission, connection, admission->worker, entry);
 }
 
 void
@@ -245,10 +250,10 @@ gpd_admission_sessions_max(const struct gpd_admission *admission)
 
 /* A client that waits for a limit of its tenant or a device does not occupy a slot. */
 static bool
-conn_has_slot(const struct gpd_connection *peer)
+conn_has_slot(const struct gpd_connection *connection)
 {
-	return peer->state >= GPD_CONNECTION_QUEUED && peer->state <= GPD_CONNECTION_RUNNING &&
-	       !peer->full_reason[0];
+	return connection->state >= GPD_CONNECTION_QUEUED &&
+	       connection->state <= GPD_CONNECTION_RUNNING && !connection->full_reason[0];
 }
 
 int
@@ -262,13 +267,14 @@ gpd_admission_count_sessions(const struct gpd_admission *admission)
 }
 
 static unsigned int
-sessions_per_address_max(const struct gpd_admission *admission, const struct gpd_connection *peer)
+sessions_per_address_max(const struct gpd_admission *admission,
+			 const struct gpd_connection *connection)
 {
 	uint32_t configured = admission->quota->tenants.config->sessions_per_address;
 
 	if (configured)
 		return configured;
-	if (gp_conn_caps(peer->conn) & GP_CONN_CAP_LOCAL)
+	if (gp_conn_caps(connection->conn) & GP_CONN_CAP_LOCAL)
 		return UINT32_MAX;
 	/* Half of the slots, so that some are left for other addresses. */
 	return (unsigned int)(gpd_admission_sessions_max(admission) + 1) / 2;
@@ -276,149 +282,156 @@ sessions_per_address_max(const struct gpd_admission *admission, const struct gpd
 
 const char *
 gpd_admission_get_full_reason(const struct gpd_admission *admission,
-			      const struct gpd_connection *peer, int more, int more_of_address)
+			      const struct gpd_connection *connection, int more,
+			      int more_of_address)
 {
 	int count = more_of_address;
 	int left = gpd_admission_sessions_max(admission) - more -
 		   gpd_admission_count_sessions(admission);
-	uint64_t number = peer->hello->hello->wait;
+	uint64_t number = connection->hello->hello->wait;
 
 	if (left <= 0)
 		return "no free session slot (--max-sessions)";
 	if ((unsigned int)left <= gpd_queue_ahead(&admission->quota->queue, number, gp_now_ms()))
 		return "the free session slots are reserved for queued clients";
 	for (const struct gpd_connection *p = admission->connection_list; p; p = p->next)
-		count += p->client_address == peer->client_address && conn_has_slot(p);
-	if (count >= 0 && (unsigned int)count >= sessions_per_address_max(admission, peer))
+		count += p->client_address == connection->client_address && conn_has_slot(p);
+	if (count >= 0 && (unsigned int)count >= sessions_per_address_max(admission, connection))
 		return "too many sessions from this address (sessions-per-address)";
 	return NULL;
 }
 
 bool
-gpd_admission_admit(struct gpd_admission *admission, struct gpd_connection *peer)
+gpd_admission_admit(struct gpd_admission *admission, struct gpd_connection *connection)
 {
 	struct gpd_ledger *ledger = admission->quota->ledger;
 	char error[GPD_CONFIG_ERROR_MAX];
 	const char *tenant;
 
-	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello,
-			      peer->principal.tenant, gp_conn_peer(peer->conn), &peer->assignment,
-			      error)) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
+	if (gpd_tenants_admit(&admission->quota->tenants, connection->hello->hello,
+			      connection->principal.tenant, gp_conn_peer(connection->conn),
+			      &connection->assignment, error)) {
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__POLICY,
+				     error);
 		return false;
 	}
-	tenant = ledger->tenants[peer->assignment.tenant].name;
-	if (gpd_orphaned_work_is_isolated(admission->workers, ledger, peer->assignment.tenant,
+	tenant = ledger->tenants[connection->assignment.tenant].name;
+	if (gpd_orphaned_work_is_isolated(admission->workers, ledger, connection->assignment.tenant,
 					  gp_now_ms()))
-		peer->assignment.dedicated = true;
-	peer->log_budget = gpd_log_budget_get_for_sessions(tenant, peer->client_address->name);
+		connection->assignment.dedicated = true;
+	connection->log_budget =
+		gpd_log_budget_get_for_sessions(tenant, connection->client_address->name);
 	return true;
 }
 
 void
-gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connection *peer,
+gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connection *connection,
 			   Gpupool__ControlMessage *message)
 {
 	const Gpupool__Hello *hello = message->hello;
 	char host[NAME_MAX_SIZE], program[NAME_MAX_SIZE];
 	const char *wrong, *full_reason;
 
-	peer->hello = message;
+	connection->hello = message;
 	gp_printable_name(host, sizeof(host), hello->host);
 	gp_printable_name(program, sizeof(program), hello->program);
-	snprintf(peer->name, sizeof(peer->name), "%s %u %s", host, hello->pid, program);
+	snprintf(connection->name, sizeof(connection->name), "%s %u %s", host, hello->pid, program);
 	/* A client without valid credentials gets no other information. */
-	if (!gpd_admission_authenticate(admission, peer))
+	if (!gpd_admission_authenticate(admission, connection))
 		return;
-	gp_conn_set_message_max(peer->conn, GP_CONTROL_MAX);
+	gp_conn_set_message_max(connection->conn, GP_CONTROL_MAX);
 	wrong = get_closed_reason(admission);
-	full_reason = gpd_admission_get_full_reason(admission, peer, 0, 0);
+	full_reason = gpd_admission_get_full_reason(admission, connection, 0, 0);
 	if (hello->look) {
-		gpd_admission_probe(admission, peer, wrong ? wrong : full_reason);
+		gpd_admission_probe(admission, connection, wrong ? wrong : full_reason);
 		return;
 	}
 	if (wrong) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
 				     wrong);
 		return;
 	}
 	if (full_reason && !hello->wait) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full_reason);
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__FULL,
+				     full_reason);
 		return;
 	}
-	if (!gpd_admission_admit(admission, peer))
+	if (!gpd_admission_admit(admission, connection))
 		return;
-	peer->daemon_is_full = full_reason != NULL;
-	if (full_reason && max_wait_ms(admission, peer)) {
-		gpd_admission_wait_for_slot(admission, peer, full_reason, 0);
+	connection->daemon_is_full = full_reason != NULL;
+	if (full_reason && max_wait_ms(admission, connection)) {
+		gpd_admission_wait_for_slot(admission, connection, full_reason, 0);
 		return;
 	}
 	if (full_reason) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full_reason);
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__FULL,
+				     full_reason);
 		return;
 	}
 	if (hello->resume_ticket.len) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__NO_SESSION,
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__NO_SESSION,
 				     "the session to resume has ended");
 		return;
 	}
-	gpd_admission_set_state(admission, peer, GPD_CONNECTION_QUEUED, GPD_QUEUED_MS);
-	conn_open_queued(admission, peer);
+	gpd_admission_set_state(admission, connection, GPD_CONNECTION_QUEUED, GPD_QUEUED_MS);
+	conn_open_queued(admission, connection);
 	gpd_admission_start_workers(admission);
 }
 
 void
-gpd_admission_handle_window_request(struct gpd_admission *admission, struct gpd_connection *peer,
+gpd_admission_handle_window_request(struct gpd_admission *admission,
+				    struct gpd_connection *connection,
 				    const Gpupool__WindowRequest *request)
 {
 	const char *wrong = NULL;
 
-	if (peer->state != GPD_CONNECTION_WELCOMED)
+	if (connection->state != GPD_CONNECTION_WELCOMED)
 		wrong = "unexpected WindowRequest";
-	else if (++peer->window_requests > WINDOWS_MAX)
+	else if (++connection->window_requests > WINDOWS_MAX)
 		wrong = "too many WindowRequests";
 	if (wrong) {
-		gpd_admission_log_session(peer, GPD_LOG_WARNING, wrong);
-		gpd_control_reply_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
-		gpd_admission_close_conn(admission, peer, wrong);
+		gpd_admission_log_session(connection, GPD_LOG_WARNING, wrong);
+		gpd_control_reply_session_error(connection, CUDA_ERROR_NOT_PERMITTED, wrong);
+		gpd_admission_close_conn(admission, connection, wrong);
 		return;
 	}
-	gpd_admission_set_state(admission, peer, GPD_CONNECTION_MOVING, OPENING_MS);
-	window_request(admission, peer, GPD_CHANNEL_MOVE_WINDOW, 0, request->size, request->avoid,
-		       request->n_avoid);
+	gpd_admission_set_state(admission, connection, GPD_CONNECTION_MOVING, OPENING_MS);
+	window_request(admission, connection, GPD_CHANNEL_MOVE_WINDOW, 0, request->size,
+		       request->avoid, request->n_avoid);
 }
 void
 gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 		     const struct gpd_channel_message *message)
 {
-	struct gpd_connection *peer =
+	struct gpd_connection *connection =
 		gpd_admission_find_session(admission, worker, message->header.session);
 	const struct gpd_channel_opened *opened = message->data;
 	struct gp_bytes known;
 	bool moving;
 
 	/* Without a connection the client has disconnected, and the worker has been notified. */
-	if (!peer || message->size < sizeof(*opened) ||
+	if (!connection || message->size < sizeof(*opened) ||
 	    message->size < sizeof(*opened) + opened->device_count * sizeof(uint64_t))
 		return;
 	known.data = &opened->memory_free[opened->device_count];
 	known.size = message->size - sizeof(*opened) - opened->device_count * sizeof(uint64_t);
-	moving = peer->state == GPD_CONNECTION_MOVING;
-	if (!moving && peer->state != GPD_CONNECTION_OPENING)
+	moving = connection->state == GPD_CONNECTION_MOVING;
+	if (!moving && connection->state != GPD_CONNECTION_OPENING)
 		return;
 	if (!moving && opened->window.size == 0) {
-		gpd_quota_close(admission->quota, peer->session);
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
+		gpd_quota_close(admission->quota, connection->session);
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__FULL,
 				     "no free device address range for a session");
 		return;
 	}
 	/* If no other window was found, the client stays in its current one, and may request
 	 * again. */
-	gpd_admission_set_state(admission, peer, GPD_CONNECTION_WELCOMED, LANE_MS);
+	gpd_admission_set_state(admission, connection, GPD_CONNECTION_WELCOMED, LANE_MS);
 	if (moving)
-		gpd_control_reply_window(peer, worker->facts, opened);
-	else if (gpd_control_reply_welcome(admission->quota, peer, worker->facts, opened, known))
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
+		gpd_control_reply_window(connection, worker->facts, opened);
+	else if (gpd_control_reply_welcome(admission->quota, connection, worker->facts, opened,
+					   known))
+		gpd_admission_refuse(admission, connection, GPUPOOL__REFUSED__REASON__WORKER,
 				     "the daemon has no memory for another session");
 }
 
@@ -426,21 +439,21 @@ void
 gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process *worker,
 		     const struct gpd_channel_message *message)
 {
-	struct gpd_connection *peer =
+	struct gpd_connection *connection =
 		gpd_admission_find_session(admission, worker, message->header.session);
 	char text[256];
 
 	gpd_quota_close(admission->quota, message->header.session);
 	gpd_admission_retry_queued(admission);
-	if (!peer)
+	if (!connection)
 		return;
 	gpd_channel_text(message, text, sizeof(text));
-	peer->worker = NULL;
+	connection->worker = NULL;
 	if (message->header.result)
-		gpd_control_reply_session_error(peer, message->header.result, text);
+		gpd_control_reply_session_error(connection, message->header.result, text);
 	else
-		gpd_control_reply_bye(peer, text);
-	gpd_admission_close_conn(admission, peer, text);
+		gpd_control_reply_bye(connection, text);
+	gpd_admission_close_conn(admission, connection, text);
 }
 
 /* Returns the text for a client of this tenant. */
@@ -511,20 +524,20 @@ gpd_admission_report_ended(const struct gpd_admission *admission,
 	struct gpd_ledger *ledger = admission->quota->ledger;
 	char what[GPD_LEDGER_SUMMARY_MAX];
 
-	for (const struct gpd_ledger_session *line = NULL;
-	     (line = gpd_ledger_next(ledger, line, worker->pid));) {
-		uint64_t id = atomic_load(&line->id);
+	for (const struct gpd_ledger_session *entry = NULL;
+	     (entry = gpd_ledger_next(ledger, entry, worker->pid));) {
+		uint64_t id = atomic_load(&entry->id);
 		const struct gpd_session_owner *client;
 		char host[NAME_MAX_SIZE], program[NAME_MAX_SIZE];
 
-		if (atomic_load(&line->logged) != GPD_LOGGED_OPEN)
+		if (atomic_load(&entry->logged) != GPD_LOGGED_OPEN)
 			continue;
 		client = gpd_session_owner(&admission->session_owners,
-					   gpd_ledger_index(ledger, line), id);
-		gpd_ledger_summary(line, what, sizeof(what));
+					   gpd_ledger_index(ledger, entry), id);
+		gpd_ledger_summary(entry, what, sizeof(what));
 		gp_printable_name(host, sizeof(host), client->host);
 		gp_printable_name(program, sizeof(program), client->program);
-		gpd_log_budget_log(line->log_budget, GPD_LOG_WARNING,
+		gpd_log_budget_log(entry->log_budget, GPD_LOG_WARNING,
 				   "session %llu (%s %u %s): closed: %s; %s",
 				   (unsigned long long)id, host, client->pid, program, reason,
 				   what);

@@ -53,17 +53,17 @@ waiting_max(void)
 static void
 waiting_remove(struct gpd_admission *admission, struct gpd_connection **link, bool start)
 {
-	struct gpd_connection *peer = *link;
+	struct gpd_connection *connection = *link;
 
-	*link = peer->next;
+	*link = connection->next;
 	admission->waiting_count--;
-	peer->client_address->waiting--;
-	if (start && gpd_connection_start(peer) == 0) {
-		gpd_admission_add(admission, peer);
+	connection->client_address->waiting--;
+	if (start && gpd_connection_start(connection) == 0) {
+		gpd_admission_add(admission, connection);
 		return;
 	}
-	gpd_client_address_count_wasted(peer->client_address, gp_now_ms());
-	gpd_connection_destroy(peer);
+	gpd_client_address_count_wasted(connection->client_address, gp_now_ms());
+	gpd_connection_destroy(connection);
 }
 
 /* Returns how much an address with this number of connections is at the expense of others. */
@@ -153,24 +153,24 @@ gpd_admission_accept(struct gpd_admission *admission, int fd, const char *peer_n
 {
 	struct gpd_connection **link = &admission->waiting;
 	struct gpd_client_address *client_address = find_addr(fd, peer_name);
-	struct gpd_connection *peer;
-	int r = conn_make(admission, client_address, fd, peer_name, scheme, &peer);
+	struct gpd_connection *connection;
+	int r = conn_make(admission, client_address, fd, peer_name, scheme, &connection);
 
 	if (r) {
 		gpd_client_address_put(client_address);
 		return r;
 	}
-	peer->client_address = client_address;
-	peer->deadline_ms = gp_now_ms() + GPD_HANDSHAKE_MS;
+	connection->client_address = client_address;
+	connection->deadline_ms = gp_now_ms() + GPD_HANDSHAKE_MS;
 	while (*link && (!client_address->is_privileged || (*link)->client_address->is_privileged))
 		link = &(*link)->next;
-	peer->next = *link;
-	*link = peer;
+	connection->next = *link;
+	*link = connection;
 	admission->waiting_count++;
 	client_address->waiting++;
 	gpd_admission_start_waiting(admission);
 	if (admission->waiting_count > waiting_max())
-		waiting_drop_one(admission, peer);
+		waiting_drop_one(admission, connection);
 	return 0;
 }
 
@@ -182,20 +182,20 @@ addr_is_full(const struct gpd_client_address *client_address)
 
 /* The receiver thread may not have had time to read the data. */
 static bool
-conn_has_sent(const struct gpd_connection *peer)
+conn_has_sent(const struct gpd_connection *connection)
 {
 	int unread = 0;
 
-	return atomic_load(&peer->has_preamble) ||
-	       (ioctl(gp_conn_fd(peer->conn), FIONREAD, &unread) == 0 && unread > 0);
+	return atomic_load(&connection->has_preamble) ||
+	       (ioctl(gp_conn_fd(connection->conn), FIONREAD, &unread) == 0 && unread > 0);
 }
 
 /* Returns the time after which the connection may be closed in favor of others. */
 static int64_t
-conn_due_ms(const struct gpd_connection *peer)
+conn_due_ms(const struct gpd_connection *connection)
 {
-	return peer->deadline_ms - GPD_HANDSHAKE_MS +
-	       (conn_has_sent(peer) ? SPOKEN_MS : SILENCE_MS);
+	return connection->deadline_ms - GPD_HANDSHAKE_MS +
+	       (conn_has_sent(connection) ? SPOKEN_MS : SILENCE_MS);
 }
 
 /*

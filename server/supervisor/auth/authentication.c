@@ -113,11 +113,11 @@ gpd_authentication_refresh(struct gpd_authentication *authentication, int64_t no
 /* Writes the full details for the log. */
 static void
 refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts,
-		const struct gpd_connection *peer, const char *unchecked, char why[WHY_MAX])
+		const struct gpd_connection *connection, const char *unchecked, char why[WHY_MAX])
 {
 	const char *name = facts->certificate ? facts->certificate : "";
-	const char *serial = gp_conn_get_certificate_serial(peer->conn);
-	const ProtobufCBinaryData *shown = &peer->hello->hello->token;
+	const char *serial = gp_conn_get_certificate_serial(connection->conn);
+	const ProtobufCBinaryData *shown = &connection->hello->hello->token;
 	struct gp_token token = { .id = "" };
 	bool formed = gp_token_parse(shown->data, shown->len, &token) == 0;
 
@@ -125,10 +125,10 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 	explicit_bzero(token.text, sizeof(token.text));
 	switch (refusal) {
 	case GPD_AUTH_NO_CREDENTIALS:
-		if (peer->has_uid)
+		if (connection->has_uid)
 			snprintf(why, WHY_MAX,
 				 "no credentials, and user %u is not the daemon's user",
-				 (unsigned int)peer->uid);
+				 (unsigned int)connection->uid);
 		else
 			snprintf(why, WHY_MAX, "no credentials");
 		break;
@@ -170,16 +170,16 @@ refusal_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *fact
 }
 
 static void
-principal_fill(const struct gpd_authentication *authentication, struct gpd_connection *peer,
+principal_fill(const struct gpd_authentication *authentication, struct gpd_connection *connection,
 	       const struct gpd_auth *auth, const struct gpd_token *token)
 {
-	struct gpd_principal *principal = &peer->principal;
+	struct gpd_principal *principal = &connection->principal;
 
 	*principal = (struct gpd_principal){
 		.by = auth->by,
-		.until_s = gp_conn_get_certificate_not_after(peer->conn),
-		.uid = peer->uid,
-		.certified = gp_conn_get_certificate_serial(peer->conn) != NULL,
+		.until_s = gp_conn_get_certificate_not_after(connection->conn),
+		.uid = connection->uid,
+		.certified = gp_conn_get_certificate_serial(connection->conn) != NULL,
 	};
 	if (auth->tenant)
 		snprintf(principal->tenant, sizeof(principal->tenant), "%s", auth->tenant);
@@ -189,17 +189,18 @@ principal_fill(const struct gpd_authentication *authentication, struct gpd_conne
 
 int
 gpd_authentication_authenticate(struct gpd_authentication *authentication,
-				const struct gpd_config *config, struct gpd_connection *peer,
+				const struct gpd_config *config, struct gpd_connection *connection,
 				int64_t now_ms, const char **text_p)
 {
-	const Gpupool__Hello *hello = peer->hello->hello;
-	unsigned int caps = gp_conn_caps(peer->conn);
+	const Gpupool__Hello *hello = connection->hello->hello;
+	unsigned int caps = gp_conn_caps(connection->conn);
 	struct gpd_auth_facts facts = {
 		.local = caps & GP_CONN_CAP_LOCAL,
 		.encrypted = caps & GP_CONN_CAP_ENCRYPTED,
-		.is_daemon_user = peer->has_uid && gpd_auth_is_daemon_user(peer->uid, geteuid()),
+		.is_daemon_user =
+			connection->has_uid && gpd_auth_is_daemon_user(connection->uid, geteuid()),
 		.insecure = authentication->insecure,
-		.certificate = gp_conn_get_certificate_name(peer->conn),
+		.certificate = gp_conn_get_certificate_name(connection->conn),
 		.claimed = hello->tenant ? hello->tenant : "",
 	};
 	const struct gpd_token *token;
@@ -219,12 +220,12 @@ gpd_authentication_authenticate(struct gpd_authentication *authentication,
 	if (config_index >= 0)
 		facts.certificate_tenant = config->tenants[config_index].name;
 	facts.certificate_state =
-		gpd_authentication_check_certificate(authentication, peer->conn, &unchecked);
+		gpd_authentication_check_certificate(authentication, connection->conn, &unchecked);
 	auth = gpd_auth_decide(&facts);
 	if (auth.refusal == GPD_AUTH_OK)
-		principal_fill(authentication, peer, &auth, token);
+		principal_fill(authentication, connection, &auth, token);
 	else
-		refusal_explain(auth.refusal, &facts, peer, unchecked, why);
+		refusal_explain(auth.refusal, &facts, connection, unchecked, why);
 	/* Hello stays in memory for the lifetime of the connection. */
 	if (hello->token.len)
 		explicit_bzero(hello->token.data, hello->token.len);
@@ -232,9 +233,9 @@ gpd_authentication_authenticate(struct gpd_authentication *authentication,
 		return 0;
 	authentication->refusals[auth.refusal]++;
 	gp_printable_name(user, sizeof(user), hello->user);
-	gpd_client_address_log(peer->client_address, GPD_LOG_WARNING,
-			       "%s (%s, user %s): refused: %s", gp_conn_peer(peer->conn),
-			       peer->name, user, why);
+	gpd_client_address_log(connection->client_address, GPD_LOG_WARNING,
+			       "%s (%s, user %s): refused: %s", gp_conn_peer(connection->conn),
+			       connection->name, user, why);
 	*text_p = gpd_auth_explain(auth.refusal, &facts);
 	return GP_E_INVALID;
 }

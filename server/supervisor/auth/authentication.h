@@ -65,13 +65,13 @@ void gpd_authentication_reload_crl(struct gpd_authentication *authentication,
 /* Frees the tokens and the CRL. */
 void gpd_authentication_close(struct gpd_authentication *authentication);
 
-/* Authenticates the client by its Hello, peer->hello, after loading changed files. Returns 0 with
- * peer->principal set. If the client is refused, logs and counts the reason and returns
+/* Authenticates the client by its Hello, connection->hello, after loading changed files. Returns 0
+ * with connection->principal set. If the client is refused, logs and counts the reason and returns
  * GP_E_INVALID with *text_p set to the static text for the client. The token is wiped from Hello in
  * both cases. config: maps names of certificates to tenants. */
 GP_MUST_CHECK int gpd_authentication_authenticate(struct gpd_authentication *authentication,
 						  const struct gpd_config *config,
-						  struct gpd_connection *peer, int64_t now_ms,
+						  struct gpd_connection *connection, int64_t now_ms,
 						  const char **text_p);
 
 /* Loads the token file and the CRL again if they have changed, and logs the result. While the token

@@ -75,51 +75,51 @@ event_post(struct gpd_connection_event *event)
 		return; /* The counter is full, so the descriptor is readable already. */
 }
 
-static bool conn_set_close_reason(struct gpd_connection *peer, const char *format, ...)
+static bool conn_set_close_reason(struct gpd_connection *connection, const char *format, ...)
 	GP_PRINTF(2, 3);
 
 /* Sets the text of the receiver's last event. Returns false always. */
 static bool
-conn_set_close_reason(struct gpd_connection *peer, const char *format, ...)
+conn_set_close_reason(struct gpd_connection *connection, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	(void)vsnprintf(peer->last->text, sizeof(peer->last->text), format, args);
+	(void)vsnprintf(connection->last->text, sizeof(connection->last->text), format, args);
 	va_end(args);
 	return false;
 }
 
 /* Returns whether the peer reads the data sent to it. */
 static bool
-peer_is_reading(const struct gpd_connection *peer)
+peer_is_reading(const struct gpd_connection *connection)
 {
-	int fd = gp_conn_fd(peer->conn);
+	int fd = gp_conn_fd(connection->conn);
 	int unread = 0;
 
 	return fd < 0 || ioctl(fd, SIOCOUTQ, &unread) < 0 || unread < UNREAD_MAX;
 }
 
 static int
-message_send(struct gpd_connection *peer, const Gpupool__ControlMessage *message)
+message_send(struct gpd_connection *connection, const Gpupool__ControlMessage *message)
 {
 	int r = -EPIPE;
 
 	/* The main thread acquires this lock as well, so it must not be held while blocking. */
 	gpd_nonblocking_begin();
-	pthread_mutex_lock(&peer->send_lock);
-	if (peer_is_reading(peer))
-		r = gp_control_send(peer->conn, message);
-	pthread_mutex_unlock(&peer->send_lock);
+	pthread_mutex_lock(&connection->send_lock);
+	if (peer_is_reading(connection))
+		r = gp_control_send(connection->conn, message);
+	pthread_mutex_unlock(&connection->send_lock);
 	gpd_nonblocking_end();
 	return r;
 }
 
 void
-gpd_connection_send(struct gpd_connection *peer, const Gpupool__ControlMessage *message)
+gpd_connection_send(struct gpd_connection *connection, const Gpupool__ControlMessage *message)
 {
-	if (message_send(peer, message))
-		gp_conn_shutdown(peer->conn);
+	if (message_send(connection, message))
+		gp_conn_shutdown(connection->conn);
 }
 
 #define TO(state) (1u << (GPD_CONNECTION_##state))
@@ -138,40 +138,40 @@ static const unsigned int next_states[GPD_CONNECTION_STATES] = {
 };
 
 bool
-gpd_connection_set_state(struct gpd_connection *peer, enum gpd_connection_state state,
+gpd_connection_set_state(struct gpd_connection *connection, enum gpd_connection_state state,
 			 int64_t deadline_ms)
 {
-	if (!(next_states[peer->state] >> state & 1))
+	if (!(next_states[connection->state] >> state & 1))
 		return false;
-	peer->state = state;
-	peer->deadline_ms = deadline_ms;
+	connection->state = state;
+	connection->deadline_ms = deadline_ms;
 	return true;
 }
 
 static int
-preamble_send(struct gpd_connection *peer, enum gp_preamble_kind kind)
+preamble_send(struct gpd_connection *connection, enum gp_preamble_kind kind)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
 
 	gp_preamble_init(&preamble, kind, 0);
 	gp_preamble_encode(&preamble, bytes);
-	return gp_conn_send_preamble(peer->conn, bytes, sizeof(bytes));
+	return gp_conn_send_preamble(connection->conn, bytes, sizeof(bytes));
 }
 
 /* Returns whether connections on this address use TLS after the preamble. */
 static bool
-conn_uses_tls(const struct gpd_connection *peer)
+conn_uses_tls(const struct gpd_connection *connection)
 {
-	return strcmp(peer->scheme, "tls") == 0;
+	return strcmp(connection->scheme, "tls") == 0;
 }
 
 /* Rejects a connection whose preamble does not match the address's use of TLS. A control connection
  * gets the reason in cleartext. */
 static void
-preamble_refuse(struct gpd_connection *peer, const struct gp_preamble *preamble)
+preamble_refuse(struct gpd_connection *connection, const struct gp_preamble *preamble)
 {
-	const char *text = conn_uses_tls(peer)
+	const char *text = conn_uses_tls(connection)
 				   ? "this address requires TLS: use tls:// instead of tcp://, and "
 				     "GPUPOOL_TOKEN_FILE or GPUPOOL_TLS_CA set"
 				   : "this address of the daemon is without TLS";
@@ -180,79 +180,79 @@ preamble_refuse(struct gpd_connection *peer, const struct gp_preamble *preamble)
 					       sizeof(bytes));
 
 	/* The refusal is logged even if it cannot be sent. */
-	if (gp_preamble_is_control(preamble) && preamble_send(peer, GP_PREAMBLE_CONTROL) == 0)
-		(void)!gp_conn_send_preamble(peer->conn, bytes, size);
-	peer->last->refused = true;
-	(void)conn_set_close_reason(peer, "%s", text);
+	if (gp_preamble_is_control(preamble) && preamble_send(connection, GP_PREAMBLE_CONTROL) == 0)
+		(void)!gp_conn_send_preamble(connection->conn, bytes, size);
+	connection->last->refused = true;
+	(void)conn_set_close_reason(connection, "%s", text);
 }
 
 /* Returns false if the connection must end. */
 static bool
-tls_handshake(struct gpd_connection *peer)
+tls_handshake(struct gpd_connection *connection)
 {
 	struct gp_tls *tls = gpd_tls_get();
 	int r = -ENOENT;
 
 	if (tls)
-		r = gp_conn_secure(peer->conn, tls, NULL, GP_TLS_HANDSHAKE_MS);
+		r = gp_conn_secure(connection->conn, tls, NULL, GP_TLS_HANDSHAKE_MS);
 	gp_tls_unref(tls);
-	peer->last->refused = r != 0;
-	return r == 0 || conn_set_close_reason(peer, "%s",
-					       tls ? gp_conn_error(peer->conn)
+	connection->last->refused = r != 0;
+	return r == 0 || conn_set_close_reason(connection, "%s",
+					       tls ? gp_conn_error(connection->conn)
 						   : "the daemon no longer has a certificate");
 }
 
 /* Returns whether the connection is a control connection; otherwise it is a lane, or ends. */
 static bool
-preamble_receive(struct gpd_connection *peer)
+preamble_receive(struct gpd_connection *connection)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
 	char text[200];
-	int r = gp_conn_recv_preamble(peer->conn, bytes, sizeof(bytes), -1);
+	int r = gp_conn_recv_preamble(connection->conn, bytes, sizeof(bytes), -1);
 
 	/* Not an error: a client may connect in advance and not use the connection. */
-	peer->last->ended = r == GP_E_EOF;
+	connection->last->ended = r == GP_E_EOF;
 	if (r)
-		return conn_set_close_reason(peer, "%s",
+		return conn_set_close_reason(connection, "%s",
 					     r == GP_E_EOF ? "closed before its preamble"
-							   : gp_conn_error(peer->conn));
-	atomic_store(&peer->has_preamble, true);
+							   : gp_conn_error(connection->conn));
+	atomic_store(&connection->has_preamble, true);
 	r = gp_preamble_decode(bytes, &preamble);
-	if (r == 0 && gp_preamble_is_tls(&preamble) != conn_uses_tls(peer)) {
-		preamble_refuse(peer, &preamble);
+	if (r == 0 && gp_preamble_is_tls(&preamble) != conn_uses_tls(connection)) {
+		preamble_refuse(connection, &preamble);
 		return false;
 	}
 	if (r == 0 && !gp_preamble_is_control(&preamble)) {
-		peer->last->type = GPD_CONNECTION_LANE;
-		peer->last->preamble = preamble;
+		connection->last->type = GPD_CONNECTION_LANE;
+		connection->last->preamble = preamble;
 		return false;
 	}
 	/* A peer with another protocol version gets ours in reply; a peer with another protocol
 	 * gets nothing. */
 	if ((r == 0 || r == GP_E_VERSION) &&
-	    preamble_send(peer, r ? GP_PREAMBLE_CONTROL : preamble.kind))
-		return conn_set_close_reason(peer, "%s", gp_conn_error(peer->conn));
+	    preamble_send(connection, r ? GP_PREAMBLE_CONTROL : preamble.kind))
+		return conn_set_close_reason(connection, "%s", gp_conn_error(connection->conn));
 	if (r) {
 		gp_preamble_format_status(r, &preamble, text, sizeof(text));
-		return conn_set_close_reason(peer, "%s", text);
+		return conn_set_close_reason(connection, "%s", text);
 	}
-	return !conn_uses_tls(peer) || tls_handshake(peer);
+	return !conn_uses_tls(connection) || tls_handshake(connection);
 }
 
 static int
-ping_reply(struct gpd_connection *peer, const Gpupool__Ping *ping)
+ping_reply(struct gpd_connection *connection, const Gpupool__Ping *ping)
 {
 	Gpupool__ControlMessage message;
 	Gpupool__Pong pong;
 
 	gp_control_fill_pong(&message, &pong, ping->number);
-	pong.worker_hangs = atomic_load(&peer->worker_is_hung);
-	return message_send(peer, &message);
+	pong.worker_hangs = atomic_load(&connection->worker_is_hung);
+	return message_send(connection, &message);
 }
 
 static bool
-flood_refuse(struct gpd_connection *peer)
+flood_refuse(struct gpd_connection *connection)
 {
 	static const char text[] = "too many pending WindowRequests";
 	Gpupool__ControlMessage message;
@@ -260,25 +260,25 @@ flood_refuse(struct gpd_connection *peer)
 
 	gp_control_fill_session_error(&message, &error, CUDA_ERROR_NOT_PERMITTED, text);
 	/* The refusal is logged even if it cannot be sent. */
-	(void)message_send(peer, &message);
-	return conn_set_close_reason(peer, "%s", text);
+	(void)message_send(connection, &message);
+	return conn_set_close_reason(connection, "%s", text);
 }
 
 /* Posts the message to the main thread, which frees it. Returns false if the caller still owns the
  * message; the connection then ends. */
 static bool
-event_post_message(struct gpd_connection *peer, Gpupool__ControlMessage *message)
+event_post_message(struct gpd_connection *connection, Gpupool__ControlMessage *message)
 {
 	struct gpd_connection_event *event;
 
-	if (atomic_load(&peer->queued) >= QUEUED_MAX)
-		return flood_refuse(peer);
+	if (atomic_load(&connection->queued) >= QUEUED_MAX)
+		return flood_refuse(connection);
 	event = calloc(1, sizeof(*event));
 	if (!event)
-		return conn_set_close_reason(peer, "no memory");
-	atomic_fetch_add(&peer->queued, 1);
+		return conn_set_close_reason(connection, "no memory");
+	atomic_fetch_add(&connection->queued, 1);
 	event->type = GPD_CONNECTION_MESSAGE;
-	event->peer = peer;
+	event->peer = connection;
 	event->message = message;
 	event_post(event);
 	return true;
@@ -286,32 +286,33 @@ event_post_message(struct gpd_connection *peer, Gpupool__ControlMessage *message
 
 /* Returns whether to continue receiving. Frees the message, or passes it on. */
 static bool
-message_handle(struct gpd_connection *peer, Gpupool__ControlMessage *message, bool first)
+message_handle(struct gpd_connection *connection, Gpupool__ControlMessage *message, bool first)
 {
 	bool hello = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_HELLO, more = false;
 
 	switch (hello == first ? message->body_case : GPUPOOL__CONTROL_MESSAGE__BODY__NOT_SET) {
 	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:
 		/* In this thread, as the lookup can be slow if the machine has many sockets. */
-		peer->has_uid = gp_conn_peer_uid(peer->conn, &peer->uid) == 0;
+		connection->has_uid = gp_conn_peer_uid(connection->conn, &connection->uid) == 0;
 		/* fall through */
 	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
-		if (event_post_message(peer, message))
+		if (event_post_message(connection, message))
 			return true;
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PING:
-		more = ping_reply(peer, message->ping) == 0 ||
-		       conn_set_close_reason(peer, "client does not read");
+		more = ping_reply(connection, message->ping) == 0 ||
+		       conn_set_close_reason(connection, "client does not read");
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
 		more = true;
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_BYE:
-		peer->last->ended = true;
-		more = conn_set_close_reason(peer, "client sent Bye");
+		connection->last->ended = true;
+		more = conn_set_close_reason(connection, "client sent Bye");
 		break;
 	default:
-		more = conn_set_close_reason(peer, "unexpected %s", gp_control_get_name(message));
+		more = conn_set_close_reason(connection, "unexpected %s",
+					     gp_control_get_name(message));
 		break;
 	}
 	gp_control_free(message);
@@ -319,35 +320,35 @@ message_handle(struct gpd_connection *peer, Gpupool__ControlMessage *message, bo
 }
 
 static bool
-message_receive(struct gpd_connection *peer, bool first)
+message_receive(struct gpd_connection *connection, bool first)
 {
 	Gpupool__ControlMessage *message;
-	int r = gp_control_recv(peer->conn, &message);
+	int r = gp_control_recv(connection->conn, &message);
 
 	if (r == 0)
-		return message_handle(peer, message, first);
-	peer->last->ended = r == GP_E_EOF;
-	return conn_set_close_reason(peer, "%s",
+		return message_handle(connection, message, first);
+	connection->last->ended = r == GP_E_EOF;
+	return conn_set_close_reason(connection, "%s",
 				     r == GP_E_EOF ? "connection closed by the client"
-						   : gp_conn_error(peer->conn));
+						   : gp_conn_error(connection->conn));
 }
 
 static void *
 conn_receive(void *arg)
 {
-	struct gpd_connection *peer = arg;
+	struct gpd_connection *connection = arg;
 	/* Preallocated with the connection, so that it can always be posted; after that the main
 	 * thread owns the connection. */
-	struct gpd_connection_event *last = peer->last;
+	struct gpd_connection_event *last = connection->last;
 
-	if (preamble_receive(peer)) {
-		peer->send_room = gp_conn_set_nonblocking_send(peer->conn, MESSAGE_MAX);
-		if (message_receive(peer, true)) {
-			while (message_receive(peer, false))
+	if (preamble_receive(connection)) {
+		connection->send_room = gp_conn_set_nonblocking_send(connection->conn, MESSAGE_MAX);
+		if (message_receive(connection, true)) {
+			while (message_receive(connection, false))
 				continue;
 		}
 	}
-	peer->last = NULL;
+	connection->last = NULL;
 	event_post(last);
 	return NULL;
 }
@@ -355,71 +356,72 @@ conn_receive(void *arg)
 struct gpd_connection *
 gpd_connection_create(struct gp_conn *conn, const char *scheme, unsigned int timeout_ms)
 {
-	struct gpd_connection *peer = calloc(1, sizeof(*peer));
+	struct gpd_connection *connection = calloc(1, sizeof(*connection));
 
-	if (peer)
-		peer->last = calloc(1, sizeof(*peer->last));
-	if (!peer || !peer->last) {
+	if (connection)
+		connection->last = calloc(1, sizeof(*connection->last));
+	if (!connection || !connection->last) {
 		gp_conn_destroy(conn);
-		free(peer);
+		free(connection);
 		return NULL;
 	}
-	peer->last->type = GPD_CONNECTION_CLOSED;
-	peer->last->peer = peer;
-	peer->conn = conn;
+	connection->last->type = GPD_CONNECTION_CLOSED;
+	connection->last->peer = connection;
+	connection->conn = conn;
 	gp_conn_set_stall_timeout(conn, timeout_ms);
 	gp_conn_set_send_timeout(conn, timeout_ms);
 	gp_conn_set_message_max(conn, HELLO_MAX);
-	peer->deadline_ms = INT64_MAX;
-	snprintf(peer->scheme, sizeof(peer->scheme), "%s", scheme);
-	pthread_mutex_init(&peer->send_lock, NULL);
-	return peer;
+	connection->deadline_ms = INT64_MAX;
+	snprintf(connection->scheme, sizeof(connection->scheme), "%s", scheme);
+	pthread_mutex_init(&connection->send_lock, NULL);
+	return connection;
 }
 
 int
-gpd_connection_start(struct gpd_connection *peer)
+gpd_connection_start(struct gpd_connection *connection)
 {
-	int r = gp_thread_start_joinable(&peer->thread, "conn", STACK_SIZE, conn_receive, peer);
+	int r = gp_thread_start_joinable(&connection->thread, "conn", STACK_SIZE, conn_receive,
+					 connection);
 
-	peer->started = r == 0;
+	connection->started = r == 0;
 	return r;
 }
 
 /* The last event has been posted, or the connection shut down, so the thread returns at once. */
 static void
-conn_join_thread(struct gpd_connection *peer)
+conn_join_thread(struct gpd_connection *connection)
 {
 	unsigned int depth = gpd_nonblocking_leave();
 
-	if (peer->started)
-		(void)pthread_join(peer->thread, NULL);
+	if (connection->started)
+		(void)pthread_join(connection->thread, NULL);
 	gpd_nonblocking_reenter(depth);
-	peer->started = false;
+	connection->started = false;
 }
 
 int
-gpd_connection_release_fd(struct gpd_connection *peer, int *fd_p)
+gpd_connection_release_fd(struct gpd_connection *connection, int *fd_p)
 {
 	int r;
 
-	conn_join_thread(peer);
-	r = gp_conn_release_fd(peer->conn, fd_p);
+	conn_join_thread(connection);
+	r = gp_conn_release_fd(connection->conn, fd_p);
 	if (r == 0)
-		peer->conn = NULL;
+		connection->conn = NULL;
 	return r;
 }
 
 void
-gpd_connection_destroy(struct gpd_connection *peer)
+gpd_connection_destroy(struct gpd_connection *connection)
 {
-	conn_join_thread(peer);
-	gp_control_free(peer->hello);
-	free(peer->last);
-	if (peer->client_address)
-		gpd_client_address_put(peer->client_address);
-	gp_conn_destroy(peer->conn);
-	pthread_mutex_destroy(&peer->send_lock);
-	explicit_bzero(peer->ticket, sizeof(peer->ticket));
-	explicit_bzero(&peer->lane, sizeof(peer->lane));
-	free(peer);
+	conn_join_thread(connection);
+	gp_control_free(connection->hello);
+	free(connection->last);
+	if (connection->client_address)
+		gpd_client_address_put(connection->client_address);
+	gp_conn_destroy(connection->conn);
+	pthread_mutex_destroy(&connection->send_lock);
+	explicit_bzero(connection->ticket, sizeof(connection->ticket));
+	explicit_bzero(&connection->lane, sizeof(connection->lane));
+	free(connection);
 }

@@ -159,21 +159,21 @@ struct gpd_connection *gpd_connection_create(struct gp_conn *conn, const char *s
 					     unsigned int timeout_ms);
 /* Starts the receiver thread. Returns 0; or a negative errno, and the caller destroys the
  * connection. */
-GP_MUST_CHECK int gpd_connection_start(struct gpd_connection *peer);
+GP_MUST_CHECK int gpd_connection_start(struct gpd_connection *connection);
 /* After the event GPD_CONNECTION_LANE: joins the thread and moves the connection's descriptor to
  * *fd_p, which the caller closes. Returns 0; or GP_E_INVALID or GP_E_UNSUPPORTED
  * (gp_conn_release_fd() of transport.h), and the connection keeps the descriptor. In both cases the
  * caller destroys the connection. */
-int gpd_connection_release_fd(struct gpd_connection *peer, int *fd_p);
+int gpd_connection_release_fd(struct gpd_connection *connection, int *fd_p);
 /* Joins the thread, releases the address, destroys conn and frees the connection with its Hello.
  * The thread must end by itself: called after its last event, after a shutdown of conn, or before
  * it is started. */
-void gpd_connection_destroy(struct gpd_connection *peer);
+void gpd_connection_destroy(struct gpd_connection *connection);
 
 /* Changes the state and its deadline_ms, a time of gp_now_ms() or INT64_MAX for none. Returns true;
  * or false, without changing anything, if the state cannot follow the current one. QUEUED and
  * STARTING can be set again with another deadline. */
-bool gpd_connection_set_state(struct gpd_connection *peer, enum gpd_connection_state state,
+bool gpd_connection_set_state(struct gpd_connection *connection, enum gpd_connection_state state,
 			      int64_t deadline_ms);
 
 /*
@@ -181,6 +181,6 @@ bool gpd_connection_set_state(struct gpd_connection *peer, enum gpd_connection_s
  * into the socket's send buffer, the connection is shut down, and its receiver posts the last
  * event. The message stays the caller's.
  */
-void gpd_connection_send(struct gpd_connection *peer, const Gpupool__ControlMessage *message);
+void gpd_connection_send(struct gpd_connection *connection, const Gpupool__ControlMessage *message);
 
 #endif /* GPD_CONNECTION_H */

@@ -8,8 +8,8 @@
  * Threads: any for gpd_tls_get(), which holds a lock for a moment; the main thread for the other
  * functions.
  */
-#ifndef GPD_TLS_H
-#define GPD_TLS_H
+#ifndef GPD_TLS_FILES_H
+#define GPD_TLS_FILES_H
 
 #include "server/common/config/config.h"
 #include "server/common/config/options.h"
@@ -48,4 +48,4 @@ void gpd_tls_check(void);
  * daemon has no certificate. */
 struct gp_tls *gpd_tls_get(void);
 
-#endif /* GPD_TLS_H */
+#endif /* GPD_TLS_FILES_H */

@@ -506,12 +506,12 @@ unit_apply_limits(const struct gpd_tenants *tenants, int config_index, const str
 
 void
 gpd_tenants_apply_limits(const struct gpd_tenants *tenants, const struct gpd_assignment *assignment,
-			 struct gpd_ledger_session *line)
+			 struct gpd_ledger_session *entry)
 {
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
-		atomic_store(&line->devices[i].allowed, assignment_has_device(assignment, i));
+		atomic_store(&entry->devices[i].allowed, assignment_has_device(assignment, i));
 	for (int i = 0; i < assignment->count; i++)
 		unit_apply_limits(tenants, tenants->config_indexes[assignment->tenant],
 				  &assignment->units[i],
-				  &line->devices[assignment->units[i].device]);
+				  &entry->devices[assignment->units[i].device]);
 }

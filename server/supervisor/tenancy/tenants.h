@@ -117,7 +117,7 @@ void gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session);
  * devices: allowed devices, and memory and multiprocessors of each. */
 void gpd_tenants_apply_limits(const struct gpd_tenants *tenants,
 			      const struct gpd_assignment *assignment,
-			      struct gpd_ledger_session *line);
+			      struct gpd_ledger_session *entry);
 
 /* Fills units with all devices and parts that clients can select, in the order of the devices'
  * ordinals. Returns their number. */

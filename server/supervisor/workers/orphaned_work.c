@@ -6,17 +6,17 @@
 #include <stdio.h>
 
 void
-gpd_orphaned_work_update(struct gpd_worker_process *child, struct gpd_ledger *ledger,
+gpd_orphaned_work_update(struct gpd_worker_process *process, struct gpd_ledger *ledger,
 			 const struct gpd_channel_message *message)
 {
 	/* The ledger entry still exists: it is closed when the worker reports the end of the
 	 * session, which comes later. */
-	const struct gpd_ledger_session *line = gpd_ledger_find(ledger, message->header.session);
+	const struct gpd_ledger_session *entry = gpd_ledger_find(ledger, message->header.session);
 	int change = message->header.result ? 1 : -1;
 
-	child->orphaned += change;
-	if (line)
-		child->orphaned_by_tenant[line->tenant] += change;
+	process->orphaned += change;
+	if (entry)
+		process->orphaned_by_tenant[entry->tenant] += change;
 }
 
 struct gpd_worker_process *
@@ -25,12 +25,12 @@ gpd_orphaned_work_find_victim(struct gpd_worker_process *list)
 	struct gpd_worker_process *oldest = NULL;
 	int count = 0;
 
-	for (struct gpd_worker_process *child = list; child; child = child->next) {
-		if (child->state != GPD_WORKER_WEDGED)
+	for (struct gpd_worker_process *process = list; process; process = process->next) {
+		if (process->state != GPD_WORKER_WEDGED)
 			continue;
 		count++;
-		if (!oldest || child->state_ms < oldest->state_ms)
-			oldest = child;
+		if (!oldest || process->state_ms < oldest->state_ms)
+			oldest = process;
 	}
 	return count > GPD_WEDGED_WORKERS_MAX ? oldest : NULL;
 }
@@ -48,11 +48,11 @@ tenant_is_repeated(const struct gpd_worker_process *list, uint32_t tenant)
 
 void
 gpd_orphaned_work_isolate_tenants(const struct gpd_worker_process *list,
-				  const struct gpd_worker_process *child, struct gpd_ledger *ledger,
-				  int64_t now_ms)
+				  const struct gpd_worker_process *process,
+				  struct gpd_ledger *ledger, int64_t now_ms)
 {
 	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		if (child->orphaned_by_tenant[i] <= 0 || !tenant_is_repeated(list, i))
+		if (process->orphaned_by_tenant[i] <= 0 || !tenant_is_repeated(list, i))
 			continue;
 		ledger->tenants[i].isolated_until_ms = now_ms + GPD_WEDGED_ISOLATE_MS;
 		gpd_warning("tenant %s: orphaned work in at least %d workers; new sessions get "
@@ -71,14 +71,14 @@ gpd_orphaned_work_is_isolated(const struct gpd_worker_process *list,
 }
 
 void
-gpd_orphaned_work_format_tenants(const struct gpd_worker_process *child,
+gpd_orphaned_work_format_tenants(const struct gpd_worker_process *process,
 				 const struct gpd_ledger *ledger, char *text, size_t size)
 {
 	size_t used = 0;
 
 	text[0] = '\0';
 	for (int i = 0; i < GPD_LEDGER_TENANTS && used < size; i++) {
-		if (child->orphaned_by_tenant[i] > 0)
+		if (process->orphaned_by_tenant[i] > 0)
 			used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
 						 ledger->tenants[i].name);
 	}

@@ -33,7 +33,7 @@
 
 /* Handles GPD_CHANNEL_BUSY of the worker: orphaned work of a session has started (result not 0) or
  * ended (0). Changes the worker's counts, not its state. */
-void gpd_orphaned_work_update(struct gpd_worker_process *child, struct gpd_ledger *ledger,
+void gpd_orphaned_work_update(struct gpd_worker_process *process, struct gpd_ledger *ledger,
 			      const struct gpd_channel_message *message);
 
 /* Returns the worker that has been WEDGED for the longest time if there are more than
@@ -43,7 +43,7 @@ struct gpd_worker_process *gpd_orphaned_work_find_victim(struct gpd_worker_proce
 /* Called after the worker has become WEDGED: isolates the tenants that have orphaned work in it and
  * in at least REPEATED wedged workers, and logs them. */
 void gpd_orphaned_work_isolate_tenants(const struct gpd_worker_process *list,
-				       const struct gpd_worker_process *child,
+				       const struct gpd_worker_process *process,
 				       struct gpd_ledger *ledger, int64_t now_ms);
 
 /* Returns whether new sessions of the tenant, an index in the ledger, get workers of their own
@@ -54,7 +54,7 @@ bool gpd_orphaned_work_is_isolated(const struct gpd_worker_process *list,
 
 /* Writes the names of the tenants with orphaned work in the worker, separated by commas and
  * truncated to size bytes; "" if there are none. */
-void gpd_orphaned_work_format_tenants(const struct gpd_worker_process *child,
+void gpd_orphaned_work_format_tenants(const struct gpd_worker_process *process,
 				      const struct gpd_ledger *ledger, char *text, size_t size);
 
 #endif /* GPD_ORPHANED_WORK_H */

@@ -31,12 +31,13 @@ static const unsigned int next_states[GPD_WORKER_STATES] = {
 };
 
 bool
-gpd_worker_process_set_state(struct gpd_worker_process *child, enum gpd_worker_process_state state)
+gpd_worker_process_set_state(struct gpd_worker_process *process,
+			     enum gpd_worker_process_state state)
 {
-	if (!(next_states[child->state] >> state & 1))
+	if (!(next_states[process->state] >> state & 1))
 		return false;
-	child->state = state;
-	child->state_ms = gp_now_ms();
+	process->state = state;
+	process->state_ms = gp_now_ms();
 	return true;
 }
 
@@ -57,7 +58,7 @@ struct gpd_worker_process *
 gpd_worker_process_start(const char *driver, bool software, const char *rdma, bool peer_memory,
 			 int ledger_fd)
 {
-	struct gpd_worker_process *child = calloc(1, sizeof(*child));
+	struct gpd_worker_process *process = calloc(1, sizeof(*process));
 	char number[16], ledger[16];
 	const char *argv[14] = { "gpupoold",
 				 "--worker-fd",
@@ -69,8 +70,8 @@ gpd_worker_process_start(const char *driver, bool software, const char *rdma, bo
 	int count = 7;
 	int fds[2], r;
 
-	if (!child || (r = gpd_channel_pair(fds)) < 0) {
-		free(child);
+	if (!process || (r = gpd_channel_pair(fds)) < 0) {
+		free(process);
 		return NULL;
 	}
 	if (driver) {
@@ -87,32 +88,32 @@ gpd_worker_process_start(const char *driver, bool software, const char *rdma, bo
 		argv[count++] = "--peer-memory=off";
 	snprintf(number, sizeof(number), "%d", fds[1]);
 	snprintf(ledger, sizeof(ledger), "%d", ledger_fd);
-	r = gpd_channel_init(&child->channel, fds[0]);
+	r = gpd_channel_init(&process->channel, fds[0]);
 	if (r == 0)
-		child->pid = fork();
-	if (r == 0 && child->pid == 0)
+		process->pid = fork();
+	if (r == 0 && process->pid == 0)
 		become_worker(fds[1], ledger_fd, (char *const *)argv);
 	close(fds[1]);
-	if (r || child->pid < 0) {
+	if (r || process->pid < 0) {
 		int error = r ? -r : errno;
 
-		gpd_channel_fini(&child->channel);
-		free(child);
+		gpd_channel_fini(&process->channel);
+		free(process);
 		errno = error;
 		return NULL;
 	}
-	child->deadline_ms = INT64_MAX;
-	child->poll_index = -1;
-	return child;
+	process->deadline_ms = INT64_MAX;
+	process->poll_index = -1;
+	return process;
 }
 
 void
-gpd_worker_process_destroy(struct gpd_worker_process *child)
+gpd_worker_process_destroy(struct gpd_worker_process *process)
 {
-	gpd_channel_fini(&child->channel);
-	if (child->facts)
-		gpupool__welcome__free_unpacked(child->facts, NULL);
-	free(child);
+	gpd_channel_fini(&process->channel);
+	if (process->facts)
+		gpupool__welcome__free_unpacked(process->facts, NULL);
+	free(process);
 }
 
 void

@@ -104,15 +104,15 @@ struct gpd_worker_process {
 
 /* Returns whether the worker was started for, or assigned to, a single session. */
 static inline bool
-gpd_worker_process_is_dedicated(const struct gpd_worker_process *child)
+gpd_worker_process_is_dedicated(const struct gpd_worker_process *process)
 {
-	return child->client_address != NULL;
+	return process->client_address != NULL;
 }
 
 /* Sets the state and state_ms. Returns true; or false, without changing anything, if the worker is
  * already in this state or the state cannot follow the current one, because messages of a worker
  * may arrive after its state has changed. */
-bool gpd_worker_process_set_state(struct gpd_worker_process *child,
+bool gpd_worker_process_set_state(struct gpd_worker_process *process,
 				  enum gpd_worker_process_state state);
 
 /*
@@ -131,7 +131,7 @@ struct gpd_worker_process *gpd_worker_process_start(const char *driver, bool sof
 
 /* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has
  * released client_address. */
-void gpd_worker_process_destroy(struct gpd_worker_process *child);
+void gpd_worker_process_destroy(struct gpd_worker_process *process);
 
 /* Writes a description of a status of waitpid() to text, for example "was killed by signal 11
  * (Segmentation fault)". The text is truncated to size bytes and always terminated. */

@@ -7,8 +7,8 @@
 #include "server/worker/array/sparse_array.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/idle.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/memory/allowance.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
@@ -400,7 +400,7 @@ arrays_wait_freed(struct gpd_session *session)
 		}
 		pthread_mutex_unlock(&lock);
 		if (state == GPD_ARRAY_LEAVING && !gpd_wait_is_empty(session))
-			gpd_wait_oldest(session);
+			gpd_wait_any(session);
 		else if (state == GPD_ARRAY_LEAVING || !idle_arrays_drop(session, session, device))
 			return any;
 		pthread_mutex_lock(&lock);

@@ -213,7 +213,7 @@ gpd_staging_wait(struct gpd_session *session)
 	if (gpd_wait_is_empty(session))
 		gpd_staging_nap();
 	else
-		gpd_wait_oldest(session);
+		gpd_wait_any(session);
 }
 
 bool

@@ -73,7 +73,7 @@ CUresult gpd_staging_acquire_in(struct gpd_session *session, size_t size, struct
  * before another attempt. */
 CUresult gpd_staging_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *piece);
 /* Executor only: blocks for at most 1 ms, until a pending wait of the session has completed
- * (gpd_wait_oldest(), stream/responder.h); if there is none, until another session releases a slot,
+ * (gpd_wait_any(), stream/responder.h); if there is none, until another session releases a slot,
  * as gpd_staging_nap() does. The caller tries again afterwards. */
 void gpd_staging_wait(struct gpd_session *session);
 

@@ -4,8 +4,8 @@
 #include "server/common/base/log.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/idle.h"
 #include "server/worker/device/partition_table.h"
+#include "server/worker/device/quiesce.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -93,7 +93,7 @@ void gpd_partition_unref(struct gpd_partition *partition);
 /*
  * Creates a non-blocking stream in the partition (NULL: in the primary context); the device's
  * primary context must be current. If the partition has no green context yet, blocks on an idle
- * context (idle.h) and creates one. Returns CUDA_SUCCESS with *stream set, which the caller
+ * context (quiesce.h) and creates one. Returns CUDA_SUCCESS with *stream set, which the caller
  * destroys.
  *
  * CUDA_ERROR_DEINITIALIZED: *given_up became true first (NULL: never), or the GPU is lost.
@@ -127,7 +127,7 @@ CUresult gpd_partition_resource(struct gpd_partition *partition, int device,
 
 /* Returns whether a stream can be created in the partition (NULL: true) without a long wait. If it
  * cannot, a thread starts to create the green context. Blocks for at most about
- * gpd_quiesce_short_ns (idle.h). The device's primary context must be current. */
+ * gpd_quiesce_short_ns (quiesce.h). The device's primary context must be current. */
 bool gpd_partition_is_ready(struct gpd_partition *partition);
 
 #endif /* GPD_PARTITION_H */

@@ -165,16 +165,16 @@ void
 gpd_session_follow_ledger(struct gpd_session *session)
 {
 	struct gpd_ledger *ledger = session->account.ledger;
-	struct gpd_ledger_session *line = session->account.line;
+	struct gpd_ledger_session *entry = session->account.line;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
 		uint32_t granularity = atomic_load(&ledger->sm_granularity[i]);
-		uint32_t of_all = atomic_load(&ledger->tenants[line->tenant].devices[i].sm_wanted);
-		uint32_t wanted = atomic_load(&line->devices[i].sm_wanted);
+		uint32_t of_all = atomic_load(&ledger->tenants[entry->tenant].devices[i].sm_wanted);
+		uint32_t wanted = atomic_load(&entry->devices[i].sm_wanted);
 
 		if (granularity)
 			gpd_partition_set_granularity(i, granularity);
-		atomic_store(&line->devices[i].sm_assigned,
+		atomic_store(&entry->devices[i].sm_assigned,
 			     gpd_partition_assign(&session->shares, i, of_all, wanted));
 	}
 }
@@ -187,8 +187,8 @@ report_open(const struct gpd_session *session)
 	gpd_session_log(session, GPD_LOG_INFO,
 			"open from %s, tenant %s, authenticated by %s, window 0x%llx of %llu GiB",
 			gp_conn_peer(session->conn),
-			account->ledger->tenants[account->line->tenant].name, session->let_in_by,
-			(unsigned long long)session->window_base,
+			account->ledger->tenants[account->line->tenant].name,
+			session->authenticated_by, (unsigned long long)session->window_base,
 			(unsigned long long)(session->window_size >> 30));
 	atomic_store(&account->line->logged, GPD_LOGGED_OPEN);
 }
@@ -272,8 +272,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	gpd_session_follow_ledger(session);
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,
 		 open->peer);
-	snprintf(session->let_in_by, sizeof(session->let_in_by), "%.*s",
-		 (int)sizeof(session->let_in_by) - 1, open->let_in_by);
+	snprintf(session->authenticated_by, sizeof(session->authenticated_by), "%.*s",
+		 (int)sizeof(session->authenticated_by) - 1, open->authenticated_by);
 	gpd_sessions_add(session);
 	return session;
 }

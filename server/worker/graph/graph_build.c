@@ -13,7 +13,7 @@
 #include "server/worker/device/partition.h"
 #include "server/worker/graph/graph_exec.h"
 #include "server/worker/graph/graph_root.h"
-#include "server/worker/graph/graph_survey.h"
+#include "server/worker/graph/graph_scan.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/module/image.h"
 #include "server/worker/module/launch.h"
@@ -438,16 +438,16 @@ gpd_graph_charge(struct gpd_session *session, uint64_t bytes)
 		if (!memory->deferred || last)
 			return false;
 		last = gpd_wait_is_empty(session);
-		gpd_wait_oldest(session);
+		gpd_wait_any(session);
 	}
 	return true;
 }
 
 static uint64_t
-survey_get_cost(const struct gpd_graph_survey *survey)
+survey_get_cost(const struct gpd_graph_scan *scan)
 {
-	return sizeof(struct gpd_graph_built) + (uint64_t)survey->nodes * GPD_GRAPH_NODE_COST +
-	       survey->edges * GPD_GRAPH_EDGE_COST;
+	return sizeof(struct gpd_graph_built) + (uint64_t)scan->nodes * GPD_GRAPH_NODE_COST +
+	       scan->edges * GPD_GRAPH_EDGE_COST;
 }
 
 CUresult
@@ -456,22 +456,22 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 {
 	struct gpd_graph_built *built;
 	struct build build = { .session = session };
-	struct gpd_graph_survey survey;
+	struct gpd_graph_scan scan;
 	uint64_t bytes;
 	CUresult result;
 
 	*built_p = NULL;
-	if (!gpd_graph_survey(plan, size, &survey))
+	if (!gpd_graph_scan(plan, size, &scan))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (survey.rooted) {
+	if (scan.needs_root) {
 		if (launchable)
 			return CUDA_ERROR_NOT_SUPPORTED;
-		build.root = gpd_graph_root_get(session, survey.root);
+		build.root = gpd_graph_root_get(session, scan.root);
 		if (!build.root || build.root->context->device != device)
 			return CUDA_ERROR_INVALID_VALUE;
 		partition = build.root->partition;
 	}
-	bytes = survey_get_cost(&survey);
+	bytes = survey_get_cost(&scan);
 	if (!gpd_graph_charge(session, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	built = calloc(1, sizeof(*built));
@@ -523,12 +523,12 @@ gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 				       .kernels_changed = session->modules->kernels_changed };
 	struct build build = { .session = session, .built = &now };
 	CUgraphExecUpdateResultInfo info;
-	struct gpd_graph_survey survey;
+	struct gpd_graph_scan scan;
 	CUgraph graph;
 	CUresult result;
 
-	if (!gpd_graph_survey(plan, size, &survey) || survey.rooted ||
-	    survey_get_cost(&survey) > built->charged)
+	if (!gpd_graph_scan(plan, size, &scan) || scan.needs_root ||
+	    survey_get_cost(&scan) > built->charged)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = fill_driver_graph(&build, plan, size, &graph);
 	if (result == CUDA_SUCCESS)

@@ -69,7 +69,7 @@ CUresult gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size
 
 /* Charges bytes to the session's name memory, which is host memory for handles and their objects
  * (ledger/name_memory.h). If the limit is reached and dropped graphs may still release memory,
- * blocks until a pending wait of the session has completed (gpd_wait_oldest(), stream/responder.h),
+ * blocks until a pending wait of the session has completed (gpd_wait_any(), stream/responder.h),
  * and tries again. Returns true; the charge is undone by
  * gpd_name_memory_remove(&session->handles.memory, bytes). Returns false, without charging
  * anything, if the limit is still reached. */

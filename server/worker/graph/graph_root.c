@@ -313,7 +313,7 @@ gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root, 
 	if (root->occupied)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	while (atomic_load(&session->graphs->rooted_leaving) && !gpd_wait_is_empty(session))
-		gpd_wait_oldest(session);
+		gpd_wait_any(session);
 	if (root->made)
 		streams_query(session, root);
 	result = drop_nodes(root);

@@ -9,7 +9,7 @@
  * Ownership: the session's struct gpd_host_memory, in its list of mapped arenas and then in its
  * list `leaving` of unmapped arenas that are not freed yet, until gpd_host_arena_free().
  * Threads: the executor, unless a function states otherwise. After the client has unmapped the
- * arena, only the responder and then the thread of device/idle_jobs.h use it.
+ * arena, only the responder and then the thread of device/quiesce_jobs.h use it.
  * Errors: CUresult.
  * Units: bytes.
  */

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "gpd_calls.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/device/window.h"
 #include "server/worker/host/host_arena.h"
 #include "server/worker/host/host_space_internal.h"

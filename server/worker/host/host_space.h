@@ -7,8 +7,8 @@
  * (gpHostPlace). A copy must not cross from one piece to the next (copy/pieces.h).
  *
  * An arena that the client unmaps, or that is left at the session's end, is unregistered by the
- * thread of idle_jobs.h when the device is idle. The range is freed with its last arena, which may
- * outlive the session.
+ * thread of quiesce_jobs.h when the device is idle. The range is freed with its last arena, which
+ * may outlive the session.
  *
  * Ownership: session->host_memory until the session's end, then the remaining arenas.
  * Threads: executor only, unless noted.
@@ -74,7 +74,7 @@ bool gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t a
 				   uint64_t size);
 
 /* Releases the host memory at the session's end, when the session has no work left. Arenas that are
- * still registered are freed later by the thread of idle_jobs.h. Does nothing if
+ * still registered are freed later by the thread of quiesce_jobs.h. Does nothing if
  * session->host_memory is NULL. */
 void gpd_host_memory_destroy(struct gpd_session *session);
 

@@ -124,20 +124,20 @@ blob_create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 }
 
 static const char *
-get_tenant(const struct gpd_image_uploader *bringer)
+get_tenant(const struct gpd_image_uploader *uploader)
 {
-	return bringer && bringer->tenant ? bringer->tenant : "";
+	return uploader && uploader->tenant ? uploader->tenant : "";
 }
 
 static bool
-is_owner(const struct gpd_blob *blob, const struct gpd_image_uploader *bringer)
+is_owner(const struct gpd_blob *blob, const struct gpd_image_uploader *uploader)
 	GP_LOCKED(cache.lock)
 {
 	const struct gpd_blob_owner *owner;
 
 	LL_FOREACH(blob->owners, owner)
 	{
-		if (strcmp(owner->tenant, get_tenant(bringer)) == 0)
+		if (strcmp(owner->tenant, get_tenant(uploader)) == 0)
 			return true;
 	}
 	return false;
@@ -145,9 +145,9 @@ is_owner(const struct gpd_blob *blob, const struct gpd_image_uploader *bringer)
 
 /* On failure to allocate, the tenant has to send the image again. */
 static void
-add_owner(struct gpd_blob *blob, const struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
+add_owner(struct gpd_blob *blob, const struct gpd_image_uploader *uploader) GP_LOCKED(cache.lock)
 {
-	const char *tenant = get_tenant(bringer);
+	const char *tenant = get_tenant(uploader);
 	struct gpd_blob_owner *owner = malloc(sizeof(*owner) + strlen(tenant) + 1);
 
 	if (!owner)
@@ -158,19 +158,19 @@ add_owner(struct gpd_blob *blob, const struct gpd_image_uploader *bringer) GP_LO
 
 /* Makes the uploader the blob's only one; NULL: none. */
 static void
-blob_set_uploader(struct gpd_blob *blob, struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
+blob_set_uploader(struct gpd_blob *blob, struct gpd_image_uploader *uploader) GP_LOCKED(cache.lock)
 {
 	if (blob->uploader)
 		blob->uploader->blob = NULL;
-	blob->uploader = bringer;
-	if (bringer)
-		bringer->blob = blob;
+	blob->uploader = uploader;
+	if (uploader)
+		uploader->blob = blob;
 }
 
 static void
-upload_abandon(struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
+upload_abandon(struct gpd_image_uploader *uploader) GP_LOCKED(cache.lock)
 {
-	struct gpd_blob *blob = bringer->blob;
+	struct gpd_blob *blob = uploader->blob;
 
 	if (!blob)
 		return;
@@ -181,34 +181,34 @@ upload_abandon(struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
 }
 
 void
-gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer)
+gpd_image_cache_abandon_upload(struct gpd_image_uploader *uploader)
 {
 	pthread_mutex_lock(&cache.lock);
-	upload_abandon(bringer);
+	upload_abandon(uploader);
 	pthread_mutex_unlock(&cache.lock);
 }
 
 void
-gpd_image_cache_upload_progress(struct gpd_image_uploader *bringer)
+gpd_image_cache_upload_progress(struct gpd_image_uploader *uploader)
 {
 	pthread_mutex_lock(&cache.lock);
-	if (bringer->blob)
-		bringer->blob->heard_ns = gp_now_ns();
+	if (uploader->blob)
+		uploader->blob->heard_ns = gp_now_ns();
 	pthread_mutex_unlock(&cache.lock);
 }
 
 /* Checks the code, because the driver follows offsets in it without any check. */
 static int
-open_image(const void *bytes, size_t size, struct gp_unpack_limiter *gate,
+open_image(const void *bytes, size_t size, struct gp_unpack_limiter *limiter,
 	   struct gp_image **image_p, struct gpd_image_uses *uses_p)
 {
 	int r = gp_image_open(bytes, size, image_p);
 
 	if (r)
 		return r;
-	r = gp_image_check_code(*image_p, gate);
+	r = gp_image_check_code(*image_p, limiter);
 	if (!r)
-		r = gpd_image_scan(*image_p, gate, uses_p);
+		r = gpd_image_scan(*image_p, limiter, uses_p);
 	if (r) {
 		gp_image_destroy(*image_p);
 		*image_p = NULL;
@@ -226,12 +226,12 @@ error_is_permanent(int error)
 /* Stores the bytes in the blob, or frees them if the blob has its bytes already. *new_p: the tenant
  * did not own the blob before. */
 static struct gpd_blob *
-blob_insert(const struct gpd_image_uploader *bringer, const uint8_t *sha256, void *bytes,
+blob_insert(const struct gpd_image_uploader *uploader, const uint8_t *sha256, void *bytes,
 	    size_t size, bool *new_p)
 {
 	struct gp_image *image = NULL;
 	struct gpd_image_uses uses = { 0 };
-	int error = open_image(bytes, size, bringer ? bringer->limiter : NULL, &image, &uses);
+	int error = open_image(bytes, size, uploader ? uploader->limiter : NULL, &image, &uses);
 	struct gpd_blob *blob;
 	bool fresh;
 
@@ -263,9 +263,9 @@ blob_insert(const struct gpd_image_uploader *bringer, const uint8_t *sha256, voi
 		if (blob && !blob->refs++)
 			idle_unlink(blob);
 	}
-	*new_p = blob && !is_owner(blob, bringer);
+	*new_p = blob && !is_owner(blob, uploader);
 	if (*new_p)
-		add_owner(blob, bringer);
+		add_owner(blob, uploader);
 	pthread_mutex_unlock(&cache.lock);
 	return blob;
 }
@@ -282,12 +282,12 @@ blob_acquire(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 }
 
 static struct gpd_blob *
-blob_read_disk(const struct gpd_image_name *name, const struct gpd_image_uploader *bringer)
+blob_read_disk(const struct gpd_image_name *name, const struct gpd_image_uploader *uploader)
 {
-	void *bytes = gpd_image_disk_read(name, get_tenant(bringer));
+	void *bytes = gpd_image_disk_read(name, get_tenant(uploader));
 	bool new;
 
-	return bytes ? blob_insert(bringer, name->sha256, bytes, name->size, &new) : NULL;
+	return bytes ? blob_insert(uploader, name->sha256, bytes, name->size, &new) : NULL;
 }
 
 static bool
@@ -299,35 +299,35 @@ is_same_tenant(const struct gpd_image_uploader *a, const struct gpd_image_upload
 /* Waits for another uploader of the same tenant while it makes progress. Returns the blob, or NULL
  * if there is none. */
 static struct gpd_blob *
-blob_wait(const uint8_t *sha256, struct gpd_image_uploader *bringer, const _Atomic bool *given_up)
+blob_wait(const uint8_t *sha256, struct gpd_image_uploader *uploader, const _Atomic bool *given_up)
 	GP_LOCKED(cache.lock)
 {
 	uint64_t now = gp_now_ns();
 	struct gpd_blob *blob;
 
 	while ((blob = blob_find(sha256)) && !blob->bytes &&
-	       is_same_tenant(blob->uploader, bringer) &&
+	       is_same_tenant(blob->uploader, uploader) &&
 	       now - blob->heard_ns < gpd_image_cache_stall_ns &&
-	       bringer->waited_ns < gpd_image_cache_wait_ns && !atomic_load(given_up)) {
+	       uploader->waited_ns < gpd_image_cache_wait_ns && !atomic_load(given_up)) {
 		uint64_t begin = now;
 
 		(void)gp_cond_wait_until(&cache.came, &cache.lock, now + POLL_NS);
 		now = gp_now_ns();
-		bringer->waited_ns += now - begin;
+		uploader->waited_ns += now - begin;
 	}
 	return blob;
 }
 
 struct gpd_blob *
-gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_uploader *bringer,
+gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_uploader *uploader,
 		    const _Atomic bool *given_up)
 {
 	struct gpd_blob *blob;
 
 	pthread_mutex_lock(&cache.lock);
-	upload_abandon(bringer);
-	blob = blob_wait(name->sha256, bringer, given_up);
-	if (blob && blob->bytes && is_owner(blob, bringer)) {
+	upload_abandon(uploader);
+	blob = blob_wait(name->sha256, uploader, given_up);
+	if (blob && blob->bytes && is_owner(blob, uploader)) {
 		blob = blob_acquire(blob, name->size);
 		pthread_mutex_unlock(&cache.lock);
 		return blob;
@@ -335,12 +335,12 @@ gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_uploader
 	/* Other sessions of the tenant now wait for this uploader. */
 	if (!blob)
 		blob = blob_create(name->sha256);
-	if (blob && !blob->bytes && (!blob->uploader || is_same_tenant(blob->uploader, bringer))) {
-		blob_set_uploader(blob, bringer);
+	if (blob && !blob->bytes && (!blob->uploader || is_same_tenant(blob->uploader, uploader))) {
+		blob_set_uploader(blob, uploader);
 		blob->heard_ns = gp_now_ns();
 	}
 	pthread_mutex_unlock(&cache.lock);
-	return blob_read_disk(name, bringer);
+	return blob_read_disk(name, uploader);
 }
 
 struct gpd_blob *
@@ -408,14 +408,14 @@ output_start(struct gpd_blob *blob, const char *tenant)
 }
 
 struct gpd_blob *
-gpd_image_cache_add(struct gpd_image_uploader *bringer, const uint8_t sha256[GPD_SHA256_SIZE],
+gpd_image_cache_add(struct gpd_image_uploader *uploader, const uint8_t sha256[GPD_SHA256_SIZE],
 		    void *bytes, size_t size)
 {
 	bool new;
-	struct gpd_blob *blob = blob_insert(bringer, sha256, bytes, size, &new);
+	struct gpd_blob *blob = blob_insert(uploader, sha256, bytes, size, &new);
 
 	if (new &&cache.disk)
-		output_start(blob, get_tenant(bringer));
+		output_start(blob, get_tenant(uploader));
 	return blob;
 }
 

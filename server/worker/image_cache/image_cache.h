@@ -10,7 +10,7 @@
  * Knowing a hash does not prove that a client has the image. A session therefore gets a blob only
  * if a session of the same tenant has sent its bytes; for other tenants the image is missing.
  *
- * An uploader (the parameter `bringer`) is a session that is about to provide the bytes of an
+ * An uploader is a session that is about to provide the bytes of an
  * image, from the disk or from its client. Programs that start together load the same code, and
  * each tenant sends it only once: the cache creates the blob's entry when the first uploader
  * starts, before the bytes arrive, and other sessions of the tenant wait as long as the bytes keep
@@ -92,19 +92,19 @@ void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits 
 void gpd_image_cache_stop(void);
 
 /*
- * Looks an image up, in memory and then on disk. First abandons an earlier upload of `bringer`. If
+ * Looks an image up, in memory and then on disk. First abandons an earlier upload of `uploader`. If
  * another uploader of the tenant is about to provide the bytes, blocks until they are there, the
  * limits above are reached or *given_up becomes true.
  *
  * Returns a reference to the blob. Returns NULL if the caller has to obtain the bytes from its
- * client and pass them to gpd_image_cache_add(). Usually `bringer` is then the uploader: other
+ * client and pass them to gpd_image_cache_add(). Usually `uploader` then provides the bytes: other
  * sessions of its tenant wait until it calls gpd_image_cache_add() or
- * gpd_image_cache_abandon_upload(). No session waits for `bringer` if another tenant has sent the
+ * gpd_image_cache_abandon_upload(). No session waits for `uploader` if another tenant has sent the
  * bytes or is about to, if an image of another size has this hash, or if memory is exhausted; the
  * caller does the same in these cases.
  */
 struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
-				     struct gpd_image_uploader *bringer,
+				     struct gpd_image_uploader *uploader,
 				     const _Atomic bool *given_up);
 
 /* Returns a reference to the blob if its bytes are in memory and of this size, else NULL. Does not
@@ -114,9 +114,9 @@ struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name);
 
 /* Reports that some of the bytes that the uploader provides have arrived. Does nothing if it
  * provides none. */
-void gpd_image_cache_upload_progress(struct gpd_image_uploader *bringer);
+void gpd_image_cache_upload_progress(struct gpd_image_uploader *uploader);
 /* Ends the uploader's upload, if there is one, without bytes, and wakes the waiters. */
-void gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer);
+void gpd_image_cache_abandon_upload(struct gpd_image_uploader *uploader);
 
 /* Adds the bytes that the uploader's client has sent, whose hash the caller has computed, and ends
  * the upload. Takes ownership of bytes, which are from gpd_image_bytes_alloc(), also on failure.
@@ -124,7 +124,7 @@ void gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer);
  * NULL if memory is exhausted or the uploader's limiter refused the extraction; then
  * gpd_image_cache_abandon_upload() has to end the upload. May block on the limiter, and on the disk
  * if the tenant writes much. */
-struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *bringer,
+struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *uploader,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
 

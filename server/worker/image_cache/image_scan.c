@@ -36,7 +36,7 @@ is_limiter_error(int r)
 
 static int
 entry_scan(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry,
-	   struct gp_unpack_limiter *gate, size_t *budget)
+	   struct gp_unpack_limiter *limiter, size_t *budget)
 {
 	size_t size;
 	void *bytes;
@@ -47,20 +47,20 @@ entry_scan(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry,
 		return 0;
 	}
 	if (entry->raw_size <= *budget)
-		r = gp_fatbin_extract_limited(entry, EXTRACT_MAX, gate, &bytes, &size);
+		r = gp_fatbin_extract_limited(entry, EXTRACT_MAX, limiter, &bytes, &size);
 	if (r) {
 		uses->state = true;
 		return is_limiter_error(r) ? r : 0;
 	}
 	*budget -= entry->raw_size;
 	code_scan(uses, bytes, size);
-	gp_fatbin_release(gate, bytes, size);
+	gp_fatbin_release(limiter, bytes, size);
 	return 0;
 }
 
 static int
-fatbin_scan(struct gpd_image_uses *uses, struct gp_image_blob blob, struct gp_unpack_limiter *gate,
-	    size_t *budget)
+fatbin_scan(struct gpd_image_uses *uses, struct gp_image_blob blob,
+	    struct gp_unpack_limiter *limiter, size_t *budget)
 {
 	struct gp_fatbin_walk walk;
 	struct gp_fatbin_entry entry;
@@ -68,14 +68,14 @@ fatbin_scan(struct gpd_image_uses *uses, struct gp_image_blob blob, struct gp_un
 	int r = gp_fatbin_walk(&walk, blob.data, blob.size);
 
 	while (!r && !(r = gp_fatbin_next(&walk, &entry)))
-		r = entry_scan(uses, &entry, gate, budget);
+		r = entry_scan(uses, &entry, limiter, budget);
 	if (r != GP_IMAGE_E_END)
 		uses->state = true;
 	return is_limiter_error(r) ? r : 0;
 }
 
 int
-gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *gate,
+gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *limiter,
 	       struct gpd_image_uses *uses_p)
 {
 	enum gp_image_kind kind = gp_image_type(image);
@@ -89,7 +89,7 @@ gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *gate,
 		struct gpd_image_uses uses = { 0 };
 
 		if (fatbin)
-			r = fatbin_scan(&uses, blob, gate, &budget);
+			r = fatbin_scan(&uses, blob, limiter, &budget);
 		else
 			code_scan(&uses, blob.data, blob.size);
 		all.print = all.print || uses.print;

@@ -26,9 +26,9 @@ struct gpd_image_uses {
 
 /* Scans the image. Code too large to extract within the budget, 64 MiB per image, is reported as
  * using no print or malloc, because such images are libraries of many kernels, and as having state.
- * Compressed code is extracted through the limiter `gate`, which may wait (NULL: no limit). Returns
+ * Compressed code is extracted through the limiter, which may wait (NULL: no limit). Returns
  * 0 with *uses_p set; or the limiter's -EDQUOT or -ECANCELED, and *uses_p must not be used. */
-int gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *gate,
+int gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *limiter,
 		   struct gpd_image_uses *uses_p) __attribute__((warn_unused_result));
 
 #endif /* GPD_IMAGE_SCAN_H */

@@ -6,8 +6,8 @@
  * Threads: any; the functions keep no state. The bytes are untrusted; every offset is checked.
  * Errors: none; malformed code is reported as having state and the size GPD_VARIABLES_UNKNOWN.
  */
-#ifndef GPD_IMAGE_VARIABLES_H
-#define GPD_IMAGE_VARIABLES_H
+#ifndef GPD_IMAGE_STATE_H
+#define GPD_IMAGE_STATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,4 +35,4 @@ const char *gpd_text_find_word(const char *begin, const char *at, const char *en
  * but having state. */
 struct gpd_variables gpd_variables_from_code(const void *bytes, size_t size);
 
-#endif /* GPD_IMAGE_VARIABLES_H */
+#endif /* GPD_IMAGE_STATE_H */

@@ -34,7 +34,7 @@ gpd_memory_wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t s
 	pthread_mutex_lock(&memory->lock);
 	while ((leaving = find_leaving(memory, address, size)) && !leaving->wedged) {
 		pthread_mutex_unlock(&memory->lock);
-		gpd_wait_oldest(memory->session);
+		gpd_wait_any(memory->session);
 		pthread_mutex_lock(&memory->lock);
 	}
 	pthread_mutex_unlock(&memory->lock);

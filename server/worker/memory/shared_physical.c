@@ -19,12 +19,12 @@ struct gpd_shared_physical_user {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct gpd_shared_physical_user *
-user_find_locked(struct gpd_shared_physical *shared, const struct gpd_ledger_session *line)
+user_find_locked(struct gpd_shared_physical *shared, const struct gpd_ledger_session *entry)
 	GP_LOCKED(lock)
 {
 	struct gpd_shared_physical_user *user;
 
-	LL_SEARCH_SCALAR(shared->users, user, line, line);
+	LL_SEARCH_SCALAR(shared->users, user, line, entry);
 	return user;
 }
 
@@ -68,10 +68,10 @@ gpd_shared_physical_create(const struct gpd_account *account, CUmemGenericAlloca
 
 /* Returns whether it has no user left. */
 static bool
-shared_unref_locked(struct gpd_shared_physical *shared, struct gpd_ledger_session *line)
+shared_unref_locked(struct gpd_shared_physical *shared, struct gpd_ledger_session *entry)
 	GP_LOCKED(lock)
 {
-	struct gpd_shared_physical_user *user = user_find_locked(shared, line);
+	struct gpd_shared_physical_user *user = user_find_locked(shared, entry);
 	bool pays = user == shared->users;
 
 	if (--user->uses > 0)
@@ -79,7 +79,7 @@ shared_unref_locked(struct gpd_shared_physical *shared, struct gpd_ledger_sessio
 	LL_DELETE(shared->users, user);
 	free(user);
 	if (pays && shared->users)
-		gpd_ledger_move_charge(line, shared->users->line, shared->device, shared->size);
+		gpd_ledger_move_charge(entry, shared->users->line, shared->device, shared->size);
 	return !shared->users;
 }
 

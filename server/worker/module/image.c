@@ -148,7 +148,7 @@ gpd_image_wait_unloaded(struct gpd_session *session)
 	bool any = atomic_load(&session->modules->images_leaving) != 0;
 
 	while (atomic_load(&session->modules->images_leaving) && !gpd_wait_is_empty(session))
-		gpd_wait_oldest(session);
+		gpd_wait_any(session);
 	until = gp_now_ns() + UNLOAD_NS;
 	pthread_mutex_lock(&leaving.lock);
 	any = any || find_leaving(session);

@@ -22,8 +22,8 @@
 CUresult
 gpd_image_charge_bytes(struct gpd_session *session, uint64_t size)
 {
-	const struct gpd_ledger_session *line = session->account.line;
-	const struct gpd_ledger_tenant *tenant = &session->account.ledger->tenants[line->tenant];
+	const struct gpd_ledger_session *entry = session->account.line;
+	const struct gpd_ledger_tenant *tenant = &session->account.ledger->tenants[entry->tenant];
 	const struct gpd_ledger_tenant_line *all = &tenant->devices[GPD_LEDGER_CODE];
 	unsigned int images = 0;
 	uint32_t at = 0;
@@ -38,7 +38,7 @@ gpd_image_charge_bytes(struct gpd_session *session, uint64_t size)
 			" KiB, its tenant %" PRIu64 " of %" PRIu64
 			" KiB (code-memory); one image may have %" PRIu64 " KiB",
 			(size + 1023) >> 10, images,
-			atomic_load(&line->devices[GPD_LEDGER_CODE].memory) >> 10,
+			atomic_load(&entry->devices[GPD_LEDGER_CODE].memory) >> 10,
 			atomic_load(&all->memory) >> 10, atomic_load(&all->memory_max) >> 10,
 			(uint64_t)GP_IMAGE_SIZE_MAX >> 10);
 	return CUDA_ERROR_OUT_OF_MEMORY;

@@ -47,7 +47,7 @@ gpd_image_refresh(struct gpd_session *session, struct gpd_image *image, int devi
 	if (result != CUDA_SUCCESS)
 		return result;
 	while (!__atomic_load_n(&idle, __ATOMIC_ACQUIRE))
-		gpd_wait_oldest(session);
+		gpd_wait_any(session);
 	if (image->library) {
 		bool quiesced = gpd_session_quiesce_begin(session, device);
 

@@ -6,7 +6,7 @@
  *
  * Ownership: the caller owns the library and everything in it.
  * Threads: any, with the target device current. The caller has waited for an idle context
- * (device/idle.h).
+ * (device/quiesce.h).
  * Errors: CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY or the driver's error, unless noted.
  */
 #ifndef GPD_IMAGE_LOAD_H

@@ -113,9 +113,9 @@ gpd_unpacking_end(struct gpd_unpacking *unpacking)
 }
 
 static void
-limiter_leave(struct gp_unpack_limiter *gate, uint64_t size)
+limiter_leave(struct gp_unpack_limiter *limiter, uint64_t size)
 {
-	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)gate;
+	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)limiter;
 
 	gpd_account_uncharge_code(&unpacking->session->account, size);
 	gpd_unpacking_end(unpacking);
@@ -123,12 +123,12 @@ limiter_leave(struct gp_unpack_limiter *gate, uint64_t size)
 
 /* The charge is made with the tenant's slot, before waiting for other tenants. */
 static int
-limiter_enter(struct gp_unpack_limiter *gate, uint64_t size)
+limiter_enter(struct gp_unpack_limiter *limiter, uint64_t size)
 {
-	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)gate;
+	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)limiter;
 	const bool is_small = size <= SMALL_MAX;
 
-	if (atomic_load(gate->stop) || (!is_small && !tenant_slot_acquire(unpacking)))
+	if (atomic_load(limiter->stop) || (!is_small && !tenant_slot_acquire(unpacking)))
 		return -ECANCELED;
 	unpacking->has_tenant_slot = !is_small;
 	if (gpd_unpacking_charge(unpacking->session, size) != CUDA_SUCCESS) {
@@ -137,7 +137,7 @@ limiter_enter(struct gp_unpack_limiter *gate, uint64_t size)
 	}
 	if (is_small || unpacking_start(unpacking))
 		return 0;
-	limiter_leave(gate, size);
+	limiter_leave(limiter, size);
 	return -ECANCELED;
 }
 

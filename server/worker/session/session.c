@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "server/common/base/log.h"
-#include "server/worker/device/idle.h"
+#include "server/worker/device/quiesce.h"
 #include "transport/transport.h"
 
 #include <stdarg.h>

@@ -111,7 +111,7 @@ struct gpd_session {
 	uint64_t window_base, window_size;
 	char peer[128]; /* "host pid program", for the log */
 	/* How the client was authenticated, such as "token abcdefghij", for the log. */
-	char let_in_by[200];
+	char authenticated_by[200];
 	uint8_t ticket[32];      /* secret that authenticates lanes over RDMA */
 	unsigned int lanes_max;  /* lane numbers are smaller */
 	uint64_t features;       /* bits of enum gp_feature that both ends support */
@@ -249,9 +249,10 @@ void gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *wak
 void gpd_session_wake(struct gpd_session *session);
 /*
  * Begins a driver call that blocks until all work in the device's context is done, whose primary
- * context must be current. Blocks, without a fixed limit, until the device is idle (device/idle.h).
- * Returns true: the call may be made. Returns false if the session is closing or the GPU is lost:
- * the call must not be made. gpd_session_quiesce_end() must follow in both cases.
+ * context must be current. Blocks, without a fixed limit, until the device is idle
+ * (device/quiesce.h). Returns true: the call may be made. Returns false if the session is closing
+ * or the GPU is lost: the call must not be made. gpd_session_quiesce_end() must follow in both
+ * cases.
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
 /* Ends what gpd_session_quiesce_begin() has begun, after the call: other sessions may launch

@@ -288,7 +288,7 @@ gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event, gpd
 }
 
 void
-gpd_wait_oldest(struct gpd_session *session)
+gpd_wait_any(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
 

@@ -50,7 +50,7 @@ void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event
 
 /* Blocks until a pending wait, any one, has completed, and for at most 1 ms, so that the caller can
  * check its condition again. Returns at once if no wait is pending. Executor only. */
-void gpd_wait_oldest(struct gpd_session *session);
+void gpd_wait_any(struct gpd_session *session);
 
 /* Returns whether no wait is pending and no done() is running. A reply can then be sent at once
  * without overtaking an earlier one. */

@@ -122,13 +122,13 @@ CUresult gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *s
 			       CUevent event);
 
 /* Blocks until a launch on the stream may be carried out: while other sessions need an idle context
- * (idle.h), and until it is the session's turn (schedule.h). To be called before every launch
+ * (quiesce.h), and until it is the session's turn (schedule.h). To be called before every launch
  * (calls described as LAUNCHES). Does nothing if there is no such stream; returns early if the
  * session is closing. */
 void gpd_stream_launch(struct gpd_session *session, uint32_t id);
 /* Blocks a launch while launches on the device are stopped, because another session needs an idle
- * context (idle.h). A session with short work waits only until that work is done. Returns early if
- * the session is closing or the GPU is lost. Included in gpd_stream_launch(). */
+ * context (quiesce.h). A session with short work waits only until that work is done. Returns early
+ * if the session is closing or the GPU is lost. Included in gpd_stream_launch(). */
 void gpd_stream_wait_quiesce(struct gpd_session *session, int device);
 
 /* Returns the stream with this ID, borrowed, without ordering or counting, for queries. NULL: there

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"
-#include "server/worker/device/idle.h"
+#include "server/worker/device/quiesce.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/session.h"
 #include "server/worker/stream/stream.h"
@@ -12,7 +12,7 @@
 #define NAP_LONG_NS 200000
 #define LONG_NS 1000000
 /* Maximum number of other streams that are checked. */
-#define STREAMS_MAX 64
+#define IDLE_CHECKS_MAX 64
 /* Launches between two checks. */
 #define LAUNCHES 16
 
@@ -69,7 +69,7 @@ last_of_others(const struct gpd_session *session, const struct gpd_stream *strea
 	for (const struct gpd_stream *s = session->streams->list; s; s = s->next) {
 		if (s == stream || s->device != stream->device)
 			continue;
-		if (++seen > STREAMS_MAX || !gpd_stream_is_idle(s))
+		if (++seen > IDLE_CHECKS_MAX || !gpd_stream_is_idle(s))
 			return GPD_SCHEDULE_BUSY;
 		last = s->batch > last ? s->batch : last;
 		if (!last && !s->legacy)

@@ -7,8 +7,8 @@
  * Threads: the test's thread.
  * Errors: failures fail the test.
  */
-#ifndef MIRROR_FIXTURE_H
-#define MIRROR_FIXTURE_H
+#ifndef COHERENCE_FIXTURE_H
+#define COHERENCE_FIXTURE_H
 
 #include "client/host/coherence.h"
 #include "client/host/host_space.h"
@@ -74,4 +74,4 @@ synchronize(void)
 /* Defines a test with this fixture. */
 #define TEST(test) UNIT_TEST_WITH(test, setup, fake_wire_teardown)
 
-#endif /* MIRROR_FIXTURE_H */
+#endif /* COHERENCE_FIXTURE_H */

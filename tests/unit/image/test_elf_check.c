@@ -355,18 +355,18 @@ struct test_gate {
 };
 
 static int
-gate_enter(struct gp_unpack_limiter *gate, uint64_t size)
+gate_enter(struct gp_unpack_limiter *limiter, uint64_t size)
 {
-	struct test_gate *test = (struct test_gate *)gate;
+	struct test_gate *test = (struct test_gate *)limiter;
 
 	test->entered += size;
 	return test->result;
 }
 
 static void
-gate_leave(struct gp_unpack_limiter *gate, uint64_t size)
+gate_leave(struct gp_unpack_limiter *limiter, uint64_t size)
 {
-	((struct test_gate *)gate)->left += size;
+	((struct test_gate *)limiter)->left += size;
 }
 
 static struct test_gate

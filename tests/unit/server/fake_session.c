@@ -221,7 +221,7 @@ gpd_wait_is_empty(struct gpd_session *session)
 }
 
 void
-gpd_wait_oldest(struct gpd_session *session)
+gpd_wait_any(struct gpd_session *session)
 {
 	fake_session_run_markers(of(session), 1);
 }

@@ -16,7 +16,7 @@
 #include "image/fatbin.h"
 #include "protocol/graph_plan.h"
 #include "protocol/image_info.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/graph/graph_build.h"
 #include "server/worker/graph/graph_exec.h"
 #include "server/worker/image_cache/image_cache.h"

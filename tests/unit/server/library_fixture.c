@@ -3,7 +3,7 @@
 
 #include "image/fatbin.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/image_cache/image_cache.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/sessions.h"

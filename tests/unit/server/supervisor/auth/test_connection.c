@@ -88,23 +88,23 @@ take_message(struct gpd_connection *from, Gpupool__ControlMessage__BodyCase body
 }
 
 static void
-expect_gone(struct gpd_connection *peer, const char *text)
+expect_gone(struct gpd_connection *connection, const char *text)
 {
 	struct gpd_connection_event *event = next_event();
 
 	assert_non_null(event);
-	assert_ptr_equal(event->peer, peer);
+	assert_ptr_equal(event->peer, connection);
 	assert_int_equal(event->type, GPD_CONNECTION_CLOSED);
 	assert_string_equal(event->text, text);
 	free(event);
-	gpd_connection_destroy(peer);
+	gpd_connection_destroy(connection);
 }
 
 UNIT_TEST(requests_that_do_not_wait_for_answers_are_refused_and_not_kept)
 {
 	static const char text[] = "too many pending WindowRequests";
-	struct gpd_connection *peer, *neighbour;
-	struct gp_conn *client = come(&peer), *other;
+	struct gpd_connection *connection, *neighbour;
+	struct gp_conn *client = come(&connection), *other;
 	Gpupool__ControlMessage *message;
 
 	/* The supervisor does not run meanwhile. */
@@ -129,8 +129,8 @@ UNIT_TEST(requests_that_do_not_wait_for_answers_are_refused_and_not_kept)
 
 UNIT_TEST(requests_that_wait_are_passed_on_however_many_there_are)
 {
-	struct gpd_connection *peer;
-	struct gp_conn *client = come(&peer);
+	struct gpd_connection *connection;
+	struct gp_conn *client = come(&connection);
 
 	assert_int_equal(say_hello(client), 0);
 	take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);

@@ -4,7 +4,7 @@
 #include "server/worker/array/texture.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/staging.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/memory/memory_internal.h"
 #include "tests/test.h"

@@ -2,7 +2,7 @@
 /* Questions of changes that are held until there are some. */
 #include "base/clock.h"
 #include "gpd_calls.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/host/coherence_fetch.h"
 #include "server/worker/host/host_space.h"
 #include "server/worker/host/host_space_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpd_calls.h"
 #include "protocol/host_consistent_copy.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/host/host_arena.h"
 #include "server/worker/host/host_space.h"
 #include "server/worker/memory/memory.h"

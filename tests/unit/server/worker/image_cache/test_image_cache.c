@@ -452,9 +452,9 @@ teardown_bringers(void **state)
 }
 
 static struct gpd_blob *
-get(const struct gpd_image_name *name, struct gpd_image_uploader *bringer)
+get(const struct gpd_image_name *name, struct gpd_image_uploader *uploader)
 {
-	return gpd_image_cache_get(name, bringer, &going_on);
+	return gpd_image_cache_get(name, uploader, &going_on);
 }
 
 #define TEST_BRINGING(test) UNIT_TEST_WITH(test, setup_bringers, teardown_bringers)

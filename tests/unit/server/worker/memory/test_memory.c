@@ -45,7 +45,7 @@ given_back(void)
 
 TEST(the_ledger_knows_who_keeps_memory)
 {
-	struct gpd_ledger_session *line = fake.session.account.line;
+	struct gpd_ledger_session *entry = fake.session.account.line;
 
 	assert_int_equal(keep(7), GPD_LATER);
 	assert_int_equal(line->cache_state, GPD_CACHE_FILLED);

@@ -3,7 +3,7 @@
 #include "gpd_calls.h"
 #include "image/fatbin.h"
 #include "protocol/image_info.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/image_cache/image_cache.h"
 #include "server/worker/issue/issue.h"
 #include "server/worker/memory/memory.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device code that several sessions use: when it is loaded, how it counts and when it goes. */
 #include "server/worker/device/driver.h"
-#include "server/worker/device/idle.h"
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "server/worker/module/unpacking.h"
 #include "tests/unit/server/library_fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes that each of several sessions sets and queries of kernels that they share. */
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 #include "tests/unit/server/library_fixture.h"
 
 #include <endian.h>

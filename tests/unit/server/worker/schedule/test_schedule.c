@@ -213,12 +213,12 @@ CASE(a_kernel_counts_while_it_runs_and_once)
 CASE(priorities_of_streams_follow_the_session)
 {
 	struct client *client = add_client(1, 0);
-	struct gpd_ledger_session *line = client->session.account.line;
+	struct gpd_ledger_session *entry = client->session.account.line;
 
 	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -3), -3);
-	line->priority = 1;
+	entry->priority = 1;
 	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -3), 0);
-	line->priority = 2;
+	entry->priority = 2;
 	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, 0), -1);
 	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, 7), -1);
 	assert_int_equal(gpd_schedule_priority(&client->session.account, 0, -5), -5);

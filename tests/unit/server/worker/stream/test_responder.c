@@ -164,7 +164,7 @@ static void
 await_all(struct fixture *f)
 {
 	while (!gpd_wait_is_empty(&f->session))
-		gpd_wait_oldest(&f->session);
+		gpd_wait_any(&f->session);
 }
 
 #define WAIT_TEST(test) UNIT_TEST_WITH(test, setup, teardown)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/host/host_mapping.h"
+#include "client/host/placed_memory.h"
 
 #include "client/context/context.h"
 #include "client/host/host_block.h"

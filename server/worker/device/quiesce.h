@@ -14,8 +14,8 @@
  * Threads: any, without a lock that a launch needs. The device's primary context must be current
  * for the functions that wait for the GPU.
  */
-#ifndef GPD_IDLE_H
-#define GPD_IDLE_H
+#ifndef GPD_QUIESCE_H
+#define GPD_QUIESCE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -65,4 +65,4 @@ uint64_t gpd_quiesce_get_timeout_ns(int device);
  * GPU is lost. */
 void gpd_quiesce_wait_end(int device, const _Atomic bool *given_up);
 
-#endif /* GPD_IDLE_H */
+#endif /* GPD_QUIESCE_H */

@@ -3,7 +3,7 @@
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
-#include "server/worker/device/idle.h"
+#include "server/worker/device/quiesce.h"
 #include "server/worker/session/session.h"
 #include "server/worker/stream/stream.h"
 #include "tests/test.h"

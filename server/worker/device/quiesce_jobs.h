@@ -7,8 +7,8 @@
  * Ownership: jobs do not belong to a session and may outlive it; a job frees its arg.
  * Threads: any.
  */
-#ifndef GPD_IDLE_JOBS_H
-#define GPD_IDLE_JOBS_H
+#ifndef GPD_QUIESCE_JOBS_H
+#define GPD_QUIESCE_JOBS_H
 
 #include <stdbool.h>
 
@@ -19,12 +19,13 @@ typedef void gpd_quiesce_job(void *arg);
  * returns; the caller must therefore hold no lock that the job acquires. */
 void gpd_quiesce_jobs_add(gpd_quiesce_job *job, void *arg);
 
-/* Called by a job before such a driver call: blocks as gpd_quiesce_try() (idle.h) until all devices
- * are idle, because the driver blocks launches while it waits. Changes the current device. Returns
- * true if all are idle; false if one is not, and the job must add itself again and return. */
+/* Called by a job before such a driver call: blocks as gpd_quiesce_try() (quiesce.h) until all
+ * devices are idle, because the driver blocks launches while it waits. Changes the current device.
+ * Returns true if all are idle; false if one is not, and the job must add itself again and return.
+ */
 bool gpd_quiesce_jobs_try(void);
 
 /* Waits without limit until no job is waiting or running. Must not be called by a job. */
 void gpd_quiesce_jobs_wait(void);
 
-#endif /* GPD_IDLE_JOBS_H */
+#endif /* GPD_QUIESCE_JOBS_H */

@@ -14,8 +14,8 @@
  * Errors: CUDA_SUCCESS, CUDA_ERROR_CONTEXT_IS_DESTROYED if a context was reset,
  * CUDA_ERROR_OUT_OF_MEMORY, or the errors of the calls.
  */
-#ifndef GPC_NODE_SET_H
-#define GPC_NODE_SET_H
+#ifndef GPC_EXEC_STEPS_H
+#define GPC_EXEC_STEPS_H
 
 #include "client/graph/graph_plan.h"
 
@@ -75,4 +75,4 @@ void gpc_exec_steps_drop(struct gpc_exec_steps *exec_steps);
  */
 CUresult gpc_exec_steps_launch(const struct gpc_exec_steps *exec_steps, struct gpc_stream *stream);
 
-#endif /* GPC_NODE_SET_H */
+#endif /* GPC_EXEC_STEPS_H */

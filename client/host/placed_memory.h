@@ -12,8 +12,8 @@
  * client/memory/virtual_memory.c serializes the calls for one reservation.
  * Units: addresses and sizes are bytes and multiples of the page size.
  */
-#ifndef GPC_HOST_MAPPING_H
-#define GPC_HOST_MAPPING_H
+#ifndef GPC_PLACED_MEMORY_H
+#define GPC_PLACED_MEMORY_H
 
 #include <cuda.h>
 #include <stdint.h>
@@ -31,4 +31,4 @@ CUresult gpc_host_placed_map(struct gpc_context *context, uint64_t address, uint
  * their errors. Has no effect if there is no such memory. */
 void gpc_host_placed_unmap(uint64_t address);
 
-#endif /* GPC_HOST_MAPPING_H */
+#endif /* GPC_PLACED_MEMORY_H */

@@ -8,26 +8,27 @@
  * Ownership: the caller owns the plan, which is only read.
  * Threads: any; the function keeps no state.
  */
-#ifndef GPD_GRAPH_SURVEY_H
-#define GPD_GRAPH_SURVEY_H
+#ifndef GPD_GRAPH_SCAN_H
+#define GPD_GRAPH_SCAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Result of a scan. */
-struct gpd_graph_survey {
+struct gpd_graph_scan {
 	/* number of nodes, including those in bodies of conditional nodes, and of these bodies */
 	uint32_t nodes;
-	uint64_t edges; /* number of edges, including those in bodies */
-	bool rooted;    /* the plan has conditional or device-updatable nodes and so needs a root */
-	/* Client's ID of the root to which all these nodes belong; 0 without `rooted`. */
+	uint64_t edges;  /* number of edges, including those in bodies */
+	bool needs_root; /* the plan has conditional or device-updatable nodes and so needs a root
+			  */
+	/* Client's ID of the root to which all these nodes belong; 0 without `needs_root`. */
 	uint32_t root;
 };
 
 /* Scans the plan, of size bytes. Returns true with *survey set; or false if the plan is invalid,
  * has no node, is nested deeper than GP_GRAPH_DEPTH_MAX, or needs several roots, and *survey is not
  * usable. */
-bool gpd_graph_survey(const void *plan, size_t size, struct gpd_graph_survey *survey);
+bool gpd_graph_scan(const void *plan, size_t size, struct gpd_graph_scan *survey);
 
-#endif /* GPD_GRAPH_SURVEY_H */
+#endif /* GPD_GRAPH_SCAN_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/device/idle_jobs.h"
+#include "server/worker/device/quiesce_jobs.h"
 
 #include "base/lock.h"
 #include "base/thread.h"
 #include "server/worker/device/device.h"
-#include "server/worker/device/idle.h"
+#include "server/worker/device/quiesce.h"
 
 #include <pthread.h>
 #include <stdlib.h>

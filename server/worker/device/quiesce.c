@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/device/idle.h"
+#include "server/worker/device/quiesce.h"
 
 #include "base/clock.h"
 #include "base/lock.h"

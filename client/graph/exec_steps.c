@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/graph/node_set.h"
+#include "client/graph/exec_steps.h"
 
 #include "client/context/context.h"
 #include "client/context/object.h"
