@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Checks the result r of the operation `what`: if it is not 0, exits with status 1 after printing
- * what, r and the error text of `conn` (NULL: none). */
+/* Checks the result r of an operation. If it is not 0, prints the operation's name, r and the error
+ * text of `conn` (NULL: none), and exits with status 1. */
 static inline void
 must(int r, const char *what, struct gp_conn *conn)
 {

@@ -70,8 +70,8 @@ enum gp_fatbin_kind {
 /* Flags of a fatbin entry, with the values in its header. */
 enum gp_fatbin_flag {
 	GP_FATBIN_DEBUG = 0x2,
-	GP_FATBIN_LZ4 = 0x2000,
-	GP_FATBIN_ZSTD = 0x8000,
+	GP_FATBIN_LZ4 = 0x2000,  /* the payload is compressed with LZ4 */
+	GP_FATBIN_ZSTD = 0x8000, /* the payload is compressed with Zstandard */
 	/* sm_90a: the code runs only on this compute capability */
 	GP_FATBIN_ARCH_SPECIFIC = 0x100000,
 	/* sm_100f: the code runs only on this major version */
@@ -84,7 +84,7 @@ struct gp_fatbin_entry {
 	size_t size;          /* size of header and payload */
 	unsigned int kind;    /* enum gp_fatbin_kind, or an unknown kind */
 	unsigned int sm;      /* compute capability that the code is for, as 10 * major + minor */
-	uint64_t flags;
+	uint64_t flags;       /* enum gp_fatbin_flag, and unknown flags */
 	const uint8_t *payload;
 	size_t stored_size; /* size of the payload in the fatbin; without the padding if it is
 			       compressed */

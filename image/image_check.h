@@ -26,9 +26,10 @@ enum {
 /*
  * Checks info against the parts of the image: its fatbin entries, or a bare ELF or PTX text as a
  * single part. The parts that the target would use are read first; the others are only read until
- * all kernels are accepted. A kernel is accepted if one part describes it as info does, or if all
- * parts that describe it use an unknown form. A kernel that no part contains is
- * marked as `absent` in info if all parts were understood; otherwise it is accepted.
+ * the parts read so far describe every kernel as info does. A kernel is accepted if one part
+ * describes it as info does, or if all parts that describe it use an unknown form. A kernel that no
+ * part contains is marked as `absent` in info if all parts were understood; otherwise it is
+ * accepted.
  *
  * Sets info->prints to whether a part that was read may call printf (image_params.h). *variables:
  * the variables of the parts that were read, after gp_image_variables_finish(); set only if 0 is

@@ -59,7 +59,7 @@ struct gp_params_reader {
 	void *data;
 	bool prints; /* Set to true if code may call printf: a PTX text contains GP_PRINT_SYMBOL, or
 			an undefined symbol of an ELF has this name. Not set while found_variable is
-			NULL, and never reset by the functions below. */
+			NULL. The caller initializes it to false. */
 	/* scratch memory of the functions below */
 	struct gp_param_info params[GP_KERNEL_PARAMS_MAX];
 };

@@ -30,10 +30,10 @@ struct gp_array_tiling {
 struct gp_array_tiles {
 	/* session's IDs of the array and of the physical memory; memory 0: unmaps the part */
 	uint32_t array, memory;
-	/* 1: part of the mip tail, described by tail_offset and tail_size. 0: part of a level,
-	 * described by level to depth. Members of the other kind are 0. */
+	/* 1: part of the mip tail, described by layer, tail_offset and tail_size. 0: part of a
+	 * level, described by level to depth. The other members that describe a part are 0. */
 	uint32_t tail;
-	/* mipmap level, and layer of a layered array; layer is also used in the mip tail */
+	/* mipmap level, and layer of a layered array */
 	uint32_t level, layer;
 	/* position and size of the box within the level, in elements; multiples of a tile, except
 	 * for a size that reaches the end of its axis */

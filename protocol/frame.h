@@ -39,7 +39,8 @@ struct gp_header {
 
 _Static_assert(sizeof(struct gp_header) == 16, "records begin with 16 bytes");
 
-/* Messages from the worker that are not replies. They have these call numbers in their headers. */
+/* Messages from the worker that are not replies. They have these call numbers in their headers.
+ * Their fields follow the colons. */
 enum gp_note {
 	/* Rows of the copy to the host that the header's member `request` identifies: u64 offset,
 	 * u64 size; the bytes are the bulk data. */
@@ -48,7 +49,8 @@ enum gp_note {
 		0xff02, /* a call without reply failed: u32 CUresult, u32 sticky, u32 call, u32 0 */
 	GP_NOTE_PRINT = 0xff03, /* output of the session's kernels: bytes for the client's stdout */
 	GP_NOTE_COMPLAIN = 0xff04, /* the driver's report on a failed kernel: bytes for stderr */
-	GP_NOTE_FUNCTION = 0xff05, /* a host function is due: u32 function, u32 CUresult */
+	GP_NOTE_FUNCTION = 0xff05, /* the host function of a gpHostFunction is due: u32 function,
+				      u32 CUresult */
 	GP_NOTE_SHARE =
 		0xff06, /* the session's number of multiprocessors has changed: u32 device, u32 0 */
 	GP_NOTE_WAITS = 0xff07, /* number of the session's gpStreamWait calls that are complete: u32
@@ -60,9 +62,10 @@ enum gp_note {
 /* Maximum bytes of a kernel's packed parameters: CUDA's own limit since 12.1. */
 #define GP_LAUNCH_PARAMS_MAX 32764
 
-/* Maximum bytes that a client may send after its first host function (cuLaunchHostFunc) that has
- * not completed: the worker stores these records in its deferred queue. Each record counts as its
- * size plus its bulk data plus GP_DEFERRED_RECORD_COST. */
+/* Maximum bytes of records that a client may send after its earliest host function
+ * (cuLaunchHostFunc) that has not completed, because the worker stores these records in its
+ * deferred queue. Each record counts as its size plus its bulk data plus
+ * GP_DEFERRED_RECORD_COST. */
 #define GP_DEFERRED_QUEUE_MAX ((uint64_t)64 << 20)
 /* Lowest limit that a daemon may announce instead of GP_DEFERRED_QUEUE_MAX. */
 #define GP_DEFERRED_QUEUE_MIN ((uint64_t)4 << 20)
@@ -95,7 +98,8 @@ gp_copy_flags_are_valid(uint32_t flags)
 }
 
 /* Maximum staging memory in the worker that a session's listed copies may occupy, in addition to
- * that of its other copies: parts larger than GP_LISTED_SMALL occupy GP_LISTED_SLOT bytes each. */
+ * that of its other copies. Parts larger than GP_LISTED_SMALL occupy a slot of GP_LISTED_SLOT bytes
+ * each; smaller parts share slots. */
 #define GP_LISTED_ROOM ((uint64_t)64 << 20)
 #define GP_LISTED_SLOT ((uint64_t)1 << 20)
 #define GP_LISTED_SMALL ((uint64_t)128 << 10)

@@ -27,8 +27,8 @@ struct link_options {
 
 /* Traffic of all connections since the last reset. */
 struct link_counts {
-	uint64_t trips; /* number of round trips: how often bytes from the daemon follow bytes to
-			   it; includes one for each connection */
+	uint64_t trips; /* number of round trips: changes from bytes to the daemon to bytes from it;
+			   includes one for each connection */
 	uint64_t connections;
 	uint64_t bytes[2]; /* by enum link_way */
 };
