@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers for the benchmark programs that use a transport directly (transport.h). */
+/* Helpers for the benchmark programs of the transport. */
 #ifndef GP_BENCH_H
 #define GP_BENCH_H
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Checks the result r of an operation. If it is not 0, prints the operation's name, r and the error
- * text of `conn` (NULL: none), and exits with status 1. */
+/* Exits with status 1 and a message about the operation `what` if r is not 0. `conn` provides the
+ * error text; NULL: none. */
 static inline void
 must(int r, const char *what, struct gp_conn *conn)
 {
