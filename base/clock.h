@@ -4,7 +4,7 @@
  * Calendar times (of certificates, tokens, files) use time() instead. A deadline is an absolute
  * time of this clock, in the unit that the function's name ends with.
  *
- * Threads: any; only the sleep waits.
+ * Threads: any; only gp_sleep_ns() waits.
  * Errors: none.
  */
 #ifndef GP_CLOCK_H
@@ -26,7 +26,7 @@ uint64_t gp_deadline_ns(int timeout_ms);
  * negative. */
 int64_t gp_deadline_ms(int timeout_ms);
 /* Returns the milliseconds until a deadline of gp_deadline_ms(), as a timeout for poll(): 0 if the
- * deadline has passed, -1 (no limit) if it is negative. */
+ * deadline has passed, -1 (no limit) if it is negative, and at most INT_MAX. */
 int gp_remaining_ms(int64_t deadline);
 
 /* Returns the CPU time that the calling thread has consumed, in nanoseconds. A thread that sleeps
@@ -37,8 +37,9 @@ uint64_t gp_thread_cpu_ns(void);
 /* Sleeps for at least ns nanoseconds; signals do not end the sleep early. */
 void gp_sleep_ns(uint64_t ns);
 
-/* For tests: advances the clock by ns. Waits already in progress notice within a millisecond,
- * provided that the clock had been advanced (possibly by 0) before they began. */
+/* For tests: advances the clock by ns. Waits with a deadline that are in progress (gp_sleep_ns(),
+ * gp_cond_wait_until() in lock.h) notice this within a millisecond if they began after an earlier
+ * call of this function; that may have been a call with 0. */
 void gp_clock_advance(uint64_t ns);
 /* Returns whether gp_clock_advance() was called in this process. */
 bool gp_clock_is_advanced(void);

@@ -12,8 +12,9 @@
  * Ownership: returned values are borrowed. A current value is valid like that of getenv(), until
  * the program changes the variable; a value from process start is valid until the process ends.
  * Threads: any, as long as no other thread changes the environment.
- * Errors: if /proc is not readable, memory is short, or the program is set-user-ID, only the
- * current environment is searched.
+ * Errors: only the current environment is searched if /proc is not readable or the program is
+ * set-user-ID. If memory is short, or the environment exceeded 4 MiB at process start, the
+ * variables at its end may not be found.
  */
 #ifndef GP_ENVIRONMENT_H
 #define GP_ENVIRONMENT_H
@@ -24,9 +25,9 @@
  * not set at process start. */
 const char *gp_environment_get(const char *name);
 
-/* Returns the value of a variable in a block of `size` bytes of NUL-terminated "NAME=VALUE"
- * strings, or NULL if it is not in the block. A NUL must end the block or follow it. The value
- * points into the block. */
+/* Returns the value of a variable in a block of `size` bytes that contains NUL-terminated
+ * "NAME=VALUE" strings, such as /proc/PID/environ, or NULL if it is not in the block. The last byte
+ * of the block, or the byte after it, must be a NUL. The value points into the block. */
 const char *gp_environment_find(const char *block, size_t size, const char *name);
 
 #endif /* GP_ENVIRONMENT_H */

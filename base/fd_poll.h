@@ -5,7 +5,8 @@
  * they were opened earlier; this function then uses pselect6().
  *
  * Threads: any.
- * Errors: -1 and errno as poll(), EINTR included; also -1 and ENOMEM.
+ * Errors: -1 and errno as poll(), EINTR included; when pselect6() is used, also EBADF (one of the
+ * descriptors is not open) and ENOMEM.
  */
 #ifndef GP_FD_POLL_H
 #define GP_FD_POLL_H
@@ -15,9 +16,12 @@
 #include <poll.h>
 
 /* Waits at most timeout_ms milliseconds (negative: no limit) until a descriptor is ready. Returns
- * the number of entries whose revents is not 0, 0 after the timeout, or -1 with errno set. When
- * pselect6() is used, POLLHUP and POLLERR are not reported by themselves; they appear as the
- * requested events. */
+ * the number of entries whose revents is not 0, 0 after the timeout, or -1 with errno set. Entries
+ * with a negative fd are ignored.
+ * When pselect6() is used, revents contains requested events only, and cannot distinguish them: a
+ * readable, closed or failed descriptor gets all requested events of POLLIN, POLLRDNORM and
+ * POLLRDHUP; a writable one gets all of POLLOUT and POLLWRNORM. POLLHUP, POLLERR and POLLNVAL are
+ * never set. */
 GP_MUST_CHECK int gp_fd_poll(struct pollfd *pollers, nfds_t count, int timeout_ms);
 
 #endif /* GP_FD_POLL_H */

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 
 struct gp_sigxfsz {
-	/* signal mask of the thread before gp_sigxfsz_block() */
+	/* signal mask that the thread had before gp_sigxfsz_block() */
 	sigset_t before;
 	bool is_pending; /* whether SIGXFSZ was already pending; it is then left to the program */
 };

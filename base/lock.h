@@ -35,8 +35,8 @@
  * held. */
 #define GP_LOCKED(...) __attribute__((requires_capability(__VA_ARGS__)))
 #define GP_GUARDED_BY(lock) __attribute__((guarded_by(lock)))
-/* Excludes a function from the analysis: it returns with or without the lock depending on its
- * result, or runs in the child of fork(). */
+/* Excludes a function from the analysis. For functions that return with or without the lock
+ * depending on their result, and for functions that run in the child of fork(). */
 #define GP_LOCK_UNCHECKED __attribute__((no_thread_safety_analysis))
 #else
 #define GP_LOCKS(...)
@@ -84,9 +84,9 @@ void gp_cond_init(pthread_cond_t *cond);
 bool gp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t at_ns)
 	GP_LOCKED(*lock);
 
-/* Acquires the mutex by polling it, with pauses of at most a millisecond, until the clock reaches
- * at_ns; tries once if at_ns has passed. Returns true with the mutex locked, or false without it.
- * For mutexes that are held for long. */
+/* For mutexes that may be held for long: polls the mutex, with pauses of at most a millisecond,
+ * until it is acquired or the clock reaches at_ns. Tries at least once. Returns true with the mutex
+ * locked, or false if the deadline passed. */
 bool gp_lock_until(pthread_mutex_t *lock, uint64_t at_ns) GP_TRY_LOCKS(true, *lock);
 
 #endif /* GP_LOCK_H */

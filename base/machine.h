@@ -15,8 +15,8 @@
 
 #include <stdint.h>
 
-/* Returns the available memory in bytes: physical memory or the limit, regardless of current
- * use. */
+/* Returns the available memory in bytes: the machine's physical memory, or the cgroup's limit if it
+ * is lower. Memory in use counts as available. */
 uint64_t gp_machine_memory(const char *root);
 /* Returns the number of usable processors, at least 1: those of the calling thread's CPU affinity,
  * or the cgroup's CPU quota if it is lower. A fraction of a processor is rounded up. */

@@ -37,7 +37,8 @@ void gp_sha256_final(struct gp_sha256 *state, uint8_t out[GP_SHA256_SIZE]);
 /* Stores the digest of one buffer in out. */
 void gp_sha256(const void *bytes, size_t size, uint8_t out[GP_SHA256_SIZE]);
 
-/* For tests and benchmarks: disables the processor's SHA instructions for the whole process. */
+/* For tests and benchmarks: disables the processor's SHA instructions for the whole process,
+ * permanently. No other thread may hash during the call. */
 void gp_sha256_use_portable(void);
 
 #endif /* GP_SHA256_H */

@@ -24,8 +24,8 @@ enum gp_status {
 
 /* The compiler warns if the caller ignores the result. */
 #define GP_MUST_CHECK __attribute__((warn_unused_result))
-/* The compiler checks printf() arguments. text, first: positions of the format and of its first
- * argument, from 1. */
+/* The compiler checks printf() arguments. text: position of the format among the parameters; first:
+ * position of its first argument. Positions count from 1. */
 #define GP_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 #endif /* GP_STATUS_H */

@@ -17,8 +17,8 @@ typedef void *gp_thread_main(void *arg);
 
 /* Starts a detached thread. name: at most 15 characters, shown by debuggers and ps; it is copied.
  * stack_size: in bytes; 0 for the default. arg: must stay valid as long as the thread uses it.
- * Returns 0 or a negative errno (out of memory, or the limit on threads is reached); arg is then
- * unused and stays the caller's. */
+ * Returns 0; or a negative errno, and arg is then unused and stays the caller's: -EAGAIN: out of
+ * memory, or the limit on threads is reached; -EINVAL: stack_size is below the system's minimum. */
 int gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void *arg)
 	__attribute__((warn_unused_result));
 /* Like gp_thread_start(), but the thread is not detached: on success the caller must join
@@ -38,8 +38,8 @@ gp_cpu_relax(void)
 }
 
 /* Yields the processor, for a thread that has polled with gp_cpu_relax() for some microseconds.
- * Returns true if another thread ran meanwhile; the caller should then sleep instead of busy
- * waiting. */
+ * Returns true if this took more than 10 us, which means that another thread ran meanwhile; the
+ * caller should then sleep instead of busy waiting. */
 bool gp_cpu_yield(void);
 
 #endif /* GP_THREAD_H */

@@ -6,32 +6,36 @@
  *
  * Ownership: images and bytes are the caller's.
  * Threads: any.
- * Errors: 0; -EBADMSG, with the reason in gp_image_get_error(); -ENOMEM; -EFBIG; -EDQUOT or
- * -ECANCELED, from the limiter.
+ * Errors: the checks return 0; -EBADMSG: invalid code, or more than GP_IMAGE_SIZE_MAX bytes to
+ * decompress in one call, with the reason in gp_image_get_error(); -ENOMEM; -EDQUOT or -ECANCELED,
+ * from the limiter.
  */
 #ifndef GP_CODE_CHECK_H
 #define GP_CODE_CHECK_H
 
 #include "image/fatbin.h"
 
-/* Checks an image. The limiter (NULL: none) admits the decompression of each ELF. */
+/* Checks an image: a bare ELF, or the ELF entries of its fatbins. PTX is not checked. limiter:
+ * limiter that admits the decompression of each ELF; NULL: none. */
 int gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *limiter)
 	__attribute__((warn_unused_result));
 
-/* Checks the GPU ELF that the bytes are, or those that are members of the library that the bytes
- * are, and the code of each fatbin within the bytes, whose headers gp_fatbin_check_embedded() has
- * already validated. is_cubin: the bytes must be a GPU ELF. limiter: may be NULL. */
+/* Checks linker input, which gp_fatbin_check_embedded() must have accepted. A GPU ELF is checked as
+ * such, and nothing else is. In any other input each fatbin is checked, and in an ar(1) archive
+ * also each member that is a GPU ELF. is_cubin: the bytes must be a GPU ELF. limiter: as above. */
 int gp_code_check_embedded(const void *bytes, size_t size, bool is_cubin,
 			   struct gp_unpack_limiter *limiter) __attribute__((warn_unused_result));
 
 /*
- * Returns the bytes that the driver allocates for decompressing and compiling an image that has
- * passed the check: for each fatbin the largest entry that the device may use, by the size in its
- * header. Compressed entries count, and PTX, which the driver copies.
+ * Returns the bytes that the driver allocates to decompress and compile an image that
+ * gp_image_check_code() has accepted: the sum over its fatbins of the largest decompressed size of
+ * an entry, by the entry's header. Only PTX entries, which the driver copies, and compressed
+ * entries count, except compressed ELFs that the target cannot use. For a bare PTX image its size
+ * is returned, for a bare ELF 0.
  */
 uint64_t gp_image_driver_size(const struct gp_image *image, const struct gp_image_target *target);
-/* Returns the bytes that the driver allocates for the fatbins within bytes that have passed
- * gp_code_check_embedded(), as gp_image_driver_size(). */
+/* Returns the same for linker input that gp_code_check_embedded() has accepted: the sum over the
+ * fatbins in it. */
 uint64_t gp_code_driver_size(const void *bytes, size_t size, const struct gp_image_target *target);
 
 #endif /* GP_CODE_CHECK_H */

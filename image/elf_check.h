@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Validation of a GPU ELF before it is passed to the driver. The driver follows the ELF's tables
- * without checks, and a wrong number crashes its process, which sessions share; so every number
- * that refers to a place outside of the file is rejected. Numbers that refer to nothing are
- * ignored, because assemblers differ: ptxas, nvprune, and those of cuDNN and cuBLASLt.
+ * without checks, and a wrong number crashes its process, which sessions share. An ELF is therefore
+ * rejected if an offset, size or index that the driver follows leads outside of the file or of a
+ * table, or if sections overlap. Numbers that the driver does not follow are not checked, because
+ * assemblers differ: ptxas, nvprune, and those of cuDNN and cuBLASLt.
  *
  * Ownership: the bytes are the caller's and are not used after the call.
  * Threads: any.
- * Errors: functions that return int return 0; -EBADMSG, with the reason in gp_image_get_error(); or
+ * Errors: the checks return 0; -EBADMSG, with the reason in gp_image_get_error() (fatbin.h); or
  * -ENOMEM.
  */
 #ifndef GP_ELF_CHECK_H
@@ -29,11 +30,13 @@ struct gp_elf_check {
 	uint64_t symbol_count;
 };
 
-/* Sets the error text for a section (its index), with `what` and a value. Returns -EBADMSG. */
+/* Sets the text of gp_image_get_error() to "an ELF for a GPU, section SECTION: WHAT VALUE".
+ * section: index of the section. Returns -EBADMSG. */
 int gp_elf_refuse(uint64_t section, const char *what, uint64_t value);
 
-/* Checks the content of the sections: symbols, relocations, attributes. Fills the symbol members of
- * *check. */
+/* Part of gp_elf_check(): checks the content of the sections (symbols, relocations, attributes).
+ * check->elf is open, and the bounds of its sections have been validated; the other members are 0
+ * and are filled. */
 int gp_elf_check_code(struct gp_elf_check *check) __attribute__((warn_unused_result));
 
 /* Returns the name of a section whose bounds have been validated; borrowed from the ELF's bytes. */

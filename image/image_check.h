@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Client-side check of the worker's description of an image against the image itself. A launch
- * copies parameters out of the program's memory, so a daemon must not be able to choose how many
- * bytes are copied. The offsets of the parameters are not checked: only the driver determines them.
+ * Client-side check of the worker's description of an image (device code) against the image itself.
+ * A launch copies parameters out of the program's memory, so a daemon must not be able to choose
+ * how many bytes are copied. The check compares number and sizes of the parameters, not their
+ * offsets, which the driver determines.
  *
  * Ownership: image and description are the caller's.
  * Threads: any; one thread at a time per image.
@@ -23,17 +24,19 @@ enum {
 };
 
 /*
- * Checks info against the image. The fatbin entries (parts) that the target can use are read first,
- * and others only until all kernels are found. A kernel is accepted if one part describes it as
- * info does, or if all parts that describe it use an unknown form. A kernel that no part contains
- * is marked as absent in info if all parts were understood; otherwise info is trusted.
+ * Checks info against the parts of the image: its fatbin entries, or a bare ELF or PTX text as a
+ * single part. The parts that the target would use are read first; the others are only read until
+ * the parts read so far describe every kernel as info does. A kernel is accepted if one part
+ * describes it as info does, or if all parts that describe it use an unknown form. A kernel that no
+ * part contains is marked as `absent` in info if all parts were understood; otherwise it is
+ * accepted.
  *
- * Sets in info whether a part that was read calls printf. *variables: the variables of the parts
- * that the device would use and of the others that were read, finished; set only if 0 is returned,
- * and freed by the caller with gp_image_variables_destroy().
+ * Sets info->prints to whether a part that was read may call printf (image_params.h). *variables:
+ * the variables of the parts that were read, after gp_image_variables_finish(); set only if 0 is
+ * returned, and freed by the caller with gp_image_variables_destroy().
  *
  * Returns 0; GP_IMAGE_E_DIFFERS, with a text in `difference` that names the kernel and the
- * difference; or -ENOMEM. The marks in info are undefined after an error.
+ * difference; or -ENOMEM. After an error, `absent` of the kernels and `prints` are undefined.
  */
 int gp_image_check(const struct gp_image *image, const struct gp_image_target *target,
 		   struct gp_image_info *info, struct gp_image_variables **variables,

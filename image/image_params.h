@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reader for kernel parameters and variable sizes in device code (an ELF or PTX text) from an
- * untrusted source.
+ * untrusted source. It reports each kernel and variable by a callback.
  *
  * Ownership: the caller provides the reader, with its callbacks and `data` set; code is borrowed
  * during the call.
@@ -19,7 +19,7 @@
 
 struct gp_fatbin_entry;
 
-/* Name of the function that device code calls for printf. */
+/* Name of the driver's function that device code calls for printf(). */
 #define GP_PRINT_SYMBOL "vprintf"
 
 /* Parameters of a kernel; valid only during the callback. */
@@ -28,8 +28,8 @@ struct gp_kernel_params {
 	size_t name_size;
 	/* whether the parameters could be read; false: the kernel exists, but in an unknown form */
 	bool readable;
-	uint32_t count;
-	const struct gp_param_info *params;
+	uint32_t count;                     /* number of parameters; 0 if not readable */
+	const struct gp_param_info *params; /* `count` elements, in declaration order */
 };
 
 typedef void gp_kernel_params_fn(void *data, const struct gp_kernel_params *kernel);
@@ -40,22 +40,27 @@ struct gp_variable_size {
 	size_t name_size;
 	/* whether the size could be read; false: the variable exists, but in an unknown form */
 	bool readable;
-	bool managed; /* __managed__ */
-	uint64_t size;
-	const char *space; /* PTX: text of the declaration at .global or .const; ELF: NULL */
+	bool managed;      /* __managed__ */
+	uint64_t size;     /* undefined if not readable */
+	const char *space; /* PTX: points into the text at the word .global or .const of the
+			      declaration, without a NUL; ELF: NULL */
 };
 
 typedef void gp_variable_size_fn(void *data, const struct gp_variable_size *variable);
 
 /* State of a reader. Large: do not allocate it on the stack. */
 struct gp_params_reader {
-	/* Called for each kernel. May be called twice for the same kernel, first as unreadable. */
+	/* Called for each kernel. May be called several times for the same kernel, also as
+	 * unreadable before or after a call with its parameters. */
 	gp_kernel_params_fn *found;
 	/* Called for each defined variable; NULL: not needed. */
 	gp_variable_size_fn *found_variable;
 	/* passed to the callbacks */
 	void *data;
-	bool prints; /* set to true if code that was read calls printf; requires found_variable */
+	bool prints; /* Set to true if code may call printf: a PTX text contains GP_PRINT_SYMBOL, or
+			an undefined symbol of an ELF has this name. Not set while found_variable is
+			NULL. The caller initializes it to false. */
+	/* scratch memory of the functions below */
 	struct gp_param_info params[GP_KERNEL_PARAMS_MAX];
 };
 
@@ -64,15 +69,16 @@ struct gp_params_reader {
 
 /* Reads a cubin or a relocatable ELF. */
 bool gp_params_read_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size);
-/* Reads PTX text, which ends at its first NUL or after `size` bytes. */
+/* Reads PTX text, which ends at its first NUL or after `size` bytes. Returns false also for a PTX
+ * version with an unknown grammar. */
 bool gp_params_read_ptx(struct gp_params_reader *reader, const char *text, size_t size);
 /* Reads code of a kind (enum gp_fatbin_kind) with the function above for it; returns false for
  * other kinds. */
 bool gp_params_read_code(struct gp_params_reader *reader, unsigned int kind, const void *bytes,
 			 size_t size);
 
-/* Reads a fatbin entry, decompressed if necessary. Returns 0 with *understood_p set as the result
- * of gp_params_read_code(), or -ENOMEM. */
+/* Reads a fatbin entry, decompressed if necessary. Returns 0, with *understood_p set to the result
+ * of gp_params_read_code(), or to false if the entry cannot be decompressed; or -ENOMEM. */
 int gp_params_read_entry(struct gp_params_reader *reader, const struct gp_fatbin_entry *entry,
 			 bool *understood_p) __attribute__((warn_unused_result));
 

@@ -13,8 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Functions declared in cuda.h keep default visibility in the libraries that define them,
- * regardless of include order. */
+/* Some libraries of gpupool define functions that cuda.h declares, and must export them although
+ * they are compiled with hidden visibility. The pragma declares them visible, also where this
+ * header is the first to include cuda.h. */
 #pragma GCC visibility push(default)
 #include <cuda.h>
 #pragma GCC visibility pop
@@ -28,7 +29,7 @@
 
 /* Description of an array. Has no padding, so that shapes can be compared with memcmp(). */
 struct gp_array_shape {
-	uint64_t width, height, depth; /* elements, as in CUDA's array descriptor; 0: the array
+	uint64_t width, height, depth; /* in elements, as in CUDA's array descriptor; 0: the array
 					  lacks the dimension */
 	uint32_t format;               /* CUarray_format */
 	uint32_t channels;
@@ -44,31 +45,35 @@ struct gp_array_shape {
 	.format = (of)->format, .channels = (of)->channels, .flags = (of)->flags,                  \
 	.levels = (of)->levels
 
-/* Size of a level or of a box, in bytes, rows and slices (layers and cube map faces count as
- * slices). No member is 0. */
+/* Size of a level. Layers and cube map faces count as slices. No member is 0. */
 struct gp_array_extent {
-	uint64_t width, height, depth;
+	uint64_t width, height, depth; /* bytes, rows, slices */
 };
 
 /* A box within a level: position and size. */
 struct gp_array_box {
-	uint64_t x, y, z; /* bytes, rows, slices */
-	uint64_t width, height, depth;
+	uint64_t x, y, z;              /* bytes, rows, slices */
+	uint64_t width, height, depth; /* bytes, rows, slices */
 };
 
 /* Validates a shape. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE: CUDA has no such array;
- * CUDA_ERROR_NOT_SUPPORTED: gpupool does not support it (compressed and planar formats). Sizes
- * computed from a valid shape do not overflow; the device may still reject it. */
+ * CUDA_ERROR_NOT_SUPPORTED: gpupool does not support it (compressed and planar formats, arrays for
+ * graphics or video, deferred mapping). Sizes computed from a valid shape do not overflow; the
+ * device may still reject it. */
 CUresult gp_array_check(const struct gp_array_shape *shape);
 
-/* Returns the bytes of an element; 0: invalid format or number of channels. */
+/* Returns the bytes of an element; 0: invalid or unsupported format, or invalid number of
+ * channels. */
 uint32_t gp_array_get_element_size(uint32_t format, uint32_t channels);
 
-/* Returns the maximum number of mipmap levels of an array of this size. */
+/* Returns the maximum number of mipmap levels of an array of this size. Any shape is accepted;
+ * `levels` is ignored. */
 uint32_t gp_array_get_levels_max(const struct gp_array_shape *shape);
 
-/* Returns the size of a mipmap level. This function and those below need a shape that
- * gp_array_check() accepts, and a level below `levels` (0 if not mipmapped). */
+/* The functions below need a shape that gp_array_check() accepts, and a level below its `levels`,
+ * or level 0 if it is not mipmapped. */
+
+/* Returns the size of a mipmap level. */
 struct gp_array_extent gp_array_get_level_extent(const struct gp_array_shape *shape,
 						 uint32_t level);
 /* Returns the shape that a level would have as an array of its own. */
@@ -79,17 +84,17 @@ bool gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
 		       const struct gp_array_box *box);
 /* Returns the bytes of all elements of all levels, without the driver's padding. */
 uint64_t gp_array_get_bytes(const struct gp_array_shape *shape);
-/* Returns an upper bound of the device memory that the array occupies, in bytes: all levels rounded
- * to whole tiles. */
+/* Returns an upper bound of the device memory that the array occupies by itself, in bytes: all
+ * levels rounded to whole tiles of the driver. */
 uint64_t gp_array_get_tiled_bytes(const struct gp_array_shape *shape);
 
 /*
- * Returns the estimated device memory of an array in bytes, which counts against quotas. The driver
- * pads arrays to its tiles and rounds to whole pages, but does not report the size of an array that
- * it has created (cuArrayGetMemoryRequirements is for arrays whose memory the application maps), so
- * the size is derived from the tiles as an upper bound. Measured on an H200: 1000 by 1000 floats
- * occupy 4 MiB, as estimated; small arrays share pages: 64 arrays of 16 by 16 floats occupy 2 MiB,
- * as estimated.
+ * Returns the estimated device memory of an array in bytes, which counts against quotas; for a
+ * sparse array that of its page tables. The driver pads arrays to its tiles and rounds to whole
+ * pages, but does not report the size of an array that it has created (cuArrayGetMemoryRequirements
+ * is for arrays whose memory the application maps), so the size is derived from the tiles as an
+ * upper bound. Measured on an H200: 1000 by 1000 floats occupy 4 MiB, as estimated; small arrays
+ * share pages: 64 arrays of 16 by 16 floats occupy 2 MiB, as estimated.
  */
 uint64_t gp_array_get_footprint(const struct gp_array_shape *shape);
 

@@ -28,7 +28,8 @@ struct gp_dec {
 	bool bad;
 };
 
-/* Starts decoding a record of `size` bytes; data is aligned to 8. */
+/* Starts decoding a record of `size` bytes. data: aligned to 8, so that the returned byte ranges
+ * are aligned, too. */
 void gp_dec_init(struct gp_dec *dec, const void *data, size_t size);
 /* Read the next field; 0 or an empty range after an error. */
 uint32_t gp_dec_u32(struct gp_dec *dec);
@@ -36,11 +37,11 @@ uint64_t gp_dec_u64(struct gp_dec *dec);
 float gp_dec_f32(struct gp_dec *dec);
 struct gp_bytes gp_dec_bytes(struct gp_dec *dec);
 
-/* Returns whether all reads so far were within the record and valid. */
+/* Returns whether all reads so far were within the record and all padding was zero. */
 bool gp_dec_ok(const struct gp_dec *dec);
 
-/* Returns whether, in addition to gp_dec_ok(), nothing remains but zero padding to a multiple of
- * 8. */
+/* Called after the last field. Returns whether gp_dec_ok() is true, and nothing remains but zero
+ * padding up to a multiple of 8. */
 bool gp_dec_done(struct gp_dec *dec);
 
 #endif /* GP_DEC_H */

@@ -4,9 +4,10 @@
  * reports them. The worker queries NVML; the client's NVML library (nvml/) answers the
  * application's calls from the reply.
  *
- * The reply consists of numbers (words of 64 bits) and texts, each identified by an index. Index
- * numbers are part of the wire protocol: words and texts are only added, never reused. Only the
- * functions' names and values are NVML's.
+ * The reply consists of numbers (words of 64 bits, little-endian), texts, and processes. An index
+ * identifies each word and each text. The indices are part of the wire protocol: further ones may
+ * be added, and none is used again. The lists below name the NVML function whose result a word or
+ * text contains.
  *
  * Ownership: plain values.
  * Threads: any; pure functions.
@@ -42,9 +43,9 @@ enum gp_state_word {
 	GP_STATE_BAR1_FREE = 4,
 	GP_STATE_PCI_ID = 5, /* nvmlDeviceGetPciInfo_v3 */
 	GP_STATE_PCI_SUBSYSTEM = 6,
-	GP_STATE_NVML = 2, /* index of the first word that only NVML knows (GP_STATE_SYSTEM_CUDA) */
-	GP_STATE_POWER_MIN = 54,
-	GP_STATE_TEMPERATURE = 70,
+	GP_STATE_NVML = 2,         /* first word that only NVML knows: GP_STATE_SYSTEM_CUDA */
+	GP_STATE_POWER_MIN = 54,   /* minimum power limit; the maximum is the next word */
+	GP_STATE_TEMPERATURE = 70, /* nvmlDeviceGetTemperature */
 	/* first of GP_STATE_LINKS words: nvmlDeviceGetNvLinkState of each link */
 	GP_STATE_LINK = 102,
 	/* first of GP_STATE_LINKS words: nvmlDeviceGetNvLinkRemoteDeviceType */
@@ -188,8 +189,8 @@ struct gp_driver_branch {
 };
 #define GP_DRIVER_BRANCH_VERSION ((uint32_t)(sizeof(struct gp_driver_branch) | 1u << 24))
 
-/* A process with GPU memory that belongs to the same tenant and machine as the requesting
- * client. */
+/* A process with GPU memory whose tenant and machine are those of the requesting client;
+ * little-endian on the wire. */
 struct gp_state_process {
 	uint64_t pid;
 	union {
@@ -208,8 +209,10 @@ struct gp_device_state {
 	struct gp_state_process processes[GP_STATE_PROCESSES_MAX];
 };
 
-/* Decodes the three parts of a reply; missing values become unknown, and surplus ones are ignored.
- * Returns true, or false if the bytes are malformed, after which *state is undefined. */
+/* Decodes the three parts of a reply, which come from the network. Missing values become unknown;
+ * surplus ones are ignored; texts are truncated to GP_STATE_TEXT_MAX - 1 characters. Returns true,
+ * or false with *state unchanged if words or processes are not a multiple of their size, or the
+ * last text has no NUL. */
 bool gp_device_state_decode(struct gp_device_state *state, struct gp_bytes words,
 			    struct gp_bytes texts, struct gp_bytes processes);
 

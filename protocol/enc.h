@@ -35,20 +35,21 @@ struct gp_enc {
 	bool bad;
 };
 
-/* Starts a record in `size` bytes of memory, aligned to 8. */
+/* Starts a record in `size` bytes of memory, which is aligned to 8. */
 void gp_enc_init(struct gp_enc *enc, void *memory, size_t size);
-/* Append a field, with the padding that its alignment needs. */
+/* Append a field, after the padding that its alignment needs. */
 void gp_enc_u32(struct gp_enc *enc, uint32_t value);
 void gp_enc_u64(struct gp_enc *enc, uint64_t value);
 void gp_enc_f32(struct gp_enc *enc, float value);
 void gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes);
 /*
  * Reserves `size` bytes at a multiple of 8, to be filled with the gp_put_*() functions below. Used
- * for the leading fields of a record, whose offsets the generator knows. Returns NULL, and sets the
- * flag, if the bytes do not fit.
+ * for the leading fields of a record, whose offsets the generator knows. Returns NULL with the flag
+ * set if the bytes do not fit.
  */
 uint8_t *gp_enc_room(struct gp_enc *enc, size_t size);
 
+/* Store a little-endian number at an address that need not be aligned. */
 static inline void
 gp_put_u32(uint8_t *at, uint32_t value)
 {
@@ -76,10 +77,11 @@ gp_put_f32(uint8_t *at, float value)
 
 /* Writes zeros up to the next multiple of 8, where every record ends. */
 void gp_enc_pad(struct gp_enc *enc);
-/* Returns the number of bytes written so far, valid while the flag is not set. */
+/* Returns the number of bytes written so far; undefined if the flag is set. */
 size_t gp_enc_size(const struct gp_enc *enc);
 
-/* Upper bound of the bytes that gp_enc_bytes() writes for a range of this size. */
+/* Upper bound of the bytes that gp_enc_bytes() writes for a range of this size, with all
+ * padding. */
 #define GP_ENC_BYTES_SIZE(size) (16 + (((size) + 7) & ~(size_t)7))
 
 #endif /* GP_ENC_H */

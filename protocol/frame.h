@@ -39,28 +39,33 @@ struct gp_header {
 
 _Static_assert(sizeof(struct gp_header) == 16, "records begin with 16 bytes");
 
-/* Messages from the worker that are not replies. They have these call numbers in their headers. */
+/* Messages from the worker that are not replies. They have these call numbers in their headers.
+ * Their fields follow the colons. */
 enum gp_note {
-	/* Rows of the copy `request`: u64 offset, u64 size; the bytes are the bulk data. */
+	/* Rows of the copy to the host that the header's member `request` identifies: u64 offset,
+	 * u64 size; the bytes are the bulk data. */
 	GP_NOTE_DATA = 0xff01,
 	GP_NOTE_ERROR =
 		0xff02, /* a call without reply failed: u32 CUresult, u32 sticky, u32 call, u32 0 */
 	GP_NOTE_PRINT = 0xff03, /* output of the session's kernels: bytes for the client's stdout */
 	GP_NOTE_COMPLAIN = 0xff04, /* the driver's report on a failed kernel: bytes for stderr */
-	GP_NOTE_FUNCTION = 0xff05, /* a host function is due: u32 function, u32 CUresult */
+	GP_NOTE_FUNCTION = 0xff05, /* the host function of a gpHostFunction is due: u32 function,
+				      u32 CUresult */
 	GP_NOTE_SHARE =
 		0xff06, /* the session's number of multiprocessors has changed: u32 device, u32 0 */
-	GP_NOTE_WAITS =
-		0xff07, /* number of gpStreamWait calls that are complete: u32 count, u32 0 */
-	GP_NOTE_PUBLISH = 0xff08, /* requests gpHostPublish with this number: u32 number, u32 0 */
+	GP_NOTE_WAITS = 0xff07, /* number of the session's gpStreamWait calls that are complete: u32
+				   count, u32 0 */
+	GP_NOTE_PUBLISH = 0xff08, /* requests a gpHostPublish with this number from the client: u32
+				     number, u32 0 */
 };
 
 /* Maximum bytes of a kernel's packed parameters: CUDA's own limit since 12.1. */
 #define GP_LAUNCH_PARAMS_MAX 32764
 
-/* Maximum bytes that a client may send after its first host function (cuLaunchHostFunc) that has
- * not completed: the worker stores these records in its deferred queue. Each record counts as its
- * size plus its bulk data plus GP_DEFERRED_RECORD_COST. */
+/* Maximum bytes of records that a client may send after its earliest host function
+ * (cuLaunchHostFunc) that has not completed, because the worker stores these records in its
+ * deferred queue. Each record counts as its size plus its bulk data plus
+ * GP_DEFERRED_RECORD_COST. */
 #define GP_DEFERRED_QUEUE_MAX ((uint64_t)64 << 20)
 /* Lowest limit that a daemon may announce instead of GP_DEFERRED_QUEUE_MAX. */
 #define GP_DEFERRED_QUEUE_MIN ((uint64_t)4 << 20)
@@ -71,18 +76,20 @@ enum gp_note {
 /* Flags of gpCopyIn, gpCopyInShort, gpCopyInLanes and gpArrayCopyIn; bits from GP_COPY_NUMBER_SHIFT
  * on are a number. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */
-/* A late copy: takes the place of a host function that is due in its stream, and is executed at
- * once. Only with GP_FEATURE_LATE. */
+/* A late copy: the client reads the source when the stream has reached the copy. It posts a
+ * gpHostFunction in place of the copy, and sends the copy with this flag when it receives
+ * GP_NOTE_FUNCTION; the worker executes it at once, before deferred records. Only with
+ * GP_FEATURE_LATE. */
 #define GP_COPY_LATE 2u
 /* A listed copy: gpCopyReplace may later replace its bytes, referring to this record by the number
  * in the bits from GP_COPY_NUMBER_SHIFT on. Cannot be combined with the two flags above. Only for
  * workers that support gpCopyReplace. */
 #define GP_COPY_LISTED 4u
 #define GP_COPY_NUMBER_SHIFT 8
-/* Number of different numbers of listed copies. */
+/* Numbers of listed copies are below this. */
 #define GP_COPY_NUMBERS (1u << 24)
 
-/* Returns whether the flags of a copy are a permitted combination. */
+/* Returns whether the flags of a copy, which come from the network, are a permitted combination. */
 static inline bool
 gp_copy_flags_are_valid(uint32_t flags)
 {
@@ -91,26 +98,28 @@ gp_copy_flags_are_valid(uint32_t flags)
 }
 
 /* Maximum staging memory in the worker that a session's listed copies may occupy, in addition to
- * that of its other copies: parts larger than GP_LISTED_SMALL occupy GP_LISTED_SLOT bytes each. */
+ * that of its other copies. Parts larger than GP_LISTED_SMALL occupy a slot of GP_LISTED_SLOT bytes
+ * each; smaller parts share slots. */
 #define GP_LISTED_ROOM ((uint64_t)64 << 20)
 #define GP_LISTED_SLOT ((uint64_t)1 << 20)
 #define GP_LISTED_SMALL ((uint64_t)128 << 10)
 /* Maximum size of a gpCopyReplace. */
 #define GP_REPLACE_MAX ((size_t)64 << 10)
 
-/* Result of the decoding functions: the bytes are malformed. */
+/* Result of the decoding functions below: the bytes are malformed. */
 #define GP_FRAME_MALFORMED 1
-/* Decodes a record's header from `available` bytes. Returns 0, or GP_FRAME_MALFORMED if the
- * record's size is too small, not a multiple of 8, or larger than available. */
+/* Decodes a record's header from `available` bytes, which come from the network. Returns 0; or
+ * GP_FRAME_MALFORMED, with *header undefined, if the record's size is too small, not a multiple of
+ * 8, or larger than available. The other members are not checked. */
 int gp_header_decode(struct gp_header *header, const void *data, size_t available);
 void gp_header_encode(const struct gp_header *header, void *memory);
 
 /*
- * Size of the header of a message on a data lane: a chunk, which is part of a large copy (wire.md,
- * 7). The message's data is this header, its bulk data is the chunk's bytes.
+ * Size of the header of a chunk: a message on a data lane with a part of a large copy (wire.md, 7).
+ * The message's data is this header, its bulk data is the chunk's bytes.
  */
 #define GP_CHUNK_SIZE 16
-/* Maximum size of a chunk's bytes, not compressed. */
+/* Maximum size of a chunk's bytes before compression. */
 #define GP_CHUNK_MAX ((size_t)1 << 20)
 /* Maximum lanes of a session, including lane 0. */
 #define GP_LANES_MAX 16
@@ -121,20 +130,22 @@ struct gp_chunk {
 	uint32_t copy;
 	/* offset of the chunk in the copy */
 	uint64_t offset;
-	uint64_t size;   /* bytes of the copy that the chunk contains */
-	uint32_t packed; /* compressed size of the bulk data; 0: not compressed */
+	uint64_t size;   /* bytes of the copy that the chunk contains, from 1 to GP_CHUNK_MAX */
+	uint32_t packed; /* compressed size, below `size`; 0: not compressed */
 };
 
-/* Decodes a chunk's header. Returns 0, or GP_FRAME_MALFORMED if it is invalid or its end would
- * exceed the largest offset; *chunk is then undefined. */
+/* Decodes a chunk's header from the data of a message (size) with bulk data (bulk_size). Returns 0;
+ * or GP_FRAME_MALFORMED, with *chunk undefined, if a size is not as described above, or the chunk's
+ * end would exceed the largest offset. The caller checks copy and offset. */
 int gp_chunk_decode(struct gp_chunk *chunk, const void *data, size_t size, size_t bulk_size);
 void gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE]);
 
-/* Returns the distance between the offsets of a copy's chunks on the way to the device. copy_size:
- * of the whole copy. spread: both ends have GP_FEATURE_SPREAD. */
+/* Returns the distance between the offsets of a copy's chunks on the way to the device, which is
+ * also the size of all chunks but the last. copy_size: of the whole copy. spread: both ends have
+ * GP_FEATURE_SPREAD. */
 uint64_t gp_chunk_get_step(uint64_t copy_size, bool spread);
-/* Returns the size of the chunk at this offset of a copy to the device; 0: no chunk begins
- * there. */
+/* Returns the size of the chunk at this offset of a copy to the device; 0: no chunk begins there.
+ * step: as gp_chunk_get_step() returns it. */
 uint64_t gp_chunk_get_expected_size(uint64_t copy_size, uint64_t step, uint64_t offset);
 
 #endif /* GP_FRAME_H */

@@ -40,9 +40,11 @@ struct gp_preamble {
 	uint16_t major;
 	uint16_t minor;
 	uint16_t kind; /* enum gp_preamble_kind */
-	uint16_t lane; /* number of the lane: 0 (the call stream) up to the session's limit */
-	/* Secret of a session, from its Welcome message. In GP_PREAMBLE_LANE_TLS: the ticket's
-	 * public ID (gp_ticket_derive_name()). Zero for a control connection. */
+	uint16_t lane; /* number of the lane, 0 (the call stream) or higher; 0 for a control
+			  connection */
+	/* The session's secret ticket, from its Welcome message. In GP_PREAMBLE_LANE_TLS: the
+	 * ticket's public ID (gp_ticket_derive_name() in ticket.h). Zeros for a control
+	 * connection. */
 	uint8_t ticket[GP_TICKET_SIZE];
 };
 
@@ -57,15 +59,16 @@ bool gp_preamble_is_tls(const struct gp_preamble *preamble);
 void gp_preamble_encode(const struct gp_preamble *preamble, uint8_t bytes[GP_PREAMBLE_SIZE]);
 
 /*
- * Decodes a preamble. Returns 0; GP_E_FOREIGN: gpupool's magic is missing, and *preamble is
- * unchanged; GP_E_VERSION: another major version; GP_E_INVALID: unknown kind, or reserved bytes
- * that are not zero. After the last two, only major and minor are set.
+ * Decodes a preamble, which comes from the network. Returns 0; GP_E_FOREIGN: gpupool's magic is
+ * missing, and *preamble is unchanged; GP_E_VERSION: another major version; GP_E_INVALID: unknown
+ * kind, reserved bytes that are not zero, or a control connection with a lane or a ticket. After
+ * the last two, only major and minor are set. The caller checks the lane's number and the ticket.
  */
 GP_MUST_CHECK int gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE],
 				     struct gp_preamble *preamble);
 
-/* Formats the result of gp_preamble_decode() as a message for the user of the client. preamble: as
- * set by gp_preamble_decode(). */
+/* Formats the result of gp_preamble_decode() as a message for the user of the client. status: the
+ * result; 0 gives the peer's version. preamble: as set by gp_preamble_decode(). */
 void gp_preamble_format_status(int status, const struct gp_preamble *preamble, char *text,
 			       size_t size);
 

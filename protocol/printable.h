@@ -11,11 +11,12 @@
 #include <stddef.h>
 
 /*
- * Copies a text to `to`, truncated to `size` bytes with its NUL. Printable ASCII is copied
- * unchanged; every other byte becomes \xNN, which is never truncated in the middle. This includes
- * UTF-8, because which of its code points are line ends, controls or right-to-left marks depends on
- * its version and on the terminal. A backslash is copied unchanged, so sanitizing twice has no
- * further effect. Returns the length without the NUL. The buffers must not overlap.
+ * Copies a text to `to`, truncated to `size` bytes (at least 1) with its NUL. Printable ASCII is
+ * copied unchanged; every other byte becomes \xNN, which is never truncated in the middle. Bytes of
+ * UTF-8 are replaced, too: the set of its line ends, control characters and right-to-left marks
+ * depends on the version of Unicode and on the terminal. A backslash is copied unchanged, so
+ * sanitizing twice has no further effect. Returns the length without the NUL. The buffers must not
+ * overlap.
  */
 size_t gp_printable_text(char *to, size_t size, const char *from);
 
@@ -29,8 +30,8 @@ size_t gp_printable_text(char *to, size_t size, const char *from);
 size_t gp_printable_name(char *to, size_t size, const char *from);
 
 /*
- * Returns whether a spreadsheet would interpret the text as a formula; the CSV output then puts an
- * apostrophe before it.
+ * Returns whether a spreadsheet would interpret the text as a formula: it begins with =, +, -, @, a
+ * tab or a carriage return, and is not "-". The CSV output then puts an apostrophe before it.
  */
 bool gp_printable_is_formula(const char *text);
 

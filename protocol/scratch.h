@@ -20,17 +20,19 @@ struct gp_scratch {
 };
 
 /*
- * Returns zeroed memory for count items of `size` bytes (not 0), aligned to 16. If count is 0, the
- * result is not NULL, but must not be accessed. NULL: larger than GP_SCRATCH_MAX, or out of memory.
+ * Returns zeroed memory for count items of `size` bytes (not 0), aligned to 16, until
+ * gp_scratch_free(). If count is 0, the result is not NULL, but must not be accessed. NULL: larger
+ * than GP_SCRATCH_MAX, or out of memory.
  */
 void *gp_scratch_alloc(struct gp_scratch *scratch, size_t count, size_t size);
 
-/* Returns zeroed memory for count elements of `width` cells of 8 bytes each, as
+/* Returns zeroed memory for count elements of `width` cells (not 0) of 8 bytes each, as
  * gp_scratch_alloc(). */
 uint64_t *gp_scratch_alloc_cells(struct gp_scratch *scratch, size_t count, size_t width);
 
-/* Passes malloc'ed memory to the arena, which frees it in gp_scratch_free(), or at once if it
- * cannot be recorded for lack of memory. NULL has no effect. */
+/* Passes malloc'ed memory to the arena, which frees it in gp_scratch_free(). If the arena is out of
+ * memory, it frees the passed memory at once, and the caller is not informed. NULL has no
+ * effect. */
 void gp_scratch_adopt(struct gp_scratch *scratch, void *memory);
 /* Frees all memory; the arena is then empty and may be reused. */
 void gp_scratch_free(struct gp_scratch *scratch);

@@ -12,7 +12,7 @@
 /*
  * Opens /dev/null for each of the descriptors 0 to 2 that is closed. Otherwise the next file or
  * socket would get such a number, and printed output would be written to it. Must be called first
- * in main(). Returns 0 or a negative errno.
+ * in main(). Returns 0, or the negative errno of open().
  */
 GP_MUST_CHECK int gp_stdio_ensure_open(void);
 

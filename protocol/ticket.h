@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+/* Size of a lane's pre-shared key, in bytes. */
 #define GP_TICKET_KEY_SIZE 32
 
 /* Derives the ticket's public ID, which a lane's preamble contains instead of the ticket. */

@@ -23,7 +23,7 @@ template <typename real> struct system_state {
 	std::vector<vec4<real>> velocity;
 };
 
-/* Time of a step, and length by which the softening limits forces of close bodies. */
+/* Duration of a step; and Plummer's softening length, which limits the forces of close bodies. */
 const double time_step = 0.001;
 const double softening = 0.05;
 
@@ -31,5 +31,6 @@ const double softening = 0.05;
  * and precision. */
 system_state<double> make_bodies(int count);
 
-/* Advances the system by `steps` steps on the CPU, with a single thread and a plain loop. */
+/* Advances the system by `steps` steps on the CPU, in double precision, with a single thread and a
+ * plain loop. */
 void step_on_cpu(system_state<double> &state, int steps);

@@ -15,7 +15,8 @@
 template <typename real> class simulation
 {
       public:
-	/* Copies the start state to the current device. */
+	/* Allocates memory on the current device and copies the start state to it. block_size:
+	 * threads per block. */
 	simulation(const system_state<double> &start, int block_size);
 	~simulation();
 	simulation(const simulation &) = delete;
@@ -34,6 +35,8 @@ template <typename real> class simulation
 	int current = 0; /* index of the positions after the last step */
 };
 
-/* Ends the program with a message about the call `what` if error is not cudaSuccess. */
+/* Ends the program with status 1 and a message about the call `what` if error is not
+ * cudaSuccess. */
 void check_cuda(cudaError_t error, const char *what);
+/* Calls a CUDA function and checks its result with check_cuda(). */
 #define CUDA(call) check_cuda(call, #call)

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launch threads: kernel launches of one session that are passed to the driver by several threads.
+ * Launch threads: threads that pass one session's kernel launches to the driver.
  *
  * The driver takes 3 us for a launch, the executor's own part takes a thirtieth of that, and the
- * driver accepts launches on different streams concurrently. A program with several streams, whose
- * calls arrive faster than one thread can launch, therefore gets two to three times the throughput.
- * The executor does everything except the driver's call, which it hands to the stream's launcher: a
- * queue with a thread. Only launches and the markers of stream_depth.h between a stream's launches
- * are handed over.
+ * driver accepts launches on different streams concurrently. If a program with several streams
+ * sends its calls faster than one thread can launch, several threads therefore give two to three
+ * times the throughput. The executor does everything except the driver's call, which it hands over
+ * to the stream's launcher: a queue with a thread. Only launches and the markers of stream_depth.h
+ * between a stream's launches are handed over.
  *
- * Order: a stream has one launcher, and gpd_issue_settle() is called before any other driver call
- * of the executor about a stream. A queued launch uses only driver handles and a kernel's name of
- * the session, which must stay valid until then.
+ * Order: a stream has one launcher. The executor calls gpd_issue_settle() before any other driver
+ * call about a stream, and before it destroys an object that a queued launch uses: the driver's
+ * handles and the kernel's name.
  *
- * Ownership: part of a session. The threads are started on first use and end with gpd_issue_stop().
- * Threads: the session's executor, except failed(), which a launcher's thread calls.
- * Errors: failures of launches are reported by failed().
+ * Ownership: struct gpd_issue is part of a session. The threads are started on first use and owned
+ * by it until gpd_issue_stop().
+ * Threads: the session's executor calls all functions; a launcher's thread calls failed().
+ * gpd_issue_settle(), gpd_issue_barrier(), gpd_issue_stop(), gpd_issue_message() of a message that
+ * is not deep, and, while a queue is full, gpd_issue_launch() and gpd_issue_write() wait for
+ * launchers.
+ * Errors: a launcher's thread reports a failed launch by failed().
  */
 #ifndef GPD_ISSUE_H
 #define GPD_ISSUE_H
@@ -28,24 +32,26 @@
 
 /* Maximum number of launchers of a session. */
 #define GPD_LAUNCHERS 8
-/* Maximum bytes of the attributes and parameters of a launch that can be handed over. */
+/* Maximum total bytes of the attributes and parameters of a launch that can be handed over. */
 #define GPD_ISSUE_ROOM 384
 
-/* Minimum size in bytes of a message whose launches may be handed over; it has about forty
- * launches. */
+/* Minimum size in bytes of a message (records that arrive together) whose launches may be handed
+ * over. A message of this size has about forty launches. */
 #define GPD_ISSUE_DEEP ((size_t)4 << 10)
 
+/* A queue of launches with a thread. */
 struct gpd_launcher;
 
 /* A launch with all data that the driver's call needs. */
 struct gpd_issue_launch {
-	int device;
+	int device; /* CUDA device ordinal of the daemon; the launcher makes its context current */
 	CUfunction function;
-	/* With its attributes, an array that must be valid during gpd_issue_launch(). */
+	/* Configuration with the driver's stream. Its attributes, an array, must be valid during
+	 * gpd_issue_launch(). */
 	CUlaunchConfig config;
 	/* Kernel parameters in the packed format, valid during gpd_issue_launch(). */
 	const void *params;
-	size_t params_size;
+	size_t params_size; /* in bytes; 0: no parameters */
 	/* The kernel's name for the report of a failure; must stay valid until the launch is
 	 * settled. */
 	const char *kernel;
@@ -53,35 +59,45 @@ struct gpd_issue_launch {
 	int dynamic;
 };
 
-/* State of a session's launch threads. Initialized to zeros: the executor launches everything
- * itself. Used by the executor only, except failed(). */
+/* State of a session's launch threads. If all members are zero, the executor launches everything
+ * itself. */
 struct gpd_issue {
-	/* The four members below are set by the owner before the first launch is handed over.
-	 * failed() is called by a launcher's thread; launch is valid during the call. A queued
-	 * launch is dropped when *closing or *sticky is nonzero. */
+	/* Set when the session is created. */
+
+	/* Reports a failed launch. A launcher's thread calls it; launch is valid during the
+	 * call. */
 	void (*failed)(struct gpd_issue *issue, const struct gpd_issue_launch *launch,
 		       CUresult result);
+	/* the session is ending; its sticky error, a CUresult. Queued launches are dropped while
+	 * one of them is nonzero. */
 	const _Atomic bool *closing;
 	const _Atomic int *sticky;
-	/* Maximum number of launch threads in the process; 0: no launch is handed over. */
+	/* Maximum number of launch threads in the process, from gpd_issue_most(); 0: no launch is
+	 * handed over. */
 	unsigned int most;
 
-	bool pending;     /* launches were handed over since the last gpd_issue_settle() */
-	bool deep;        /* the current message contains many calls */
+	/* Internal state. */
+
+	bool pending; /* launches or writes were handed over since the last gpd_issue_settle() */
+	bool deep;    /* launches of the current message may be handed over */
 	const void *last; /* stream of the last launch in the current message; NULL: none */
 	uint32_t run;     /* number of launches handed over since the last barrier */
-	uint32_t wait;    /* number of launches to skip before threads are tried again */
-	uint64_t handed;  /* total number of launches handed over */
-	/* Number of launchers started, and index of the next one to assign to a stream. */
+	uint32_t wait; /* number of launches that the executor makes itself before threads are tried
+			  again */
+	uint64_t handed; /* total number of launches handed over */
+	/* Number of launchers started, and a counter that assigns them to streams in turn. */
 	unsigned int begun, next;
-	struct gpd_launcher *launchers[GPD_LAUNCHERS];
+	struct gpd_launcher *launchers[GPD_LAUNCHERS]; /* the first `begun` are valid */
 };
 
-/* Parses the environment's limit on launch threads per process. Returns true with *most_p set; true
- * with *most_p unchanged if text is NULL or ""; or false if it is not a number. */
+/* Parses the limit on launch threads per process of the daemon's environment (GPUPOOL_LAUNCHERS).
+ * Returns true with *most_p set, to at most 64; true with *most_p unchanged if text is NULL or "";
+ * or false, with *most_p undefined, if text is not a number. */
 bool gpd_issue_parse(const char *text, unsigned int *most_p);
-/* Returns the maximum number of launch threads for this number of processors: the limit in text,
- * else (NULL or invalid) the default; 0: no threads. */
+/* Returns the maximum number of launch threads of the process: the limit in text, or a quarter of
+ * the number of processors if text is NULL, "" or does not begin with a digit. Returns 0 (no
+ * threads) instead of 1, because a single thread would not be faster than the executor. The daemon
+ * has checked text with gpd_issue_parse() when it started. */
 unsigned int gpd_issue_most(int cpus, const char *text);
 
 /* Slow paths of the inline functions below. */
@@ -89,8 +105,8 @@ void gpd_issue_settle_pending(struct gpd_issue *issue);
 void gpd_issue_barrier_pending(struct gpd_issue *issue);
 bool gpd_issue_begins(struct gpd_issue *issue);
 
-/* Waits until all launches handed over have been passed to the driver; it does not wait for the
- * GPU. */
+/* Waits until everything handed over has been passed to the driver or dropped; does not wait for
+ * the GPU. */
 static inline void
 gpd_issue_settle(struct gpd_issue *issue)
 {
@@ -98,8 +114,9 @@ gpd_issue_settle(struct gpd_issue *issue)
 		gpd_issue_settle_pending(issue);
 }
 
-/* Settles as gpd_issue_settle(), before a call that is not a launch. The number of launches between
- * two such calls decides whether threads are worthwhile. */
+/* Settles as gpd_issue_settle(). Called before each record that is not a launch: if few launches
+ * were handed over since the last such record, threads are not worthwhile, and the executor makes
+ * the next launches itself. */
 static inline void
 gpd_issue_barrier(struct gpd_issue *issue)
 {
@@ -107,8 +124,8 @@ gpd_issue_barrier(struct gpd_issue *issue)
 		gpd_issue_barrier_pending(issue);
 }
 
-/* Starts a message. deep: it has at least GPD_ISSUE_DEEP bytes, so launches may be handed to
- * threads. Calls that arrive one at a time are carried out by the executor. */
+/* Starts a message. deep: its launches may be handed over, because it has at least GPD_ISSUE_DEEP
+ * bytes. The executor makes the launches of other messages itself, and settles before them. */
 static inline void
 gpd_issue_message(struct gpd_issue *issue, bool deep)
 {
@@ -118,8 +135,8 @@ gpd_issue_message(struct gpd_issue *issue, bool deep)
 		gpd_issue_settle(issue);
 }
 
-/* Returns whether the next launch, on this stream, is to be handed over by gpd_issue_launch(). The
- * stream's address is only compared. */
+/* Called once for each launch that the client does not wait for: returns whether the caller should
+ * hand it over by gpd_issue_launch(). stream: identifies the launch's stream; only compared. */
 static inline bool
 gpd_issue_wants(struct gpd_issue *issue, const void *stream)
 {
@@ -130,18 +147,22 @@ gpd_issue_wants(struct gpd_issue *issue, const void *stream)
 	       (issue->pending || gpd_issue_begins(issue));
 }
 
-/* Hands a copy of the launch over; waits while the launcher's queue is full. *launcher: number of
- * the stream's launcher, stored by the caller with the stream, initially 0; set on first use.
- * Returns true; or false if the launch is too large or no thread is available: everything is
- * settled then, and the caller launches it itself. */
+/* Hands over a copy of the launch; waits while the launcher's queue is full. *launcher: number of
+ * the stream's launcher, from 1; the caller stores it with the stream and initializes it to 0, and
+ * the first call sets it. Returns true; or false if the launch is larger than GPD_ISSUE_ROOM or no
+ * thread is available: everything is then settled, and the caller launches it itself.
+ * The launch is dropped without a report if *closing or *sticky becomes nonzero first. */
 bool gpd_issue_launch(struct gpd_issue *issue, uint8_t *launcher,
 		      const struct gpd_issue_launch *launch);
-/* Writes the value to the 32-bit word `to` in the order of the stream, whose launcher is not 0, by
- * that launcher. host: host address of the word. Called only while launches are pending. */
+/* Hands over a stream memory write of the value to the 32-bit word at device address `to`, to be
+ * issued by the stream's launcher after the launches that were handed over to it. launcher: the
+ * stream's, not 0. host: host address of the word; if the write is dropped or fails, the launcher's
+ * thread stores the value there, so that waits for it end. Called only while issue->pending is
+ * true. */
 void gpd_issue_write(struct gpd_issue *issue, uint8_t launcher, int device, CUstream stream,
 		     CUdeviceptr to, volatile uint32_t *host, uint32_t value);
 
-/* Settles and ends the threads; afterwards the executor launches everything itself. */
+/* Settles, and ends and joins the threads; afterwards the executor launches everything itself. */
 void gpd_issue_stop(struct gpd_issue *issue);
 
 #endif /* GPD_ISSUE_H */
