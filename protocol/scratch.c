@@ -37,15 +37,19 @@ gp_scratch_alloc_cells(struct gp_scratch *scratch, size_t count, size_t width)
 	return gp_scratch_alloc(scratch, count, width * sizeof(uint64_t));
 }
 
-void
+bool
 gp_scratch_adopt(struct gp_scratch *scratch, void *memory)
 {
-	struct gp_scratch_block *block = memory ? block_add(scratch, 0) : NULL;
+	struct gp_scratch_block *block;
 
+	if (!memory)
+		return true;
+	block = block_add(scratch, 0);
 	if (block)
 		block->adopted = memory;
 	else
 		free(memory);
+	return block != NULL;
 }
 
 void

@@ -9,6 +9,9 @@
 #ifndef GP_SCRATCH_H
 #define GP_SCRATCH_H
 
+#include "base/status.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,10 +33,9 @@ void *gp_scratch_alloc(struct gp_scratch *scratch, size_t count, size_t size);
  * gp_scratch_alloc(). */
 uint64_t *gp_scratch_alloc_cells(struct gp_scratch *scratch, size_t count, size_t width);
 
-/* Passes malloc'ed memory to the arena, which frees it in gp_scratch_free(). If the arena is out of
- * memory, it frees the passed memory at once, and the caller is not informed. NULL has no
- * effect. */
-void gp_scratch_adopt(struct gp_scratch *scratch, void *memory);
+/* Passes malloc'ed memory to the arena, which frees it in gp_scratch_free(). NULL has no effect.
+ * Returns true; or false if out of memory: then the memory has been freed. */
+GP_MUST_CHECK bool gp_scratch_adopt(struct gp_scratch *scratch, void *memory);
 /* Frees all memory; the arena is then empty and may be reused. */
 void gp_scratch_free(struct gp_scratch *scratch);
 

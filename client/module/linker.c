@@ -203,7 +203,8 @@ input_store(struct gpc_object *object, const struct input *input)
 		free(copy);
 		return false;
 	}
-	gp_scratch_adopt(&object->memory, copy);
+	if (!gp_scratch_adopt(&object->memory, copy))
+		return false;
 	*stored = *input;
 	stored->data = memcpy(copy, input->data, input->size);
 	copy += input->size;
@@ -511,9 +512,10 @@ linker_complete_and_wait(struct gpc_object *object, const uint8_t key[GP_SHA256_
 		linked_store(key, reply.info, reply.error, reply.image);
 	/* Inputs added after this do not extend the key. */
 	linker->failed = true;
+	if (!gp_scratch_adopt(&object->memory, raw))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	*image_p = (void *)(uintptr_t)reply.image.data;
 	*size_p = reply.image.size;
-	gp_scratch_adopt(&object->memory, raw);
 	return CUDA_SUCCESS;
 }
 
@@ -523,6 +525,7 @@ gpc_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	uint8_t key[GP_SHA256_SIZE];
 	struct gpc_object *object;
 	struct linker *linker;
+	void *image;
 	size_t size;
 	CUresult result = gpc_enter_kind(GPC_KIND_LINKER, state, &object);
 
@@ -532,9 +535,11 @@ gpc_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 		return CUDA_ERROR_INVALID_VALUE;
 	linker = object->extra;
 	key_complete(key, linker);
-	if (linked_find(linker, key, cubinOut, &size)) {
+	if (linked_find(linker, key, &image, &size)) {
 		/* The image belongs to the linker until it is destroyed. */
-		gp_scratch_adopt(&object->memory, *cubinOut);
+		if (!gp_scratch_adopt(&object->memory, image))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		*cubinOut = image;
 		linker->complete = true;
 	} else {
 		result = linker_complete_and_wait(object, key, cubinOut, &size);

@@ -41,8 +41,8 @@ UNIT_TEST(what_is_adopted_goes_with_the_rest)
 {
 	struct gp_scratch scratch = { 0 };
 
-	gp_scratch_adopt(&scratch, malloc(8)); /* the sanitizer finds a leak */
-	gp_scratch_adopt(&scratch, NULL);
+	assert_true(gp_scratch_adopt(&scratch, malloc(8))); /* the sanitizer finds a leak */
+	assert_true(gp_scratch_adopt(&scratch, NULL));
 	gp_scratch_free(&scratch);
 }
 
