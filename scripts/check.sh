@@ -104,8 +104,6 @@ else
 	failed=$((failed + 1))
 fi
 meson test "${tests[@]}" -C build-check --no-rebuild --print-errorlogs --timeout-multiplier 4 || true
-python3 scripts/again.py build-check/meson-logs/testlog.json \
-	meson test -C build-check --timeout-multiplier 4
 
 echo "== locks"
 if python3 scripts/threadsafety.py build-check; then
@@ -124,8 +122,6 @@ if setarch -R true 2>/dev/null; then
 fi
 $fixed meson test "${tests[@]}" -C build-tsan --print-errorlogs --timeout-multiplier 8 \
 	--suite unit --suite contract --suite threads || true
-python3 scripts/again.py build-tsan/meson-logs/testlog.json \
-	$fixed meson test -C build-tsan --timeout-multiplier 8
 
 logs=
 if [ -e /dev/nvidiactl ]; then
