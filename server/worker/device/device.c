@@ -46,6 +46,15 @@ gpd_device_enter(int ordinal)
 	return result;
 }
 
+static const char *
+result_get_name(CUresult result)
+{
+	const char *name = NULL;
+
+	(void)gpd_driver.cuGetErrorName(result, &name);
+	return name ? name : "unknown error";
+}
+
 static CUresult
 start_device(struct gpd_ledger *ledger, int ordinal)
 {
@@ -145,7 +154,7 @@ gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, ch
 		result = CUDA_ERROR_NO_DEVICE;
 	if (result != CUDA_SUCCESS) {
 		snprintf(error, size, "%.512s: no usable device: %s", gpd_driver.path,
-			 gpd_driver_get_error_name(result));
+			 result_get_name(result));
 		return -1;
 	}
 	if (count > GPD_DEVICES_MAX)
@@ -155,7 +164,7 @@ gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, ch
 		result = start_device(ledger, i);
 		if (result != CUDA_SUCCESS) {
 			snprintf(error, size, "%.512s: device %d cannot be used: %s",
-				 gpd_driver.path, i, gpd_driver_get_error_name(result));
+				 gpd_driver.path, i, result_get_name(result));
 			return -1;
 		}
 	}
@@ -166,7 +175,7 @@ gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, ch
 		result = gpd_marker_page_setup();
 	if (result != CUDA_SUCCESS) {
 		snprintf(error, size, "%.512s: no pinned memory: %s", gpd_driver.path,
-			 gpd_driver_get_error_name(result));
+			 result_get_name(result));
 		return -1;
 	}
 	for (int i = count; i-- > 0;) {

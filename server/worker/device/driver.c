@@ -139,6 +139,7 @@ user_name(void)
 static int
 open_nvidia(char *why, size_t size)
 {
+	const char *name = NULL;
 	CUresult result;
 	int count = 0;
 
@@ -149,8 +150,10 @@ open_nvidia(char *why, size_t size)
 		result = gpd_driver.cuDeviceGetCount(&count);
 	if (result == CUDA_SUCCESS && count > 0)
 		return 0;
-	snprintf(why, size, "%.512s: no device%s%s", gpd_driver.path, result ? ": " : "",
-		 result ? gpd_driver_get_error_name(result) : "");
+	if (result != CUDA_SUCCESS)
+		(void)gpd_driver.cuGetErrorName(result, &name);
+	snprintf(why, size, "%.512s: no device%s%s", gpd_driver.path, name ? ": " : "",
+		 name ? name : "");
 	memset(&gpd_driver, 0, sizeof(gpd_driver));
 	return -1;
 }

@@ -63,15 +63,6 @@ int gpd_driver_open(const char *path, bool software, char *error, size_t error_s
  * initialize; or -1 with one line of text in error. */
 gpd_lint_list_devices gpd_driver_list;
 
-/* Returns the driver's static name of the error. */
-static inline const char *
-gpd_driver_get_error_name(CUresult result)
-{
-	const char *name = NULL;
-
-	(void)gpd_driver.cuGetErrorName(result, &name);
-	return name ? name : "unknown error";
-}
 /* Returns whether this result means that CUDA is unusable in the whole process, so that only a new
  * worker can recover. */
 bool gpd_driver_is_sticky(CUresult result);

@@ -92,6 +92,7 @@ gpd_gpu_timestamp_start(int device)
 	struct gpd_marker_page *page = gpd_marker_page_acquire();
 	struct kernel kernel = { 0 };
 	CUresult result = page ? kernel_load(&kernel.function) : CUDA_ERROR_OUT_OF_MEMORY;
+	const char *name = NULL;
 
 	if (result == CUDA_SUCCESS)
 		result = kernel_try(device, &kernel, page);
@@ -100,9 +101,10 @@ gpd_gpu_timestamp_start(int device)
 		kernels[device] = kernel;
 		return;
 	}
+	(void)gpd_driver.cuGetErrorName(result, &name);
 	gpd_warning("device %d: the GPU time of sessions is measured less exactly, as the driver "
 		    "does not run the kernel that reads the GPU's clock: %s",
-		    device, gpd_driver_get_error_name(result));
+		    device, name ? name : "unknown error");
 }
 
 void

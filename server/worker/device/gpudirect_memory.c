@@ -122,13 +122,15 @@ register_dma_buf(struct gp_conn *conn, uint64_t address, uint64_t size, int devi
 		 size_t why_size)
 {
 	int fd = -1, r;
+	const char *name = "?";
 	CUresult result = gpd_device_enter(device);
 
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuMemGetHandleForAddressRange(
 			&fd, address, size, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
 	if (result != CUDA_SUCCESS) {
-		(void)snprintf(why, why_size, "dma-buf: %s; ", gpd_driver_get_error_name(result));
+		(void)gpd_driver.cuGetErrorName(result, &name);
+		(void)snprintf(why, why_size, "dma-buf: %s; ", name);
 		return false;
 	}
 	r = gp_conn_register_range(conn, (void *)(uintptr_t)address, size, fd);

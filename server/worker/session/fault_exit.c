@@ -76,7 +76,10 @@ gpd_running_work_describe(char *text, size_t size)
 static void
 result_describe(CUresult result, const char *whose, char *text, size_t size)
 {
-	(void)snprintf(text, size, "%.80s (%d)%s%s", gpd_driver_get_error_name(result), (int)result,
+	const char *name = NULL;
+
+	(void)gpd_driver.cuGetErrorName(result, &name);
+	(void)snprintf(text, size, "%.80s (%d)%s%s", name ? name : "unknown error", (int)result,
 		       whose[0] ? ", after work of " : "", whose);
 }
 
