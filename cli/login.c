@@ -181,7 +181,6 @@ token_try_file(const char *path, const char *url, const struct gpc_pool_config *
 	struct gp_url urls[POOL_URLS_MAX];
 	char error[768], address[GP_URL_TEXT_MAX], tenant[80];
 	Gpupool__ControlMessage *message;
-	uint64_t round_trip_ns;
 	int count = 0;
 
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
@@ -189,7 +188,7 @@ token_try_file(const char *path, const char *url, const struct gpc_pool_config *
 	if (gpc_config_daemons(urls, POOL_URLS_MAX, &count, error, sizeof(error)))
 		return cli_fail("%s", error);
 	for (int i = 0; i < count; i++) {
-		if (gpc_link_probe(&urls[i], &message, &round_trip_ns, error, sizeof(error)))
+		if (gpc_link_probe(&urls[i], &message, error, sizeof(error)))
 			return cli_fail(
 				"%s; nothing is stored (--no-check stores the token without "
 				"a connection)",

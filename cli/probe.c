@@ -76,8 +76,7 @@ cli_probe_query(struct cli_daemon *daemon)
 	gp_control_free(daemon->message);
 	daemon->message = NULL;
 	daemon->account = NULL;
-	if (gpc_link_probe(&daemon->url, &daemon->message, &daemon->round_trip_ns, daemon->error,
-			   sizeof(daemon->error)))
+	if (gpc_link_probe(&daemon->url, &daemon->message, daemon->error, sizeof(daemon->error)))
 		return -1;
 	daemon->account = daemon->message->account;
 	return 0;

@@ -26,9 +26,7 @@ struct cli_daemon {
 	/* The reply, owned; NULL: none yet, or the query failed. */
 	Gpupool__ControlMessage *message;
 	const Gpupool__Account *account; /* part of `message`; NULL: no reply */
-	/* Time between query and reply in nanoseconds; valid with a reply. */
-	uint64_t round_trip_ns;
-	char error[768]; /* the reason why the last query failed */
+	char error[768];                 /* the reason why the last query failed */
 };
 
 /* The daemons of a pool. */

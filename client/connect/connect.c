@@ -135,8 +135,8 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 }
 
 int
-gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p,
-	       uint64_t *round_trip_ns_p, char *error, size_t error_size)
+gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p, char *error,
+	       size_t error_size)
 {
 	struct gpc_opening opening = {
 		.url = url,
@@ -150,7 +150,6 @@ gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 	int r = opening_connect(&opening, &link);
 
 	if (r == 0) {
-		*round_trip_ns_p = link.round_trip_ns;
 		*message_p = link.welcome;
 		link.welcome = NULL;
 	}

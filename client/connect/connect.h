@@ -84,10 +84,10 @@ GP_MUST_CHECK int gpc_link_open_retrying(const struct gp_url *url, const int32_t
  * Queries the daemon's description of itself and of this user's tenant, without opening a session.
  * Blocks as gpc_link_open() does. On success *message_p has body_case ACCOUNT; the caller frees it
  * with gp_control_free(), and must make its texts printable before output (protocol/printable.h).
- * *round_trip_ns_p is as in struct gpc_link. On failure both outputs are unchanged.
+ * On failure *message_p is unchanged.
  */
 GP_MUST_CHECK int gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p,
-				 uint64_t *round_trip_ns_p, char *error, size_t error_size);
+				 char *error, size_t error_size);
 /* Opens a data lane of a session, authenticated by the session's ticket. url: lanes_url of struct
  * gpc_link; ticket: that of the Welcome; lane: number of the lane, from 1. Blocks at most 10 s, or
  * GPUPOOL_TIMEOUT if that is shorter, for the connection, and as long for the TLS handshake. On
