@@ -85,13 +85,13 @@ error_get_remedy(const char *error)
 static void
 check_credentials(const Gpupool__Account *account)
 {
-	char tenant[80], credentials[256], until[48] = "";
-	time_t end = (time_t)account->until_s;
-	struct tm when;
+	char tenant[80], credentials[256], date[CTL_VALUE_MAX], until[48] = "";
 
-	if (account->until_s && localtime_r(&end, &when))
-		(void)strftime(until, sizeof(until), ", until %Y-%m-%d %H:%M", &when);
-	check_print(account->until_s && end - time(NULL) < SOON_S ? CHECK_NOTE : CHECK_OK,
+	if (account->until_s)
+		(void)snprintf(until, sizeof(until), ", until %s",
+			       ctl_format_date((uint64_t)account->until_s, date));
+	check_print(account->until_s && account->until_s - time(NULL) < SOON_S ? CHECK_NOTE
+									       : CHECK_OK,
 		    "credentials", "tenant %s, authenticated by %s%s",
 		    cli_probe_text(account->tenant, tenant, sizeof(tenant)),
 		    cli_probe_text(account->credentials, credentials, sizeof(credentials)), until);

@@ -4,6 +4,7 @@
 #include "cli/check.h"
 #include "client/connect/credentials.h"
 #include "ctl/certificate.h"
+#include "ctl/value.h"
 #include "protocol/preamble.h"
 #include "protocol/printable.h"
 #include "transport/tls/openssl.h"
@@ -196,17 +197,6 @@ preamble_exchange(int fd, bool tls)
 	return true;
 }
 
-static const char *
-show_date(int64_t seconds, char text[32])
-{
-	time_t time = (time_t)seconds;
-	struct tm when;
-
-	if (!localtime_r(&time, &when) || strftime(text, 32, "%Y-%m-%d %H:%M", &when) == 0)
-		(void)snprintf(text, 32, "?");
-	return text;
-}
-
 static bool
 certificate_names_host(X509 *certificate, const char *host)
 {
@@ -220,15 +210,17 @@ static void
 check_certificate(X509 *certificate, const struct gp_url *url)
 {
 	struct ctl_certificate_facts facts;
-	char hosts[CTL_CERTIFICATE_NAMES_MAX], from[32], until[32], now[32];
+	char hosts[CTL_CERTIFICATE_NAMES_MAX], from_text[CTL_VALUE_MAX], until_text[CTL_VALUE_MAX];
+	char now_text[CTL_VALUE_MAX];
+	const char *from, *until, *now;
 	int64_t now_s = (int64_t)time(NULL);
 
 	if (ctl_certificate_describe(certificate, &facts))
 		return;
 	(void)gp_printable_text(hosts, sizeof(hosts), *facts.hosts ? facts.hosts : facts.name);
-	(void)show_date(facts.from_s, from);
-	(void)show_date(facts.until_s, until);
-	(void)show_date(now_s, now);
+	from = ctl_format_date((uint64_t)facts.from_s, from_text);
+	until = ctl_format_date((uint64_t)facts.until_s, until_text);
+	now = ctl_format_date((uint64_t)now_s, now_text);
 	if (!certificate_names_host(certificate, url->host))
 		check_print(CHECK_ERROR, "certificate",
 			    "is for %s, not for %s; use one of these names in the address, or "

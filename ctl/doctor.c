@@ -2,6 +2,7 @@
 #include "ctl/doctor.h"
 
 #include "ctl/command.h"
+#include "ctl/value.h"
 #include "server/common/base/privilege.h"
 
 #include <pwd.h>
@@ -10,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* No pool is older than this program, so an earlier date means a wrong clock. */
-#define YEAR_MIN 2024
+/* No pool is older than this program, so an earlier date means a wrong clock: 2024-01-01. */
+#define EARLIEST_S 1704067200
 
 static void
 finding_add(struct ctl_doctor *doctor, const char *kind, const char *format, va_list args)
@@ -74,12 +75,10 @@ static void
 check_clock(struct ctl_doctor *doctor)
 {
 	time_t now = time(NULL);
-	char text[32] = "";
-	struct tm when;
+	char text[CTL_VALUE_MAX];
 
-	if (gmtime_r(&now, &when))
-		(void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &when);
-	if (when.tm_year + 1900 < YEAR_MIN)
+	(void)ctl_format_utc(now, "%Y-%m-%d %H:%M UTC", text);
+	if (now < EARLIEST_S)
 		ctl_problem(doctor, "clock: %s: certificates and tokens depend on it", text);
 	else
 		ctl_ok(doctor, "clock: %s", text);

@@ -67,18 +67,6 @@ ctl_table_number(struct ctl_table *table, uint64_t number)
 /* For people. */
 
 static const char *
-show_date(uint64_t seconds, char *text)
-{
-	time_t time = (time_t)seconds;
-	struct tm when;
-
-	if (seconds == UINT64_MAX || !localtime_r(&time, &when) ||
-	    strftime(text, CTL_VALUE_MAX, "%Y-%m-%d %H:%M", &when) == 0)
-		return "-";
-	return text;
-}
-
-static const char *
 cell_format(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 {
 	uint64_t now = (uint64_t)time(NULL);
@@ -95,7 +83,7 @@ cell_format(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 	case CTL_SINCE:
 		return ctl_format_age(now > cell->number ? now - cell->number : 0, text);
 	case CTL_DATE:
-		return show_date(cell->number, text);
+		return ctl_format_date(cell->number, text);
 	case CTL_PERCENT:
 		snprintf(text, CTL_VALUE_MAX, "%.1f %%", (double)cell->number / 100);
 		return text;

@@ -118,6 +118,18 @@ ctl_priority_name(uint32_t priority)
 	return priority < 3 ? priorities[priority] : "?";
 }
 
+const char *
+ctl_format_date(uint64_t seconds, char *text)
+{
+	time_t time = (time_t)seconds;
+	struct tm when;
+
+	if (seconds == UINT64_MAX || !localtime_r(&time, &when) ||
+	    strftime(text, CTL_VALUE_MAX, "%Y-%m-%d %H:%M", &when) == 0)
+		return "-";
+	return text;
+}
+
 char *
 ctl_format_utc(int64_t seconds, const char *format, char *text)
 {

@@ -47,6 +47,9 @@ char *ctl_format_ns(uint64_t ns, char *text);
 /* Formats seconds as "45 s", "2 m 05 s", "1 h 02 m" or "3 d 04 h" into text, of CTL_VALUE_MAX
  * bytes. Returns text. */
 char *ctl_format_age(uint64_t seconds, char *text);
+/* Formats seconds since 1970 as "2026-11-01 15:30", in local time, into text, of CTL_VALUE_MAX
+ * bytes. Returns text, or "-" for UINT64_MAX and times that have no date. */
+const char *ctl_format_date(uint64_t seconds, char *text);
 /* Formats seconds since 1970 as strftime() does, in UTC, into text, of CTL_VALUE_MAX bytes; "" if
  * the year has more digits than an int. Returns text. */
 char *ctl_format_utc(int64_t seconds, const char *format, char *text)
