@@ -118,9 +118,9 @@ UNIT_TEST(requests_that_do_not_wait_for_answers_are_refused_and_not_kept)
 	other = come(&neighbour);
 	assert_int_equal(say_hello(other), 0);
 
-	take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
-	take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST);
-	expect_gone(peer, text);
+	take_message(connection, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
+	take_message(connection, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST);
+	expect_gone(connection, text);
 	take_message(neighbour, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
 	gp_conn_destroy(client);
 	gp_conn_destroy(other);
@@ -133,13 +133,13 @@ UNIT_TEST(requests_that_wait_are_passed_on_however_many_there_are)
 	struct gp_conn *client = come(&connection);
 
 	assert_int_equal(say_hello(client), 0);
-	take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
+	take_message(connection, GPUPOOL__CONTROL_MESSAGE__BODY_HELLO);
 	for (int i = 0; i < REQUESTS; i++) {
 		assert_int_equal(ask_for_window(client), 0);
-		take_message(peer, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST);
+		take_message(connection, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST);
 	}
 	gp_conn_destroy(client);
-	expect_gone(peer, "connection closed by the client");
+	expect_gone(connection, "connection closed by the client");
 }
 
 static int

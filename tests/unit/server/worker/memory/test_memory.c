@@ -48,14 +48,14 @@ TEST(the_ledger_knows_who_keeps_memory)
 	struct gpd_ledger_session *entry = fake.session.account.line;
 
 	assert_int_equal(keep(7), GPD_LATER);
-	assert_int_equal(line->cache_state, GPD_CACHE_FILLED);
+	assert_int_equal(entry->cache_state, GPD_CACHE_FILLED);
 	assert_int_equal(keep(8), CUDA_ERROR_INVALID_VALUE);
-	line->cache_state = GPD_CACHE_RECALLED;
+	entry->cache_state = GPD_CACHE_RECALLED;
 	assert_int_equal(fake.session.send.keep_request, 7);
 	fake.session.send.keep_request = 0;
 	/* More is kept before the first is given back: that is what is waited for. */
 	assert_int_equal(keep(9), GPD_LATER);
-	assert_int_equal(line->cache_state, GPD_CACHE_RECALLED);
+	assert_int_equal(entry->cache_state, GPD_CACHE_RECALLED);
 	assert_int_equal(given_back(), GPD_CACHE_FILLED);
 	fake.session.send.keep_request = 0;
 	assert_int_equal(given_back(), GPD_CACHE_EMPTY);

@@ -82,17 +82,17 @@ TEST(text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back)
 	struct gpd_ledger_session *entry = one.session.account.line;
 
 	one.ledger->host_max = 0;
-	assert_true(gpd_ledger_charge_host(one.ledger, line, GPD_HOST_MIN));
+	assert_true(gpd_ledger_charge_host(one.ledger, entry, GPD_HOST_MIN));
 	launch(&one);
 	fake_driver_kernel_text = "lost";
 	gpd_print_flush(&one.session);
 	assert_string_equal(one.printed, "");
-	gpd_ledger_uncharge_host(one.ledger, line, GPD_HOST_MIN);
+	gpd_ledger_uncharge_host(one.ledger, entry, GPD_HOST_MIN);
 	launch(&one);
 	fake_driver_kernel_text = "told";
 	gpd_print_flush(&one.session);
 	assert_string_equal(one.printed, "told");
-	assert_int_equal(line->host, 0);
+	assert_int_equal(entry->host, 0);
 }
 
 static void *
