@@ -228,7 +228,8 @@ def emit_stub_body(call):
         return "".join(out) + f"\treturn {send}"
     out.append(f"\tresult = {send}")
     if raw:
-        out.append("\tgp_scratch_adopt(scratch, raw);\n")
+        out.append("\tif (!gp_scratch_adopt(scratch, raw) && result == CUDA_SUCCESS)\n"
+                   "\t\tresult = CUDA_ERROR_OUT_OF_MEMORY;\n")
     if drop:
         out.append(f"\t{'' if sent == 'post' else 'if (result == CUDA_SUCCESS)' + chr(10) + chr(9) * 2}"
                    f"gpc_object_destroy_by_token(GPC_KIND_{get_kind(drop.ctype).constant}, {drop.name});\n")

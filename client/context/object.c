@@ -5,7 +5,6 @@
 #include "client/session/session.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 CUresult
 gpc_object_create(enum gpc_kind kind, struct gpc_context *context, struct gpc_object **object_p)
@@ -140,16 +139,4 @@ gpc_reply_fail_malformed(const struct gpc_context *context)
 {
 	gpc_session_fail(context->device->session, GPC_ERROR_LOST, "malformed reply");
 	return GPC_ERROR_LOST;
-}
-
-CUresult
-gpc_reply_copy_bytes(CUresult result, const struct gp_bytes *bytes, void *to, size_t size,
-		     void *reply)
-{
-	if (result == CUDA_SUCCESS && bytes->size != size)
-		result = CUDA_ERROR_UNKNOWN;
-	if (result == CUDA_SUCCESS)
-		memcpy(to, bytes->data, size);
-	free(reply);
-	return result;
 }

@@ -85,9 +85,5 @@ CUresult gpc_context_to_wire(struct gpc_context **context_p, CUcontext token, ui
 /* Ends the context's session because a reply is malformed, which means that the two ends disagree
  * on the protocol. Returns GPC_ERROR_LOST, for the caller to return. */
 CUresult gpc_reply_fail_malformed(const struct gpc_context *context);
-/* Copies the bytes of a reply, and frees the memory of the reply, which may be NULL. Returns
- * `result`, that of the call, or CUDA_ERROR_UNKNOWN if there are not `size` bytes. */
-CUresult gpc_reply_copy_bytes(CUresult result, const struct gp_bytes *bytes, void *to, size_t size,
-			      void *reply);
 
 #endif /* GPC_OBJECT_H */

@@ -39,6 +39,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 
 struct gpc_request;
@@ -200,5 +202,19 @@ void gpc_call_function_refused(struct gpc_session *session);
  * calls are complete. Returns true, or false without any effect if fewer are outstanding, which is
  * a protocol error. */
 bool gpc_call_waits_done(struct gpc_session *session, uint32_t count);
+
+/* Copies the bytes of a reply, and frees the memory of the reply, which may be NULL. Returns
+ * `result`, that of the call, or CUDA_ERROR_UNKNOWN if there are not `size` bytes. */
+static inline CUresult
+gpc_reply_copy_bytes(CUresult result, const struct gp_bytes *bytes, void *to, size_t size,
+		     void *reply)
+{
+	if (result == CUDA_SUCCESS && bytes->size != size)
+		result = CUDA_ERROR_UNKNOWN;
+	if (result == CUDA_SUCCESS)
+		memcpy(to, bytes->data, size);
+	free(reply);
+	return result;
+}
 
 #endif /* GPC_CALL_H */
