@@ -8,7 +8,8 @@
  * call, so lookups must be fast.
  *
  * Ownership: values belong to the runtimes, and the map never frees them.
- * gpc_context_storage_reset() passes them to their destructors.
+ * gpc_context_storage_reset() passes them to their destructors. In all functions ctx is a context's
+ * handle, never NULL; the private table replaces NULL by the current context.
  * Threads: the map is process-wide; any thread may call. A lookup that a thread repeats acquires no
  * lock while the map does not change. Destructors are called without a lock, and may call these
  * functions and CUDA.

@@ -30,9 +30,10 @@
 struct gpc_object {
 	struct gpc_handle handle;
 	struct gpc_context *context; /* context that the object belongs to; never NULL */
-	struct gp_scratch
-		memory; /* memory that hand-written functions attach to the object; freed with it */
-	void *extra;    /* pointer for hand-written functions; not freed with the object */
+	struct gp_scratch memory;    /* memory that hand-written functions attach to the object;
+					initially empty; freed with it */
+	void *extra; /* pointer for hand-written functions; initially NULL; not freed with the
+			object */
 };
 
 /* Generated table, indexed by enum gpc_kind: whether objects of the kind are destroyed with their
@@ -86,7 +87,9 @@ CUresult gpc_context_to_wire(struct gpc_context **context_p, CUcontext token, ui
  * on the protocol. Returns GPC_ERROR_LOST, for the caller to return. */
 CUresult gpc_reply_fail_malformed(const struct gpc_context *context);
 /* Copies the bytes of a reply, and frees the memory of the reply, which may be NULL. Returns
- * `result`, that of the call, or CUDA_ERROR_UNKNOWN if there are not `size` bytes. */
+ * `result`, that of the call, or CUDA_ERROR_UNKNOWN if that is CUDA_SUCCESS and there are not
+ * `size` bytes; *to is unchanged after an error. *bytes is read only if `result` is
+ * CUDA_SUCCESS. */
 CUresult gpc_reply_copy_bytes(CUresult result, const struct gp_bytes *bytes, void *to, size_t size,
 			      void *reply);
 
