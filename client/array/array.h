@@ -8,8 +8,9 @@
  * another array (client/base/handle.h), so a stale pointer can be read, but may show that other
  * array. A mipmapped array owns its levels.
  * Threads: any thread. The lookups acquire no lock; a lock of array.c guards the levels.
- * gpc_array_drop_context() posts calls, so it must not be called in a function that the receiver
- * runs (done() of struct gpc_request, client/session/call.h, or the handler of a note).
+ * gpc_array_drop_context() posts calls, and acquires texture.c's lock, which other threads hold
+ * while they post; so it must not be called in a function that the receiver runs (done() of struct
+ * gpc_request, client/session/call.h, or the handler of a note).
  * Errors: functions that return CUresult return CUDA_SUCCESS or the errors stated with the
  * function; *array_p is unchanged after an error.
  */

@@ -89,11 +89,12 @@ struct gpc_context {
 	struct gpc_device *device;
 	struct gpc_scope
 		scope; /* session and wire ID; the ID is written with `lock` held; ID 0: inactive */
-	struct gpc_stream *legacy;  /* its NULL stream; NULL: inactive */
-	struct gpc_context *parent; /* for a green context, the primary context, to which everything
-				       except streams belongs; NULL: not a green context, or a
-				       destroyed one; api/green_context.c sets and clears it */
-	void *green;                /* token of the CUgreenCtx; NULL: not a green context */
+	struct gpc_stream *legacy; /* its NULL stream; NULL: inactive */
+	struct gpc_context
+		*parent; /* for a green context, the primary context, to which everything except
+			    streams belongs; NULL: not a green context, or a destroyed one;
+			    client/api/green_context.c sets and clears it */
+	void *green;     /* token of the CUgreenCtx; NULL: not a green context */
 	bool primary;
 	bool destroyed; /* destroyed; for a primary context: reset, until cuDevicePrimaryCtxRetain()
 			   clears it; written with `lock` held, gpc_context_lookup() reads it

@@ -5,11 +5,11 @@
  * table (client/entry/export_table.c).
  *
  * Each runtime (every library may contain its own) has one key. It looks up its value in every
- * call, so lookups must be fast.
+ * call, so lookups must be fast. In all functions `ctx` is a context's handle, not NULL; the
+ * private table replaces NULL by the current context.
  *
  * Ownership: values belong to the runtimes, and the map never frees them.
- * gpc_context_storage_reset() passes them to their destructors. In all functions ctx is a context's
- * handle, never NULL; the private table replaces NULL by the current context.
+ * gpc_context_storage_reset() passes them to their destructors.
  * Threads: the map is process-wide; any thread may call. A lookup that a thread repeats acquires no
  * lock while the map does not change. Destructors are called without a lock, and may call these
  * functions and CUDA.
