@@ -70,8 +70,7 @@ GP_MUST_CHECK int gpc_heap_alloc(struct gpc_heap *heap, void *owner, uint64_t si
 				 uint64_t *address_p);
 
 /* Returns the preferred size of the owner's next chunk. It is first_chunk at the beginning. Each
- * added chunk of at least the preferred size doubles it, while it is less than GPC_HEAP_CHUNK_MAX.
- */
+ * added chunk of at least this size doubles it, while it is less than GPC_HEAP_CHUNK_MAX. */
 uint64_t gpc_heap_chunk_size(struct gpc_heap *heap, void *owner);
 
 /*
@@ -87,8 +86,8 @@ GP_MUST_CHECK int gpc_heap_reserve(struct gpc_heap *heap, uint64_t size,
 void gpc_heap_unreserve(struct gpc_heap *heap, const struct gpc_heap_range *range);
 /* Adds a reserved and mapped range as a chunk of the owner. Errors: -ENOMEM; GP_E_INVALID: larger
  * than GPC_HEAP_CHUNK_MAX; GP_E_RESOURCE: the owner has GPC_TLSF_REGIONS chunks already. After an
- * error the addresses stay reserved; the caller unmaps the range and calls gpc_heap_defer_range().
- */
+ * error the addresses stay reserved: the caller unmaps the range, then calls gpc_heap_defer_range()
+ * for it. */
 GP_MUST_CHECK int gpc_heap_add_chunk(struct gpc_heap *heap, void *owner,
 				     const struct gpc_heap_range *range);
 /* Adds a reserved and mapped range as one block, which begins at range->base. size: as requested,

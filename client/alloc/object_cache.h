@@ -63,8 +63,8 @@ struct gpc_object_cache {
 void gpc_object_cache_init(struct gpc_object_cache *cache,
 			   void (*count_bytes)(const struct gpc_cached *cached, uint64_t more));
 /* Adds an object; *cached is copied. First drops the oldest objects of its kind until the kind,
- * with the new object, is within its budget. An object that alone exceeds bytes_max is stored, too.
- */
+ * with the new object, is within its budget. An object that alone exceeds bytes_max is also
+ * stored. */
 void gpc_object_cache_put(struct gpc_object_cache *cache, const struct gpc_cached *cached);
 
 /*

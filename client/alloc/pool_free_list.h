@@ -59,9 +59,8 @@ struct gpc_space_free_list {
 
 /* Returns the size of a run in bytes. */
 uint64_t gpc_space_run_size(const struct gpc_space_run *run);
-/* Sets both user words of a run. slack: for GPC_SPACE_BLOCK, the number of bytes by which the block
- * is shorter than the run, at most GPC_SPACE_SLACK_MASK; otherwise 0. value: the 64-bit user word.
- */
+/* Sets both user words of a run. slack: for GPC_SPACE_BLOCK, the bytes by which the block is
+ * shorter than the run, at most GPC_SPACE_SLACK_MASK; otherwise 0. value: the 64-bit user word. */
 void gpc_space_run_set_kind(const struct gpc_space_run *run, enum gpc_space_kind kind,
 			    uint32_t slack, uint64_t value);
 

@@ -80,8 +80,8 @@ struct gpc_space {
 	uint64_t waiting;    /* bytes freed, but not yet reusable by all streams */
 	/* bytes of all mappings, and their maximum */
 	uint64_t reserved, reserved_high;
-	/* bytes of blocks in use, each rounded up to GPC_HEAP_ALIGNMENT (heap.h), and their maximum
-	 */
+	/* bytes of used blocks, each rounded up to GPC_HEAP_ALIGNMENT (heap.h), and their
+	 * maximum */
 	uint64_t used, used_high;
 	uint64_t used_peak; /* like used_high, but never reset by the pool; 0 again when no mapping
 			       is left */

@@ -116,8 +116,7 @@ GP_MUST_CHECK int gpc_opening_recv_message(struct gpc_opening *opening, struct g
 GP_MUST_CHECK int gpc_link_reserve_window(struct gpc_opening *opening, struct gpc_link *link);
 
 /* Starts connecting lane 0 ahead of time, to the address of the connection `control`, without
- * blocking. Has no effect for RDMA, for a local socket, or on failure. Defined in lane_connect.c.
- */
+ * blocking. Has no effect for RDMA, a local socket, or on failure. Defined in lane_connect.c. */
 void gpc_first_lane_connect_start(struct gpc_opening *opening, const struct gp_conn *control);
 /* Waits, at most gpc_opening_limit_ms(), for the connection of gpc_first_lane_connect_start(), if
  * that has started one. On failure opening->ahead is NULL, and gpc_first_lane_open() connects

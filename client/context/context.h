@@ -183,8 +183,7 @@ void gpc_context_set_parts(const struct gpc_context_part *list, size_t count);
 /* Number of contexts that exist in daemons, green contexts included. */
 extern atomic_uint gpc_contexts_active;
 
-/* Returns the number of devices visible to the program; 0 before gpc_devices_create() (device.h).
- */
+/* Returns the number of devices that the program sees; 0 before gpc_devices_create() (device.h). */
 int gpc_device_count(void);
 struct gpc_device *gpc_device_get(CUdevice ordinal); /* returns NULL if the ordinal is invalid */
 /* First step of a CUDA function on a device that needs no context: calls gpc_enter_local() and

@@ -67,8 +67,7 @@ struct gpc_place {
 	CUarray array;
 	uint64_t at; /* address, or offset in the array's first row in bytes */
 };
-/* Initializes *copy for one row of `size` bytes, with the checks and results of gpc_copy_linear().
- */
+/* Initializes *copy for a row of `size` bytes, with the checks and results of gpc_copy_linear(). */
 CUresult gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst,
 		      const struct gpc_place *src, size_t size);
 /* Describes the rectangle *given as the box *copy. Returns `copy`, or NULL if `given` is NULL. */

@@ -47,8 +47,7 @@ struct gpc_pending_copy {
 	unsigned int references;
 	unsigned int waiters; /* number of threads that wait for the copy */
 	bool started;         /* gpc_pending_copy_started() was called with success */
-	bool replicated; /* the destination became accessible to kernels after the copy was posted
-			  */
+	bool replicated;      /* the destination became accessible to kernels after the post */
 };
 
 /* Adds the copy to the list, before its request is started, with one reference for the caller and
