@@ -30,8 +30,8 @@ struct gpc_deferred_free {
 /* Initializes an empty queue. */
 void gpc_deferred_free_init(struct gpc_deferred_free *queue);
 
-/* Appends the used run that begins at place, with its tag. Until it is popped, its user words
- * belong to the queue. */
+/* Appends the used run that begins at place, which must be in no queue, with its tag. Until it is
+ * popped, its user words belong to the queue; afterwards they are undefined. */
 void gpc_deferred_free_push(struct gpc_deferred_free *queue, struct gpc_tlsf *tlsf, uint32_t place,
 			    uint64_t tag);
 
@@ -41,9 +41,9 @@ void gpc_deferred_free_push(struct gpc_deferred_free *queue, struct gpc_tlsf *tl
 uint32_t gpc_deferred_free_pop(struct gpc_deferred_free *queue, struct gpc_tlsf *tlsf,
 			       uint64_t done);
 
-/* Returns whether the used run that begins at place is in a queue. The top bit of its 32-bit user
- * word is the marker, so the allocator's owner must store only values below 1 << 31 in the words of
- * runs that are not queued. */
+/* Returns whether the run that begins at place, which must be used, is in a queue. The top bit of
+ * its 32-bit user word is the marker, so the allocator's owner must store only values below 1 << 31
+ * in the words of runs that are not queued. */
 bool gpc_deferred_free_contains(const struct gpc_tlsf *tlsf, uint32_t place);
 
 #endif /* GPC_DEFERRED_FREE_H */

@@ -50,10 +50,11 @@ struct gpc_heap_range {
 
 /* Creates a heap for [base, base + size). granularity: the unit of mappings, a power of two from
  * GPC_HEAP_SMALL_MAX to GPC_HEAP_CHUNK_MAX, of which base is a multiple; size is rounded down to
- * it, and must be at least one granule. first_chunk: size of an owner's first chunk, rounded up to
- * the granularity, at most GPC_HEAP_CHUNK_MAX; 0: the granularity. On success the caller owns
- * *heap_p. Errors: GP_E_INVALID: invalid argument; GP_E_RESOURCE: the window is too large (more
- * than GPC_TLSF_REGIONS * GPC_TLSF_REGION_UNITS granules, segregated_fit.h); -ENOMEM. */
+ * it, and must be at least one granule. first_chunk: size of an owner's first chunk, which is
+ * rounded up to the granularity and limited to GPC_HEAP_CHUNK_MAX; 0: the granularity. On success
+ * the caller owns *heap_p. Errors: GP_E_INVALID: invalid argument; GP_E_RESOURCE: the window is too
+ * large (more than GPC_TLSF_REGIONS * GPC_TLSF_REGION_UNITS granules, segregated_fit.h);
+ * -ENOMEM. */
 GP_MUST_CHECK int gpc_heap_create(uint64_t base, uint64_t size, uint64_t granularity,
 				  uint64_t first_chunk, struct gpc_heap **heap_p);
 /* Frees the heap. Does not unmap any memory. Accepts NULL. */
@@ -69,8 +70,7 @@ GP_MUST_CHECK int gpc_heap_alloc(struct gpc_heap *heap, void *owner, uint64_t si
 				 uint64_t *address_p);
 
 /* Returns the preferred size of the owner's next chunk. It is first_chunk at the beginning. Each
- * added chunk of at least the preferred size doubles it, while it is less than GPC_HEAP_CHUNK_MAX.
- */
+ * added chunk of at least this size doubles it, while it is less than GPC_HEAP_CHUNK_MAX. */
 uint64_t gpc_heap_chunk_size(struct gpc_heap *heap, void *owner);
 
 /*
@@ -86,8 +86,8 @@ GP_MUST_CHECK int gpc_heap_reserve(struct gpc_heap *heap, uint64_t size,
 void gpc_heap_unreserve(struct gpc_heap *heap, const struct gpc_heap_range *range);
 /* Adds a reserved and mapped range as a chunk of the owner. Errors: -ENOMEM; GP_E_INVALID: larger
  * than GPC_HEAP_CHUNK_MAX; GP_E_RESOURCE: the owner has GPC_TLSF_REGIONS chunks already. After an
- * error the addresses stay reserved; the caller unmaps the range and calls gpc_heap_defer_range().
- */
+ * error the addresses stay reserved: the caller unmaps the range, then calls gpc_heap_defer_range()
+ * for it. */
 GP_MUST_CHECK int gpc_heap_add_chunk(struct gpc_heap *heap, void *owner,
 				     const struct gpc_heap_range *range);
 /* Adds a reserved and mapped range as one block, which begins at range->base. size: as requested,
@@ -101,15 +101,17 @@ GP_MUST_CHECK int gpc_heap_add_large(struct gpc_heap *heap, void *owner,
  * Frees the block that begins at address. tag: number of the last work that may use the block;
  * done: the work up to this number is known to be done. A small block becomes reusable at once if
  * tag <= done, or else in a later gpc_heap_reap(). If unmap_p->size is not 0 on return, the caller
- * unmaps *unmap_p and then calls gpc_heap_defer_range(). The range is that of the large block;
- * after a small block, it is the smallest wholly free chunk of the owner, if the owner has more
- * than one. Errors: GP_E_INVALID: no live block begins there; unmap_p->size is then 0.
+ * unmaps *unmap_p and then calls gpc_heap_defer_range(). The range is that of the large block.
+ * After a small block that became reusable at once, it is the smallest wholly free chunk of the
+ * owner, if the owner has more than one. Errors: GP_E_INVALID: no live block begins there;
+ * unmap_p->size is then 0.
  */
 GP_MUST_CHECK int gpc_heap_free(struct gpc_heap *heap, uint64_t address, uint64_t tag,
 				uint64_t done, struct gpc_heap_range *unmap_p);
-/* Makes the addresses of a range that the caller unmaps reusable after the unmapping. tag: number
- * of the unmapping, in the caller's count of them; gpc_heap_reap() frees the addresses when it is
- * done. */
+/* Makes the addresses of a range that the caller unmaps reusable after the unmapping. The range was
+ * removed by gpc_heap_free(), gpc_heap_pop_spare() or gpc_heap_pop_mapping(), or could not be
+ * added. tag: number of the unmapping, in the caller's count of them; gpc_heap_reap() frees the
+ * addresses when it is done. */
 void gpc_heap_defer_range(struct gpc_heap *heap, const struct gpc_heap_range *range, uint64_t tag);
 
 /* Makes memory reusable: the blocks that waited for work up to the number `done`, and the addresses
@@ -123,8 +125,9 @@ bool gpc_heap_pop_spare(struct gpc_heap *heap, struct gpc_heap_range *range_p);
 
 /* Removes a mapping of an owner that is being destroyed, including all blocks in it, and stores its
  * range. The caller unmaps the range and passes it to gpc_heap_defer_range(). The caller repeats
- * the call until it returns false: then the owner has no mapping left and is unknown to the heap.
- * From the first call on, nothing can be allocated from the owner's chunks. */
+ * the call until it returns false, with *range_p unchanged: then the owner has no mapping left and
+ * is unknown to the heap. From the first call on, nothing can be allocated from the owner's
+ * chunks. */
 bool gpc_heap_pop_mapping(struct gpc_heap *heap, void *owner, struct gpc_heap_range *range_p);
 
 /* Finds the live block that contains the address, within the requested size. Returns false, with

@@ -28,7 +28,7 @@ struct gpc_cached_kind {
 	bool (*matches)(const struct gpc_cached *cached, const void *wanted);
 	/* Destroys an object that the cache no longer stores. May block. */
 	void (*drop)(const struct gpc_cached *cached);
-	/* budget: maximum number and total bytes of the kind's objects */
+	/* budget: maximum number of the kind's objects, at least 1, and of their total bytes */
 	unsigned int count_max;
 	uint64_t bytes_max;
 };
@@ -63,16 +63,16 @@ struct gpc_object_cache {
 void gpc_object_cache_init(struct gpc_object_cache *cache,
 			   void (*count_bytes)(const struct gpc_cached *cached, uint64_t more));
 /* Adds an object; *cached is copied. First drops the oldest objects of its kind until the kind,
- * with the new object, is within its budget. An object that alone exceeds bytes_max is stored, too.
- */
+ * with the new object, is within its budget. An object that alone exceeds bytes_max is also
+ * stored. */
 void gpc_object_cache_put(struct gpc_object_cache *cache, const struct gpc_cached *cached);
 
 /*
  * Acquires the newest object that matches `wanted` and that no work uses. On entry, kind and
- * context of *cached select the objects, and tag is the number up to which work is done. On success
- * returns true, fills *cached and sets *busy_p to false; the caller then owns the object. Otherwise
- * returns false, with *cached unchanged, and sets *busy_p to whether a matching object exists that
- * work may still use.
+ * context of *cached select the objects, and tag is the number up to which work is done; the other
+ * members are not read. On success returns true, fills *cached and sets *busy_p to false; the
+ * caller then owns the object. Otherwise returns false, with *cached unchanged, and sets *busy_p to
+ * whether a matching object exists that work may still use.
  */
 bool gpc_object_cache_acquire(struct gpc_object_cache *cache, struct gpc_cached *cached,
 			      const void *wanted, bool *busy_p);

@@ -5,7 +5,8 @@
  *
  * Internal to pool_space.c. Each stream with freed runs has a free list, by level and size class.
  * The free list of stream number 0 is for memory that was freed in no stream's order. All freed
- * runs of a space are also in one list, sorted by age.
+ * runs of a space are also in one list, sorted by age. gpc_space_free() adds a run to both lists.
+ * When its stream reuses it, or all streams may reuse it, pool_space.c removes it from both.
  *
  * Ownership: the space owns free lists and every struct gpc_space_freed, and frees them at the
  * latest in gpc_space_fini().
@@ -40,7 +41,7 @@ struct gpc_space_freed {
 	struct gpc_space_free_list *free_list;
 	struct gpc_space_freed *prev, *next;   /* links in the free list, within the size class */
 	struct gpc_space_freed *older, *newer; /* links in the age list of the space */
-	/* of the free, as in struct gpc_space_free_order */
+	/* of the free, as in struct gpc_space_free_order (pool_space.h) */
 	uint64_t tag, number;
 };
 
@@ -58,9 +59,8 @@ struct gpc_space_free_list {
 
 /* Returns the size of a run in bytes. */
 uint64_t gpc_space_run_size(const struct gpc_space_run *run);
-/* Sets both user words of a run. slack: for GPC_SPACE_BLOCK, the number of bytes by which the block
- * is shorter than the run, at most GPC_SPACE_SLACK_MASK; otherwise 0. value: the 64-bit user word.
- */
+/* Sets both user words of a run. slack: for GPC_SPACE_BLOCK, the bytes by which the block is
+ * shorter than the run, at most GPC_SPACE_SLACK_MASK; otherwise 0. value: the 64-bit user word. */
 void gpc_space_run_set_kind(const struct gpc_space_run *run, enum gpc_space_kind kind,
 			    uint32_t slack, uint64_t value);
 
@@ -72,14 +72,15 @@ struct gpc_space_free_list *gpc_free_list_find(struct gpc_space *space, uint64_t
 struct gpc_space_free_list *gpc_free_list_get(struct gpc_space *space,
 					      const struct gpc_space_free_order *end);
 
-/* Adds a freed run to freed->free_list, and sets the run's user words for GPC_SPACE_FREED. */
+/* Adds a freed run, whose `run` and `free_list` are set, to freed->free_list, and sets the run's
+ * user words for GPC_SPACE_FREED. */
 void gpc_free_list_add(struct gpc_space *space, struct gpc_space_freed *freed);
-/* Removes a freed run from freed->free_list. The run stays allocated in its level, and in the age
- * list; the caller then owns `freed`. */
+/* Removes a freed run from freed->free_list. The run stays allocated in its level. `freed` stays in
+ * the age list; after gpc_free_list_age_remove() the caller may free it. */
 void gpc_free_list_remove(struct gpc_space *space, struct gpc_space_freed *freed);
-/* Returns a freed run of at least this number of units, or NULL if none was found. The run stays in
- * the list. large: whether `level` is the large level of the space. Of the size class of `units` at
- * most 32 runs are examined, so a run that is long enough may be missed. */
+/* Returns a freed run of at least this number of units, which is not 0, or NULL if none was found.
+ * The run stays in the list. large: whether `level` is the large level of the space. Of the size
+ * class of `units` at most 32 runs are examined, so a run that is long enough may be missed. */
 struct gpc_space_freed *gpc_free_list_search(struct gpc_space_free_list *free_list,
 					     const struct gpc_space_level *level, bool large,
 					     uint32_t units);

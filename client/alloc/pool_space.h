@@ -43,7 +43,8 @@ struct gpc_space_mapping {
 	bool cached; /* marked by gpc_space_find_excess(): wholly free, and kept for the next
 			allocation */
 	void *share; /* written by the pool, which owns it: state by which other processes can open
-			the memory (gpc_pool_export_withdraw() frees it); NULL: not exported */
+			the memory; gpc_ipc_export_withdraw() (client/memory/ipc_memory.h) frees it;
+			NULL: not exported */
 };
 
 /* A chunk; base 0: unused element. */
@@ -79,8 +80,8 @@ struct gpc_space {
 	uint64_t waiting;    /* bytes freed, but not yet reusable by all streams */
 	/* bytes of all mappings, and their maximum */
 	uint64_t reserved, reserved_high;
-	/* bytes of blocks in use, each rounded up to GPC_HEAP_ALIGNMENT (heap.h), and their maximum
-	 */
+	/* bytes of used blocks, each rounded up to GPC_HEAP_ALIGNMENT (heap.h), and their
+	 * maximum */
 	uint64_t used, used_high;
 	uint64_t used_peak; /* like used_high, but never reset by the pool; 0 again when no mapping
 			       is left */
@@ -107,7 +108,8 @@ struct gpc_space_free_order {
 /* Initializes an empty space. granularity: unit of mappings in bytes, a power of two, with the
  * limits of gpc_heap_create() (heap.h). */
 void gpc_space_init(struct gpc_space *space, uint64_t granularity);
-/* Frees the bookkeeping, including all mappings' structs. Does not unmap any memory. */
+/* Frees the bookkeeping, including all mappings' structs, but not their `share`. Does not unmap any
+ * memory. */
 void gpc_space_fini(struct gpc_space *space);
 
 /* Allocates a block for a stream, by its number. id: stored with the block. Errors: GP_E_RESOURCE:
@@ -158,7 +160,8 @@ struct gpc_space_mapping *gpc_space_find_excess(struct gpc_space *space, uint64_
  * before the work was known to be done. Returns false if there is no such mapping. That work may
  * still run, so the caller must remove the mapping before the next allocation. */
 bool gpc_space_release(struct gpc_space *space, uint64_t keep);
-/* Removes a wholly free mapping and frees its struct. The caller unmaps the memory. */
+/* Removes a wholly free mapping and frees its struct, but not its `share`. The caller unmaps the
+ * memory. */
 void gpc_space_remove(struct gpc_space *space, struct gpc_space_mapping *mapping);
 /* Returns the bytes of mappings that are marked as cached. */
 uint64_t gpc_space_cached_bytes(const struct gpc_space *space);

@@ -77,7 +77,7 @@ void gpc_tlsf_split(struct gpc_tlsf *tlsf, uint32_t place, uint32_t units);
 /* Returns the place of the used run that contains the unit at place, or GPC_TLSF_NONE if the unit
  * is free or in no region. */
 uint32_t gpc_tlsf_find(const struct gpc_tlsf *tlsf, uint32_t place);
-/* Returns the length of the used run that begins at place. */
+/* Returns the length of the run that begins at place, which must be used. */
 uint32_t gpc_tlsf_get_units(const struct gpc_tlsf *tlsf, uint32_t place);
 
 /* Returns a pointer to the 32-bit user word of the used run that begins at place, valid until the

@@ -20,7 +20,8 @@ bool gpc_listed_device_has_peer_access(int index, int other);
 /* Queries the state of a device, and waits for the daemon's reply. Needs no context. parts: mask of
  * enum gp_state_part (protocol/device_state.h). Returns CUDA_SUCCESS and fills *state. Errors,
  * after which *state must not be used: CUDA_ERROR_INVALID_DEVICE if the index is out of range;
- * CUDA_ERROR_UNKNOWN if the reply is malformed; the error of a failed session or of the daemon. */
+ * CUDA_ERROR_UNKNOWN if the reply is malformed; the error of a failed session or of the daemon. The
+ * error of an earlier posted call (client/session/session.h) is left to the next CUDA call. */
 CUresult gpc_listed_device_get_state(int index, unsigned int parts, struct gp_device_state *state);
 
 #endif /* GPC_DEVICE_STATE_H */

@@ -3,13 +3,13 @@
  * Green contexts of the application (CUgreenCtx): contexts that use a part of a device's
  * multiprocessors.
  *
- * It consists of a struct gpc_context in the client, whose parent is the primary context of the
- * device, and of a context in the daemon. Its streams run on its multiprocessors; all other objects
- * belong to the primary context.
+ * A green context consists of a struct gpc_context in the client, whose parent is the primary
+ * context of the device, and of a context in the daemon. Its streams run on its multiprocessors;
+ * all other objects belong to the primary context.
  *
- * Ownership: a green context owns its struct gpc_context, and retains its primary context. It is
- * destroyed, together with both objects of its own, by cuGreenCtxDestroy(), or when its primary
- * context is reset or destroyed.
+ * Ownership: a green context owns its struct gpc_context, and retains its primary context.
+ * cuGreenCtxDestroy() destroys it, with its struct gpc_context and the daemon's context. So does a
+ * reset of the primary context.
  * Threads: any thread may call. As in CUDA, the program must not destroy a green context that
  * another thread uses.
  */
@@ -35,9 +35,10 @@ struct gpc_green_context {
  * gpc_enter_initialized() (client/context/context.h). */
 CUresult gpc_green_context_enter(CUgreenCtx hCtx, struct gpc_green_context **green_p);
 
-/* Destroys all green contexts of a primary context. Called as leave() of struct gpc_context_part,
- * before the context is destroyed or reset. Has no effect if `context` is itself a green context.
- */
+/* Destroys all green contexts of a primary context, each as gpc_context_reset() does, without
+ * releasing the primary context. Called as leave() of struct gpc_context_part
+ * (client/context/context.h), before the context is reset; may block on the daemon. Has no effect
+ * if `context` is itself a green context. */
 void gpc_green_context_destroy_all(struct gpc_context *context);
 
 #endif /* GPC_GREEN_CONTEXT_H */

@@ -14,13 +14,13 @@
 
 #include <cuda.h>
 
-/* Checks whether a pool with these properties can be created. Returns CUDA_SUCCESS or the error
- * that cuMemPoolCreate() returns: CUDA_ERROR_INVALID_VALUE or CUDA_ERROR_NOT_SUPPORTED. Called
- * without the pools lock. */
+/* Checks whether a pool with these properties, which must not be NULL, can be created. Called after
+ * CUDA was initialized, without the pools lock. Returns CUDA_SUCCESS or the error that
+ * cuMemPoolCreate() returns: CUDA_ERROR_INVALID_VALUE or CUDA_ERROR_NOT_SUPPORTED. */
 CUresult gpc_pool_check_props(const CUmemPoolProps *props);
-/* Creates a pool of memory of this type at a location for which gpc_pool_check_props() has
- * succeeded. The caller holds the pools lock. Returns the pool, which the list of pools owns, or
- * NULL if out of memory. */
+/* Creates a pool of memory of this type at this location. The caller has checked both, for example
+ * by gpc_pool_check_props(). The caller holds the pools lock. Returns the pool, which the list of
+ * pools owns, or NULL if out of memory. */
 struct gpc_pool *gpc_pool_create_at(CUmemLocation location, CUmemAllocationType type);
 
 /* Checks that CUDA is usable, acquires the pools lock and looks up the handle. On success returns

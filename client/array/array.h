@@ -7,8 +7,10 @@
  * Ownership: arrays have no reference count. The memory of a destroyed array is reused only for
  * another array (client/base/handle.h), so a stale pointer can be read, but may show that other
  * array. A mipmapped array owns its levels.
- * Threads: any thread except the thread that reads the daemon's replies; a lock of array.c guards
- * the levels.
+ * Threads: any thread. The lookups acquire no lock; a lock of array.c guards the levels.
+ * gpc_array_drop_context() posts calls, and acquires texture.c's lock, which other threads hold
+ * while they post; so it must not be called in a function that the receiver runs (done() of struct
+ * gpc_request, client/session/call.h, or the handler of a note).
  * Errors: functions that return CUresult return CUDA_SUCCESS or the errors stated with the
  * function; *array_p is unchanged after an error.
  */
@@ -25,7 +27,7 @@
 struct gpc_context;
 
 /* An array. Constant after creation, except `levels`, `destroyed`, and shape.levels, which becomes
- * 0 when the array is freed. */
+ * 0, under array.c's lock, when the array is freed; lookups read it without the lock. */
 struct gpc_array {
 	struct gpc_handle handle; /* its ID is the array's ID on the wire; the ID of a level is not
 				     used there */
@@ -33,14 +35,15 @@ struct gpc_array {
 	struct gpc_array
 		*whole; /* for a level, its mipmapped array; for other arrays, the array itself */
 	uint32_t level; /* number of a level; 0 for other arrays */
-	struct gp_array_shape shape; /* shape.levels: number of levels of a mipmapped array; 0 for
-					other arrays and for levels */
-	struct gp_array_tiling
-		tiling; /* tiles of a sparse array; zero for its levels and for other arrays */
+	struct gp_array_shape shape;   /* shape.levels: number of levels of a mipmapped array; 0 for
+					  other arrays and for levels */
+	struct gp_array_tiling tiling; /* tiles of a sparse array, as the daemon reports them; zero
+					  for its levels and for other arrays */
 	struct gpc_array **levels; /* list of a mipmapped array, by number; an element is NULL until
 				      the program requests the level; guarded by array.c's lock */
-	atomic_bool destroyed; /* the program has destroyed it; it is cached for reuse, or about to
-				  be freed */
+	atomic_bool
+		destroyed; /* the program has destroyed it; it is cached for reuse, or about to be
+			      freed; never set for a level, whose handle becomes invalid instead */
 };
 
 /* Looks up the array or level of a handle; it is borrowed until the program destroys it. Returns
@@ -63,7 +66,8 @@ CUDA_ARRAY_DESCRIPTOR gpc_array_get_descriptor(const struct gpc_array *array);
 /* Returns the descriptor as cuArray3DGetDescriptor() reports it. */
 CUDA_ARRAY3D_DESCRIPTOR gpc_array_get_descriptor_3d(const struct gpc_array *array);
 
-/* Destroys the arrays of a context that is being destroyed or reset, including cached arrays.
+/* Destroys the arrays of a context that is being destroyed or reset, and drops all cached objects
+ * of the context, of any kind (gpc_memory_cache_drop_context(), client/memory/memory_cache.h).
  * Called as unload() of struct gpc_context_part (client/context/context.h). Posts calls, and waits
  * for no reply. */
 void gpc_array_drop_context(struct gpc_context *context);

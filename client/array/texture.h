@@ -6,9 +6,10 @@
  *
  * Ownership: an object belongs to its context and is destroyed with it. The array or memory that it
  * uses belongs to the program.
- * Threads: any thread except the thread that reads the daemon's replies. texture.c has one lock for
- * all objects. Every function acquires it, except gpc_texture_unlock(); so none may be called
- * between gpc_texture_lock() or gpc_surface_lock() and gpc_texture_unlock().
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). texture.c has one lock for all objects. Every
+ * function acquires it, except gpc_texture_unlock(); so none may be called between
+ * gpc_texture_lock() or gpc_surface_lock() and gpc_texture_unlock().
  * Errors: functions that return CUresult return CUDA_SUCCESS or the errors stated with the
  * function.
  */
@@ -29,11 +30,12 @@ struct gpc_texture {
 	bool has_view;
 };
 
-/* First step of a CUDA function that reads the descriptors of a texture object of the current
- * context: acquires the lock and stores a pointer to the descriptors, which are borrowed until
- * gpc_texture_unlock(). Errors, after which *descriptors_p is unchanged: CUDA_ERROR_INVALID_HANDLE
- * if there is no such object, and those of gpc_enter() (client/context/context.h). The lock is held
- * after errors, too, so gpc_texture_unlock() must always follow. */
+/* First step of a CUDA function that reads the descriptors of a texture object, which belongs to
+ * any context of the current context's session: acquires the lock and stores a pointer to the
+ * descriptors, which are borrowed until gpc_texture_unlock(). Errors, after which *descriptors_p is
+ * unchanged: CUDA_ERROR_INVALID_HANDLE if there is no such object, and those of gpc_enter()
+ * (client/context/context.h). The lock is held after errors, too, so gpc_texture_unlock() must
+ * always follow. */
 CUresult gpc_texture_lock(CUtexObject object, struct gpc_texture **descriptors_p);
 /* Like gpc_texture_lock(), for a surface object. */
 CUresult gpc_surface_lock(CUsurfObject object, struct gpc_texture **descriptors_p);
@@ -54,8 +56,8 @@ CUresult gpc_texture_create(struct gpc_context *context, const CUDA_RESOURCE_DES
  * Otherwise like gpc_texture_create(). */
 CUresult gpc_surface_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
 			    CUsurfObject *object_p);
-/* Destroys an object of the context for the program: caches it for reuse, or destroys it in the
- * daemon without waiting. surface: whether it is a surface object. Errors:
+/* Destroys an object of the context's session for the program: caches it for reuse, or destroys it
+ * in the daemon without waiting. surface: whether it is a surface object. Errors:
  * CUDA_ERROR_INVALID_HANDLE if there is no such object; the session's error. */
 CUresult gpc_texture_destroy(struct gpc_context *context, unsigned long long object, bool surface);
 /* Returns the wire ID of an object of the context's session, or 0 if there is no such object.
@@ -63,13 +65,14 @@ CUresult gpc_texture_destroy(struct gpc_context *context, unsigned long long obj
 uint32_t gpc_texture_to_wire(const struct gpc_context *context, unsigned long long object,
 			     bool surface);
 
-/* Destroys the objects of a context that is being destroyed or reset, including cached objects.
- * Called as unload() of struct gpc_context_part (client/context/context.h). Posts calls, and waits
- * for no reply. */
+/* Destroys the objects of a context that is being destroyed or reset, and drops all cached objects
+ * of the context, of any kind. Called as unload() of struct gpc_context_part
+ * (client/context/context.h). Posts calls, and waits for no reply. */
 void gpc_texture_drop_context(struct gpc_context *context);
 
-/* Drops the context's cached objects that use the array with this wire ID. Called by array.c when
- * the array is destroyed, because a later array may have the same ID. Waits for no reply. */
+/* Drops the cached objects of the context's session that use the array with this wire ID. Called by
+ * array.c when the array is destroyed, because a later array may have the same ID. Posts calls, and
+ * waits for no reply. */
 void gpc_texture_drop_array(struct gpc_context *context, uint32_t array);
 
 #endif /* GPC_TEXTURE_H */

@@ -30,7 +30,8 @@ bool gpc_config_has_remote(void);
  * max addresses, each of a daemon or of one of its devices. An address without a scheme gets tls://
  * if gpc_config_has_credentials() or gpc_pools_config_want_tls() (pools.h). Returns 0 and sets
  * *count_p to the number of addresses, which is at least 1. Returns GP_E_INVALID if neither
- * variable is set, an address is invalid or there are more than max. */
+ * REMOTE_GPU nor RCUDA_DEVICE_COUNT, the number of the RCUDA_DEVICE_ variables, is set, an address
+ * is invalid or missing, or there are more than max. May read the files of pools.h. */
 GP_MUST_CHECK int gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error,
 				     size_t error_size);
 
@@ -64,7 +65,8 @@ bool gpc_config_launch_blocking(void);
 /* Applies CUDA_VISIBLE_DEVICES to `count` devices with these UUIDs. list: the value of the
  * variable; NULL: it is not set, so all devices are visible. Writes the indices of the visible
  * devices in the order of the list to indices[], which has `count` elements, and returns their
- * number (0: none). The list ends at the first invalid or repeated entry, as in NVIDIA's driver. */
+ * number (0: none). An entry is an index, or GPU- and the beginning of a UUID that no other device
+ * shares. The list ends at the first invalid or repeated entry, as in NVIDIA's driver. */
 int gpc_config_visible_devices(const char *list, const CUuuid *uuids, int count, int *indices);
 
 /* Requested isolation of a session from other sessions (GPUPOOL_ISOLATION): any; in a worker with
@@ -83,11 +85,13 @@ struct gpc_session_options {
 					   0: not set */
 	int priority;                   /* CUDA_MPS_CLIENT_PRIORITY: 0: normal; 1: below normal */
 	uint64_t memory[GPC_SESSION_OPTIONS_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT by device
-							 number, in bytes; 0: no limit set */
+							 number, in bytes; 0: no limit set; an entry
+							 with the key * sets all elements that no
+							 other entry sets */
 	/* number of elements of memory[] up to the last one set */
 	int memory_count;
 	enum gpc_isolation isolation;  /* GPUPOOL_ISOLATION */
-	const char *tenant;            /* GPUPOOL_TENANT; NULL: not set */
+	const char *tenant;            /* GPUPOOL_TENANT; NULL: not set or empty */
 	enum gp_pack_mode compression; /* GPUPOOL_COMPRESSION */
 	unsigned int lanes; /* GPUPOOL_LANES, the number of data connections, 1 to 16; 0: chosen by
 			       the client */
@@ -95,8 +99,8 @@ struct gpc_session_options {
 
 /* Parses and checks the variables of struct gpc_session_options, and checks GPUPOOL_TIMEOUT,
  * GPUPOOL_SHM and GPUPOOL_MANAGED. Returns 0 and fills *options, with defaults for variables that
- * are not set. Returns GP_E_INVALID at the first invalid variable. May print a warning about
- * GPUPOOL_TIMEOUT on standard error. */
+ * are not set or empty. Returns GP_E_INVALID at the first invalid variable. May print a warning
+ * about GPUPOOL_TIMEOUT, by gpc_log_warn() (log.h). */
 GP_MUST_CHECK int gpc_config_session_options(struct gpc_session_options *options, char *error,
 					     size_t error_size);
 
@@ -105,8 +109,8 @@ GP_MUST_CHECK int gpc_config_session_options(struct gpc_session_options *options
  * (transport/timeout.h); gpc_config_session_options() reports an invalid value. */
 unsigned int gpc_config_timeout_ms(void);
 
-/* Prints a warning on standard error if GPUPOOL_LOG contains an unknown word. Such a word is
- * ignored, because invalid logging options must not stop a program. */
+/* Prints a warning, by gpc_log_warn() (log.h), if GPUPOOL_LOG contains an unknown word. Such a word
+ * is ignored, because invalid logging options must not stop a program. */
 void gpc_config_check_log(void);
 
 /* Returns whether lanes (data connections) may use shared memory if the daemon offers it. Only

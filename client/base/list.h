@@ -8,7 +8,8 @@
 
 /*
  * Returns the list of `count` elements with room for one more: the list itself, or where realloc()
- * has moved it. *room_p is the number of elements for which it has room.
+ * has moved it. *room_p is the number of elements for which it has room, and is updated. The empty
+ * list is NULL, with room 0.
  * Ownership: as realloc(): the caller stores the result, and frees it.
  * Errors: NULL if memory is exhausted; the list is then unchanged.
  * Units: element_size is in bytes.

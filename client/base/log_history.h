@@ -47,10 +47,11 @@ extern __thread bool gpc_in_host_function __attribute__((tls_model("initial-exec
 int gpc_log_history_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p);
 
 /* Registers a listener: each later line is passed to function(data, CU_LOG_LEVEL_ERROR, line,
- * length) on the thread that caused the error. That thread may hold locks of the library, so the
- * function must not call CUDA. data must stay valid for as long as the function can run, even after
- * its removal. Returns an identifier for gpc_log_remove_listener(), which needs no freeing, or NULL
- * if 16 listeners are registered. */
+ * length) on the thread that caused the error. The line is NUL-terminated, without a newline, and
+ * valid during the call. That thread may hold locks of the library, so the function must not call
+ * CUDA. data must stay valid for as long as the function can run, even after its removal. Returns
+ * an identifier for gpc_log_remove_listener(), which needs no freeing, or NULL if 16 listeners are
+ * registered. */
 void *gpc_log_add_listener(CUlogsCallback function, void *data);
 /* Unregisters a listener. Returns 0, or -ENOENT if it is not registered. Does not wait: the
  * function may still be running in another thread when this returns. */

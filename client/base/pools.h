@@ -39,7 +39,8 @@
 
 /* A pool: the values of its keys. Paths are resolved; the others are as in the file: addresses as
  * in REMOTE_GPU, and the values of options of "gpupool run" (gpupool(1)). An empty text means that
- * the key is not set. */
+ * the key is not set. If `error` was NULL, url may be empty or contain invalid addresses, which
+ * gpc_pool_config_has_address() skips. */
 struct gpc_pool_config {
 	char name[GPC_POOL_NAME_MAX];
 	char url[GPC_POOL_URL_MAX];
@@ -100,10 +101,11 @@ bool gpc_pool_config_has_address(const struct gpc_pool_config *pool, const struc
 /*
  * Selects the pool whose credentials are used for a daemon, and calls gpc_pool_config_find_token()
  * for it. If several pools contain the address, the first one with a token or a certificate is
- * selected, or else the first one. Reads both files into *pools, which need not be initialized, and
- * skips invalid lines; the first fault that the process finds is reported once by gpc_log_warn()
- * (log.h). Returns 0 and sets *pool_p to an element of pools->list, valid until
- * gpc_pools_config_free(), or to NULL if no pool contains the address.
+ * selected, or else the first one. Pools for which gpc_pool_config_is_hidden() is true are ignored.
+ * Reads both files into *pools, which is overwritten and need not be initialized, and skips invalid
+ * lines; the first fault that the process finds is reported once by gpc_log_warn() (log.h). Returns
+ * 0 and sets *pool_p to an element of pools->list, valid until gpc_pools_config_free(), or to NULL
+ * if no pool contains the address. The caller calls gpc_pools_config_free(), also after an error.
  * Errors: GP_E_INVALID: several pools with a token or a certificate contain the address, and their
  * credentials differ; `error` names two of them, and *pool_p is NULL.
  */

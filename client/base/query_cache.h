@@ -44,8 +44,8 @@ void gpc_query_cache_fini(struct gpc_query_cache *cache);
  * be zero. Equal queries must have the same reply_size. */
 bool gpc_query_cache_find(struct gpc_query_cache *cache, const void *query, size_t size,
 			  void *reply, size_t reply_size);
-/* Stores a copy of a reply, replacing an earlier one to the same query. If out of memory, stores
- * nothing. */
+/* Stores a copy of a reply, replacing an earlier one to the same query. If out of memory, has no
+ * effect. */
 void gpc_query_cache_put(struct gpc_query_cache *cache, const void *query, size_t size,
 			 const void *reply, size_t reply_size);
 

@@ -34,8 +34,8 @@ struct gpc_ranges {
 GP_MUST_CHECK int gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size,
 				 void *item);
 /* Returns the range with the lowest address that overlaps [base, base + size), or NULL if there is
- * none. With size 1 it is the range that contains the address base. The pointer is valid until the
- * next change of the set. */
+ * none. size: at least 1. With size 1 it is the range that contains the address base. The pointer
+ * is valid until the next change of the set. */
 struct gpc_range *gpc_ranges_find(const struct gpc_ranges *ranges, uint64_t base, uint64_t size);
 /* Removes a range that gpc_ranges_find() returned since the last change. The item stays the
  * caller's. */

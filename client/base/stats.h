@@ -16,9 +16,9 @@
 #include <sys/uio.h>
 
 /* Counts a call that was appended to a session's ring. number: the call's number in the protocol;
- * posted: no reply is awaited. The caller holds the session's sender.lock. Calls of several
+ * is_posted: no reply is awaited. The caller holds the session's sender.lock. Calls of several
  * sessions that are counted at the same time may be counted once. */
-void gpc_stats_call(uint16_t number, bool posted);
+void gpc_stats_call(uint16_t number, bool is_posted);
 /* Counts one message sent to a daemon, of `data` bytes plus the buffers in bulk[]. */
 void gpc_stats_sent(size_t data, const struct iovec *bulk, int bulk_count);
 /* Counts bytes received from a daemon. */
@@ -47,7 +47,8 @@ void gpc_stats_wait_stop(void);
  * Its waits are counted as own_waits, regardless of the cause. Called at the thread's start. */
 void gpc_stats_set_own_thread(void);
 /* Sets *count_p to the number of waits for this cause, a call number or a value of enum gpc_wait,
- * and *ns_p to their total time. Waits of the library's own threads are not included. */
+ * and *ns_p to the total time of those that have ended. Waits of the library's own threads are not
+ * included. */
 void gpc_stats_get_wait(unsigned int cause, uint64_t *count_p, uint64_t *ns_p);
 /* Called at each kernel launch. The first call fixes waits_before_launch; later calls have no
  * effect. */

@@ -34,8 +34,7 @@ gpc_trace_is_on(void)
 }
 
 /* Enables recording if GPUPOOL_TRACE is set and not empty. Called once, while the library is
- * loaded. Returns whether recording is enabled; false also if a thread-local key cannot be created.
- */
+ * loaded. Returns whether recording is enabled: not if no thread-local key can be created. */
 bool gpc_trace_init(void);
 /* Returns the time of gpc_trace_init(), the origin of the timeline; 0 if tracing was not
  * enabled. */

@@ -25,7 +25,8 @@ struct gpc_trace_text {
 	/* `size` bytes of formatted events, not NUL-terminated; `room` is the capacity in bytes */
 	char *data;
 	size_t size, room;
-	bool lost;         /* out of memory: events are missing or incomplete */
+	bool lost; /* out of memory: events are missing or incomplete; stays set, and `data` grows
+		      no more */
 	uint64_t begun_ns; /* origin of times; 0: the origin of the clock */
 	int pid; /* process ID of the program; gpc_trace_flush() (trace.h) uses it for its tracks */
 };

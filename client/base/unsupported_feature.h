@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports of unsupported features: each is reported once, on standard error and in the error
- * history (log_history.h), with an alternative. Nothing is reported if GPUPOOL_LOG contains quiet.
+ * Reports of unsupported features, on standard error and in the error history (log_history.h), with
+ * an alternative. A value of enum gpc_unsupported_feature is reported once per process. Nothing is
+ * reported if GPUPOOL_LOG contains quiet.
  *
  * Threads: any thread, at any time.
  */
@@ -31,8 +32,9 @@ enum gpc_unsupported_feature {
  * CUDA_ERROR_NOT_SUPPORTED. */
 CUresult gpc_not_supported(enum gpc_unsupported_feature feature);
 
-/* Reports that `what` is not supported, on each call, by gpc_log_always() (log.h). instead: an
- * alternative; NULL: none. The strings are used only during the call. */
+/* Reports that `what`, the subject of the printed sentence, is not supported, on each call, by
+ * gpc_log_always() (log.h). instead: an alternative; NULL: none. The strings are used only during
+ * the call. */
 void gpc_not_supported_report(const char *what, const char *instead);
 
 #endif /* GPC_UNSUPPORTED_FEATURE_H */

@@ -32,7 +32,8 @@
 
 /* An opened session, before it becomes a struct gpc_session (client/session/session.h). */
 struct gpc_link {
-	/* control connection, and lane 0; owned; NULL: the caller has taken it over */
+	/* control connection, and lane 0; owned; NULL: the caller has taken it over, or *link is
+	 * empty */
 	struct gp_conn *control;
 	struct gp_conn *lane;
 	Gpupool__ControlMessage *welcome; /* the daemon's Welcome (body_case is WELCOME); owned,
@@ -63,7 +64,12 @@ struct gpc_admission_wait {
  * devices: the daemon's numbers of the requested devices; device_count 0: all devices. waiting:
  * NULL: the caller does not retry. Blocks: at most 10 s, or GPUPOOL_TIMEOUT if that is shorter, for
  * each connection and each TLS handshake; at most 60 s for each message of the daemon.
- * Errors: -EBUSY: the daemon has no session slot or is shutting down, so a retry may succeed.
+ * Errors: -EBUSY: the daemon has no session slot or is shutting down, so a retry may succeed;
+ * GP_E_UNSUPPORTED: it refused the session for another reason, or offers no TLS or RDMA;
+ * GP_E_FOREIGN: it is not a gpupool daemon; GP_E_VERSION: it speaks another protocol; GP_E_TIMEOUT;
+ * GP_E_INVALID: a variable, a credential or a message of the daemon is invalid; GP_E_RESOURCE: no
+ * window is free, or the process may not reserve one; -ENOMEM; other errors of connections
+ * (transport/transport.h).
  */
 GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
 				const struct gpc_admission_wait *waiting, struct gpc_link *link,
@@ -82,9 +88,9 @@ GP_MUST_CHECK int gpc_link_open_retrying(const struct gp_url *url, const int32_t
 					 size_t error_size);
 /*
  * Queries the daemon's description of itself and of this user's tenant, without opening a session.
- * Blocks as gpc_link_open() does. On success *message_p has body_case ACCOUNT; the caller frees it
- * with gp_control_free(), and must make its texts printable before output (protocol/printable.h).
- * On failure *message_p is unchanged.
+ * Blocks as gpc_link_open() does, with the same errors except -EBUSY and GP_E_RESOURCE. On success
+ * *message_p has body_case ACCOUNT; the caller frees it with gp_control_free(), and must make its
+ * texts printable before output (protocol/printable.h). On failure *message_p is unchanged.
  */
 GP_MUST_CHECK int gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 				 char *error, size_t error_size);
@@ -95,18 +101,19 @@ GP_MUST_CHECK int gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessa
 GP_MUST_CHECK int gpc_link_open_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
 				     unsigned int lane, struct gp_conn **conn_p, char *error,
 				     size_t error_size);
-/* Closes the connections and frees the Welcome; *link becomes empty. A caller that takes over a
- * connection or the Welcome sets the member to NULL before. The window stays reserved, until
- * gpc_window_release() (window.h). */
+/* Closes the connections and frees the Welcome; *link becomes empty (zeroed). Accepts an empty
+ * *link. A caller that takes over a connection or the Welcome sets the member to NULL before. The
+ * window stays reserved, until gpc_window_release() (window.h). */
 void gpc_link_fini(struct gpc_link *link);
 
 /* Returns whether a window from the network is valid: not NULL, not empty, aligned to the
- * granularity, and below 2^47. Defined in welcome.c. */
+ * granularity, and below 2^47. granularity: not 0. Defined in welcome.c. */
 bool gpc_window_is_valid(const Gpupool__Window *window, uint64_t granularity);
 
-/* Validates a Welcome: the session's limits, window and ticket, and its devices, of which there
- * must be at most GPC_DEVICES_MAX. Returns 0, or GP_E_INVALID with *what_p set to the name of the
- * invalid part, a static text. Defined in welcome.c. */
+/* Validates what the client uses of a Welcome without a bound of its own: granularity, heap size,
+ * window, ticket, granted memory, and the devices, of which there must be at most GPC_DEVICES_MAX.
+ * Returns 0 with *what_p NULL, or GP_E_INVALID with *what_p set to the name of the invalid part, a
+ * static text. Defined in welcome.c. */
 GP_MUST_CHECK int gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p);
 
 #endif /* GPC_CONNECT_H */

@@ -40,8 +40,8 @@ bool gpc_credentials_any(const struct gpc_credentials *credentials);
 
 /* Formats the source of a path for messages. variable: the environment variable; key: the key in
  * pools.conf. Writes `variable`, for example "GPUPOOL_TLS_KEY", if the paths are from the
- * environment, or else, for example, "key of pool lab". Returns `text`, a buffer of `size` bytes.
- */
+ * environment, or else, for example, "key of pool lab". Returns `text`, a buffer of `size` bytes; a
+ * text that does not fit is truncated. */
 const char *gpc_credentials_name(const struct gpc_credentials *credentials, const char *variable,
 				 const char *key, char *text, size_t size);
 /* Size of a buffer for gpc_credentials_name(), in bytes. */

@@ -15,9 +15,9 @@
 #define GPC_PROGRAM_KEY_SIZE 32
 
 /* Computes a SHA-256 hash of path, size and modification time of the executable and, if the
- * program's first argument is the path of a file, of that file: for an interpreter, it is the
- * script. Returns true, or false with undefined contents of key if the executable cannot be
- * determined. */
+ * program's first argument is the path of a file, of that file (for an interpreter, the script).
+ * The working directory is that of the call. Returns true, or false with undefined contents of key
+ * if the executable cannot be determined. */
 bool gpc_program_key(uint8_t key[GPC_PROGRAM_KEY_SIZE]);
 
 #endif /* GPC_PROGRAM_H */

@@ -82,7 +82,8 @@ struct gpc_device {
 					   daemon; a mask like `peers` */
 };
 
-/* A context. Members that change are guarded by `lock` or atomic, unless noted otherwise. */
+/* A context. Members that change are guarded by `lock`, atomic, or accessed with __atomic
+ * functions, unless noted otherwise. */
 struct gpc_context {
 	struct gpc_handle handle;
 	struct gpc_device *device;
@@ -91,14 +92,17 @@ struct gpc_context {
 	struct gpc_stream *legacy; /* its NULL stream; NULL: inactive */
 	struct gpc_context
 		*parent; /* for a green context, the primary context, to which everything except
-			    streams belongs; NULL: not a green context, or a destroyed one */
+			    streams belongs; NULL: not a green context, or a destroyed one;
+			    client/api/green_context.c sets and clears it */
 	void *green;     /* token of the CUgreenCtx; NULL: not a green context */
 	bool primary;
 	bool destroyed; /* destroyed; for a primary context: reset, until cuDevicePrimaryCtxRetain()
-			   clears it */
-	int retained;   /* for a primary context, the references by cuDevicePrimaryCtxRetain(); for
-			   another one, those by cuCtxAttach() */
-	uint64_t number; /* the ID that cuCtxGetId() returns */
+			   clears it; written with `lock` held, gpc_context_lookup() reads it
+			   without */
+	int retained;   /* for a primary context, the references by cuDevicePrimaryCtxRetain(),
+			   guarded by `lock`; for another, 1 plus those by cuCtxAttach() */
+	uint64_t number; /* the ID that cuCtxGetId() returns, from 1, unique in the process;
+			    constant */
 	/* Work number (client/session/session.h) up to which the work of the context's streams is
 	 * done, and its changes to replicated host memory have arrived. */
 	atomic_uint_fast64_t done;
@@ -108,8 +112,9 @@ struct gpc_context {
 	/* Work number of the last record that gave work to a destroyed stream, if the stream was
 	 * destroyed before the work was done; 0: none. */
 	atomic_uint_fast64_t left;
-	unsigned int flags;       /* flags of cuCtxCreate() or, for a primary context, of
-				     cuDevicePrimaryCtxSetFlags() */
+	unsigned int flags; /* flags of cuCtxCreate() or cuCtxSetFlags() or, for a primary context,
+			       of cuDevicePrimaryCtxSetFlags(); without a lock, as the activation
+			       uses the last value */
 	unsigned int api_version; /* as cuCtxGetApiVersion() returns it */
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
@@ -171,15 +176,14 @@ struct gpc_context_part {
 	void (*drop_context)(struct gpc_context *context);
 };
 
-/* Registers the parts. Called once, by client/entry/context_parts.c, while the library is loaded.
- * The array is not copied and must be static. */
-void gpc_context_set_parts(const struct gpc_context_part *parts, size_t count);
+/* Registers the parts: `count` elements of list, which is not copied and must be static. Called
+ * once, by client/entry/context_parts.c, while the library is loaded. */
+void gpc_context_set_parts(const struct gpc_context_part *list, size_t count);
 
 /* Number of contexts that exist in daemons, green contexts included. */
 extern atomic_uint gpc_contexts_active;
 
-/* Returns the number of devices visible to the program; 0 before gpc_devices_create() (device.h).
- */
+/* Returns the number of devices that the program sees; 0 before gpc_devices_create() (device.h). */
 int gpc_device_count(void);
 struct gpc_device *gpc_device_get(CUdevice ordinal); /* returns NULL if the ordinal is invalid */
 /* First step of a CUDA function on a device that needs no context: calls gpc_enter_local() and
@@ -214,16 +218,16 @@ CUresult gpc_enter_initialized(void);
 CUresult gpc_enter_local(void);
 
 /*
- * Stores the context of a handle in *context_p (borrowed). A NULL handle means the current context.
- * The context may be inactive.
+ * Stores the context of a handle (token) in *context_p (borrowed). A NULL token means the current
+ * context. The context may be inactive.
  * Errors: CUDA_ERROR_INVALID_CONTEXT: invalid handle or no current context;
- * CUDA_ERROR_CONTEXT_IS_DESTROYED: the handle is NULL, and the current context, which is not
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED: the token is NULL, and the current context, which is not
  * primary, has been destroyed.
  */
-CUresult gpc_context_lookup(CUcontext handle, struct gpc_context **context_p);
+CUresult gpc_context_lookup(CUcontext token, struct gpc_context **context_p);
 /* First step of a CUDA function on a context that is handled locally: calls gpc_enter_local(), then
  * gpc_context_lookup(), and returns their errors. The context is not activated. */
-CUresult gpc_context_enter(CUcontext handle, struct gpc_context **context_p);
+CUresult gpc_context_enter(CUcontext token, struct gpc_context **context_p);
 /* Like gpc_context_enter(), for the current context. */
 CUresult gpc_context_enter_current(struct gpc_context **context_p);
 
@@ -243,9 +247,9 @@ gpc_context_get_current(void)
  * current context. */
 CUresult gpc_context_require(void);
 /* First check of the first version of cuCtxPushCurrent() (GP_PRECHECK in codegen/api). Returns
- * CUDA_SUCCESS, an error of gpc_enter_local(), or CUDA_ERROR_INVALID_CONTEXT unless the handle is
+ * CUDA_SUCCESS, an error of gpc_enter_local(), or CUDA_ERROR_INVALID_CONTEXT unless the token is
  * that of a context that the first version of cuCtxCreate() has created. */
-CUresult gpc_context_require_v1(CUcontext handle);
+CUresult gpc_context_require_v1(CUcontext token);
 
 /* Creates a context object with a handle; it is neither current nor active. Returns the context, or
  * NULL if out of memory or if 2^20 - 1 handles of contexts exist. gpc_context_reset() and then
@@ -253,8 +257,9 @@ CUresult gpc_context_require_v1(CUcontext handle);
 struct gpc_context *gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary);
 /* Creates the context in the daemon, if it is not active; gpc_enter() calls it. Acquires the
  * context's lock, and may block on the daemon. Returns CUDA_SUCCESS,
- * CUDA_ERROR_CONTEXT_IS_DESTROYED, an error of a prepare(), such as CUDA_ERROR_OUT_OF_MEMORY, or
- * the session's error. After an error the context remains inactive and may be activated later. */
+ * CUDA_ERROR_CONTEXT_IS_DESTROYED, an error of a prepare(), such as CUDA_ERROR_OUT_OF_MEMORY, or an
+ * error of the call to the daemon (client/session/call.h). After an error the context remains
+ * inactive and may be activated later. */
 CUresult gpc_context_activate(struct gpc_context *context);
 /* Destroys everything that belongs to the context, and the context in the daemon; sets `destroyed`.
  * Calls the destructors of context_storage.h first, then the functions of the parts. The struct and

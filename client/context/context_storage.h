@@ -5,7 +5,8 @@
  * table (client/entry/export_table.c).
  *
  * Each runtime (every library may contain its own) has one key. It looks up its value in every
- * call, so lookups must be fast.
+ * call, so lookups must be fast. In all functions `ctx` is a context's handle, not NULL; the
+ * private table replaces NULL by the current context.
  *
  * Ownership: values belong to the runtimes, and the map never frees them.
  * gpc_context_storage_reset() passes them to their destructors.

@@ -27,11 +27,11 @@ struct gpc_device_source {
 
 /*
  * Creates the devices, each with its inactive primary context. sources: all devices in the order of
- * REMOTE_GPU; copied, except for the sessions. Warns by gpc_log_warn() (client/base/log.h) if
- * CUDA_VISIBLE_DEVICES contains an invalid entry. Called once, and again only after
- * gpc_devices_destroy(). Returns 0, or -ENOMEM, after which no devices exist.
+ * REMOTE_GPU, source_count elements; copied, except for the sessions. Warns by gpc_log_warn()
+ * (client/base/log.h) if CUDA_VISIBLE_DEVICES contains an invalid entry. Called once, and again
+ * only after gpc_devices_destroy(). Returns 0, or -ENOMEM, after which no devices exist.
  */
-GP_MUST_CHECK int gpc_devices_create(const struct gpc_device_source *sources, int count);
+GP_MUST_CHECK int gpc_devices_create(const struct gpc_device_source *sources, int source_count);
 /* Frees the devices and all contexts (gpc_contexts_drop_all()). For the child of a fork, for a
  * failed gpc_devices_create(), and for tests. */
 void gpc_devices_destroy(void);

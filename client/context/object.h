@@ -30,9 +30,10 @@
 struct gpc_object {
 	struct gpc_handle handle;
 	struct gpc_context *context; /* context that the object belongs to; never NULL */
-	struct gp_scratch
-		memory; /* memory that hand-written functions attach to the object; freed with it */
-	void *extra;    /* pointer for hand-written functions; not freed with the object */
+	struct gp_scratch memory;    /* memory that hand-written functions attach to the object;
+					initially empty; freed with it */
+	void *extra; /* pointer for hand-written functions; initially NULL; not freed with the
+			object */
 };
 
 /* Generated table, indexed by enum gpc_kind: whether objects of the kind are destroyed with their

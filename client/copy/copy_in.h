@@ -2,7 +2,8 @@
 /*
  * Copies from host memory to the device.
  *
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  */
 #ifndef GPC_COPY_IN_H
 #define GPC_COPY_IN_H
@@ -20,11 +21,12 @@ struct gpc_stream;
 bool gpc_copy_kernels_may_poll(struct gpc_session *session);
 
 /*
- * Posts a copy whose source is host memory and whose destination is not. With `barrier`, all later
- * work of the session waits for the copy, as after a synchronous copy of CUDA; the source has been
- * read when this returns. Without it, pageable memory has been read when this returns, but pinned
- * memory (copy->src.pinned) may be read later, in stream order, and must stay valid until the copy
- * is complete. *copy is not used afterwards, and must not be empty.
+ * Posts a copy whose source is host memory (copy->src.host) and whose destination is not. The
+ * stream's context is active. With `barrier`, all later work of the session waits for the copy, as
+ * after a synchronous copy of CUDA; the source has been read when this returns. Without it,
+ * pageable memory has been read when this returns, but pinned memory (copy->src.pinned) may be read
+ * later, in stream order, and must stay valid until the copy is complete. *copy is not used
+ * afterwards, and must not be empty.
  *
  * May wait: for host functions and other earlier work of the stream on which the source's contents
  * may depend, for pending copies that write the source, and while the worker has no room for the

@@ -5,7 +5,8 @@
  * array, or host memory.
  *
  * Ownership: plain data of the caller; arrays and memory are borrowed.
- * Threads: any thread may call.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  * Units: bytes.
  */
 #ifndef GPC_COPY_REGION_H
@@ -51,8 +52,10 @@ struct gpc_copy {
 /*
  * Initializes *copy for a copy of `size` bytes at two addresses. Looks up and checks both sides as
  * CUDA does before it copies anything: with unified addressing, the address decides what a side is,
- * and the type is only checked against it. Does not block. Returns CUDA_SUCCESS, also for an empty
- * copy, of which nothing is checked. Errors, after which *copy is undefined:
+ * and the type is only checked against it. Uses the current context to decide which host memory the
+ * device can access. Calls gpc_host_block_note_copied() (client/host/host_block.h) for the first
+ * use of pinned memory in a copy, which may wait for the daemon. Returns CUDA_SUCCESS, also for an
+ * empty copy, of which nothing is checked. Errors, after which *copy is undefined:
  * CUDA_ERROR_INVALID_VALUE; CUDA_ERROR_INVALID_HANDLE if an array is invalid.
  */
 CUresult gpc_copy_linear(struct gpc_copy *copy, CUmemorytype dst_type, uint64_t dst,
@@ -64,14 +67,13 @@ struct gpc_place {
 	CUarray array;
 	uint64_t at; /* address, or offset in the array's first row in bytes */
 };
-/* Initializes *copy for one row of `size` bytes, with the checks and results of gpc_copy_linear().
- */
+/* Initializes *copy for a row of `size` bytes, with the checks and results of gpc_copy_linear(). */
 CUresult gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst,
 		      const struct gpc_place *src, size_t size);
 /* Describes the rectangle *given as the box *copy. Returns `copy`, or NULL if `given` is NULL. */
 CUDA_MEMCPY3D *gpc_copy_2d_to_3d(CUDA_MEMCPY3D *copy, const CUDA_MEMCPY2D *given);
 /* Initializes *copy for the box of *params, with the checks and results of gpc_copy_linear().
- * params is not used after the call. */
+ * params must not be NULL, and is not used after the call. */
 CUresult gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params);
 
 /* Returns the number of bytes from the first byte of a side to the end of its last byte. The copy

@@ -24,7 +24,9 @@
 CUresult gpc_export_table_get(const void **table_p, const CUuuid *id);
 
 /* Functions of the rest of the client that the functions in the tables call, implemented in
- * export_needs.c. The tables also call the functions in init.h and
+ * export_needs.c. All are called inside the call guard (client/guard/guard.h), except
+ * gpc_module_each_function(), which enters it itself, and gpc_context_get_current_token() and
+ * gpc_devices_get_identity(), which need none. The tables also call the functions in init.h and
  * client/context/context_storage.h. */
 
 /* Returns the handle of the calling thread's current context, or NULL if there is none. */
@@ -43,13 +45,11 @@ CUresult gpc_context_id(CUcontext ctx, uint64_t *id_p);
  * cuModuleUnload() destroys the module. */
 CUresult gpc_module_load(CUmodule *module_p, const void *image);
 
-/* Calls callback(opaque, function, 0) for each function of the module, in the order of the image,
- * on the calling thread. The call guard (client/guard/guard.h) is cleared, so the callback may call
+/* Calls visit(arg, function, 0) for each function of the module, in the order of the image, on the
+ * calling thread. The call guard (client/guard/guard.h) is cleared meanwhile, so visit() may call
  * CUDA. Returns the number of functions visited, fewer than the module has if out of memory; 0 for
  * an invalid module, or if the thread is already inside a call of the library. */
-int gpc_module_each_function(CUmodule module,
-			     void (*callback)(void *opaque, CUfunction function, uint64_t number),
-			     void *opaque);
+int gpc_module_each_function(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void *arg);
 
 /* Fills in the identities of at most max devices that the program sees, in the order of their
  * ordinals. Returns the number of devices filled in; 0 before the sessions are opened. */

@@ -17,12 +17,13 @@
 #include <stdbool.h>
 
 /* Opens one session for each daemon that REMOTE_GPU names, and creates their devices, unless
- * sessions are open already. Does not initialize CUDA. Waits for the connections and, as
- * GPUPOOL_WAIT allows, for session slots. Returns CUDA_SUCCESS. If REMOTE_GPU is invalid or not
- * set, or if any session cannot be opened, none is open afterwards; the reason was reported by
- * gpc_log_always() (client/base/log.h), and the result is GPC_ERROR_NO_SESSION
- * (client/base/error.h) or CUDA_ERROR_OUT_OF_MEMORY. For two seconds after a failure the previous
- * result is returned without another attempt. */
+ * sessions are open already. Does not initialize CUDA. Starts the writer of the timeline if
+ * GPUPOOL_TRACE is set (client/trace/tracer.h). Waits for the connections and, as GPUPOOL_WAIT
+ * allows, for session slots. Returns CUDA_SUCCESS. If REMOTE_GPU is invalid or not set, or if any
+ * session cannot be opened, none is open afterwards; the reason was reported by gpc_log_always()
+ * (client/base/log.h), unless memory was exhausted before the first connection, and the result is
+ * GPC_ERROR_NO_SESSION (client/base/error.h) or CUDA_ERROR_OUT_OF_MEMORY. For two seconds after a
+ * failure the previous result is returned without another attempt or report. */
 CUresult gpc_session_open(void);
 
 /* Returns whether cuInit has succeeded and CUDA is still usable in this process. */

@@ -29,7 +29,8 @@ struct gpc_device_identity {
 /* All values that the digest may cover; used only during the call. */
 struct gpc_integrity_input {
 	uint32_t driver_version; /* as cuDriverGetVersion returns it */
-	uint32_t version;        /* argument of the runtime's call: its version, plus 0, 1 or 2 */
+	uint32_t version; /* argument of the runtime's call: its version, a multiple of 10, plus 0,
+			     1 or 2 */
 	uint32_t process_id;
 	uint32_t thread_id; /* low 32 bits of pthread_self() */
 	/* addresses of the two private tables in which the runtime finds these functions */
@@ -43,7 +44,8 @@ struct gpc_integrity_input {
 };
 
 /* Computes the digest that the runtime expects for `input` and stores it in `answer`. A runtime
- * requests three digests, with its version plus 0, 1 and 2; the first two are constants. */
+ * requests three digests, with its version plus 0, 1 and 2; the first two are constants, for which
+ * nothing else in *input is read. */
 void gpc_integrity_digest(const struct gpc_integrity_input *input,
 			  uint8_t answer[GPC_INTEGRITY_LEN]);
 

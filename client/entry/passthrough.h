@@ -18,7 +18,8 @@ void gpc_entries_fill(bool traced);
 
 /* Opens the machine's driver (client/base/machine_library.h) and fills gpc_entry[] with its
  * functions. Symbols that the driver lacks return CUDA_ERROR_NOT_SUPPORTED. The driver is never
- * closed. Returns false, with gpc_entry[] unchanged, if there is no driver. */
+ * closed. Returns false, with gpc_entry[] unchanged, if there is no driver. Reports as
+ * gpc_machine_library_open() does. */
 bool gpc_passthrough_start(void);
 
 /* Table ID that only this library's cuGetExportTable accepts: by it one copy of the library

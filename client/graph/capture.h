@@ -35,7 +35,8 @@
 #define GPC_NOT_CAPTURED ((CUresult)0x7fff0001)
 
 /* Number of captures and of graph memory allocations (graph_memory.h); 0: no call needs to be
- * captured. Changed with the lock, read atomically by any thread without it. */
+ * captured. Changed under the lock by __atomic_add_fetch() and __atomic_sub_fetch(), read by
+ * __atomic_load_n(), acquire, by any thread without the lock. */
 extern unsigned int gpc_captures;
 
 /* A capture in progress. */
@@ -85,8 +86,9 @@ const void *gpc_capture_thread(void);
 extern __thread CUstreamCaptureMode gpc_capture_mode;
 
 /* Returns the stream that hStream denotes in this thread, borrowed. Returns NULL if it is invalid
- * or CUDA is unusable; the captured call then reports the error itself. Called without the lock,
- * because it may have to create the per-thread default stream or the context in the daemon. */
+ * or CUDA is unusable; gpc_capture_*() then returns GPC_NOT_CAPTURED, and the call reports the
+ * error. Called without the lock, because it may have to create the per-thread default stream or
+ * the context in the daemon. */
 struct gpc_stream *gpc_capture_get_stream(CUstream hStream);
 
 /* Returns the state of a stream that is part of a capture, or NULL if it is not. */
@@ -99,9 +101,10 @@ struct gpc_capture *gpc_capture_find_event(const struct gpc_event *event,
 					   const struct gpc_nodes **nodes_p)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Starts a capture of the stream. graph: receives the nodes, and stays the caller's; NULL: the
- * capture creates a graph. Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED for the legacy stream, and
- * CUDA_ERROR_ILLEGAL_STATE if the stream or the graph is already being captured. */
+/* Starts a capture of the stream; gpc_capture_end() ends it. graph: receives the nodes, and stays
+ * the caller's; NULL: the capture creates a graph. Returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+ * for the legacy stream, and CUDA_ERROR_ILLEGAL_STATE if the stream or the graph is already being
+ * captured. */
 CUresult gpc_capture_begin(const struct gpc_stream *stream, CUstreamCaptureMode mode,
 			   struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
 /*
@@ -150,8 +153,9 @@ void gpc_capture_drop_event(const struct gpc_event *event) GP_LOCKED(gpc_graphs_
 CUresult gpc_capture_wait(const struct gpc_stream *stream, const struct gpc_event *event)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* Replaces the dependencies of the stream's next node by a copy of *nodes; add: adds them instead.
- * On failure (CUDA_ERROR_OUT_OF_MEMORY) the dependencies are unchanged. */
+/* Replaces the dependencies of the stream's next node by a copy of *nodes, which are nodes of the
+ * capture's graph; add: adds them instead. Does not check whether the capture is valid. On failure
+ * (CUDA_ERROR_OUT_OF_MEMORY) the dependencies are unchanged. */
 CUresult gpc_capture_set_last(struct gpc_captured_stream *captured, const struct gpc_nodes *nodes,
 			      bool add) GP_LOCKED(gpc_graphs_lock);
 
@@ -187,9 +191,10 @@ CUresult gpc_capture_check_unsafe(void) GP_LOCKED(gpc_graphs_lock);
  * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream is captured, or the error of
  * gpc_capture_check_legacy(). Called by any thread without the lock. */
 CUresult gpc_capture_refuse(CUstream hStream);
-/* Checks a call with the word CAPTURE(declined). Returns GPC_NOT_CAPTURED unless the stream itself
- * is captured; then CUDA_ERROR_STREAM_CAPTURE_INVALIDATED if the capture is invalid, or
- * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. Changes nothing. */
+/* Checks a call with the word CAPTURE(declined). Like gpc_capture_refuse(), but the capture stays
+ * valid, and the legacy stream is not checked. Returns GPC_NOT_CAPTURED unless the stream itself is
+ * captured; then CUDA_ERROR_STREAM_CAPTURE_INVALIDATED if the capture is invalid, or
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult gpc_capture_decline(CUstream hStream);
 /* Checks a call with the word CAPTURE(unsafe): acquires the lock and calls
  * gpc_capture_check_unsafe(). Returns GPC_NOT_CAPTURED also if CUDA is unusable. */

@@ -53,8 +53,8 @@ bool gpc_exec_steps_are_valid(const struct gpc_exec_steps *exec_steps);
  * The caller still owns the plan, and frees it afterwards; checks that are not needed are removed
  * from plan->shapes. After an error some subgraphs may be missing or outdated: the caller must not
  * launch before another call has succeeded. Returns CUDA_ERROR_CONTEXT_IS_DESTROYED, without any
- * effect, if kernels may launch the graph and its context was reset, as device code may have stored
- * its handle.
+ * effect, if kernels may launch the graph and its context was reset or differs from that of the
+ * plan, as device code may have stored its handle.
  */
 CUresult gpc_exec_steps_send(struct gpc_exec_steps *exec_steps, struct gpc_plan *plan);
 /* Implements cuGraphUpload(): posts an upload, in stream order, of a graph that kernels launch or

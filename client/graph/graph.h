@@ -112,8 +112,9 @@ struct gpc_graph *gpc_graph_create(void) GP_LOCKED(gpc_graphs_lock);
 /* Returns whether the application may clone the graph or use it as a child graph. CUDA does not
  * allow that for graphs with memory nodes, conditional nodes or device-updatable nodes. */
 bool gpc_graph_may_be_copied(const struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
-/* Destroys the graph with its nodes and everything that they own. Destructors of user objects are
- * queued; they run after the lock is released (user_object.h). */
+/* Destroys the graph with its nodes and everything that they own. The graph must not be capturing,
+ * nor be owned by a node that is not being destroyed. Destructors of user objects are queued; they
+ * run after the lock is released (user_object.h). */
 void gpc_graph_destroy(struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
 /* Clones a graph with its nodes and inner graphs, and sets the `copy` of each node to its clone. On
  * success *clone_p is the clone, which the caller destroys with gpc_graph_destroy(); on failure
@@ -132,7 +133,8 @@ struct gpc_node *gpc_graph_find_clone(const struct gpc_graph *clone, const struc
  * if edge data is invalid, or if a conditional handle cannot be used (gpc_condition_bind(),
  * graph_root.h); CUDA_ERROR_NOT_SUPPORTED if the graph is, or is inside, a conditional body that
  * must not contain such a node; and CUDA_ERROR_OUT_OF_MEMORY also if an allocation node gets no
- * device memory. */
+ * device memory. If handles are exhausted, reports that to the user
+ * (client/base/unsupported_feature.h). */
 CUresult gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies,
 		       const CUgraphEdgeData *data, size_t count, struct gpc_node_params *params,
 		       struct gpc_node **node_p) GP_LOCKED(gpc_graphs_lock);
@@ -189,7 +191,8 @@ struct gpc_flat_nodes {
 
 /* Flattens a graph into *flat_nodes, which must be zeroed. The caller calls gpc_flat_nodes_free(),
  * also after a failure. Returns CUDA_ERROR_INVALID_VALUE if the graph or a child graph has a cycle.
- * The elements point to the nodes, which must not change while *flat_nodes is used. */
+ * The elements point to the nodes, which must not change while *flat_nodes is used. Overwrites the
+ * marks of the nodes. */
 CUresult gpc_flat_nodes_create(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *graph)
 	GP_LOCKED(gpc_graphs_lock);
 /* Frees the elements. *flat_nodes must not be used afterwards. */

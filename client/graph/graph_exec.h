@@ -29,10 +29,10 @@ CUresult gpc_exec_begin(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKS(gp
  * it is in use. gpc_graphs_end() must follow, also after an error. */
 CUresult gpc_exec_begin_change(CUgraphExec token, struct gpc_exec **exec_p)
 	GP_LOCKS(gpc_graphs_lock);
-/* Calls gpc_exec_begin_change(), and looks up the copy of `node`, a node of the original graph, in
- * the executable graph and its inner graphs. Returns CUDA_ERROR_INVALID_VALUE if `node` is invalid
- * or has no copy there. gpc_graphs_end() must follow, also after an error. */
-CUresult gpc_exec_begin_node(CUgraphExec token, CUgraphNode node, struct gpc_exec **exec_p,
+/* Calls gpc_exec_begin_change(), and looks up the copy of node_token, a node of the original graph,
+ * in the executable graph and its inner graphs. Returns CUDA_ERROR_INVALID_VALUE if node_token is
+ * invalid or has no copy there. gpc_graphs_end() must follow, also after an error. */
+CUresult gpc_exec_begin_node(CUgraphExec token, CUgraphNode node_token, struct gpc_exec **exec_p,
 			     struct gpc_node **copy_p) GP_LOCKS(gpc_graphs_lock);
 
 /* Returns the private copy of the graph, which the executable graph owns. */

@@ -123,7 +123,7 @@ memory_free_if_unused(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock
 	free(memory);
 }
 
-/* Access rights do not matter here: all devices of a session can access its window. */
+/* Access can be requested only for the memory's own device, which always has it. */
 static CUresult
 alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS *given)
 {
@@ -204,7 +204,7 @@ gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given, struct gpc_grap
 	}
 	memory->params = *given;
 	memory->params.dptr = memory->block->address;
-	/* These rights exist anyway. */
+	/* The memory's own device has access anyway. */
 	memory->params.accessDescs = NULL;
 	memory->params.accessDescCount = 0;
 	memory->nodes = 1;

@@ -27,7 +27,9 @@
  * Allocates the memory of a node with these parameters, which are copied. Called before the node is
  * added; gpc_graph_memory_place() follows. On success *memory_p has one reference, which the node's
  * parameters take over or gpc_graph_memory_unref() releases; on failure *memory_p is unchanged.
- * Called without the lock, as the daemon may have to provide memory; may wait for it.
+ * Called without the lock, which it acquires at the end, as the daemon may have to provide memory;
+ * may wait for it. Uses the current context if that is on the memory's device, otherwise the
+ * device's primary context, which it activates.
  * Errors: CUDA_ERROR_INVALID_VALUE for invalid parameters; CUDA_ERROR_NOT_SUPPORTED for exportable
  * memory and for access by another device; CUDA_ERROR_OUT_OF_MEMORY if the client has no memory for
  * its own data; the errors of gpc_enter() (client/context/context.h) and of allocating. Missing
@@ -56,10 +58,11 @@ struct gpc_graph_memory *gpc_graph_memory_find(CUdeviceptr address) GP_LOCKED(gp
 /* Returns the address of memory for which gpc_graph_memory_place() has succeeded. */
 CUdeviceptr gpc_graph_memory_address(const struct gpc_graph_memory *memory)
 	GP_LOCKED(gpc_graphs_lock);
-/* The same, of the memory of an allocation or free node of a graph. */
+/* Like gpc_graph_memory_address(), for the memory of an allocation or free node. */
 CUdeviceptr gpc_node_get_memory_address(const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock);
-/* Returns the parameters of the memory of an allocation or free node. accessDescs is NULL, because
- * all devices of the session may access the memory. */
+/* Returns the parameters of the memory of an allocation or free node. accessDescs is NULL and
+ * accessDescCount 0: gpc_graph_memory_create() accepts descriptors of the memory's own device only,
+ * which always has access. */
 CUDA_MEM_ALLOC_NODE_PARAMS gpc_node_get_alloc_params(const struct gpc_node *node)
 	GP_LOCKED(gpc_graphs_lock);
 

@@ -12,8 +12,8 @@
  * of an odd stage is a client step; several of one stage are posted in turn.
  *
  * Ownership: the caller owns a plan until gpc_plan_free(). A plan owns copies of what it needs of
- * the graph, and references to memory operations (stream_ops/mem_op.h); only `root` is borrowed
- * from the graph.
+ * the graph, and references to memory operations (stream_ops/mem_op.h). Contexts are borrowed, and
+ * `root` is borrowed from the graph, which must therefore outlive the plan.
  * Threads: making a plan requires gpc_graphs_lock; using and freeing it does not. One thread uses a
  * plan at a time.
  */
@@ -63,7 +63,8 @@ struct gpc_plan {
 /*
  * Makes a plan. launchable: kernels may launch the graph. On success the caller calls
  * gpc_plan_free(). On failure there is nothing to free, and *error_p is the node of the graph that
- * caused the error, or NULL if no single node did. Sends nothing.
+ * caused the error, or NULL if no single node did. Posts nothing of the graph, but may wait for the
+ * daemon as gpc_copy_3d() does (client/copy/copy_region.h).
  * Errors: CUDA_ERROR_OUT_OF_MEMORY, also for a subgraph larger than GP_GRAPH_PLAN_MAX
  * (protocol/graph_plan.h).
  * CUDA_ERROR_INVALID_VALUE: the graph has a cycle, or `launchable` is set and the graph has no
@@ -71,7 +72,8 @@ struct gpc_plan {
  * CUDA_ERROR_NOT_SUPPORTED: a body of a condition contains a node of another context than the
  * condition, or a node that the client would have to execute; the graph uses several roots, or one
  * root in several subgraphs; or `launchable` is set for nodes of several contexts or for a node
- * that kernels cannot launch.
+ * that kernels cannot launch. Without `launchable` it is also reported to the user
+ * (client/base/unsupported_feature.h).
  * Otherwise an error of looking up a kernel or of encoding a launch (client/module/launch.h).
  */
 CUresult gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *plan,

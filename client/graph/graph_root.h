@@ -38,7 +38,8 @@ struct gpc_condition {
 	CUgraphConditionalHandle handle;
 	CUgraphConditionalNodeType type;
 	unsigned int size;
-	/* `size` graphs, owned by the condition, as the array is */
+	/* `size` graphs (number of bodies: 1 or 2 for IF, 1 for WHILE, at least 1 for SWITCH),
+	 * owned by the condition, as the array is */
 	struct gpc_graph **bodies;
 	/* tokens of the bodies, an array for the application (phGraph_out) that is valid as long as
 	 * the condition */
@@ -56,7 +57,7 @@ struct gpc_graph_root *gpc_graph_root_ref(struct gpc_graph_root *root) GP_LOCKED
  * root. Does not wait. Accepts NULL. */
 void gpc_graph_root_unref(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
 
-/* Returns the root's ID in messages to the daemon. */
+/* Returns the root's ID in messages to the daemon (gpGraphRoot and others). */
 uint32_t gpc_graph_root_id(const struct gpc_graph_root *root);
 
 /* Finds the root of the outermost graph that contains this graph, and creates it in `context`,

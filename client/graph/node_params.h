@@ -75,15 +75,18 @@ struct gpc_node_params {
 /*
  * Creates a node's parameters from the application's, which it checks as CUDA does when a node is
  * added. The application's memory is not used after the return. A child graph is cloned; a
- * conditional node gets empty bodies. On success the caller owns *params; on failure nothing needs
- * to be freed, and *params must not be used.
+ * conditional node gets empty bodies. May wait for the daemon, with gpc_graphs_lock held: to
+ * activate the current context, and to make pinned memory that a kernel node's parameters point to
+ * accessible to kernels (client/memory/host_memory.h). On success the caller owns *params; on
+ * failure nothing needs to be freed, and *params must not be used.
  * usual: context of the node if the application passes none. NULL: kernels, copies, memsets and
  * conditional nodes use the current context; for memory operations this is
  * CUDA_ERROR_INVALID_VALUE.
  * Errors: CUDA_ERROR_NOT_SUPPORTED for semaphore nodes, for memory nodes (graph_memory.h creates
  * those), and for a child graph that must not be copied. CUDA_ERROR_INVALID_HANDLE for a kernel
- * node without a kernel. Otherwise the errors of looking up contexts and kernels, and of checking a
- * launch, a copy or memory operations.
+ * node without a kernel. CUDA_ERROR_INVALID_IMAGE for a kernel that the image's code does not
+ * contain. Otherwise the errors of looking up contexts and kernels, and of checking a launch, a
+ * copy or memory operations.
  */
 CUresult gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
 			       struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
@@ -109,9 +112,10 @@ CUgraphNodeParams *gpc_generic_params_event(CUgraphNodeParams *any, CUevent even
 CUgraphNodeParams *gpc_generic_params_child(CUgraphNodeParams *any, CUgraph child);
 CUgraphNodeParams *gpc_generic_params_free(CUgraphNodeParams *any, CUdeviceptr address);
 
-/* Sets or replaces a launch attribute of a kernel node. Returns CUDA_ERROR_NOT_SUPPORTED for an
- * attribute that gpupool does not support in graphs, and CUDA_ERROR_INVALID_VALUE for an access
- * policy window that the device does not accept. On failure the parameters are unchanged. */
+/* Sets or replaces a launch attribute of a kernel node, whose context is set. Returns
+ * CUDA_ERROR_NOT_SUPPORTED for an attribute that gpupool does not support in graphs, and
+ * CUDA_ERROR_INVALID_VALUE for an access policy window that the device does not accept. On failure
+ * the parameters are unchanged. */
 CUresult gpc_kernel_params_set_attribute(struct gpc_node_params *params, CUlaunchAttributeID id,
 					 const CUlaunchAttributeValue *value);
 

@@ -10,7 +10,8 @@
  *
  * Ownership: the process owns the buffers and never frees them; a caller has exclusive use between
  * acquire and release.
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  */
 #ifndef GPC_BOUNCE_BUFFER_H
 #define GPC_BOUNCE_BUFFER_H

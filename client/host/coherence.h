@@ -6,8 +6,9 @@
  * Each session has a list of replicated blocks and, from the first block on, a thread that
  * exchanges changes while work is in progress.
  *
- * Threads: any thread except the thread that reads the daemon's replies. No function may be called
- * with a lock that this thread acquires.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). Nor may a caller hold a lock that such a
+ * function acquires.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the session's error,
  * CUDA_ERROR_OUT_OF_MEMORY, or the errors named at them. After an error some changes have not been
  * exchanged. A later call exchanges them, except those whose post has failed.
@@ -32,12 +33,14 @@ extern atomic_uint gpc_replica_count;
 /* Copies the block to the worker's replica at this address, and keeps both identical until
  * gpc_coherence_remove(). The memory must stay mapped until then; only registered memory may be
  * unmapped by the program, and is then removed from the list. host and address must be equal modulo
- * 8. Posts the contents and does not wait for the worker. After an error the block is not in the
- * list. */
+ * 8, and size not 0. The worker has memory at the address already (gpc_host_space_map() or
+ * gpc_host_space_map_at_worker(), host_space.h, or gpHostPlace). Posts the contents and does not
+ * wait for the worker. After an error the block is not in the list; the contents may have been
+ * posted. */
 CUresult gpc_coherence_add(struct gpc_context *context, void *host, uint64_t address, size_t size);
-/* Removes the block whose replica starts at this address, if there is one. Blocks while another
- * thread sends changes of the session. Changes that were not yet exchanged are lost. Nothing of the
- * block is posted after the return. */
+/* Removes the block whose replica starts at this address, if there is one; the caller frees the
+ * worker's memory afterwards. Blocks while another thread sends changes of the session. Changes
+ * that were not yet exchanged are lost. Nothing of the block is posted after the return. */
 void gpc_coherence_remove(struct gpc_session *session, uint64_t address);
 
 /* Sends the program's changes to the worker, in the order of posted calls. Does not wait for the

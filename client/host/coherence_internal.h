@@ -141,7 +141,7 @@ struct gpc_coherence {
 };
 
 /* Returns the coherence state of the session, borrowed. Returns NULL if the session never had a
- * block. */
+ * block. Acquires no lock. */
 struct gpc_coherence *gpc_coherence_find(const struct gpc_session *session);
 
 /* Fills coherence->ranges with the blocks from the byte offset `skip` of their concatenation on.

@@ -7,8 +7,10 @@
  * Ownership: the registry owns a block until gpc_host_block_remove() returns it to one thread,
  * which then frees it with gpc_host_block_destroy(). Lookups return copies, so no reference is
  * needed.
- * Threads: any thread except the thread that reads the daemon's replies, which may only call
- * gpc_host_block_find(). The registry has two locks of its own.
+ * Threads: any thread. A function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note) may only call gpc_host_block_find(),
+ * gpc_host_block_is_mapped() and gpc_host_block_may_be_registered(). The registry has two locks of
+ * its own; one is held while a block is mapped for kernels, which waits for the daemon.
  * Units: sizes in bytes.
  */
 #ifndef GPC_HOST_BLOCK_H
@@ -85,10 +87,11 @@ extern atomic_uint gpc_host_memory_copy_only, gpc_host_memory_registered, gpc_ho
  * (client/stream/event.c). */
 extern atomic_bool gpc_host_memory_exchanged;
 
-/* Adds a copy of *what to the registry, with `host` set to the address. Afterwards copies and
- * kernels treat the memory as pinned. Returns 0, GP_E_INVALID if another block overlaps or the
- * range is empty, or -ENOMEM. After an error the registry is unchanged, and the caller still owns
- * the memory. */
+/* Adds a copy of *what to the registry, with `host` set to the address, and registers the memory
+ * for RDMA (gp_memory_register(), transport). what->state is GPC_HOST_PLAIN, GPC_HOST_COPY_ONLY or
+ * GPC_HOST_SHARED. Afterwards copies and kernels treat the memory as pinned. Returns 0,
+ * GP_E_INVALID if another block overlaps or the range is empty, or -ENOMEM. After an error the
+ * registry is unchanged, and the caller still owns the memory. */
 GP_MUST_CHECK int gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what);
 
 /* Finds the block around an address. elsewhere_p NULL: the address is one of the program. Otherwise
@@ -100,15 +103,16 @@ bool gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc
 			 bool *elsewhere_p);
 
 /* Removes the block that starts at the address and has this origin, and returns it; the caller owns
- * it and must call gpc_host_block_destroy(). Its range is stored in *taken. Returns NULL, with
- * *taken unchanged, if there is no such block. In both cases *known_p is set to whether the address
- * is in any block. */
+ * it and must call gpc_host_block_destroy(). Waits while another thread maps a block for kernels.
+ * Its range is stored in *taken. Returns NULL, with *taken unchanged, if there is no such block. In
+ * both cases *known_p is set to whether the address is in any block. */
 struct gpc_host_block *gpc_host_block_remove(uint64_t address, enum gpc_host_origin origin,
 					     struct gpc_range *taken, bool *known_p);
 /* Destroys a removed block: waits, without limit, for copies in flight to or from the memory,
- * unmaps it from the device and frees the block. Frees the memory too if the origin is
- * GPC_HOST_ALLOCATED; otherwise its owner does. range: the one that gpc_host_block_remove() stored.
- * Returns CUDA_SUCCESS or the error of the copies; the block is destroyed in either case. */
+ * unmaps it from the device, drops listed copies that read it (listed_copy.h) and frees the block.
+ * Frees the memory too if the origin is GPC_HOST_ALLOCATED; otherwise its owner does. range: the
+ * one that gpc_host_block_remove() stored. Returns CUDA_SUCCESS or the error of the copies; the
+ * block is destroyed in either case. */
 CUresult gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *range);
 
 /* Makes the block around an address of the program accessible to kernels, and all blocks that its

@@ -9,7 +9,8 @@
  *
  * Ownership: the process owns a session's range, from its first use until the process exits. The
  * caller owns a block until it frees it.
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note).
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
  * session's error; out parameters are undefined after an error.
  * Units: bytes.
@@ -26,16 +27,18 @@
 struct gpc_context;
 struct gpc_heap_range;
 
-/* Allocates a block of at least `size` bytes and stores its address, equal on both sides, in
- * *address_p. *shared_p is set to whether it is shared with the worker. gpc_host_space_free() frees
- * the block. May wait for the daemon, for some seconds while it releases old memory. Returns
- * CUDA_ERROR_NOT_SUPPORTED if the daemon does not support such memory or the range is full;
- * CUDA_ERROR_OUT_OF_MEMORY if the quota or this process's memory is exhausted;
- * CUDA_ERROR_OPERATING_SYSTEM if shared memory cannot be mapped here. */
+/* Allocates a block of at least `size` bytes, which is not 0, and stores its address, equal on both
+ * sides, in *address_p. *shared_p is set to whether it is shared with the worker.
+ * gpc_host_space_free() frees the block. May wait for the daemon, for some seconds while it
+ * releases old memory. Returns CUDA_ERROR_NOT_SUPPORTED if the daemon does not support such memory
+ * or the range is full; CUDA_ERROR_OUT_OF_MEMORY if the quota or this process's memory is
+ * exhausted, or the old memory is not released in time; CUDA_ERROR_OPERATING_SYSTEM if shared
+ * memory cannot be mapped here. */
 CUresult gpc_host_space_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p,
 			      bool *shared_p);
-/* Frees a block. context: a context of the block's session. device_mapped: kernels may still be
- * using the block, so its memory is reused only after the work posted so far. Does not wait. */
+/* Frees a block. address: the start of a block. context: a context of the block's session.
+ * device_mapped: kernels may still be using the block, so its memory is reused only after the work
+ * posted so far. Does not wait. */
 void gpc_host_space_free(struct gpc_context *context, uint64_t address, bool device_mapped);
 
 /* Makes the worker allocate memory at the address of a block that is not shared; has no effect if
@@ -65,7 +68,8 @@ uint64_t gpc_host_space_offset(uint64_t address);
 /* Allocates pages in the worker only, for memory that has another address in this process, and
  * stores their addresses in *range_p; `size` is rounded up to GPC_HOST_GRANULARITY. Waits for the
  * daemon. The caller frees the pages with gpc_host_space_unmap(). Returns CUDA_ERROR_NOT_SUPPORTED
- * if the session has no range or it is full; CUDA_ERROR_OUT_OF_MEMORY if the quota is exhausted. */
+ * if the session has no range or it is full; CUDA_ERROR_OUT_OF_MEMORY if the quota is exhausted or
+ * old memory is not released in time. */
 CUresult gpc_host_space_map(struct gpc_context *context, uint64_t size,
 			    struct gpc_heap_range *range_p);
 /* Frees pages of gpc_host_space_map(), after the calls posted so far. Does not wait. */

@@ -6,9 +6,9 @@
  * The reply to such a fetch may not include them, so it may contain older bytes at these addresses.
  * The caller uses the list to retain the sent bytes there.
  *
- * A change record (gpHostWrite) has a number: those of gpc_coherence.writes, from 1. `record` in
- * the queries is the number of change records that the worker had stored before it scanned for the
- * reply.
+ * A change record (gpHostWrite) has a number: those of gpc_coherence.writes (coherence_internal.h),
+ * from 1. `record` in the queries is the number of change records that the worker had stored before
+ * it scanned for the reply.
  *
  * Ownership: the caller owns the list, which is initially NULL (empty); gpc_inflight_writes_drop()
  * frees its elements.

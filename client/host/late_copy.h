@@ -44,18 +44,20 @@ struct gpc_late_copy {
 	struct gpc_late_copy *prev, *next; /* list of late_copy.c */
 };
 
-/* Returns whether the session's daemon supports late copies (GP_FEATURE_LATE). */
+/* Returns whether the session's daemon supports GP_FEATURE_LATE (protocol/control.h), without which
+ * no send() may use GP_COPY_LATE. Copies and fills within the host need no support. */
 bool gpc_late_copy_is_known(const struct gpc_session *session);
 
 /* Posts the copy to the stream with this wire ID, after the stream's work so far. session, start,
- * end, start_to, end_to, send and destroy must be set. Does not wait for the copy, which may
- * already be destroyed when this returns. Returns CUDA_SUCCESS or an error of gpc_host_queue_post()
- * (client/session/host_queue.h); after an error the copy has been destroyed. */
+ * end, start_to, end_to, send and destroy must be set. May block as gpc_post_X() does
+ * (client/session/call.h). Does not wait for the copy, which may already be destroyed when this
+ * returns. Returns CUDA_SUCCESS or an error of gpc_host_queue_post() (client/session/host_queue.h);
+ * after an error the copy has been destroyed. */
 CUresult gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream,
 			    struct gpc_late_copy *late);
 
 /* Called before [base, base + size) is freed or changed: blocks, without limit, until no late copy
- * uses it. Does not wait for copies of the parent in the child of a fork. */
+ * uses it. Not called in send(). Does not wait for copies of the parent in the child of a fork. */
 void gpc_late_copy_settle(const void *base, uint64_t size);
 
 #endif /* GPC_LATE_COPY_H */

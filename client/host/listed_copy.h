@@ -2,10 +2,10 @@
 /*
  * Listed copies: copies from pinned memory that were sent early and may have to be corrected.
  *
- * CUDA reads the source of an asynchronous copy from pinned memory when the stream reaches the
- * copy. A kernel before the copy may wait for a value in replicated memory (coherence.h), and the
- * program may fill the source until it stores that value. The client cannot know whether a kernel
- * waits, so the data is sent at once, without a round trip, and corrected if necessary.
+ * Example: a kernel polls a flag in replicated memory (coherence.h); a copy follows it in the
+ * stream; the program fills the source and then sets the flag. CUDA reads the source after that,
+ * but the client has already sent it: it cannot know whether a kernel waits, so it sends the data
+ * at once, without a round trip, and corrects it if necessary.
  *
  * While work is in progress that may be such a kernel, each early copy is listed. Before changes of
  * replicated memory are published, the sources of the listed copies are sent again (gpCopyReplace):
@@ -15,8 +15,9 @@
  *
  * Ownership: the coherence state of the session (coherence_internal.h) owns the list. Sources are
  * borrowed; gpc_listed_copies_drop() must be called before they are freed.
- * Threads: any but the thread that reads the daemon's replies. The coherence state's send_lock
- * guards the list; calls posted under it are in the order of the list.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note). The coherence state's send_lock guards the
+ * list; calls posted under it are in the order of the list.
  * Units: bytes.
  */
 #ifndef GPC_LISTED_COPY_H
@@ -36,17 +37,18 @@ struct gpc_session;
 struct gpc_listed_copies {
 	struct gpc_listed_record *records; /* owned, oldest first; NULL: none */
 	unsigned int count;                /* length of the list */
-	/* bytes of the worker's staging memory that the listed copies use, at most GP_LISTED_ROOM
-	 * (protocol/frame.h) */
+	/* bytes of the worker's staging memory (pinned memory through which copies go) that the
+	 * listed copies use, at most GP_LISTED_ROOM (protocol/frame.h) */
 	uint64_t room;
 	/* number of the record that was listed last; 0: none */
 	uint32_t last_number;
-	/* sources were sent again at least once, so no more copies are listed */
+	/* sources were sent again at least once, so no more copies are listed; initially false,
+	 * never cleared */
 	bool polled;
 };
 
-/* The source of one record (call on the wire): `rows` rows of `width` bytes, whose starts in memory
- * are `pitch` bytes apart. In the record the rows are contiguous. */
+/* The source of one record (call on the wire): `rows` rows of `width` bytes (neither is 0), whose
+ * starts in memory are `pitch` bytes apart. In the record the rows are contiguous. */
 struct gpc_listed_rows {
 	const uint8_t *base; /* first byte; in memory of the program */
 	uint64_t pitch, width, rows;
@@ -61,7 +63,8 @@ bool gpc_listed_copy_is_needed(struct gpc_session *session);
 /* Called before a copy is posted, after gpc_listed_copy_is_needed() has returned true. The copy has
  * at most `records` records, which need at most `room` bytes of the worker's staging memory.
  * Returns the coherence state with send_lock held; gpc_listed_copy_end() must follow on every path.
- * Returns NULL, without the lock, if the copy must be a late copy. */
+ * Returns NULL, without the lock, if the copy must be a late copy: the daemon does not support
+ * gpCopyReplace, `polled` is set, or the list has no room. */
 struct gpc_coherence *gpc_listed_copy_begin(struct gpc_session *session, uint64_t records,
 					    uint64_t room) GP_LOCK_UNCHECKED;
 /* Called before each record of the copy is posted: lists it. *rows is copied. room: bytes of

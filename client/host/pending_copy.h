@@ -7,8 +7,14 @@
  * its stream, because a wait for a stream whose last work is a pending copy needs no reply but that
  * of the copy.
  *
+ * Order of calls for a copy: gpc_pending_copy_add(); the start of its request;
+ * gpc_pending_copy_started(); and, when the reply has arrived, which may be before the last one,
+ * gpc_pending_copy_done().
  * Ownership: reference-counted; see struct gpc_pending_copy.
- * Threads: any thread; the list has a lock of its own.
+ * Threads: any thread; the list has a lock of its own. gpc_pending_copy_settle(),
+ * gpc_pending_copy_await() and the functions with a scope must not be called in a function that the
+ * receiver runs (done() of struct gpc_request, client/session/call.h, or the handler of a note),
+ * because they wait for replies or for locks of threads that post calls.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
  * session's error.
  */
@@ -41,8 +47,7 @@ struct gpc_pending_copy {
 	unsigned int references;
 	unsigned int waiters; /* number of threads that wait for the copy */
 	bool started;         /* gpc_pending_copy_started() was called with success */
-	bool replicated; /* the destination became accessible to kernels after the copy was posted
-			  */
+	bool replicated;      /* the destination became accessible to kernels after the post */
 };
 
 /* Adds the copy to the list, before its request is started, with one reference for the caller and
@@ -62,7 +67,7 @@ bool gpc_pending_copy_done(struct gpc_pending_copy *pending, CUresult result);
 /* Called before an operation of the stream with this wire ID that writes to host memory accessible
  * to the device, such as a flag. Orders the operation after the arrival of the data of the
  * session's earlier copies to other host memory, so that the flag is not visible before their data.
- * Posts nothing if the session has no pending copies. Does not wait. Returns an error of
+ * Posts nothing if the session has no pending copies. Does not wait for them. Returns an error of
  * gpc_host_queue_post() (client/session/host_queue.h). */
 CUresult gpc_pending_copy_order(const struct gpc_scope *scope, uint32_t stream);
 
@@ -114,14 +119,16 @@ CUresult gpc_pending_copy_publish_when_due(const struct gpc_scope *scope, uint32
 bool gpc_pending_copy_writes(const void *base, uint64_t size);
 
 /* Blocks, without limit, until no pending copy writes to [base, base + size). Returns CUDA_SUCCESS
- * or the first error of these copies. */
+ * or the first error of these copies, or of an earlier posted call (gpc_request_wait(),
+ * client/session/call.h). */
 CUresult gpc_pending_copy_settle(const void *base, uint64_t size);
 
 /* Waits, without limit, for the copy with this work number (gpc_request.issued) on the stream with
- * this wire ID, if it is pending or is the last copy of the process that completed. Returns true,
- * with the result in *result_p; CUDA_SUCCESS means that all earlier work of the stream is done,
- * too. Returns false, without waiting and with *result_p unchanged, if there is no such copy;
- * whether the work is done is then not known. */
+ * this wire ID, if it is pending or is the last copy of the process that completed successfully.
+ * Returns true, with the result in *result_p, that of gpc_request_wait() (client/session/call.h) or
+ * of gpc_session_result() (client/session/session.h); CUDA_SUCCESS means that all earlier work of
+ * the stream is done, too. Returns false, without waiting and with *result_p unchanged, if there is
+ * no such copy; whether the work is done is then not known. */
 bool gpc_pending_copy_await(struct gpc_session *session, uint32_t stream, uint64_t issued,
 			    CUresult *result_p);
 

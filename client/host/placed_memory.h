@@ -8,8 +8,9 @@
  * memory at the same address, whose content coherence.h keeps identical.
  *
  * Ownership: the caller owns the file and the reservation.
- * Threads: any thread except the thread that reads the daemon's replies;
- * client/memory/virtual_memory.c serializes the calls for one reservation.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note); client/memory/virtual_memory.c serializes the
+ * calls for one reservation.
  * Units: addresses and sizes are bytes and multiples of the page size.
  */
 #ifndef GPC_PLACED_MEMORY_H
@@ -23,7 +24,8 @@ struct gpc_context;
 /* Maps the first `size` bytes of the file at the address. gpc_host_placed_unmap() undoes it. fd
  * remains the caller's and may be closed afterwards. context: a context of the session to which the
  * addresses belong. id: CU_POINTER_ATTRIBUTE_BUFFER_ID. Returns CUDA_SUCCESS, or
- * CUDA_ERROR_OUT_OF_MEMORY with nothing mapped and the addresses reserved as before. */
+ * CUDA_ERROR_OUT_OF_MEMORY, also if another block is there, with nothing mapped and the addresses
+ * reserved as before. */
 CUresult gpc_host_placed_map(struct gpc_context *context, uint64_t address, uint64_t size, int fd,
 			     uint64_t id);
 /* Unmaps the memory that starts at the address, in this process and in the worker; the addresses

@@ -53,7 +53,8 @@ struct gpc_pointer_scan {
 };
 
 /* Prepares a scan for blocks of the session. The struct must be zeroed before the first call.
- * Addresses already in the list stay there. */
+ * Addresses already in the list stay there; `failed` and `may_be_stale` become false. Called again
+ * before each read of the bytes, because blocks may have been added since. */
 void gpc_pointer_scan_init(struct gpc_pointer_scan *pointers, const struct gpc_session *session);
 /* Frees the list and zeroes the struct. */
 void gpc_pointer_scan_fini(struct gpc_pointer_scan *pointers);
@@ -62,8 +63,8 @@ void gpc_pointer_scan_fini(struct gpc_pointer_scan *pointers);
  * kernels because of it. Otherwise has no effect. */
 void gpc_pointer_scan_add(struct gpc_pointer_scan *pointers, uint64_t value);
 
-/* Does the same, inline, because a value is rarely an address. Returns whether the value was added,
- * or memory for the list is exhausted. */
+/* Like gpc_pointer_scan_add(), but inline, because a value is rarely an address. Returns whether
+ * the value was added, or memory for the list is exhausted. */
 static inline bool
 gpc_pointer_scan_check(struct gpc_pointer_scan *pointers, uint64_t value)
 {

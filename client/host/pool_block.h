@@ -7,8 +7,8 @@
  *
  * Ownership: host_block.h's registry owns a block until it is freed; then this module does, until
  * the block is destroyed. The pool owns the memory.
- * Threads: any thread except the thread that reads the daemon's replies; the pool serializes the
- * calls for one block.
+ * Threads: any thread, but not in a function that the receiver runs (done() of struct gpc_request,
+ * client/session/call.h, or the handler of a note); the pool serializes the calls for one block.
  */
 #ifndef GPC_POOL_BLOCK_H
 #define GPC_POOL_BLOCK_H

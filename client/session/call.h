@@ -204,7 +204,9 @@ void gpc_call_function_refused(struct gpc_session *session);
 bool gpc_call_waits_done(struct gpc_session *session, uint32_t count);
 
 /* Copies the bytes of a reply, and frees the memory of the reply, which may be NULL. Returns
- * `result`, that of the call, or CUDA_ERROR_UNKNOWN if there are not `size` bytes. */
+ * `result`, that of the call, or CUDA_ERROR_UNKNOWN if that is CUDA_SUCCESS and there are not
+ * `size` bytes; *to is unchanged after an error. *bytes is read only if `result` is
+ * CUDA_SUCCESS. */
 static inline CUresult
 gpc_reply_copy_bytes(CUresult result, const struct gp_bytes *bytes, void *to, size_t size,
 		     void *reply)
