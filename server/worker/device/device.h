@@ -66,7 +66,7 @@ extern struct gpd_devices gpd_devices;
  * environment. Blocks on the GPUs. Called once, by the main thread, before the first session.
  * Leaves the context of device 0 current. Returns 0; or -1, with the reason as one line of text in
  * error, an array of size bytes, and the worker cannot start. */
-int gpd_devices_start(const char *driver, bool software, struct gpd_ledger *ledger, char *error,
+int gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, char *error,
 		      size_t size);
 
 /* Returns the device with this ordinal, which is never freed; NULL: there is no such device. */
