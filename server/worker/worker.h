@@ -13,7 +13,7 @@
 
 /* Options of the worker. The caller owns the strings. */
 struct gpd_worker_options {
-	int fd;             /* socket of the channel to the supervisor */
+	int fd;             /* socket of the channel to the supervisor; used until the end */
 	int ledger_fd;      /* shared memory of the ledger (ledger.h); closed by gpd_worker_run() */
 	const char *driver; /* path of the driver's library; NULL: the default one */
 	bool software;      /* allow gpupool's software device instead of NVIDIA's driver */
@@ -24,8 +24,8 @@ struct gpd_worker_options {
 
 /* Runs the worker until the channel is closed or the supervisor requests the end, then ends the
  * process: it does not return. The strings in the options must stay valid. Returns 1, the exit
- * status, only if the worker could not start; the supervisor has then been notified of the reason,
- * if the channel works. Called once, by the main thread. */
+ * status, only if the worker could not start; the supervisor has then been notified of the reason
+ * (GPD_CHANNEL_FAILED), if the channel works. Called once, by the main thread. */
 int gpd_worker_run(const struct gpd_worker_options *options);
 
 #endif /* GPD_WORKER_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reports the refusal of a connection that requested a lane of a session: logs a line, within the
- * log budget (log_budget.h) of the peer's address, and counts the refusal in the ledger if the peer
- * is not a client of this worker.
+ * log budget (log_budget.h) of the peer's address, and counts the refusal in the ledger
+ * (lanes_refused) unless the peer is known to be a client of this worker.
  *
  * Threads: any.
  */
@@ -13,9 +13,10 @@
 
 #include <stdbool.h>
 
-/* Logs "peer: " and the formatted text. peer: address text as returned by gp_conn_peer(). knows:
- * whether the peer has sent the ticket (secret) of a session of this worker; only other refusals
- * are counted. The strings may be freed on return. */
+/* Logs "peer: " and the first 255 bytes of the formatted text. peer: address text as returned by
+ * gp_conn_peer(). knows: the peer has sent the ticket (secret) of a session of this worker, and the
+ * refusal is not counted. A TLS handshake that failed proves nothing: knows is then false. The
+ * strings may be freed on return. */
 void gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...) GP_PRINTF(3, 4);
 
 #endif /* GPD_LANE_REFUSAL_H */

@@ -4,10 +4,11 @@
  * the driver, all contexts of a device, of all sessions, are the worker's primary context of that
  * device.
  *
- * Ownership: the session's handle table refers to the contexts; gpd_context_free() frees one when
- * the client destroys it or at the session's end.
+ * Ownership: the session's handle table refers to the contexts, which the hooks in api/ create
+ * (gpd_session_create_object(), session/session.h); gpd_context_free() frees one when the client
+ * destroys it or at the session's end.
  * Threads: executor only.
- * Errors: CUDA_SUCCESS or the driver's error.
+ * Errors: only gpd_context_enter() reports them.
  */
 #ifndef GPD_CONTEXT_H
 #define GPD_CONTEXT_H
@@ -25,8 +26,8 @@ struct gpd_context {
 	struct gpd_handle handle; /* its ID in the handle table */
 	int device;               /* the worker's number of the device (ordinal) */
 	unsigned int flags;       /* flags of cuCtxCreate() */
-	/* Legacy default (NULL) stream of the context. `legacy`, `joins` and `gate` are owned by
-	 * the session's list of streams. */
+	/* Legacy default (NULL) stream of the context, set by gpd_stream_create(). `legacy`,
+	 * `joins` and `gate` are owned by the session's list of streams. */
 	struct gpd_stream *legacy;
 	/* Stream on which an event of the whole context (cuCtxRecordEvent) is recorded, ordered
 	 * after all other streams; NULL before the first use. */
@@ -40,10 +41,11 @@ struct gpd_context {
 	struct gpd_green *green;
 };
 
-/* Resources of a green context: a part of the SMs of another green context or of the session.
- * Reference counted, because resources that are split from these may outlive them. */
+/* Resources of a green context, on one device: a part of the SMs of another green context or of the
+ * session. Created by gpd_gpGreenMake() (api/green_context.c). Reference counted, because resources
+ * that are split from these may outlive them. */
 struct gpd_green {
-	unsigned int refs; /* number of references */
+	unsigned int refs; /* number of references, initially 1; executor only */
 	/* Resources that these are a part of, a reference; NULL: the session's share. */
 	struct gpd_green *source;
 	struct gpd_split split; /* which SMs of the source (device/partition.h) */
@@ -51,13 +53,15 @@ struct gpd_green {
 	struct gpd_partition *partition;
 };
 
-/* Drops a reference; dropping the last reference frees the resources. Accepts NULL. */
+/* Drops a reference; dropping the last reference frees the resources and drops their references to
+ * `source` and `partition`. Accepts NULL. */
 void gpd_green_unref(struct gpd_green *green);
 /* Returns the partition that new streams on the device must use, with a new reference that the
- * caller drops with gpd_partition_unref(). green: resources of the stream's context; NULL: not a
- * green context. If no partition can be created after a change of the session's share, returns the
- * former partition. Returns NULL if the streams may use the whole device, or if the first partition
- * of `green` cannot be created. */
+ * caller drops with gpd_partition_unref(). green: resources of the stream's context, which is on
+ * this device; NULL: not a green context. After a change of the session's share, makes a new
+ * partition for `green` and stores it there; if memory for it is exhausted, returns the former one.
+ * Returns NULL if the streams may use the whole device, or if there is no memory for the first
+ * partition of `green`. Does not call the driver, except to destroy a former partition. */
 struct gpd_partition *gpd_green_partition(struct gpd_session *session, struct gpd_green *green,
 					  int device);
 
@@ -68,11 +72,14 @@ struct gpd_context *gpd_context_get(const struct gpd_session *session, uint32_t 
 int gpd_context_device(const struct gpd_session *session, uint32_t id);
 
 /* Makes the worker's primary context of the context's device current in this thread; that of device
- * 0 if there is no context with this ID. Returns CUDA_SUCCESS or the driver's error. */
+ * 0 if there is no context with this ID. Returns CUDA_SUCCESS, or the driver's error, and the
+ * current device is unchanged. */
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 
 /* Removes the context's ID from the handle table, and frees the context with its reference to the
- * resources. No stream may refer to the context any more, except at the session's end. */
+ * resources. The caller has destroyed the context's streams and its objects
+ * (gpd_objects_destroy_context(), object.h): none may refer to it any more, except at the session's
+ * end. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);
 
 #endif /* GPD_CONTEXT_H */

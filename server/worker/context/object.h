@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects that exist only in the driver, of the kinds described with DESTROY in codegen/api/. Each
- * object has the client's ID, the driver's handle and the driver's function that destroys it.
+ * object has the client's ID and the driver's handle. Its kind has the driver's function that
+ * destroys it.
  *
  * Ownership: the session's handle table refers to the objects, and this module frees them. An
- * object that belongs to a context is destroyed with it, all others at the session's end.
+ * object that belongs to a context is destroyed with it, all others at the session's end, unless
+ * the client destroys it first.
  * Threads: executor only.
  */
 #ifndef GPD_OBJECT_H
@@ -31,7 +33,8 @@ struct gpd_object {
 	/* for functions that handle this kind themselves; points into `memory` or is not owned */
 	void *extra;
 	uint64_t charged; /* bytes of host memory charged in addition to the COST of the kind */
-	uint64_t code;    /* bytes charged to the code-memory quota */
+	/* bytes charged by gpd_account_charge_code() (account.h); uncharged with the object */
+	uint64_t code;
 };
 
 /* Properties of a kind of object. */
@@ -44,25 +47,27 @@ struct gpd_object_kind {
 /* All kinds, indexed by enum gpd_kind; generated. */
 extern const struct gpd_object_kind gpd_object_kinds[];
 
-/* Charges bytes of host memory that the driver or the object uses, until the object is freed.
- * Returns true; or false, and charges nothing, if the session's limit is reached. */
+/* Charges bytes of host memory that the driver or the object uses, in addition to earlier calls,
+ * until the object is freed. Returns true; or false, and charges nothing, if the session's limit is
+ * reached. */
 bool gpd_object_charge(struct gpd_session *session, struct gpd_object *object, uint64_t bytes);
 
-/* Adds an object that the driver has created in the current call's context, under the client's ID.
- * Takes ownership of `driver`: on failure the driver's object is destroyed. Returns CUDA_SUCCESS;
- * CUDA_ERROR_OUT_OF_MEMORY; or CUDA_ERROR_INVALID_HANDLE if the ID is 0 or in use, which ends the
- * session. */
+/* Adds an object that the driver has created in the current call's context, whose device must still
+ * be current, under the client's ID (unchecked). Takes ownership of `driver`: on failure the
+ * driver's object is destroyed. Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY; or
+ * CUDA_ERROR_INVALID_HANDLE if the ID is 0 or in use, which ends the session. */
 CUresult gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver);
 
 /* Returns the object with this ID, borrowed; NULL: there is none. */
 struct gpd_object *gpd_object_get(const struct gpd_session *session, enum gpd_kind kind,
 				  uint32_t id);
 
-/* Returns the client's ID of a driver's object; 0: there is none. Searches linearly. */
+/* Returns the client's ID of a driver's object; 0: no object of this kind in the session has that
+ * handle. Searches linearly. */
 uint32_t gpd_object_id(struct gpd_session *session, enum gpd_kind kind, const void *driver);
 
-/* Frees an object whose driver's object was already destroyed, and uncharges it. Does nothing if
- * there is no object with this ID. */
+/* Frees an object whose driver's object was already destroyed, with its `memory`, and uncharges it.
+ * Does nothing if there is no object with this ID. */
 void gpd_object_drop(struct gpd_session *session, enum gpd_kind kind, uint32_t id);
 
 /* Destroys the objects that belong to the context (NULL: all objects of the session), in the driver

@@ -3,7 +3,8 @@
  * The GPUs of this worker process: their properties, limits and contexts.
  *
  * All sessions work in the primary context of each device. gpd_devices_start() fills gpd_devices
- * before any session exists.
+ * before any session exists. An ordinal is an index into gpd_devices.all; other files call it the
+ * worker's number of the device.
  *
  * Ownership: gpd_devices exists as long as the process.
  * Threads: any after start; only the atomic members change later, the limits with limit_lock held.
@@ -30,7 +31,7 @@ struct gpd_device {
 	uint64_t memory;   /* total bytes */
 	/* Granularity in bytes of cuMemCreate() and of mappings in windows; a power of two. */
 	uint64_t granularity;
-	uint32_t peers; /* bit n: its kernels can access memory of device n */
+	uint32_t peers; /* bit n: its kernels can access memory of device n, another device */
 	int multiprocessors;
 	int threads_per_multiprocessor;
 	/* Range of stream priorities; least is the larger number. */
@@ -38,8 +39,8 @@ struct gpd_device {
 	pthread_mutex_t limit_lock; /* serializes changes of the limits */
 	/* Current values of cuCtxGetLimit(), by CUlimit; they only increase, under limit_lock. */
 	_Atomic size_t limits[CU_LIMIT_MAX];
-	/* The driver's initial values, by CUlimit; GP_LIMIT_UNSUPPORTED: the device has no such
-	 * limit. */
+	/* The driver's initial values, by CUlimit; GP_LIMIT_UNSUPPORTED (protocol/control.h): the
+	 * device has no such limit. */
 	uint64_t default_limits[CU_LIMIT_MAX];
 };
 
@@ -58,22 +59,26 @@ struct gpd_devices {
 
 extern struct gpd_devices gpd_devices;
 
-/* Opens the driver as gpd_driver_open() does, initializes all its devices and writes their memory
- * sizes into the ledger. Called once, by the main thread, before the first session. Leaves the
- * context of a device current. Returns 0; or -1, with the reason as one line of text in error, an
- * array of size bytes, and the worker cannot start. */
-int gpd_devices_start(const char *driver, bool software, struct gpd_ledger *ledger, char *error,
+/* Opens the driver (gpd_driver_open(), driver.h), initializes its devices, including their marker
+ * pages, partitions and GPU timestamps, and writes their memory sizes into the ledger. Devices
+ * beyond GPD_DEVICES_MAX are ignored. path: file of the driver's library; NULL: NVIDIA's. software:
+ * with NULL, the software device may be used if NVIDIA's library fails. Removes REMOTE_GPU from the
+ * environment. Blocks on the GPUs. Called once, by the main thread, before the first session.
+ * Leaves the context of device 0 current. Returns 0; or -1, with the reason as one line of text in
+ * error, an array of size bytes, and the worker cannot start. */
+int gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, char *error,
 		      size_t size);
 
 /* Returns the device with this ordinal, which is never freed; NULL: there is no such device. */
 struct gpd_device *gpd_device_get(int ordinal);
 
-/* Returns whether kernels of the first device can access memory of the second, which must be
- * another device. */
+/* Returns whether kernels of the first device can access memory of the second, another device.
+ * False if one of them does not exist. */
 bool gpd_device_has_peer(int ordinal, int peer);
 
-/* Makes the device's primary context current in this thread. The ordinal must be valid. The current
- * device of each thread is cached, so other code must not call cuCtxSetCurrent(). */
+/* Makes the device's primary context current in this thread. The current device of each thread is
+ * cached, so other code must not change the current context. CUDA_ERROR_INVALID_DEVICE: there is no
+ * such device. After an error the current device is unchanged. */
 CUresult gpd_device_enter(int ordinal);
 
 #endif /* GPD_DEVICE_H */

@@ -7,6 +7,8 @@
  * lacks returns CUDA_ERROR_NOT_SUPPORTED; without a required one the library is rejected.
  *
  * Ownership: the library stays open as long as the process runs.
+ * Errors: a library that is rejected leaves the table empty; only gpd_driver_is_sticky() may then
+ * be called.
  * Threads: the table is filled at start, before other threads exist, and is read-only afterwards.
  */
 #ifndef GPD_DRIVER_H
@@ -40,7 +42,8 @@ extern struct gpd_driver gpd_driver;
 /* Table entry of an optional function that the library lacks. Always returns
  * CUDA_ERROR_NOT_SUPPORTED. */
 CUresult gpd_driver_unsupported(void);
-/* Returns whether the library has the function. */
+/* Returns whether the library has the function. For optional functions; only valid after
+ * gpd_driver_open(). */
 #define gpd_driver_has(name)                                                                       \
 	(gpd_driver.name && (void *)gpd_driver.name != (void *)gpd_driver_unsupported)
 
@@ -53,14 +56,16 @@ struct gpd_driver_function {
 extern const struct gpd_driver_function gpd_driver_functions[];
 extern const size_t gpd_driver_function_count;
 
-/* Opens the library at path. If path is NULL, opens NVIDIA's library; if that fails and `software`
- * is true, opens the software device instead. Returns 0, with a one-line warning or "" in error; or
- * -1, with the reason as one line of text in error, truncated to error_size. Called once, before
- * other threads exist. */
+/* Opens the library at path and fills the table; the caller then calls cuInit(). If path is NULL,
+ * opens NVIDIA's library; if that fails or reports no device, and `software` is true, opens the
+ * software device instead: the file that GPUPOOL_SOFT_DRIVER names, or the one next to the daemon.
+ * Returns 0, with a one-line warning or "" in error; or -1, with the reason as one line of text in
+ * error, truncated to error_size. Called once, before other threads exist. */
 int gpd_driver_open(const char *path, bool software, char *error, size_t error_size);
-/* Opens the driver library and lists its devices, without creating contexts, for a check of the
- * configuration (gpd_lint_list_devices in config_lint.h). Returns their number, 0 if CUDA does not
- * initialize; or -1 with one line of text in error. */
+/* Opens the driver library as gpd_driver_open() does and lists its devices, without creating
+ * contexts, for a check of the configuration (gpd_lint_list_devices in config_lint.h). Not in a
+ * worker. Removes REMOTE_GPU from the environment. Returns the number of devices, at most
+ * GPD_LEDGER_DEVICES; 0 if CUDA does not initialize; or -1 with one line of text in error. */
 gpd_lint_list_devices gpd_driver_list;
 
 /* Returns whether this result means that CUDA is unusable in the whole process, so that only a new

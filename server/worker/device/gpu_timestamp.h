@@ -8,8 +8,12 @@
  * has reached the point lets the GPU write 1 instead. Both are polled in memory, without the
  * driver.
  *
- * Ownership: a word is an 8-byte element of a marker page (marker_page.h), named by its index; the
- * owner of the page assigns the words.
+ * The word must be 0 before either write is enqueued, so that a read shows whether the point was
+ * reached.
+ *
+ * Ownership: a word is an 8-byte element of a marker page (marker_page.h), named by its index,
+ * which is less than GPD_GPU_TIMESTAMP_WORDS. The owner of the page assigns the words, and must not
+ * release the page before the writes are done.
  * Threads: any, with the stream's device current.
  * Errors: a function that enqueues returns true, or false if the driver refuses.
  * Units: nanoseconds of the GPU's clock.
@@ -27,20 +31,19 @@
 #define GPD_GPU_TIMESTAMP_WORDS (GPD_MARKER_PAGE_SLOTS / 2)
 
 /* Loads the kernel and runs it once, because the first launch of loaded code waits for all running
- * work. Called once per device, which must be current, before there are sessions and after
- * gpd_marker_page_setup(). On failure a warning is logged, and gpd_gpu_timestamp_record() returns
- * false. */
+ * work. Blocks until the GPU has run it (cuCtxSynchronize()). Called once per device, which must be
+ * current, before there are sessions and after gpd_marker_page_setup(). On failure a warning is
+ * logged, and gpd_gpu_timestamp_record() returns false. */
 void gpd_gpu_timestamp_start(int device);
 /* For tests: disables the kernel of the device. */
 void gpd_gpu_timestamp_stop(int device);
 
-/* Enqueues a write of the GPU's clock into the word, after the stream's work so far. Returns false,
- * and enqueues nothing, if the driver refuses or there is no kernel. */
+/* Enqueues a write of the GPU's clock into the word, after the stream's work so far. device: the
+ * stream's. Returns false, and enqueues nothing, if the driver refuses or there is no kernel. */
 bool gpd_gpu_timestamp_record(int device, CUstream stream, const struct gpd_marker_page *page,
 			      uint32_t word);
-/* Enqueues a write of 1 into the word, after the stream's work so far. The word must be 0 before,
- * because only its low 32 bits are written. Returns false, and enqueues nothing, if the driver
- * refuses. */
+/* Enqueues a write of 1 into the word, after the stream's work so far. Only the low 32 bits of the
+ * word are written. Returns false, and enqueues nothing, if the driver refuses. */
 bool gpd_gpu_timestamp_write_marker(CUstream stream, const struct gpd_marker_page *page,
 				    uint32_t word);
 
@@ -50,7 +53,7 @@ gpd_gpu_timestamp_get_word(const struct gpd_marker_page *page, uint32_t word)
 	return (volatile uint64_t *)(volatile void *)page->host + word;
 }
 
-/* Returns the value of the word; 0: the stream has not reached the point. */
+/* Returns the value of the word; 0: the stream has not reached the point. Acquire ordering. */
 static inline uint64_t
 gpd_gpu_timestamp_read(const struct gpd_marker_page *page, uint32_t word)
 {

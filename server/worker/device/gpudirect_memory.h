@@ -6,7 +6,9 @@
  *
  * Threads: any, after gpd_gpudirect_memory_start().
  * Errors: a registration that fails is logged; if it is the first one of a device, GPUDirect is
- * disabled for the device.
+ * disabled for the device as long as the process runs.
+ *
+ * Every parameter `device` is an ordinal below GPD_DEVICES_MAX (device.h).
  */
 #ifndef GPD_GPUDIRECT_MEMORY_H
 #define GPD_GPUDIRECT_MEMORY_H
@@ -43,23 +45,24 @@ struct gpd_gpudirect_methods {
 /* Returns the methods for these abilities; keeps no state. Declared here for tests. */
 struct gpd_gpudirect_methods gpd_gpudirect_memory_choose(const struct gpd_gpudirect_facts *facts);
 
-/* Detects the abilities of all devices. Called once, if the worker accepts lanes over RDMA, after
- * its devices are known and before its first session. Without this call, or with wanted false,
- * GPUDirect stays disabled. */
+/* Detects the abilities of all devices and logs why a device has no method. wanted: the option
+ * --peer-memory. Called once, if the worker accepts lanes over RDMA, after gpd_devices_start() and
+ * before the first session. Without this call, or with wanted false, GPUDirect stays disabled. */
 void gpd_gpudirect_memory_start(bool wanted);
 
 /* Returns whether memory of the device is to be allocated so that it can be registered; false if
- * GPUDirect is disabled. device: less than GPD_DEVICES_MAX; false if there is no such device. */
+ * GPUDirect is disabled or there is no such device. */
 bool gpd_gpudirect_memory_is_possible(int device);
 /* Disables GPUDirect for the device, because the driver has refused such an allocation. */
 void gpd_gpudirect_memory_disable(int device);
 
 /*
  * Registers a whole mapping of size bytes at address with the connection's RDMA device
- * (gp_conn_register_range()). Afterwards gp_conn_has_registered() returns true, until
- * gp_memory_unregister(), which must be called before the memory is freed. Returns true if it is
- * registered; false if copies must go through staging. Logs the method once per device. May block
- * in the driver, and makes the device current.
+ * (gp_conn_register_range(), transport/transport.h). Afterwards gp_conn_has_registered() returns
+ * true, until gp_memory_unregister(), which must be called before the memory is freed. Returns true
+ * if it is registered; false if copies must go through staging, also if GPUDirect is disabled or
+ * the connection does not use RDMA. Logs the method once per device. May block in the driver, and
+ * may make the device current.
  */
 bool gpd_gpudirect_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size,
 				   int device);

@@ -24,15 +24,16 @@ struct gpd_marker_page {
 	CUdeviceptr device;           /* its address for the GPU */
 };
 
-/* Allocates the first pages. Called once, with a context current. Returns CUDA_SUCCESS or the
- * driver's error. */
+/* Allocates the first pages, enough for about sixty sessions. Called once, by gpd_devices_start(),
+ * with a context current. Returns CUDA_SUCCESS or the driver's error. */
 CUresult gpd_marker_page_setup(void);
 
-/* Returns a page of zeros, which the caller releases; NULL: out of memory. A context must be
- * current: if no page is free, the function pins memory, which may block until all kernels have
- * ended. */
+/* Returns a page of zeros, which the caller releases with gpd_marker_page_release(); NULL: out of
+ * memory. A context must be current: if no page is free, the function pins memory, which may block
+ * until all kernels have ended. Other callers then block as well. */
 struct gpd_marker_page *gpd_marker_page_acquire(void);
-/* Returns the page to the free list. No stream may still write to it. Accepts NULL. */
+/* Returns the page to the free list. All writes to it that were enqueued must be done. Accepts
+ * NULL. */
 void gpd_marker_page_release(struct gpd_marker_page *page);
 
 #endif /* GPD_MARKER_PAGE_H */

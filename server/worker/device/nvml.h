@@ -21,9 +21,9 @@
 /* Maximum total size of the texts in bytes. */
 #define GPD_NVML_TEXTS_MAX ((size_t)GP_STATE_TEXTS * GP_STATE_TEXT_MAX)
 /* Fills in the state of the device with this ordinal, which must be valid: the elements of words
- * from index GP_STATE_NVML on (GP_STATE_NONE: not reported), and the texts, each NUL-terminated,
- * one after the other. texts: buffer of GPD_NVML_TEXTS_MAX bytes. Returns the total size of the
- * texts in bytes. */
+ * from index GP_STATE_NVML on (GP_STATE_NONE: not reported), and all GP_STATE_TEXTS texts, each
+ * NUL-terminated, one after the other. Earlier elements of words are not changed. texts: buffer of
+ * GPD_NVML_TEXTS_MAX bytes. Returns the total size of the texts in bytes. */
 size_t gpd_nvml_read(int ordinal, uint64_t words[GP_STATE_WORDS], char *texts);
 
 #endif /* GPD_NVML_H */

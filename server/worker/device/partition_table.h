@@ -44,10 +44,11 @@ struct gpd_partition {
 	int device;
 	struct gpd_groups set; /* its groups; empty for a part */
 	uint32_t groups;       /* number of groups in set */
-	unsigned int refs;     /* number of references */
+	unsigned int refs;     /* number of references; 0: cached */
 	/* Protects the green context: the driver does not allow two threads in it. */
 	pthread_mutex_t lock;
-	/* Created with the first stream; NULL before; atomic reads need no lock. */
+	/* Created with the first stream, with the lock; NULL before. Then constant, so atomic reads
+	 * need no lock. */
 	CUgreenCtx green;
 	_Atomic bool coming; /* a thread is creating the green context */
 
@@ -61,12 +62,14 @@ struct gpd_partition {
 
 /* Table of a device. */
 struct gpd_partition_table {
-	/* Group size that was last requested; takes effect when no partition is in use. */
+	/* Group size of the last split that was tried; if the driver refused it, the groups below
+	 * are from an earlier split. */
 	unsigned int granularity;
 	unsigned int group_size;              /* multiprocessors per group, 2 or 8 */
 	unsigned int count;                   /* number of groups */
 	CUdevResource groups[GPD_GROUPS_MAX]; /* SMs of each group; count elements */
-	/* All partitions; those without references are in order of release. */
+	/* All partitions except parts. Those without references have a green context and are in
+	 * order of release. */
 	struct gpd_partition *partitions;
 	unsigned int idle; /* number of partitions without references */
 };
@@ -79,20 +82,24 @@ extern struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
  * necessary, without a green context. The table of the device must exist. NULL: out of memory. */
 struct gpd_partition *gpd_partition_find_or_create(int device, const struct gpd_groups *set,
 						   uint32_t groups) GP_LOCKED(gpd_partition_lock);
-/* Adds a reference and returns the partition. Accepts NULL. */
+/* Adds a reference and returns the partition, which may be one from the table without references.
+ * Accepts NULL. */
 struct gpd_partition *gpd_partition_ref_locked(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
 /* Drops a reference. Accepts NULL. Returns a partition, this one or another cached one, that the
  * caller must destroy with gpd_partition_destroy() after unlocking; NULL: there is none. */
 struct gpd_partition *gpd_partition_unref_locked(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
-/* Destroys an unreferenced partition and its green context; may block in the driver.
- * gpd_partition_lock must not be held. */
+/* Destroys a partition that gpd_partition_unref_locked() has returned, its green context (unless
+ * the GPU is lost) and its reference to its base; may block in the driver. gpd_partition_lock must
+ * not be held. */
 void gpd_partition_destroy(struct gpd_partition *partition);
 
 /* Collects the driver's resources of a part, by splitting its base. resources: array of
  * GPD_GROUPS_MAX elements. *count: 0 before the call; then the number of elements that were set.
- * Waits and fails as gpd_partition_resource() does. */
+ * Waits and fails as gpd_partition_resource() does, and returns
+ * CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION if the split has fewer groups than selected and the
+ * part is not lenient. */
 CUresult gpd_part_collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
 			  CUdevResource *resources, unsigned int *count);
 

@@ -28,10 +28,11 @@ extern uint64_t gpd_quiesce_short_ns, gpd_quiesce_long_ns, gpd_quiesce_stop_ns,
 	gpd_quiesce_limit_ns;
 
 /*
- * Blocks until the device is idle; launches of other sessions may be stopped for it. Returns true
- * if the wait has ended, also after gpd_quiesce_limit_ns. Work that does not end at all is waited
- * for without a limit. Returns false if *given_up became true (NULL: never) or the GPU is lost.
- * gpd_quiesce_end() must follow in both cases.
+ * Blocks until the device is idle; after gpd_quiesce_short_ns launches of sessions with long work
+ * are stopped for it, for at most gpd_quiesce_stop_ns. Several callers may wait at once. Returns
+ * true if the wait has ended, also after gpd_quiesce_limit_ns. Work that does not end at all is
+ * waited for without a limit. Returns false if *given_up became true (NULL: never) or the GPU is
+ * lost. gpd_quiesce_end() must follow in both cases.
  */
 bool gpd_quiesce_begin(int device, const _Atomic bool *given_up);
 /* Ends what gpd_quiesce_begin() started, after the driver call; the last of several callers lets
@@ -56,9 +57,9 @@ gpd_quiesce_is_stopped(int device)
 	return atomic_load_explicit(&gpd_quiesce_stopped, memory_order_relaxed) >> device & 1;
 }
 
-/* Returns the length of work in nanoseconds above which a session is stopped: first only sessions
- * with long work are stopped, then, when the long work is done, all sessions except those with
- * short work. */
+/* Called for a session while launches are stopped, with the time in nanoseconds that its present
+ * work took: if it took longer than the returned time, the session waits in gpd_quiesce_wait_end().
+ * At first the time is gpd_quiesce_long_ns; when the long work is done, gpd_quiesce_short_ns. */
 uint64_t gpd_quiesce_get_timeout_ns(int device);
 
 /* Waits until launches on the device are no longer stopped, *given_up is true (NULL: never) or the

@@ -12,17 +12,20 @@
 
 #include <stdbool.h>
 
-/* A job; called once in the background thread. */
+/* A job; called once, in the background thread, or by gpd_quiesce_jobs_add() itself. It cannot rely
+ * on a current device. */
 typedef void gpd_quiesce_job(void *arg);
 
 /* Adds a job. If memory or a thread is not available, runs the job in the calling thread before it
- * returns; the caller must therefore hold no lock that the job acquires. */
+ * returns; the caller must therefore hold no lock that the job acquires, and the job may change the
+ * current device. A job that adds itself again then runs recursively. */
 void gpd_quiesce_jobs_add(gpd_quiesce_job *job, void *arg);
 
 /* Called by a job before such a driver call: blocks as gpd_quiesce_try() (quiesce.h) until all
  * devices are idle, because the driver blocks launches while it waits. Changes the current device.
- * Returns true if all are idle; false if one is not, and the job must add itself again and return.
- */
+ * Returns true if all are idle; false if one was not idle for gpd_quiesce_limit_ns or the GPU is
+ * lost. A device that cannot be made current counts as idle. After false the job must add itself
+ * again and return, so that other jobs run meanwhile. */
 bool gpd_quiesce_jobs_try(void);
 
 /* Waits without limit until no job is waiting or running. Must not be called by a job. */

@@ -50,25 +50,30 @@ void gpd_window_separate_driver(void);
 bool gpd_window_size_parse(const char *text, uint64_t *size_p);
 
 /*
- * Reserves a window. size: the size that the client requests, rounded up to at least 1 GiB; more
- * than 4 TiB fails. 0: the default, with space for `memory` bytes of device memory; less if there
- * are many sessions or no such range is free. avoid: avoid_count ranges that the window must not
- * overlap, from the client, unchecked. Returns 0 with *window_p set; or -ENOMEM if there is no free
- * range, and *window_p is unchanged.
+ * Reserves a window. size: the size that the client requests (unchecked), raised to at least 1 GiB
+ * and rounded up to the devices' granularity; more than 4 TiB fails. 0: the default,
+ * GPUPOOL_WINDOW_SIZE or else space for `memory` bytes of device memory; less if there are many
+ * sessions or no such range is free. memory is used only if size is 0. avoid: avoid_count ranges
+ * that the window must not overlap, from the client, unchecked; may be NULL if avoid_count is 0.
+ * Returns 0 with *window_p set; or -ENOMEM if there is no free range, and *window_p is unchanged.
+ * After gpd_devices_start().
  */
 int gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid,
 		       size_t avoid_count, struct gpd_range *window_p);
 
-/* Releases a window, in which nothing may be mapped. Does nothing if its size is 0. */
+/* Releases a window, in which nothing may be mapped, and which the caller then no longer uses. Does
+ * nothing if its size is 0. */
 void gpd_window_release(const struct gpd_range *window);
 
 /*
  * Reserves addresses for host memory, at most size bytes and 64 GiB: a range of this process that
  * neither the process nor the driver uses, without access until it is mapped. Returns 0 with
- * *range_p set, valid until gpd_window_release_host(); or -ENOMEM, and *range_p is unchanged.
+ * *range_p set, valid until gpd_window_release_host(); or -ENOMEM if there is no free range or size
+ * is 0, and *range_p is unchanged. size is rounded up to 2 MiB.
  */
 int gpd_window_acquire_host(uint64_t size, struct gpd_range *range_p);
-/* Unmaps the range and releases its addresses. Does nothing if its size is 0. */
+/* Unmaps the range and releases its addresses. The driver must not have registered memory in it.
+ * Does nothing if its size is 0. */
 void gpd_window_release_host(const struct gpd_range *range);
 
 #endif /* GPD_WINDOW_H */

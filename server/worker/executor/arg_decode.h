@@ -6,8 +6,10 @@
  * Ownership: results are borrowed from the session and are valid during the current call.
  * Threads: the generated dispatcher, on the session's executor.
  * Errors: CUDA_SUCCESS, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_CONTEXT or
- * CUDA_ERROR_INVALID_HANDLE; or an error of the driver. On failure the result is not set, unless
- * noted.
+ * CUDA_ERROR_INVALID_HANDLE, if the client's value names no such object; or an error of the driver.
+ * On failure the result is not set, unless noted.
+ *
+ * All values are from the client, unchecked.
  */
 #ifndef GPD_ARG_DECODE_H
 #define GPD_ARG_DECODE_H
@@ -31,14 +33,15 @@ CUresult gpd_arg_decode_context(struct gpd_session *session, uint32_t id, CUcont
  * returned, too. */
 CUresult gpd_arg_decode_stream(struct gpd_session *session, uint32_t id, bool works,
 			       CUstream *stream_p);
-/* Converts an event ID into the driver's event. CUDA_ERROR_INVALID_HANDLE also for interprocess
- * events. */
+/* Converts an event ID into the driver's event, valid until the client records it again or destroys
+ * it. CUDA_ERROR_INVALID_HANDLE also for interprocess events. */
 CUresult gpd_arg_decode_event(struct gpd_session *session, uint32_t id, CUevent *event_p);
 /* Converts the ID of an object of this kind (context/object.h) into the driver's handle. */
 CUresult gpd_arg_decode_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 			       void **driver_p);
 
-/* Returns the device's number on the wire; -1: it is not a device of this worker. */
+/* Returns the device's number on the wire, which is its ordinal (device/device.h); -1: it is not a
+ * device of this worker. */
 int32_t gpd_device_to_wire(CUdevice device);
 
 /* Ends the session because the current record has inconsistent lengths. Returns

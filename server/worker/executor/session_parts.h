@@ -12,7 +12,8 @@
 
 struct gpd_session;
 
-/* Creates all components. Returns 0; or -ENOMEM, and no component exists. */
+/* Creates all components of a session that is otherwise zero, apart from its locks, ID and window.
+ * Returns 0; or -ENOMEM, no component exists, and the caller frees the session. */
 int gpd_session_parts_create(struct gpd_session *session);
 /* Destroys all components. The session must have no objects left, unless the process is about to
  * end. */

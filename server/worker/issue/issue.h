@@ -20,6 +20,10 @@
  * is not deep, and, while a queue is full, gpd_issue_launch() and gpd_issue_write() wait for
  * launchers.
  * Errors: a launcher's thread reports a failed launch by failed().
+ *
+ * Sequence of calls: gpd_issue_message() for each message; for each of its launches
+ * gpd_issue_wants() and, if it returns true, gpd_issue_launch(); gpd_issue_barrier() before each
+ * other record; gpd_issue_stop() at the session's end.
  */
 #ifndef GPD_ISSUE_H
 #define GPD_ISSUE_H
@@ -64,19 +68,19 @@ struct gpd_issue_launch {
 struct gpd_issue {
 	/* Set when the session is created. */
 
-	/* Reports a failed launch. A launcher's thread calls it; launch is valid during the
-	 * call. */
+	/* Reports a failed launch (gpd_launch_failed(), module/launch.h). A launcher's thread calls
+	 * it; several may do so at once. launch is valid during the call. */
 	void (*failed)(struct gpd_issue *issue, const struct gpd_issue_launch *launch,
 		       CUresult result);
 	/* the session is ending; its sticky error, a CUresult. Queued launches are dropped while
 	 * one of them is nonzero. */
 	const _Atomic bool *closing;
 	const _Atomic int *sticky;
-	/* Maximum number of launch threads in the process, from gpd_issue_most(); 0: no launch is
-	 * handed over. */
+	/* Maximum number of launch threads in the process, of all sessions, from gpd_issue_most();
+	 * 0: no launch is handed over. Also set to 0 by gpd_issue_stop(). */
 	unsigned int most;
 
-	/* Internal state. */
+	/* Internal state, executor only, initialized to zeros. */
 
 	bool pending; /* launches or writes were handed over since the last gpd_issue_settle() */
 	bool deep;    /* launches of the current message may be handed over */
@@ -136,7 +140,9 @@ gpd_issue_message(struct gpd_issue *issue, bool deep)
 }
 
 /* Called once for each launch that the client does not wait for: returns whether the caller should
- * hand it over by gpd_issue_launch(). stream: identifies the launch's stream; only compared. */
+ * hand it over by gpd_issue_launch(). A caller that does not follow a result of true must call
+ * gpd_issue_settle() before it launches. stream: identifies the launch's stream, not NULL; only
+ * compared. */
 static inline bool
 gpd_issue_wants(struct gpd_issue *issue, const void *stream)
 {
@@ -157,8 +163,8 @@ bool gpd_issue_launch(struct gpd_issue *issue, uint8_t *launcher,
 /* Hands over a stream memory write of the value to the 32-bit word at device address `to`, to be
  * issued by the stream's launcher after the launches that were handed over to it. launcher: the
  * stream's, not 0. host: host address of the word; if the write is dropped or fails, the launcher's
- * thread stores the value there, so that waits for it end. Called only while issue->pending is
- * true. */
+ * thread stores the value there, so that waits for it end. Waits while the launcher's queue is
+ * full. Called only while issue->pending is true. */
 void gpd_issue_write(struct gpd_issue *issue, uint8_t launcher, int device, CUstream stream,
 		     CUdeviceptr to, volatile uint32_t *host, uint32_t value);
 

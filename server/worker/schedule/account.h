@@ -4,7 +4,9 @@
  * dispatcher calls these functions for calls described as ALLOCATES, FREES, LAUNCHES or COPIES, so
  * that counting and quotas are each in one place. Calls described as BY_HOOK know their amounts
  * only while they are carried out; their hooks call these functions themselves. The counters are in
- * the ledger, in the entry that the supervisor assigned to the session.
+ * the ledger, in the entry that the supervisor assigned to the session (struct gpd_ledger_session).
+ * The entry has an element of `devices` for each device and for GPD_LEDGER_CODE and
+ * GPD_LEDGER_PINNED.
  *
  * Ownership: part of a session. The ledger and the entry must outlive it.
  * Threads: any, unless noted.
@@ -23,8 +25,8 @@
 struct gpd_issue;
 struct gpd_schedule_run;
 
-/* A session's account. The owner sets reclaim_memory, recall, closing, ledger and line before the
- * first use. */
+/* A session's account. The owner zeroes it and sets reclaim_memory, recall, closing, ledger, line
+ * and issue before the first use. */
 struct gpd_account {
 	/* Executor only: waits for memory that the session has freed; returns whether there was
 	 * any. NULL: the session never has such memory. */
@@ -32,18 +34,21 @@ struct gpd_account {
 	/* Any thread: notifies all workers that sessions have been requested to return cached
 	 * memory. NULL: no notification. */
 	void (*recall)(void);
-	/* *closing true: the session is closing, and all waits end. NULL: the session does not
-	 * close and uses no function that throttles. */
+	/* *closing true: the session is closing, and waits for bandwidth, for a turn and for ended
+	 * sessions end. NULL: the session does not close, and uses no function that throttles and
+	 * no schedule. */
 	const _Atomic bool *closing;
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line; /* the session's entry in the ledger */
-	/* Exhausted quotas that have been logged: one bit per ledger line. */
+	/* Exhausted quotas that have been logged: bit n for line->devices[n] (device ordinals,
+	 * GPD_LEDGER_CODE, GPD_LEDGER_PINNED). */
 	_Atomic uint64_t quotas_reported;
-	/* Executor only: memory of ended sessions was not freed in time, so the session does not
-	 * wait for it again (gpd_account_wait_ended()). */
+	/* Internal, executor only: memory of ended sessions was not freed in time, so the session
+	 * does not wait for it again (gpd_account_wait_ended()). */
 	bool ending_timed_out;
 	struct gpd_issue *issue; /* launch threads of the session (issue.h); NULL: none */
-	/* List of the session's runs (schedule.h), one for each device used; NULL: none. */
+	/* List of the session's runs (schedule.h), one for each device used; NULL: none. Executor
+	 * only. */
 	struct gpd_schedule_run *schedule;
 };
 
@@ -51,20 +56,22 @@ struct gpd_account {
 bool gpd_account_may_use(const struct gpd_account *account, int device);
 
 /* Charges bytes of device memory; gpd_account_free() undoes it. Executor only. Returns
- * CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if over a quota, after blocking for a limited time on
- * memory that is being freed (gpd_account_wait()); or CUDA_ERROR_INVALID_DEVICE if the device is
- * not available to the session. */
+ * CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if over a quota of the session or its tenant, after
+ * blocking for a limited time on memory that is being freed (reclaim_memory and
+ * gpd_account_wait()); or CUDA_ERROR_INVALID_DEVICE if the device is not available to the
+ * session. */
 CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes);
-/* Returns bytes of device memory to the quotas. Does nothing if the device is invalid. */
+/* Returns bytes that gpd_account_allocate() has charged to the quotas. Does nothing if the device
+ * is invalid. */
 void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
 
-/* Executor only: charges host memory that contains device code. Returns and waits as
- * gpd_account_allocate(), without CUDA_ERROR_INVALID_DEVICE. */
+/* Executor only: charges host memory that contains device code; gpd_account_uncharge_code() undoes
+ * it. Returns and waits as gpd_account_allocate(), without CUDA_ERROR_INVALID_DEVICE. */
 CUresult gpd_account_charge_code(struct gpd_account *account, uint64_t bytes);
 /* Returns bytes that gpd_account_charge_code() has charged. */
 void gpd_account_uncharge_code(struct gpd_account *account, uint64_t bytes);
-/* Charges pinned host memory that kernels can access. Returns CUDA_SUCCESS; or
- * CUDA_ERROR_OUT_OF_MEMORY if over a quota. Does not wait. */
+/* Charges pinned host memory that kernels can access; gpd_account_uncharge_pinned() undoes it.
+ * Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY if over a quota. Does not wait. */
 CUresult gpd_account_charge_pinned(struct gpd_account *account, uint64_t bytes);
 /* Returns bytes that gpd_account_charge_pinned() has charged. */
 void gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes);
@@ -72,17 +79,17 @@ void gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes);
 /*
  * Blocks for about a millisecond on memory that other sessions are returning to the driver. Called
  * in a loop with attempts to allocate, when out of memory. Executor only. Such memory is that of a
- * session that is ending, a free that follows running work (waited for at most GPD_FREE_LATE_NS),
- * or cached memory, whose release the first call requests (at most GPD_RECALL_NS). of_tenant: count
- * only sessions of the same tenant, because its quota is exhausted. *until: 0 at the first call,
- * then changed only by this function. Returns true after the wait. Returns false, without waiting,
- * if there is no such memory or the time limit has passed. In both cases another attempt to
- * allocate is worthwhile.
+ * session that is ending or a free that follows running work (waited for at most GPD_FREE_LATE_NS,
+ * ledger.h), or cached memory, whose release the first call requests (waited for at most
+ * GPD_RECALL_NS). of_tenant: count only sessions of the same tenant, because its quota is
+ * exhausted. *until: 0 at the first call, then changed only by this function. Returns true after
+ * the wait. Returns false, without waiting, if there is no such memory or the time limit has
+ * passed. In both cases another attempt to allocate is worthwhile.
  */
 bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until);
-/* Blocks until the memory of ended sessions is free, for at most GPD_FREE_LATE_NS or until the
- * session is closing. Executor only. After a wait that timed out, it does not wait again until the
- * memory of these sessions is free. */
+/* Blocks until the memory of ended sessions is free, for at most GPD_FREE_LATE_NS (ledger.h) or
+ * until the session is closing. Executor only. After a wait that timed out, it does not wait again
+ * until the memory of these sessions is free. */
 void gpd_account_wait_ended(struct gpd_account *account);
 
 /* Counts one launch. */
@@ -105,8 +112,8 @@ void gpd_account_throttle_all(struct gpd_account *account, size_t bytes);
  * transfers wait longer. */
 void gpd_account_charge_bandwidth(struct gpd_account *account, size_t bytes);
 
-/* Size of a record's fields that is free of charge: fields of this size contain no program data,
- * but names and kernel parameters. */
+/* Maximum size in bytes of a record's fields that are free of charge: fields of this size contain
+ * no program data, but names and kernel parameters. */
 #define GPD_ACCOUNT_FREE_BYTES ((size_t)4 << 10)
 /* Executor only: throttles the fields of a record or a reply, of `bytes` bytes, if they are larger
  * than `free`. All fields pass through this function; bulk data and chunks are charged as they are

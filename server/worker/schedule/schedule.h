@@ -11,7 +11,12 @@
  * that does not have the turn waits in gpd_schedule_launch(). Sessions with multiprocessors of
  * their own, and copies to and from the device, need no turn.
  *
- * Ownership: account->schedule is the list of the session's runs, which gpd_schedule_free() frees.
+ * Sequence of calls: before each launch gpd_schedule_continue_batch() and, if it returns false,
+ * gpd_schedule_launch(); gpd_schedule_end_batches() when no launch follows at once. At the
+ * session's end gpd_schedule_stop(), and when its work is done, gpd_schedule_free().
+ *
+ * Ownership: account->schedule is the list of the session's runs, which the first launch on a
+ * device extends and gpd_schedule_free() frees.
  * Threads: executor only. Functions that enqueue measurements may change the current device to that
  * of a run.
  * Errors: if memory is exhausted, launches are neither delayed nor measured.
@@ -26,9 +31,10 @@
 struct gpd_account;
 struct gpd_schedule_run;
 
-/* Called before a launch. batch: number of the batch that contains the stream's last launch; 0:
- * none. Returns true if the launch belongs to the same batch and may be carried out now; the launch
- * is then counted. Returns false if the caller has to call gpd_schedule_launch(). Does not wait. */
+/* Called before a launch. device: its ordinal (device/device.h). batch: number of the batch that
+ * contains the stream's last launch; 0: none. Returns true if the launch belongs to the same batch
+ * and may be carried out now; the launch is then counted. Returns false if the caller has to call
+ * gpd_schedule_launch(). Does not wait. */
 bool gpd_schedule_continue_batch(const struct gpd_account *account, int device, uint64_t batch);
 /* Blocks, without a limit, until the launch may be carried out or the session is closing, and
  * counts the launch. stream: the driver's stream of the launch. *batch: number of the batch of the
@@ -55,7 +61,7 @@ void gpd_schedule_mark(struct gpd_schedule_run *runs);
 
 /* Returns the driver's priority for a stream that the client creates with priority `wanted`. A
  * session of low priority gets the device's least priority; a session of high priority gets one
- * step more than wanted; others get wanted. */
+ * step more than wanted, within the device's range; others get wanted, unchecked. Any thread. */
 int gpd_schedule_priority(const struct gpd_account *account, int device, int wanted);
 
 /* Ends the session's batches and turns when it is closing and launches nothing more. Does not

@@ -35,10 +35,11 @@
 /* A tenant with at least one run. */
 struct gpd_order_tenant {
 	struct gpd_order_tenant *next;
-	uint32_t id;     /* chosen by the caller */
+	uint32_t id;     /* from gpd_order_add() */
 	uint32_t runs;   /* number of its runs */
-	uint32_t weight; /* relative share of GPU time, at least 1 */
-	/* Maximum share of the device's time, in millionths; GPD_ORDER_UNCAPPED: none. */
+	uint32_t weight; /* relative share of GPU time, at least 1; initially 1 */
+	/* Maximum share of the device's time, in millionths, at least 1; GPD_ORDER_UNCAPPED, the
+	 * initial value: no maximum. */
 	uint32_t cap;
 	uint64_t had;      /* GPU time divided by weight, plus an offset for a late start */
 	uint64_t seen_ns;  /* time at which one of its runs last requested a turn or was charged */
@@ -53,9 +54,10 @@ struct gpd_order_run {
 	uint64_t had;                    /* GPU time, plus an offset for a late start */
 	uint64_t since_ns;               /* time of its request for a turn */
 	uint64_t seen_ns;                /* time at which it last requested a turn or was charged */
-	uint8_t rank;                    /* 0 low, 1 normal, 2 high */
-	bool wants; /* it waits for its turn; the caller clears it to withdraw the request */
-	bool aged;  /* it has the turn because it waited longer than GPD_ORDER_AGE_NS */
+	uint8_t rank; /* 0 low, 1 normal, 2 high; set by the caller, which may change it */
+	/* It waits for its turn. The caller may clear it to withdraw the request. */
+	bool wants;
+	bool aged; /* it has the turn because it waited longer than GPD_ORDER_AGE_NS */
 };
 
 /* The runs of a device. */
@@ -68,30 +70,32 @@ struct gpd_order {
 	uint64_t had;      /* minimum of tenant->had over the active tenants; never decreases */
 };
 
-/* Adds a run of the tenant with this ID, without a request for a turn. The caller sets run->rank.
- * Returns 0; or -ENOMEM, and the run is not added. */
+/* Adds a zeroed run of the tenant with this ID, without a request for a turn; the caller sets
+ * run->rank. tenant: chosen by the caller. A tenant without runs is created, with weight 1 and no
+ * cap until gpd_order_set_policy(). Returns 0; or -ENOMEM, and the run is not added. */
 int gpd_order_add(struct gpd_order *order, struct gpd_order_run *run, uint32_t tenant,
 		  uint64_t now);
-/* Removes the run, and frees its tenant with the last run. If the run is the holder, there is no
- * holder afterwards. */
+/* Removes the run, and frees its tenant, with its policy, with the last run. If the run is the
+ * holder, there is no holder afterwards. */
 void gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run);
 
 /* Sets weight (0 counts as 1) and cap. cap: at least 1; GPD_ORDER_UNCAPPED: none. */
 void gpd_order_set_policy(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap,
 			  uint64_t now);
 
-/* Requests a turn for the run, which gpd_order_pick() grants. Does nothing if it waits already. */
+/* Requests a turn for the run, which is not the holder; gpd_order_pick() grants it. Does nothing if
+ * it waits already. */
 void gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now);
 
-/* Charges GPU time to the run and its tenant. */
+/* Charges GPU time to the run, which need not be the holder, and its tenant. */
 void gpd_order_charge(struct gpd_order *order, struct gpd_order_run *run, uint64_t ns,
 		      uint64_t now);
 
 /*
- * Makes a waiting run the holder if there is none, and returns it, with a small charge for the
- * turn; *when_p is then undefined. Returns NULL if no run may start now, with *when_p set to the
- * time of the next attempt; GPD_ORDER_NEVER if no run waits. If there is a holder, returns NULL
- * with *when_p GPD_ORDER_NEVER.
+ * Makes a waiting run the holder if there is no holder, and returns it, with a small charge for the
+ * turn; its request is then done, and *when_p is undefined. Returns NULL if no run may start now,
+ * with *when_p set to the time of the next attempt; GPD_ORDER_NEVER if no run waits. If there is a
+ * holder, returns NULL with *when_p GPD_ORDER_NEVER.
  */
 struct gpd_order_run *gpd_order_pick(struct gpd_order *order, uint64_t now, uint64_t *when_p);
 

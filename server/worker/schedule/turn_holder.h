@@ -7,6 +7,9 @@
  * gaps on the GPU, because no other run could use it. While no other run waits it is charged
  * nothing, unless it has a cap.
  *
+ * Called by turn.c, except gpd_turn_refresh_policy() and gpd_turn_get_rank(), which are in
+ * policy.c.
+ *
  * Ownership: a queue is created with the first run of its device and never freed.
  * Threads: all functions need the queue's lock; none waits.
  * Units: nanoseconds; now is the time of gp_now_ns().
@@ -17,7 +20,8 @@
 #include "server/common/ledger/ledger.h"
 #include "server/worker/schedule/turn.h"
 
-/* The queue; the lock protects all members except the atomic ones. */
+/* The queue, initially zero; the lock protects all members except the atomic ones. ledger and
+ * device are constant. */
 struct gpd_turn_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;     /* the device's thread waits on it */
@@ -56,10 +60,12 @@ gpd_run_from_order(struct gpd_order_run *order)
 /* Reads the policy from the ledger. Also applies weights, caps and ranks to the tenants and runs,
  * if the last time was at least 5 ms ago or policy_changed is set. */
 void gpd_turn_refresh_policy(struct gpd_turn_queue *turns, uint64_t now);
-/* Returns the session's rank in the turn order: 0 low, 1 normal, 2 high. */
+/* Returns the session's rank in the turn order, from its priority in the ledger: 0 low, 1 normal, 2
+ * high. */
 uint8_t gpd_turn_get_rank(const struct gpd_account *account);
 
-/* Returns the maximum number of launches that the run may have in flight. */
+/* Returns the maximum number of launches that the run may have in flight, at least 1, from the
+ * usual time of a launch. While others wait it is smaller. run->window may limit it further. */
 uint32_t gpd_turn_holder_get_flight(const struct gpd_turn_queue *turns,
 				    const struct gpd_schedule_run *run);
 /* Returns whether the run may have one more launch in flight, and its meter has entries for a
@@ -67,19 +73,22 @@ uint32_t gpd_turn_holder_get_flight(const struct gpd_turn_queue *turns,
 bool gpd_turn_holder_has_room(const struct gpd_turn_queue *turns,
 			      const struct gpd_schedule_run *run);
 
-/* Starts a turn of the next run if there is no holder. Returns the time of the next attempt, or
- * GPD_ORDER_NEVER if a turn has started or no run waits. */
+/* Starts a turn of the next run if there is no holder: resets the state of the turn and clears the
+ * run's `revoked`. Returns the time of the next attempt; or GPD_ORDER_NEVER if a turn has started,
+ * there is a holder already or no run waits. */
 uint64_t gpd_turn_holder_pick(struct gpd_turn_queue *turns, uint64_t now);
 
 /* Called when a run that is not the holder has something to launch: updates its usual time without
  * work. */
 void gpd_turn_holder_arrive(struct gpd_schedule_run *run, uint64_t now);
 
-/* Called when the holder is allowed to launch: starts its charges, once per turn. */
+/* Called when the holder, which must exist, is allowed to launch: starts its charges, once per
+ * turn. */
 void gpd_turn_holder_start(struct gpd_turn_queue *turns, uint64_t now);
 
-/* Revokes the holder's turn when it is due, and ends a revoked turn when the holder's work is done
- * or hangs. Withdraws the revocation if the turn is no longer contended. There must be a holder. */
+/* Charges the holder, revokes its turn when it is due, and ends a revoked turn when the holder's
+ * work is done or hangs; there is then no holder, and the caller picks the next one. Withdraws the
+ * revocation if the turn is no longer contended. There must be a holder. */
 void gpd_turn_holder_poll(struct gpd_turn_queue *turns, uint64_t now);
 
 #endif /* GPD_TURN_HOLDER_H */

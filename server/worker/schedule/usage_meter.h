@@ -17,8 +17,13 @@
  * When the GPU is lost, all entries count as done, with no time.
  *
  * Ownership: part of a run (turn.h), from gpd_usage_meter_init() to gpd_usage_meter_fini().
- * Threads: opening, closing and marking: executor only, with the device current. Collecting: any.
- * The lock protects the closed entries. No function waits for the GPU.
+ * Sequence of calls: gpd_usage_meter_open() before the first launch of a batch on each of its
+ * streams, then gpd_usage_meter_close() after its last launch; gpd_usage_meter_mark() before a
+ * stream is destroyed; gpd_usage_meter_collect() from time to time by the device's thread (turn.c).
+ *
+ * Threads: opening, closing and marking: executor only, with the device current, after earlier
+ * launches have been passed to the driver (gpd_issue_settle(), issue.h). Collecting: any. The lock
+ * protects the closed entries; the functions acquire it. No function waits for the GPU.
  * Units: nanoseconds.
  */
 #ifndef GPD_USAGE_METER_H
@@ -63,16 +68,17 @@ struct gpd_usage_meter {
 	uint64_t serial; /* number of entries opened; executor only */
 };
 
-/* Initializes the meter of a device, whose context must be current. Returns 0; or -ENOMEM, and
- * nothing has to be freed. */
+/* Initializes the meter of a device, whose context must be current. May block until pinned memory
+ * is allocated (marker_page.h). Returns 0; or -ENOMEM, and nothing has to be freed. */
 int gpd_usage_meter_init(struct gpd_usage_meter *meter, int device);
 /* Frees what the meter contains. No entry may be open, no other thread may use the meter, and the
  * GPU must have no timestamps left to write. */
 void gpd_usage_meter_fini(struct gpd_usage_meter *meter);
 
-/* Opens an entry of the current batch before a launch on the stream. timed: its time is measured,
- * else only its end is observed. alone: no work will run on the session's other streams. If there
- * is no free entry, or the driver fails, the launch is not measured. */
+/* Opens an entry of the current batch before the batch's first launch on the stream, which the
+ * batch has no entry for. timed: its time is measured, else only its end is observed; the same for
+ * all entries of a batch. alone: no work will run on the session's other streams. If there is no
+ * free entry, or the driver fails, the launch is not measured. */
 void gpd_usage_meter_open(struct gpd_usage_meter *meter, CUstream stream, bool timed, bool alone);
 static inline bool
 gpd_usage_meter_has_room(const struct gpd_usage_meter *meter)
@@ -82,10 +88,11 @@ gpd_usage_meter_has_room(const struct gpd_usage_meter *meter)
 }
 
 /*
- * Ends the batch of `launches` launches, and closes its entries. times: number of batches that its
- * time represents. joins: a batch whose time is not measured needs no marker of its own as long as
- * it and the preceding batches without a marker have at most this many launches; their end is then
- * found by querying the stream. Does nothing if no entry is open.
+ * Ends the batch of `launches` launches, on all its streams together, and closes its entries.
+ * times: number of batches that its time represents; 0: not timed. joins: a batch whose time is not
+ * measured needs no marker of its own as long as it and the preceding batches without a marker have
+ * at most this many launches; their end is then found by querying the stream. Does nothing if no
+ * entry is open.
  */
 void gpd_usage_meter_close(struct gpd_usage_meter *meter, uint32_t launches, uint32_t times,
 			   uint32_t joins);
@@ -106,8 +113,8 @@ struct gpd_usage_meter_harvest {
  * done. */
 struct gpd_usage_meter_harvest gpd_usage_meter_collect(struct gpd_usage_meter *meter);
 
-/* Any thread: returns the serial number of a closed entry whose time is measured and that is
- * running on the GPU now; 0: none is known. */
+/* Any thread: returns the serial number of a closed entry whose time is measured, that the GPU has
+ * begun and that the last gpd_usage_meter_collect() has not found done; 0: there is none. */
 uint64_t gpd_usage_meter_get_running(struct gpd_usage_meter *meter);
 
 #endif /* GPD_USAGE_METER_H */

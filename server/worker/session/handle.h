@@ -36,10 +36,11 @@ struct gpd_handle_table {
 	struct gpd_name_memory memory;
 };
 
-/* Adds the handle under this ID and sets its members. id: index in the low 20 bits, generation in
- * the upper 12; 0 is invalid. Returns 0; -EEXIST: the index is in use, by an ID of any generation;
- * -EINVAL: id is 0; -ENOMEM: out of memory, or the session's limit is reached. On failure the
- * handle is unchanged. */
+/* Adds the handle under this ID, sets its members and charges the kind's memory. kind: at least 1,
+ * less than GPD_KIND_COUNT. id: from the client; index in the low 20 bits, generation in the upper
+ * 12; 0 is invalid. Returns 0; -EEXIST: the index is in use, by an ID of any generation; -EINVAL:
+ * id is 0; -ENOMEM: out of memory, or the session's limit is reached. On failure the handle is
+ * unchanged. */
 int gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 		   struct gpd_handle *handle);
 /* Returns the object that embeds the handle, borrowed from its owner; NULL: no object has this

@@ -25,14 +25,15 @@
 struct gp_bytes;
 struct gpd_account;
 
-/* One exported object. The owner sets kind and thing and initializes the rest to zeros. Once it is
- * in the table, it is protected by gpd_ipc_exports_lock. */
+/* One exported object. The owner sets kind and thing and initializes the rest to zeros;
+ * gpd_ipc_export_create() sets number, secret and line. Once it is in the table, it is protected by
+ * gpd_ipc_exports_lock; only the exporting session's executor changes it. */
 struct gpd_ipc_export {
 	UT_hash_handle hh;
 	uint32_t number;                    /* key in the table; 0: not in the table */
 	enum gp_ipc_kind kind;              /* kind of the object */
 	uint8_t secret[GP_IPC_SECRET_SIZE]; /* random, part of the IPC handle; valid in the table */
-	const struct gpd_ledger_session *line; /* ledger line of the exporting session */
+	const struct gpd_ledger_session *line; /* ledger entry of the exporting session */
 	void *thing;                           /* the owner's object; its type depends on kind */
 };
 
@@ -40,8 +41,9 @@ struct gpd_ipc_export {
 extern pthread_mutex_t gpd_ipc_exports_lock;
 
 /* Adds the export to the table, unless it is in it, and creates the IPC handle for the client, with
- * the members that do not depend on the kind; the caller frees it. account: of the exporting
- * session. NULL: out of memory, or no random bytes were available; the export is then not added. */
+ * the members that do not depend on the kind; the caller sets the others and frees the handle with
+ * free(). account: of the exporting session, whose executor calls it. NULL: out of memory, or no
+ * random bytes were available; the export is then not added. */
 struct gp_ipc_handle *gpd_ipc_export_create(const struct gpd_account *account,
 					    struct gpd_ipc_export *ipc_export);
 /* Removes the export from the table and erases its secret; it can no longer be opened. Does nothing

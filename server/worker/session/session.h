@@ -44,11 +44,11 @@
 #define GPD_LATER ((CUresult)0x7fff0000)
 
 struct gp_conn;
-struct gpd_memory;      /* memory.h: device memory and its mappings */
-struct gpd_host_memory; /* host_space.h: client memory that kernels can access */
-struct gpd_print;       /* print.h: output of device printf */
-struct gpd_wait_queue;
-struct gpd_deferred_entry;
+struct gpd_memory;             /* memory.h: device memory and its mappings */
+struct gpd_host_memory;        /* host_space.h: client memory that kernels can access */
+struct gpd_print;              /* print.h: output of device printf */
+struct gpd_wait_queue;         /* responder.h: waits and the responder's thread */
+struct gpd_deferred_entry;     /* deferred_queue.h */
 struct gpd_stream_session;     /* stream.h */
 struct gpd_array_session;      /* array.h */
 struct gpd_copy_session;       /* copy.h */
@@ -155,25 +155,28 @@ gpd_session_is(const struct gpd_session *session, enum gpd_session_state state)
  * contents of dst are undefined. */
 int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
 
-/* Handles a sticky error of the driver, after which the GPU contexts are lost. The first call moves
- * all sessions to GPD_SESSION_LOST, wakes their waits, notifies the supervisor and starts a thread
- * that ends the process after at most about 1.3 s; later calls do nothing. Does not wait for the
- * sessions. Any thread that does not hold gpd_sessions.lock. */
+/* Handles a sticky error of the driver, after which the GPU contexts are lost. The first call in
+ * the process sets gpd_devices.lost, sets `sticky` of all usable sessions (sessions.h), moves those
+ * that are starting or serving to GPD_SESSION_LOST, wakes their waits, notifies the supervisor and
+ * starts a thread that ends the process after at most about 1.3 s; later calls do nothing. result:
+ * the sticky error. session: the one whose call or wait has detected it, for the supervisor. Does
+ * not wait for the sessions. Any thread that does not hold gpd_sessions.lock. */
 void gpd_session_poison(struct gpd_session *session, CUresult result);
 
 /* Ends the session after its current call because the client violated the protocol or a limit. The
- * formatted text becomes the reason in the log unless there is one already. Does not wait and does
- * not close the connection. Any thread. */
+ * formatted text becomes the reason in the log unless there is one already. Does not wait, does not
+ * wake other waits and does not close the connection. Any thread. */
 void gpd_session_violation(struct gpd_session *session, const char *format, ...) GP_PRINTF(2, 3);
 
-/* Logs the formatted text after "session ID (peer): ". The line is dropped if the session's log
- * budget (log_budget.h) is exhausted. Any thread. */
+/* Logs the first 899 bytes of the formatted text after "session ID (peer): ". The line is dropped
+ * if the session's log budget (log_budget.h) is exhausted. Any thread. */
 void gpd_session_log(const struct gpd_session *session, enum gpd_log_level level,
 		     const char *format, ...) GP_PRINTF(3, 4);
 
 /* Adds an object to the handle table under the ID chosen by the client. Returns CUDA_SUCCESS;
- * CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_INVALID_HANDLE: the ID is 0 or in use, which ends the
- * session. On failure the object is not in the table. Undone by gpd_handle_remove(). */
+ * CUDA_ERROR_OUT_OF_MEMORY, also at the session's limit; or CUDA_ERROR_INVALID_HANDLE if the ID is
+ * 0 or in use, which ends the session. On failure the object is not in the table. Undone by
+ * gpd_handle_remove(). */
 static inline CUresult
 gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
 		       struct gpd_handle *handle)
@@ -191,8 +194,9 @@ gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t
 }
 
 /* Allocates an object of size bytes, whose first member is its handle, sets it to zero and adds it
- * to the handle table as gpd_session_add_handle() does. Returns the object, which the caller owns;
- * NULL: there is none. *result_p is the result in both cases. */
+ * to the handle table as gpd_session_add_handle() does. Returns the object, which the caller owns
+ * and frees with free() after gpd_handle_remove(); NULL if that failed. *result_p is the result in
+ * both cases. */
 static inline void *
 gpd_session_create_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id, size_t size,
 			  CUresult *result_p)
@@ -219,7 +223,7 @@ gpd_session_count_work(struct gpd_session *session)
 }
 
 /* Sets the reason for the session's end, for the log, unless one is set already. The text is
- * copied. Any thread. */
+ * copied; its first 255 bytes are used. Any thread. */
 void gpd_session_set_reason(struct gpd_session *session, const char *reason);
 /* Ends the session: sets the reason unless there is one, shuts the connection down and wakes all
  * waits. Does not wait for the end. The session must have a connection (not GPD_SESSION_OPENED).
@@ -248,11 +252,10 @@ void gpd_session_remove_waker(struct gpd_session *session, struct gpd_waker *wak
 /* Calls all wakers. Any thread that does not hold wakers_lock. */
 void gpd_session_wake(struct gpd_session *session);
 /*
- * Begins a driver call that blocks until all work in the device's context is done, whose primary
- * context must be current. Blocks, without a fixed limit, until the device is idle
- * (device/quiesce.h). Returns true: the call may be made. Returns false if the session is closing
- * or the GPU is lost: the call must not be made. gpd_session_quiesce_end() must follow in both
- * cases.
+ * Begins a driver call that blocks until all work in the device's primary context, which must be
+ * current, is done. Blocks, without a fixed limit, until the device is idle (device/quiesce.h).
+ * Returns true: the call may be made. Returns false if the session is closing or the GPU is lost:
+ * the call must not be made. gpd_session_quiesce_end() must follow in both cases.
  */
 bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
 /* Ends what gpd_session_quiesce_begin() has begun, after the call: other sessions may launch

@@ -7,7 +7,7 @@
  * send that times out ends the session. Passed buffers may be freed on return.
  *
  * Threads: any thread of the session, or one that holds gpd_sessions.lock; unless noted. The caller
- * must not hold send.lock.
+ * must not hold send.lock. The session must have a connection (not GPD_SESSION_OPENED).
  * Errors: functions that return int return 0; -ENOMEM if out of memory; -EMSGSIZE for any GP_E_*
  * error of the connection; or another negative errno of the connection. After an error the message
  * is lost.
@@ -43,9 +43,10 @@ struct gpd_session_send {
 	_Atomic uint32_t keep_request;
 };
 
-/* Replies to a call. call and request identify it; fields are size bytes of encoded reply fields,
- * or NULL if size is 0. An unreported sticky or deferred error is sent first. Large replies also
- * wait as the tenant's bandwidth limit requires. */
+/* Replies to a call. call and request (not 0) identify it; fields are size bytes of encoded reply
+ * fields, or NULL if size is 0. An unreported sticky or deferred error is sent first. Replies of
+ * more than GPD_ACCOUNT_FREE_BYTES (account.h) also wait as the tenant's bandwidth limit
+ * requires. */
 int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		      const void *fields, size_t size);
 /* Replies like gpd_session_reply(), but does not wait for the bandwidth limit; the caller charges
@@ -60,8 +61,8 @@ int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t 
  * as the bandwidth limit requires. */
 int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 			  const void *data, size_t size);
-/* Replies to the pending gpMemoryKeep call if the ledger requests the client's cached memory;
- * otherwise does nothing. Responder only. */
+/* Replies to the pending gpMemoryKeep call if the session's ledger entry requests the client's
+ * cached memory (GPD_CACHE_RECALLED); otherwise does nothing. Responder only. */
 void gpd_session_recall(struct gpd_session *session);
 /*
  * Sends a note of two numbers:
@@ -69,7 +70,7 @@ void gpd_session_recall(struct gpd_session *session);
  * stream, a CUresult.
  * GP_NOTE_PUBLISH: the client is to send the host memory that its program has changed and then call
  * gpHostPublish with the number `first`.
- * GP_NOTE_WAITS: `first` waits for memory values (mem_op.h) have ended.
+ * GP_NOTE_WAITS: `first` waits for memory values (stream_ops/mem_op.h) have ended.
  * GP_NOTE_SHARE: the number of SMs available to the client's streams on the device with the ordinal
  * `first` has changed.
  * second is 0 if not mentioned.
@@ -85,13 +86,13 @@ int gpd_session_send_print(struct gpd_session *session, const char *text, size_t
 /* Sends text for the program's standard error: complete lines, ending with a newline. */
 int gpd_session_send_complaint(struct gpd_session *session, const char *text);
 
-/* Stores an error of a posted call, to be sent before the next reply; if an earlier one is still
- * unreported, the new error is dropped. A sticky error is passed to gpd_session_poison(); the
- * caller must not hold gpd_sessions.lock. */
+/* Stores an error (not CUDA_SUCCESS) of a posted call, to be sent before the next reply; if an
+ * earlier one is still unreported, the new error is dropped. A sticky error is passed to
+ * gpd_session_poison(); the caller must not hold gpd_sessions.lock. */
 void gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call);
 
-/* Sends the sticky error if the client was not yet notified of it; otherwise sends a deferred
- * error, if any. Errors of the connection are ignored. Responder only. */
+/* Sends the sticky error, after send.complaint, if the client was not yet notified of it; otherwise
+ * sends a deferred error, if any. Errors of the connection are ignored. Responder only. */
 void gpd_session_report_sticky(struct gpd_session *session);
 
 #endif /* GPD_SESSION_SEND_H */

@@ -15,7 +15,7 @@ struct gpd_session;
 
 enum gpd_session_state {
 	/* The supervisor has opened the session: it has a window (its range of device addresses)
-	 * and a line in the ledger, but no connection and no thread. Its window may be replaced.
+	 * and an entry in the ledger, but no connection and no thread. Its window may be replaced.
 	 * Ends when lane 0 arrives or when the supervisor closes the session, which is then
 	 * discarded. */
 	GPD_SESSION_OPENED,

@@ -38,9 +38,10 @@ struct gpd_sessions {
 
 extern struct gpd_sessions gpd_sessions;
 
-/* Adds the session to the list. Acquires gpd_sessions.lock. */
+/* Adds the session, complete, to the list. Acquires gpd_sessions.lock. */
 void gpd_sessions_add(struct gpd_session *session);
-/* Removes the session from the list; it must be in it. Does not free it. */
+/* Removes the session from the list; it must be in it. Does not free it and does not change its
+ * state. */
 void gpd_sessions_remove_locked(struct gpd_session *session) GP_LOCKED(gpd_sessions.lock);
 
 /* Iterates over the sessions in the list that are usable: in a state up to GPD_SESSION_ENDING.
@@ -57,7 +58,7 @@ struct gpd_session *gpd_sessions_find_locked(uint64_t id) GP_LOCKED(gpd_sessions
 int gpd_sessions_notify_supervisor(enum gpd_channel_type type, int32_t result, uint64_t session,
 				   const void *data, size_t size);
 
-/* Ends the process with status 0, without calling exit(), because threads of the driver and of
+/* Ends the process with status 0 by _exit(), not exit(), because threads of the driver and of
  * sessions may still be running. Calls before_exit() first. May be called with and without
  * gpd_sessions.lock. */
 void gpd_sessions_exit(void) __attribute__((noreturn));
@@ -72,11 +73,12 @@ bool gpd_sessions_may_spin(void);
  * polled in vain for waited_ns. The result is between 2 and 500 us. */
 uint64_t gpd_sessions_nap_ns(uint64_t waited_ns);
 
-/* Describes the sessions of this tenant (-1: of all tenants) with running work, for the log.
- * Running work means that a session has launched kernels and that its work is not known to be done;
- * its client may have left. Writes them to text, as "session 3 (host 17 ./program), last kernel k,
- * session 4 ...", or "" if there are none. Text beyond size bytes is cut off; size is at least 1.
- * Returns the session, borrowed while the lock is held, if there is exactly one; else NULL. */
+/* Describes the sessions of this tenant (index in the ledger; -1: of all tenants) with running
+ * work, for the log. Running work means that a session has launched kernels and that its work is
+ * not known to be done; its client may have left. Writes them to text, as "session 3 (host 17
+ * ./program), last kernel k, session 4 ...", or "" if there are none. Text beyond size bytes is cut
+ * off; size is at least 1. Returns the session, borrowed while the lock is held, if there is
+ * exactly one; else NULL. In fault_exit.c, as gpd_running_work_describe(). */
 struct gpd_session *gpd_running_work_find(int64_t tenant, char *text, size_t size)
 	GP_LOCKED(gpd_sessions.lock);
 

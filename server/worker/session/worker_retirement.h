@@ -12,8 +12,8 @@
  * A worker whose device heap may have leaked reports this whenever it has no session, and the
  * supervisor replaces it.
  *
- * Threads: any that does not hold gpd_sessions.lock, unless noted. The functions do not wait; they
- * may end the process.
+ * Threads: any that does not hold gpd_sessions.lock, unless noted. The functions do not wait; all
+ * but gpd_retirement_work_done() may end the process.
  */
 #ifndef GPD_WORKER_RETIREMENT_H
 #define GPD_WORKER_RETIREMENT_H
@@ -21,10 +21,11 @@
 struct gpd_session;
 
 /* Reports the session's work as orphaned once waited_ms is at least 100. Then also ends the process
- * if the worker is retiring and no other session is usable. From 2500 ms on, reports the GPU
- * contexts as lost (gpd_session_poison()) if another session has been waiting for an idle context
- * for 5 s. Called repeatedly by the executor of a closing session while its work continues.
- * waited_ms: time in milliseconds for which the executor has waited for the work. */
+ * if the worker is retiring and no session is usable (sessions.h); closing ones are not. From 2500
+ * ms on, reports the GPU contexts as lost (gpd_session_poison()) if another session has been
+ * waiting for an idle context for 5 s. Called repeatedly by the executor of a closing session while
+ * its work continues. waited_ms: time in milliseconds for which the executor has waited for the
+ * work. */
 void gpd_retirement_work_pending(struct gpd_session *session, unsigned int waited_ms);
 
 /* Withdraws the report of orphaned work, if there was one. To be called by the session's executor

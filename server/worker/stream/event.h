@@ -2,15 +2,15 @@
 /*
  * CUDA events of a session.
  *
- * Recording an event captures the work that its stream has at that time. The driver's event is
- * reference counted, because the responder may still query it after the client has destroyed or
- * re-recorded the event: a wait is for the work that was captured when the wait began. A wait
- * therefore has a reference, and recording an event to which a wait refers creates a new driver's
- * event. The latest capture is in the event's common part, which all sessions that have opened an
- * interprocess event share.
+ * Recording an event, also called a capture, stores the work that its stream has at that time. The
+ * driver's event is reference counted, because the responder may still query it after the client
+ * has destroyed or re-recorded the event: a wait is for the work that was captured when the wait
+ * began. A wait therefore has a reference, and recording an event to which a wait refers creates a
+ * new driver's event. The latest capture is in the event's common part, which all sessions that
+ * have opened an interprocess event share.
  *
- * Ownership: the session's handle table refers to the events; gpd_event_destroy() frees one. The
- * common part is freed with the last event that uses it.
+ * Ownership: the session's handle table refers to the events, which the hooks in event.c create;
+ * gpd_event_destroy() frees one. The common part is freed with the last event that uses it.
  * Threads: executor only, unless noted. The common part has a lock of its own.
  * Errors: CUresult, unless noted.
  */
@@ -48,7 +48,8 @@ struct gpd_event {
 	bool opened; /* opened by an IPC handle of another session */
 };
 
-/* Adds a reference and returns its argument. Any thread. */
+/* Adds a reference and returns its argument. The caller has a reference or the common part's lock.
+ * Any thread. */
 struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
 /* Drops a reference; dropping the last reference destroys the driver's event. Any thread. */
 void gpd_event_unref(struct gpd_event_ref *ref);
@@ -56,18 +57,21 @@ void gpd_event_unref(struct gpd_event_ref *ref);
 /* Returns the latest capture with a new reference, which the caller drops with gpd_event_unref().
  * Never NULL. Any thread while the event exists. */
 struct gpd_event_ref *gpd_event_get_ref(const struct gpd_event *event);
-/* Captures the work that the stream has now, and ends the session's batches of launches
- * (schedule/schedule.h). Waits for an earlier capture are not affected. The stream's device must be
- * current. flags: as for cuEventRecordWithFlags(). Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_HANDLE
- * if the stream is on another device than the event; or CUDA_ERROR_OUT_OF_MEMORY or another error
- * of the driver. On failure the earlier capture usually remains. */
+/* Captures the work that the stream has now, after ending the session's batches of launches
+ * (schedule/schedule.h). Waits for an earlier capture are not affected. The caller has called
+ * gpd_stream_begin() (stream.h) for it, and queued launches have been passed to the driver
+ * (gpd_issue_settle(), issue.h); the stream's device must be current. flags: as for
+ * cuEventRecordWithFlags(). Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_HANDLE if the stream is on
+ * another device than the event; CUDA_ERROR_OUT_OF_MEMORY; or another error of the driver. On
+ * failure the earlier capture remains, unless a wait referred to it and the driver then failed to
+ * record the new driver's event. */
 CUresult gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 			   const struct gpd_stream *stream, unsigned int flags);
 
 /* Counts a record of the event that is in the session's deferred queue (deferred_queue.h), because
  * the client may already consider the event recorded. Operations of other sessions on the event
- * then wait for this record. Undone when the record is carried out. Returns true; or false if there
- * is no event with this ID. */
+ * then wait for this record. Undone when a record of the event is carried out, or the event is
+ * destroyed. Returns true; or false if there is no event with this ID. */
 bool gpd_event_defer_record(struct gpd_session *session, uint32_t id);
 /* Returns whether another session has deferred a record of this event. False if the event is not an
  * interprocess event or does not exist. */
@@ -75,8 +79,8 @@ bool gpd_event_has_deferred_record(struct gpd_session *session, uint32_t id);
 
 /* Returns the event with this ID, borrowed; NULL: there is none. */
 struct gpd_event *gpd_event_get(const struct gpd_session *session, uint32_t id);
-/* Removes the event's ID from the handle table and frees it. Pending waits keep their
- * references. */
+/* Removes the event's ID from the handle table and frees it. The event that another session has
+ * opened can still be used there, but not be opened again. Pending waits keep their references. */
 void gpd_event_destroy(struct gpd_session *session, struct gpd_event *event);
 
 #endif /* GPD_EVENT_H */

@@ -46,8 +46,10 @@ struct gpd_stream {
 	/* Its context, borrowed; NULL: the context was destroyed, or this is only a former driver's
 	 * stream of which gpd_stream_move_all() has made a dropped stream. */
 	struct gpd_context *context;
-	int device;      /* the worker's number of its device */
-	CUstream driver; /* owned; replaced when the session's share of the device changes */
+	int device; /* the worker's number of its device */
+	/* Owned, or borrowed from the stream pool; replaced when the session's share of the device
+	 * changes, so it must be read after gpd_stream_begin(). */
+	CUstream driver;
 	/* Partition of `driver`, a reference; NULL: the whole device. */
 	struct gpd_partition *partition;
 	int priority;  /* the driver's priority */
@@ -71,7 +73,9 @@ struct gpd_stream {
 	CUstream peer_stream;
 	int peer_stream_device;                     /* device of peer_stream */
 	CUevent peer_stream_begin, peer_stream_end; /* events between driver and peer_stream */
-	uint64_t batch; /* number of the batch (group of launches, schedule.h) of its last launch */
+	/* Number of the batch (group of launches, schedule.h) of its last launch, from
+	 * gpd_schedule_launch(); 0: none yet. */
+	uint64_t batch;
 	struct gpd_depth depth; /* stream_depth.h */
 	uint8_t launcher; /* number of the launch thread that it uses (issue.h); 0: none yet */
 	struct gpd_trace_mark trace;
@@ -82,7 +86,7 @@ struct gpd_stream {
 };
 
 /*
- * The streams of a session and the order of their work: session->streams.
+ * The streams of a session and the order of their work: session->streams. Initialized to zeros.
  * Threads: executor only; the responder uses only the atomic members of streams.
  */
 struct gpd_stream_session {
@@ -92,39 +96,45 @@ struct gpd_stream_session {
 	uint64_t barrier_recorded; /* number of the barrier for which the event was recorded */
 	/* Stream of the last barrier; NULL: none, or it is done. */
 	struct gpd_stream *barrier_stream;
-	/* Called before work is enqueued on a stream, for work that must precede it. NULL: none. */
+	/* Called before work is enqueued on a stream, for work that must precede it:
+	 * gpd_copy_await() (copy/copy.h) after the first copy to the client. NULL: none. */
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
-	bool has_ipc_events; /* it uses or has used interprocess events; event.c */
+	bool has_ipc_events; /* the session uses or has used interprocess events; event.c */
 	struct gpd_depths depths;
 	/* The client is to be notified when its number of SMs changes; stream_move.c. */
 	bool watches_shares;
 	/* Earliest time (gp_now_ns()) of the next attempt after moving streams has failed; 0: no
 	 * failure. */
 	uint64_t move_again_ns;
-	/* Number of launches before the next check for quiescence; stream_launch.c. */
+	/* While launches are stopped (quiesce.h): number of launches before the next wait;
+	 * stream_launch.c. */
 	uint32_t quiesce_pass;
 };
 
 /*
- * Prepares an operation on a stream: finds the stream with this ID, orders it after all work that
- * the operation must wait for, makes its device current and counts the operation. Blocks until
- * copies to the client that must precede the operation are enqueued (gpd_copy_await(),
- * copy/copy.h), and briefly if the stream's queue is full (stream_depth.h). On success *stream_p is
- * borrowed from the session. Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, or an
- * error of the driver; after an error the operation is not counted and must not be enqueued.
+ * Prepares one operation on a stream: finds the stream with this ID, orders it after all work that
+ * the operation must wait for, makes its device current and counts the operation. The caller then
+ * enqueues the operation. Moves the session's streams first if its share has changed
+ * (gpd_stream_follow_shares()). Blocks until copies to the client that must precede the operation
+ * are enqueued (gpd_copy_await(), copy/copy.h), and briefly if the stream's queue is full
+ * (stream_depth.h). On success *stream_p is borrowed from the session. Returns
+ * CUDA_ERROR_INVALID_HANDLE if there is no such stream (*stream_p is then NULL), or an error of the
+ * driver; after an error the operation is not counted and must not be enqueued.
  */
 CUresult gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **stream_p);
 /* Prepares an operation, as gpd_stream_begin() does, on a stream that is already known. */
 CUresult gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *stream);
 /* Makes later operations of the stream wait for the driver's event, without ordering it after other
- * streams. Makes its device current and counts the wait as an operation. */
+ * streams. Makes its device current and counts the wait as an operation, also if the driver then
+ * fails. May block as gpd_depth_mark() (stream_depth.h) does. */
 CUresult gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *stream,
 			       CUevent event);
 
 /* Blocks until a launch on the stream may be carried out: while other sessions need an idle context
  * (quiesce.h), and until it is the session's turn (schedule.h). To be called before every launch
- * (calls described as LAUNCHES). Does nothing if there is no such stream; returns early if the
- * session is closing. */
+ * (calls described as LAUNCHES), and before gpd_stream_begin() for it. Sets stream->batch. May
+ * change the current device. Does nothing if there is no such stream; returns early if the session
+ * is closing. */
 void gpd_stream_launch(struct gpd_session *session, uint32_t id);
 /* Blocks a launch while launches on the device are stopped, because another session needs an idle
  * context (quiesce.h). A session with short work waits only until that work is done. Returns early
@@ -135,39 +145,45 @@ void gpd_stream_wait_quiesce(struct gpd_session *session, int device);
  * is none. */
 struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
 
-/* Adds a wait for all work that the stream with this ID has now; does not block on the GPU. Returns
- * CUDA_SUCCESS if it is done already; GPD_LATER if the wait was added: done() (responder.h) is
- * called later. Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, or an error of the
+/* Adds a wait for all work that the stream with this ID has now; on the legacy stream also for that
+ * of its context's blocking streams, for which it counts an operation. Does not block on the GPU.
+ * Returns CUDA_SUCCESS if it is done already; GPD_LATER if the wait was added: done() (responder.h)
+ * is called later. Returns CUDA_ERROR_INVALID_HANDLE if there is no such stream, or an error of the
  * driver. Unless the result is GPD_LATER, done() is not called, and the caller still owns arg. */
 CUresult gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, void *arg);
 
 /* Makes all later operations of the session wait for all present work of this stream. May change
- * the current device. */
+ * the current device. Returns the driver's error if the event could not be recorded; the next
+ * operation of another stream then tries again. */
 CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);
-/* Makes all later operations of the session wait for all present work of the context's streams. May
- * change the current device. */
+/* Makes all later operations of the session wait for all present work of the streams of the context
+ * and its green contexts. May change the current device. After an error some streams may have been
+ * ordered. */
 CUresult gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context *context);
 
 /*
  * Creates a stream of the context, at the head of session->streams->list. id: chosen by the client;
  * 0: the client does not know the stream. flags: as for cuStreamCreate(), ignored for the legacy
- * stream. priority: as for cuStreamCreateWithPriority(). legacy: it becomes context->legacy. May
- * block until a green context is created. On failure nothing is left.
+ * stream. priority: as for cuStreamCreateWithPriority(), changed by the session's priority
+ * (gpd_schedule_priority()). legacy: it becomes context->legacy. May block until a green context is
+ * created. Makes the device current. On failure nothing is left.
  *
- * CUDA_ERROR_INVALID_VALUE: unknown flags.
+ * CUDA_ERROR_INVALID_VALUE: unknown flags, also for the legacy stream.
  * CUDA_ERROR_INVALID_HANDLE: the ID is in use, which ends the session.
  * CUDA_ERROR_OUT_OF_MEMORY: also at the limit of 4096 streams.
- * CUDA_ERROR_DEINITIALIZED: the session is closing.
+ * CUDA_ERROR_DEINITIALIZED: the session is closing, or the GPU is lost.
  * Other errors are those of the driver.
  */
 CUresult gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint32_t id,
 			   unsigned int flags, int priority, bool legacy);
 
-/* Drops the stream: removes its ID at once, and frees it when its work is done. The caller must not
- * use it afterwards. */
+/* Drops the stream, on behalf of the client: ends the session's batches of launches (schedule.h),
+ * removes its ID at once, and frees it when its work is done (gpd_stream_reap()). May change the
+ * current device. The caller must not use it afterwards. */
 void gpd_stream_drop(struct gpd_session *session, struct gpd_stream *stream);
 
-/* Returns whether all its work is known to be done and all its waits have been completed. */
+/* Returns whether all its work is known to be done and the waits for it have been completed. False
+ * is possible although the work is done: only markers (responder.h) show it. */
 static inline bool
 gpd_stream_is_idle(const struct gpd_stream *stream)
 {
@@ -178,7 +194,8 @@ gpd_stream_is_idle(const struct gpd_stream *stream)
  * of this context; NULL: of all contexts. */
 bool gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context);
 
-/* Returns whether the stream belongs to the context or to one of its green contexts. */
+/* Returns whether the stream belongs to the context or to one of its green contexts. False for a
+ * stream whose context was destroyed. */
 bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stream);
 
 /*
@@ -192,13 +209,15 @@ bool gpd_context_has(const struct gpd_context *context, const struct gpd_stream 
 CUresult gpd_stream_move_all(struct gpd_session *session, int device);
 
 /* Drops the work of all streams at the session's end, on the software device only; otherwise does
- * nothing. */
+ * nothing. The streams cannot be used afterwards. */
 void gpd_stream_cancel_all(struct gpd_session *session);
-/* Frees all streams at the session's end. All work must be done and the responder ended. */
+/* Frees all streams at the session's end. All work must be done and the responder ended
+ * (gpd_wait_stop()). Changes the current device. */
 void gpd_stream_destroy_all(struct gpd_session *session);
 
-/* Makes the next operation of `stream` wait for all work that `before` has now. The device of
- * `before` must be current. */
+/* Makes the next operation of `stream` wait for all work that `before` has now. Queued launches
+ * must have been passed to the driver (gpd_issue_settle(), issue.h). The device of `before` must be
+ * current. Does not count an operation. */
 CUresult gpd_stream_order_after(struct gpd_stream *stream, struct gpd_stream *before);
 
 /* Destroys the stream's peer stream (copy/peer_stream.h) and its events, if there are any. May
@@ -206,8 +225,8 @@ CUresult gpd_stream_order_after(struct gpd_stream *stream, struct gpd_stream *be
 void gpd_stream_destroy_peer_stream(struct gpd_stream *stream);
 
 /* Internal to the stream modules: records *event after the stream's present work, creating it first
- * if it is NULL. The stream's device must be current. The stream owns the event, also after an
- * error. */
+ * if it is NULL. The stream's device must be current, and queued launches must have been passed to
+ * the driver. event: a member of the stream, which owns the event, also after an error. */
 CUresult gpd_stream_record(struct gpd_stream *stream, CUevent *event);
 /* Internal to the stream modules: returns CUDA_SUCCESS if the stream's own work is done,
  * CUDA_ERROR_NOT_READY if not, or another error of the driver. */
@@ -227,7 +246,8 @@ gpd_stream_has_waits(const struct gpd_stream *stream)
  * client if it has requested that. Failures are logged and retried by later calls. Does not wait
  * for the streams' work. */
 void gpd_stream_follow_shares(struct gpd_session *session);
-/* Frees dropped streams whose work is done and that no wait refers to. */
+/* Frees dropped streams whose work is known to be done (gpd_stream_is_idle()) and that no wait
+ * refers to. May change the current device. */
 void gpd_stream_reap(struct gpd_session *session);
 
 #endif /* GPD_STREAM_H */

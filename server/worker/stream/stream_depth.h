@@ -27,15 +27,17 @@
 struct gpd_session;
 struct gpd_stream;
 
-/* Queue depth of one stream. Initialized to zeros: not counted. */
+/* Queue depth of one stream. Initialized to zeros: not counted. gpd_depth_open() sets it. */
 struct gpd_depth {
-	uint32_t slot;   /* slot number plus 1; 0: operations are not counted */
-	uint32_t given;  /* number of operations so far; wraps around */
+	uint32_t slot; /* slot number plus 1; 0: operations are not counted */
+	/* Number of operations so far, markers and events included; incremented by the module that
+	 * enqueues one; wraps around. */
+	uint32_t given;
 	uint32_t marked; /* value of `given` at the last marker */
 	uint32_t stride; /* number of operations between two markers */
 	/* Value of `given` when the queue last stopped being full; 0: it never was full. */
 	uint32_t opened;
-	bool full; /* its later records must be deferred */
+	bool full; /* its later records must be deferred; set by gpd_depth_mark() */
 	/* Progress of the GPU, and the time (gp_now_ns()) when it last changed. Valid while the
 	 * queue is full. */
 	uint32_t seen;
@@ -51,13 +53,15 @@ struct gpd_depths {
 };
 
 /* Time in nanoseconds without progress of the GPU after which a stream may exceed its share of the
- * queues, because it may be waiting for a later record. */
+ * queues, because it may be waiting for a later record. Changed only by tests. */
 extern uint64_t gpd_depth_timeout_ns;
 
-/* Starts counting the operations of a new stream. If memory or slots are exhausted, they are not
- * counted. */
+/* Starts counting the operations of a new stream. A context must be current: the first call
+ * acquires the page (gpd_marker_page_acquire(), which may block). If memory or slots are exhausted,
+ * the operations are not counted. */
 void gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream);
-/* Stops counting and frees the stream's slot. The stream must have no work left. */
+/* Stops counting and frees the stream's slot. The stream must have no work left. Does nothing if it
+ * has no slot. */
 void gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream);
 /* Frees the session's marker page, after gpd_depth_close() of all streams. */
 void gpd_depth_free(struct gpd_session *session);
@@ -68,8 +72,8 @@ void gpd_depth_free(struct gpd_session *session);
  * may be set on return: later records of the stream must then be deferred. */
 void gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream);
 
-/* Returns whether a full queue has capacity again, or the session is closing, and clears depth.full
- * in this case. Does not wait. The stream must have a slot. */
+/* Returns whether a full queue has capacity again, or the session is closing or the GPU is lost,
+ * and clears depth.full in this case. Does not wait. depth.full must be set. */
 bool gpd_depth_poll(const struct gpd_session *session, struct gpd_stream *stream);
 
 #endif /* GPD_STREAM_DEPTH_H */

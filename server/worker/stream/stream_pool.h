@@ -24,23 +24,24 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Creates the pool's streams of a device. To be called once per device, before there are sessions
- * and after gpd_marker_page_setup(), with the device current. On failure the pool has fewer
- * streams, or none. With the software device it has none. */
+/* Creates the pool's streams of a device. Blocks on the GPU. To be called once per device, before
+ * there are sessions and after gpd_marker_page_setup(), with the device current. On failure the
+ * pool has fewer streams, or none. With the software device it has none. */
 void gpd_stream_pool_start(int device);
 
-/* Returns a non-blocking stream of the device, with priority 0 (the lowest) and without work.
- * Returns NULL if the pool has none left; the caller then creates its own stream. */
+/* Returns a non-blocking stream of the device's primary context, with priority 0 (the lowest) and
+ * without work. Returns NULL if the pool has none left; the caller then creates its own stream. */
 CUstream gpd_stream_pool_acquire(int device);
-/* Returns a stream without work to the pool. Returns false if it is not from the pool; the caller
- * must then destroy it. */
+/* Returns a stream without work to the pool, and returns true. Returns false if it is not from the
+ * pool; the caller must then destroy it. */
 bool gpd_stream_pool_release(CUstream stream);
 
-/* Counts a stream that a session has created, from the pool or not. */
+/* Counts a stream that a session has created, from the pool or not. Called once for each such
+ * stream, before gpd_stream_pool_acquire(). */
 void gpd_stream_pool_stream_added(void);
 /* Ends the count of gpd_stream_pool_stream_added(), after the stream was released or destroyed.
- * With the last stream of all sessions, may recreate the streams of the pool, which changes the
- * current device. */
+ * With the last stream of all sessions, may recreate the streams of the pool, which blocks on the
+ * GPU and changes the current device. */
 void gpd_stream_pool_stream_removed(void);
 
 #endif /* GPD_STREAM_POOL_H */

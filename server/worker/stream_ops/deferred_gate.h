@@ -11,6 +11,12 @@
  *   a stream with a copy to the device  there is staging memory for it (copy/staging.h)
  *   an event of several sessions        no other session has deferred a record of it
  *
+ * The executor (executor/record.c) calls gpd_deferred_gates_before_record() for each record that it
+ * receives, gpd_deferred_gates_before_deferred() for a deferred one that is ready, and
+ * gpd_deferred_gates_after_record() after it has carried out a record that filled a stream or added
+ * a copy to the client; then gpd_deferred_gates_poll() every GPD_DEFERRED_GATE_POLL_MS while there
+ * are gates.
+ *
  * Ownership: session->stream_ops->gates; this module frees them.
  * Threads: executor only.
  * Errors: 0 or -ENOMEM, unless noted. After -ENOMEM the session must end.
@@ -30,7 +36,7 @@ struct gpd_session;
 /* A record, as the functions below need it. */
 struct gpd_gated_record {
 	uint16_t call;      /* number of the call */
-	const void *fields; /* the record's encoded fields, borrowed */
+	const void *fields; /* the record's encoded fields, unchecked, borrowed */
 	size_t size;        /* bytes of fields */
 	uint64_t bulk_size; /* bytes of data after the record */
 };
@@ -53,9 +59,9 @@ int gpd_deferred_gates_before_deferred(struct gpd_session *session,
  * from the deferred queue. */
 int gpd_deferred_gates_after_record(struct gpd_session *session);
 
-/* Polls the gates without waiting, and continues copies with parts left. Opened gates are freed and
- * removed from the deferred queue. Returns whether a gate has opened, so that deferred records may
- * be ready. */
+/* Polls the gates without waiting, after continuing copies with parts left (gpd_copy_continue(),
+ * copy/copy.h). Opened gates are freed and removed from the deferred queue. Returns whether a gate
+ * has opened, so that deferred records may be ready. */
 bool gpd_deferred_gates_poll(struct gpd_session *session);
 
 /* Frees all gates at the session's end, before the deferred queue is destroyed

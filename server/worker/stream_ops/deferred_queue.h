@@ -2,20 +2,26 @@
 /*
  * Deferred queue of a session: records (encoded calls of the client) that must wait for a host
  * function of the client (host_function.h) or until a memory word meets a stream's condition
- * (mem_op.h). Both are called functions below. Records wait for a gate (deferred_gate.h) in the
- * same way.
+ * (mem_op.h). Below, both are called blockers. A gate (deferred_gate.h) is a blocker, too, that the
+ * worker itself removes.
  *
  * Code of a client may take forever, and the GPU is shared: a stream that waits for it would block
  * streams of other sessions that share its hardware queue, the driver's loading of code, and this
  * session's own executor once the queue is full. Therefore no work that depends on a client is
- * enqueued on the GPU: the records after a function are stored here and carried out when the
- * function is done.
+ * enqueued on the GPU: the records after a blocker are stored here and carried out when the blocker
+ * has ended.
  *
  * A record waits for earlier deferred records that refer to the same stream, event or image. In
  * addition, work on the legacy stream and work on blocking streams wait for each other. Calls that
  * allocate, map or free memory wait for each other. A call described as AFTER_ALL (codegen/api/)
  * waits for all earlier records, and all later records wait for one described as BEFORE_ALL. All
  * other records are carried out at once.
+ *
+ * An entry of the queue is a deferred record, the record of a host function or a wait, or a gate.
+ * The executor calls gpd_deferred_add() for each record that it receives (executor/record.c). When
+ * a blocker ends, its module calls gpd_deferred_remove(); the executor then calls
+ * gpd_deferred_pop(), carries out the record and calls gpd_deferred_remove(), until no record is
+ * ready.
  *
  * Ownership: session->stream_ops->queue. An entry of the queue is valid until
  * gpd_deferred_remove().
@@ -37,7 +43,8 @@ struct gpd_session;
 struct gpd_wait_values;
 
 /*
- * State of stream operations that are not carried out by the GPU: session->stream_ops.
+ * State of stream operations that are not carried out by the GPU: session->stream_ops. Initialized
+ * to zeros.
  * Threads: executor only.
  */
 struct gpd_stream_ops_session {
@@ -46,8 +53,7 @@ struct gpd_stream_ops_session {
 	struct gpd_wait_values *wait_values; /* mem_op.h; NULL before the first wait */
 };
 
-/* Condition of a gate: queue capacity of a stream, copies to the client, staging memory, or an
- * event's deferred records; see deferred_gate.h. */
+/* Condition that opens a gate (deferred_gate.h). */
 enum gpd_deferred_gate_kind {
 	/* the queue of a stream has capacity */
 	GPD_DEFERRED_GATE_DEPTH,
@@ -69,42 +75,48 @@ struct gpd_deferred_record {
 };
 
 /*
- * Decides whether a record that was just received is carried out now or deferred. If it is
- * deferred, its data is received from the connection, which blocks. Returns:
- *   0        carry it out now; if *entry_p is not NULL, later records depend on it, and it must be
- *            removed by gpd_deferred_remove() when it is done
+ * Decides whether a record that was just received is carried out now or deferred. The record and
+ * its fields are from the client, unchecked. If it is deferred, its data is received from the
+ * connection or the data lanes, which blocks. Returns:
+ *   0        carry it out now; if *entry_p is not NULL, the record is a blocker that later records
+ *            wait for, and it must be removed by gpd_deferred_remove() when it has ended or failed
  *   1        it was deferred (copied) or answered; the caller is done with it
  *   -EAGAIN  the queue has reached its limit until a gate opens; try again after polling the gates
- *   -EPROTO  the session must end; the violation was reported
+ *            (gpd_deferred_gates_poll(), deferred_gate.h)
+ *   -EPROTO  the session must end: a violation, out of memory or a failed connection; the reason
+ *            was stored by gpd_session_violation()
  * *entry_p is NULL unless the result is 0. fields may be freed on return.
  */
 int gpd_deferred_add(struct gpd_session *session, const struct gp_header *header,
 		     const void *fields, size_t size, struct gpd_deferred_entry **entry_p);
 
-/* Adds an entry for a gate of this kind, and creates the queue if necessary. name: ID of the
- * stream, or of the event for GPD_DEFERRED_GATE_EVENT. All records of the stream wait for the gate,
- * including those already deferred. Only later records wait for the gate of an event. Returns the
- * entry, which the caller removes by gpd_deferred_remove() when the gate opens; NULL: out of
- * memory. */
+/* Called by deferred_gate.c. Adds an entry for a gate of this kind, and creates the queue if
+ * necessary. name: ID of the stream, or of the event for GPD_DEFERRED_GATE_EVENT. All records of
+ * the stream wait for the gate, including those already deferred. Only later records wait for the
+ * gate of an event. Returns the entry, which the caller removes by gpd_deferred_remove() when the
+ * gate opens; NULL: out of memory. */
 struct gpd_deferred_entry *gpd_deferred_add_gate(struct gpd_session *session,
 						 enum gpd_deferred_gate_kind kind, uint32_t name);
 
 /* Returns the next deferred record that may be carried out now, and sets *record_p to it, borrowed
- * until gpd_deferred_remove(); the entry stays in the queue until then. Returns NULL, with
- * *record_p unchanged, if no record is ready. */
+ * until gpd_deferred_remove(). Takes the entry off the list of ready records only: later records
+ * still wait for it until gpd_deferred_remove(). Returns NULL, with *record_p unchanged, if no
+ * record is ready. */
 struct gpd_deferred_entry *gpd_deferred_pop(struct gpd_session *session,
 					    const struct gpd_deferred_record **record_p);
 
 /* Returns an entry from gpd_deferred_pop() to its waiting state, because it must wait for a gate
- * that was added after gpd_deferred_pop(). It becomes ready when the gate opens. */
+ * that was added after gpd_deferred_pop(). It becomes ready when the gate opens. Its record was not
+ * carried out. */
 void gpd_deferred_postpone(struct gpd_deferred_entry *entry);
 
-/* Removes and frees an entry that was carried out, whose function is done or whose gate has opened.
- * Records that waited for it may become ready. */
+/* Removes and frees an entry: of a record that was carried out, a blocker that has ended or a gate
+ * that has opened. Records that waited for it may become ready (gpd_executor_run_deferred(),
+ * executor/record.h). May reply to a pending gpBacklogRoom call. */
 void gpd_deferred_remove(struct gpd_session *session, struct gpd_deferred_entry *entry);
 
-/* Returns whether the queue has no entry: no record is deferred, no function is pending and there
- * is no gate. */
+/* Returns whether the queue has no entry: no record is deferred, no host function or wait is
+ * pending and there is no gate. */
 bool gpd_deferred_is_empty(const struct gpd_session *session);
 
 /* Frees the queue with all its entries at the session's end, without carrying them out. Does

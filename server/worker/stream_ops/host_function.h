@@ -9,7 +9,9 @@
  * that dies leaves nothing on the GPU. If the function cannot be enqueued, the client is notified
  * of the error at once.
  *
- * The hooks gpd_gpHostFunction() and gpd_gpHostFunctionDone() are declared in gpd_calls.h.
+ * The hooks gpd_gpHostFunction() and gpd_gpHostFunctionDone() are declared in gpd_calls.h. After
+ * the latter, the records that waited for the function are ready (gpd_executor_run_deferred(),
+ * executor/record.h).
  *
  * Ownership: the session's handle table refers to the functions, under IDs chosen by the client.
  * The executor frees a function when the client reports its end, or at the session's end.
