@@ -34,8 +34,8 @@ struct gpd_stream;
 
 /*
  * The part of a session's state that its copies use.
- * Threads: the executor only, except staging and lanes, which have locks of their own, and the
- * atomic members, which the responder and the lanes' threads also change.
+ * Threads: the executor only, except staging and lanes, which have locks of their own, and
+ * gpudirect_out, which the responder changes.
  */
 struct gpd_copy_session {
 	struct gpd_staging *staging; /* pinned memory (staging.h); owned */

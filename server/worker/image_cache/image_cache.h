@@ -11,9 +11,9 @@
  * if a session of the same tenant has sent its bytes; for other tenants the image is missing.
  *
  * An uploader is a session that is about to provide the bytes of an image, from the disk or from
- * its client. Programs that start together load the same code, and each tenant sends it only once:
- * the cache creates the blob's entry when the first uploader starts, before the bytes arrive, and
- * other sessions of the tenant wait as long as the bytes keep arriving.
+ * its client. Programs that start together load the same code, and each tenant sends it only once.
+ * The cache therefore creates the blob's entry when the first uploader starts, before the bytes
+ * arrive, and other sessions of the tenant wait as long as the bytes keep arriving.
  *
  * Life cycle: module/image_bytes.c calls gpd_image_cache_get(). If it returns NULL the client sends
  * the bytes, with gpd_image_cache_upload_progress() for each part; then gpd_image_cache_add() or,
@@ -48,8 +48,8 @@ struct gpd_blob {
 	int image_error;
 	char *error_text;           /* text of the error -EBADMSG; NULL: none */
 	struct gpd_image_uses uses; /* features of the image's code, by gpd_image_scan() */
-	/* Protected by the cache's lock, and used by the cache only; but bytes and owners are
-	 * constant while there is a reference, except that owners grows. */
+	/* Protected by the cache's lock, and used by the cache only. Once set, bytes does not
+	 * change. */
 	UT_hash_handle hh;
 	void *bytes;                         /* NULL: not uploaded yet */
 	struct gpd_image_uploader *uploader; /* of the bytes; NULL: none, or complete */

@@ -27,10 +27,10 @@ struct gpd_library;
 
 /*
  * Loads library->blob and sets the library's members driver, kernels, kernel_count, jit, info, log
- * and unsupported, which must be zero before. For up to GPD_IMAGE_ATTRIBUTES_MAX kernels also loads
- * their functions. device: ordinal of the current device. options: of the driver's compiler, as in
- * gpImageLoad, unchecked. On failure library->driver is NULL, but the caller frees the other
- * members, of which log may contain the compiler's text.
+ * and unsupported, which must be zero before. If the image has at most GPD_IMAGE_ATTRIBUTES_MAX
+ * kernels, also loads their functions. device: ordinal of the current device. options: of the
+ * driver's compiler, as in gpImageLoad, unchecked. On failure library->driver is NULL, but the
+ * caller frees the other members, of which log may contain the compiler's text.
  *
  * CUDA_ERROR_INVALID_IMAGE: the blob is not a valid image.
  * CUDA_ERROR_INVALID_VALUE: the options are malformed.
