@@ -12,9 +12,10 @@
  * drops it; the next executable can be built after that. Handles of two roots may have the same
  * number, so the client always states the ID of the root.
  *
- * Life cycle: graph_build.c calls gpd_graph_root_occupy(), for each node acquire_node() and
- * note_edges(), then all_used() and instantiate(); and vacate() when the client has dropped the
- * executable or one of these steps has failed.
+ * Life cycle: graph_build.c calls gpd_graph_root_occupy(), then has() for each conditional node,
+ * acquire_node() and note_edges() for each updatable node, and at the end all_used() and
+ * instantiate(). It calls vacate() when the client has dropped the executable or one of these steps
+ * has failed.
  *
  * Roots, handles and nodes are created by the hooks gpd_gpGraphRoot(), gpd_gpGraphHandle() and
  * gpd_gpGraphNode(), declared in gpd_calls.h.

@@ -83,9 +83,9 @@ bool gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t a
 
 /* Releases the host memory at the session's end, when the session has no work left and its watch
  * thread (coherence_fetch.h) has ended, and sets session->host_memory to NULL. Arenas that are
- * still registered are freed later by the thread of quiesce_jobs.h, and uncharged now; they count
- * against the tenant's quota until then. Placed arenas are freed now; their charge ends with the
- * session. Does nothing if session->host_memory is NULL. */
+ * still registered are freed later by the thread of quiesce_jobs.h. The session's charge for them
+ * ends now; until they are freed, new charges of the tenant leave room for them. Placed arenas are
+ * freed now; their charge ends with the session. Does nothing if session->host_memory is NULL. */
 void gpd_host_memory_destroy(struct gpd_session *session);
 
 #endif /* GPD_HOST_SPACE_H */

@@ -2,11 +2,11 @@
 /*
  * Images: device code that a session has loaded, with its kernels and variables.
  *
- * An image belongs to the session's handle table and identifies its kernels by index. The driver
- * loads and unloads code only while the device is idle, that is, while no kernel runs on it
- * (device/quiesce.h). Its driver library may be shared with other sessions (library.h) until the
- * image needs one of its own. The library is released when all work enqueued before the unload is
- * done.
+ * An image belongs to the session's handle table and identifies its kernels by index. Before a call
+ * that makes the driver load or unload code, the worker waits until the device is idle, that is,
+ * until no kernel runs on it (device/quiesce.h). Its driver library may be shared with other
+ * sessions (library.h) until the image needs one of its own. The library is released when all work
+ * enqueued before the unload is done.
  *
  * Ownership: the session, through its handle table. After the client has unloaded an image, the
  * thread that unloads its library frees it; the session can then reach it only through image.c's
