@@ -4,6 +4,8 @@
  * linker input, decompressed if necessary (elf_check.h). Used where images of untrusted clients are
  * loaded.
  *
+ * The checks block while the limiter's enter() waits for other decompressions.
+ *
  * Ownership: images and bytes are the caller's.
  * Threads: any.
  * Errors: the checks return 0; -EBADMSG: invalid code, or more than GP_IMAGE_SIZE_MAX bytes to
@@ -16,14 +18,15 @@
 #include "image/fatbin.h"
 
 /* Checks an image: a bare ELF, or the ELF entries of its fatbins. PTX is not checked. limiter:
- * limiter that admits the decompression of each ELF; NULL: none. */
+ * admits the decompression of each ELF (fatbin.h), and is left before the next one; NULL: none. */
 int gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *limiter)
 	__attribute__((warn_unused_result));
 
 /* Checks linker input, which gp_fatbin_check_embedded() must have accepted. A GPU ELF is checked as
  * such, and nothing else is. In any other input each fatbin is checked, and in an ar(1) archive
- * also each member that is a GPU ELF. is_cubin: the bytes must be a GPU ELF. limiter: as above. */
-int gp_code_check_embedded(const void *bytes, size_t size, bool is_cubin,
+ * also each member that is a GPU ELF. must_be_cubin: the bytes must be a GPU ELF. limiter: as for
+ * gp_image_check_code(). */
+int gp_code_check_embedded(const void *bytes, size_t size, bool must_be_cubin,
 			   struct gp_unpack_limiter *limiter) __attribute__((warn_unused_result));
 
 /*
@@ -34,8 +37,9 @@ int gp_code_check_embedded(const void *bytes, size_t size, bool is_cubin,
  * is returned, for a bare ELF 0.
  */
 uint64_t gp_image_driver_size(const struct gp_image *image, const struct gp_image_target *target);
-/* Returns the same for linker input that gp_code_check_embedded() has accepted: the sum over the
- * fatbins in it. */
+/* Returns the bytes that the driver allocates to decompress and compile linker input that
+ * gp_code_check_embedded() has accepted: the sum over the fatbins in it, computed as by
+ * gp_image_driver_size(). */
 uint64_t gp_code_driver_size(const void *bytes, size_t size, const struct gp_image_target *target);
 
 #endif /* GP_CODE_CHECK_H */

@@ -30,13 +30,13 @@ struct gp_elf_check {
 	uint64_t symbol_count;
 };
 
-/* Sets the text of gp_image_get_error() to "an ELF for a GPU, section SECTION: WHAT VALUE".
- * section: index of the section. Returns -EBADMSG. */
+/* Sets the text of gp_image_get_error() to "an ELF for a GPU, section SECTION: WHAT VALUE", for the
+ * two .c files. section: index of the section. Returns -EBADMSG. */
 int gp_elf_refuse(uint64_t section, const char *what, uint64_t value);
 
 /* Part of gp_elf_check(): checks the content of the sections (symbols, relocations, attributes).
- * check->elf is open, and the bounds of its sections have been validated; the other members are 0
- * and are filled. */
+ * check->elf is open, and the bounds of its sections have been validated; the other members are
+ * zero, and the function sets them. */
 int gp_elf_check_code(struct gp_elf_check *check) __attribute__((warn_unused_result));
 
 /* Returns the name of a section whose bounds have been validated; borrowed from the ELF's bytes. */

@@ -37,11 +37,11 @@ Elf64_Shdr gp_elf_get_section(const struct gp_elf *elf, uint64_t index);
  * that ptxas -G writes instead of SHT_NOBITS. */
 bool gp_elf_has_bytes(const Elf64_Shdr *section);
 
-/* Returns whether the range of `size` bytes at an offset is within the file. */
+/* Returns whether the range of `size` bytes at an offset, both unchecked, is within the file. */
 bool gp_elf_is_within(const struct gp_elf *elf, uint64_t offset, uint64_t size);
 
-/* Returns the NUL-terminated string at an offset of a string table. NULL: the table has no
- * terminated string there. The caller has checked that the table's bounds are within the file
+/* Returns the NUL-terminated string at an offset, unchecked, of a string table. NULL: the table has
+ * no terminated string there. The caller has checked that the table's bounds are within the file
  * (gp_elf_is_within()). *length_p: length without the NUL, undefined if NULL is returned; length_p
  * NULL: not needed. */
 const char *gp_elf_get_string(const struct gp_elf *elf, const Elf64_Shdr *table, uint32_t offset,

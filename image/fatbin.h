@@ -6,6 +6,11 @@
  * device code in one of these forms. gp_image_create() makes it from a pointer in the calling
  * process (sizes unknown), gp_image_open() from flat bytes that were received (untrusted).
  *
+ * Words: the form of an image (enum gp_image_kind) is one of the four above; gp_image_kind()
+ * returns it for a pointer, gp_image_type() for a struct gp_image. The kind of an entry (enum
+ * gp_fatbin_kind) is PTX, ELF or LTO IR. Extraction is reading an entry's payload, with
+ * decompression (unpacking) if it is compressed.
+ *
  * Ownership: an image borrows the memory from which it was made, which must outlive it; the creator
  * frees the image with gp_image_destroy(). Entries point into their fatbin.
  * Threads: one thread at a time per object.
@@ -94,20 +99,22 @@ struct gp_fatbin_entry {
 };
 
 /*
- * Callbacks that limit the decompression of device code, because a few bytes can expand to very
- * many. Embedded in a struct of its owner, which must outlive the calls that use it.
+ * Callbacks that limit the extraction of device code, because a few bytes can expand to very many.
+ * Embedded in a struct of its owner, which must outlive the calls that use it.
  *
- * Threads: one at a time per limiter; the callbacks run in the thread of the call.
+ * Threads: one extraction at a time per limiter: enter() is not called again before leave(). The
+ * callbacks run in the thread of the call.
  */
 struct gp_unpack_limiter {
-	/* Called before `size` bytes are decompressed; may wait. Returns 0; -EDQUOT: exceeds the
-	 * session's limit; -ECANCELED: canceled while it waited. leave() is not called after an
-	 * error of enter(). */
-	int (*enter)(struct gp_unpack_limiter *gate, uint64_t size);
-	/* Called with the same size after the decompressed bytes were freed, also if the
-	 * decompression has failed. */
-	void (*leave)(struct gp_unpack_limiter *gate, uint64_t size);
-	/* While true, decompression fails with -ECANCELED. NULL: cannot be canceled. */
+	/* Called before `size` bytes of an entry are extracted, also if it is not compressed; may
+	 * wait. Returns 0; -EDQUOT: exceeds the session's limit; -ECANCELED: canceled while it
+	 * waited. leave() is not called after an error of enter(). */
+	int (*enter)(struct gp_unpack_limiter *limiter, uint64_t size);
+	/* Called with the same size after the extracted bytes were freed, or the extraction has
+	 * failed. */
+	void (*leave)(struct gp_unpack_limiter *limiter, uint64_t size);
+	/* While true, decompression fails with -ECANCELED; checked repeatedly meanwhile. NULL:
+	 * cannot be canceled. */
 	const _Atomic bool *stop;
 };
 
@@ -122,8 +129,8 @@ struct gp_fatbin_walk {
 enum gp_image_kind gp_image_kind(const void *image);
 
 /* Stores the size of a bare fatbin, of an ELF, or of PTX text including its NUL; for a wrapper, the
- * sum over its fatbins. image: a pointer in this process. Returns 0; -EBADMSG, with a reason only
- * for a wrapper; for a wrapper also an error of gp_image_create(). */
+ * sum over its fatbins. image: a pointer in this process. Returns 0; or -EBADMSG, without a reason;
+ * for a wrapper, the result of gp_image_create(). */
 int gp_image_size(const void *image, size_t *size_p) __attribute__((warn_unused_result));
 
 /* Creates a view of the image that the application passed to cuLibraryLoadData() or
@@ -173,8 +180,9 @@ const void *gp_image_driver_pointer(const struct gp_image *image);
 int gp_fatbin_walk(struct gp_fatbin_walk *walk, const void *fatbin, size_t size)
 	__attribute__((warn_unused_result));
 
-/* Stores the next entry. Returns 0; GP_IMAGE_E_END after the last one; -EBADMSG: the entry's header
- * is invalid and must not be passed to the driver. */
+/* Stores the next entry. walk: set by a gp_fatbin_walk() that has returned 0. Returns 0;
+ * GP_IMAGE_E_END after the last one; -EBADMSG: the entry's header is invalid and must not be passed
+ * to the driver. The walk cannot be continued after an error. */
 int gp_fatbin_next(struct gp_fatbin_walk *walk, struct gp_fatbin_entry *entry_p)
 	__attribute__((warn_unused_result));
 
@@ -190,14 +198,16 @@ int gp_fatbin_check_embedded(const void *bytes, size_t size, bool begins)
 
 /* Stores the payload, decompressed if necessary, with a NUL after it that *size_p does not include.
  * limit: maximum decompressed size. Returns 0, and the caller frees *bytes_p with free(); -EFBIG:
- * larger than limit or 2 GiB; -EBADMSG, without a reason: it cannot be decompressed; or -ENOMEM. */
+ * larger than limit or 2 GiB, by the entry's header; -EBADMSG, without a reason: it cannot be
+ * decompressed; or -ENOMEM. */
 int gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **bytes_p,
 		      size_t *size_p) __attribute__((warn_unused_result));
 
-/* Extracts an entry as gp_fatbin_extract(), admitted by a limiter (NULL: none); the caller frees
- * *bytes_p with gp_fatbin_release(). With a limiter it also returns -EDQUOT or -ECANCELED, from the
- * limiter; and -ENOEXEC: a compressed entry of machine code does not begin as a GPU ELF, which is
- * detected before the rest is decompressed. */
+/* Extracts an entry as gp_fatbin_extract(), admitted by a limiter (NULL: none), in which it blocks;
+ * the caller frees *bytes_p with gp_fatbin_release(). -EFBIG is returned before enter() is called.
+ * With a limiter it also returns -EDQUOT or -ECANCELED, from the limiter; and -ENOEXEC: a
+ * compressed entry of machine code does not begin as a GPU ELF, which is detected before the rest
+ * is decompressed. */
 int gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
 			      struct gp_unpack_limiter *limiter, void **bytes_p, size_t *size_p)
 	__attribute__((warn_unused_result));

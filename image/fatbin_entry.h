@@ -13,8 +13,8 @@
 
 #include "image/fatbin.h"
 
-/* Parses the entry at `bytes`, of which `left` are available. Returns 0, or -EBADMSG with the
- * reason in gp_image_get_error(); *entry_p is then undefined. */
+/* Parses the entry at `bytes`, of which `left` are available, unchecked. Returns 0, or -EBADMSG
+ * with the reason in gp_image_get_error(); *entry_p is then undefined. */
 int gp_fatbin_entry_parse(const uint8_t *bytes, size_t left, struct gp_fatbin_entry *entry_p)
 	__attribute__((warn_unused_result));
 

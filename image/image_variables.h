@@ -46,8 +46,8 @@ void gp_image_variables_add_unknown(struct gp_image_variables *variables);
 /* Sorts the list. Must be called after the last addition and before queries. */
 void gp_image_variables_finish(struct gp_image_variables *variables);
 
-/* Compares a variable's name and size with the image. *has: a size of the variable in the image,
- * set only for GP_VARIABLE_DIFFERS. */
+/* Compares a variable's name and size, as stated by the daemon, with the image. *has: a size of the
+ * variable in the image, set only for GP_VARIABLE_DIFFERS. */
 enum gp_variable_verdict gp_image_variables_check(const struct gp_image_variables *variables,
 						  const char *name, uint64_t size, uint64_t *has);
 

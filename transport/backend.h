@@ -3,7 +3,9 @@
  * Interface between the transport and its backends (tcp, unix, shm, tls, rdma); private to this
  * directory.
  *
- * Each operation has the contract of the function of the same name in transport.h. A backend's
+ * Each operation has the contract of the function of the same name in transport.h. connection.c has
+ * checked the sizes of preambles and of sent messages against GP_CONN_PREAMBLE_MAX,
+ * GP_CONN_MESSAGE_MAX and GP_CONN_BULK_MAX; backends check what they receive. A backend's
  * connection and listener structs begin with struct gp_conn and struct gp_listener.
  *
  * Ownership: a backend allocates its connections and listeners and frees them in destroy and
@@ -34,7 +36,8 @@ struct gp_transport_ops {
 	 * `detail` is used as in connect_with. */
 	int (*connect)(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
 		       struct gp_conn **conn_p, char *detail, size_t detail_size);
-	/* connect_start and connect_finish are both NULL if connecting takes no time. */
+	/* connect_start and connect_finish are both NULL if connecting takes no time (unix, shm) or
+	 * needs more than a socket (rdma). */
 	int (*connect_start)(const struct gp_conn *conn, int *fd_p);
 	int (*connect_finish)(const struct gp_conn *conn, int fd, int timeout_ms,
 			      struct gp_conn **conn_p);
@@ -46,12 +49,14 @@ struct gp_transport_ops {
 	int (*listener_fd)(const struct gp_listener *listener);
 	void (*listener_destroy)(struct gp_listener *listener);
 
-	/* adopt and release_fd are both NULL without GP_CONN_CAP_ADOPT; shm has only adopt. */
+	/* adopt and release_fd are both NULL without GP_CONN_CAP_ADOPT; shm has only adopt. After a
+	 * failure of adopt fd stays the caller's. */
 	int (*adopt)(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p);
 	int (*release_fd)(struct gp_conn *conn, int *fd_p);
 
 	int (*recv_preamble)(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms);
 	int (*send_preamble)(struct gp_conn *conn, const void *preamble, size_t size);
+	/* data_size and bulk_size are the sums of the two lists. */
 	int (*send)(struct gp_conn *conn, const struct iovec *data, int data_count,
 		    const struct iovec *bulk, int bulk_count, size_t data_size, size_t bulk_size);
 	int (*recv)(struct gp_conn *conn, struct gp_message *message);
@@ -105,8 +110,9 @@ struct gp_conn {
 	int64_t recv_deadline_ms; /* deadline of gp_conn_set_deadline() by gp_now_ms(); 0: none */
 	unsigned int idle_timeout_ms; /* gp_conn_set_idle_timeout(); 0: none */
 	_Atomic size_t message_max;   /* limit of data from the peer; 0: GP_CONN_MESSAGE_MAX */
-	/* State of `error`, an enum of connection.c: the first failure sets the text, which is
-	 * never overwritten, because both the sending and the receiving thread may fail. */
+	/* State of `error`, an enum of connection.c: gp_conn_fail() sets the text for the first
+	 * failure and never overwrites it, because both the sending and the receiving thread may
+	 * fail. */
 	atomic_int error_state;
 	char error[192];
 };
@@ -119,13 +125,15 @@ struct gp_listener {
 	void *admit_arg;
 };
 
-/* Sets the connection's error after a wait of `ms` milliseconds has failed. The text reports that
- * the peer's machine is silent; if it is not, the text is `otherwise` with the time appended. ms 0:
- * the time of gp_conn_set_timeout(). Returns -ETIMEDOUT. */
+/* Sets the connection's error, unless it has one, after a wait of `ms` milliseconds has failed. The
+ * text reports that the peer's machine is silent (gp_conn_is_silent()); if it is not, the text is
+ * `otherwise` with the time appended. ms 0: the time of gp_conn_set_timeout(). Returns
+ * -ETIMEDOUT. */
 int gp_conn_fail_timeout(struct gp_conn *conn, unsigned int ms, const char *otherwise);
 
-/* Waits until one of poll()'s `events` or an error is reported for fd. Returns 1, 0 after
- * timeout_ms (< 0: no limit), or a negative errno. Signals do not end the wait. */
+/* Waits until one of poll()'s `events` or an error is reported for fd, which must not be negative.
+ * Returns 1, 0 after timeout_ms (< 0: no limit), or a negative errno. Signals do not end the
+ * wait. */
 int gp_fd_wait(int fd, short events, int timeout_ms);
 
 #endif /* GP_TRANSPORT_BACKEND_H */

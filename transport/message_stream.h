@@ -92,12 +92,15 @@ bool gp_stream_is_idle(const struct gp_stream *stream);
  * bulk. Waits and returns as gp_conn_send(). */
 int gp_stream_send_head(struct gp_stream *stream, const struct iovec *data, int data_count,
 			size_t data_size, size_t bulk_size);
-/* Ends the sending direction after a transfer of bulk by the backend has failed with r. Returns the
- * direction's status, a negative errno, and sets the connection's error. */
+/* Ends the sending direction after a transfer of bulk by the backend has failed with r, a negative
+ * errno. Returns the direction's status, a negative errno that may differ from r (-ESHUTDOWN after
+ * a shutdown, -ETIMEDOUT if the peer's machine is silent), and sets the connection's error unless
+ * it has one. */
 int gp_stream_fail_send(struct gp_stream *stream, int r);
-/* Ends the receiving direction. got: result of read() (0: end of the stream). inside: within a
- * message. Returns the direction's status: a negative errno, or GP_E_EOF for an orderly end between
- * messages. */
+/* Ends the receiving direction, for the receiving thread. got: result of read(): 0, the end of the
+ * stream, or a negative errno. inside: within a message. Sets the connection's error unless it has
+ * one or the result is GP_E_EOF. Returns the direction's status: a negative errno, or GP_E_EOF for
+ * an orderly end between messages. */
 int gp_stream_fail_recv(struct gp_stream *stream, ssize_t got, bool inside);
 
 int gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms);

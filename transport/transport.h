@@ -85,8 +85,9 @@ GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, siz
  */
 GP_MUST_CHECK int gp_connect_start(const struct gp_conn *conn, int *fd_p);
 /* Waits at most timeout_ms (< 0: no limit) until the connection of gp_connect_start() is
- * established, and sends nothing. Owns fd in any case: after a failure it is closed. Returns 0,
- * -ETIMEDOUT if not connected within timeout_ms, or another negative errno. */
+ * established, and sends nothing. conn: the same connection; called only after gp_connect_start()
+ * has returned 0. Owns fd in any case: after a failure it is closed. Returns 0, -ETIMEDOUT if not
+ * connected within timeout_ms, or another negative errno. */
 GP_MUST_CHECK int gp_connect_finish(const struct gp_conn *conn, int fd, int timeout_ms,
 				    struct gp_conn **conn_p);
 

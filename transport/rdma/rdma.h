@@ -12,10 +12,14 @@
  * Ownership: a connection owns its queue pair, descriptors and buffers, freed by gp_rdma_destroy();
  * devices are shared and never closed.
  * Threads: members of struct gp_rdma_conn below `lock` are guarded by it. Functions must be called
- * with the lock held unless their comment states otherwise; only those with GP_LOCKED() release it
- * meanwhile, and only they wait.
- * Errors: functions that return int return 0 or a negative errno, with the connection's error text
- * set unless they have a parameter `detail` or no connection.
+ * with the lock held unless their comment states otherwise. Of these, only gp_rdma_wait(),
+ * gp_rdma_wait_spinning(), gp_rdma_wait_retired(), gp_rdma_wait_flushed() and
+ * gp_rdma_send_control(), which have GP_LOCKED(), wait; they release the lock meanwhile, so the
+ * state below it may differ afterwards.
+ * Errors: functions that return int return 0 or a negative errno. The connection's error text is
+ * set if the errno is the value of `down`; it is not set by functions with a parameter `detail`, by
+ * those without a connection, for -EAGAIN of the waiting functions, and for -ESHUTDOWN and -EPIPE
+ * before the connection is down.
  * Units: bytes and milliseconds; deadlines by gp_now_ms(), -1: none.
  */
 #ifndef GP_RDMA_H
@@ -256,39 +260,47 @@ void gp_rdma_close_descriptors(struct gp_rdma_conn *conn);
 void gp_rdma_queue_fini(struct gp_rdma_conn *conn);
 
 /* rdma_queue.c and rdma_wait.c */
-/* Marks the connection as unusable: sets `down` and the error text unless they are set. r: negative
+/* Marks the connection as unusable: sets `down` and the error text, unless they are set. Does not
+ * set the text if the peer has ended the connection. Does not wake other threads. r: negative
  * errno. */
 void gp_rdma_set_down(struct gp_rdma_conn *conn, int r, const char *text);
-/* Processes completions of the device. Limits the work per call and sets `more` if completions are
- * left. */
+/* Processes completions of the device: received segments, completed work requests, failures
+ * (gp_rdma_set_down()). Then posts segments and credits as far as possible, and broadcasts
+ * `changed`. Limits the work per call and sets `more` if completions are left. */
 void gp_rdma_poll_cq(struct gp_rdma_conn *conn);
 /* Returns whether the number is still a descriptor of the connection; if not, marks the connection
  * as down. Must be called before each write or read of the descriptor. */
 bool gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd);
-/* Waits until the connection's state may have changed. deadline: by gp_now_ms(), -1: none. Returns
- * 0, or -EAGAIN at the deadline. Releases the lock while waiting. */
+/* Waits until the connection's state may have changed: for a completion, an event, gp_rdma_wake()
+ * or the next heartbeat, which it sends. deadline: by gp_now_ms(), -1: none; 0: does not wait.
+ * Returns -EAGAIN at the deadline; otherwise 0, also if the connection is down: the caller checks
+ * `down`, and its own condition in both cases. */
 int gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
-/* Waits like gp_rdma_wait(), but polls for a while before it sleeps, for a thread that expects a
+/* Waits like gp_rdma_wait(), but polls for spin_usec before it sleeps, for a thread that expects a
  * reply soon. */
 int gp_rdma_wait_spinning(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
 /* Makes watch_fd readable, at once or at the next event. */
 void gp_rdma_arm_watch(struct gp_rdma_conn *conn);
-/* Processes pending events of the connection manager. */
+/* Processes pending events of the connection manager. A disconnect or a failure marks the
+ * connection as down. */
 void gp_rdma_poll_events(struct gp_rdma_conn *conn);
 /* Returns 0 if segments can be sent; -ESHUTDOWN: this end was shut down; -EPIPE: the peer has ended
  * the connection; otherwise `down`. */
 int gp_rdma_check_sendable(struct gp_rdma_conn *conn);
-/* Posts a work request with the next number, without waiting. signal: requests a completion
- * notification. Returns 0, or a negative errno, the value of `down`. */
+/* Posts a work request with the next number, without waiting. Sets wr->wr_id, and IBV_SEND_SIGNALED
+ * in wr->send_flags for at least every eighth request; the caller sets the rest. signal: requests a
+ * completion notification. The send queue must have space (GP_RDMA_SEND_QUEUE). Returns 0, or a
+ * negative errno, the value of `down`. */
 int gp_rdma_post_send(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal);
 /* Returns the deadline by which the peer must make progress while a sender waits for it, from
  * gp_conn_set_send_timeout(); -1: no limit. */
 int64_t gp_rdma_get_send_deadline(const struct gp_rdma_conn *conn);
-/* Marks the connection as down if the deadline has passed. */
+/* If the deadline has passed and the connection is not down, marks it as down, disconnects and
+ * wakes the thread in gp_rdma_wait(). */
 void gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline);
-/* Waits until the work request with this number is complete and its memory may be reused. If the
- * peer makes no progress, disconnects. Returns 0 or a negative errno, after which the memory may be
- * reused too. */
+/* Waits until the work request with this number is complete and its memory may be reused.
+ * Disconnects if the peer makes no progress until the send deadline, or this end is shut down.
+ * Returns 0, or the value of `down`, after which the memory may be reused too. */
 int gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
 /* After gp_rdma_disconnect(): waits until the device has completed the work request with this
  * number, or for at most GP_RDMA_LINGER_MS if the device does not respond. */
@@ -301,8 +313,9 @@ void gp_rdma_return_credits(struct gp_rdma_conn *conn);
 /* Sends a heartbeat if the peer has been silent for GP_RDMA_HEARTBEAT_MS or a third of
  * gp_conn_set_timeout(), the shorter of the two. */
 void gp_rdma_send_heartbeat(struct gp_rdma_conn *conn);
-/* Sends a segment that needs no credit; may wait for space in the send queue. place: the buffer to
- * announce; NULL: none. Returns 0 or a negative errno. */
+/* Sends a segment that needs no credit; may wait for space in the send queue, up to the send
+ * deadline. place: the buffer to announce; NULL: none. Returns 0; -ESHUTDOWN: this end was shut
+ * down; or the value of `down`. */
 int gp_rdma_send_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
 			 const struct gp_rdma_remote_buffer *place) GP_LOCKED(conn->lock);
 /* Posts segments that were waiting for credits, as far as credits and the send queue allow; then

@@ -3,7 +3,8 @@
  * Sealed memory files (memfd) that two processes map. The size is sealed at creation, so neither
  * process can truncate the file and cause SIGBUS in the other.
  *
- * The daemon creates the files; the client calls gp_sealed_check() before it maps a file.
+ * An end creates a file and passes its descriptor. The end that receives a descriptor calls
+ * gp_sealed_check() before it maps the file, because the other end may be hostile.
  *
  * Ownership: descriptors and mappings are the caller's.
  * Threads: any.
@@ -18,9 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Creates a sealed file of `size` zero bytes. name: shown in /proc, at most 249 bytes. now:
- * allocates all pages at once, which fails with -ENOSPC or -ENOMEM if memory is short. Returns a
- * descriptor (close-on-exec), which the caller closes, or a negative errno. */
+/* Creates a sealed file of `size` zero bytes. With size 0 it fails with -EINVAL if `now` is set,
+ * and otherwise makes a file that gp_sealed_check() rejects. name: shown in /proc, at most 249
+ * bytes. now: allocates all pages at once, which fails with -ENOSPC or -ENOMEM if memory is short.
+ * Returns a descriptor (close-on-exec), which the caller closes, or a negative errno. */
 GP_MUST_CHECK int gp_sealed_create(const char *name, size_t size, bool now);
 
 /* Checks that the descriptor is a memory file with a sealed size above 0, and stores the size in

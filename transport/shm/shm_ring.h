@@ -70,10 +70,10 @@ struct gp_rings {
 
 /* Returns the size of the sealed memory (sealed_memory.h) for two rings of ring_size bytes each. */
 size_t gp_rings_get_memory_size(size_t ring_size);
-/* Maps the rings from the descriptor, which may then be closed. memory_size: size of the memory;
- * may be an unchecked number from the peer. maker: this end has created the memory. Returns 0;
- * GP_E_INVALID: no valid ring size has this memory size; or a negative errno. *rings is unchanged
- * after an error. Undone by gp_rings_unmap(). */
+/* Maps the rings from the descriptor, which may then be closed. memory_size: the file's size, from
+ * gp_sealed_check() (sealed_memory.h); a larger number would cause SIGBUS. maker: this end has
+ * created the memory (is_creator). Returns 0; GP_E_INVALID: no valid ring size has this memory
+ * size; or a negative errno. *rings is unchanged after an error. Undone by gp_rings_unmap(). */
 GP_MUST_CHECK int gp_rings_map(struct gp_rings *rings, int fd, size_t memory_size, bool maker);
 /* Unmaps the rings and zeroes *rings; no effect if they are not mapped. */
 void gp_rings_unmap(struct gp_rings *rings);

@@ -35,8 +35,8 @@ struct gp_tls_link {
 	struct gp_tls_record seal;
 	/* like `seal`, for pieces of bulk processed by a helper thread */
 	struct gp_tls_record helper_seal;
-	/* buffers for records to be sent; bulk_out: those of a bulk job, NULL until the first job
-	 */
+	/* Buffers for records to be sent. bulk_out: those of a bulk job; NULL until the first
+	 * job. */
 	uint8_t *out, *bulk_out;
 	bool closed; /* nothing more can be sent */
 

@@ -35,11 +35,12 @@ struct gpd_array_session {
 	uint32_t texture_count; /* number of texture and surface objects; texture.h */
 };
 
-/* Registers the functions that memory.h calls for arrays; session->memory must exist. */
+/* Registers the functions of array.c that memory/memory.h calls for arrays. Called once, while the
+ * session is being created; session->memory must exist. */
 void gpd_arrays_register(struct gpd_session *session);
 
-/* State of an array. Once the array is destroyed, the lock of the worker's list protects the
- * state. */
+/* State of an array. Once the client has destroyed the array, the lock of the worker's list
+ * protects the state. An array that is reused becomes GPD_ARRAY_USED again. */
 enum gpd_array_state {
 	GPD_ARRAY_USED,    /* not destroyed */
 	GPD_ARRAY_LEAVING, /* destroyed; work may still use it */
@@ -56,9 +57,10 @@ struct gpd_array {
 	struct gpd_session *session;
 	enum gpd_array_state state;
 	struct gp_array_shape shape;
-	int device;         /* the worker's number of its device */
-	uint64_t charged;   /* bytes charged to the session's account */
-	unsigned int users; /* number of references: its ID, and objects that use it */
+	int device;       /* the worker's number of its device */
+	uint64_t charged; /* bytes charged to the session's account */
+	/* number of references: its ID, and texture and surface objects; executor only */
+	unsigned int users;
 	/* the driver's, owned; only if shape.levels is not 0 (mipmapped) */
 	CUmipmappedArray mipmap;
 	/* the driver's; [0], owned, if it is not mipmapped, else borrowed from mipmap */
@@ -84,14 +86,15 @@ struct gpd_array *gpd_array_get(const struct gpd_session *session, uint32_t id);
 CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t level,
 			const struct gp_array_box *box, CUarray *array_p);
 
-/* Drops a reference. Dropping the last reference destroys the array: it may be reused or freed when
- * all present work of the session is done; the function does not wait for that work. Returns
+/* Drops a reference. Before it drops the reference of the ID, the caller removes the ID from the
+ * handle table. Dropping the last reference destroys the array: it may be reused or freed when all
+ * present work of the session is done; the function does not wait for that work. Returns
  * CUDA_SUCCESS; or an error of gpd_wait_add_all() (stream/responder.h), which means that the GPU
  * contexts are lost, and the array is freed with the session. */
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
-/* Drops a reference at the session's end, when no work is left. Dropping the last reference
- * uncharges the array; a job of the worker frees it when the device is idle
+/* Drops a reference at the session's end, when no work is left, in the same way. Dropping the last
+ * reference uncharges the array; a job of the worker frees it when the device is idle
  * (device/quiesce_jobs.h). */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
 

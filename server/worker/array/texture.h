@@ -32,8 +32,8 @@ struct gpd_texture_desc {
  * there is none. */
 const struct gpd_texture_desc *gpd_texture_desc(const struct gpd_session *session, uint32_t id);
 
-/* Destroys all objects at the session's end, when no work is left. To be called before
- * gpd_arrays_destroy(). */
+/* Destroys all objects at the session's end, when no work is left, and drops their references to
+ * arrays. To be called before gpd_arrays_destroy() (array.h). May change the current device. */
 void gpd_textures_destroy(struct gpd_session *session);
 
 #endif /* GPD_TEXTURE_H */

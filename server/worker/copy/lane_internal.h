@@ -43,8 +43,8 @@ struct gpd_lane_arrived {
 
 /* The chunk that a lane is receiving. */
 struct gpd_lane_coming {
-	/* a chunk is being received; also false while a chunk ahead of its copy waits for staging
-	 * memory */
+	/* A chunk is being received. false while a chunk that is ahead of its copy waits for
+	 * staging memory. */
 	bool any;
 	uint32_t copy; /* with any: number of its copy */
 };
@@ -54,8 +54,8 @@ struct gpd_lane_outgoing {
 	struct gpd_lane_outgoing *prev, *next; /* list gpd_lanes.outgoing; a utlist */
 	struct gp_chunk chunk;
 	struct gpd_piece piece; /* memory with its bytes */
-	/* Called when the chunk is sent, for registered memory; NULL: the piece is staging memory,
-	 * which is released then. */
+	/* Called when the chunk is sent from registered memory, which has no slot to release; NULL:
+	 * the piece is staging memory. */
 	gpd_lanes_sent *sent;
 	void *arg; /* for sent() */
 };
@@ -74,15 +74,19 @@ struct gpd_lanes {
 	struct gpd_lane *lanes[GP_LANES_MAX]; /* owned */
 	unsigned int ended;                   /* number of the first lane that has ended; 0: none */
 	atomic_bool mixed;                    /* the lanes use several RDMA devices */
-	unsigned int stall_ms;                /* maximum silence in milliseconds; 0: no limit */
+	/* maximum silence in milliseconds, constant; 0: no limit */
+	unsigned int stall_ms;
 
 	/* Number of the executor's current copy; 0 before the first copy. */
 	uint32_t copy;
 	uint64_t size, left; /* bytes of the current copy: in total, and not yet consumed */
 	uint64_t step;       /* distance in bytes of the starts of two chunks */
-	uint64_t gpudirect;  /* destination of the current copy in device memory; 0: staging */
-	uint8_t *seen;       /* one bit per chunk of the current copy: received or being received */
-	bool expecting;      /* a copy has started and is not consumed completely */
+	/* destination of the current copy in device memory (gpudirect_in.c); 0: staging */
+	uint64_t gpudirect;
+	/* One bit per chunk of the current copy: received or being received. Owned; NULL before the
+	 * first copy. */
+	uint8_t *seen;
+	bool expecting; /* a copy has started and is not consumed completely */
 	/* Time of gp_now_ms() at which one of its chunks last started or arrived. */
 	int64_t heard_ms;
 	struct gpd_lane_arrived *arrived; /* received chunks, including those of later copies */
@@ -95,12 +99,15 @@ struct gpd_lanes {
 	_Atomic unsigned int unsent;        /* number of chunks in outgoing or being sent */
 };
 
-/* Main function of a lane's receiving thread; in lane_in.c. Returns NULL. */
+/* Main function of a lane's receiving thread; in lane_in.c. lane: a struct gpd_lane. Ends when the
+ * connection ends, a chunk is invalid or the session is closing, after it has ended the session if
+ * necessary. Returns NULL. */
 void *gpd_lane_receive(void *lane);
 /* Releases all chunks that the executor has not consumed, after the threads have ended; in
  * lane_in.c. */
 void gpd_lane_destroy_arrivals(struct gpd_session *session);
-/* Any thread. Ends the session because the lane has failed; in lane.c. */
+/* Any thread. Ends the session because the lane's connection has failed, with the connection's
+ * error as the reason; does nothing if the session is closing. In lane.c. */
 void gpd_lane_fail(struct gpd_lane *lane);
 
 #endif /* GPD_LANE_INTERNAL_H */

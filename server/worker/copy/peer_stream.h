@@ -17,10 +17,11 @@
 
 struct gpd_stream;
 
-/* Sets *peer_stream_p to the peer stream on the device, borrowed until gpd_peer_stream_end(). On
- * success that device is current, and must be so until gpd_peer_stream_end(), which must follow
- * before the next begin for this stream (calls do not nest). On failure the stream's own device is
- * current, *peer_stream_p is not usable, and gpd_peer_stream_end() must not be called. */
+/* Sets *peer_stream_p to the peer stream on the device, borrowed until gpd_peer_stream_end().
+ * Called after gpd_stream_begin() (stream/stream.h). On success that device is current, and must be
+ * so until gpd_peer_stream_end(), which must follow before the next begin for this stream (calls do
+ * not nest). On failure the stream's own device is current, *peer_stream_p is not usable, and
+ * gpd_peer_stream_end() must not be called. */
 CUresult gpd_peer_stream_begin(struct gpd_stream *stream, int device, CUstream *peer_stream_p);
 /* Makes the stream wait for the work enqueued on the peer stream, and makes the stream's own device
  * current again, also on failure. On failure later work of the stream is not ordered after the work

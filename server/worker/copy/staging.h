@@ -8,9 +8,10 @@
  * with gpd_staging_release(). Each session may use a limited share of the slots, and waits for its
  * own earlier copies when the share is used up.
  *
- * Ownership: slots are reference counted and return to the pool; they are never freed. The caller
- * owns the struct gpd_piece.
- * Threads: as noted for each function.
+ * Ownership: a slot's reference count is the number of its pieces; without any, the slot returns to
+ * the pool. Slots are never freed. The caller owns the struct gpd_piece.
+ * Threads: as noted for each function. The acquire functions may make device 0 current, when the
+ * pool grows.
  * Errors: CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_READY if no slot is free now, the
  * session's sticky error, or an error of the driver. On failure *piece is zero, and nothing has to
  * be released.
@@ -36,7 +37,8 @@
 /* Number of slots of the share that chunks received ahead of their copy must leave free for copies
  * that have started. */
 #define GPD_STAGING_RESERVE 8
-/* Number of slots for listed copies (listed_copy.h), in addition to the share. */
+/* Number of slots for listed copies (copy/listed_copy.h of the worker), in addition to the
+ * share. */
 #define GPD_STAGING_LISTED 64
 /* Maximum size of pieces that share slots. */
 #define GPD_STAGING_SMALL ((size_t)128 << 10)
@@ -50,12 +52,12 @@ struct gpd_piece {
 	struct gpd_slot *slot; /* slot to release; NULL: nothing to release */
 };
 
-/* Main thread, once, with a context current: allocates the worker's first slots. limit: maximum
- * size of the pool; 0: the default. Returns CUDA_SUCCESS or the error of the allocation; slots
- * allocated before remain in the pool. */
+/* Main thread, once, after the devices are open: allocates the worker's first slots, with device 0
+ * made current. limit: maximum size of the pool; 0: the default. Returns CUDA_SUCCESS or the error
+ * of the allocation; slots allocated before remain in the pool. */
 CUresult gpd_staging_start(size_t limit);
 
-/* Main thread: creates session->copies->staging. Returns 0 or -ENOMEM. */
+/* Main thread: creates session->copies->staging, without a slot. Returns 0 or -ENOMEM. */
 int gpd_staging_create(struct gpd_session *session);
 /* Frees session->copies->staging and returns its slots to the pool; does nothing if it is NULL.
  * Called by the thread that closes or discards the session, when the session has no work left and
@@ -65,7 +67,7 @@ void gpd_staging_destroy(struct gpd_session *session);
 /* Executor only: gets memory for a copy of size bytes (at most GPD_STAGING_SLOT) to the device;
  * blocks on earlier copies while the share or the pool is used up, until the session is closing
  * (CUDA_ERROR_DEINITIALIZED). A small piece has no slot to release; its copy must be enqueued
- * before the executor calls any of these functions again. */
+ * before the executor calls this function again. Does not return CUDA_ERROR_NOT_READY. */
 CUresult gpd_staging_acquire_in(struct gpd_session *session, size_t size, struct gpd_piece *piece);
 
 /* Executor only: gets memory for a copy of size bytes (at most GPD_STAGING_SLOT) from the device,
@@ -79,10 +81,11 @@ void gpd_staging_wait(struct gpd_session *session);
 
 /*
  * Any thread: gets a slot for a chunk of a data lane, without waiting. CUDA_ERROR_NOT_READY: none
- * is free now; the caller calls gpd_staging_nap() before another attempt. ahead: the chunk arrives
- * before the executor has reached its copy; gpd_staging_end_ahead() is called when the executor
- * consumes the chunk. early: the executor has still not reached the copy, so the slot is taken
- * neither from the session's guaranteed slots nor from the reserve of copies that have started.
+ * is free now; the caller calls gpd_staging_nap() before another attempt. ahead: the chunk began to
+ * arrive before the executor had reached its copy; gpd_staging_end_ahead() is called when the
+ * executor consumes the chunk. early: the executor has still not reached the copy at this attempt,
+ * so the slot is taken neither from the session's guaranteed slots nor from the reserve of copies
+ * that have started. early implies ahead. Does not return the session's sticky error.
  */
 CUresult gpd_staging_acquire_lane(struct gpd_session *session, bool ahead, bool early,
 				  struct gpd_piece *piece);
@@ -97,11 +100,12 @@ bool gpd_staging_has_room(const struct gpd_session *session, uint64_t size);
 void gpd_staging_wake(void);
 
 /*
- * Executor only, after acquiring the piece and before enqueuing its copy: lists the piece as the
- * size bytes at this offset of the listed copy `number` (listed_copy.h), until it is released.
- * While fewer than GPD_STAGING_LISTED such slots exist, the slot does not count towards the
- * session's share, because a later record of the client may be needed before the GPU can reach the
- * copy. Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY, and the piece is not listed.
+ * Executor only, once, after acquiring the piece and before enqueuing its copy: lists the piece,
+ * which contains the size bytes at this offset of the listed copy `number` (copy/listed_copy.h of
+ * the worker), until its slot is released. While fewer than GPD_STAGING_LISTED such slots exist,
+ * the slot does not count towards the session's share, because a later record of the client may be
+ * needed before the GPU can reach the copy. Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY, and
+ * the piece is not listed.
  */
 CUresult gpd_staging_list(struct gpd_session *session, const struct gpd_piece *piece,
 			  uint32_t number, uint64_t offset, size_t size);
@@ -110,11 +114,11 @@ CUresult gpd_staging_list(struct gpd_session *session, const struct gpd_piece *p
 void gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t offset,
 			 const void *bytes, size_t size);
 
-/* Any thread: releases the piece, which neither the GPU nor another thread may use any more. The
- * struct stays the caller's. Does nothing if piece->slot is NULL. */
+/* Any thread: releases the piece, which neither the GPU nor another thread may use any more, and
+ * sets piece->slot to NULL. Does nothing if it is NULL. */
 void gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece);
-/* Responder or executor: releases a piece with this slot. This is the completion function of a wait
- * (responder.h) for the piece's copy; result is ignored. */
+/* Releases a piece with this slot (piece.slot, not NULL). A gpd_wait_done (stream/responder.h),
+ * which the responder calls when the piece's copy is done; result is ignored. */
 void gpd_staging_done(struct gpd_session *session, void *slot, CUresult result);
 
 #endif /* GPD_STAGING_H */

@@ -6,7 +6,7 @@
  *
  * A plan that uses conditional handles or device-updatable nodes is built in its graph root, which
  * is the driver graph that owns these handles and nodes (graph_root.h). A plan has at most one
- * root.
+ * root. A launchable graph is one that kernels may launch.
  *
  * Ownership: the caller owns the plan, which is only read during a call. The caller owns a built
  * graph until it passes the graph to a destroy function.
@@ -58,7 +58,9 @@ struct gpd_graph_built {
 
 /*
  * Receives the current record's plan, and blocks until it has arrived. Sets *plan_p, which the
- * caller frees with free(), and *size_p. On failure *plan_p is NULL.
+ * caller frees with free(), and *size_p. On failure *plan_p is NULL, and *size_p has no meaning.
+ * The executor calls it first in each hook whose record has a plan, even if the rest of the record
+ * is invalid.
  *
  * CUDA_ERROR_UNKNOWN: the connection has failed.
  * CUDA_ERROR_INVALID_VALUE: the plan is empty, or larger than GP_GRAPH_PLAN_MAX; the latter ends
@@ -76,11 +78,13 @@ CUresult gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size
 bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
 
 /*
- * Builds an executable graph. partition: for its kernels, NULL: the whole device; a plan with a
- * root uses the root's partition instead. launchable: kernels may launch it. The cost is charged
- * before the driver builds anything, because a plan may have a million nodes. Blocks as
- * gpd_graph_charge() and, with a root, gpd_graph_root_occupy() do. Returns CUDA_SUCCESS with
- * *built_p set; on failure *built_p is NULL and nothing is charged.
+ * Builds an executable graph. plan: size bytes from the client, unchecked. partition: for its
+ * kernels, NULL: the whole device; a plan with a root uses the root's partition instead. The graph
+ * gets a reference of its own to the partition. The cost is charged before the driver builds
+ * anything, because a plan may have a million nodes. Blocks as gpd_graph_charge(),
+ * gpd_image_kernel() (module/image.h) for each kernel and, with a root, gpd_graph_root_occupy() and
+ * gpd_graph_root_instantiate() do. Returns CUDA_SUCCESS with *built_p set; on failure *built_p is
+ * NULL and nothing is charged.
  *
  * CUDA_ERROR_INVALID_VALUE: the plan is invalid, uses memory outside the session, or needs a root
  * that does not exist or belongs to another device.
@@ -88,14 +92,16 @@ bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
  * CUDA_ERROR_OUT_OF_MEMORY: also if the charge fails.
  * CUDA_ERROR_NOT_SUPPORTED: the plan has a root, and is launchable or does not use every updatable
  * node of the root; or the root still has an executable.
+ * Other errors are those of the driver.
  */
 CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
 			 struct gpd_partition *partition, bool launchable,
 			 struct gpd_graph_built **built_p);
 
 /*
- * Replaces the content of a graph that kernels may launch; the driver's handle stays the same.
- * Returns CUDA_SUCCESS; on failure the graph and its charge are unchanged.
+ * Replaces the content of a launchable graph; the driver's handle stays the same. plan: size bytes
+ * from the client, unchecked. The charge stays as it is. Blocks as gpd_image_kernel() does. Returns
+ * CUDA_SUCCESS; on failure the graph is unchanged.
  *
  * CUDA_ERROR_INVALID_VALUE: the plan is invalid, has a root, costs more than the bytes charged for
  * the graph, or uses memory outside the session.
@@ -107,8 +113,9 @@ CUresult gpd_graph_update(struct gpd_session *session, const void *plan, size_t 
 			  struct gpd_graph_built *built);
 
 /*
- * Adds the single node of a plan, a kernel launch, to the root's graph. The caller must set *node_p
- * to NULL before. Returns CUDA_SUCCESS and sets *node_p, which belongs to that graph. On failure
+ * Adds the single node of a plan, a kernel launch, to the root's graph, which may be occupied.
+ * plan: size bytes from the client, unchecked. The caller must set *node_p to NULL before. Does not
+ * charge anything. Returns CUDA_SUCCESS and sets *node_p, which belongs to that graph. On failure
  * *node_p may be set, too: the caller then destroys the node by cuGraphDestroyNode().
  *
  * CUDA_ERROR_INVALID_VALUE: the plan is not a single valid launch.
@@ -122,15 +129,15 @@ CUresult gpd_graph_add_kernel(struct gpd_session *session, struct gpd_graph_root
 bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,
 		    const struct gpd_partition *partition);
 
-/* Destroys a graph that no work uses, uncharges it and vacates its root. Accepts NULL. driver:
- * whether the driver may be called; false, after the GPU contexts were lost, frees only the
- * worker's memory. */
+/* Destroys a graph that no work uses, uncharges it and vacates its root, if it has one. Accepts
+ * NULL. May make the graph's device current. driver: whether the driver may be called; false, after
+ * the GPU contexts were lost, frees only the worker's memory. */
 void gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *built,
 			     bool driver);
-/* Lets the responder destroy a graph after all launches that may still use it have ended. Does not
- * wait for them. If the responder cannot be used, the graph is destroyed at once. The root of the
- * graph is vacated at once; the memory stays charged until the graph is destroyed. Accepts NULL.
- * The caller must not use the graph afterwards. */
+/* Lets the responder (stream/responder.h) destroy a graph after all launches that may still use it
+ * have ended. Does not wait for them. If a wait cannot be added, the graph is destroyed at once.
+ * The root of the graph is vacated at once; the memory stays charged until the graph is destroyed.
+ * Accepts NULL. The caller must not use the graph afterwards. */
 void gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_built *built);
 
 #endif /* GPD_GRAPH_BUILD_H */

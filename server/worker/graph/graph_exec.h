@@ -28,14 +28,15 @@ struct gpd_session;
  */
 struct gpd_graph_session {
 	/* Number of executables, built in graph roots, that the client has dropped and that may
-	 * still run. */
+	 * still run. Changed by graph_build.c; gpd_graph_root_occupy() waits for 0. */
 	_Atomic unsigned int rooted_leaving;
-	/* a graph that kernels may launch has had a kernel that prints; is never reset */
+	/* a launchable graph (graph_build.h) has had a kernel that prints; is never reset */
 	bool launched_print;
 };
 
-/* Destroys the graphs and graph roots of a context that is being destroyed. Does not wait: driver
- * graphs that still run are destroyed after their launches. */
+/* Destroys the graphs and graph roots of a context that is being destroyed. Does not wait:
+ * executables that may still run are destroyed after their launches. May change the current
+ * device. */
 void gpd_graph_destroy_context(struct gpd_session *session, const struct gpd_context *context);
 /* Destroys all graphs and graph roots of the session, which must have no work left, at the
  * session's end. */

@@ -12,6 +12,11 @@
  * drops it; the next executable can be built after that. Handles of two roots may have the same
  * number, so the client always states the ID of the root.
  *
+ * Life cycle: graph_build.c calls gpd_graph_root_occupy(), then has() for each conditional node,
+ * acquire_node() and note_edges() for each updatable node, and at the end all_used() and
+ * instantiate(). It calls vacate() when the client has dropped the executable or one of these steps
+ * has failed.
+ *
  * Roots, handles and nodes are created by the hooks gpd_gpGraphRoot(), gpd_gpGraphHandle() and
  * gpd_gpGraphNode(), declared in gpd_calls.h.
  *
@@ -56,7 +61,8 @@ struct gpd_graph_root {
 	 * from from[i] to to[i]. Owned arrays of edge_count elements. */
 	CUgraphNode *from, *to;
 	size_t edge_count;
-	bool occupied; /* an executable that the client has not dropped was built in it */
+	/* an executable that the client has not dropped was built in it, or is being built */
+	bool occupied;
 	/* an executable was built in it at least once; the driver may still count the executable */
 	bool made;
 };
@@ -65,14 +71,16 @@ struct gpd_graph_root {
 struct gpd_graph_root *gpd_graph_root_get(const struct gpd_session *session, uint32_t id);
 /* Returns whether the conditional handle belongs to the root. */
 bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
-/* Marks the updatable node with this device handle as used and returns it, borrowed from the root.
- * NULL: there is no such node, or it is already used. */
+/* Marks the updatable node with this device handle, from the client, as used, and returns it,
+ * borrowed from the root until the next node is created in it. NULL: there is no such node, or it
+ * is already used. */
 struct gpd_updatable *gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t name);
 /* Returns whether every updatable node of the root is marked as used. */
 bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
 /* Stores which of the edges from the `count` nodes `from` to the node `to` begin at updatable
- * nodes; the next gpd_graph_root_occupy() removes them. Called before or after
- * cuGraphAddDependencies(). Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY. */
+ * nodes; the next gpd_graph_root_occupy() removes them. Called before the edges are added by
+ * cuGraphAddDependencies(). Returns CUDA_SUCCESS or CUDA_ERROR_OUT_OF_MEMORY; then nothing is
+ * stored. */
 CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from,
 				   size_t count, CUgraphNode to);
 /*
@@ -80,7 +88,7 @@ CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNod
  * graph, borrowed, which then contains only the updatable nodes, without edges and marked unused.
  * Blocks while a dropped executable of any root of the session may still run. Ended by
  * gpd_graph_root_vacate(). On failure the caller does not occupy the root, and must not use
- * *graph_p.
+ * *graph_p; nodes of the former executable may be left, and the next call removes them.
  *
  * CUDA_ERROR_NOT_SUPPORTED: the root is occupied.
  * CUDA_ERROR_OUT_OF_MEMORY, or another error of the driver.
@@ -88,17 +96,18 @@ CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNod
 CUresult gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root,
 			       CUgraph *graph_p);
 /* Instantiates the graph of a root that the caller occupies. Returns CUDA_SUCCESS and sets *exec_p,
- * which the caller destroys. Blocks and retries, for about a tenth of a second, while the driver
- * still counts the former executable; then returns CUDA_ERROR_NOT_SUPPORTED. On failure the caller
- * vacates the root. */
+ * which the caller destroys by cuGraphExecDestroy(); or an error of the driver. Blocks and retries,
+ * for about a tenth of a second, while the driver still counts the former executable; then returns
+ * CUDA_ERROR_NOT_SUPPORTED. On failure the caller vacates the root. */
 CUresult gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_root *root,
 				    CUgraphExec *exec_p);
 /* Ends the occupation of the root with this driver graph: the client has dropped the executable, or
  * none could be built. Does nothing if the root has been destroyed. */
 void gpd_graph_root_vacate(const struct gpd_session *session, CUgraph driver);
 
-/* Destroys the roots of a context and their driver graphs; context NULL: all roots of the
- * session. */
+/* Destroys the roots of a context and their driver graphs, and uncharges their handles and nodes;
+ * context NULL: all roots of the session. Called after the graphs built in them were destroyed or
+ * left to the responder. May change the current device. */
 void gpd_graph_root_destroy_context(struct gpd_session *session, const struct gpd_context *context);
 
 /* Returns the partition of the session's streams in the context, borrowed. NULL: they use the whole

@@ -17,18 +17,20 @@
 
 /* Result of a scan. */
 struct gpd_graph_scan {
-	/* number of nodes, including those in bodies of conditional nodes, and of these bodies */
+	/* Number of nodes in the plan and in all bodies of its conditional nodes, plus the number
+	 * of bodies. */
 	uint32_t nodes;
-	uint64_t edges;  /* number of edges, including those in bodies */
-	bool needs_root; /* the plan has conditional or device-updatable nodes and so needs a root
-			  */
+	uint64_t edges; /* number of edges, including those in bodies */
+	/* The plan has conditional or device-updatable nodes, and so needs a root. */
+	bool needs_root;
 	/* Client's ID of the root to which all these nodes belong; 0 without `needs_root`. */
 	uint32_t root;
 };
 
-/* Scans the plan, of size bytes. Returns true with *survey set; or false if the plan is invalid,
- * has no node, is nested deeper than GP_GRAPH_DEPTH_MAX, or needs several roots, and *survey is not
- * usable. */
-bool gpd_graph_scan(const void *plan, size_t size, struct gpd_graph_scan *survey);
+/* Scans the plan, of size bytes from the client, unchecked. Checks the encoding of the nodes' list,
+ * not the fields of the nodes. Returns true with *scan set. Returns false, and *scan is not usable,
+ * if the plan is invalid, has no node, is nested deeper than GP_GRAPH_DEPTH_MAX
+ * (protocol/graph_plan.h), or needs several roots. */
+bool gpd_graph_scan(const void *plan, size_t size, struct gpd_graph_scan *scan);
 
 #endif /* GPD_GRAPH_SCAN_H */

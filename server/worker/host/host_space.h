@@ -26,17 +26,19 @@
 struct gpd_host_arena;
 struct gpd_session;
 
-/* Returns the bytes to charge to the pinned-memory quota for an arena. If it is not shared, the
- * client has its own copy, and the worker also stores the content that both ends have agreed on. */
+/* Returns the bytes to charge to the pinned-memory quota for an arena of size bytes. If it is not
+ * shared, that is, the client does not map the same pages, the worker also stores the content that
+ * both ends have agreed on (host_arena.h, shadow). */
 static inline uint64_t
 gpd_host_memory_counts(uint64_t size, bool shared)
 {
 	return shared ? size : 2 * size;
 }
 
-/* Creates session->host_memory and reserves a range of addresses that the client may use without a
- * request. Range size 0: no range is free, or out of memory; the client may request a range later.
- * Main thread, before the session has a connection. */
+/* Creates session->host_memory, freed by gpd_host_memory_destroy(), and reserves a range of
+ * addresses that the client may use without a request. Sets *range_p to it; size 0: no range is
+ * free, or out of memory, and session->host_memory may then be NULL. The client may request a range
+ * later (gpHostReserve). Main thread, before the session has a connection. */
 void gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p);
 
 /* Returns whether all of [address, address + size) is in one arena. */
@@ -49,33 +51,41 @@ uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t addres
 /*
  * Prepares to add host memory at an address outside of the session's range, which the caller maps
  * itself. Charges the session and creates an arena, which the caller owns and passes to
- * gpd_host_memory_publish() or gpd_host_memory_abandon(). May block for about 2 s, until memory of
- * ended sessions is freed. Returns CUDA_SUCCESS and sets *arena_p; or CUDA_ERROR_OUT_OF_MEMORY,
- * also if the quota of pinned memory or the number of arenas is exhausted. On failure nothing is
- * charged.
+ * gpd_host_memory_publish() or gpd_host_memory_abandon(). Does not check the range:
+ * gpd_memory_map_host() (memory/memory.h), which the caller calls next, rejects ranges that overlap
+ * or are not the session's. May block for about 2 s, until memory of ended sessions is freed.
+ * Returns CUDA_SUCCESS and sets *arena_p; or CUDA_ERROR_OUT_OF_MEMORY, also if the quota of pinned
+ * memory or the number of arenas (of the session, or of the process) is exhausted. On failure
+ * nothing is charged.
  */
 CUresult gpd_host_memory_prepare(struct gpd_session *session, uint64_t address, uint64_t size,
 				 struct gpd_host_arena **arena_p);
 /* Adds a prepared arena, whose pages are mapped and registered, to the host memory of the session,
- * which owns it from now on. Undone by gpd_host_memory_displace(). */
+ * which owns it from now on. Undone by gpd_host_memory_displace(), or at the session's end. */
 void gpd_host_memory_publish(struct gpd_session *session, struct gpd_host_arena *arena);
 /* Frees a prepared arena that was not published, and uncharges it. */
 void gpd_host_memory_abandon(struct gpd_session *session, struct gpd_host_arena *arena);
 
 /* Removes and frees the arena of gpHostPlace that contains this address, before the caller unmaps
- * it. Does not change the charge. Does nothing if there is no such arena. */
+ * it. The charge stays until the memory is unmapped in the driver (memory/memory_release.c). Does
+ * nothing if there is no such arena. */
 void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);
 
-/* Stores that the client supports GP_NOTE_PUBLISH: it sends changed host memory on request. */
+/* Stores that the client supports GP_NOTE_PUBLISH (protocol/frame.h): it sends changed host memory
+ * on request. No effect without session->host_memory. */
 void gpd_host_memory_enable_publish(struct gpd_session *session);
 /* Returns whether the client's program may have written these bytes after data that has not arrived
- * yet. Their value may then be used only when the client has replied to GP_NOTE_PUBLISH. */
+ * yet. Always false for bytes outside of the session's host memory, and unless
+ * gpd_host_memory_enable_publish() was called. Their value may then be used only when the client
+ * has replied to GP_NOTE_PUBLISH. */
 bool gpd_host_memory_needs_publish(const struct gpd_session *session, uint64_t address,
 				   uint64_t size);
 
-/* Releases the host memory at the session's end, when the session has no work left. Arenas that are
- * still registered are freed later by the thread of quiesce_jobs.h. Does nothing if
- * session->host_memory is NULL. */
+/* Releases the host memory at the session's end, when the session has no work left and its watch
+ * thread (coherence_fetch.h) has ended, and sets session->host_memory to NULL. Arenas that are
+ * still registered are freed later by the thread of quiesce_jobs.h. The session's charge for them
+ * ends now; until they are freed, new charges of the tenant leave room for them. Placed arenas are
+ * freed now; their charge ends with the session. Does nothing if session->host_memory is NULL. */
 void gpd_host_memory_destroy(struct gpd_session *session);
 
 #endif /* GPD_HOST_SPACE_H */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Internal state of a session's host memory, shared by host_space.c, which maps it, and by
- * coherence.c and coherence_fetch.c, which synchronize it with the client's copy. They send
- * consistent copies: the changed parts of some ranges, in an order in which an observer that sees a
- * flag also finds the data written before the flag (protocol/host_consistent_copy.h).
+ * coherence.c and coherence_fetch.c, which synchronize it with the client's copy.
  *
+ * Words: a consistent copy consists of the changed parts of some ranges, in an order in which an
+ * observer that sees a flag also finds the data written before the flag
+ * (protocol/host_consistent_copy.h). A request is a call of the client for a consistent copy.
  * Threads: only the executor changes the list of arenas, so it reads the list without a lock.
  * copies_lock protects the members that the responder and the watch thread (coherence_fetch.h) also
  * use. Lock order: copies_lock and lock are not held together.
@@ -29,13 +30,14 @@ struct gpd_session;
 #define GPD_HOST_ARENAS_MAX 4096
 
 /* A request for a consistent copy that is answered later: when work is done, or when something has
- * changed. Owned by its creator, then by the wait or the watch thread that answers it; freed with
- * free(). */
+ * changed. Owned by its creator, then by the wait (stream/responder.h) or the watch thread that
+ * answers it; freed with free(). */
 struct gpd_host_query {
 	struct gpd_host_query *next; /* in the watch thread's list */
 	/* gpd_wait_request() of the call, through which it is answered */
 	void *request;
-	/* gpd_host_memory.writes, and gp_now_ns() in nanoseconds, at the time of the request. */
+	/* gpd_host_memory.writes, and gp_now_ns() in nanoseconds, at the time of the request. Set
+	 * and used by coherence_fetch.c; else 0. */
 	uint64_t writes, queried_ns;
 	size_t count; /* length of ranges */
 	struct gp_changes_range ranges[];
@@ -53,10 +55,11 @@ struct gpd_host_memory {
 	pthread_mutex_t copies_lock;
 	/* Mapped arenas, sorted by address; owned; NULL before the first one. */
 	struct gpd_host_arena **arenas;
-	size_t count; /* number of mapped arenas */
+	size_t count; /* number of mapped arenas; changed as the list */
 	/* Number of mapped arenas and of unmapped arenas that are not freed yet. */
 	atomic_uint had;
-	/* Buffers in which consistent copies are built. */
+	/* Buffers in which consistent copies are built. Its member `merges` is set by
+	 * gpHostMerge. */
 	struct gp_consistent_copy consistent_copy;
 	uint64_t writes; /* number of gpHostWrite calls carried out */
 	/* The client supports GP_NOTE_PUBLISH, by which the worker requests its changes
@@ -77,32 +80,36 @@ struct gpd_host_memory {
 struct gpd_host_arena *gpd_host_memory_arena(const struct gpd_session *session, uint64_t address,
 					     uint64_t size);
 
-/* Replies to the current call with the changes in the ranges, an encoded array from the client,
- * unchecked. session->host_memory must exist. part: GP_CONSISTENT_COPY_ALL, all changes, or none if
- * they are too large for one reply; GP_CONSISTENT_COPY_LONG, long runs only;
- * GP_CONSISTENT_COPY_ANY, runs of any length, up to the limit. Returns GPD_LATER (the reply was
- * sent); CUDA_ERROR_INVALID_VALUE or CUDA_ERROR_OUT_OF_MEMORY if nothing was sent. copies_lock must
- * be held. Executor only. */
-CUresult gpd_host_fetch(struct gpd_session *session, struct gp_bytes ranges,
+/* Replies to the current call with the changes in the ranges. session->host_memory must exist.
+ * bytes: the ranges as an encoded array from the client, unchecked. part: GP_CONSISTENT_COPY_ALL,
+ * all changes, or none if they are too large for one reply; GP_CONSISTENT_COPY_LONG, long runs
+ * only; GP_CONSISTENT_COPY_ANY, runs of any length, up to the limit. copies_lock must be held.
+ * Executor only.
+ * GPD_LATER: the reply was sent; it contains CUDA_ERROR_OUT_OF_MEMORY if it could not be encoded.
+ * CUDA_ERROR_INVALID_VALUE: nothing was sent; a range is not mapped or has no memory for its
+ * shadow, there are more than GP_HOST_RANGES_MAX ranges (protocol/host_changes.h), or they are
+ * larger in total than the mapped memory.
+ * CUDA_ERROR_OUT_OF_MEMORY: nothing was sent. */
+CUresult gpd_host_fetch(struct gpd_session *session, struct gp_bytes bytes,
 			enum gp_consistent_copy_part part);
 
 /* Creates a request for these ranges, an encoded array from the client, unchecked. Returns
  * CUDA_SUCCESS and sets *query_p, which the caller owns; CUDA_ERROR_INVALID_VALUE if the session
- * has no host memory, a range is not mapped, or the ranges exceed GP_HOST_AFTER_RANGES in number or
- * GP_HOST_AFTER_MAX in total size; or CUDA_ERROR_OUT_OF_MEMORY. Acquires copies_lock. Executor
- * only. */
+ * has no host memory, a range is not mapped or has no memory for its shadow, or the ranges exceed
+ * GP_HOST_AFTER_RANGES in number or GP_HOST_AFTER_MAX (protocol/host_changes.h) in total size; or
+ * CUDA_ERROR_OUT_OF_MEMORY. Acquires copies_lock. Executor only. */
 CUresult gpd_host_query_create(struct gpd_session *session, struct gp_bytes ranges,
 			       struct gpd_host_query **query_p);
-/* Replies to the request with all changes so far. Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY
- * if nothing was sent, and the caller replies with the error. The caller still owns the request.
- * copies_lock must be held. */
+/* Replies to the request with all changes so far. Drops ranges from the request that are no longer
+ * mapped. Returns CUDA_SUCCESS; or CUDA_ERROR_OUT_OF_MEMORY if nothing was sent, and the caller
+ * replies with the error. The caller still owns the request. copies_lock must be held. */
 CUresult gpd_host_query_reply(struct gpd_session *session, struct gpd_host_query *query);
-/* Returns whether a scan of the memory finds a change in the request's ranges. copies_lock must be
- * held. */
+/* Returns whether a scan of the memory finds a change in the request's ranges. Drops ranges from
+ * the request that are no longer mapped. copies_lock must be held. */
 bool gpd_host_query_has_changes(struct gpd_session *session, struct gpd_host_query *query);
 
-/* Returns whether the bytes are within the session's range; if not, reports a violation, which ends
- * the session. Executor only. */
+/* Returns whether the bytes, whose address and size come from the client unchecked, are within the
+ * session's range; if not, reports a violation, which ends the session. Executor only. */
 bool gpd_host_memory_inside(struct gpd_session *session, uint64_t address, uint64_t size);
 
 #endif /* GPD_HOST_SPACE_INTERNAL_H */

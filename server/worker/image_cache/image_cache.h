@@ -10,12 +10,14 @@
  * Knowing a hash does not prove that a client has the image. A session therefore gets a blob only
  * if a session of the same tenant has sent its bytes; for other tenants the image is missing.
  *
- * An uploader is a session that is about to provide the bytes of an
- * image, from the disk or from its client. Programs that start together load the same code, and
- * each tenant sends it only once: the cache creates the blob's entry when the first uploader
- * starts, before the bytes arrive, and other sessions of the tenant wait as long as the bytes keep
- * arriving.
+ * An uploader is a session that is about to provide the bytes of an image, from the disk or from
+ * its client. Programs that start together load the same code, and each tenant sends it only once.
+ * The cache therefore creates the blob's entry when the first uploader starts, before the bytes
+ * arrive, and other sessions of the tenant wait as long as the bytes keep arriving.
  *
+ * Life cycle: module/image_bytes.c calls gpd_image_cache_get(). If it returns NULL the client sends
+ * the bytes, with gpd_image_cache_upload_progress() for each part; then gpd_image_cache_add() or,
+ * after a failure, gpd_image_cache_abandon_upload().
  * Ownership: each reference is released with gpd_blob_unref(). The cache owns the bytes and the
  * parsed image.
  * Threads: any; the cache has one lock, which is not held while bytes are read or extracted. Start
@@ -42,14 +44,16 @@ struct gpd_blob {
 	/* Constant while there is a reference. */
 	struct gpd_image_name name; /* hash and size; size 0: the bytes have not arrived */
 	struct gp_image *image;     /* the parsed image; NULL: the bytes are not a valid one */
-	int image_error;            /* reason for that (errors of image/fatbin.h); 0: valid */
+	/* reason for that (errors of gp_image_open() and gp_image_check_code()); 0: valid */
+	int image_error;
 	char *error_text;           /* text of the error -EBADMSG; NULL: none */
 	struct gpd_image_uses uses; /* features of the image's code, by gpd_image_scan() */
-	/* Protected by the cache's lock, and used by the cache only. */
+	/* Protected by the cache's lock, and used by the cache only. Once set, bytes does not
+	 * change. */
 	UT_hash_handle hh;
 	void *bytes;                         /* NULL: not uploaded yet */
 	struct gpd_image_uploader *uploader; /* of the bytes; NULL: none, or complete */
-	uint64_t heard_ns;                   /* time of the last progress */
+	uint64_t heard_ns;                   /* gp_now_ns() of the last progress */
 	unsigned int refs;
 	struct gpd_blob_owner *owners; /* tenants that have sent the bytes; a utlist */
 	struct gpd_blob *prev, *next;  /* list of blobs without a reference */
@@ -73,7 +77,7 @@ struct gpd_image_uploader {
 	/* Blob whose bytes it is about to provide, borrowed; NULL: none. Protected by the cache's
 	 * lock. */
 	struct gpd_blob *blob;
-	uint64_t waited_ns; /* total time in nanoseconds for which it waited for other uploaders */
+	uint64_t waited_ns; /* total nanoseconds for which it waited for other uploaders */
 };
 
 /* Time limits in nanoseconds. stall_ns: an upload without progress for this time counts as stalled,
@@ -94,7 +98,8 @@ void gpd_image_cache_stop(void);
 /*
  * Looks an image up, in memory and then on disk. First abandons an earlier upload of `uploader`. If
  * another uploader of the tenant is about to provide the bytes, blocks until they are there, the
- * limits above are reached or *given_up becomes true.
+ * limits above are reached or *given_up becomes true (noticed within 20 ms). Also blocks on the
+ * disk and on the uploader's limiter. given_up must not be NULL.
  *
  * Returns a reference to the blob. Returns NULL if the caller has to obtain the bytes from its
  * client and pass them to gpd_image_cache_add(). Usually `uploader` then provides the bytes: other
@@ -118,12 +123,13 @@ void gpd_image_cache_upload_progress(struct gpd_image_uploader *uploader);
 /* Ends the uploader's upload, if there is one, without bytes, and wakes the waiters. */
 void gpd_image_cache_abandon_upload(struct gpd_image_uploader *uploader);
 
-/* Adds the bytes that the uploader's client has sent, whose hash the caller has computed, and ends
- * the upload. Takes ownership of bytes, which are from gpd_image_bytes_alloc(), also on failure.
- * Returns a reference to the blob, also for an invalid image (image_error is then set). Returns
- * NULL if memory is exhausted or the uploader's limiter refused the extraction; then
- * gpd_image_cache_abandon_upload() has to end the upload. May block on the limiter, and on the disk
- * if the tenant writes much. */
+/* Adds the bytes that the uploader's client has sent, whose hash the caller has computed and
+ * compared with the announced one, and ends the upload. Takes ownership of bytes, which are from
+ * gpd_image_bytes_alloc() (image_disk.h), also on failure. uploader NULL: no tenant and no limiter.
+ * Returns a reference to the blob, also for an invalid image (image_error is then set; uses has
+ * only `state` set). Returns NULL if memory is exhausted or the uploader's limiter refused the
+ * extraction; then gpd_image_cache_abandon_upload() has to end the upload. May block on the
+ * limiter, and on the disk if the tenant writes much. */
 struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *uploader,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);

@@ -4,7 +4,7 @@
  * image and tenant, named by the SHA-256 of the image's SHA-256 and the tenant's name. A tenant
  * therefore reads only images that it has sent itself. Several workers may share the folder.
  *
- * Threads: any, after gpd_image_disk_start(). Reads and writes are synchronous.
+ * Threads: any, after gpd_image_disk_start(). Reads and writes block on the disk.
  * Errors: not reported; a failed read or write only makes loads slower.
  */
 #ifndef GPD_IMAGE_DISK_H
@@ -23,8 +23,9 @@ struct gpd_image_name {
 	uint64_t size;
 };
 
-/* Allocates memory for an image of size bytes, aligned to GP_IMAGE_ALIGN and with GP_IMAGE_ALIGN
- * zeros after the image. Returns NULL if out of memory. The caller frees it with free(). */
+/* Allocates memory for an image of size bytes, aligned to GP_IMAGE_ALIGN (image/fatbin.h) and with
+ * GP_IMAGE_ALIGN zeros after the image. Returns NULL if out of memory. The caller frees it with
+ * free(). */
 void *gpd_image_bytes_alloc(size_t size);
 
 /* Opens or creates the folder. Main thread, before other threads exist. limit: maximum total size
@@ -33,16 +34,18 @@ void *gpd_image_bytes_alloc(size_t size);
  * nothing. */
 bool gpd_image_disk_start(const char *dir, uint64_t limit);
 
-/* Reads an image of this tenant and marks its file as used now. Returns the bytes, which have been
- * checked against the hash and which the caller frees; NULL: the folder does not contain the image
- * for this tenant, or the file cannot be read. A file of the right size but with other bytes is
- * deleted. */
+/* Reads an image of this tenant and marks its file as used now. tenant: its name; "": no tenant.
+ * Returns the bytes, which have been checked against the hash, as gpd_image_bytes_alloc() does; the
+ * caller frees them with free(). NULL: the folder does not contain the image for this tenant, the
+ * file cannot be read, or memory is exhausted. A file of the right size that cannot be read or has
+ * other bytes is deleted. */
 void *gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant);
 
 /* Maximum number of files in the folder; changed only by tests. */
 extern unsigned int gpd_image_disk_files_max;
 
-/* Writes the image, of name->size bytes, unless it is larger than the limit. Deletes the least
+/* Writes the image, of name->size bytes, unless it is larger than the limit. The file appears
+ * complete, by a rename, or not at all. tenant: as for gpd_image_disk_read(). Deletes the least
  * recently used files when the folder exceeds its limits or the file system is nearly full; writes
  * nothing while it stays nearly full. The folder is scanned only once in many writes, so it may
  * meanwhile exceed a limit, by about a sixteenth of the bytes or a quarter of the files. */

@@ -26,8 +26,9 @@ struct gpd_variables {
 	bool state;
 };
 
-/* Returns the next position at or after `at`, in the text from begin to end (exclusive), at which
- * `word` is a token of its own, not part of a longer name or instruction; NULL: there is none. */
+/* Returns the next position at or after `at`, in the text from begin to end (exclusive; begin <= at
+ * <= end), at which `word` is a token of its own, not part of a longer name or instruction; NULL:
+ * there is none. */
 const char *gpd_text_find_word(const char *begin, const char *at, const char *end,
 			       const char *word);
 

@@ -14,8 +14,8 @@
 
 struct gpd_session;
 
-/* Withdraws and frees all exports at the session's end. To be called before
- * gpd_memory_unmap_all(). */
+/* Withdraws and frees all exports at the session's end. To be called before gpd_memory_unmap_all()
+ * (memory.h). */
 void gpd_memory_exports_destroy(struct gpd_session *session);
 
 #endif /* GPD_IPC_MEMORY_H */

@@ -27,11 +27,11 @@ struct gpd_chunk {
 	uint64_t size;
 	int device;
 	CUmemGenericAllocationHandle handle; /* of the driver */
-	struct gpd_physical *physical; /* memory object that is mapped, borrowed; NULL: not one */
+	struct gpd_physical *physical; /* memory object that is mapped, borrowed; NULL: none */
 	/* Memory shared with other sessions, a reference; NULL: not shared. The chunk owns `handle`
 	 * if `physical` and `shared` are both NULL and `granted` is false. */
 	struct gpd_shared_physical *shared;
-	bool granted; /* until it is mapped, the caller owns `handle` */
+	bool granted; /* until it is mapped the caller owns `handle`; then false */
 	bool host;    /* host memory, accessible to all devices */
 	/* Registration with the RDMA device of the data lanes: whether it was attempted, and
 	 * whether it succeeded. */
@@ -45,7 +45,8 @@ struct gpd_leaving {
 	struct gpd_memory *memory;
 	struct gpd_chunk chunk;
 	uint32_t leave; /* from gpd_ledger_free_begin(), for gpd_ledger_free_end() */
-	bool wedged;    /* its last use cannot be detected, because the GPU contexts are lost */
+	/* its last use cannot be detected, because the GPU contexts are lost; executor only */
+	bool wedged;
 };
 
 struct gpd_allowance;
@@ -71,9 +72,9 @@ struct gpd_memory {
 	struct gpd_leaving *leaving; /* chunks being unmapped; a utlist; owned; lock */
 };
 
-/* Unmaps the chunk and, if the chunk owns its memory, releases the memory. Does not drop
- * references, uncharge or free the struct. Does not wait for the GPU; no work may use the memory.
- * Any thread. */
+/* Unmaps the chunk and, if the chunk owns its memory, releases the memory. First ends its
+ * registration for RDMA. Does not drop references, uncharge or free the struct. Does not wait for
+ * the GPU; no work may use the memory. Any thread. */
 void gpd_chunk_drop(const struct gpd_chunk *chunk);
 /* Returns the index of the first chunk that ends after address; memory->count if there is none. */
 size_t gpd_memory_find(const struct gpd_memory *memory, uint64_t address);
@@ -82,8 +83,9 @@ size_t gpd_memory_find(const struct gpd_memory *memory, uint64_t address);
  * that may use it. Returns CUDA_SUCCESS; or CUDA_ERROR_INVALID_VALUE if a chunk in the range is
  * wedged and will never be unmapped. Executor only, without `lock` held. */
 CUresult gpd_memory_wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size);
-/* Unmaps a chunk that no work uses, drops its references, uncharges its memory and frees `leaving`.
- * Executor or responder, without `lock` held. */
+/* Unmaps a chunk that no work uses, removes it from the list, drops its references, uncharges its
+ * memory and frees `leaving`. If it was the last mapping of a released memory object, frees the
+ * object. Executor or responder, without `lock` held. */
 void gpd_memory_leave_now(struct gpd_leaving *leaving);
 
 #endif /* GPD_MEMORY_INTERNAL_H */

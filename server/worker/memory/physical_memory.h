@@ -44,13 +44,15 @@ struct gpd_physical {
 	bool counted;
 };
 
-/* Allocates device memory in whole granules; its content is undefined. Returns CUDA_SUCCESS, and
+/* Allocates device memory; its content is undefined. size: a multiple of the device's granularity
+ * (gpd_device.granularity, device/device.h), not 0. If the driver rejects memory that RDMA devices
+ * can access, disables GPUDirect on the device and allocates without it. Returns CUDA_SUCCESS, and
  * the caller owns *handle_p and releases it with cuMemRelease(); or the driver's error. Does not
  * wait for memory. Any thread. */
 CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
 /* Zeroes mapped device memory and blocks until that is done, but not on kernels of other streams.
- * size is a multiple of 4. Makes the device current. Returns CUDA_SUCCESS or the driver's error.
- * Any thread. */
+ * address and size are multiples of 4. Makes the device current. Returns CUDA_SUCCESS or the
+ * driver's error. Any thread. */
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 
 /* Returns the location of host memory that is best for the device. */
@@ -60,7 +62,8 @@ CUmemLocation gpd_physical_host(int device);
  * CUDA_ERROR_NOT_SUPPORTED for all other failures. */
 CUresult gpd_physical_obtain_host(uint64_t size, int device,
 				  CUmemGenericAllocationHandle *handle_p);
-/* Returns whether the driver can allocate host memory, by allocating and releasing some. */
+/* Returns whether the driver can allocate host memory, by allocating and releasing some. Any
+ * thread. */
 bool gpd_physical_has_host(int device);
 /* Returns whether this process can read the memory mapped at the address, as needed to keep it in
  * sync with the client's copy. */
@@ -71,7 +74,7 @@ bool gpd_physical_is_accessible(uint64_t address);
  * object, it is a tile pool, zeroing failed, or out of memory. Blocks until zeroing is done. */
 struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t memory);
 /* Returns the memory object with this ID, borrowed; NULL: there is none. */
-struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_t memory);
+struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_t id);
 /* Returns the tile pool with this ID, borrowed; NULL: there is none. */
 struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
 /* Creates a memory object, under an ID chosen by the client, from memory that another session
@@ -79,7 +82,7 @@ struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint3
  * caller keeps the reference: CUDA_ERROR_OUT_OF_MEMORY; or CUDA_ERROR_INVALID_HANDLE if the ID is
  * in use, which ends the session. */
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
-			   struct gpd_shared_physical *shared);
+			   struct gpd_shared_physical *shared_memory);
 
 /* Allocates and zeroes the memory of a tile pool, with a result as of gpd_physical_obtain(). */
 typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
@@ -91,8 +94,8 @@ typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
  * charged the memory, and uncharges it on failure.
  *
  * CUDA_ERROR_INVALID_DEVICE: the device does not exist.
- * CUDA_ERROR_INVALID_VALUE: size is not whole granules, or the ID is 0 or in use.
- * CUDA_ERROR_OUT_OF_MEMORY, or another error of obtain().
+ * CUDA_ERROR_INVALID_VALUE: size is 0 or not a multiple of the device's granularity, or the ID is 0
+ * or in use. CUDA_ERROR_OUT_OF_MEMORY, or another error of obtain().
  */
 CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
 				       int device, gpd_physical_obtain_fn *obtain);
@@ -101,7 +104,8 @@ CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t mem
  * destroyed. The device must be current. After an error *stream_p is NULL. Any thread. */
 CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);
 
-/* Frees a memory object that has no ID and no mappings, and its charge or reference. Any thread. */
+/* Frees a memory object that has no ID and no mappings, also none that is being unmapped, and its
+ * charge or reference. Any thread. */
 void gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical);
 
 /* Frees all memory objects at the session's end, when nothing is mapped. */

@@ -35,11 +35,13 @@ struct gpd_shared_physical {
 struct gpd_shared_physical *gpd_shared_physical_create(const struct gpd_account *account,
 						       CUmemGenericAllocationHandle handle,
 						       uint64_t size, int device);
-/* Adds a reference of the account's session, which must be of the same tenant. Returns false,
- * without a change, if memory is exhausted. */
+/* Adds a reference of the account's session, which must be of the same tenant. The caller has a
+ * reference, or holds a lock that keeps another one. Returns false, without a change, if memory is
+ * exhausted. */
 bool gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_account *account);
-/* Drops a reference of the account's session. Dropping the last reference of all sessions frees the
- * memory and its charge. Called before the session's entry in the ledger is closed. */
+/* Drops a reference of the account's session, which must have one. Dropping the last reference of
+ * all sessions frees the memory, its charge and the struct. Called before the session's entry in
+ * the ledger is closed. */
 void gpd_shared_physical_unref(struct gpd_shared_physical *shared,
 			       const struct gpd_account *account);
 

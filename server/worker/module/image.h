@@ -2,9 +2,11 @@
 /*
  * Images: device code that a session has loaded, with its kernels and variables.
  *
- * An image belongs to the session's handle table and identifies its kernels by index. Its driver
- * library may be shared with other sessions (library.h) until the image needs one of its own. The
- * library is released when all work enqueued before the unload is done.
+ * An image belongs to the session's handle table and identifies its kernels by index. Before a call
+ * that makes the driver load or unload code, the worker waits until the device is idle, that is,
+ * until no kernel runs on it (device/quiesce.h). Its driver library may be shared with other
+ * sessions (library.h) until the image needs one of its own. The library is released when all work
+ * enqueued before the unload is done.
  *
  * Ownership: the session, through its handle table. After the client has unloaded an image, the
  * thread that unloads its library frees it; the session can then reach it only through image.c's
@@ -35,19 +37,21 @@ struct gpd_session;
 
 /*
  * The part of a session's state that its modules and images use.
- * Threads: the executor. The main thread sets the program and the first preloads before the session
- * has an executor. images_leaving is also changed by threads that unload images. For uploader see
- * image_cache.h.
+ * Threads: the executor. The main thread sets the program and the first preloads
+ * (gpd_preload_create_all()) before the session has an executor. images_leaving is also changed by
+ * the responder. For uploader see image_cache.h.
  */
 struct gpd_module_session {
-	/* Number of images that the client has unloaded and that work may still use. */
+	/* Number of images that the client has unloaded and that work may still use. Decremented by
+	 * the responder. */
 	_Atomic unsigned int images_leaving;
 	/* Incremented whenever the driver's kernels of an image change, so that graphs are
 	 * rebuilt. */
 	uint64_t kernels_changed;
 	struct gpd_image_uploader uploader; /* provides bytes to the image cache */
 	bool has_program;                   /* the client has sent a program key */
-	/* Hello.program_key, which identifies the client's program; valid with has_program. */
+	/* Hello.program_key (GPD_PROGRAM_KEY_SIZE bytes, image_preload.h), which identifies the
+	 * client's program; valid with has_program. */
 	uint8_t program[32];
 	/* List of images that the session will probably load (image_preload.h); a utlist. */
 	struct gpd_preload *preloads;
@@ -62,8 +66,8 @@ struct gpd_image {
 	struct gpd_blob *blob; /* its bytes, a reference */
 	/* Owned, or a reference if shared; NULL: a stale image could not be reloaded. */
 	struct gpd_library *library;
-	/* Shared library that it used before, a reference, because work may still use it; NULL:
-	 * none. */
+	/* Previous library: the shared one that it used before it got its own. A reference, because
+	 * work may still use it; NULL: none. */
 	struct gpd_library *left;
 	/* The session's maxima of dynamic shared memory while the library is shared: an owned array
 	 * by device, then by kernel index, of bytes plus 1; 0: not set. NULL: none is set. */
@@ -75,7 +79,7 @@ struct gpd_image {
 	uint64_t code;
 	uint64_t charged;   /* bytes charged to charged_device for its variables */
 	int charged_device; /* ordinal of that device */
-	uint64_t seen; /* bytes of its variables on that device that the client has looked up */
+	uint64_t seen; /* bytes of its variables on charged_device that the client has looked up */
 	bool stale;    /* its context was destroyed, so it is reloaded before its next use */
 
 	/* The members below are protected by the lock of image.c. They are used from the unload by
@@ -99,19 +103,21 @@ struct gpd_use {
 
 /*
  * Looks up a kernel on the device, which must be current, and loads its function if necessary.
- * kernel: the client's handle (GP_KERNEL_IMAGE(), GP_KERNEL_INDEX()), unchecked. May block on an
- * idle context, and for a stale image on all work of the session (gpd_image_refresh(),
- * image_library.h). Returns CUDA_SUCCESS with *use set; on failure *use must not be used.
+ * kernel: the client's handle (GP_KERNEL_IMAGE(), GP_KERNEL_INDEX()), unchecked. May block until
+ * the device is idle and, for a stale image, until all work of the session is done
+ * (gpd_image_refresh(), image_library.h). Returns CUDA_SUCCESS with *use set; on failure *use must
+ * not be used.
  *
  * CUDA_ERROR_INVALID_HANDLE: there is no such kernel.
- * CUDA_ERROR_DEINITIALIZED: the session is closing.
+ * CUDA_ERROR_DEINITIALIZED: the session is closing, or the GPU contexts are lost.
  * CUDA_ERROR_OUT_OF_MEMORY, or another error of the driver.
  */
 CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
 			  struct gpd_use *use);
 
 /* Makes the device of the current call's context current, and looks up a kernel on it as
- * gpd_image_kernel() does. */
+ * gpd_image_kernel() does. Also fails as gpd_context_enter() (context/context.h), if the context
+ * does not exist. */
 CUresult gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel,
 				     struct gpd_use *use);
 
@@ -123,12 +129,14 @@ CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfuncti
  * INT_MAX if the image has its own library, for which the driver checks the maximum. */
 int gpd_image_get_dynamic(const struct gpd_use *use);
 /* Sets the maximum dynamic shared memory, in bytes, of the session's launches of the kernel, whose
- * library must be shared. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if the number is negative
- * or more than the driver allows; or another error, and the maximum is unchanged. */
+ * library must be shared, by gpd_library_allow() (library.h). use->device must be current. Returns
+ * CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if the number is negative or more than the driver allows;
+ * or another error, and the maximum is unchanged. */
 CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
 
 /* Gives the image a library of its own and updates use->kernel and use->function; called before a
- * setting that sessions cannot share. Blocks and fails as gpd_image_unshare() (image_library.h). */
+ * setting that sessions cannot share. use->device must be current. Blocks and fails as
+ * gpd_image_unshare() (image_library.h) and gpd_image_kernel() do. */
 CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
 
 /* Called when out of memory: blocks until the driver has unloaded the images that the session has
@@ -138,11 +146,12 @@ bool gpd_image_wait_unloaded(struct gpd_session *session);
 
 /* Handles the destruction of a context. Images loaded in it, or without a known context, stay
  * loaded. If the library is their own they become stale, so that their variables are reinitialized
- * before the next use; otherwise only the session's settings are reset. */
+ * before the next use; otherwise only the session's settings are reset. The client must look up
+ * their variables again. */
 void gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context);
 
-/* Unloads all images and ends their charges. Called when the session has no work left and its wait
- * queue is empty. */
+/* Unloads all images, in the background, and ends their charges at once, also of those that the
+ * client has unloaded. Called when the session has no work left and its wait queue is empty. */
 void gpd_image_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_IMAGE_H */

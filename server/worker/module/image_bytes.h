@@ -26,7 +26,8 @@ struct gpd_session;
  * code-memory is exhausted. This is logged, and nothing is charged. */
 CUresult gpd_image_charge_bytes(struct gpd_session *session, uint64_t size);
 
-/* Returns the properties of the device that decide which code of an image it can use. */
+/* Returns the properties of the device that decide which code of an image it can use. Any
+ * thread. */
 struct gp_image_target gpd_image_target(int device);
 
 /* Returns the bytes that the driver of the device allocates for the blob's code, in addition to the
@@ -37,8 +38,9 @@ uint64_t gpd_image_driver_size(struct gpd_blob *blob, int device);
  * Gets the image of the current record, from the cache or from the record's bulk. Waits for the
  * bytes, also for those that another session of the tenant uploads. Returns CUDA_SUCCESS with
  * *blob_p a reference, and args->size bytes charged (gpd_account_charge_code()); or CUDA_SUCCESS
- * with *blob_p NULL and nothing charged: the client has to send the bytes. On failure *blob_p is
- * NULL, nothing is charged, and a part of the bulk may be left for the caller to discard.
+ * with *blob_p NULL and nothing charged: the client has to send the record again with the bytes. On
+ * failure *blob_p is NULL, nothing is charged, and a part of the bulk may be left for the caller to
+ * discard.
  *
  * CUDA_ERROR_INVALID_VALUE: the sizes of image, bulk or hash do not match, which ends the session.
  * CUDA_ERROR_INVALID_IMAGE: the bytes are not a valid image (logged), or do not match the hash,

@@ -4,7 +4,8 @@
  * set for its kernels.
  *
  * Ownership: the image owns its library, or a reference to a shared one.
- * Threads: executor only, with the named device current.
+ * Threads: executor only, with the named device current. It is current again on return, except
+ * after an error.
  * Errors: CUresult, CUDA_SUCCESS on success.
  */
 #ifndef GPD_IMAGE_LIBRARY_H
@@ -22,16 +23,21 @@ struct gpd_image *gpd_image_get(const struct gpd_session *session, uint32_t id);
 /*
  * Reinitializes an image if it is stale, which means that its context was destroyed while its
  * library stayed loaded; otherwise does nothing. Its variables get their initial values, as when
- * CUDA loads a library into a new context. Blocks on all work of the session and on an idle
- * context. On failure the image stays stale and may have no library. CUDA_ERROR_DEINITIALIZED: the
- * session is closing.
+ * CUDA loads a library into a new context. Blocks until all work of the session is done and the
+ * device is idle (device/quiesce.h). On failure the image stays stale and may have no library.
+ * CUDA_ERROR_DEINITIALIZED: the session is closing, or the GPU contexts are lost.
+ * Other errors are those of gpd_wait_add_all() (stream/responder.h) and gpd_library_get()
+ * (library.h).
  */
 CUresult gpd_image_refresh(struct gpd_session *session, struct gpd_image *image, int device);
 
 /* Gives the image a library of its own with the settings of the session; does nothing if it has
- * one. Charges the driver's memory for it. Blocks on an idle context. On failure the image keeps
- * its shared library and nothing is charged. CUDA_ERROR_OUT_OF_MEMORY: also if the quota is
- * exhausted; CUDA_ERROR_DEINITIALIZED: the session is closing. */
+ * one. The image must not be stale. Charges the driver's memory for the library until the image is
+ * unloaded. Increments kernels_changed: every struct gpd_use of the image becomes invalid. Blocks
+ * until the device is idle. On failure the image keeps its shared library and nothing is charged.
+ * CUDA_ERROR_OUT_OF_MEMORY: also if the quota code-memory is exhausted.
+ * CUDA_ERROR_DEINITIALIZED: the session is closing, or the GPU contexts are lost.
+ * Other errors are those of the driver. */
 CUresult gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int device);
 
 /* Discards the image's settings of dynamic shared memory, which apply only while the library is

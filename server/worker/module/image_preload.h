@@ -33,34 +33,40 @@ struct gpd_preload {
 	struct gpd_blob *blob;    /* a reference */
 	int device;               /* ordinal of the device on which the image will be loaded */
 	uint64_t code;            /* bytes charged to the session's code memory */
-	uint64_t variables;       /* bytes of its variables, charged to the device's memory */
-	/* The session had unloaded the image. Its variables are charged only when it is loaded
-	 * again. */
+	/* bytes of its variables, charged to the device's memory; 0 if retired */
+	uint64_t variables;
+	/* The session had unloaded the image (gpd_preload_retire()). Its variables are charged only
+	 * when it is loaded again. */
 	bool retired;
 };
 
-/* Creates the preloads of a session whose client runs this program; a key of zeros means that the
- * program is not known. Returns a packed KnownImages for the Welcome, whose data the caller frees;
- * size 0: there are none. Images that do not fit into the quotas are left out. */
+/* Main thread: stores the key of the client's program in session->modules (all zeros: none,
+ * has_program stays false) and creates the preloads of a session that runs it. Returns a packed
+ * KnownImages for the Welcome, whose data the caller frees. Size 0: there are none, or memory is
+ * exhausted; preloads that exist then stay charged until the session ends. Left out are images that
+ * do not fit into the quotas, that were loaded on devices the session may not use, that are no
+ * longer cached, or that have variables of more than 64 KiB. */
 struct gp_bytes gpd_preload_create_all(struct gpd_session *session,
-				       const uint8_t program[GPD_PROGRAM_KEY_SIZE]);
+				       const uint8_t key[GPD_PROGRAM_KEY_SIZE]);
 
-/* Records, for later sessions of the program, that the session has loaded this image without
- * options. Does nothing if the client has sent no program key or memory is exhausted. info: the
- * description of its kernels that the client received, which is copied. */
+/* Records, for later sessions of the program and tenant, that the session has loaded this image
+ * without options on the device. Does nothing if the client has sent no program key or memory is
+ * exhausted. info: the description of its kernels that the client received, which is copied. */
 void gpd_preload_learn(const struct gpd_session *session, struct gpd_blob *blob, int device,
 		       struct gp_bytes info);
 
 /* Removes the preload of the image with this hash on the device and returns it. The caller then
- * owns it with its reference to the blob and its charges. To use the preload, it takes over these
- * two and frees the struct with free(); otherwise it calls gpd_preload_release(). Returns NULL if
- * there is no such preload. sha256 may come from the client, unchecked. */
+ * owns it with its reference to the blob and its charges (code, variables). To use the preload, it
+ * takes over the reference and the charges, and frees the struct with free(); otherwise it calls
+ * gpd_preload_release(). Returns NULL if there is no such preload. sha256 may come from the client,
+ * unchecked. */
 struct gpd_preload *gpd_preload_pop(struct gpd_session *session, struct gp_bytes sha256,
 				    int device);
 
 /* Turns an image that the session has unloaded into a preload, which takes over its charge `code`
- * and adds a reference to the blob. Beyond the limits of protocol/image_info.h, drops the oldest of
- * such preloads. If out of memory, only uncharges `code`. */
+ * and adds a reference to the blob. Beyond the limits GP_RETIRED_MAX and GP_RETIRED_BYTES
+ * (protocol/image_info.h), drops the oldest of such preloads. If out of memory, only uncharges
+ * `code`. */
 void gpd_preload_retire(struct gpd_session *session, struct gpd_blob *blob, int device,
 			uint64_t code);
 /* Drops all preloads of images that the session had unloaded, and undoes their charges. */

@@ -16,7 +16,7 @@
 
 /* Size of a log buffer in bytes, including the terminating zero. */
 #define GPD_JIT_LOG_SIZE 8192
-/* Maximum number of options, including the log buffers. */
+/* Maximum number of options, including the four for the log buffers. */
 #define GPD_JIT_OPTIONS_MAX 32
 
 /* Options in the form that the driver expects. */
@@ -33,9 +33,10 @@ struct gpd_jit {
 	char error[GPD_JIT_LOG_SIZE]; /* compiler's errors */
 };
 
-/* Decodes the options of a record, which come from the client unchecked, into *options. Returns
- * CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if there are too many, or the encoding is malformed; or
- * CUDA_ERROR_NOT_SUPPORTED if an option is not a number. */
+/* Decodes the options of a record, which come from the client unchecked, into *options, and leaves
+ * room for the log buffers. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if there are too many,
+ * or the encoding is malformed; or CUDA_ERROR_NOT_SUPPORTED if an option is not a number. On
+ * failure *options must not be used. */
 CUresult gpd_jit_read(struct gpd_jit_options *options, struct gp_bytes bytes);
 
 /* Adds the options for the log buffers, which the driver fills; both stay NUL-terminated. Called at

@@ -33,11 +33,13 @@ struct gpd_session;
 	})
 
 /*
- * Copies those attributes of a call that apply to the session to config->attrs, an array of
- * GPD_LAUNCH_ATTRIBUTES_MAX elements, and sets config->numAttrs. attributes: an array of
- * CUlaunchAttribute from the client, which may be freed on return; size 0: none, and config stays
- * unchanged. Returns CUDA_SUCCESS; CUDA_ERROR_NOT_SUPPORTED if an attribute is not available
- * remotely; CUDA_ERROR_INVALID_VALUE if the size is not valid. On failure config must not be used.
+ * Copies the attributes of a call to config->attrs, which the caller has set to an array of
+ * GPD_LAUNCH_ATTRIBUTES_MAX elements, and sets config->numAttrs. Omits an access policy window that
+ * is empty or whose memory the session's copies may not access. attributes: an array of
+ * CUlaunchAttribute from the client, unchecked, which may be freed on return; size 0: none, and
+ * config stays unchanged. Returns CUDA_SUCCESS; CUDA_ERROR_NOT_SUPPORTED if an attribute is not
+ * available remotely; CUDA_ERROR_INVALID_VALUE if the size is not a whole number of attributes or
+ * there are too many. On failure config must not be used.
  */
 CUresult gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 			       CUlaunchConfig *config);
@@ -45,7 +47,7 @@ CUresult gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attr
 /* The callback gpd_issue.failed (issue/issue.h) of a session: logs the failure of a launch that was
  * handed to a launch thread, and reports it to the client as an error of a call without a reply.
  * Any thread that does not hold gpd_sessions.lock. */
-void gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *launch,
+void gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *kernel_launch,
 		       CUresult result);
 
 #endif /* GPD_LAUNCH_H */

@@ -3,15 +3,17 @@
  * Libraries: device code loaded in the driver (CUlibrary), and its description.
  *
  * Loading and unloading code waits for every kernel on the device, and blocks the launches of all
- * sessions in the meantime. Code without state (gpd_image_uses) is therefore loaded once for all
- * sessions of the worker and stays loaded when unused; only code with variables is loaded
- * separately for each image. The functions of a shared library keep the driver's default
- * attributes, except that the maximum of dynamic shared memory is the largest that any session has
- * set; other settings are stored per session (image.h).
+ * sessions in the meantime. Code without state (gpd_image_uses, image_cache/image_scan.h) is
+ * therefore loaded once for all sessions of the worker and stays loaded when unused; only code with
+ * variables is loaded separately for each image. The functions of a shared library keep the
+ * driver's default attributes, except that the maximum of dynamic shared memory is the largest that
+ * any session has set; other settings are stored per session (image.h).
  *
  * Ownership: shared libraries are reference counted and belong to a registry in library.c; a
  * library that is not shared belongs to its image.
- * Threads: any, with the named device current where a function requires it.
+ * Threads: any, with the named device current where a function requires it. A function that "blocks
+ * until the device is idle" waits until no kernel runs there, and may stop the launches of other
+ * sessions for that (device/quiesce.h).
  * Errors: CUresult, CUDA_SUCCESS on success, unless noted.
  */
 #ifndef GPD_LIBRARY_H
@@ -111,14 +113,16 @@ extern struct gpd_library_counts {
 /*
  * Gets a library of the blob on the device, which must be current: a new reference to a shared one
  * if may_share is set, there are no options and the code has no state; otherwise a library of the
- * caller's own. Executor only. Blocks on an idle context while the driver loads, or on another
- * thread that loads the same library; session->loading_since_ms is set meanwhile.
+ * caller's own. Executor only. Blocks until the device is idle and while the driver loads, or while
+ * another thread loads the same library; session->loading_since_ms is set while it waits for the
+ * device or loads.
  *
  * may_share: the caller stores its own settings outside the library. options: of the driver's
- * compiler, as in gpImageLoad. log_p: receives a copy of the compiler's text, also on failure,
- * which the caller frees; may be NULL. Returns CUDA_SUCCESS with *library_p set, which is released
- * by gpd_library_put() or gpd_library_unload_later(). CUDA_ERROR_DEINITIALIZED: the session is
- * closing. Other errors: as gpd_image_load() (image_load.h).
+ * compiler, as in gpImageLoad. log_p: receives a copy of the compiler's text, also if the driver
+ * fails to load, which the caller frees; initialized to zeros; may be NULL. Returns CUDA_SUCCESS
+ * with *library_p set, which is released by gpd_library_put() or gpd_library_unload_later(). On
+ * failure *library_p is unchanged. CUDA_ERROR_DEINITIALIZED: the session is closing, or the GPU
+ * contexts are lost. Other errors: as gpd_image_load() (image_load.h).
  */
 CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int device,
 			 bool may_share, struct gp_bytes options, struct gpd_library **library_p,
@@ -129,34 +133,36 @@ CUresult gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int
 bool gpd_bytes_copy(struct gp_bytes bytes, struct gp_bytes *copy_p);
 
 /* Releases a library that neither the caller nor its running work uses any more. A shared library:
- * as gpd_library_unref(). Another library is unloaded and freed at once, which may block until the
- * device is idle. */
+ * as gpd_library_unref(). Another library is unloaded and freed at once; the driver then blocks
+ * until no kernel runs, unless the caller has waited for an idle context. */
 void gpd_library_put(struct gpd_library *library);
 /* Unloads and frees a library that is not shared, in the background when no kernel runs; then any
- * thread calls gone(arg). The caller must not use the library any more. */
+ * thread calls gone(arg), without the registry's lock. gone may be NULL. The caller must not use
+ * the library any more. */
 void gpd_library_unload_later(struct gpd_library *library, void (*gone)(void *arg), void *arg);
 /* Drops a reference to a shared library. The library stays loaded until the limits on unused
  * libraries require its unload. */
 void gpd_library_unref(struct gpd_library *library);
 
 /* Sets *function_p, borrowed from the library, to the function of the kernel with this index on the
- * device, which must be current. Loads the function if necessary, after blocking on an idle
- * context; session->loading_since_ms is set meanwhile. session NULL: the caller has waited for an
+ * device, which must be current. If the function is not loaded, blocks until the device is idle and
+ * loads it; session->loading_since_ms is set meanwhile. session NULL: the caller has waited for an
  * idle context already. index must be less than kernel_count. Returns CUDA_SUCCESS,
- * CUDA_ERROR_DEINITIALIZED if the session is closing, CUDA_ERROR_OUT_OF_MEMORY or an error of the
- * driver; on failure *function_p is unchanged. */
+ * CUDA_ERROR_DEINITIALIZED if the session is closing or the GPU contexts are lost,
+ * CUDA_ERROR_OUT_OF_MEMORY or an error of the driver; on failure *function_p is unchanged. */
 CUresult gpd_library_function(struct gpd_session *session, struct gpd_library *library,
 			      uint32_t index, int device, struct gpd_function **function_p);
 
 /* Looks up a variable on the device, which must be current. managed: the variable may be a managed
  * one. Returns CUDA_SUCCESS and sets the variable's address and its size in bytes;
- * CUDA_ERROR_NOT_FOUND if there is no such variable; or another error of the driver. */
+ * CUDA_ERROR_NOT_FOUND if there is no such variable; or another error of the driver. On failure the
+ * two must not be used. */
 CUresult gpd_library_global(const struct gpd_library *library, const char *name, bool managed,
 			    CUdeviceptr *address_p, size_t *size_p);
 
-/* Raises the driver's maximum of dynamic shared memory for a loaded function to at least this
- * number of bytes; never lowers it. Returns CUDA_SUCCESS; or the driver's error if it rejects the
- * number. */
+/* Raises the driver's maximum of dynamic shared memory for a loaded function, whose device is
+ * current, to at least this number of bytes; never lowers it. Returns CUDA_SUCCESS; or the driver's
+ * error if it rejects the number. */
 CUresult gpd_library_allow(struct gpd_library *library, struct gpd_function *function, int bytes);
 
 /* Unloads unused libraries beyond the limits, in the background. Called when a session has closed,

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits the extraction of a session's compressed code in the worker (struct gp_unpack_limiter of
- * image/fatbin.h). The extracted size is charged as code of the session while it is in memory. A
- * worker and its driver together extract at most two pieces of code larger than 4 MiB at a time,
- * and at most one of each tenant.
+ * Limits the extraction (unpacking) of a session's compressed code in the worker and in the driver.
+ * A worker and its driver together extract at most two pieces of code larger than 4 MiB at a time,
+ * and at most one of each tenant; the slots stand for these two limits.
+ *
+ * In the worker, the struct is used as a limiter (struct gp_unpack_limiter of image/fatbin.h),
+ * after gpd_unpacking_init(): enter() waits for the slots, if the code is larger than 4 MiB, and
+ * charges the extracted size as code of the session until leave(). Around a driver call,
+ * gpd_unpacking_begin() or gpd_unpacking_try() and gpd_unpacking_end() are used instead; they do
+ * not charge.
  *
  * Ownership: the caller owns the struct; the session must outlive it. It must not move while an
  * extraction runs.
@@ -29,21 +34,23 @@ struct gpd_unpacking {
 	bool has_tenant_slot, is_running;
 };
 
-/* Prepares unpacking->limiter for the session. Nothing has to be freed. */
+/* Initializes *unpacking for use as a limiter. Nothing has to be freed. */
 void gpd_unpacking_init(struct gpd_unpacking *unpacking, struct gpd_session *session);
 
-/* Charges bytes that the driver allocates for code; gpd_account_uncharge_code() undoes it. May
- * block as gpd_account_charge_code() (schedule/account.h). Returns CUDA_SUCCESS; or
- * CUDA_ERROR_OUT_OF_MEMORY, without charging anything, if over the limit, which is logged. */
+/* Charges bytes that the driver allocates for code; gpd_account_uncharge_code() undoes it. size 0:
+ * does nothing. May block as gpd_account_charge_code() (schedule/account.h). Returns CUDA_SUCCESS;
+ * or CUDA_ERROR_OUT_OF_MEMORY, without charging anything, if over the limit, which is logged. */
 CUresult gpd_unpacking_charge(struct gpd_session *session, uint64_t size);
 
-/* Begins a driver call that extracts or compiles code of size bytes, which must be charged. Waits
- * without limit for other extractions. Returns true, and gpd_unpacking_end() must follow the call;
- * or false if the session is closing, and gpd_unpacking_end() must not be called. */
+/* Initializes *unpacking and begins a driver call that extracts or compiles code of size bytes,
+ * which must be charged. If size is above 4 MiB, waits without limit for other extractions. Returns
+ * true, and gpd_unpacking_end() must follow the call; or false if the session is closing, and
+ * gpd_unpacking_end() must not be called. */
 bool gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session,
 			 uint64_t size);
-/* Begins such a driver call without waiting. Returns false also if the slots are in use;
- * gpd_unpacking_end() must not be called then. */
+/* Initializes *unpacking and begins such a driver call without waiting. Returns true, and
+ * gpd_unpacking_end() must follow; or false if size is above 4 MiB and the slots are in use, and
+ * gpd_unpacking_end() must not be called. */
 bool gpd_unpacking_try(struct gpd_unpacking *unpacking, struct gpd_session *session, uint64_t size);
 /* Ends what gpd_unpacking_begin() or gpd_unpacking_try() has begun, and releases the slots. */
 void gpd_unpacking_end(struct gpd_unpacking *unpacking);
