@@ -34,7 +34,7 @@ enum gpd_config_shape {
 	GPD_CONFIG_ONE, /* one value in the section's struct */
 	/* One value per device in struct gpd_config_quota; "key.1" sets device 1 only. */
 	GPD_CONFIG_PER_DEVICE,
-	/* several values; read() is called for each one with the section's struct, and adds it */
+	/* Several values; read() is called for each one with the section's struct, and adds it. */
 	GPD_CONFIG_LIST,
 };
 

@@ -35,7 +35,7 @@ enum gpd_channel_type {
 	/* struct gpd_channel_open: gives the session another address window. */
 	GPD_CHANNEL_MOVE_WINDOW,
 	/* struct gpd_channel_lane; the descriptor is that of lane 0, the session's first data
-	 * connection */
+	 * connection. */
 	GPD_CHANNEL_LANE,
 	/* struct gpd_channel_lane with the descriptor of another lane; result: lane number, from
 	 * 1. */
@@ -51,7 +51,7 @@ enum gpd_channel_type {
 	GPD_CHANNEL_STOP,   /* end all sessions and exit */
 	GPD_CHANNEL_PING,   /* reply with PONG */
 	/* From the worker to the supervisor. */
-	/* a packed Gpupool__Welcome (control.proto): the part that is common to all sessions */
+	/* A packed Gpupool__Welcome (control.proto): the part that is common to all sessions. */
 	GPD_CHANNEL_READY,
 	GPD_CHANNEL_FAILED, /* text: the reason why the worker cannot start */
 	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened: the reply to OPEN and to MOVE_WINDOW */
@@ -91,9 +91,9 @@ struct gpd_channel_open {
 	/* Hello.program_key, which identifies the client's program; zero: the client sent none. */
 	uint8_t program[32];
 	uint32_t lanes_max; /* maximum number of lanes; lane numbers are less than it */
-	/* enum gp_pack_mode (protocol/pack.h) of the data that the worker sends */
+	/* enum gp_pack_mode (protocol/pack.h) of the data that the worker sends. */
 	uint32_t compression;
-	/* set of enum gp_feature (protocol/control.h) that both ends support */
+	/* Set of enum gp_feature (protocol/control.h) that both ends support. */
 	uint64_t features;
 	/* Addresses that the client's process uses: the window must not overlap them. */
 	struct gpd_range avoid[];
@@ -114,8 +114,8 @@ struct gpd_channel_opened {
 	struct gpd_range host;  /* addresses of the session's host memory; size 0: none */
 	uint32_t device_count;  /* number of elements of memory_free */
 	int32_t granted_device; /* ordinal of the device of `granted` */
-	/* bytes already charged to the session as allowance (worker/memory/allowance.h) on
-	 * granted_device; 0: none */
+	/* Bytes already charged to the session as allowance (worker/memory/allowance.h) on
+	 * granted_device; 0: none. */
 	uint64_t granted;
 	/* Free bytes of each device; followed by Welcome.known_images, packed. */
 	uint64_t memory_free[];
