@@ -23,12 +23,12 @@
 void gpd_privilege_disable_dumps(void);
 
 /* Returns the user ID that gpd_privilege_drop() will switch to, for files that are created earlier:
- * that of the user (NULL: GPD_PRIVILEGE_USER) if the process is root and the user exists, else the
- * current one. */
-uid_t gpd_privilege_target_uid(const char *user);
+ * that of the user `name` (NULL: GPD_PRIVILEGE_USER) if the process is root and the user exists,
+ * else the current one. */
+uid_t gpd_privilege_target_uid(const char *name);
 
 /*
- * Switches from root to this user (NULL: GPD_PRIVILEGE_USER; stays root if that user does not
+ * Switches from root to the user `name` (NULL: GPD_PRIVILEGE_USER; stays root if that user does not
  * exist) with the user's groups plus video, render and rdma, and without capabilities or a way to
  * regain them. Removes the limit of pinned memory (RLIMIT_MEMLOCK), and disables dumps again, as
  * the change of the user enables them. Sets HOME, USER and LOGNAME, removes the XDG folders from
@@ -38,7 +38,7 @@ uid_t gpd_privilege_target_uid(const char *user);
  * does not exist, or is another one and the process is not root, or a step fails. After -1 the
  * process must exit, because it may have dropped a part of its privileges.
  */
-GP_MUST_CHECK int gpd_privilege_drop(const char *user, char *error, size_t error_size);
+GP_MUST_CHECK int gpd_privilege_drop(const char *name, char *error, size_t error_size);
 
 /* Called after gpd_privilege_drop(). Returns 0 if the process can read the file or the file does
  * not exist; else -1 with a text in error that contains the remedy. */

@@ -82,7 +82,7 @@ uint32_t gpd_log_budget_get_for_sessions(const char *tenant, const char *address
 /* Consumes one line of the budget at this index (from gpd_log_budget_get()). Returns true if the
  * line may be written. Returns false if no line is left; the line then counts as dropped. A ledger
  * must be set. now_ms: time of gp_now_ms(). */
-bool gpd_log_budget_consume(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
+bool gpd_log_budget_consume(uint32_t index, enum gpd_log_budget_kind kind, int64_t now_ms);
 /* Writes a line by gpd_log() if the budget allows it; otherwise the line counts as dropped. Lines
  * less severe than gpd_log_level are not written and consume nothing. Lines of an address count as
  * warnings at any level. */
