@@ -32,7 +32,8 @@ struct cli_launch_env {
 	 * pools.conf. */
 	struct gpc_pool_config pool;
 	/* Source of the selection for messages: "pool lab of FILE:3" for a pool of pools.conf;
-	 * otherwise what named the address: "REMOTE_GPU", "GPUPOOL_POOL" or "--pool". */
+	 * otherwise the variable or option with the address: "REMOTE_GPU", "GPUPOOL_POOL" or
+	 * "--pool". */
 	char pool_origin[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX + 32];
 	/* Folder of the client library; "": not found, with the reason in library_error. */
 	char folder[GPC_POOL_PATH_MAX];

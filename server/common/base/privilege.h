@@ -31,7 +31,7 @@ uid_t gpd_privilege_target_uid(const char *name);
  * Switches from root to the user `name` (NULL: GPD_PRIVILEGE_USER; stays root if that user does not
  * exist) with the user's groups plus video, render and rdma, and without capabilities or a way to
  * regain them. Removes the limit of pinned memory (RLIMIT_MEMLOCK), and disables dumps again, as
- * the change of the user enables them. Sets HOME, USER and LOGNAME, removes the XDG folders from
+ * the change of the user may enable them. Sets HOME, USER and LOGNAME, removes the XDG folders from
  * the environment, and sets GPD_FOLDER_VARIABLE (pool_folder.h), so that the default folder stays
  * root's. If the process is not root, only checks that it runs as this user already (NULL: any
  * user). Sets the umask to 077 in any case. Returns 0; or -1 with a text in error if the named user

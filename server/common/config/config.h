@@ -127,7 +127,7 @@ struct gpd_config_tenant {
 	struct gpd_config_network *networks; /* addresses of clients that may use the tenant */
 };
 
-/* Settings of a device. */
+/* Settings of a device. Defaults: GPD_POLICY_NONE, 1 virtual device, visible, granularity 2. */
 struct gpd_config_device {
 	uint32_t policy; /* enum gpd_policy (ledger.h) */
 	/* Number of equal virtual devices that it is presented as; 1: itself. */
@@ -153,7 +153,9 @@ struct gpd_config_old_name {
 	const char *old_name, *name; /* former and present name of the key; static text */
 };
 
-/* All settings. */
+/* All settings. Defaults of keys that the file does not set: 256 sessions, 8 lanes, 25 % of the
+ * machine's memory for host_memory, 50 % each for code_memory and pinned_memory, software_device
+ * UNSET, and 0 or "" otherwise. */
 struct gpd_config {
 	char *file;            /* path that it was read from; NULL: not read from a file */
 	uint32_t sessions_max; /* maximum number of concurrent sessions */

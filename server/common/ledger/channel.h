@@ -145,11 +145,12 @@ struct gpd_channel_message {
 	int fd;      /* descriptor, which the receiver of the message must close; -1: none */
 };
 
-/* One end of a channel. */
+/* One end of a channel. Order: gpd_channel_init(), the others, gpd_channel_fini(). */
 struct gpd_channel {
-	int fd;
+	int fd;                    /* the socket, owned; -1 after gpd_channel_fini() */
 	pthread_mutex_t send_lock; /* serializes gpd_channel_send() */
-	/* Messages that the socket has not accepted yet, oldest first. */
+	/* Messages of gpd_channel_post() that the socket has not accepted yet, oldest first. The
+	 * thread that posts and flushes uses it without a lock. */
 	struct gpd_channel_queued *queue, **queue_end;
 	size_t queued;   /* number of messages in `queue` */
 	uint8_t *buffer; /* receive buffer of GPD_CHANNEL_MAX bytes */

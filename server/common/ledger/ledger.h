@@ -16,9 +16,10 @@
  * gpd_ledger_destroy(). A session's entry belongs to the session from gpd_ledger_open() to
  * gpd_ledger_close().
  * Threads: any, of any process; members that one process may change while another one reads them
- * are atomic. Members of plain types are written by the supervisor, before the session's worker
- * gets GPD_CHANNEL_OPEN (channel.h) or the tenant its first session. Only the supervisor's main
- * thread opens and closes entries and sets limits. No function blocks.
+ * are atomic. Members of plain types are written by the supervisor, unless a member states
+ * otherwise, before the session's worker gets GPD_CHANNEL_OPEN (channel.h) or the tenant gets its
+ * first session. Only the supervisor's main thread opens and closes entries and sets limits. No
+ * function blocks.
  * Errors: gpd_ledger_charge() and gpd_ledger_charge_host() return false if a limit would be
  * exceeded.
  * Units: bytes, and nanoseconds of the monotonic clock, unless a field states otherwise.
@@ -237,11 +238,11 @@ void gpd_ledger_destroy(struct gpd_ledger *ledger);
 void gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name);
 
 /* Supervisor: assigns an entry to a session of this tenant, without limits of its own except
- * GPD_CODE_SESSION_MAX; the caller sets the limits and the other members before the worker knows of
- * the session. id: not 0 and not used by another session. tenant: index of an entry with a name.
- * worker: process ID. The limit of its deferred queue is GP_DEFERRED_QUEUE_MAX while host memory
- * for it is available, else GPD_DEFERRED_QUEUE_MIN. Returns the entry, or NULL if all are in
- * use. */
+ * GPD_CODE_SESSION_MAX; the caller sets the limits and the other members before it requests the
+ * worker to open the session. id: not 0 and not used by another session. tenant: index of an entry
+ * with a name. worker: process ID. The limit of its deferred queue is GP_DEFERRED_QUEUE_MAX while
+ * host memory for it is available, else GPD_DEFERRED_QUEUE_MIN. Returns the entry, or NULL if all
+ * are in use. */
 struct gpd_ledger_session *gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant,
 					   int32_t worker);
 /* Returns the session's index in gpd_ledger.sessions, which is the same in all processes. */
@@ -275,9 +276,14 @@ struct gpd_ledger_session *gpd_ledger_next(const struct gpd_ledger *ledger,
 bool gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		       uint64_t bytes);
 /*
- * Maximum total time that an allocation waits for sessions to release their caches
- * (worker/schedule/account.h).
+ * A worker whose session lacks memory for an allocation (gpd_account_wait(),
+ * worker/schedule/account.h) calls gpd_ledger_recall() once, then waits and retries while
+ * gpd_ledger_has_pending_recall() or gpd_ledger_has_pending_frees() returns true, and reports its
+ * own waiting by gpd_ledger_extend_recall(). The workers of the recalled sessions request their
+ * clients to release memory, and call gpd_ledger_set_cached() when the clients have done so.
  */
+
+/* Maximum total time that an allocation waits for sessions to release their caches. */
 #define GPD_RECALL_NS UINT64_C(5000000000)
 /* Time after a slow release or free during which sessions of other tenants do not wait for that
  * tenant. */
@@ -288,11 +294,11 @@ bool gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *ses
 bool gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 		       bool of_tenant);
 /* Returns whether the caller should wait on for a recall: another session (of_tenant: of the same
- * tenant) that was recalled less than GPD_RECALL_NS ago has not released its cache yet. Not counted
- * are sessions that wait for memory themselves, because they release nothing while they wait;
- * sessions that were slow before; and sessions of another tenant that has had a slow session within
- * GPD_SLOW_NS, because that tenant could open further sessions. Marks tenants of sessions that are
- * late (GPD_RECALL_LATE_NS) as slow. */
+ * tenant) that was recalled less than GPD_RECALL_NS ago has not released its cache yet. It does not
+ * count three kinds of sessions: those that wait for memory themselves, because they release
+ * nothing while they wait; those that were slow before; and those of another tenant that has had a
+ * slow session within GPD_SLOW_NS, because that tenant could open further sessions. Marks tenants
+ * of sessions that are late (GPD_RECALL_LATE_NS) as slow. */
 bool gpd_ledger_has_pending_recall(struct gpd_ledger *ledger,
 				   const struct gpd_ledger_session *session, bool of_tenant);
 /*

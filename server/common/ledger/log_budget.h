@@ -40,8 +40,8 @@ enum gpd_log_budget_owner {
 #define GPD_LOG_BUDGET_NAME_MAX 160
 
 /* Rates of the token buckets of each kind (enum gpd_log_budget_kind). GPD_LOG_BUDGET_LINES and
- * GPD_LOG_BUDGET_LINE_MS belong to the kind GPD_LOG_BUDGET_INFO: a full bucket has 1000 lines, and
- * gets one more every 100 ms, so a client that opens five sessions per second all day loses no
+ * GPD_LOG_BUDGET_LINE_MS belong to the kind GPD_LOG_BUDGET_INFO: a bucket has at most 1000 lines
+ * and gets one back every 100 ms, so a client that opens five sessions per second all day loses no
  * line. GPD_LOG_BUDGET_WARNINGS and GPD_LOG_BUDGET_WARNING_MS belong likewise to
  * GPD_LOG_BUDGET_WARNING. */
 #define GPD_LOG_BUDGET_LINES 1000
