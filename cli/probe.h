@@ -26,7 +26,7 @@ struct cli_daemon {
 	/* The reply, owned; NULL: none yet, or the query failed. */
 	Gpupool__ControlMessage *message;
 	const Gpupool__Account *account; /* part of `message`; NULL: no reply */
-	char error[768];                 /* the reason why the last query failed */
+	char error[768];                 /* the reason why the last query failed; valid if it did */
 };
 
 /* The daemons of a pool. */

@@ -31,8 +31,9 @@ struct ctl_option {
 };
 
 /* Parses the options, which may follow other arguments, and removes them from argv and *count; "--"
- * ends them and is removed as well. Returns -1 for an unknown option, a missing value, or a value
- * of an option without one; argv is then undefined. */
+ * ends them and is removed as well. An option that is not given leaves *value or *is_given
+ * unchanged; of one that is given twice the last value counts. Returns -1 for an unknown option, a
+ * missing value, or a value of an option without one; argv is then undefined. */
 int ctl_parse_options(const struct ctl_option *options, size_t option_count, int *count,
 		      char **argv);
 

@@ -3,8 +3,10 @@
  * Privileges of the daemon's processes: functions that drop root and capabilities, disable core
  * dumps, and check access to files.
  *
- * Threads: the main thread only, while the process starts; before gpd_privilege_drop() no other
- * thread may exist.
+ * Threads: the main thread only, while the process starts. Another thread, the metrics server's
+ * (metrics.h), may exist when gpd_privilege_drop() is called: the user, the groups and the umask
+ * change for all threads, but the bounding set of capabilities and "no new privileges" only for the
+ * calling thread and threads that it starts later.
  * Errors: functions with an error buffer return 0, or -1 with a text in error.
  */
 #ifndef GPD_PRIVILEGE_H

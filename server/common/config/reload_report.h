@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Report of a configuration reload: one text with the failures and one with the changes that need a
- * restart, for gpupoolctl, which requested the reload. gpd_reload_report_add() also writes each
+ * restart, for gpupoolctl if it has requested the reload. gpd_reload_report_add() also writes each
  * message to the log at once.
  *
  * Initialized to zeros it is empty. Texts that do not fit are truncated. reload.h defines the order
