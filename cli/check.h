@@ -2,8 +2,11 @@
 /*
  * The tests of "gpupool check", implemented in cli/check*.c and called by cli_check() (command.h).
  * Each function tests one aspect of the connection to a pool, and prints one line per test to
- * standard output. Tests of the network wait for replies, each at most some seconds or the timeouts
- * of a connection.
+ * standard output.
+ *
+ * Blocking: check_route() waits at most 5 s for each connection or reply; name resolution takes as
+ * long as the resolver. check_account() waits as cli_probe_query() (probe.h), and check_session()
+ * at most 90 s. The other functions do not wait.
  *
  * Ownership: arguments are borrowed during the call.
  * Threads: called by the main thread only.
@@ -19,8 +22,8 @@
 /* Result of a test. */
 enum check_verdict {
 	CHECK_OK,
-	CHECK_NOTE,    /* works, with information for the user */
-	CHECK_ERROR,   /* fails; the text names the remedy */
+	CHECK_NOTE,    /* not an error; information for the user */
+	CHECK_ERROR,   /* fails; printed as "wrong", and counted; the text names the remedy */
 	CHECK_SKIPPED, /* not tried because an earlier test failed */
 };
 
@@ -40,14 +43,16 @@ bool check_route(const struct gp_url *url);
 /* check_account.c: tests the token file for this daemon. url NULL: its address is not known, and
  * only a token of the environment is tested. */
 void check_token(const struct gp_url *url);
-/* Queries the daemon and tests credentials, versions, clocks, quotas and session slots. Stores the
- * reply in *daemon, which the caller frees with its struct cli_probe. Returns whether a session can
- * be opened. */
+/* Queries the daemon and tests credentials, versions, clocks, quotas and session slots. daemon: an
+ * element of a struct cli_probe that cli_probe_init() has filled; the reply is stored in it, and
+ * cli_probe_free() frees it. Returns whether a session can be opened. */
 bool check_account(struct cli_daemon *daemon);
 
 /* check_session.c: loads the client library in a child process and uses it as a program would:
- * session, latency, bandwidth. Waits for the child. try_session: earlier tests have shown that a
- * session can be opened; false: only the library is tested. */
+ * session, latency, bandwidth. Waits for the child, whose errors it adds by check_add_errors().
+ * SIGALRM ends the child after 90 s, which is reported as an error. launch_env: selected, and
+ * applied to the environment (launch_env.h). try_session: earlier tests have shown that a session
+ * can be opened; false: only the library is tested. */
 void check_session(const struct cli_launch_env *launch_env, bool try_session);
 
 /* check_managed.c: reports how page faults on managed memory are handled on this machine, and the

@@ -5,6 +5,8 @@
  *
  * Ownership: the caller provides the struct, and frees its values with cli_launch_env_free().
  * Threads: called by the main thread only.
+ * Errors: as noted; if memory is exhausted, cli_launch_env_select() exits with CLI_FAILED
+ * (command.h).
  */
 #ifndef CLI_LAUNCH_ENV_H
 #define CLI_LAUNCH_ENV_H
@@ -15,7 +17,8 @@
 #include <stdbool.h>
 
 /* Values of the options --pool, --gpus, --memory, --sm and --wait, borrowed from argv; NULL: not
- * given. Initialized to NULL by the caller. */
+ * given. Initialized to NULL by the caller, then set by cli_launch_options_parse(), which checks
+ * the values. */
 struct cli_launch_options {
 	const char *pool, *gpus, *memory, *sm, *wait;
 };
@@ -28,8 +31,9 @@ struct cli_launch_env {
 	/* The selected pool. pool.name is empty if it was selected by an address, not from
 	 * pools.conf. */
 	struct gpc_pool_config pool;
-	/* Source of the selection for messages: "pool lab of FILE:3", "REMOTE_GPU", "GPUPOOL_POOL"
-	 * or "--pool". */
+	/* Source of the selection for messages: "pool lab of FILE:3" for a pool of pools.conf;
+	 * otherwise the variable or option with the address: "REMOTE_GPU", "GPUPOOL_POOL" or
+	 * "--pool". */
 	char pool_origin[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX + 32];
 	/* Folder of the client library; "": not found, with the reason in library_error. */
 	char folder[GPC_POOL_PATH_MAX];
@@ -54,19 +58,20 @@ bool cli_launch_options_parse(struct cli_launch_options *launch_options, int opt
 			      const char *value);
 
 /*
- * Selects the pool and determines the variables. The pool is that of the options, else of
- * GPUPOOL_POOL, else REMOTE_GPU, else the first of pools.conf. For a pool of pools.conf only its
- * own credentials are used: those in the environment are unset, as they belong to another pool. A
- * missing client library is not an error here. Reads files, but changes nothing. Returns 0, or
- * CLI_FAILED after an error message. The caller calls cli_launch_env_free() in either case.
+ * Selects the pool and determines the variables. The pool is that of the option --pool, else of
+ * GPUPOOL_POOL (both: the name of a pool or an address), else the address in REMOTE_GPU, else the
+ * first of pools.conf. For a pool of pools.conf only its own credentials are used: those in the
+ * environment are unset, as they belong to another pool. A missing client library is not an error
+ * here: `folder` is then "". Reads files, but changes nothing. Returns 0, or CLI_FAILED after an
+ * error message. The caller calls cli_launch_env_free() in either case.
  */
 int cli_launch_env_select(const struct cli_launch_options *launch_options,
 			  struct cli_launch_env *launch_env);
 /* Frees the values. */
 void cli_launch_env_free(struct cli_launch_env *launch_env);
 
-/* Sets and unsets the variables in this process's environment. Returns 0, or CLI_FAILED after an
- * error message. */
+/* Sets and unsets the variables in this process's environment. Returns 0; or CLI_FAILED after an
+ * error message, and some of the variables may have been set. */
 int cli_launch_env_apply(const struct cli_launch_env *launch_env);
 
 #endif /* CLI_LAUNCH_ENV_H */

@@ -15,7 +15,8 @@
 
 /* Writes the absolute path of the folder with the library that belongs to this gpupool: of the same
  * installation, in the same folder, or in the same build tree. Returns true; or false with a text
- * in `error` that lists the searched folders, and `folder` is then undefined. */
+ * in `error` that lists the searched folders, and `folder` is then "". `error` is overwritten in
+ * both cases. */
 bool cli_library_find(char *folder, size_t size, char *error, size_t error_size);
 
 /* Kind of a file. */

@@ -24,7 +24,7 @@ const char *cli_pools_check(const char *key, const char *value);
  * gpc_pools_config_free() in either case. */
 int cli_pools_read(struct gpc_pools_config *pools);
 
-/* Returns the pool with this name, or NULL if there is none. */
+/* Returns the first pool with this name, which hides others of the name; NULL: there is none. */
 const struct gpc_pool_config *cli_pools_find(const struct gpc_pools_config *pools,
 					     const char *name);
 /* Returns the number of pools with the address `text`, which may be a host name only. A pool that

@@ -26,7 +26,7 @@ struct cli_daemon {
 	/* The reply, owned; NULL: none yet, or the query failed. */
 	Gpupool__ControlMessage *message;
 	const Gpupool__Account *account; /* part of `message`; NULL: no reply */
-	char error[768];                 /* the reason why the last query failed */
+	char error[768];                 /* the reason why the last query failed; valid if it did */
 };
 
 /* The daemons of a pool. */
@@ -35,17 +35,19 @@ struct cli_probe {
 	int url_count;
 	struct cli_daemon daemons[CLI_DAEMONS_MAX];
 	int daemon_count;
-	uint64_t when_ns; /* time of the queries, set by devices.c; 0: none yet */
+	uint64_t when_ns; /* time of the queries (gp_now_ns()), set by devices.c; 0: none yet */
 };
 
 /* Parses the list in REMOTE_GPU of this process's environment, without connecting, and initializes
- * *probe. Returns 0; or -1 with a text in `error` if the list is invalid, names a device twice, or
- * has more than CLI_DAEMONS_MAX daemons. */
+ * *probe. Returns 0; or -1 with a text in `error` if no list is set, it is invalid, names a device
+ * twice, or has more than CLI_URLS_MAX addresses or CLI_DAEMONS_MAX daemons; nothing has to be
+ * freed then. */
 int cli_probe_init(struct cli_probe *probe, char *error, size_t error_size);
 /* Returns the index in `daemons` of the daemon with the URL's scheme, host and port, or -1. */
 int cli_probe_find(const struct cli_probe *probe, const struct gp_url *url);
-/* Queries one daemon and waits for the reply, at most the timeouts of a connection. Returns 0 with
- * `account` set, or -1 with a text in daemon->error. An earlier reply is freed. */
+/* Queries one daemon of an initialized struct cli_probe. Blocks as gpc_link_probe()
+ * (client/connect/connect.h): for the connection and the reply, each at most its timeout. An
+ * earlier reply is freed. Returns 0 with `account` set, or -1 with a text in daemon->error. */
 int cli_probe_query(struct cli_daemon *daemon);
 /* Frees the replies. */
 void cli_probe_free(struct cli_probe *probe);

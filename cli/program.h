@@ -37,15 +37,17 @@ struct cli_program {
  * call. */
 const char *cli_program_hint(const char *name, int error);
 /* Finds the file that execvp(3) would run for the name, and writes its path. Returns 0; ENOENT if
- * there is none; or another positive errno, such as EACCES, if it cannot be run. */
+ * there is none; or another positive errno, such as EACCES, EISDIR or ENAMETOOLONG, if it cannot be
+ * run. On failure path contains the name, possibly truncated. */
 int cli_program_find(const char *name, char *path, size_t size);
 
-/* Finds the program and reads its file. Returns 0, also if the file is not readable; or a positive
- * errno of cli_program_find() or open(2), and *program is incomplete. */
+/* Finds the program and reads its file. Returns 0, also if the file is not readable (elf is then
+ * false) or its interpreter cannot be run (interpreter_error). Otherwise returns a positive errno
+ * of cli_program_find() or open(2), and *program is incomplete. */
 int cli_program_read(const char *name, struct cli_program *program);
 
 /* Returns the reason why the program can use no library of LD_LIBRARY_PATH, a static text; NULL: it
- * can use one. */
+ * can use one. program: of a successful cli_program_read(), also for cli_program_find_library(). */
 const char *cli_program_problem(const struct cli_program *program);
 
 /*

@@ -34,20 +34,26 @@ struct ctl_identity {
 	EVP_PKEY *key;
 };
 
-/* Description of a certificate to be created. */
+/* Description of a certificate to be created; members that do not apply are zero. */
 struct ctl_certificate_params {
+	/* Purpose; not CTL_CERTIFICATE_OTHER. */
 	enum ctl_certificate_use use;
-	const char *name;   /* common name; replaced by "gpupool" if longer than 64 bytes */
-	char *const *hosts; /* host names and addresses that a server's certificate is valid for */
+	const char *name; /* common name; replaced by "gpupool" if longer than 64 bytes */
+	/* Host names and addresses that a server's certificate is valid for; the caller has checked
+	 * each with ctl_is_host(). */
+	char *const *hosts;
 	int host_count;
-	int64_t seconds; /* lifetime in seconds */
+	/* Lifetime in seconds from now; it starts 5 minutes ago, for clocks that are slow. */
+	int64_t seconds;
 };
 
-/* Contents of a certificate, as text for output. */
+/* Contents of a certificate, as text for output; name and issuer are common names, or complete
+ * names if there is no common name. */
 struct ctl_certificate_facts {
 	enum ctl_certificate_use use;
 	char name[128];
-	char hosts[CTL_CERTIFICATE_NAMES_MAX]; /* for example "gpunode, 10.0.0.5" */
+	/* For example "gpunode, 10.0.0.5"; hosts that do not fit are omitted. */
+	char hosts[CTL_CERTIFICATE_NAMES_MAX];
 	char issuer[128];
 	char serial[64];
 	char fingerprint[65]; /* SHA-256 digest in hexadecimal */
@@ -73,7 +79,7 @@ int ctl_certificate_read(const char *path, X509 **certificate_p);
  * *identity with ctl_identity_free(). Keys with a passphrase are an error. */
 int ctl_identity_read(const char *certificate_path, const char *key_path,
 		      struct ctl_identity *identity);
-/* Fills *facts; longer texts are truncated. */
+/* Fills *facts; longer texts are truncated. After an error *facts is partly filled. */
 int ctl_certificate_describe(const X509 *certificate, struct ctl_certificate_facts *facts);
 
 /* Returns whether the text is a host name, also *.NAME, or a numeric address without brackets. */

@@ -4,7 +4,8 @@
  * words that select it: ctl_session() those after "session", ctl_session_set() those after "session
  * set".
  *
- * Ownership: arguments are borrowed.
+ * Ownership: arguments are borrowed. A command may reorder the elements of argv, as it removes its
+ * options from it.
  * Threads: called by the main thread only.
  * Errors: commands return 0; or -1 after a message on standard error. ctl_doctor() also returns -1
  * if it has found problems.
@@ -42,7 +43,7 @@ int ctl_reload(const struct ctl *ctl, int count, char **argv);
 int ctl_cert(const struct ctl *ctl, int count, char **argv);
 int ctl_token(const struct ctl *ctl, int count, char **argv);
 
-/* top.c: live view. */
+/* top.c: live view; ends at the key q or after a number of updates. */
 int ctl_top(const struct ctl *ctl, int count, char **argv);
 
 /* list.c: returns a session's memory limit in bytes on the device of `line`, one of its lines: the

@@ -4,6 +4,8 @@
  * remedies, one per line, or as a table for programs. It changes nothing. The checks are in
  * doctor_files.c and doctor_daemon.c.
  *
+ * Order: ctl_doctor() (command.h) sets folder and user, then calls ctl_doctor_files() and, if the
+ * daemon has replied, ctl_doctor_daemon().
  * Ownership: ctl_doctor() initializes and frees the struct ctl_doctor; the checks fill it.
  * Threads: called by the main thread only.
  * Errors: none; a failed check is reported as a problem.
@@ -44,7 +46,9 @@ void ctl_ok(struct ctl_doctor *doctor, const char *format, ...)
 /* doctor_files.c: checks the folder, the configuration, tokens and certificates. Stores the
  * configuration and the tokens in *doctor. */
 void ctl_doctor_files(struct ctl_doctor *doctor);
-/* doctor_daemon.c: checks the daemon's state, addresses and devices. report: the daemon's reply. */
+/* doctor_daemon.c: checks the daemon's state, addresses and devices. Connects to each of the
+ * daemon's network addresses and waits at most 2 s for each. report: of ctl_request_report()
+ * (request.h). */
 void ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report);
 
 #endif /* CTL_DOCTOR_H */

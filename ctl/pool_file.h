@@ -31,13 +31,14 @@ struct ctl_option {
 };
 
 /* Parses the options, which may follow other arguments, and removes them from argv and *count; "--"
- * ends them and is removed as well. Returns -1 for an unknown option, a missing value, or a value
- * of an option without one; argv is then undefined. */
+ * ends them and is removed as well. An option that is not given leaves *value or *is_given
+ * unchanged; of one that is given twice the last value counts. Returns -1 for an unknown option, a
+ * missing value, or a value of an option without one; argv is then undefined. */
 int ctl_parse_options(const struct ctl_option *options, size_t option_count, int *count,
 		      char **argv);
 
-/* Writes the path of the pool's folder. is_given: value of --directory; NULL: the default
- * folder. */
+/* Writes the path of the pool's folder. is_given: value of --directory; NULL: the default folder
+ * (pool_folder.h). Returns -1 if the value is empty or too long, or there is no default folder. */
 int ctl_pool_folder(const char *is_given, char *path, size_t size);
 /* Warns on standard error that a file at `path` is not for the system's daemon: if a user other
  * than root uses the own default folder and the system's folder exists. is_given: value of
@@ -45,19 +46,21 @@ int ctl_pool_folder(const char *is_given, char *path, size_t size);
 void ctl_warn_own_folder(const char *is_given, const char *path);
 /* Writes the path of the file `name` in the folder. */
 int ctl_pool_file(const char *folder, const char *name, char *path, size_t size);
-/* Creates the folder and its parents, as far as they do not exist. Root's default folder gets the
- * daemon's group if that group exists. */
+/* Creates the folder and its parents, as far as they do not exist: for root with mode 0755, else
+ * 0700. If root creates its default folder, the folder gets the daemon's group, if that exists, and
+ * mode 02750. After an error the folders created before stay. */
 int ctl_make_folder(const char *path);
 
-/* Writes a file atomically: it then has all of the data, or is unchanged after an error. Without
- * `force` an existing file is an error. mode: of the new file, reduced by the umask. */
+/* Writes a file atomically: it then has all of the data, which is on disk, or is unchanged after an
+ * error. Without `force` an existing file is an error; with it, a symbolic link is replaced, not
+ * its target. mode: of the file, reduced by the umask. */
 int ctl_write_file(const char *path, const void *data, size_t size, mode_t mode, bool force);
-/* Writes the data to a prepared file next to `path`, for files that must match: after
- * ctl_prepare_file() for each of them, ctl_commit_file() or ctl_drop_file() is called for each. On
- * failure there is no prepared file. */
+/* Writes the data to a prepared file, `path` with CTL_NEW_SUFFIX, which replaces a file of that
+ * name. This is for files that must match: after ctl_prepare_file() for each of them,
+ * ctl_commit_file() or ctl_drop_file() is called for each. On failure there is no prepared file. */
 int ctl_prepare_file(const char *path, const void *data, size_t size, mode_t mode);
-/* Renames a prepared file to `path`; on failure removes it. Without `force` an existing file is an
- * error. */
+/* Renames a prepared file to `path`; on failure removes the prepared file. Without `force` an
+ * existing file is an error. */
 int ctl_commit_file(const char *path, bool force);
 /* Removes a prepared file. */
 void ctl_drop_file(const char *path);

@@ -19,7 +19,7 @@
 struct ctl {
 	/* Path of the admin socket; NULL: the user's own daemon, else the system's. */
 	const char *socket;
-	int format; /* enum ctl_format */
+	int format; /* enum ctl_format (table.h) */
 };
 
 /* Timeout in milliseconds of a request that the daemon executes at once. */
@@ -27,18 +27,21 @@ struct ctl {
 /* Timeout of a request that the daemon may execute for any time. */
 #define CTL_NO_TIMEOUT (-1)
 
-/* Sends a request and waits at most timeout_ms, or CTL_NO_TIMEOUT, for the reply, which is stored
- * in *reply_p. Prints the daemon's warning, if the reply contains one. */
+/* Sends a request and waits for the reply, which is stored in *reply_p. The wait ends timeout_ms
+ * after the call (CTL_NO_TIMEOUT: never); connecting and sending are not limited. Prints the
+ * daemon's warning, if the reply contains one. */
 int ctl_request(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t timeout_ms,
 		Gpupool__AdminReply **reply_p);
 /* As ctl_request(), for a request whose reply contains nothing but an error or a warning. */
 int ctl_request_status(const struct ctl *ctl, const Gpupool__AdminRequest *request,
 		       int64_t timeout_ms);
-/* Requests a report and waits for it. session: ID of the only session in the report; 0: all
- * sessions. On success the reply contains a report whose device indices are valid. */
+/* Requests a report and waits for it at most CTL_TIMEOUT_MS. session: ID of the only session in the
+ * report; 0: all sessions. On success the reply contains a report, and each device index in it is
+ * less than n_devices. */
 int ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p);
 
-/* Prints the program's name and the formatted message to standard error. Returns -1. */
+/* Flushes standard output, then prints the program's name and the formatted message to standard
+ * error. Returns -1. */
 int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints "gpupoolctl: warning: " and the formatted message to standard error. */
 void ctl_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));

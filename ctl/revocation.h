@@ -12,13 +12,13 @@
 
 #include "ctl/certificate.h"
 
-/* Reads the CRL; the caller frees it with X509_CRL_free(). *list_p NULL: there is no file. A CRL
- * that this authority has not signed is an error. */
+/* Reads the CRL; the caller frees it with X509_CRL_free(). *list_p NULL: there is no file; NULL
+ * also on failure. A CRL that this authority has not signed is an error. */
 int ctl_crl_read(const char *path, X509 *authority, X509_CRL **list_p);
 /* Replaces the file's CRL by one with the same entries, signed now, with this lifetime in seconds.
  * A file that does not exist counts as an empty CRL. serial: serial number to add; NULL: none; a
- * number that the CRL contains already is an error. Waits for the file's lock. The file is
- * unchanged after an error. */
+ * number that the CRL contains already is an error, and so is an authority that may not sign CRLs.
+ * Waits for the file's lock. The file is unchanged after an error. */
 int ctl_crl_sign(const char *path, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
 		 int64_t seconds);
 

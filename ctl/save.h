@@ -3,11 +3,12 @@
  * Implementation of tenant set --save: writes the settings into the daemon's configuration file as
  * well, preserving its other lines and comments.
  *
- * A caller prepares before the request and writes after it, so that a setting that cannot be saved
- * is not applied, and a setting that the daemon rejects is not saved.
+ * Order: ctl_save_prepare(), the request to the daemon, ctl_save_write() if the daemon has accepted
+ * it, ctl_save_drop(). So a setting that cannot be saved is not applied, and a setting that the
+ * daemon rejects is not saved. The file's lock is held meanwhile.
  *
  * Ownership: the caller provides struct ctl_save, zeroed; ctl_save_drop() frees its members and
- * releases the lock.
+ * releases the lock, and must be called once.
  * Threads: called by the main thread only.
  * Errors: functions that return int return 0; or -1 after a message on standard error.
  */
@@ -33,7 +34,8 @@ struct ctl_save {
  * case. */
 int ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **argv,
 		     struct ctl_save *save);
-/* Replaces the file by the edited text, atomically. */
+/* Replaces the file by the edited text, atomically (gpd_shared_file_replace() of shared_file.h).
+ * Called after ctl_save_prepare() has returned 0. */
 int ctl_save_write(const struct ctl_save *save);
 /* Releases the lock and frees the members. */
 void ctl_save_drop(struct ctl_save *save);

@@ -23,14 +23,15 @@ bool ctl_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *va
 /* Parses a size such as 1.5GiB, 512M, 512MB or 1073741824 into bytes; all units are multiples of
  * 1024. */
 bool ctl_parse_bytes(const char *text, uint64_t *bytes_p);
-/* Parses a percentage above 0 and at most 100 into hundredths of a percent; "%" is optional. */
+/* Parses a percentage above 0 and at most 100 into hundredths of a percent, rounded, but at least
+ * 1; "%" is optional. */
 bool ctl_parse_percent(const char *text, uint32_t *hundredths_p);
 /* Parses "normal", "low", "high", or 0 to 2, into the number. */
 bool ctl_parse_priority(const char *text, uint64_t *priority_p);
 
-/* Parses NAME=VALUE into *setting; the strings of *setting are not allocated. Returns NULL if the
- * text is valid. Otherwise returns the end of an error sentence that begins with the text, a static
- * text, and *setting is undefined. */
+/* Parses NAME=VALUE into *setting, of which nothing has to be freed. Returns NULL if the text is
+ * valid. Otherwise returns the end of an error sentence that begins with the text, a static text,
+ * and *setting is undefined. */
 const char *ctl_parse_setting(const char *text, Gpupool__AdminSetting *setting);
 /* Returns the setting's name, as in gpupoold.conf(5); "?" for an unknown key. The text is
  * static. */

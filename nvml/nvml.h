@@ -41,7 +41,7 @@ enum gpn_result {
 #define GPN_UUID_TEXT_SIZE 41
 /* GPU or compute instance of a process without MIG. */
 #define GPN_NO_INSTANCE 0xffffffffu
-/* Memory of a process that is unknown. */
+/* Value of a process's memory that is not known. */
 #define GPN_NOT_AVAILABLE UINT64_MAX
 
 /* nvmlClockType_t */

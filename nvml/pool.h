@@ -8,8 +8,11 @@
  * the first nvmlInit that opens the pool to the end of the process.
  * Threads: any. Functions that query the daemon wait for its reply; they are serialized by one
  * lock.
- * Errors: functions that return int return enum gpn_result, unless noted. Results are undefined
- * unless GPN_SUCCESS is returned.
+ * Errors: functions that return int return enum gpn_result, unless noted. A failed query of the
+ * daemon returns GPN_NOT_SUPPORTED, GPN_MEMORY, GPN_UNKNOWN or, for any other error of CUDA,
+ * GPN_GPU_IS_LOST. Results are undefined unless GPN_SUCCESS is returned.
+ * Order: gpn_init(); then in each NVML function gpn_check_arguments() or gpn_find_device(), and
+ * only after its GPN_SUCCESS the functions with a device.
  */
 #ifndef GPN_POOL_H
 #define GPN_POOL_H
@@ -26,7 +29,8 @@
  * call. */
 #define GPN_AGE_NS UINT64_C(100000000)
 
-/* A device of the pool; constant after the first nvmlInit that has opened the pool. */
+/* A device of the pool; constant after the first nvmlInit that has opened the pool, which fills it
+ * in before it returns. */
 struct gpn_device {
 	struct gpc_pool_device facts;
 	int index; /* ordinal, from 0 on */
@@ -35,10 +39,11 @@ struct gpn_device {
 };
 
 /* Implements nvmlInit: opens the pool on first use, which connects to its daemons, and increments
- * the number of users. gpus: whether devices are required (not NVML_INIT_FLAG_NO_GPUS). If the pool
- * cannot be opened, fails with GPN_DRIVER_NOT_LOADED; with gpus 0 succeeds without devices. In both
- * cases fails with GPN_LIBRARY_NOT_FOUND if there is no libcuda.so.1 of gpupool, or GPN_MEMORY. A
- * later nvmlInit tries again. */
+ * the number of users. gpus: 1: devices are required; 0: NVML_INIT_FLAG_NO_GPUS. If the pool cannot
+ * be opened, returns GPN_DRIVER_NOT_LOADED with gpus 1, and succeeds without devices with gpus 0; a
+ * later nvmlInit tries again. With any gpus returns GPN_LIBRARY_NOT_FOUND, with a message on
+ * standard error, if there is no libcuda.so.1 of gpupool, and GPN_MEMORY if memory is exhausted. A
+ * failed call does not change the number of users. */
 int gpn_init(int gpus);
 /* Implements nvmlShutdown: decrements the number of users. Returns GPN_UNINITIALIZED if it is 0.
  * Closes nothing. */
@@ -58,7 +63,7 @@ struct gpn_device *gpn_get_device(int index);
 int gpn_find_device(const void *handle, bool valid, struct gpn_device **device_p);
 
 /* Returns whether kernels on the device `index` can access the memory of the device `other`. Both
- * must be valid indices. */
+ * must be valid indices, less than gpn_get_device_count(). */
 bool gpn_has_peer_access(int index, int other);
 
 /* Returns the CUDA driver version, as cuDriverGetVersion() reports it, not an enum gpn_result;
@@ -74,8 +79,9 @@ int gpn_get_value(struct gpn_device *device, int value_id, uint64_t *value_p);
 int gpn_get_text(struct gpn_device *device, int text, char *out, unsigned int size);
 /* Queries the device's memory within the session's quota, in bytes. */
 int gpn_get_memory(struct gpn_device *device, uint64_t *total_p, uint64_t *free_p);
-/* Queries the processes of this machine and tenant with their GPU memory. processes: capacity of
- * GP_STATE_PROCESSES_MAX. *count_p: their number; 0 on failure. */
+/* Queries the processes of this machine and tenant with their GPU memory. processes: an array of
+ * GP_STATE_PROCESSES_MAX elements (protocol/device_state.h). *count_p: their number; 0 on
+ * failure. */
 int gpn_get_processes(struct gpn_device *device, struct gp_state_process *processes,
 		      size_t *count_p);
 /* Queries the processes as gpn_get_processes(), but with the GPU time of their kernels instead of

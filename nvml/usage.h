@@ -21,10 +21,10 @@ struct gpn_process_named {
 };
 
 /* Writes the processes of this machine and tenant that use the device to list. handle: the device.
- * *count: capacity of list; set to the number of processes with GPN_SUCCESS and
- * GPN_INSUFFICIENT_SIZE. Returns GPN_SUCCESS; GPN_INSUFFICIENT_SIZE, and writes no process, if they
- * do not fit; GPN_INVALID_ARGUMENT, also for an invalid handle; GPN_UNINITIALIZED; or the error of
- * the query. */
+ * *count: capacity of list, which may be NULL if *count is 0; set to the number of processes with
+ * GPN_SUCCESS and GPN_INSUFFICIENT_SIZE. Returns GPN_SUCCESS; GPN_INSUFFICIENT_SIZE, and writes no
+ * process, if they do not fit; GPN_INVALID_ARGUMENT, also for an invalid handle; GPN_UNINITIALIZED;
+ * GPN_MEMORY; or an error of gpn_get_processes() (pool.h). */
 int gpn_list_compute(void *handle, unsigned int *count, struct gpn_process_named *list);
 /* As gpn_list_compute(), for graphics and MPS processes, of which there are none: sets *count to
  * 0. */

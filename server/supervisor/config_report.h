@@ -19,7 +19,7 @@
 void gpd_config_report_start(const struct gpd_admission *admission,
 			     const struct gpd_options *options);
 /* Logs the findings and adds them to the report as warnings (reload_report.h). Called after a
- * reloaded configuration has taken effect. */
+ * reloaded configuration has taken effect, and so after the admission has loaded the tokens. */
 void gpd_config_report_reload(const struct gpd_admission *admission,
 			      struct gpd_reload_report *reloaded);
 /* Called in each iteration of the loop: once a day, but not in the first call, logs a certificate,
@@ -28,10 +28,11 @@ void gpd_config_report_expiry(const struct gpd_admission *admission, int64_t now
 
 /*
  * Implements --check-config: reports every error and warning that a start with these options would
- * cause: configuration, files, sockets, addresses, devices. Creates nothing, but opens network
- * addresses for a moment. A driver that cannot be loaded is a warning, as the check may run on
- * another machine. Switches the calling process to the daemon's user, to check the files that the
- * daemon reads as this user; the process should exit afterwards.
+ * cause (of the configuration, files, sockets, addresses and devices) to standard error, and a
+ * summary, to standard output if there is no error. Creates nothing, but opens network addresses
+ * for a moment. A driver that cannot be loaded is a warning, as the check may run on another
+ * machine. Sets gpd_log_level, and switches the calling process to the daemon's user, to check the
+ * files that the daemon reads as this user; the process should exit afterwards.
  *
  * list_devices: lists the machine's devices (config_lint.h). Returns the exit status: 0, or 1 if
  * the daemon would not start with the configuration.

@@ -16,9 +16,10 @@ struct gpd_options;
 struct gpd_reload_report;
 
 /* Reloads everything, on SIGHUP or by a request of the administrator. If the configuration or the
- * certificate is invalid or no longer exists, all settings stay as they were. Invalid tokens and an
- * invalid CRL do not prevent the other changes. options: the command line, which takes precedence.
- * *reloaded is overwritten. */
+ * certificate is invalid or no longer exists, or there is neither, all settings stay as they were.
+ * Invalid tokens and an invalid CRL do not prevent the other changes. options: the command line,
+ * which takes precedence. *reloaded is overwritten. Notifies the service manager of the begin and
+ * the end (notify.h). */
 void gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 		struct gpd_reload_report *reloaded);
 

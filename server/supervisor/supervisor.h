@@ -13,9 +13,10 @@
 
 struct gpd_options;
 
-/* Runs until SIGTERM or SIGINT stops the supervisor, or startup fails. Returns the exit status of
- * the process: 0, or 1 after printing the reason to standard error. options must stay valid until
- * then. Called once. */
+/* Runs until SIGTERM or SIGINT stops the supervisor, or startup fails; SIGHUP reloads the
+ * configuration (reload.h). Blocks these signals, ignores SIGPIPE and switches to the daemon's
+ * user, for the whole process. Returns the exit status of the process: 0, or 1 after printing the
+ * reason to standard error. options must stay valid until then. Called once. */
 int gpd_supervisor_run(const struct gpd_options *options);
 
 #endif /* GPD_SUPERVISOR_H */

@@ -3,16 +3,17 @@
  * The pool of worker processes: starts them, selects the one for new sessions, and handles their
  * exits.
  *
- * New shared sessions are opened in admission->worker. While orphaned work (orphaned_work.h) runs
- * in it, the worker is BUSY, and new sessions go to another worker that is SERVING; if there
+ * New shared sessions are opened in one worker, admission->worker, which is called the selected
+ * one. States such as BUSY are those of worker_process.h. While orphaned work (orphaned_work.h)
+ * runs in it, the worker is BUSY, and new sessions go to another worker that is SERVING; if there
  * is none, they wait. A worker that is BUSY for 2 s becomes WEDGED; if no other worker is SERVING,
  * another one is started. When its orphaned work has ended, a worker is SERVING again: it is
  * selected if the current one becomes BUSY, and retired when it has no session. If the selected
  * worker exits or loses its contexts, another one is started.
  *
- * A session of class `process` gets a dedicated worker, which the admission requests: a spare one
- * that is ready, else a spare one that is starting, else a new one. The configured number of spare
- * workers is kept in reserve.
+ * A session with isolation "process" gets a dedicated worker, which the admission requests: a spare
+ * one that is ready, else a spare one that is starting, else a new one. The configured number of
+ * spare workers is kept in reserve.
  *
  * Ownership: gpd_worker_pool_init() to gpd_worker_pool_fini(). The pool starts and destroys
  * workers; admission->workers is their list.
@@ -46,14 +47,15 @@ struct gpd_worker_pool {
 	/* The first worker failed to start: the supervisor must exit. The reason has been printed
 	 * to standard error. */
 	bool start_failed;
-	bool stopping; /* no more workers are started */
+	bool stopping; /* no more workers are started; set by gpd_worker_pool_stop() */
 };
 
 /* Initializes the pool without starting a worker, and registers it with the admission as the source
- * of dedicated workers. *pool must not move afterwards. */
+ * of dedicated workers. Called after gpd_admission_init(). *pool must not move afterwards. */
 void gpd_worker_pool_init(struct gpd_worker_pool *pool, const struct gpd_options *options,
 			  struct gpd_admission *admission);
-/* Kills all remaining workers, waits for their exits, and frees them. */
+/* Kills all remaining workers, waits for their exits, and frees them. Their sessions stay in the
+ * ledger. Called before gpd_admission_fini(). */
 void gpd_worker_pool_fini(struct gpd_worker_pool *pool);
 
 /* Fills fds, of GPD_WORKERS_MAX entries, for poll(). Returns the number of entries. */
@@ -72,9 +74,9 @@ void gpd_worker_pool_check(struct gpd_worker_pool *pool, int64_t now_ms);
 /* Requests all workers to exit, without waiting for them; no more workers are started. */
 void gpd_worker_pool_stop(struct gpd_worker_pool *pool);
 /* Retires the worker with this process ID: it gets no new sessions, and exits after its last one.
- * If it was the worker for new sessions, all other shared and spare workers are retired as well. A
- * dedicated worker exits after its session anyway. Returns false if there is no such worker, or it
- * is starting or ending. */
+ * Does not wait. If it was the worker for new sessions, all other shared and spare workers are
+ * retired as well. A dedicated worker exits after its session anyway. Returns false if there is no
+ * such worker, or it is STARTING, ABANDONED, LOST or ENDING. */
 bool gpd_worker_pool_retire(struct gpd_worker_pool *pool, pid_t worker);
 
 #endif /* GPD_WORKER_POOL_H */

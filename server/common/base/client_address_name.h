@@ -15,8 +15,8 @@
 /* Size of a name's buffer in bytes, including the terminating zero. */
 #define GPD_CLIENT_ADDRESS_NAME_MAX 64
 
-/* Writes the name of a client. peer: as returned by gp_conn_peer(). owner: the local user of the
- * connection; NULL if the client is remote or its user is not known. */
+/* Writes the name of a client. peer: as returned by gp_conn_peer() (transport/transport.h). owner:
+ * the local user of the connection; NULL if the client is remote or its user is not known. */
 void gpd_client_address_name(const char *peer, const uid_t *owner,
 			     char name[GPD_CLIENT_ADDRESS_NAME_MAX]);
 

@@ -12,7 +12,8 @@ gpd_u64_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the value rounded up to a multiple of `to`, which is not 0; the result must fit. */
+/* Returns the value rounded up to a multiple of `to`, which is not 0. The caller ensures that value
+ * + to - 1 does not overflow. */
 static inline uint64_t
 gpd_round_up(uint64_t value, uint64_t to)
 {

@@ -3,8 +3,9 @@
  * The daemon's log: one line per event on standard error, with time, process ID, level and text.
  * Other characters than printable ASCII are replaced (protocol/printable.h).
  *
- * Writing does not wait for the reader of the log. If the reader does not keep up, lines are
- * dropped, and a later line reports their number.
+ * Writing does not wait for the reader of the log: if a pipe or the journal is full, the line is
+ * dropped, and a later line reports the number of dropped lines. There are no error codes; errno
+ * may change.
  *
  * Threads: any; each line is written by one system call.
  */
@@ -23,14 +24,15 @@ enum gpd_log_level {
 	GPD_LOG_DEBUG,
 };
 
-/* The least severe level that is written. Set before the first thread starts. */
+/* The least severe level that is written; initially GPD_LOG_INFO. Set before the first thread
+ * starts. */
 extern enum gpd_log_level gpd_log_level;
 extern int gpd_log_fd; /* descriptor of the log: standard error; a worker sets its own
 			  (worker/device/driver_stderr.h) */
 
 /* Chooses the prefix of the lines: the local time, "2026-11-26 14:35:02.123 ", unless standard
- * error is the systemd journal, which adds its own. Called once, before the first thread starts and
- * before standard error is redirected. */
+ * error is the systemd journal, which adds its own. Called once in each process, before the first
+ * thread starts and before standard error is redirected. Lines written before it have no time. */
 void gpd_log_start(void);
 
 /* Parses the name of a level. Returns false, and leaves *level_p unchanged, if there is no such
@@ -39,7 +41,8 @@ bool gpd_log_level_parse(const char *text, enum gpd_log_level *level_p);
 /* Returns the name of the level, a static text. */
 const char *gpd_log_level_name(enum gpd_log_level level);
 
-/* Writes one line if gpd_log_level includes the level. The text is truncated to 1023 bytes. */
+/* Writes one line if gpd_log_level includes the level. format: without a newline at the end. The
+ * text is truncated to 1023 bytes. */
 void gpd_log(enum gpd_log_level level, const char *format, ...) GP_PRINTF(2, 3);
 
 #define gpd_error(...) gpd_log(GPD_LOG_ERROR, __VA_ARGS__)

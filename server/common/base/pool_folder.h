@@ -30,21 +30,24 @@
 #define GPD_FILE_TOKENS "tokens"
 #define GPD_FILE_CONFIG "gpupoold.conf"
 
-/* Writes the folder's path; the folder need not exist. Returns 0; or -ENOENT if neither
- * XDG_CONFIG_HOME nor HOME is an absolute path or the path does not fit, and path is undefined. */
+/* Writes the folder's path; the folder need not exist. Returns 0; or -ENOENT, with path undefined,
+ * if the path does not fit, or if no variable has a usable path: for another user than root,
+ * neither XDG_CONFIG_HOME nor HOME is an absolute path. */
 GP_MUST_CHECK int gpd_folder_default(char *path, size_t size);
-/* Returns the path to use for a file: the command line's option if not NULL, else the configured
- * path if not "", else the path of the file `name` in the default folder, which need not exist.
- * Returns NULL if there is neither an option nor a configured path nor a default folder. The result
- * is option, configured or room, a buffer of size bytes for the default path. */
+/* Returns the path to use for a file, which need not exist: `option` (of the command line) unless
+ * it is NULL; else `configured` unless it is ""; else the path of the file `name` in the default
+ * folder, which is written to room, a buffer of size bytes. Returns NULL if this path is needed but
+ * gpd_folder_file() fails. configured is not NULL. The result is one of the pointers option,
+ * configured and room. */
 const char *gpd_folder_select_path(const char *option, const char *configured, const char *name,
 				   char *room, size_t size);
-/* Writes the path of a file in the default folder. Returns 0 or -ENOENT, as
- * gpd_folder_default(). */
+/* Writes the path of a file in the default folder. Returns 0; or -ENOENT if there is no default
+ * folder or the path does not fit. */
 GP_MUST_CHECK int gpd_folder_file(const char *name, char *path, size_t size);
 
-/* Returns the mode for a new file with a secret at this path: 0600, or 0640 if the path's folder is
- * setgid, so that its group (the daemon's) can read the file. */
+/* Returns the mode for a new file with a secret at this path: 0640 if the path's folder is setgid,
+ * so that its group (the daemon's) can read the file; else, or if the folder does not exist,
+ * 0600. */
 mode_t gpd_folder_secret_mode(const char *path);
 
 #endif /* GPD_POOL_FOLDER_H */

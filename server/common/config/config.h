@@ -3,16 +3,17 @@
  * The configuration of the daemon, its devices and its tenants: gpupoold.conf(5) parsed into a
  * struct.
  *
- * It is built at once and not changed afterwards. It contains numbers only; the supervisor writes
- * the quotas into the ledger (ledger.h), where they are enforced.
+ * It is built by one call and not changed afterwards. It only states the settings: the supervisor
+ * writes the quotas into the ledger (ledger.h), where they are enforced.
  *
  * Ownership: the caller frees the configuration with gpd_config_free(). Pointers in it are valid
  * until then.
  * Threads: any may read a configuration. Functions that load a file block on the file system; the
  * others do not block.
  * Errors: functions that load or parse return 0 with *config_p set. On failure they return
- * GP_E_INVALID with a text that names file, line, key and the valid values; or a negative errno
- * with a text. *config_p is then unchanged, and nothing must be freed.
+ * GP_E_INVALID (an error in the file) or a negative errno (-ENOMEM, or the file cannot be read,
+ * shared_file.h), with a text in error that names the file and, for an error in a line, line, key
+ * and the valid values. *config_p is then unchanged, and nothing must be freed.
  */
 #ifndef GPD_CONFIG_H
 #define GPD_CONFIG_H
@@ -35,7 +36,7 @@ static_assert(GPD_CONFIG_TENANTS <= GPD_LEDGER_TENANTS, "each has a line in the 
 
 /* Worker processes of a tenant's sessions. */
 enum gpd_config_isolation {
-	/* All sessions in one worker, unless the client requests a worker of its own. */
+	/* In a worker that sessions share, unless the client requests a worker of its own. */
 	GPD_CONFIG_ISOLATION_SHARED,
 	GPD_CONFIG_ISOLATION_PROCESS, /* a worker process for each session */
 	/* As SHARED, but a client that requests a worker of its own is rejected. */
@@ -64,7 +65,9 @@ struct gpd_config_amount {
 };
 #define GPD_CONFIG_SHARE_MAX 10000
 
-/* Quota of a tenant on one device. Has no padding, so that two can be compared by memcmp(). */
+/* Quota of a tenant on one device. Has no padding, so that two can be compared by memcmp().
+ * Per-device defaults: all memory, all multiprocessors, allowed, weight 100, limit 100, time_share
+ * 0. */
 struct gpd_config_quota {
 	struct gpd_config_amount memory; /* device memory in bytes; number GPD_NO_LIMIT: all */
 	/* Limit of each session in bytes; number GPD_NO_LIMIT: all. */
@@ -98,8 +101,8 @@ struct gpd_config_lines {
 struct gpd_config_tenant {
 	char name[GPD_TENANT_NAME_MAX];
 	int line; /* line of its section in the file; 0: it has no section */
-	/* Lines of its keys, indexed as gpd_config_keys(GPD_CONFIG_SECTION_TENANT); NULL: it has no
-	 * section. */
+	/* Lines of its keys: GPD_CONFIG_KEYS_MAX elements, indexed as
+	 * gpd_config_keys(GPD_CONFIG_SECTION_TENANT) (config_key.h). NULL: it has no section. */
 	struct gpd_config_lines *lines;
 	struct gpd_config_quota devices[GPD_LEDGER_DEVICES]; /* by ordinal */
 	uint64_t bandwidth; /* bytes per second; GPD_NO_LIMIT: no limit */
@@ -108,7 +111,7 @@ struct gpd_config_tenant {
 	uint32_t sessions_max;
 	uint32_t priority;    /* as in the ledger: 0 normal, 1 low, 2 high */
 	uint32_t isolation;   /* enum gpd_config_isolation; default: the daemon's */
-	uint32_t compression; /* enum gp_pack_mode */
+	uint32_t compression; /* enum gp_pack_mode (protocol/pack.h) */
 	/* Host memory for device code. Number 0 and share 0: an equal part of the daemon's
 	 * total. */
 	struct gpd_config_amount code_memory;
@@ -124,9 +127,9 @@ struct gpd_config_tenant {
 	struct gpd_config_network *networks; /* addresses of clients that may use the tenant */
 };
 
-/* Settings of a device. */
+/* Settings of a device. Defaults: GPD_POLICY_NONE, 1 virtual device, visible, granularity 2. */
 struct gpd_config_device {
-	uint32_t policy; /* enum gpd_policy */
+	uint32_t policy; /* enum gpd_policy (ledger.h) */
 	/* Number of equal virtual devices that it is presented as; 1: itself. */
 	uint32_t virtual_number;
 	uint32_t visible;        /* 1: clients can see it */
@@ -139,7 +142,7 @@ struct gpd_config_device_rule {
 	int ordinal;   /* ordinal of the device; -1: not selected by ordinal */
 	char uuid[41]; /* "gpu-...", in lower case; "" with ordinal -1: any device */
 	/* Keys of `device` that the section sets: bit i for the key at index i of
-	 * gpd_config_keys(). */
+	 * gpd_config_keys(GPD_CONFIG_SECTION_DEVICE); other members of `device` are 0. */
 	unsigned int set_keys;
 	struct gpd_config_device device;
 };
@@ -150,11 +153,13 @@ struct gpd_config_old_name {
 	const char *old_name, *name; /* former and present name of the key; static text */
 };
 
-/* All settings. */
+/* All settings. Defaults of keys that the file does not set: 256 sessions, 8 lanes, 25 % of the
+ * machine's memory for host_memory, 50 % each for code_memory and pinned_memory, software_device
+ * UNSET, and 0 or "" otherwise. */
 struct gpd_config {
 	char *file;            /* path that it was read from; NULL: not read from a file */
 	uint32_t sessions_max; /* maximum number of concurrent sessions */
-	uint32_t lanes_max;    /* maximum number of lanes per session */
+	uint32_t lanes_max;    /* maximum number of lanes (data connections) per session */
 	/* Sessions of one client address; UINT32_MAX: no limit; 0: not set. */
 	uint32_t sessions_per_address;
 	uint32_t ready_workers; /* idle workers kept for sessions with isolation "process" */
@@ -192,34 +197,36 @@ struct gpd_config {
  * file. */
 GP_MUST_CHECK int gpd_config_load(const char *path, struct gpd_config **config_p, char *error,
 				  size_t error_size);
-/* Receives the text of one error, or of one warning (config_lint.h), which is valid only during the
- * call. arg: as passed with the function. */
+/* Receives the text of one error, or of one warning of config_lint.h. The text is valid only during
+ * the call. arg: as passed with the function. */
 typedef void gpd_config_report_func(void *arg, const char *error);
-/* As gpd_config_load(), but passes each error in the file's text to report() before it returns
- * GP_E_INVALID; an error that concerns the whole file (it cannot be read, is larger than 1 MiB or
- * contains a zero byte) is returned in error alone. With report NULL parsing stops at the first
- * error, whose text is in error. */
+/* As gpd_config_load(), but does not stop at the first error in the file's text: it passes the text
+ * of each one to report(), and returns GP_E_INVALID at the end. The texts are formatted in error,
+ * so error_size must not be 0. An error that concerns the whole file is returned in error alone: it
+ * cannot be read, is larger than 1 MiB, contains a zero byte, or memory is exhausted. With report
+ * NULL parsing stops at the first error, whose text is in error. */
 GP_MUST_CHECK int gpd_config_load_all(const char *path, gpd_config_report_func *report, void *arg,
 				      struct gpd_config **config_p, char *error, size_t error_size);
-/* As gpd_config_load_all(), for text in memory. Errors name the file `name`. text and name need to
- * be valid only during the call. */
+/* As gpd_config_load_all(), for text in memory, of any size. Errors name the file `name`, which
+ * becomes gpd_config.file; "": not read from a file. text and name need to be valid only during the
+ * call. */
 GP_MUST_CHECK int gpd_config_parse_all(const char *text, const char *name,
 				       gpd_config_report_func *report, void *arg,
 				       struct gpd_config **config_p, char *error,
 				       size_t error_size);
-/* As gpd_config_load(), for text in memory. Errors name the file `name`. text and name need to be
- * valid only during the call. */
+/* As gpd_config_parse_all() with report NULL. */
 GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gpd_config **config_p,
 				   char *error, size_t error_size);
 /* Frees the configuration. Accepts NULL. */
 void gpd_config_free(struct gpd_config *config);
 
 /* Returns the host memory in bytes that all sessions together may use for queued records, handles
- * and printed text, if the machine has machine_bytes. */
+ * and printed text, if the machine has machine_bytes; at most machine_bytes. */
 uint64_t gpd_config_get_host_memory(const struct gpd_config *config, uint64_t machine_bytes);
 /* Returns the tenant's limit of host memory for device code in bytes. tenant: index in
  * config->tenants. A tenant without a limit of its own gets one of `parts` equal parts of the
- * daemon's; machine_bytes: memory of the machine. */
+ * daemon's total (parts 0 counts as 1). machine_bytes: memory of the machine, which the result does
+ * not exceed. */
 uint64_t gpd_config_get_code_memory(const struct gpd_config *config, int tenant,
 				    uint64_t machine_bytes, unsigned int parts);
 /* As gpd_config_get_code_memory(), for pinned host memory that kernels access. */
@@ -234,10 +241,11 @@ int gpd_config_tenant_find(const struct gpd_config *config, const char *name);
 int gpd_config_certificate_find(const struct gpd_config *config, const char *name);
 
 /*
- * Finds the tenant of a client: the requested one; without a request the first one that lists the
- * client's user and permits its address, else "default". name: the requested tenant, NULL or "" for
- * none. user: as reported by the client; NULL: unknown. address: numeric or as returned by
- * gp_conn_peer(); NULL for a local client, which counts as a loopback address. Returns 0 with
+ * Finds the tenant of a client. With a request it is the requested one; otherwise the first one
+ * that lists the client's user and permits its address, else "default". The tenant found must
+ * permit the address. name: the requested tenant, NULL or "" for none. user: as reported by the
+ * client; NULL: unknown. address: numeric or as returned by gp_conn_peer() (transport/transport.h).
+ * NULL and the addresses of local sockets count as both loopback addresses. Returns 0 with
  * *tenant_p set to the tenant's index; or GP_E_INVALID with a text in error if the tenant is
  * unknown or does not permit the address, and *tenant_p is unchanged.
  */
@@ -246,21 +254,22 @@ GP_MUST_CHECK int gpd_config_admit(const struct gpd_config *config, const char *
 				   char *error, size_t error_size);
 
 /*
- * Returns the settings of a device. For each key, the section of the device's UUID ("GPU-..." or
- * NULL) takes precedence over that of its ordinal, and that over [device *].
+ * Returns the settings of a device; a key that no section sets has its default. For each key, the
+ * section of the device's UUID ("GPU-..." or NULL) takes precedence over that of its ordinal, and
+ * that over [device *].
  */
 struct gpd_config_device gpd_config_device(const struct gpd_config *config, int ordinal,
 					   const char *uuid);
 
-/* Returns the amount in bytes for a device with device_bytes: a multiple of 2 MiB, at least 2 MiB
- * and at most the device's memory. GPD_NO_LIMIT: no quota. */
+/* Returns the amount in bytes for a device with device_bytes: at most device_bytes, rounded down to
+ * a multiple of 2 MiB, but at least 2 MiB. GPD_NO_LIMIT: no quota. */
 uint64_t gpd_config_get_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes);
 /* Returns the amount in multiprocessors, rounded down but at least 1, and at most device_sms. 0: no
  * quota. */
 uint32_t gpd_config_get_sms(const struct gpd_config_amount *amount, uint32_t device_sms);
-/* Returns the number of multiprocessors for a request of `wanted` (0: all) if they are assigned in
- * multiples of piece: rounded down, but at least piece. 0: all of the device's device_sms, also if
- * the result is not less than that. */
+/* Rounds a request of `wanted` multiprocessors (0: all) down to a multiple of piece, but to at
+ * least piece. piece 0: does not round. Returns 0, which means all, if the result would be
+ * device_sms or more. */
 uint32_t gpd_config_round_sms(uint32_t wanted, uint32_t device_sms, uint32_t piece);
 
 #endif /* GPD_CONFIG_H */

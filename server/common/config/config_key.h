@@ -16,7 +16,8 @@
 
 #define GPD_CONFIG_KEYS_MAX 20 /* maximum number of keys per section */
 
-/* The minimum of a memory quota in bytes, and of a bandwidth limit in bytes per second. */
+/* The minimum of an absolute amount of memory in bytes, and of a bandwidth limit in bytes per
+ * second. */
 #define GPD_MEMORY_MIN ((uint64_t)2 << 20)
 #define GPD_BANDWIDTH_MIN ((uint64_t)64 << 10)
 
@@ -33,19 +34,21 @@ enum gpd_config_shape {
 	GPD_CONFIG_ONE, /* one value in the section's struct */
 	/* One value per device in struct gpd_config_quota; "key.1" sets device 1 only. */
 	GPD_CONFIG_PER_DEVICE,
-	GPD_CONFIG_LIST, /* read() appends one element to a list of the section's struct */
+	/* Several values; read() is called for each one with the section's struct, and adds it. */
+	GPD_CONFIG_LIST,
 };
 
 /* A key. */
 struct gpd_config_key {
 	const char *name;
 	/* Parses text into *value, the object at `offset`. Returns NULL on success. Otherwise
-	 * returns a static text, the end of an error sentence that begins with the value, or
-	 * gpd_config_no_memory. */
+	 * leaves *value unchanged and returns a static text, the end of an error sentence that
+	 * begins with the value, or gpd_config_no_memory. */
 	const char *(*read)(const struct gpd_config_key *key, const char *text, void *value);
 	enum gpd_config_shape shape;
 	/* Offset of the value in the section's struct or, with GPD_CONFIG_PER_DEVICE, in struct
-	 * gpd_config_quota; 0 if read() receives the section's struct itself. */
+	 * gpd_config_quota. 0 also for keys that set several members: their read() receives the
+	 * section's struct. */
 	size_t offset;
 	uint32_t min, max;   /* limits of a number; for a path max is its maximum length in bytes */
 	const char *keyword; /* word accepted instead of a number; NULL: none */
@@ -65,7 +68,7 @@ extern const char gpd_config_no_memory[];
  * *count_p is their number, at most GPD_CONFIG_KEYS_MAX. */
 const struct gpd_config_key *gpd_config_keys(enum gpd_config_section section, int *count_p);
 /* Returns the index in gpd_config_keys() of the key whose present or former name is the first
- * length bytes of name, or -1 if there is none. */
+ * length bytes of name ("memory" of "memory.1"), or -1 if there is none. */
 int gpd_config_key_index(enum gpd_config_section section, const char *name, size_t length);
 
 #endif /* GPD_CONFIG_KEY_H */

@@ -17,7 +17,8 @@
 /* A configuration to check, and the receiver of the findings. */
 struct gpd_lint {
 	const struct gpd_config *config;
-	/* Called once per finding; the text begins with file and line if the finding has them. */
+	/* Called once per finding; not NULL. The text begins with file and line if the finding has
+	 * them. */
 	gpd_config_report_func *report;
 	void *arg; /* first argument of report() */
 };
@@ -26,25 +27,27 @@ struct gpd_lint {
 struct gpd_lint_device {
 	char uuid[41]; /* "GPU-..." */
 	size_t memory; /* total memory in bytes */
+	/* 0: not known, and settings of multiprocessors are not checked. */
 	int multiprocessors;
 };
-/* Loads the driver (NULL: the default library; software: the software device may replace it) and
- * fills devices with its devices, at most GPD_LEDGER_DEVICES, without creating a context. Returns
- * their number, which is also 0 if CUDA does not initialize; or -1 with a text in error if the
- * driver cannot be loaded. */
+/* Type of gpd_driver_list() (worker/device/driver.h), which the supervisor's code does not link to
+ * otherwise. Loads the driver (NULL: the default library; software: the software device may replace
+ * it) and fills devices with its devices, at most GPD_LEDGER_DEVICES, without creating a context.
+ * Returns their number, which is also 0 if CUDA does not initialize; or -1 with a text in error if
+ * the driver cannot be loaded. */
 typedef int gpd_lint_list_devices(const char *driver, bool software,
 				  struct gpd_lint_device *devices, char *error, size_t size);
 
 /* Reports errors: a session's limit above that of its tenant, a certificate listed by several
- * tenants, time shares above the limit or of more than 100 % in total. */
+ * tenants, a time share above the limit, time shares of more than 100 % in total on a device with
+ * the policy "fixed". Of a tenant's errors on several devices only the first is reported. */
 void gpd_lint_errors(const struct gpd_lint *lint);
 /* Reports warnings about the file alone. */
 void gpd_lint_config(const struct gpd_lint *lint);
-/* Reports the tenants of valid tokens that the configuration does not contain, each tenant once.
- * Reports nothing if the configuration was not read from a file. */
+/* Reports the warning of gpd_lint_tenant() for the tenants of valid tokens, each tenant once. */
 void gpd_lint_tokens(const struct gpd_lint *lint, const struct gpd_tokens *tokens);
-/* Reports warnings about devices. devices: indexed by ordinal. Reports nothing if count is 0, which
- * means that the devices are not known. */
+/* Reports warnings about devices. devices: indexed by ordinal, at most GPD_LEDGER_DEVICES. Reports
+ * nothing if count is 0, which means that the devices are not known. */
 void gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device *devices,
 		      int count);
 
@@ -53,8 +56,9 @@ void gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device 
  * from a file, or names no tenants and [tenant default] permits sessions. */
 bool gpd_lint_tenant(const struct gpd_config *config, const char *tenant,
 		     char text[GPD_CONFIG_ERROR_MAX]);
-/* Returns the policy that the tenant's key requires if a device's policy (enum gpd_policy) ignores
- * the key, a static text; or NULL if the key has an effect. */
+/* Returns whether a device's policy (enum gpd_policy) ignores the tenant's key ("weight", "limit"
+ * or "time-share"): the name of the policy that the key requires, a static text; or NULL if the key
+ * has an effect. */
 const char *gpd_lint_needed_policy(const char *key, uint32_t policy);
 
 #endif /* GPD_CONFIG_LINT_H */

@@ -27,7 +27,8 @@ const char *gpd_value_parse_certificate(const char *text, char name[GPD_CONFIG_C
  * with its prefix "gpu-" and the terminating zero. */
 const char *gpd_value_parse_uuid(const char *text, char uuid[41]);
 /* Parses HOST:PORT, [ADDRESS]:PORT, PORT (on 127.0.0.1) or "off", which sets host to "" and *port_p
- * to 0. port_min: minimum port; 0 also accepts port 0. Implemented in config_key.c. */
+ * to 0. A port less than port_min is invalid. A longer host than host_size - 1 bytes is truncated.
+ * Implemented in config_key.c. */
 const char *gpd_value_parse_metrics(const char *text, uint16_t port_min, char *host,
 				    size_t host_size, uint16_t *port_p);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command-line options of the supervisor.
+ * The command-line options of the supervisor, and functions that combine them with defaults.
  *
  * Ownership: pointers refer to elements of argv or static text.
  * Threads: main() fills in the struct before the first thread starts; it is read-only afterwards.
@@ -52,9 +52,9 @@ struct gpd_options {
 	int lanes_max;    /* maximum number of lanes per session; 0: as configured */
 };
 
-/* Returns the path of the configuration to read now: the option, else the default path, also if
- * that file exists but is not readable. Returns NULL if there is no option and no file at the
- * default path. The text belongs to options. */
+/* Returns the path of the configuration to read now: the option; else the default path if a file
+ * exists there, also if it is not readable, which is then an error. Returns NULL if there is no
+ * option and no file at the default path. The text belongs to options. */
 const char *gpd_options_config(const struct gpd_options *options);
 
 /* Parses "on" or "off". Returns false, and leaves *value_p unchanged, for any other text. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Report of a configuration reload. Each message is written to the log at once; the report collects
- * the failures and the changes that need a restart, one text each, for the client that requested
- * the reload.
+ * Report of a configuration reload: one text with the failures and one with the changes that need a
+ * restart, for gpupoolctl if it has requested the reload. gpd_reload_report_add() also writes each
+ * message to the log at once.
  *
- * Initialized to zeros: an empty report. Texts that do not fit are truncated.
+ * Initialized to zeros it is empty. Texts that do not fit are truncated. reload.h defines the order
+ * of calls; gpd_reload_report_merge() is the last one.
  *
  * Threads: the supervisor's main thread.
  */
@@ -20,7 +21,8 @@
 
 /* The report. */
 struct gpd_reload_report {
-	/* Settings that failed to take effect, or the reason why the reload failed; "": none. */
+	/* Settings that failed to take effect (then it begins with "partly applied: "), or the
+	 * reason why the whole reload failed, written by gpd_reload(); "": none. */
 	char error[GPD_RELOAD_REPORT_TEXT_MAX];
 	/* Settings that take effect after a restart; "": none. */
 	char warning[GPD_RELOAD_REPORT_TEXT_MAX];
@@ -29,9 +31,9 @@ struct gpd_reload_report {
 static_assert(GPD_RELOAD_REPORT_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,
 	      "has what is wrong with a configuration");
 
-/* Logs a message and appends it to the report's error or warning, separated by "; ". level
- * GPD_LOG_ERROR: this setting failed, and the other settings are in force. GPD_LOG_WARNING: the
- * setting takes effect after a restart. */
+/* Logs a message and appends it to the report's error or warning, separated by "; ". level:
+ * GPD_LOG_ERROR (this setting failed, and the other settings are in force) or GPD_LOG_WARNING (the
+ * setting takes effect after a restart, or a finding of config_lint.h). */
 void gpd_reload_report_add(struct gpd_reload_report *reloaded, enum gpd_log_level level,
 			   const char *format, ...) GP_PRINTF(3, 4);
 

@@ -5,13 +5,14 @@
  * table.
  *
  * The text form has one line per token, with fields separated by single blanks: ID, tenant, SHA-256
- * of the secret, then the times of creation, expiry and revocation ("-" for never), then a comment.
- * Empty lines and lines that begin with # are ignored.
+ * of the secret in lower-case hexadecimal digits, then the times of creation, expiry and revocation
+ * ("-" for never, not for creation), then a comment, which may contain blanks or be absent. Empty
+ * lines and lines that begin with # are ignored.
  *
  * Ownership: a table owns its tokens; gpd_tokens_free() frees them. Returned tokens are borrowed
  * from the table.
- * Threads: any may read a table; the daemon does not change a table after it is parsed. No function
- * blocks.
+ * Threads: any may read a table; the daemon does not change a table after it is parsed. Only
+ * gpd_tokens_write() may block, on its stream.
  * Units: times are seconds since 1970-01-01 UTC.
  */
 #ifndef GPD_TOKEN_H
@@ -62,8 +63,8 @@ enum gpd_token_state {
 };
 
 /* Parses a table of size bytes, which need no terminating zero. name: of the file, for errors.
- * Returns 0 with *tokens set; GP_E_INVALID with a text that contains name and the line; or -ENOMEM
- * with a text. On failure *tokens is unchanged. */
+ * Returns 0 with *tokens overwritten: its previous tokens are not freed. Returns GP_E_INVALID with
+ * a text that contains name and the line, or -ENOMEM with a text; *tokens is then unchanged. */
 GP_MUST_CHECK int gpd_tokens_parse(const char *text, size_t size, const char *name,
 				   struct gpd_tokens *tokens, char *error, size_t error_size);
 /* Writes the text form with a header of comment lines. Write errors are those of the stream
@@ -72,16 +73,19 @@ void gpd_tokens_write(const struct gpd_tokens *tokens, FILE *file);
 /* Frees the tokens and makes the table empty. Accepts an empty table. */
 void gpd_tokens_free(struct gpd_tokens *tokens);
 
-/* Returns the token with this ID, or NULL if there is none. */
+/* Returns the token with this ID, or NULL if there is none. Only the owner of the table may change
+ * the token. */
 struct gpd_token *gpd_tokens_find(const struct gpd_tokens *tokens, const char *id);
 
-/* Checks a token sent by a client, in its text form of size bytes (0: none). The time that the
- * check takes does not depend on how much of the token is correct. With GPD_TOKEN_GOOD,
- * GPD_TOKEN_REVOKED and GPD_TOKEN_EXPIRED, *found_p is the token in the table, else NULL. */
+/* Checks a token sent by a client. shown: its text form (protocol/token_text.h) of size bytes; 0:
+ * none. The time that the check takes does not depend on how much of the token is correct. With
+ * GPD_TOKEN_GOOD, GPD_TOKEN_REVOKED and GPD_TOKEN_EXPIRED, *found_p is the token in the table, else
+ * NULL. */
 enum gpd_token_state gpd_tokens_check(const struct gpd_tokens *tokens, const void *shown,
 				      size_t size, int64_t now_s, const struct gpd_token **found_p);
-/* Returns the current state of the token with this ID, which was valid before: GPD_TOKEN_GOOD,
- * GPD_TOKEN_UNKNOWN (removed since), GPD_TOKEN_REVOKED or GPD_TOKEN_EXPIRED. */
+/* Returns the current state of the token with this ID, whose secret gpd_tokens_check() has checked
+ * before: GPD_TOKEN_GOOD, GPD_TOKEN_UNKNOWN (removed since), GPD_TOKEN_REVOKED or
+ * GPD_TOKEN_EXPIRED. */
 enum gpd_token_state gpd_tokens_state(const struct gpd_tokens *tokens, const char *id,
 				      int64_t now_s);
 

@@ -5,10 +5,11 @@
  * are sent in memory layout.
  *
  * Ownership: an initialized struct gpd_channel owns its descriptor until gpd_channel_fini(). Data
- * passed to send functions may be freed when they return.
+ * passed to gpd_channel_send() and gpd_channel_post() may be freed when they return; it may be NULL
+ * if its size is 0.
  * Threads: gpd_channel_send() from any number of threads; gpd_channel_post() and
- * gpd_channel_flush() from one thread; gpd_channel_recv() from one thread. An end uses either send
- * (the worker) or post (the supervisor).
+ * gpd_channel_flush() from one thread; gpd_channel_recv() from one thread. An end uses either
+ * gpd_channel_send() (the worker) or gpd_channel_post() (the supervisor).
  * Errors: functions return 0 on success; on failure a negative errno. gpd_channel_recv() also
  * returns GP_E_EOF and GP_E_TIMEOUT.
  */
@@ -33,7 +34,9 @@ enum gpd_channel_type {
 	GPD_CHANNEL_OPEN = 1, /* struct gpd_channel_open: opens a session */
 	/* struct gpd_channel_open: gives the session another address window. */
 	GPD_CHANNEL_MOVE_WINDOW,
-	GPD_CHANNEL_LANE, /* struct gpd_channel_lane; the descriptor is the connection of lane 0 */
+	/* struct gpd_channel_lane; the descriptor is that of lane 0, the session's first data
+	 * connection. */
+	GPD_CHANNEL_LANE,
 	/* struct gpd_channel_lane with the descriptor of another lane; result: lane number, from
 	 * 1. */
 	GPD_CHANNEL_DATA_LANE,
@@ -48,9 +51,10 @@ enum gpd_channel_type {
 	GPD_CHANNEL_STOP,   /* end all sessions and exit */
 	GPD_CHANNEL_PING,   /* reply with PONG */
 	/* From the worker to the supervisor. */
-	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: the part that is common to all sessions */
+	/* A packed Gpupool__Welcome (control.proto): the part that is common to all sessions. */
+	GPD_CHANNEL_READY,
 	GPD_CHANNEL_FAILED, /* text: the reason why the worker cannot start */
-	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened; also the reply to MOVE_WINDOW */
+	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened: the reply to OPEN and to MOVE_WINDOW */
 	/* Result: number of a lane that arrived over RDMA or passed the TLS key check. No data. */
 	GPD_CHANNEL_LANE_OPENED,
 	GPD_CHANNEL_CLOSED, /* result: CUresult; text: the reason why the session ended */
@@ -86,9 +90,11 @@ struct gpd_channel_open {
 	uint8_t ticket[32];
 	/* Hello.program_key, which identifies the client's program; zero: the client sent none. */
 	uint8_t program[32];
-	uint32_t lanes_max;   /* maximum number of lanes; lane numbers are less than it */
-	uint32_t compression; /* enum gp_pack_mode of the data that the worker sends */
-	uint64_t features;    /* set of enum gp_feature that both ends support */
+	uint32_t lanes_max; /* maximum number of lanes; lane numbers are less than it */
+	/* enum gp_pack_mode (protocol/pack.h) of the data that the worker sends. */
+	uint32_t compression;
+	/* Set of enum gp_feature (protocol/control.h) that both ends support. */
+	uint64_t features;
 	/* Addresses that the client's process uses: the window must not overlap them. */
 	struct gpd_range avoid[];
 };
@@ -108,7 +114,9 @@ struct gpd_channel_opened {
 	struct gpd_range host;  /* addresses of the session's host memory; size 0: none */
 	uint32_t device_count;  /* number of elements of memory_free */
 	int32_t granted_device; /* ordinal of the device of `granted` */
-	uint64_t granted; /* bytes already reserved for the session on granted_device; 0: none */
+	/* Bytes already charged to the session as allowance (worker/memory/allowance.h) on
+	 * granted_device; 0: none. */
+	uint64_t granted;
 	/* Free bytes of each device; followed by Welcome.known_images, packed. */
 	uint64_t memory_free[];
 };
@@ -137,29 +145,32 @@ struct gpd_channel_message {
 	int fd;      /* descriptor, which the receiver of the message must close; -1: none */
 };
 
-/* One end of a channel. */
+/* One end of a channel. Order: gpd_channel_init(), the others, gpd_channel_fini(). */
 struct gpd_channel {
-	int fd;
+	int fd;                    /* the socket, owned; -1 after gpd_channel_fini() */
 	pthread_mutex_t send_lock; /* serializes gpd_channel_send() */
-	/* Messages that the socket has not accepted yet, oldest first. */
+	/* Messages of gpd_channel_post() that the socket has not accepted yet, oldest first. The
+	 * thread that posts and flushes uses it without a lock. */
 	struct gpd_channel_queued *queue, **queue_end;
 	size_t queued;   /* number of messages in `queue` */
 	uint8_t *buffer; /* receive buffer of GPD_CHANNEL_MAX bytes */
 };
 
 /* Creates the socket pair. Both descriptors are close-on-exec and blocking, and belong to the
- * caller. Returns 0; or a negative errno, and there is no descriptor. */
+ * caller, which passes one to gpd_channel_init() and the other to the worker. Returns 0; or a
+ * negative errno, and there is no descriptor. */
 int gpd_channel_pair(int fds[2]);
 
 /* Initializes one end, which owns fd, also on failure. Returns 0; or -ENOMEM, and only
  * gpd_channel_fini() may then be called. */
 int gpd_channel_init(struct gpd_channel *channel, int fd);
-/* Closes the descriptor and drops queued messages with their descriptors. */
+/* Closes the descriptor, drops queued messages with their descriptors, and frees the buffer. No
+ * other thread may use the channel. */
 void gpd_channel_fini(struct gpd_channel *channel);
 
 /* Sends a message and blocks without limit until the socket has accepted it. fd is sent as a copy;
- * the caller keeps it (-1: none). Returns 0, -EMSGSIZE if the message is larger than
- * GPD_CHANNEL_MAX, or the negative errno of sendmsg(2). */
+ * the caller keeps it (-1: none). Returns 0; -EMSGSIZE if the message is larger than
+ * GPD_CHANNEL_MAX; or the negative errno of sendmsg(2), -EPIPE if the other end is closed. */
 int gpd_channel_send(struct gpd_channel *channel, const struct gpd_channel_header *header,
 		     const void *data, size_t size, int fd);
 
@@ -174,12 +185,13 @@ int gpd_channel_post(struct gpd_channel *channel, const struct gpd_channel_heade
 int gpd_channel_flush(struct gpd_channel *channel);
 
 /* Receives a message; with wait, blocks until there is one. Returns 0; GP_E_TIMEOUT if wait is
- * false and there is no message; GP_E_EOF; -EPROTO if the message is shorter than a header or
- * longer than GPD_CHANNEL_MAX; or a negative errno. *message is set on success only. */
+ * false and there is no message; GP_E_EOF if the other end is closed; -EPROTO if the message is
+ * shorter than a header or longer than the buffer; or a negative errno of recvmsg(2). *message is
+ * set on success only; the caller closes message->fd and checks message->size. */
 int gpd_channel_recv(struct gpd_channel *channel, bool wait, struct gpd_channel_message *message);
 
-/* Copies the message's data into text as a string, truncated to size bytes including the
- * terminating zero. Returns text. */
+/* Copies the message's data, up to a zero byte, into text as a string, truncated to size bytes
+ * including the terminating zero. Returns text. */
 const char *gpd_channel_text(const struct gpd_channel_message *message, char *text, size_t size);
 
 #endif /* GPD_CHANNEL_H */

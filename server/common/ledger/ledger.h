@@ -6,15 +6,20 @@
  * The supervisor creates the ledger, assigns its entries and writes the limits; the worker that
  * runs a session writes the session's usage. If a worker dies, its entries keep their values until
  * the supervisor closes them. A tenant's usage is the sum over its sessions in all workers; it is
- * only changed by atomic operations, and no charge raises it above the limit. Lowering a quota
- * below the current usage frees nothing: only new allocations fail.
+ * only changed by atomic operations, and no charge by gpd_ledger_charge() raises it above the
+ * limit. Lowering a quota below the current usage frees nothing: only new allocations fail.
  *
+ * Terms: a tenant and a session each have an entry, which other files also call "line"
+ * (account->line); an entry has one line for each device and kind of host memory (devices[]).
  * Ownership: gpd_ledger_create() or gpd_ledger_attach() maps the ledger and gpd_ledger_destroy()
- * unmaps it; it contains no pointers. Pointers to its entries are borrowed and valid until then. A
- * session's entry belongs to the session from gpd_ledger_open() to gpd_ledger_close().
- * Threads: any, of any process; fields that one process may change while another one reads them are
- * atomic. Only the supervisor's main thread opens and closes entries and sets limits. No function
- * blocks.
+ * unmaps it; it contains no pointers. Pointers to its entries are borrowed and valid until
+ * gpd_ledger_destroy(). A session's entry belongs to the session from gpd_ledger_open() to
+ * gpd_ledger_close().
+ * Threads: any, of any process; members that one process may change while another one reads them
+ * are atomic. Members of plain types are written by the supervisor, unless a member states
+ * otherwise, before the session's worker gets GPD_CHANNEL_OPEN (channel.h) or the tenant gets its
+ * first session. Only the supervisor's main thread opens and closes entries and sets limits. No
+ * function blocks.
  * Errors: gpd_ledger_charge() and gpd_ledger_charge_host() return false if a limit would be
  * exceeded.
  * Units: bytes, and nanoseconds of the monotonic clock, unless a field states otherwise.
@@ -51,8 +56,8 @@
 #define GPD_NO_LIMIT UINT64_MAX
 
 /* Host memory in bytes that each session may use regardless of other sessions.
- * GPD_DEFERRED_QUEUE_MIN: for its deferred queue, which contains records that wait for host
- * functions. GPD_HOST_MIN: for handles and printed text. */
+ * GPD_DEFERRED_QUEUE_MIN: for its deferred queue, which contains records (requests of the client)
+ * that wait for host functions. GPD_HOST_MIN: for handles and printed text. */
 #define GPD_DEFERRED_QUEUE_MIN GP_DEFERRED_QUEUE_MIN
 #define GPD_HOST_MIN ((uint64_t)4 << 20)
 
@@ -86,7 +91,8 @@ struct gpd_ledger_counts {
 /* Limits and usage of a tenant on one device, or of one kind of host memory. */
 struct gpd_ledger_tenant_line {
 	_Atomic uint64_t memory_max; /* quota; GPD_NO_LIMIT: only the device's memory limits it */
-	/* Charged by its sessions, at most memory_max when it is charged. */
+	/* Charged by its sessions, at most memory_max at the time of a charge; a quota lowered
+	 * later leaves it above. */
 	_Atomic uint64_t memory;
 	/* Part of `memory`: allowance of its sessions, which is charged but not used by their
 	 * clients yet (worker/memory/allowance.h). */
@@ -227,26 +233,30 @@ struct gpd_ledger *gpd_ledger_attach(int fd);
 void gpd_ledger_destroy(struct gpd_ledger *ledger);
 
 /* Supervisor: initializes the entry at this index for a tenant without limits, and gives it a new
- * identity. The entry must be free or without sessions. name is copied. */
+ * identity. The entry must be free or without sessions, as everything in it is overwritten. name:
+ * at most GPD_TENANT_NAME_MAX - 1 bytes; it is copied. */
 void gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *name);
 
 /* Supervisor: assigns an entry to a session of this tenant, without limits of its own except
- * GPD_CODE_SESSION_MAX. worker: process ID. The limit of its deferred queue is
- * GP_DEFERRED_QUEUE_MAX while host memory for it is available, else GPD_DEFERRED_QUEUE_MIN. Returns
- * the entry, or NULL if all are in use. */
+ * GPD_CODE_SESSION_MAX; the caller sets the limits and the other members before it requests the
+ * worker to open the session. id: not 0 and not used by another session. tenant: index of an entry
+ * with a name. worker: process ID. The limit of its deferred queue is GP_DEFERRED_QUEUE_MAX while
+ * host memory for it is available, else GPD_DEFERRED_QUEUE_MIN. Returns the entry, or NULL if all
+ * are in use. */
 struct gpd_ledger_session *gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant,
 					   int32_t worker);
 /* Returns the session's index in gpd_ledger.sessions, which is the same in all processes. */
 uint32_t gpd_ledger_index(const struct gpd_ledger *ledger,
 			  const struct gpd_ledger_session *session);
-/* Returns the entry of the session with this ID, or NULL if there is none. */
+/* Returns the entry of the session with this ID, which is not 0; or NULL if there is none. */
 struct gpd_ledger_session *gpd_ledger_find(struct gpd_ledger *ledger, uint64_t id);
 /* Writes a summary of the session's activity for the log; it fits into GPD_LEDGER_SUMMARY_MAX
  * bytes. */
 #define GPD_LEDGER_SUMMARY_MAX 200
 void gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t size);
-/* Supervisor: frees the entry of an ended session. Uncharges everything that is still charged,
- * returns its link time, and adds its counters to the tenant's. */
+/* Supervisor: frees the entry of an ended session, which its worker no longer uses. Uncharges
+ * everything that is still charged, returns its link time, and adds its counters to the tenant's.
+ * After the last session of a tenant the tenant's sums are set to 0. */
 void gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
 /* Supervisor: closes all sessions of the worker with this process ID, which has exited. */
 void gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker);
@@ -259,14 +269,21 @@ struct gpd_ledger_session *gpd_ledger_next(const struct gpd_ledger *ledger,
 
 /*
  * Charges bytes of a device, or of GPD_LEDGER_CODE or GPD_LEDGER_PINNED, to the session and its
- * tenant. Returns true; or false, without charging anything, if this would exceed the limit of the
- * session or its tenant, or if bytes exceeds the device's total.
+ * tenant. Returns true, and gpd_ledger_uncharge() undoes it; or false, without charging anything,
+ * if this would exceed the limit of the session or its tenant, or if bytes exceeds the device's
+ * total.
  */
 bool gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		       uint64_t bytes);
 /*
- * Maximum total time that an allocation waits for sessions to release their caches (account.h).
+ * A worker whose session lacks memory for an allocation (gpd_account_wait(),
+ * worker/schedule/account.h) calls gpd_ledger_recall() once, then waits and retries while
+ * gpd_ledger_has_pending_recall() or gpd_ledger_has_pending_frees() returns true, and reports its
+ * own waiting by gpd_ledger_extend_recall(). The workers of the recalled sessions request their
+ * clients to release memory, and call gpd_ledger_set_cached() when the clients have done so.
  */
+
+/* Maximum total time that an allocation waits for sessions to release their caches. */
 #define GPD_RECALL_NS UINT64_C(5000000000)
 /* Time after a slow release or free during which sessions of other tenants do not wait for that
  * tenant. */
@@ -277,19 +294,19 @@ bool gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *ses
 bool gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 		       bool of_tenant);
 /* Returns whether the caller should wait on for a recall: another session (of_tenant: of the same
- * tenant) that was recalled less than GPD_RECALL_NS ago has not released its cache yet. Not counted
- * are sessions that wait for memory themselves, because they release nothing while they wait;
- * sessions that were slow before; and sessions of another tenant that has had a slow session within
- * GPD_SLOW_NS, because that tenant could open further sessions. Marks tenants of sessions that are
- * late (GPD_RECALL_LATE_NS) as slow. */
+ * tenant) that was recalled less than GPD_RECALL_NS ago has not released its cache yet. It does not
+ * count three kinds of sessions: those that wait for memory themselves, because they release
+ * nothing while they wait; those that were slow before; and those of another tenant that has had a
+ * slow session within GPD_SLOW_NS, because that tenant could open further sessions. Marks tenants
+ * of sessions that are late (GPD_RECALL_LATE_NS) as slow. */
 bool gpd_ledger_has_pending_recall(struct gpd_ledger *ledger,
 				   const struct gpd_ledger_session *session, bool of_tenant);
 /*
- * Stores whether the session's client caches unused memory. cache_state: true: it does. This also
- * ends a recall: the client has released the recalled memory. If that took longer than
- * GPD_RECALL_LATE_NS, the session counts as slow: no allocation waits for it again, and its cached
- * memory no longer counts as available. Other tenants do not wait for its tenant during
- * GPD_SLOW_NS. Time passed to gpd_ledger_extend_recall() is excluded.
+ * Stores whether the session's client caches unused memory (cache_state: true if it does). This
+ * also ends a recall, because the client has released the recalled memory before it reports. If the
+ * release took longer than GPD_RECALL_LATE_NS, the session counts as slow: no allocation waits for
+ * it again, and its cached memory no longer counts as available. Other tenants do not wait for its
+ * tenant during GPD_SLOW_NS. Time passed to gpd_ledger_extend_recall() is excluded.
  */
 #define GPD_RECALL_LATE_NS UINT64_C(1000000000)
 void gpd_ledger_set_cached(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
@@ -316,7 +333,7 @@ bool gpd_ledger_has_pending_frees(struct gpd_ledger *ledger,
 				  const struct gpd_ledger_session *session, bool of_tenant,
 				  uint64_t waited_ns);
 /* Marks the session as closing: its client has disconnected, and all its memory is being freed. May
- * be called repeatedly. */
+ * be called repeatedly; gpd_ledger_close() undoes it. */
 void gpd_ledger_set_closing(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
 /* Returns whether any session other than this one is closing and still has its memory. */
 bool gpd_ledger_has_closing(const struct gpd_ledger *ledger,
@@ -329,7 +346,8 @@ void gpd_ledger_set_allowance(struct gpd_ledger *ledger, struct gpd_ledger_sessi
 /* Uncharges bytes that were charged by gpd_ledger_charge(), from the session and its tenant. */
 void gpd_ledger_uncharge(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 			 uint64_t bytes);
-/* Moves a charge to another session of the same tenant, `to`, whose limit is not checked. */
+/* Moves a charge of `from` to `to`, another session of the same tenant, whose limit is not
+ * checked. */
 void gpd_ledger_move_charge(struct gpd_ledger_session *from, struct gpd_ledger_session *to,
 			    int device, uint64_t bytes);
 
@@ -379,10 +397,11 @@ struct gpd_ledger_link_slot {
 
 /*
  * Reserves link time under the tenant's bandwidth limit for at most `bytes` bytes, not 0, and
- * returns the slot. A slot is short, about GPD_LEDGER_LINK_SLOT_NS, because announced bytes may
- * never arrive; a caller with more bytes reserves another slot after it has sent the bytes of this
- * one. Without a limit the slot covers all bytes. Slots of all sessions of a tenant are in the
- * order of reservation. If start_ns is after now_ns, the caller waits until then and calls
+ * returns the slot. now_ns: current time of gp_now_ns(). A slot is short, about
+ * GPD_LEDGER_LINK_SLOT_NS, because announced bytes may never arrive; a caller with more bytes
+ * reserves another slot after it has sent the bytes of this one. Without a limit the slot covers
+ * all bytes, with start_ns and cost_ns 0. Slots of all sessions of a tenant are in the order of
+ * reservation. If start_ns is after now_ns, the caller waits until then and calls
  * gpd_ledger_link_release(), unless the session is closed before; otherwise there is nothing to
  * release.
  */
@@ -395,8 +414,9 @@ struct gpd_ledger_link_slot gpd_ledger_link_acquire(struct gpd_ledger *ledger,
 bool gpd_ledger_link_is_current(const struct gpd_ledger *ledger,
 				const struct gpd_ledger_session *session,
 				const struct gpd_ledger_link_slot *slot);
-/* Ends the wait for a slot whose start_ns was after the time of its reservation. If start_ns has
- * not come yet, the link time is returned to the tenant. */
+/* Ends the wait for a slot whose start_ns was after the time of its reservation. If now_ns is
+ * before start_ns and the slot is current, its time is returned to the tenant, and the caller must
+ * not use the slot. */
 void gpd_ledger_link_release(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			     const struct gpd_ledger_link_slot *slot, uint64_t now_ns);
 
@@ -404,8 +424,8 @@ void gpd_ledger_link_release(struct gpd_ledger *ledger, struct gpd_ledger_sessio
 void gpd_ledger_link_charge(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 			    uint64_t bytes, uint64_t now_ns);
 
-/* Sets the bandwidth limit (GPD_NO_LIMIT: none). Slots reserved under the previous limit are no
- * longer current. */
+/* Supervisor: sets the bandwidth limit (GPD_NO_LIMIT or 0: none). If it differs, the link is free
+ * at once, and slots reserved under the previous limit are no longer current. */
 void gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second);
 
 /* Bytes in use: charged, without the allowance. line: a struct gpd_ledger_tenant_line or

@@ -4,9 +4,10 @@
  * log.
  *
  * The budgets are a table in the ledger, which the supervisor and its workers share; a new worker
- * therefore does not give a client a new budget. A budget belongs to an address without a session,
- * or to all sessions of one tenant from one address. The first lookup in any process creates it.
- * Dropped lines are counted, and the supervisor logs their number.
+ * therefore does not give a client a new budget. A budget belongs to an address without a session
+ * (named as in client_address_name.h), or to all sessions of one tenant from one address. The first
+ * lookup in any process creates it. Dropped lines are counted, and the supervisor logs their
+ * number.
  *
  * Ownership: the ledger contains the table; a budget is referred to by its index.
  * Threads: any, of any process, unless a function states otherwise. No function blocks.
@@ -38,9 +39,11 @@ enum gpd_log_budget_owner {
 /* Size of the buffer of a budget's name in bytes, including the terminating zero. */
 #define GPD_LOG_BUDGET_NAME_MAX 160
 
-/* Rates of the token buckets. GPD_LOG_BUDGET_INFO: at most LINES lines at once, refilled by one
- * line per LINE_MS. GPD_LOG_BUDGET_WARNING: likewise WARNINGS and WARNING_MS. A client that opens
- * five sessions per second all day loses no line. */
+/* Rates of the token buckets of each kind (enum gpd_log_budget_kind). GPD_LOG_BUDGET_LINES and
+ * GPD_LOG_BUDGET_LINE_MS belong to the kind GPD_LOG_BUDGET_INFO: a bucket has at most 1000 lines
+ * and gets one back every 100 ms, so a client that opens five sessions per second all day loses no
+ * line. GPD_LOG_BUDGET_WARNINGS and GPD_LOG_BUDGET_WARNING_MS belong likewise to
+ * GPD_LOG_BUDGET_WARNING. */
 #define GPD_LOG_BUDGET_LINES 1000
 #define GPD_LOG_BUDGET_LINE_MS 100
 #define GPD_LOG_BUDGET_WARNINGS 100
@@ -76,11 +79,13 @@ uint32_t gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name);
  * gpd_log_budget_get() does. */
 uint32_t gpd_log_budget_get_for_sessions(const char *tenant, const char *address);
 
-/* Consumes one line. Returns true if the line may be written. Returns false if no line is left; the
- * line then counts as dropped. A ledger must be set. */
-bool gpd_log_budget_consume(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
+/* Consumes one line of the budget at this index (from gpd_log_budget_get()). Returns true if the
+ * line may be written. Returns false if no line is left; the line then counts as dropped. A ledger
+ * must be set. now_ms: time of gp_now_ms(). */
+bool gpd_log_budget_consume(uint32_t index, enum gpd_log_budget_kind kind, int64_t now_ms);
 /* Writes a line by gpd_log() if the budget allows it; otherwise the line counts as dropped. Lines
- * below gpd_log_level consume nothing. */
+ * less severe than gpd_log_level are not written and consume nothing. Lines of an address count as
+ * warnings at any level. */
 void gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 	GP_PRINTF(3, 4);
 /* Logs the numbers of dropped lines, and frees entries that are full again and that no session in

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory that a session's handles and their objects use, charged to the session's entry in the
- * ledger (ledger.h).
+ * Host memory that a session's handles (worker/session/handle.h) and their objects use, charged to
+ * the session's entry in the ledger (ledger.h).
  *
  * Memory of an object that the GPU may still use stays charged until another thread has destroyed
  * the object: the executor calls gpd_name_memory_defer(), and the destroying thread
@@ -30,7 +30,8 @@ struct gpd_name_memory {
 	_Atomic uint64_t deferred;
 };
 
-/* Charges bytes. Returns false, and charges nothing, if the session's limit is reached. */
+/* Charges bytes. Returns false, and charges nothing, if gpd_ledger_charge_host() (ledger.h) refuses
+ * them. Without a ledger it always returns true. */
 bool gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes);
 /* Uncharges bytes that were added before. */
 void gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes);

@@ -12,8 +12,9 @@
  * 200 ms old: the oldest of the user with the most unfinished connections. Read-only users get at
  * most 12 of the 16 connections; the rest are reserved for root and the daemon's user.
  *
- * Ownership: gpd_admin_init() to gpd_admin_fini(); the struct owns descriptors, buffers and pending
- * requests.
+ * Order: gpd_admin_init(), gpd_admin_open(); then in each iteration of the loop gpd_admin_poll()
+ * and gpd_admin_serve(); gpd_admin_fini().
+ * Ownership: the struct owns descriptors, buffers and pending requests.
  * Threads: the supervisor's main thread. Only gpd_admin_open() may block, on the lookup of the
  * readers' group.
  * Units: milliseconds of gp_now_ms().
@@ -84,16 +85,18 @@ struct gpd_admin {
 
 /* Initializes without a socket. arg: first argument of the handler. */
 void gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg);
-/* Creates the socket, and its folder if necessary. A socket that no process listens on is replaced;
- * it is left over from a former daemon. Returns 0; or -1 with a text in error, and there is no
- * socket. Must be called before threads exist, as it changes the process's umask for a moment. */
+/* Creates the socket, with mode 0600 or, if the readers' group exists, 0660 with this group; and
+ * its folder if necessary, but not the folder's parents. Called at most once after
+ * gpd_admin_init(). A socket that no process listens on is replaced; it is left over from a former
+ * daemon. Returns 0; or -1 with a text in error, and there is no socket. Must be called before
+ * other threads exist, as it changes the process's umask for a moment. */
 GP_MUST_CHECK int gpd_admin_open(struct gpd_admin *admin, const char *path, char *error,
 				 size_t error_size);
 /* Checks that the daemon could create a socket at this path, without creating it. An existing
  * socket is not an error, as the daemon may be running. Returns 0, or -1 with a text in error. */
 GP_MUST_CHECK int gpd_admin_check(const char *path, char *error, size_t error_size);
-/* Closes all connections, frees their memory, and removes the socket file if it is still this
- * daemon's. */
+/* Closes all connections, also with pending requests, frees their memory, and removes the socket
+ * file if it is still this daemon's. Accepts a struct without a socket. */
 void gpd_admin_fini(struct gpd_admin *admin);
 
 /* Fills fds, of GPD_ADMIN_POLL_MAX entries, for poll(). Returns the number of entries: 0 without a

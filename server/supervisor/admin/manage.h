@@ -3,8 +3,11 @@
  * Administration of the running daemon: executes the requests of the admin socket, and owns the
  * admin socket, the metrics server and the usage records.
  *
- * Ownership: gpd_manager_init() to gpd_manager_fini(); the struct must not move. admission and
- * hooks are borrowed and must outlive the manager.
+ * Order: gpd_manager_init(), gpd_manager_open(), gpd_manager_open_usage(), gpd_manager_announce()
+ * when the daemon serves clients; gpd_manager_reload() at each reload; gpd_manager_fini(), also
+ * after a failed open.
+ * Ownership: the struct must not move. admission and hooks are borrowed and must outlive the
+ * manager.
  * Threads: the supervisor's main thread. It holds the lock of the report source (report.h), through
  * which the metrics thread reads, except while it waits for events or joins that thread.
  */
@@ -61,14 +64,15 @@ GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd
  * records cannot be written. */
 GP_MUST_CHECK int gpd_manager_open_usage(struct gpd_manager *manager);
 /* Applies the configuration that the admission has now to the usage records. Adds a failure, and
- * changes of the admin socket and the metrics server, which need a restart, to *reloaded. */
+ * changes of the admin socket and the metrics server, which need a restart, to *reloaded. Called
+ * after gpd_admission_reload() (admission.h). */
 void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
 			struct gpd_reload_report *reloaded) GP_LOCKED(manager->source.lock);
 /* Logs the addresses of the admin socket and the metrics server. print: also prints the address of
  * the metrics server to standard output. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
-/* Closes the admin socket, the usage records and the metrics server. Releases the lock of the
- * report source, and joins the metrics thread. */
+/* Closes the admin socket, the usage records and the metrics server. Releases and destroys the lock
+ * of the report source, and joins the metrics thread. Called before gpd_admission_fini(). */
 void gpd_manager_fini(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
 
 /* Handles a request of the admin socket: a gpd_admin_handler (admin_socket.h) whose arg is the

@@ -52,15 +52,16 @@ struct gpd_metrics {
 	struct gpd_metrics_slot slots[GPD_METRICS_CONNECTIONS_MAX];
 };
 
-/* Starts the server; the previous content of *metrics is overwritten. host: a name or address of
- * this machine. port 0: any free port. insecure: permit an address that other machines can reach.
+/* Starts the server; the previous content of *metrics is overwritten. May block on the lookup of
+ * the host name. source: its lock is initialized (manage.h). host: a name or address of this
+ * machine. port 0: any free port. insecure: permit an address that other machines can reach.
  * Signals must be blocked in the caller, as the server's thread inherits its mask. Returns 0; or a
- * negative errno with a text in error, and there is no server. */
+ * negative number with a text in error, and there is no server. */
 GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source,
 				   const char *host, uint16_t port, bool insecure, char *error,
 				   size_t error_size);
 /* Checks that the server could listen on the address, by opening it for a moment. An address in use
- * is not an error, as the daemon may be running. Returns 0; or a negative errno with a text in
+ * is not an error, as the daemon may be running. Returns 0; or a negative number with a text in
  * error. */
 GP_MUST_CHECK int gpd_metrics_check(const char *host, uint16_t port, bool insecure, char *error,
 				    size_t error_size);

@@ -37,8 +37,9 @@ struct gpd_report_source {
 };
 
 /* Creates a report. The caller holds the source's lock until gpd_report_free(), because strings in
- * the report belong to the source. session: ID of the only session to list; 0: all sessions. Sums
- * include all sessions in both cases. Returns NULL if out of memory. */
+ * the report belong to the source. session: ID of the only session to list, none if it is unknown;
+ * 0: all sessions, sorted by ID. Sums include all sessions in both cases. Returns NULL if out of
+ * memory. */
 Gpupool__AdminReport *gpd_report_create(const struct gpd_report_source *source, uint64_t session);
 /* Frees a report of gpd_report_create(). Accepts NULL. */
 void gpd_report_free(Gpupool__AdminReport *report);

@@ -75,17 +75,20 @@ struct gpd_usage {
  * gpd_usage_set_path(). admission must outlive the records. */
 void gpd_usage_init(struct gpd_usage *usage, const struct gpd_admission *admission);
 /* Sets the file; "": no records. Records in memory are first written to the previous file; if that
- * fails, they are written to the new one later. Returns 0, also if path is the current one; or -1
- * with a text in error if the file cannot be written, and the previous file stays in use. */
+ * fails, they are written to the new one later. path is copied; at most GPD_CONFIG_PATH_MAX - 1
+ * bytes. Returns 0, also if path is the current one; or -1 with a text in error if the file cannot
+ * be written, and the previous file stays in use. */
 GP_MUST_CHECK int gpd_usage_set_path(struct gpd_usage *usage, const char *path, char *error,
 				     size_t error_size);
-/* Sets a file that cannot be written at the moment: records are kept in memory and writing is
- * retried. */
+/* Sets a file that cannot be written at the moment, instead of gpd_usage_set_path() at the start:
+ * records are kept in memory and writing is retried. */
 void gpd_usage_set_path_deferred(struct gpd_usage *usage, const char *path);
 /* The callback gpd_quota.ended (quota.h): records the end of a session, whose ledger entry is still
- * valid. usage: a struct gpd_usage. Does nothing without a file. */
-void gpd_usage_ended(void *usage, const struct gpd_ledger_session *session);
-/* Called in each iteration of the loop: writes records that are due. */
+ * valid. arg: the struct gpd_usage. Does nothing without a file. The record is kept in memory until
+ * gpd_usage_check(). */
+void gpd_usage_ended(void *arg, const struct gpd_ledger_session *session);
+/* Called in each iteration of the loop: records running sessions when that is due, and writes the
+ * records in memory. */
 void gpd_usage_check(struct gpd_usage *usage, int64_t now_ms);
 /* Records all sessions in the ledger as ended, because they end with the daemon, writes all
  * records, and frees the memory. Records that cannot be written are lost, with a message in the

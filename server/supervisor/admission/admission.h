@@ -72,11 +72,13 @@ struct gpd_admission {
 	bool draining;         /* no new sessions are admitted; set by gpupoolctl drain */
 };
 
-/* Initializes the admission. sessions_max and lanes_max: command-line limits, 0: as configured.
- * Returns 0; or -ENOMEM, and nothing has to be freed. */
+/* Initializes the admission. quota: after gpd_quota_init(); it must outlive the admission.
+ * sessions_max and lanes_max: command-line limits, 0: as configured. Returns 0; or -ENOMEM, and
+ * nothing has to be freed. */
 GP_MUST_CHECK int gpd_admission_init(struct gpd_admission *admission, struct gpd_quota *quota,
 				     int sessions_max, int lanes_max);
-/* Shuts all connections down, joins their threads and frees everything except `authentication`. */
+/* Shuts all connections down, joins their threads and frees everything except `authentication`.
+ * Called after gpd_worker_pool_fini() (worker_pool.h) and before gpd_quota_fini(). */
 void gpd_admission_fini(struct gpd_admission *admission);
 
 /* Returns the maximum number of concurrent sessions: the command line's, else the configured
@@ -87,13 +89,13 @@ int gpd_admission_sessions_max(const struct gpd_admission *admission);
  * connection waits until it is started within the limits of handshakes; if too many wait, one of
  * the address with the most waiting connections is closed. peer_name: address of the peer. scheme:
  * of the URL of the listener. Returns 0; GP_E_EOF if the connection was closed at once, because its
- * address has wasted too many connections or descriptors are running out; or GP_E_RESOURCE if out
- * of memory.
+ * address has wasted too many connections (client_address.h), descriptors are running out or the
+ * transport cannot use fd; or GP_E_RESOURCE if out of memory.
  */
 int gpd_admission_accept(struct gpd_admission *admission, int fd, const char *peer_name,
 			 const char *scheme);
-/* Tries to open the sessions of queued connections. Called after a worker has exited or is ready,
- * or a session slot has become free. */
+/* Tries to open the sessions of queued connections, and starts dedicated workers for those that
+ * have a slot. Called after a worker has exited or is ready, or a session slot has become free. */
 void gpd_admission_retry_queued(struct gpd_admission *admission);
 /* Handles a dedicated worker that is ready: requests it to open its session and to exit afterwards.
  * Returns false if its client has disconnected; the caller then retires the worker. */
@@ -119,11 +121,13 @@ void gpd_admission_worker_exited(struct gpd_admission *admission, struct gpd_wor
 void gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       int result, const struct gpd_channel_lost *lost);
 /* Handles GPD_CHANNEL_OPENED, the worker's reply to OPEN and MOVE_WINDOW (channel.h): sends Welcome
- * or the new window. Ignored if the client has disconnected. */
+ * or the new window. If the worker has no window for a new session, the client is refused and the
+ * ledger entry freed. Ignored if the client has disconnected or the message is too short. */
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
 /* Handles GPD_CHANNEL_CLOSED, the worker's report that a session has ended: frees its ledger entry,
- * and closes its connection if the client is still connected. */
+ * notifies and closes its connection if the client is still connected, and retries queued
+ * clients. */
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
 /* Handles GPD_CHANNEL_LANE_OPENED: the worker has a lane that it has checked itself, because the
@@ -134,7 +138,8 @@ void gpd_admission_lane_opened(struct gpd_admission *admission, struct gpd_worke
  * gpd_connection_events_fd() (connection.h) is readable. */
 void gpd_admission_handle_events(struct gpd_admission *admission);
 /* Called in each iteration of the loop: handles all deadlines that have passed, starts waiting
- * connections, and checks the credentials of sessions once a second. */
+ * connections, and checks the credentials of sessions once a second. Every 30 s it frees unused
+ * addresses (client_address.h) and reports dropped log lines (log_budget.h). */
 void gpd_admission_check_deadlines(struct gpd_admission *admission);
 /* Applies another configuration to the tenants, the tokens, and all sessions and waiting clients.
  * Takes ownership of it and frees the previous one. *reloaded receives failures. */

@@ -3,6 +3,9 @@
  * Internal interface of the admission (admission.h), between its files admission*.c. Functions are
  * grouped by the file that implements them.
  *
+ * Terms: a slot is the right to one of the limited number of sessions; an entry is the session's in
+ * the ledger (ledger.h). The queue is that of queue.h; the state QUEUED (connection.h) means only
+ * that the client waits.
  * Ownership: connections belong to the admission. A closed or refused connection stays valid, in
  * CLOSING, until gpd_admission_handle_events() handles its receiver's last event. Texts need to be
  * valid during a call only.
@@ -34,8 +37,8 @@
 
 /* admission.c: connections. */
 
-/* Adds a started connection in HANDSHAKE to the list, sets its deadline and counts it as a
- * handshake. */
+/* Adds a started connection in HANDSHAKE, with client_address set, to the list, sets its deadline
+ * and counts it as a handshake. */
 void gpd_admission_add(struct gpd_admission *admission, struct gpd_connection *connection);
 /* Sets the connection's state (connection.h) with a deadline in wait_ms, or NO_DEADLINE, and
  * updates the counts of handshakes. Changes nothing if the state cannot follow the current one. */
@@ -63,8 +66,8 @@ void gpd_admission_close_conn(struct gpd_admission *admission, struct gpd_connec
 void gpd_admission_log_session(const struct gpd_connection *connection, enum gpd_log_level level,
 			       const char *text);
 /* Sends Refused with this reason and text to the client, logs it, and closes the connection. With
- * the reason FULL, a client that will send another request gets an entry in the queue, and the text
- * contains its position. */
+ * the reason FULL, a client that will send another request (Hello.wait not 0; its assignment must
+ * be set) gets an entry in the queue, and the text contains its position. */
 void gpd_admission_refuse(struct gpd_admission *admission, struct gpd_connection *connection,
 			  Gpupool__Refused__Reason reason, const char *text);
 /* Ends the client's session or its wait for one by a decision of the operator, and closes the
@@ -75,8 +78,9 @@ void gpd_admission_evict(struct gpd_admission *admission, struct gpd_connection 
 
 /* admission_session.c: sessions. */
 
-/* Handles Hello: authenticates the client, and refuses it, replies to its query, or queues it for a
- * session. The connection takes ownership of the message. */
+/* Handles the first and only Hello of a connection in HANDSHAKE: authenticates the client, and
+ * refuses it, replies to its query, or queues it for a session. The connection takes ownership of
+ * the message. */
 void gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connection *connection,
 				Gpupool__ControlMessage *message);
 /* Handles the client's request for another address window, which stays the caller's. An unexpected
@@ -86,22 +90,26 @@ void gpd_admission_handle_window_request(struct gpd_admission *admission,
 					 const Gpupool__WindowRequest *request);
 /* Returns the reason why the daemon has no slot for one more session, a static text; NULL: there is
  * a slot. more and more_of_address: numbers to add to the existing sessions, in total and of the
- * client's address; they may be negative. */
+ * client's address; they may be negative. connection: with Hello. Removes expired entries of the
+ * queue. */
 const char *gpd_admission_get_full_reason(const struct gpd_admission *admission,
 					  const struct gpd_connection *connection, int more,
 					  int more_of_address);
-/* Assigns an ID, a ticket, a ledger entry and devices to the client's session. Returns the entry,
- * borrowed from the ledger. Returns NULL if the client was refused or waits for a slot:
+/* Assigns an ID, a ticket, a ledger entry and devices to the session of a client that
+ * gpd_admission_admit() has accepted. Returns the entry, borrowed from the ledger; the caller sets
+ * its `worker`. Returns NULL if the client was refused or waits for a slot:
  * gpd_admission_wait_for_slot() was called with wait_ms. */
 struct gpd_ledger_session *gpd_admission_acquire_slot(struct gpd_admission *admission,
 						      struct gpd_connection *connection,
 						      int64_t wait_ms);
 /* Lets the client wait for a slot in QUEUED: for wait_ms or, if it is in the queue and that is
- * longer, for the time in its Hello (patience_ms), at most GPD_WAIT_MAX_MS. If it waits already,
- * its deadline stays, and it is refused with this text once the deadline has passed. */
+ * longer, for the time in its Hello (patience_ms), at most GPD_WAIT_MAX_MS. An older request with
+ * the same queue number is closed. If the client waits already, its deadline stays, and it is
+ * refused with this text once the deadline has passed. */
 void gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connection *connection,
 				 const char *text, int64_t wait_ms);
-/* Requests the worker to open the session, and sets OPENING. entry: the session's ledger entry. */
+/* Requests the worker to open the session, and sets worker, lanes_max, features and OPENING. entry:
+ * the session's ledger entry, whose `worker` the caller has set. */
 void gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connection *connection,
 				struct gpd_worker_process *worker,
 				const struct gpd_ledger_session *entry);
@@ -122,9 +130,10 @@ void gpd_admission_open_dedicated(struct gpd_admission *admission,
  * starts. Tenants take turns, and the addresses of a tenant. If a worker cannot be started, the
  * client is refused. */
 void gpd_admission_start_workers(struct gpd_admission *admission);
-/* Called when the connection ends: kills its dedicated worker if that is not ready yet, else sets
- * ABANDONED. Frees the session slot of a connection in STARTING without a worker; otherwise the
- * slot becomes free when the worker has exited. Does nothing for shared sessions. */
+/* Called when the connection ends, before its state becomes CLOSING: kills its dedicated worker if
+ * that is not ready yet, else sets ABANDONED. Frees the session slot of a connection in STARTING
+ * without a worker; otherwise the slot becomes free when the worker has exited. Does nothing for
+ * shared sessions. */
 void gpd_admission_abandon_worker(struct gpd_admission *admission,
 				  struct gpd_connection *connection);
 
@@ -152,16 +161,18 @@ void gpd_admission_probe(struct gpd_admission *admission, struct gpd_connection 
 /* admission_wait.c: the list `waiting` of connections without a receiver thread. */
 
 /* Starts the receiver threads of waiting connections within the limits of handshakes, in total and
- * per address. At a limit, a connection that has been without Hello for some time is closed for
- * each one. Closes waiting connections past their deadline. */
+ * per address. At a limit, each waiting connection may replace a started one: that is closed if it
+ * has sent no Hello for 0.2 s, or 2 s if it has sent other data. Closes waiting connections past
+ * their deadline. */
 void gpd_admission_start_waiting(struct gpd_admission *admission);
 /* Closes all waiting connections. */
 void gpd_admission_drop_waiting(struct gpd_admission *admission);
 
 /* admission_lane.c: lanes. */
 
-/* Handles a connection whose preamble identifies it as a lane: it is passed to the worker, closed,
- * or kept in the list `early` until lane 0 arrives. Takes ownership of the connection. */
+/* Handles a connection whose preamble identifies it as a lane, after its event GPD_CONNECTION_LANE:
+ * removes it from the list of connections, and passes it to the worker, closes it, or keeps it in
+ * the list `early` until lane 0 arrives. Takes ownership of the connection. */
 void gpd_admission_handle_lane(struct gpd_admission *admission, struct gpd_connection *lane,
 			       const struct gp_preamble *preamble);
 /* Called in each iteration of the loop: passes kept lanes to the worker once lane 0 has arrived,

@@ -30,16 +30,17 @@ struct gpd_listen {
 	int64_t error_log_ms; /* time until which errors of accepting are not logged again */
 };
 
-/* Opens all addresses of the options. Called after gpd_tls_set() (tls_files.h). Returns 0; or -1,
- * after printing the reason to standard error and closing all of them. */
+/* Opens all addresses of the options. Called after gpd_tls_set() (tls_files.h) and
+ * gp_listen_set_owner() (transport/transport.h). Logs a warning for an address that accepts any
+ * client. Returns 0; or -1, after printing the reason to standard error and closing all of them. */
 int gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options);
-/* Closes all addresses. */
+/* Closes all addresses. Accepts a struct without any. */
 void gpd_listen_close(struct gpd_listen *listen);
 /* Checks that the daemon could listen on the address, by opening it for a moment. An address in use
  * is not an error, as the daemon may be running. insecure: allow an address without authentication.
  * Returns 0; or GP_E_INVALID or a negative errno with a text in error. */
 int gpd_listen_check(const struct gp_url *url, bool insecure, char *error, size_t error_size);
-/* Formats the address with this index as clients specify it. */
+/* Formats the address with this index, less than listen->count, as clients specify it. */
 void gpd_listen_text(const struct gpd_listen *listen, int index, char text[GP_URL_TEXT_MAX]);
 /* Logs the addresses, and also prints them to standard output if print is set. */
 void gpd_listen_announce(const struct gpd_listen *listen, bool print);

@@ -3,7 +3,7 @@
  * Finds the process that listens on a TCP port, for the error message if the daemon cannot open the
  * port. Linux only: reads /proc.
  *
- * Threads: any; the function keeps no state.
+ * Threads: any; the function keeps no state. It reads files of all processes, so it may take long.
  */
 #ifndef GPD_PORT_OWNER_H
 #define GPD_PORT_OWNER_H

@@ -42,17 +42,17 @@ int gpd_session_owners_init(struct gpd_session_owners *session_owners);
 /* Frees the table. */
 void gpd_session_owners_fini(struct gpd_session_owners *session_owners);
 
-/* Stores the client of a new session, which starts now. The credentials are empty until
- * gpd_session_owners_set_credentials(). index: of the session in the ledger. session: its ID.
- * address: as returned by gp_conn_peer(). */
+/* Stores the client of a session that starts now, called when its ledger entry has been assigned.
+ * The credentials are empty until gpd_session_owners_set_credentials(). index: of the session in
+ * the ledger. session: its ID. address: as returned by gp_conn_peer(). */
 void gpd_session_owners_set(struct gpd_session_owners *session_owners, uint32_t index,
 			    uint64_t session, const Gpupool__Hello *hello,
 			    const struct gpd_assignment *assignment, const char *address);
 /* Formats the credentials by which a client was authenticated: "token ID", "certificate NAME,
  * SERIAL", "local user N" or "--insecure". name and serial: of the client's certificate; NULL:
- * none. The text is printable and truncated to size bytes. */
+ * none. The text is printable and truncated to size bytes, at most 200. */
 void gpd_session_owner_format_credentials(const struct gpd_principal *principal, const char *name,
-					  const char *serial, char *text, size_t size);
+					  const char *serial, char *credentials, size_t size);
 /* Stores the text of the credentials in the entry at this index. name and serial: of the client's
  * certificate; NULL: none. */
 void gpd_session_owners_set_credentials(struct gpd_session_owners *session_owners, uint32_t index,

@@ -4,6 +4,8 @@
  * and the checks of clients and of running sessions against them. authorization.h contains the
  * rules.
  *
+ * Order: gpd_authentication_open(), gpd_tls_set() (tls_files.h), gpd_authentication_open_crl();
+ * then the others; gpd_authentication_close().
  * Ownership: gpd_authentication_open() initializes the state, gpd_authentication_close() frees it,
  * also after a failure of an open function. Option strings must stay valid; returned texts are
  * static.
@@ -65,10 +67,11 @@ void gpd_authentication_reload_crl(struct gpd_authentication *authentication,
 /* Frees the tokens and the CRL. */
 void gpd_authentication_close(struct gpd_authentication *authentication);
 
-/* Authenticates the client by its Hello, connection->hello, after loading changed files. Returns 0
- * with connection->principal set. If the client is refused, logs and counts the reason and returns
- * GP_E_INVALID with *text_p set to the static text for the client. The token is wiped from Hello in
- * both cases. config: maps names of certificates to tenants. */
+/* Authenticates the client by its Hello, connection->hello, after loading changed files. Also needs
+ * connection->client_address, has_uid and uid. Returns 0 with connection->principal set. If the
+ * client is refused, logs and counts the reason and returns GP_E_INVALID with *text_p set to the
+ * static text for the client. The token is wiped from Hello in both cases. config: maps names of
+ * certificates to tenants. */
 GP_MUST_CHECK int gpd_authentication_authenticate(struct gpd_authentication *authentication,
 						  const struct gpd_config *config,
 						  struct gpd_connection *connection, int64_t now_ms,
@@ -92,9 +95,10 @@ gpd_authentication_check_certificate(const struct gpd_authentication *authentica
 const char *gpd_authentication_recheck(const struct gpd_authentication *authentication,
 				       const struct gpd_principal *principal, int64_t now_ms);
 /* Returns the reason why a session must end because of the certificate that the client has
- * presented, a static text: it is revoked, or it authenticated the client and has been uncheckable,
- * longer than the grace period if the CRL file is invalid. Returns NULL if the session may
- * continue. */
+ * presented, a static text. There are two: the certificate is revoked; or it authenticated the
+ * client and cannot be checked. The second one applies at once if the daemon has no CRL of the
+ * certificate's authority, and after the grace period if the CRL file is invalid. Returns NULL if
+ * the session may continue. */
 const char *gpd_authentication_recheck_certificate(const struct gpd_authentication *authentication,
 						   const struct gpd_principal *principal,
 						   const struct gp_conn *conn, int64_t now_ms);

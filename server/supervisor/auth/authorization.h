@@ -2,10 +2,12 @@
 /*
  * Authorization: maps a client's credentials to a tenant or to a reason for refusal.
  *
- * A revoked certificate is always rejected, even if the client presents other valid credentials.
- * Otherwise a token decides if there is one, then a certificate; invalid credentials are rejected
- * even if the client would be admitted without any. Without credentials, the daemon's own user and
- * root are admitted from this machine, and every client if the daemon runs with --insecure.
+ * A token that arrives over an unencrypted network connection is always rejected, because it may
+ * have been intercepted. So is a revoked certificate, even if the client presents other valid
+ * credentials. Otherwise a token decides if there is one, then a certificate; invalid credentials
+ * are rejected even if the client would be admitted without any. Without credentials, the daemon's
+ * own user and root are admitted from this machine, and every client if the daemon runs with
+ * --insecure.
  *
  * Ownership: texts that functions return are static, except gpd_auth.tenant.
  * Threads: any; the functions keep no state.
@@ -22,7 +24,8 @@
 enum gpd_certificate_state {
 	GPD_CERTIFICATE_GOOD, /* not revoked; also without a CRL or without a certificate */
 	GPD_CERTIFICATE_REVOKED,
-	GPD_CERTIFICATE_UNCHECKED, /* there is a CRL, but it cannot be used */
+	/* The CRL file is invalid, or has no CRL of the certificate's authority. */
+	GPD_CERTIFICATE_UNCHECKED,
 };
 
 /* Facts about a client on which the decision depends. The caller owns the strings. */
@@ -38,7 +41,8 @@ struct gpd_auth_facts {
 	const char *certificate;
 	const char *certificate_tenant; /* tenant that the name belongs to; NULL: no tenant */
 	enum gpd_certificate_state certificate_state;
-	const char *claimed; /* name of the tenant that the client requests; "": it requests none */
+	/* Name of the tenant that the client requests, not NULL; "": it requests none. */
+	const char *claimed;
 };
 
 /* Reason for a refusal. */
@@ -80,7 +84,8 @@ struct gpd_auth {
 	const char *tenant;
 };
 
-/* The authenticated identity of a connection. */
+/* The authenticated identity of a connection. Initialized to zeros: not authenticated. Set by
+ * gpd_authentication_authenticate() (authentication.h). */
 struct gpd_principal {
 	enum gpd_auth_by by;
 	char token[GP_TOKEN_ID_LENGTH + 1]; /* ID of the token, with GPD_AUTH_BY_TOKEN */

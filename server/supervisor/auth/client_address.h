@@ -52,7 +52,8 @@ struct gpd_client_address {
 	/* Time of the last search for a connection to close because its limit of handshakes was
 	 * reached, if none was found; 0: one was found. Maintained by the admission. */
 	int64_t no_room_ms;
-	/* Number of its last start of a dedicated worker (gpd_admission.starts); 0: none. */
+	/* Number of its last start of a dedicated worker (value of gpd_admission.starts,
+	 * admission.h); 0: none. Maintained by the admission. */
 	uint64_t last_start;
 	int64_t failed_until_ms; /* time at which the count of failed logins is back at zero */
 	int64_t wasted_until_ms; /* time at which the count of wasted connections is back at zero */
@@ -63,7 +64,7 @@ struct gpd_client_address {
  * memory or there are too many, never NULL. The caller releases it with
  * gpd_client_address_put(). */
 struct gpd_client_address *gpd_client_address_get(const char *peer, const uid_t *owner);
-/* Releases a reference. */
+/* Releases a reference. The entry stays until gpd_client_address_expire(). */
 void gpd_client_address_put(struct gpd_client_address *client_address);
 
 /* Counts a failed login. Returns the delay in milliseconds before the refusal is to be sent; 0: at

@@ -8,7 +8,11 @@
  * sends half a message delays only its own receiver. The receiver's last event is
  * GPD_CONNECTION_LANE or GPD_CONNECTION_CLOSED.
  *
- * Ownership: gpd_connection_create() to gpd_connection_destroy(), by the main thread.
+ * Order: gpd_connection_create(), then the admission sets client_address; gpd_connection_start();
+ * events, from gpd_connection_pop_events(); for a lane gpd_connection_release_fd();
+ * gpd_connection_destroy().
+ * Ownership: all connections belong to the main thread; a receiver uses its own one until its last
+ * event.
  * Threads: the main thread, unless a member states otherwise. No function blocks, except
  * gpd_connection_destroy() and gpd_connection_release_fd(), which join a thread that is about to
  * end.
@@ -95,8 +99,9 @@ struct gpd_connection {
 	Gpupool__ControlMessage *hello; /* the client's Hello, owned; NULL until it has arrived */
 	bool has_uid; /* the system reports the peer's local user; valid with hello */
 	uid_t uid;    /* the peer's local user, with has_uid */
-	struct gpd_principal principal;    /* authenticated identity; valid from QUEUED on */
-	char name[128];                    /* "host pid program" of the client, for the log */
+	struct gpd_principal principal; /* authenticated identity; valid from QUEUED on */
+	/* "host pid program" of the client, printable, for the log; "" until Hello has arrived */
+	char name[128];
 	uint64_t session;                  /* ID of its session; 0: none yet */
 	struct gpd_worker_process *worker; /* worker that runs or opens the session; NULL: none */
 	/* The worker does not respond; the receiver thread reports it in replies to Ping. */
@@ -143,8 +148,8 @@ struct gpd_connection_event {
 	char text[256]; /* CLOSED: the reason */
 };
 
-/* Creates the event queue. Called once, before the first connection. Returns 0 or a negative errno.
- * The queue exists until the process ends. */
+/* Creates the event queue. Called once, before the first connection. Returns 0 or a negative errno
+ * of eventfd(2). The queue exists until the process ends. */
 int gpd_connection_setup(void);
 /* Returns a descriptor that polls as readable while there are events. It belongs to the queue. */
 int gpd_connection_events_fd(void);
@@ -157,8 +162,8 @@ struct gpd_connection_event *gpd_connection_pop_events(void);
  * progress; 0: no limit. Returns NULL if out of memory; conn is then destroyed. */
 struct gpd_connection *gpd_connection_create(struct gp_conn *conn, const char *scheme,
 					     unsigned int timeout_ms);
-/* Starts the receiver thread. Returns 0; or a negative errno, and the caller destroys the
- * connection. */
+/* Starts the receiver thread. Called once. Returns 0; or a negative errno of pthread_create(3), and
+ * the caller destroys the connection. */
 GP_MUST_CHECK int gpd_connection_start(struct gpd_connection *connection);
 /* After the event GPD_CONNECTION_LANE: joins the thread and moves the connection's descriptor to
  * *fd_p, which the caller closes. Returns 0; or GP_E_INVALID or GP_E_UNSUPPORTED

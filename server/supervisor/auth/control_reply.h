@@ -25,17 +25,18 @@ void gpd_control_reply_session_error(struct gpd_connection *connection, int resu
 /* Announces the end of the connection. text: the reason for the user. */
 void gpd_control_reply_bye(struct gpd_connection *connection, const char *text);
 /* Sends Welcome for a new session, with the devices assigned to the client, described within its
- * quota. facts: the worker's part of the message. opened: the worker's reply for this session.
- * known: Welcome.known_images, packed; size 0: none; omitted if the message would be too large.
- * Returns 0; or -ENOMEM if out of memory, or if the session has no ledger entry or the worker does
- * not have its devices; then nothing is sent. */
+ * quota. connection: with session, ticket, assignment, lanes_max and features set. facts: the
+ * worker's part of the message (worker_process.h). opened: the worker's reply for this session,
+ * whose size the caller has checked against device_count. known: Welcome.known_images, packed; size
+ * 0: none; omitted if the message would be too large. Returns 0; or -ENOMEM if out of memory, or if
+ * the session has no ledger entry or the worker does not have its devices; then nothing is sent. */
 GP_MUST_CHECK int gpd_control_reply_welcome(const struct gpd_quota *quota,
 					    struct gpd_connection *connection,
 					    const Gpupool__Welcome *facts,
 					    const struct gpd_channel_opened *opened,
 					    struct gp_bytes known);
 /* Sends the reply to a WindowRequest: another address window, opened->window; size 0: there is no
- * other, and the client keeps its window. facts: the worker's part of Welcome. */
+ * other, and the client keeps its window. facts: the worker's part of Welcome, with `limits`. */
 void gpd_control_reply_window(struct gpd_connection *connection, const Gpupool__Welcome *facts,
 			      const struct gpd_channel_opened *opened);
 

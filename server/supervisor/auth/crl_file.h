@@ -26,19 +26,23 @@
 /* State of the file. */
 struct gpd_crl_file {
 	struct gpd_shared_file file;
-	bool needed; /* it is an error if the file does not exist */
+	/* It is an error if the file does not exist: it was configured or has been read once. */
+	bool needed;
 	/* TLS configuration with whose authorities it was loaded, a reference; NULL: none. */
 	struct gp_tls *tls;
-	struct gp_crl *crl; /* last valid content, owned; NULL: no certificate is revoked */
+	/* Last valid content, owned; NULL: no CRL, so no certificate counts as revoked. */
+	struct gp_crl *crl;
 };
 
 /* Initializes the state and loads the file. Called after gpd_tls_set() (tls_files.h). path NULL:
  * there is no file. named: the path was configured; the file must then exist. false: it is the
- * default path. Returns 0; or GP_E_INVALID or a negative errno with a text in file->file.why. The
- * caller calls gpd_crl_file_close() in both cases. */
+ * default path. Overwrites *file. Returns 0; or, with a text in file->file.why, an error of
+ * shared_file.h, GP_E_INVALID (not a usable CRL), -EAGAIN (not valid yet) or -ENOMEM. The caller
+ * calls gpd_crl_file_close() in both cases. */
 GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named);
 /* Loads the file again if it or the authorities have changed, or if it was invalid or has expired.
- * Returns the change (shared_file.h). While the file is invalid, crl keeps its previous value. */
+ * now_ms: time of gp_now_ms(). Returns the change (shared_file.h). While the file is invalid, crl
+ * keeps its previous value, and file.wrong is not 0. */
 enum gpd_shared_file_change gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms);
 /* gpd_crl_file_check() logs a warning if the CRL expires within this time in seconds. */
 #define GPD_CRL_SOON_S ((int64_t)7 * 86400)

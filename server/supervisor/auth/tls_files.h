@@ -16,11 +16,11 @@
 #include "transport/tls/tls.h"
 
 /*
- * Loads the files given by the command line, else by the configuration, else in the default folder.
- * Returns 0 with *tls_p set to a reference that the caller owns, or with *tls_p NULL if the daemon
- * uses no TLS: neither an option nor the configuration names a file, and server.pem is missing in
- * the default folder or the daemon listens on no tls:// or rdma:// address. On failure returns
- * GP_E_INVALID or -ENOMEM with a text in error, and *tls_p is NULL.
+ * Loads the files given by the command line, else by the configuration, else in the default folder;
+ * blocks on the file system. Returns 0 with *tls_p set to a reference that the caller owns, or with
+ * *tls_p NULL if the daemon uses no TLS: neither an option nor the configuration names a file, and
+ * server.pem is missing in the default folder or the daemon listens on no tls:// or rdma://
+ * address. On failure returns GP_E_INVALID or -ENOMEM with a text in error, and *tls_p is NULL.
  */
 GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 			       struct gp_tls **tls_p, char *error, size_t error_size);
@@ -38,8 +38,8 @@ bool gpd_tls_has_address(const struct gpd_options *options);
 #define GPD_TLS_SOON_S ((int64_t)30 * 86400)
 #define GPD_TLS_WARNING_MAX 256 /* size of a warning in bytes, with the terminating zero */
 void gpd_tls_set(struct gp_tls *tls);
-/* Writes the warning about the validity of the configuration's certificate. Returns false, with an
- * empty text, if there is none. */
+/* Writes the warning that the configuration's certificate is not valid or expires within
+ * GPD_TLS_SOON_S seconds. Returns false, with an empty text, if there is none. tls: not NULL. */
 bool gpd_tls_get_warning(const struct gp_tls *tls, char text[GPD_TLS_WARNING_MAX]);
 /* Logs the warning about the current certificate, if there is one. */
 void gpd_tls_check(void);

@@ -59,8 +59,8 @@ unsigned int gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t te
 /* Returns the number of waiting clients of this tenant, or of all tenants (GPD_QUEUE_ALL), for all
  * limits. */
 unsigned int gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms);
-/* Returns whether the client with this number has an entry, even an expired one. number 0:
- * false. */
+/* Returns whether the client with this number has an entry, even an expired one. number 0, a client
+ * without a queue number: false. */
 bool gpd_queue_has(const struct gpd_queue *queue, uint64_t number);
 /* Removes the entry of the client with this number, if there is one. */
 void gpd_queue_remove(struct gpd_queue *queue, uint64_t number);

@@ -24,7 +24,8 @@
 /* State of all quotas. Initialized to zeros before gpd_quota_init(). */
 struct gpd_quota {
 	struct gpd_ledger *ledger; /* owned; NULL: not initialized */
-	int fd;                    /* descriptor of the ledger, owned; inherited by workers */
+	/* Descriptor of the ledger, owned, valid with it; inherited by workers. */
+	int fd;
 	struct gpd_tenants tenants;
 	/* Clients that wait for a slot or for memory; entries are added by the admission. */
 	struct gpd_queue queue;
@@ -37,8 +38,10 @@ struct gpd_quota {
 	void *ended_arg; /* first argument of ended() */
 };
 
-/* Creates the ledger and loads the configuration. config: its path; NULL: no file. Returns 0; or
- * GP_E_INVALID or a negative errno with a text in error, and nothing has to be freed. */
+/* Loads the configuration, creates the ledger with the configured tenants, and sets the ledger for
+ * the log budgets of this process (log_budget.h). config: path of the configuration; NULL: no file.
+ * Returns 0; or an error of gpd_config_load() (config.h) or of creating the ledger, a negative
+ * errno, with a text in error, and nothing has to be freed. */
 int gpd_quota_init(struct gpd_quota *quota, const char *config, char *error);
 /* Frees the ledger and the configuration. Does nothing if the struct is zero. */
 void gpd_quota_fini(struct gpd_quota *quota);
@@ -51,15 +54,16 @@ void gpd_quota_fini(struct gpd_quota *quota);
  * it in the entry later. Undone by gpd_quota_close().
  *
  * Returns the entry; or NULL with *reason_p and error set, and no entry or device is assigned.
- * *reason_p is DEVICE if a device does not exist or is not allowed, FULL if a slot, a part of a
- * device or memory is not free.
+ * *reason_p is DEVICE if a device does not exist, is not allowed or is selected twice, or the
+ * tenant may use none; FULL if a slot, a part of a device or memory is not free.
  */
 struct gpd_ledger_session *gpd_quota_open(struct gpd_quota *quota, uint64_t id,
 					  const Gpupool__Hello *hello, pid_t worker,
 					  struct gpd_assignment *assignment,
 					  Gpupool__Refused__Reason *reason_p, char *error);
-/* Sets the session's limits according to the current configuration and the client's request in
- * hello. */
+/* Sets the session's limits and priority according to the current configuration and the client's
+ * request in hello. Its worker notices the limits of multiprocessors after
+ * gpd_admission_quotas_changed() (admission.h). */
 void gpd_quota_apply(struct gpd_quota *quota, const Gpupool__Hello *hello,
 		     const struct gpd_assignment *assignment, struct gpd_ledger_session *session);
 /* Ends the session with this ID in the ledger: releases its device parts, calls ended() and frees
@@ -71,9 +75,10 @@ void gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker);
 
 /*
  * Fills copy with the device as the session sees it: memory and multiprocessors within its quota.
- * device: from the worker's part of Welcome. memory_free: free bytes of the device, as the worker
- * has reported. copy shares strings with device, which must outlive it; the caller frees
- * copy->attributes with free(). Returns 0; or -ENOMEM, and nothing has to be freed.
+ * device: from the worker's part of Welcome, with an ordinal less than GPD_LEDGER_DEVICES, which is
+ * not checked here. memory_free: free bytes of the device, as the worker has reported. copy shares
+ * strings with device, which must outlive it; the caller frees copy->attributes with free().
+ * Returns 0; or -ENOMEM, and nothing has to be freed.
  */
 int gpd_quota_describe_device(const struct gpd_quota *quota,
 			      const struct gpd_ledger_session *session,

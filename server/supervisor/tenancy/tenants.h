@@ -7,8 +7,9 @@
  * opened before that. A new configuration takes effect at once. A tenant that it no longer contains
  * keeps its limits until its last session ends.
  *
- * Ownership: part of struct gpd_quota, which frees the configuration.
- * Threads: the supervisor's main thread. No function blocks.
+ * Ownership: part of struct gpd_quota (quota.h), which frees the configuration.
+ * Threads: the supervisor's main thread. No function blocks, except that gpd_tenants_set_config()
+ * and gpd_tenants_set_devices() read the machine's memory size from system files.
  * Errors: functions with an error buffer return 0 on success; otherwise they write a text to error,
  * a buffer of GPD_CONFIG_ERROR_MAX bytes.
  */
@@ -75,24 +76,25 @@ struct gpd_tenants {
 /* Returns the smaller of two numbers of multiprocessors, where 0 means all. */
 uint32_t gpd_tenants_min_sms(uint32_t a, uint32_t b);
 /* Converts an amount of the configuration to a number of multiprocessors of the device, rounded to
- * its granularity; 0: all. */
+ * its granularity; 0: all, also before the devices are reported. */
 uint32_t gpd_tenants_round_sms(const struct gpd_tenants *tenants, int device,
 			       const struct gpd_config_amount *amount);
 /* Returns the number of multiprocessors in a worker's description of a device; 0: not given. */
 uint32_t gpd_tenants_get_sms(const Gpupool__Device *device);
 
 /* Applies a configuration to the tenants and to limits of the daemon in the ledger, takes ownership
- * of it and frees the previous one. The limits of existing sessions are set by gpd_quota_apply()
- * (quota.h). */
+ * of it and frees the previous one. Limits set by gpupoolctl are overwritten. The limits of
+ * existing sessions are set by gpd_quota_apply() (quota.h). */
 void gpd_tenants_set_config(struct gpd_tenants *tenants, struct gpd_config *config);
 /* Stores the devices as reported by the first worker, and applies the configuration to them. Later
  * calls do nothing, as all workers report the same devices. */
 void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts);
 
 /* Assigns the client to a tenant and determines its isolation and compression, before it has a
- * session or devices. A guest gets an entry in the ledger. proven: the tenant of its credentials;
- * "": the client may request one in hello. address: as returned by gp_conn_peer(). Returns 0 with
- * *assignment set, without devices; or GP_E_INVALID if the client is refused. */
+ * session or devices. A guest gets an entry in the ledger. proven: the tenant of its credentials
+ * (gpd_principal.tenant); "": the client may request one in hello. address: as returned by
+ * gp_conn_peer(). Returns 0 with *assignment set, without devices; or GP_E_INVALID if the client is
+ * refused, and *assignment is overwritten. */
 GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				    const char *proven, const char *address,
 				    struct gpd_assignment *assignment, char *error);

@@ -4,7 +4,7 @@
  * driver. Pings are sent over the channel; computing, compiling and waiting for the GPU happen in
  * other threads of the worker and do not delay the reply.
  *
- * Initialized to zeros: the first ping is due at once. Nothing has to be freed.
+ * The state initialized to zeros: the first ping is due at once. Nothing has to be freed.
  *
  * Threads: the supervisor's main thread.
  * Units: milliseconds of gp_now_ms().
@@ -30,8 +30,8 @@ struct gpd_heartbeat {
 };
 
 /* Called in each iteration of the loop: sends a ping without blocking if one is due. channel: of
- * the worker. Returns true once per hang: in the call in which the worker starts to count as
- * hanging. */
+ * the worker, open, and the worker is past STARTING (worker_process.h). Returns true once per hang:
+ * in the call in which the worker starts to count as hanging. */
 bool gpd_heartbeat_check(struct gpd_heartbeat *heartbeat, struct gpd_channel *channel,
 			 int64_t now_ms);
 

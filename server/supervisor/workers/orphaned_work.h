@@ -26,13 +26,14 @@
 /* Maximum number of workers that are GPD_WORKER_WEDGED at a time. The limit exists because their
  * contexts occupy device memory that is charged to no tenant. */
 #define GPD_WEDGED_WORKERS_MAX 4
-/* A tenant with orphaned work in at least REPEATED wedged workers is isolated while that lasts, and
- * for ISOLATE_MS milliseconds after the last of them became wedged. */
+/* A tenant with orphaned work in at least GPD_WEDGED_REPEATED wedged workers is isolated while that
+ * lasts, and for GPD_WEDGED_ISOLATE_MS milliseconds after the last of them became wedged. */
 #define GPD_WEDGED_REPEATED 2
 #define GPD_WEDGED_ISOLATE_MS 600000
 
 /* Handles GPD_CHANNEL_BUSY of the worker: orphaned work of a session has started (result not 0) or
- * ended (0). Changes the worker's counts, not its state. */
+ * ended (0). Called before the session's ledger entry is closed, from which it gets the tenant.
+ * Changes the worker's counts, not its state. */
 void gpd_orphaned_work_update(struct gpd_worker_process *process, struct gpd_ledger *ledger,
 			      const struct gpd_channel_message *message);
 
@@ -41,7 +42,7 @@ void gpd_orphaned_work_update(struct gpd_worker_process *process, struct gpd_led
 struct gpd_worker_process *gpd_orphaned_work_find_victim(struct gpd_worker_process *list);
 
 /* Called after the worker has become WEDGED: isolates the tenants that have orphaned work in it and
- * in at least REPEATED wedged workers, and logs them. */
+ * in at least GPD_WEDGED_REPEATED wedged workers, this one included, and logs them. */
 void gpd_orphaned_work_isolate_tenants(const struct gpd_worker_process *list,
 				       const struct gpd_worker_process *process,
 				       struct gpd_ledger *ledger, int64_t now_ms);

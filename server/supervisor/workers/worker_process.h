@@ -7,7 +7,7 @@
  * of clients that have disconnected.
  *
  * Ownership: the admission's list of workers contains all of them; worker_pool.c starts and
- * destroys them. The parameter `child` is always a worker.
+ * destroys them.
  * Threads: the supervisor's main thread.
  * Units: times are milliseconds of gp_now_ms().
  */
@@ -55,8 +55,8 @@ enum gpd_worker_process_state {
 	/* Spare. Entered when the worker is ready; left when a session with isolation "process"
 	 * uses it, or it is retired. It has no session. */
 	GPD_WORKER_SPARE,
-	/* Shared or spare. Entered when the worker is requested to retire; it exits after its last
-	 * session and gets no new ones. */
+	/* Shared or spare. Entered when the worker is requested to retire. It gets no new sessions
+	 * and exits after its last one. */
 	GPD_WORKER_RETIRED,
 	/* Dedicated. Entered when the worker, started for the session or spare, is requested to
 	 * open it and to retire afterwards; left when the client disconnects. It exits after the
@@ -66,11 +66,12 @@ enum gpd_worker_process_state {
 	 * ready; left when the worker exits. Its session slot becomes free when the process has
 	 * exited. */
 	GPD_WORKER_ABANDONED,
-	/* Entered when the worker reports that it has lost its GPU contexts. Its sessions are over;
-	 * it notifies their clients and exits. */
+	/* Entered when the worker reports that it has lost its GPU contexts. Its sessions are over.
+	 * The worker and the supervisor notify their clients; the worker exits, or is killed after
+	 * 1.5 s. */
 	GPD_WORKER_LOST,
-	/* Entered when the worker has failed to start, was requested to stop, or was killed. No
-	 * more requests are sent. */
+	/* Entered when the worker has failed to start, was requested to stop, was killed, or has
+	 * exited. It gets no new sessions. */
 	GPD_WORKER_ENDING,
 	GPD_WORKER_STATES,
 };
@@ -83,7 +84,8 @@ struct gpd_worker_process {
 	enum gpd_worker_process_state state; /* changed by gpd_worker_process_set_state() only */
 	int64_t state_ms;                    /* time of the last change of state; 0: none yet */
 	int64_t started_ms;                  /* time of fork(); set by worker_pool.c */
-	int64_t deadline_ms; /* time at which the process is killed; INT64_MAX: never */
+	/* Time at which the process is killed; INT64_MAX: never; set by worker_pool.c. */
+	int64_t deadline_ms;
 	/* The part of Welcome (protocol/control.proto) that is common to all sessions, owned; NULL
 	 * until the worker is ready. */
 	Gpupool__Welcome *facts;
@@ -123,14 +125,14 @@ bool gpd_worker_process_set_state(struct gpd_worker_process *process,
  * descriptor of the ledger's memory, which stays the caller's. The strings may be freed on return.
  *
  * Returns a worker in STARTING, which the caller owns and frees with gpd_worker_process_destroy();
- * or NULL with errno set.
+ * or NULL with errno set. The caller reaps the process by waitpid(2) before it frees the worker.
  */
 struct gpd_worker_process *gpd_worker_process_start(const char *driver, bool software,
 						    const char *rdma, bool peer_memory,
 						    int ledger_fd);
 
-/* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has
- * released client_address. */
+/* Frees a worker whose process has been reaped, its `facts` and its channel. The caller has removed
+ * it from the list and released client_address. */
 void gpd_worker_process_destroy(struct gpd_worker_process *process);
 
 /* Writes a description of a status of waitpid() to text, for example "was killed by signal 11
