@@ -151,6 +151,20 @@ def _():
         neighbour(daemon)
 
 
+def is_passed_on(daemon, conn):
+    """Whether the daemon's supervisor has accepted this connection over loopback and has passed it on to a worker."""
+    ends = tuple(f"0100007F:{port:04X}" for port in (daemon.port, conn.socket.getsockname()[1]))
+    rows = [row.split() for row in read_file("/proc/net/tcp").splitlines()[1:]]
+    inodes = {row[9] for row in rows if (row[1], row[2]) == ends} - {"0"}
+    own = set()
+    for name in os.listdir(f"/proc/{daemon.process.pid}/fd"):
+        try:
+            own.add(os.readlink(f"/proc/{daemon.process.pid}/fd/{name}"))
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return bool(inodes) and not any(f"socket:[{inode}]" in own for inode in inodes)
+
+
 def counted(daemon, reason):
     """Clients that were refused for this reason."""
     url = re.search(r"^metrics at (\S+)$", read_file(daemon.out_path), re.M)[1]
@@ -174,7 +188,7 @@ def _():
             try:
                 with Conn(daemon.port) as conn:
                     conn.send(preamble(wire.LANE_TLS, 1, name))
-                    time.sleep(0.5)
+                    wait_until("the worker has the connection", lambda: is_passed_on(daemon, conn), 60)
                     conn.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             finally:
                 os.kill(worker, signal.SIGCONT)

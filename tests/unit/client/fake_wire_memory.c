@@ -79,6 +79,28 @@ map(uint64_t address, uint64_t size, uint32_t memory)
 	return CUDA_SUCCESS;
 }
 
+/* Completes a request at once. */
+static CUresult
+answered(struct gpc_request *request, CUresult result)
+{
+	request->session = gpc_session_get();
+	request->result = result;
+	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+/* Returns the result of a request that waits for its own result (OWN_RESULT): an error of earlier
+ * work is left to another call. */
+static CUresult
+get_own_result(CUresult result)
+{
+	struct gpc_request request = { .session = gpc_session_get(),
+				       .result = result,
+				       .complete = true };
+
+	return gpc_request_wait_own(&request);
+}
+
 CUresult
 gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *args)
 {
@@ -92,17 +114,7 @@ gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *ar
 	result = args->size > fake.quota - fake.mapped ? CUDA_ERROR_OUT_OF_MEMORY
 						       : map(args->address, args->size, 0);
 	(void)pthread_mutex_unlock(&lock);
-	return result;
-}
-
-/* Completes a request at once. */
-static CUresult
-answered(struct gpc_request *request, CUresult result)
-{
-	request->session = gpc_session_get();
-	request->result = result;
-	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
-	return CUDA_SUCCESS;
+	return get_own_result(result);
 }
 
 void
@@ -264,10 +276,10 @@ gpc_wait_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCrea
 	assert_int_equal(args->size % FAKE_WIRE_GRANULE, 0);
 	assert_int_equal(args->device, fake.context->device->remote);
 	if (args->size > fake.quota - fake.mapped)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return get_own_result(CUDA_ERROR_OUT_OF_MEMORY);
 	*physical_find(0) = (struct physical){ .id = args->memory, .size = args->size };
 	fake.mapped += args->size;
-	return CUDA_SUCCESS;
+	return get_own_result(CUDA_SUCCESS);
 }
 
 CUresult
