@@ -9,15 +9,16 @@
  * the session ends with an error, functions of cuStreamAddCallback are called with that error and
  * the others are not called, as with NVIDIA's driver; at the program's exit none is called.
  *
- * A function is work of its stream: until it has returned, the session is not idle, and freed
- * memory is not reused. Host memory that a function has written is published before the daemon
- * learns that the function has returned, so all later work sees the data.
+ * A function is work of its stream: until the function has returned, the session is not idle, and
+ * freed memory is not reused. Host memory that a function has written is published before the
+ * daemon learns that the function has returned, so all later work sees the data.
  *
  * The library's own functions (late copies, client/host/late_copy.h) run on a second thread,
  * because a function of the program may wait for work that comes after such a copy on another
  * stream.
  * Ownership: the session owns the queue. The caller owns *data of a function and keeps it valid
- * until the function has returned or is dropped.
+ * until the function has returned or is dropped without a call, which is not reported. Functions
+ * with `library` set are always called.
  * Threads: any thread may post; functions.lock of the session guards the queue.
  */
 #ifndef GPC_HOST_QUEUE_H
