@@ -19,14 +19,15 @@
 
 #include "client/pages/page_faults.h"
 
-/* Reports a fault of a thread; called by the reader, and must not wait. thread: its thread ID. The
- * faulting thread waits until the page is mapped or gpc_page_userfault_refuse() is called. */
+/* Type of the function that handles a fault of a thread. Called by the reader; must not wait.
+ * thread: its thread ID. The faulting thread waits until the page is mapped or
+ * gpc_page_userfault_refuse() is called. */
 typedef void gpc_page_userfault_report(uint64_t address, enum gpc_page_access access, int thread);
 
 /* Opens the descriptor and starts the reader. Called by page_faults.c, at most once successfully.
  * Sets *in_kernel_p to whether faults within system calls are reported, too; it is undefined after
  * a failure. */
-GP_MUST_CHECK int gpc_page_userfault_start(gpc_page_userfault_report *report, bool *in_kernel_p);
+GP_MUST_CHECK int gpc_page_userfault_start(gpc_page_userfault_report *reports, bool *in_kernel_p);
 
 /* Commands, possible after a successful gpc_page_userfault_start(). Each calls the function of
  * base/userfault.h with the same name, whose errors it returns, and may wait for the reader. */

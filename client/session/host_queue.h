@@ -50,12 +50,12 @@ struct gpc_host_call {
 CUresult gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 			     const struct gpc_host_call *wanted);
 
-/* Runs a function on the thread of the program's functions, after those that are already due; it is
- * not work of a stream. It also runs if the session is lost in the meantime, but not at the
+/* Runs wanted(data) on the thread of the program's functions, after those that are already due; it
+ * is not work of a stream. It also runs if the session is lost in the meantime, but not at the
  * program's exit. Does not wait for it. scope must stay valid as long as the session. Returns
  * CUDA_SUCCESS. Errors: CUDA_ERROR_OUT_OF_MEMORY, and the session's error; the function is then not
  * called. */
-CUresult gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn function, void *data);
+CUresult gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn wanted, void *data);
 
 /* Handles the daemon's note (a message that is not a reply) that the function with this ID is due.
  * result: CUDA_SUCCESS, or the error for which the daemon refuses the function; it is passed to a

@@ -2,7 +2,8 @@
 /*
  * Threads of a session: starts them and counts those that have not ended.
  *
- * All signals are blocked in these threads, because signals belong to the application.
+ * Signals are blocked in these threads, because they belong to the application, except those of
+ * faults (base/thread.h).
  * Threads: any thread may call.
  */
 #ifndef GPC_SESSION_THREADS_H

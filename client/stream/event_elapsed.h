@@ -34,6 +34,6 @@ struct gpc_elapsed {
 /* Called after the event was recorded in the stream with this wire ID: links it to the event with
  * timing that the stream recorded before. Has no effect for events without timing
  * (CU_EVENT_DISABLE_TIMING) or if the stream was destroyed. */
-void gpc_elapsed_note(struct gpc_event *event, uint32_t stream);
+void gpc_elapsed_note(struct gpc_event *event, uint32_t stream_id);
 
 #endif /* GPC_EVENT_ELAPSED_H */

@@ -31,11 +31,13 @@ struct gpc_stream;
  * error of an earlier posted call, or the session's error. */
 CUresult gpc_sync_context(struct gpc_context *context);
 
-/* Called before a call that synchronizes with all work of the context, which must not be a green
- * context. If the program may see effects of work in progress, blocks, without limit, until all
- * work of the context is done. Otherwise posts a barrier, which orders later work after that in
- * progress, or blocks too if the daemon does not support barriers. Has no effect if there is no
- * work in progress, if the context is inactive, or after the start of exit(). */
+/* Called before a call that synchronizes with all work of the context. Also the hook leave of
+ * struct gpc_context_part (client/context/context.h), for a context that is destroyed or reset. For
+ * a green context, which only that hook passes, only the work of its own streams counts. If the
+ * program may see effects of work in progress, blocks, without limit, until all work of the context
+ * is done. Otherwise posts a barrier, which orders later work after that in progress, or blocks too
+ * if the daemon does not support barriers. Has no effect if there is no work in progress, if the
+ * context is inactive, or after the start of exit(). */
 void gpc_sync_implicitly(struct gpc_context *context);
 /* Calls gpc_sync_implicitly() for the current context or, if that is a green context, for its
  * primary context. Has no effect without a current context or in a host function. */
