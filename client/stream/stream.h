@@ -7,8 +7,9 @@
  * destroyed with the thread.
  *
  * Work numbers show whether work is done, without a query to the daemon. In each session, every
- * record that gives a stream work has a number, from 1 (client/session/session.h). Streams whose
- * IDs share a slot share the highest number, so a stream may appear to have more work than it has.
+ * record that gives a stream work has a number, from 1 (client/session/session.h). The session
+ * stores the last number of each stream in a table of limited size: streams that share an entry
+ * share the highest number, so a stream may appear to have more work than it has.
  *
  * Ownership: streams are not reference-counted. The memory of a destroyed stream is only ever
  * reused for another stream (client/base/handle.h), and contexts are never freed, so a stale
@@ -49,8 +50,9 @@ struct gpc_stream {
 	bool legacy;     /* legacy default stream */
 	bool per_thread; /* per-thread default stream */
 	uint64_t number; /* result of cuStreamGetId(), unique in this process */
-	/* All work of the stream up to this work number is known to be done. Starts with the number
-	 * of its slot, as do the next two. */
+	/* All work of the stream up to this work number is known to be done. Like the next two
+	 * numbers, it starts with the result of gpc_session_issued_to() at the creation, as work
+	 * numbers up to that are of other streams. */
 	atomic_uint_fast64_t done;
 	/* the changes of replicated host memory (client/host/coherence.h) by the stream's work up
 	 * to this work number have been fetched */
