@@ -13,7 +13,7 @@
  * function waits for the daemon.
  * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
  * quota, the device, or this process's memory or descriptors are exhausted; the errors named at
- * them; or the session's error. Out parameters are unchanged after an error.
+ * them; or an error of the daemon or the session. Out parameters are unchanged after an error.
  * Units: bytes.
  */
 #ifndef GPC_PHYSICAL_MEMORY_H

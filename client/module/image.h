@@ -146,8 +146,10 @@ extern atomic_bool gpc_image_any_uses_printf;
  * caller calls gpc_image_await() before it uses kernels or variables of the image. source: as for
  * cuLibraryLoadData() and cuModuleLoadData(); it is not used after the return. On success the
  * caller owns *image_p, and gpc_image_unload() frees it; on failure *image_p is unchanged. Errors:
- * those of the CUDA functions, for example CUDA_ERROR_INVALID_VALUE (source is NULL),
- * CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_OUT_OF_MEMORY.
+ * CUDA_ERROR_INVALID_VALUE: source is NULL; CUDA_ERROR_NO_BINARY_FOR_GPU: no code for the device;
+ * CUDA_ERROR_INVALID_IMAGE: malformed, or the daemon's description contradicts the image;
+ * CUDA_ERROR_OUT_OF_MEMORY; errors of the daemon's driver, such as CUDA_ERROR_INVALID_PTX; errors
+ * of call.h.
  */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,
 			const struct gpc_jit_options *options, struct gpc_image **image_p);

@@ -59,7 +59,7 @@ struct gpc_pages_ops {
  * may use the memory, for gpc_pages_flush().
  * Errors: returns 0 on success; -ENOMEM; or another -errno if threads, mappings or the fault
  * mechanism are not available. The addresses are then reserved as before. Returns GP_E_INVALID if
- * the range overlaps another one, whose contents are then lost; the caller must rule this out.
+ * the range overlaps another one, which is then unusable; the caller must rule this out.
  */
 GP_MUST_CHECK int gpc_pages_create(uint64_t base, uint64_t size, bool is_known,
 				   const struct gpc_pages_ops *calls, void *owner,

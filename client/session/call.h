@@ -23,11 +23,12 @@
  * CUDA_SUCCESS.
  * Threads: any thread may call; the thread that reads the connection must not wait for a reply.
  * Errors: a CUresult other than CUDA_SUCCESS is the daemon's result (gpc_wait_X), the session's
- * sticky error, an earlier posted call's error (gpc_wait_X), CUDA_ERROR_NOT_INITIALIZED without a
- * session, CUDA_ERROR_NOT_SUPPORTED if the daemon does not know the call, CUDA_ERROR_INVALID_VALUE
- * if the call or its bulk is too large, CUDA_ERROR_UNKNOWN if the fields could not be encoded, or
- * CUDA_ERROR_OUT_OF_MEMORY. A call that could not be posted or started has no effect, unless the
- * session ended while its bulk was being sent.
+ * sticky error, an earlier posted call's error (gpc_wait_X, but not if X creates an object, is a
+ * CUDA call that destroys one, or has OWN_RESULT, codegen/api/vocabulary.h),
+ * CUDA_ERROR_NOT_INITIALIZED without a session, CUDA_ERROR_NOT_SUPPORTED if the daemon does not
+ * know the call, CUDA_ERROR_INVALID_VALUE if the call or its bulk is too large, CUDA_ERROR_UNKNOWN
+ * if the fields could not be encoded, or CUDA_ERROR_OUT_OF_MEMORY. A call that could not be posted
+ * or started has no effect, unless the session ended while its bulk was being sent.
  */
 #ifndef GPC_CALL_H
 #define GPC_CALL_H

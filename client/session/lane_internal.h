@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal state of a session's data lanes, for lane.c, lane_out.c, lane_in.c and silence.c only.
+ * Internal state of a session's data lanes, for lane.c, lane_out.c, lane_in.c, silence.c and their
+ * tests only.
  *
  * Ownership: struct gpc_session owns struct gpc_lanes, from gpc_lanes_init() to gpc_lanes_fini().
  * Threads: guarded by lanes.lock unless noted otherwise; functions whose names end in _locked are

@@ -51,8 +51,8 @@ struct gpc_stream {
 	bool per_thread; /* per-thread default stream */
 	uint64_t number; /* result of cuStreamGetId(), unique in this process */
 	/* All work of the stream up to this work number is known to be done. Like the next two
-	 * numbers, it starts with the result of gpc_session_issued_to() at the creation, as work
-	 * numbers up to that are of other streams. */
+	 * numbers, it starts with the result of gpc_session_issued_to() at the creation, as work up
+	 * to that is of other streams (legacy stream: 0). */
 	atomic_uint_fast64_t done;
 	/* the changes of replicated host memory (client/host/coherence.h) by the stream's work up
 	 * to this work number have been fetched */
@@ -185,8 +185,9 @@ CUresult gpc_stream_fence_functions(struct gpc_stream *stream);
 uint64_t gpc_stream_context_number(const struct gpc_context *context);
 
 /* Hook prepare of struct gpc_context_part (client/context/context.h), called before the context is
- * created in the daemon: creates the legacy stream, and stores its wire ID in *args. Returns
- * CUDA_SUCCESS, or CUDA_ERROR_OUT_OF_MEMORY without a stream. */
+ * created in the daemon: creates the legacy stream, and stores its wire ID in *args.
+ * client/api/green_context.c also calls it, for a green context. Returns CUDA_SUCCESS, or
+ * CUDA_ERROR_OUT_OF_MEMORY without a stream. */
 CUresult gpc_stream_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
 /* Hook created of struct gpc_context_part, called after the daemon has replied: destroys the legacy
