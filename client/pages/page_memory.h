@@ -4,8 +4,8 @@
  * inaccessible, and at an address of the library's own (the backing), where it is always
  * accessible.
  *
- * The program's rights, that is, the accesses that do not fault, are set for each part of a range.
- * The caller remembers them.
+ * The program has rights to each part of a range (enum gpc_page_rights), which the caller sets and
+ * records.
  *
  * Ownership: the caller owns the struct; it owns both mappings and the descriptor until
  * gpc_page_memory_fini().

@@ -39,9 +39,9 @@
  * (page_faults.h) and by the threads that flush or fork. None of the functions may call a function
  * of this file. */
 struct gpc_pages_ops {
-	/* Waits for the remote work that was posted last; may take long. Called by the serving
-	 * thread of ordinary threads, which excludes critical sections meanwhile, without other
-	 * locks of pages.c. */
+	/* Waits for the remote work that was posted last; may take long. Called on the serving
+	 * thread of ordinary threads, while no thread is in a critical section (gpc_pages_begin()).
+	 * No other lock of pages.c is held, so faults of direct threads are served meanwhile. */
 	bool (*await)(void *owner);
 	/* Copies data from the remote side, in its present state. Returns when `to` contains it. */
 	bool (*fetch)(void *owner, uint64_t address, uint64_t size, void *to);

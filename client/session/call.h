@@ -7,8 +7,7 @@
  *
  *   CUresult gpc_post_X(context, &args[, bulk, bulk_count])                 POST calls: no reply
  *   CUresult gpc_wait_X(context, &args, &reply[, bulk, bulk_count][, &raw]) WAIT calls: a reply
- *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])       WAIT calls,
- * asynchronous
+ *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])       WAIT calls: no wait
  *
  * with struct gp_args_X and gp_reply_X of protocol's gp_calls.h (without the reply argument if the
  * call returns no fields). context: struct gpc_context *; NULL: first session, no context. bulk:

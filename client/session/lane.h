@@ -69,9 +69,9 @@ bool gpc_lanes_open_for_copy(struct gpc_session *session, uint64_t size, bool la
  * Blocks while two or more copies of the session are unsent, and as gpc_post_X() does (call.h);
  * then queues the data and posts the record. The memory must stay valid and unchanged until the
  * data is sent. If wait is not NULL, *wait (initially 0) is incremented when the copy is queued,
- * and decremented when the data is sent or the session is over; it must stay valid until then.
- * Without it gpc_lanes_settle() shows that the data is sent. It is guarded by the lanes' lock, so
- * the caller only passes it to gpc_lanes_wait_sent().
+ * and decremented when the data is sent or the session is over; it must stay valid until then. It
+ * is guarded by the lanes' lock, so the caller only passes it to gpc_lanes_wait_sent(). If wait is
+ * NULL, the caller waits for the data with gpc_lanes_settle().
  *
  * Errors: CUDA_ERROR_NOT_READY: host functions or streams' waits for values are outstanding, and
  * flags does not contain GP_COPY_LATE (a copy that its stream's host function has started);

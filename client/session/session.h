@@ -183,8 +183,8 @@ void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
  */
 /* Returns the last work number of the session; 0: no work yet. */
 uint64_t gpc_session_issued(const struct gpc_session *session);
-/* Returns the last work number of the stream with this wire ID, or of another stream whose ID
- * shares its slot, if that is higher; 0: no work yet. */
+/* Returns the last work number of the stream with this wire ID or, if that is higher, of a stream
+ * that shares its entry in a table of limited size; 0: no work yet. */
 uint64_t gpc_session_issued_to(const struct gpc_session *session, uint32_t stream);
 
 /*
