@@ -29,7 +29,8 @@ struct gp_suggestion {
 	const char *best; /* the closest candidate so far; NULL: none was similar */
 };
 
-/* Makes the candidate the best one if it is similar to the word and closer than the best so far. */
+/* Makes the candidate likely->best if it is similar to likely->word (gp_is_similar()) and closer to
+ * it than likely->best so far. likely: the search. */
 void gp_suggestion_consider(struct gp_suggestion *likely, const char *candidate);
 
 /* Returns the word of the list of `count` words that is closest to `written`, the first of equally

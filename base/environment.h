@@ -25,9 +25,10 @@
  * not set at process start. */
 const char *gp_environment_get(const char *name);
 
-/* Returns the value of a variable in a block of `size` bytes that contains NUL-terminated
- * "NAME=VALUE" strings, such as /proc/PID/environ, or NULL if it is not in the block. The last byte
- * of the block, or the byte after it, must be a NUL. The value points into the block. */
-const char *gp_environment_find(const char *block, size_t size, const char *name);
+/* Returns the value of a variable in `strings`, a block of `size` bytes that contains
+ * NUL-terminated "NAME=VALUE" strings, such as /proc/PID/environ, or NULL if it is not in the
+ * block. The last byte of the block, or the byte after it, must be a NUL. The value points into the
+ * block. */
+const char *gp_environment_find(const char *strings, size_t size, const char *name);
 
 #endif /* GP_ENVIRONMENT_H */

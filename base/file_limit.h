@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+/* Signal state of a thread between gp_sigxfsz_block() and gp_sigxfsz_restore(). */
 struct gp_sigxfsz {
 	/* signal mask that the thread had before gp_sigxfsz_block() */
 	sigset_t before;

@@ -68,7 +68,7 @@ void gp_lock_init_adaptive(pthread_mutex_t *lock);
 void gp_cond_init(pthread_cond_t *cond);
 
 /* At file scope: defines a constructor that initializes the static condition variable `cond` before
- * main() starts. Such a condition variable is never destroyed. */
+ * main() starts. Such a condition variable is never destroyed. A semicolon must follow. */
 #define GP_COND_CONSTRUCTOR(cond) GP_COND_CONSTRUCTOR_(cond, __LINE__)
 #define GP_COND_CONSTRUCTOR_(cond, line) GP_COND_CONSTRUCTOR__(cond, line)
 #define GP_COND_CONSTRUCTOR__(cond, line)                                                          \
@@ -80,7 +80,8 @@ void gp_cond_init(pthread_cond_t *cond);
 
 /* Waits until the condition variable is signaled or the clock reaches at_ns (GP_FOREVER: no limit).
  * The lock is released during the wait and held again on return. Returns false if the deadline
- * passed, otherwise true. Like pthread_cond_wait(), it may wake spuriously. */
+ * passed (without waiting if it had passed before), otherwise true. Like pthread_cond_wait(), it
+ * may wake spuriously. */
 bool gp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t at_ns)
 	GP_LOCKED(*lock);
 

@@ -177,6 +177,8 @@ enum gp_state_word {
 	T(3, nvmlDeviceGetVbiosVersion)                                                            \
 	T(4, nvmlDeviceGetBoardPartNumber)                                                         \
 	T(5, nvmlDeviceGetInforomImageVersion)
+/* Numbers of single texts; the number of texts; and the maximum size of a text, including its
+ * NUL. */
 #define GP_STATE_SERIAL 2
 #define GP_STATE_DRIVER_BRANCH 6 /* text of the system, from struct gp_driver_branch */
 #define GP_STATE_TEXTS 7
@@ -199,6 +201,7 @@ struct gp_state_process {
 		uint64_t gpu_ns;
 	};
 };
+/* Maximum number of processes in a decoded reply; further ones are ignored. */
 #define GP_STATE_PROCESSES_MAX 1024
 
 /* A decoded reply. Unknown words are GP_STATE_NONE, unknown texts "". */

@@ -45,12 +45,14 @@ enum gp_note {
 	/* Rows of the copy to the host that the header's member `request` identifies: u64 offset,
 	 * u64 size; the bytes are the bulk data. */
 	GP_NOTE_DATA = 0xff01,
-	GP_NOTE_ERROR =
-		0xff02, /* a call without reply failed: u32 CUresult, u32 sticky, u32 call, u32 0 */
+	/* a call without reply failed: u32 CUresult, u32 sticky (not 0: the error ends the
+	 * session), u32 call (enum gp_call), u32 0 */
+	GP_NOTE_ERROR = 0xff02,
 	GP_NOTE_PRINT = 0xff03, /* output of the session's kernels: bytes for the client's stdout */
 	GP_NOTE_COMPLAIN = 0xff04, /* the driver's report on a failed kernel: bytes for stderr */
-	GP_NOTE_FUNCTION = 0xff05, /* the host function of a gpHostFunction is due: u32 function,
-				      u32 CUresult */
+	/* the host function of a gpHostFunction is due: u32 function (its ID), u32 CUresult (an
+	 * error: the worker refuses it) */
+	GP_NOTE_FUNCTION = 0xff05,
 	GP_NOTE_SHARE =
 		0xff06, /* the session's number of multiprocessors has changed: u32 device, u32 0 */
 	GP_NOTE_WAITS = 0xff07, /* number of the session's gpStreamWait calls that are complete: u32
@@ -67,7 +69,7 @@ enum gp_note {
  * deferred queue. Each record counts as its size plus its bulk data plus
  * GP_DEFERRED_RECORD_COST. */
 #define GP_DEFERRED_QUEUE_MAX ((uint64_t)64 << 20)
-/* Lowest limit that a daemon may announce instead of GP_DEFERRED_QUEUE_MAX. */
+/* Lowest limit that a daemon may announce, in its Welcome, instead of GP_DEFERRED_QUEUE_MAX. */
 #define GP_DEFERRED_QUEUE_MIN ((uint64_t)4 << 20)
 #define GP_DEFERRED_RECORD_COST ((uint64_t)256)
 #define GP_DEFERRED_QUEUE_COST(record_size, bulk_size)                                             \
@@ -126,7 +128,7 @@ void gp_header_encode(const struct gp_header *header, void *memory);
 
 /* Decoded header of a chunk. */
 struct gp_chunk {
-	/* request number of the copy */
+	/* number of the copy: member `copy` of its gpCopyInLanes or gpCopyOutLanes */
 	uint32_t copy;
 	/* offset of the chunk in the copy */
 	uint64_t offset;

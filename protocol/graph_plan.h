@@ -115,7 +115,8 @@ void *gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *d
 			       uint32_t count, uint64_t name, uint32_t root, size_t size);
 
 /* Reduces the last node's fields to fields_size, rounded up to a multiple of 8, if the size passed
- * to gp_graph_write_node() was an upper bound. The writer has a node. */
+ * to gp_graph_write_node() was an upper bound. The writer has a node, whose fields are not
+ * smaller. */
 void gp_graph_shrink_last(struct gp_graph_writer *writer, size_t fields_size);
 
 #endif /* GP_GRAPH_PLAN_H */

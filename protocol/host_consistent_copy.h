@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Consistent copy of the changes in replicated host memory: a set of runs (ranges of changed words,
- * host_changes.h). Their order ensures that an observer at the other end that sees a flag also sees
- * the data that was written before the flag (docs/host-memory.md). This makes programs that poll
- * words written by kernels, and kernels that poll words written by programs, work over a network.
+ * host_changes.h). A flag is a short run that announces data in other runs. The order of the runs
+ * ensures that an observer at the other end that sees a flag also sees the data that was written
+ * before it (docs/host-memory.md). This makes programs that poll words written by kernels, and
+ * kernels that poll words written by programs, work over a network.
  *
  * Ownership: ranges and shadows are the caller's; the buffers belong to the struct until
  * gp_consistent_copy_fini().

@@ -5,8 +5,8 @@
  * host_consistent_copy.c combines several scans into a copy that the other end may store. A scan
  * changes neither the memory nor the shadows.
  *
- * Ownership: gp_changes.bytes is malloc'ed and grown by the functions; the caller frees it. All
- * other memory is the caller's.
+ * Ownership: gp_changes.bytes is malloc'ed and grown by the functions; the caller initializes
+ * struct gp_changes to zeros and frees `bytes`. All other memory is the caller's.
  * Threads: any; one thread at a time per buffer.
  * Units: bytes.
  */
@@ -35,7 +35,8 @@ uint64_t gp_diff_scan(struct gp_changes *changes, const struct gp_changes_range 
 bool gp_diff_scan_reverse(struct gp_changes *changes, struct gp_changes *spare,
 			  const struct gp_changes_range *ranges, size_t count);
 
-/* Cursor over the runs that a scan has found. Scan and ranges are borrowed and must not change. */
+/* Cursor over the runs that a scan has found. Scan and ranges are borrowed and must not change; the
+ * ranges must not overlap. */
 struct gp_run_cursor {
 	const struct gp_changes *changes;
 	const struct gp_changes_range *ranges;

@@ -63,7 +63,7 @@ struct gp_kernel_info {
 
 	/* Only in the client, not on the wire; the decoder sets the members to 0. */
 
-	bool absent; /* the image does not contain the kernel (image_check.h) */
+	bool absent; /* the image does not contain the kernel (image/image_check.h) */
 	/* a message that the device cannot run the kernel was printed for the user */
 	bool reported;
 	uint32_t varies; /* bit i: attribute i was set by the program and differs between devices */
@@ -73,7 +73,7 @@ struct gp_kernel_info {
 struct gp_image_info {
 	uint32_t kernel_count;
 	struct gp_kernel_info *kernels;
-	bool prints; /* only in the client: kernels may call printf (image_check.h) */
+	bool prints; /* only in the client: kernels may call printf (image/image_check.h) */
 };
 
 /* ID of a kernel (gp_kernel): the session's ID of its image, and its index. */

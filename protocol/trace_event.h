@@ -46,7 +46,7 @@ gp_trace_get_name_slot(uint64_t kernel)
 
 /* Upper bound of the size of an encoded event, in bytes. */
 #define GP_TRACE_EVENT_SIZE(name_size) (40 + GP_ENC_BYTES_SIZE(name_size))
-/* Appends an event. */
+/* Appends an event; enc has room for GP_TRACE_EVENT_SIZE(). */
 void gp_trace_event_encode(struct gp_enc *enc, const struct gp_trace_event *event);
 /* Decodes the next event of a reply. Returns true; or false with *event undefined: at the end, and
  * gp_dec_ok() is then true, or if the event is malformed, and gp_dec_ok() is then false. */

@@ -27,16 +27,17 @@ CUresult gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdevicep
 extern const struct gpc_pages_ops gpc_managed_calls;
 
 /* Function of struct gpc_pages_ops: blocks, without limit, until all work of the context's session
- * that may have used managed memory is done. context: a struct gpc_context. Returns true, or false,
- * after a message on standard error, if the session has ended or the wait fails. */
-bool gpc_managed_await(void *context);
+ * that may have used managed memory is done. owner: as for the next two functions, the struct
+ * gpc_context whose managed memory it is. Returns true, or false, after a message on standard
+ * error, if the session has ended or the wait fails. */
+bool gpc_managed_await(void *owner);
 /* Function of struct gpc_pages_ops: copies from managed memory of the device to `to`, and blocks
  * until `to` contains the data. Returns true, or false, after a message on standard error, if the
  * session has ended or the copy fails repeatedly; `to` is then undefined. */
-bool gpc_managed_fetch(void *context, uint64_t address, uint64_t size, void *to);
+bool gpc_managed_fetch(void *owner, uint64_t address, uint64_t size, void *to);
 /* Function of struct gpc_pages_ops: copies from `from` to managed memory of the device, before all
  * work that is posted later, and blocks until `from` may be changed. Also makes host memory to
  * which the data points accessible to kernels. Returns as gpc_managed_fetch() does. */
-bool gpc_managed_push(void *context, uint64_t address, uint64_t size, const void *from);
+bool gpc_managed_push(void *owner, uint64_t address, uint64_t size, const void *from);
 
 #endif /* GPC_MANAGED_COPY_H */

@@ -21,8 +21,8 @@ struct gpc_context;
  * managed variables of an image. */
 extern const struct gpc_image_variable_calls gpc_managed_variable_calls;
 
-/* Hook for struct gpc_context_part (client/context/context.h), called when the context is
- * destroyed: sends local changes of its managed variables to the device, and drops the
+/* Hook unload of struct gpc_context_part (client/context/context.h), called when the context is
+ * destroyed or reset: sends local changes of its managed variables to the device, and drops the
  * variables. */
 void gpc_managed_variable_drop_context(struct gpc_context *context);
 

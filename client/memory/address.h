@@ -4,7 +4,8 @@
  * lookups of all allocators (gpc_memory_find(), gpc_pool_find() and so on).
  *
  * Ownership: the description is a copy; the context in it is borrowed and never freed.
- * Threads: any. The memory may be freed by another thread after the lookup.
+ * Threads: any; called without the pools' lock (pool.h). The memory may be freed by another thread
+ * after the lookup.
  * Units: bytes.
  */
 #ifndef GPC_ADDRESS_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host memory that the application allocated or registered through CUDA, as seen by copies and
- * kernel launches (docs/host-memory.md).
+ * kernel launches (docs/host-memory.md). The registry of its blocks is client/host/host_block.h,
+ * which also has the counters gpc_host_memory_copy_only and gpc_host_memory_registered.
  *
  * Threads: any thread except the thread that reads the daemon's replies, which may only look up
  * addresses.

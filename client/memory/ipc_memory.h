@@ -7,8 +7,9 @@
  * An exported mapping is unmapped when it is freed, not cached (memory.h), because importers may
  * use it longer.
  *
- * Ownership: the module owns exports of allocations; struct gpc_physical and struct gpc_pool own
- * theirs.
+ * Ownership: the module owns exports of allocations; struct gpc_physical (physical_memory.h),
+ * struct gpc_pool (pool.h) and the mappings of a pool (struct gpc_space_mapping,
+ * client/alloc/pool_space.h) own theirs.
  * Threads: any thread except the thread that reads the daemon's replies. gpc_ipc_memory_withdraw()
  * and gpc_ipc_memory_drop_context() wait while another thread exports, opens or closes memory,
  * which takes a round trip.
@@ -27,8 +28,8 @@ struct gpc_address;
 struct gpc_context;
 struct gpc_session_facts;
 
-/* An export: of an allocation, of physical memory (physical_memory.h), or of a pool
- * (ipc_pool.h). */
+/* An export: of an allocation, of physical memory (physical_memory.h), or of a pool or one of its
+ * mappings (ipc_pool.h). */
 struct gpc_ipc_export {
 	struct gpc_handle handle;
 	struct gpc_context *context; /* context of the memory */
@@ -68,8 +69,8 @@ bool gpc_ipc_memory_is_shared(uint64_t address);
  * any more. Has no effect if there is none. Called before the allocation is freed. */
 void gpc_ipc_memory_withdraw(uint64_t address);
 
-/* Hook for struct gpc_context_part (client/context/context.h), called when a context is destroyed:
- * withdraws its exports and unmaps its imports. */
+/* Hook unload of struct gpc_context_part (client/context/context.h), called when a context is
+ * destroyed or reset: withdraws its exports and unmaps its imports. */
 void gpc_ipc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_IPC_MEMORY_H */

@@ -32,7 +32,8 @@ struct gpc_address;
 struct gpc_context;
 struct gpc_device;
 
-/* Stores in *bytes the handle of a pool of device memory for other processes. Returns
+/* Stores in *bytes the handle of a pool of device memory (the caller has checked that) for other
+ * processes. The pool's memory stays exported until the pool is freed. Returns
  * CUDA_ERROR_INVALID_VALUE if the pool is invalid or was not created for sharing. */
 CUresult gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes);
 /* Stores in *bytes the handle, for other processes, of the block that starts at the address. The
@@ -71,7 +72,7 @@ CUresult gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *
 CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes,
 			       uint64_t *address_p);
 
-/* Returns whether any pool was ever shared or imported; without a lock. */
+/* Returns whether a pool was ever imported, or its export attempted; without a lock. */
 bool gpc_pool_any_shared(void);
 /* Returns whether the address is in an imported block. If so, fills in *found; otherwise *found is
  * unchanged. */

@@ -81,27 +81,27 @@ CUresult gpc_memory_reserve_addresses(struct gpc_context *context, uint64_t size
  * the unmapping of what was mapped there has been posted. */
 void gpc_memory_unreserve_addresses(struct gpc_context *context,
 				    const struct gpc_heap_range *range);
-/* Allocates memory of any size except 0 and stores its address in *address_p; gpc_memory_free()
- * frees it. May wait for the daemon. Also waits, without limit, for posted work if memory is
- * exhausted or much freed memory waits for work. */
+/* Allocates memory of any size except 0 (more than the window: CUDA_ERROR_OUT_OF_MEMORY) and stores
+ * its address in *address_p; gpc_memory_free() frees it. May wait for the daemon. Also waits,
+ * without limit, for posted work if memory is exhausted or much freed memory waits for work. */
 CUresult gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p);
-/* Frees an allocation of any context. context: the one in which calls are posted; for memory of
- * another daemon, its owner is used instead. Does not wait. Returns CUDA_SUCCESS, or
- * CUDA_ERROR_INVALID_VALUE, without any effect, if no allocation of gpc_memory_alloc() starts at
- * the address. */
+/* Frees an allocation of any context. The memory is reused after all work posted before. context:
+ * the one in which calls are posted; for memory of another daemon, its owner is used instead. Does
+ * not wait. Returns CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE, without any effect, if no allocation
+ * of gpc_memory_alloc() starts at the address. */
 CUresult gpc_memory_free(struct gpc_context *context, uint64_t address);
 
-/* Hook for struct gpc_context_part (client/context/context.h), called before the context is created
- * in the daemon: reserves addresses for the first chunk of the context's heap, and stores them in
- * *args; without addresses, the context has no first chunk. Always returns CUDA_SUCCESS. */
+/* Hook prepare of struct gpc_context_part (client/context/context.h), called before the context is
+ * created in the daemon: reserves addresses for the first chunk of the context's heap, and stores
+ * them in *args; without addresses, the context has no first chunk. Always returns CUDA_SUCCESS. */
 CUresult gpc_memory_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
-/* Hook for struct gpc_context_part, called after the daemon has replied: adds the first chunk, or
- * releases its addresses unless `success`. */
+/* Hook created of struct gpc_context_part, called after the daemon has replied: adds the first
+ * chunk, or releases its addresses unless `success`. */
 void gpc_memory_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
-/* Hook for struct gpc_context_part, called when the context is destroyed: unmaps the context's
- * memory and drops all cached objects of the session. Does not wait. */
+/* Hook drop_context of struct gpc_context_part, called when the context is destroyed or reset:
+ * unmaps the context's memory and drops all cached objects of the session. Does not wait. */
 void gpc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_H */

@@ -35,7 +35,8 @@ void *gpc_memory_cache_acquire(const struct gpc_cached_kind *kind, struct gpc_co
  * passed to the filter. */
 void gpc_memory_cache_drop_if(struct gpc_context *context, gpc_cached_filter *filter,
 			      const void *arg);
-/* Destroys the objects of the context. Called when the context is destroyed. */
+/* Destroys the objects of the context. Called by the owners of the kinds when the context is
+ * destroyed or reset. */
 void gpc_memory_cache_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_CACHE_H */

@@ -28,8 +28,8 @@ int gpc_peer_access_get_attribute(const struct gpc_device *device, const struct 
 				  CUdevice_P2PAttribute attribute);
 /* Enables access from `device` to all present and future memory of the other device;
  * gpc_peer_access_is_possible() must be true. Waits for the daemon the first time. Returns
- * CUDA_SUCCESS, also if it is enabled already, or the error of the daemon or the session; access is
- * then not enabled. */
+ * CUDA_SUCCESS, also if it is enabled already, or the error of the daemon, of an earlier posted
+ * call or of the session; access then does not count as enabled. */
 CUresult gpc_peer_access_enable(struct gpc_device *device, const struct gpc_device *other);
 
 #endif /* GPC_PEER_ACCESS_H */

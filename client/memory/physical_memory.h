@@ -4,7 +4,7 @@
  * the host, a memory file of this process.
  *
  * Memory of the daemon that was released and is not mapped is cached (memory_cache.h), unless it
- * was shared or is for tiles.
+ * was shared or is for tiles. Host memory is never cached.
  *
  * Ownership: the handle table owns an allocation, until gpc_physical_drop_unused() destroys it or
  * passes it to the cache. Returned pointers are borrowed while the lock is held.
@@ -12,8 +12,8 @@
  * of gpc_virtual_memory_lock() (virtual_memory.h), unless noted otherwise; it stays held while a
  * function waits for the daemon.
  * Errors: functions that return CUresult return CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY if the
- * quota, the device or this process's memory is exhausted; the errors named at them; or the
- * session's error. Out parameters are unchanged after an error.
+ * quota, the device, or this process's memory or descriptors are exhausted; the errors named at
+ * them; or an error of the daemon or the session. Out parameters are unchanged after an error.
  * Units: bytes.
  */
 #ifndef GPC_PHYSICAL_MEMORY_H
@@ -60,8 +60,8 @@ CUresult gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 /* Returns whether any allocation of device memory was ever shared with another process. Any thread,
  * without the lock. */
 bool gpc_physical_any_shared(void);
-/* Exports an allocation of device memory to other processes: sets its `share`. Waits for the
- * daemon. Has no effect if it is exported already. */
+/* Exports an allocation of device memory to other processes: sets its `share` and `shared`. Waits
+ * for the daemon. Has no effect if it is exported already. */
 CUresult gpc_physical_export(struct gpc_physical *allocation);
 /* Opens an allocation of another process, or of this process a second time, on this device, with
  * one user, and stores its handle in *handle. Waits for the daemon. bytes come from another

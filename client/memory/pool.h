@@ -140,9 +140,9 @@ bool gpc_pool_can_be_host(const struct gpc_device *device);
 struct gpc_pool *gpc_pool_get_managed(struct gpc_context *context,
 				      const struct gpc_pages_ops *pages);
 
-/* Hook for struct gpc_context_part (client/context/context.h), called without the lock before the
- * context is destroyed, while calls in it are still possible: frees its managed memory, even if it
- * is in use. */
+/* Hook unload of struct gpc_context_part (client/context/context.h), called without the lock before
+ * the context is destroyed or reset, while calls in it are still possible: frees its managed
+ * memory, even if it is in use. */
 void gpc_pool_drop_context(struct gpc_context *context);
 
 /* For pool.c, called without the lock: maps at least `size` bytes for the pool's blocks and stores
@@ -165,9 +165,10 @@ void gpc_pools_drop_unused(void);
 /* Called without the lock: drops a reference. Frees a destroyed pool that is not in use any
  * more. */
 void gpc_pool_unref(struct gpc_pool *pool);
-/* Called without the lock: invalidates the handle. The pool is freed now or when it is not in use
- * any more, so the pointer is then invalid. If it was the current pool of its device, the default
- * pool becomes current. */
+/* Called without the lock, not for a default pool: invalidates the handle. The pool is freed now or
+ * when it is not in use any more, so the pointer is then invalid. The caller must ensure that no
+ * other thread destroys the pool at the same time. If it was the current pool of its device, the
+ * default pool becomes current. */
 void gpc_pool_destroy(struct gpc_pool *pool);
 /* Called without the lock: unmaps free memory as long as `keep` bytes stay mapped
  * (cuMemPoolTrimTo). Does not wait. */
@@ -206,14 +207,14 @@ bool gpc_pool_find(uint64_t address, struct gpc_address *found);
  * synchronization and, after it, passed to gpc_pool_stream_done() or gpc_pool_context_done(). */
 uint64_t gpc_pool_frees(void);
 /* Called without the lock after a synchronization with the stream with this number, of the context.
- * Memory that was freed in the order of the stream, up to the number `frees`, is no longer in use.
- * Also unmaps free memory of the device's pools beyond their release thresholds. Does not wait for
- * work. */
-void gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_t frees);
+ * count: gpc_pool_frees() before the synchronization. Memory that was freed in the order of the
+ * stream, up to that free, is no longer in use. Also unmaps free memory of the device's pools
+ * beyond their release thresholds. Does not wait for work. */
+void gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_t count);
 /* Called without the lock after a synchronization with the context: memory that was freed in the
- * order of any of its streams, up to the number `frees`, is no longer in use. Otherwise like
- * gpc_pool_stream_done(). */
-void gpc_pool_context_done(struct gpc_context *context, uint64_t frees);
+ * order of any of its streams, up to the free with number `count`, is no longer in use. Otherwise
+ * like gpc_pool_stream_done(). */
+void gpc_pool_context_done(struct gpc_context *context, uint64_t count);
 /* Called without the lock after a synchronization with an event: unmaps free memory of the device's
  * pools beyond their release thresholds, and requests the progress of the work that freed memory
  * waits for. Does not wait for it. */

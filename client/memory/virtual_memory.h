@@ -33,7 +33,8 @@ struct gpc_virtual_address {
 /* For virtual_memory.c: reserves `size` bytes of addresses of the context's session and fills in
  * *address; gpc_virtual_address_free() frees them. alignment: a power of two; 0: none. Waits for
  * the daemon if the range is outside of the window. Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY
- * if no addresses are available; or the session's error. *address is undefined after an error. */
+ * if no addresses are available; or another error of a call that waits (client/session/call.h).
+ * *address is undefined after an error. */
 CUresult gpc_virtual_address_reserve(struct gpc_context *context, uint64_t size, uint64_t alignment,
 				     struct gpc_virtual_address *address);
 /* For virtual_memory.c: frees a reservation in which nothing is mapped. context: of the same
@@ -42,8 +43,8 @@ void gpc_virtual_address_free(struct gpc_context *context,
 			      const struct gpc_virtual_address *address);
 
 /* Returns whether the application has reserved the address. If so, fills in *found with the
- * accessible memory there, extended over adjacent mappings; its kind is GPC_ADDRESS_INVALID if
- * there is none. Otherwise *found is unchanged. */
+ * accessible memory there; device memory is extended over adjacent accessible mappings. Its kind is
+ * GPC_ADDRESS_INVALID if there is none. Otherwise *found is unchanged. */
 bool gpc_virtual_memory_find(uint64_t address, struct gpc_address *found);
 
 /* Acquires the lock that serializes calls about physical and virtual memory. It is held during

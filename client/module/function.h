@@ -39,11 +39,11 @@ struct gpc_function {
 					     NULL: not found yet. Accessed atomically. */
 };
 
-/* Looks up the function of a CUfunction, or of a CUkernel that was cast to one. Unlike
+/* Looks up the object of a CUfunction, or of a CUkernel that was cast to one, borrowed. Unlike
  * gpc_function_enter(), does not check that CUDA is usable. context NULL: the object itself;
  * otherwise the same kernel in the context's session, as gpc_function_get_twin() finds it. Errors:
  * CUDA_ERROR_INVALID_HANDLE if it is neither, and those of gpc_function_get_twin(). */
-CUresult gpc_function_lookup(struct gpc_context *context, CUfunction function,
+CUresult gpc_function_lookup(struct gpc_context *context, CUfunction token,
 			     struct gpc_function **function_p);
 
 /* Starts a call on a CUfunction or CUkernel: checks that CUDA is usable, and looks up the object.
@@ -53,8 +53,8 @@ CUresult gpc_function_enter(CUfunction token, struct gpc_function **function_p);
 /* Finds the function's twin in the session of this context, with which the kernel can be launched
  * there. It is the function itself if its image is loaded in that session. function: from
  * gpc_function_lookup(). Errors: CUDA_ERROR_INVALID_HANDLE: a CUfunction of a context of another
- * daemon; CUDA_ERROR_NO_BINARY_FOR_GPU: the library could not be loaded in that session;
- * CUDA_ERROR_OUT_OF_MEMORY. */
+ * daemon; CUDA_ERROR_NO_BINARY_FOR_GPU: the library, or this kernel, could not be loaded in that
+ * session; CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_function_get_twin(struct gpc_function *function, const struct gpc_context *context,
 			       struct gpc_function **twin_p);
 
@@ -70,8 +70,8 @@ bool gpc_function_get_attribute(const struct gpc_function *function, CUfunction_
 CUresult gpc_function_check_supported(const struct gpc_function *function);
 
 /* Stores the kernel's ID in messages to the daemon (GP_KERNEL of protocol/image_info.h), in the
- * session of the context. function: a CUfunction or CUkernel. Errors: CUDA_ERROR_INVALID_HANDLE,
- * and those of gpc_function_get_twin(); *kernel_p is then unchanged. */
-CUresult gpc_function_to_wire(struct gpc_context *context, CUfunction function, uint64_t *kernel_p);
+ * session of the context. token: a CUfunction or CUkernel. Errors: CUDA_ERROR_INVALID_HANDLE, and
+ * those of gpc_function_get_twin(); *kernel_p is then unchanged. */
+CUresult gpc_function_to_wire(struct gpc_context *context, CUfunction token, uint64_t *kernel_p);
 
 #endif /* GPC_FUNCTION_H */

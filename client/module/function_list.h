@@ -36,13 +36,13 @@ struct gpc_function_list {
 /* Allocates the list. The caller has set kind, image and context; the image is loaded (image->info
  * is set). Returns true, or false if out of memory; then nothing needs to be freed. */
 bool gpc_function_list_init(struct gpc_function_list *list);
-/* Destroys all objects of the list; their handles become invalid. Has no effect on a list of zeros,
- * or after a failed gpc_function_list_init(). */
+/* Destroys all objects of the list; their handles become invalid. Called while image->info is still
+ * valid. Has no effect on a list of zeros, or after a failed gpc_function_list_init(). */
 void gpc_function_list_fini(struct gpc_function_list *list);
 
 /* Returns the object of the kernel with this index, which must be less than
  * image->info->kernel_count; creates it on the first call. The list owns it. Returns NULL if out of
- * memory. */
+ * memory or handles. */
 struct gpc_function *gpc_function_list_get(struct gpc_function_list *list, uint32_t index);
 /* Stores the handle of the kernel of this name (gpc_image_find_kernel()). Errors:
  * CUDA_ERROR_NOT_FOUND, CUDA_ERROR_INVALID_VALUE if name or token_p is NULL,

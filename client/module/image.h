@@ -90,7 +90,8 @@ gpc_image_settings_free(struct gpc_image_setting *settings)
 struct gpc_image {
 	struct gpc_handle handle;  /* its ID is the image's ID in messages to the daemon */
 	struct gpc_device *device; /* the device on which the image is loaded */
-	/* its kernels, as the daemon reported them, owned; NULL until the image is loaded */
+	/* its kernels, as the daemon reported them, owned; NULL until the image is loaded, and
+	 * after it is unloaded if image_preload.c has taken them over */
 	struct gp_image_info *info;
 	struct gp_image_variables *variables; /* variables of the code, parsed from the image
 						 itself; NULL until it is loaded */
@@ -138,15 +139,17 @@ struct gpc_jit_options {
 extern atomic_bool gpc_image_any_uses_printf;
 
 /*
- * Loads an image on the context's device. options: checked by gpc_jit_options_check(); its logs are
- * filled; the call waits for the reply, unless the daemon is known to have the image
- * (image_preload.h). options NULL: for code that a compiler embedded in the program; the call does
- * not wait for the reply, so that several loads cost one round trip, and the caller calls
- * gpc_image_await() before it uses kernels or variables of the image. source: as for
+ * Loads an image on the context's device. options not NULL: checked by gpc_jit_options_check(); its
+ * logs are filled; the call waits for the reply, unless the daemon is known to have the image
+ * (image_preload.h). options NULL (asynchronous load): for code that a compiler embedded in the
+ * program; the call does not wait for the reply, so that several loads cost one round trip, and the
+ * caller calls gpc_image_await() before it uses kernels or variables of the image. source: as for
  * cuLibraryLoadData() and cuModuleLoadData(); it is not used after the return. On success the
- * caller owns *image_p; on failure it is unchanged. Errors: those of the CUDA functions, for
- * example CUDA_ERROR_INVALID_VALUE (source is NULL), CUDA_ERROR_NO_BINARY_FOR_GPU,
- * CUDA_ERROR_INVALID_IMAGE or CUDA_ERROR_OUT_OF_MEMORY.
+ * caller owns *image_p, and gpc_image_unload() frees it; on failure *image_p is unchanged. Errors:
+ * CUDA_ERROR_INVALID_VALUE: source is NULL; CUDA_ERROR_NO_BINARY_FOR_GPU: no code for the device;
+ * CUDA_ERROR_INVALID_IMAGE: malformed, or the daemon's description contradicts the image;
+ * CUDA_ERROR_OUT_OF_MEMORY; errors of the daemon's driver, such as CUDA_ERROR_INVALID_PTX; errors
+ * of call.h.
  */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,
 			const struct gpc_jit_options *options, struct gpc_image **image_p);
@@ -165,18 +168,20 @@ CUresult gpc_image_read_file(const char *path, void **source_p);
 void gpc_image_unload(struct gpc_image *image);
 
 /* Loads the image of a library also in the sessions with all other daemons, because a library
- * belongs to no context; waits for the replies, and links the results as twins. source, options: as
- * for gpc_image_load(). If the load in a session fails, the error is ignored, and the library's
- * kernels cannot be used with that daemon. Called before another thread knows the image. */
+ * belongs to no context; waits for the replies as gpc_image_load() does, and links the results as
+ * twins. source, options: as for gpc_image_load(), but options is not NULL. If the load in a
+ * session fails, the error is ignored, and the library's kernels cannot be used with that daemon.
+ * Called before another thread knows the image. */
 void gpc_image_load_twins(struct gpc_image *image, const void *source,
 			  const struct gpc_jit_options *options);
 /* Returns the image or its twin that is loaded in this session, borrowed, or NULL if there is none.
- * image: the library's first image, or the image of a module. */
+ * image: the library's first image, or the image of a module. May be called before the image is
+ * loaded. */
 struct gpc_image *gpc_image_get_twin(struct gpc_image *image, const struct gpc_session *session);
 
-/* Called when a context is destroyed or reset: invalidates the addresses of the variables in this
- * context, and the values of settable attributes of all kernels on its device. They are queried
- * again when they are needed. */
+/* Hook unload of struct gpc_context_part (client/context/context.h), called when a context is
+ * destroyed or reset: invalidates the addresses of the variables in this context, and the values of
+ * settable attributes of all kernels on its device. They are queried again when they are needed. */
 void gpc_image_drop_context(struct gpc_context *context);
 
 /* Returns the index of the kernel of this name in image->info, or -1 if there is none or the
@@ -184,14 +189,15 @@ void gpc_image_drop_context(struct gpc_context *context);
  * loaded. */
 int64_t gpc_image_find_kernel(const struct gpc_image *image, const char *name);
 /* Returns whether the image has a managed variable of this name. Returns false if the image is in a
- * form that is not parsed (image/image_variables.h). */
+ * form that is not parsed (image/image_variables.h), or is not loaded yet. */
 bool gpc_image_is_managed(const struct gpc_image *image, const char *name);
-/* Stores address and size in bytes of a variable in the context. Either pointer may be NULL. The
- * first request of a variable in a context waits for a reply of the daemon. After an error the
- * results are unchanged. Errors: CUDA_ERROR_NOT_FOUND: no such variable, or the image is not loaded
- * in the context's session; CUDA_ERROR_INVALID_IMAGE: the daemon's information contradicts the
- * image or this process's memory map; CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_CONTEXT_IS_DESTROYED:
- * another thread has reset the context; errors of call.h. */
+/* Stores address and size in bytes of a variable in the context. image: as for
+ * gpc_image_get_twin(); it must be loaded. Either pointer may be NULL. The first request of a
+ * variable in a context may wait for a reply of the daemon. After an error the results are
+ * unchanged. Errors: CUDA_ERROR_NOT_FOUND: no such variable, or the image is not loaded in the
+ * context's session; CUDA_ERROR_INVALID_IMAGE: the daemon's information contradicts the image or
+ * this process's memory map; CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_CONTEXT_IS_DESTROYED: another
+ * thread has reset the context; errors of call.h. */
 CUresult gpc_image_get_global(struct gpc_image *image, struct gpc_context *context,
 			      const char *name, CUdeviceptr *address_p, size_t *size_p);
 

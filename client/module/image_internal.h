@@ -3,8 +3,7 @@
  * Creation of images; internal to image.c and image_load.c.
  *
  * Ownership: the caller owns a created image until a module or library takes it over.
- * Threads: until gpc_image_load() or gpc_image_load_async() returns, an image is used only by the
- * calling thread.
+ * Threads: until gpc_image_load() returns, an image is used only by the calling thread.
  */
 #ifndef GPC_IMAGE_INTERNAL_H
 #define GPC_IMAGE_INTERNAL_H
@@ -13,9 +12,9 @@
 
 struct gpc_image_loading;
 
-/* Creates an empty image with a handle, for the context's device. Returns NULL if out of memory.
- * The caller frees it with gpc_image_free() or, if the daemon may have loaded it, with
- * gpc_image_unload(). */
+/* Creates an empty image with a handle, for the context's device. Returns NULL if out of memory or
+ * handles. The caller frees it with gpc_image_free() or, if image->info is set, so that the daemon
+ * may have loaded it, with gpc_image_unload(). */
 struct gpc_image *gpc_image_create(struct gpc_context *context);
 /* Frees an image that the daemon does not have, and invalidates its handle and those of its
  * kernels. */

@@ -23,14 +23,14 @@
  * for each session. Skips invalid entries and, if out of memory, any entry. */
 void gpc_image_preload_parse(const struct gpc_session *session, const Gpupool__Welcome *welcome);
 
-/* Tries to load an image without waiting for a reply. image: device and sha256 are set. view: the
- * parsed code of the image.
- * If the daemon is known to have the image, posts a load of it, sets image->info to the list of its
+/* Tries to load an image without waiting for a reply. image: handle, device and sha256 are set.
+ * view: the parsed code of the image. target: the device's capabilities (image/fatbin.h). If the
+ * daemon is known to have the image, posts a load of it, sets image->info to the list of its
  * kernels, which the image then owns, stores the result of posting in *result_p, and returns true.
- * Returns false, with *result_p unchanged, if the daemon is not known to have the image, does not
- * know the call, or has another list of kernels than view; if host functions are outstanding, which
- * could change the order of the calls; or if out of memory. The caller then loads the image and
- * waits. */
+ * If *result_p is an error, the caller unloads the image. Returns false, with *result_p unchanged,
+ * if the daemon is not known to have the image, does not know the call, or has another list of
+ * kernels than view; if host functions are outstanding, which could change the order of the calls;
+ * or if out of memory. The caller then loads the image and waits. */
 bool gpc_image_preload_load(struct gpc_image *image, struct gpc_context *context,
 			    const struct gp_image *view, const struct gp_image_target *target,
 			    CUresult *result_p);

@@ -33,9 +33,9 @@ CUresult gpc_jit_options_check(const struct gpc_jit_options *options);
 
 /* Returns the application's buffer for the error log (error is true) or the info log. */
 struct gpc_jit_log gpc_jit_log_find(const struct gpc_jit_options *options, bool error);
-/* Fills a buffer with the text and a NUL, and stores the number of bytes written, without the NUL,
- * in *size_p; a text that is too long is truncated. Has no effect without a buffer or if its size
- * is 0. */
+/* Fills a buffer of gpc_jit_log_find() with the text and a NUL, and stores the number of bytes
+ * written, without the NUL, in *size_p; a text that is too long is truncated. Has no effect without
+ * a buffer or if its size is 0. */
 void gpc_jit_log_fill(const struct gpc_jit_log *log, struct gp_bytes text);
 
 /* Returns the log of a load to the application: fills the error log with `log` if result is an

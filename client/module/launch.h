@@ -57,8 +57,8 @@ CUresult gpc_launch_check_events(const CUlaunchConfig *config);
 
 /*
  * Checks a launch, or a kernel node of a graph, before it is posted, with the limits of the device
- * and the attributes of the function that are known without a query. function: in the session of
- * the device (gpc_function_get_twin()).
+ * and the attributes of the function that are known without a query. gpc_launch_check_events() must
+ * have accepted config. function: in the session of the device (gpc_function_get_twin()).
  * Errors: CUDA_ERROR_INVALID_VALUE; CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: the block needs too many
  * registers; CUDA_ERROR_NOT_SUPPORTED: as gpc_function_check_supported(), which may wait for the
  * daemon.
@@ -66,10 +66,11 @@ CUresult gpc_launch_check_events(const CUlaunchConfig *config);
 CUresult gpc_launch_check(const struct gpc_device *device, const struct gpc_function *function,
 			  const CUlaunchConfig *config);
 /* Packs kernel parameters, which the application passes in values or in extra (parameters of
- * cuLaunchKernel()), into malloc'ed memory of *size_p bytes. *packed_p: NULL if there are no
- * parameters; the caller frees it with free(), also after an error. Errors:
- * CUDA_ERROR_INVALID_VALUE: values and extra are both set, incomplete or malformed, or more than
- * GP_LAUNCH_PARAMS_MAX bytes; CUDA_ERROR_OUT_OF_MEMORY. */
+ * cuLaunchKernel()), into malloc'ed memory of *size_p bytes. info: the kernel, which must not be
+ * absent (protocol/image_info.h). *packed_p: NULL if there are no parameters; the caller frees it
+ * with free(), also after an error. Errors: CUDA_ERROR_INVALID_VALUE: values and extra are both
+ * set, incomplete or malformed, or more than GP_LAUNCH_PARAMS_MAX bytes;
+ * CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult gpc_launch_params_pack(const struct gp_kernel_info *info, void **values, void **extra,
 				void **packed_p, size_t *size_p);
 

@@ -34,9 +34,11 @@ enum gpc_kernel_query_kind {
 		GPC_KERNEL_QUERY_CLUSTERS + 2, /* number of multiprocessors; not about a kernel */
 };
 
-#define GPC_KERNEL_QUERY_WORDS 16   /* length of `words` */
-#define GPC_KERNEL_QUERY_CLUSTER 4  /* index of the cluster dimension in `words` of a shape */
-#define GPC_KERNEL_QUERY_GRID 12    /* index of the grid dimension, which the carveout follows */
+#define GPC_KERNEL_QUERY_WORDS 16  /* length of `words` */
+#define GPC_KERNEL_QUERY_CLUSTER 4 /* index of the cluster dimension in `words` of a shape */
+/* index of the grid dimension, which the carveout follows; in the key of a launch check, the
+ * source */
+#define GPC_KERNEL_QUERY_GRID 12
 #define GPC_KERNEL_QUERY_SETTINGS 8 /* length of `settings` */
 
 /* Key of a cached reply about a kernel (client/base/query_cache.h); the reply is a uint64_t. Unused
@@ -116,10 +118,12 @@ void gpc_launch_shape_init(struct gpc_launch_shape *shape, struct gpc_context *c
 			   struct gpc_function *function, const CUlaunchConfig *config,
 			   const struct gpc_launch_attributes *attributes, uint32_t source);
 /* Queries how many blocks can run at the same time, if shape->needed and shape->count_together are
- * set and the number is not cached, and waits for the replies. Clears shape->needed if the launch
- * cannot be refused. If a query fails, shape->needed remains set. */
+ * set and the number is not cached, and waits for the replies. Clears shape->needed, and stores
+ * that the shape is accepted, if the launch cannot be refused. If a query fails, shape->needed
+ * remains set. */
 void gpc_launch_shape_query(struct gpc_launch_shape *shape);
-/* Stores that the daemon has accepted the launch. Called for a check with `needed` set. */
+/* Stores that the daemon has accepted the launch. Called after the reply to the launch, for a check
+ * with `needed` set. */
 void gpc_launch_shape_store(const struct gpc_launch_shape *shape);
 
 /* The needed checks of several launches, such as those of a graph. Initially zero; the caller frees
@@ -129,11 +133,12 @@ struct gpc_launch_shapes {
 	size_t count, room; /* length and allocated length of the list */
 };
 
-/* Adds the check of one more launch, if it is needed. Has no effect if shapes is NULL. Returns
- * CUDA_SUCCESS; after an error the list is unchanged. Errors: CUDA_ERROR_OUT_OF_MEMORY, and those
- * of gpc_function_lookup() and gpc_function_get_twin(). */
+/* Adds the check of one more launch, if it is needed. token: its CUfunction or CUkernel. args: its
+ * shape. Has no effect if shapes is NULL. Returns CUDA_SUCCESS; after an error the list is
+ * unchanged. Errors: CUDA_ERROR_OUT_OF_MEMORY, and those of gpc_function_lookup() and
+ * gpc_function_get_twin(). */
 CUresult gpc_launch_shapes_add(struct gpc_launch_shapes *shapes, struct gpc_context *context,
-			       CUfunction function, const struct gp_args_gpLaunch *args,
+			       CUfunction token, const struct gp_args_gpLaunch *args,
 			       const struct gpc_launch_attributes *attributes);
 /* Calls gpc_launch_shape_query() for each check, and removes those that are no longer needed from
  * the list. May wait for replies. */

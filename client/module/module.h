@@ -53,11 +53,12 @@ void gpc_module_destroy(struct gpc_module *module);
 CUresult gpc_library_get_module(struct gpc_image *image, struct gpc_context *context,
 				struct gpc_module **module_p);
 
-/* Destroys the modules of a context that is being destroyed or reset, except views of libraries. */
+/* Hook unload of struct gpc_context_part (client/context/context.h), called when a context is
+ * destroyed or reset: destroys its modules, except views of libraries. */
 void gpc_module_drop_context(struct gpc_context *context);
 
-/* Stores the handle of the module that the CUfunction belongs to. Returns CUDA_SUCCESS, or
- * CUDA_ERROR_INVALID_HANDLE, with *hmod unchanged, if there is none. */
+/* Stores the handle of the module that the function, of a CUfunction, belongs to. Returns
+ * CUDA_SUCCESS, or CUDA_ERROR_INVALID_HANDLE, with *hmod unchanged, if there is none. */
 CUresult gpc_module_from_function(const struct gpc_function *function, CUmodule *hmod);
 
 #endif /* GPC_MODULE_H */

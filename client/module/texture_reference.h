@@ -59,8 +59,9 @@ gpc_texture_reference_anisotropy(const struct gpc_texture_reference *reference)
 	return (int)reference->description.maxAnisotropy;
 }
 
-/* Marks all references that are bound in a context that is being destroyed or reset as unbound.
- * Called before gpc_texture_drop_context() (array/texture.h), which destroys the objects. */
+/* Hook unload of struct gpc_context_part (client/context/context.h), called when a context is
+ * destroyed or reset: marks all references that are bound in it as unbound. Called before
+ * gpc_texture_drop_context() (array/texture.h), which destroys the objects. */
 void gpc_texture_reference_drop_context(struct gpc_context *context);
 
 #endif /* GPC_TEXTURE_REFERENCE_H */

@@ -3,9 +3,9 @@
  * Page faults of the program's threads on demand-paged memory (pages.h).
  *
  * Faults are reported by one of two mechanisms, chosen once per process: userfaultfd
- * (page_userfault.h) or SIGSEGV (page_signal.h). In both cases two threads of the library serve the
- * faults while the faulting threads wait. One serves ordinary threads, the other direct threads,
- * which have called gpc_page_faults_set_direct().
+ * (page_userfault.h) or SIGSEGV (page_signal.h). With either mechanism, two threads of the library
+ * serve the faults while the faulting threads wait. One serves ordinary threads, the other direct
+ * threads, which have called gpc_page_faults_set_direct().
  *
  * Threads: any, unless noted otherwise.
  */
@@ -31,23 +31,26 @@ enum gpc_page_faults_mechanism {
 	GPC_PAGE_FAULTS_USERFAULT,
 };
 
-/* Serves a fault at the address: makes the page accessible. Returns true if the access is to be
- * retried, or false if the fault is the program's own error. Called on a serving thread. direct:
- * the faulting thread is a direct thread; such a call may run concurrently with one for an ordinary
- * thread. */
+/* Type of the function that serves a fault at the address, that is, makes the page accessible
+ * (gpc_pages_serve(), pages.h). Returns true if the access is to be retried, or false if the fault
+ * is the program's own error. Called on a serving thread. direct: the faulting thread is a direct
+ * thread. Calls for direct threads run one at a time, calls for ordinary threads too, but a call of
+ * one kind may run concurrently with one of the other. */
 typedef bool gpc_page_faults_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
 /* Starts the serving threads and the mechanism, which the environment variable GPUPOOL_MANAGED
  * (signal, userfaultfd) can select. Called by gpc_pages_create(), before memory with such pages
- * exists; after a success, further calls have no effect. Returns 0 or -errno; a later call then
- * tries again. */
+ * exists. After a success, further calls return 0 and ignore their argument. Returns 0 or -errno;
+ * after an error a later call tries again. Nothing stops the threads. */
 GP_MUST_CHECK int gpc_page_faults_start(gpc_page_faults_serve *serve);
-/* Returns the mechanism that was started. */
+/* Returns the mechanism by which faults are reported now. */
 enum gpc_page_faults_mechanism gpc_page_faults_mechanism(void);
 
-/* Declares that faults in [base, base + size) may be served. Faults outside of all such ranges are
- * then rejected without being served, unless they are near one. Cannot be undone; has an effect
- * only with SIGSEGV. */
+/* Declares that faults in [base, base + size) are to be served. Other faults are passed to the
+ * program's handler at once, so that a program that handles many faults of its own does not wait
+ * for a serving thread. Ranges at most 4 GiB apart are merged, and after 16 merged ranges also more
+ * distant ones: faults between them are passed to the serving threads, too, which reject them.
+ * Cannot be undone; has an effect only with SIGSEGV. */
 void gpc_page_faults_cover(uint64_t base, uint64_t size);
 
 /* Reinstalls the SIGSEGV handler if the program has installed one of its own. The program's handler
@@ -55,16 +58,19 @@ void gpc_page_faults_cover(uint64_t base, uint64_t size);
  * userfaultfd. */
 void gpc_page_faults_reinstall(void);
 
-/* Called in the child of a fork, which has no serving threads: faults are not served any more. */
+/* Called in the child of a fork, which has no serving threads. The child must create no pages: its
+ * faults are not served. */
 void gpc_page_faults_forked(void);
 
 /* Marks the calling thread as a direct thread, or unmarks it. Work of other threads may wait for a
  * direct thread, such as one that runs host functions, so its faults are served without waiting for
- * work. At most 64 threads at a time; with userfaultfd, others are treated as ordinary threads. */
+ * work. A thread's calls with true and with false must alternate. With userfaultfd, at most 64
+ * threads are direct at a time, and further ones are treated as ordinary threads. With SIGSEGV
+ * there is no limit. */
 void gpc_page_faults_set_direct(bool direct);
 /* Marks the calling thread as one that must not fault, because the serving threads would wait for
- * it. Called by gpc_pages_begin(). Its faults are then the program's own error. One thread at a
- * time. */
+ * it. Called by gpc_pages_begin(), whose lock allows one thread at a time. Faults of the thread are
+ * then rejected as the program's own error. */
 void gpc_page_faults_forbid(void);
 /* Ends the state of gpc_page_faults_forbid() for the calling thread. */
 void gpc_page_faults_allow(void);

@@ -4,6 +4,9 @@
  * inaccessible, and at an address of the library's own (the backing), where it is always
  * accessible.
  *
+ * The program has rights to each part of a range (enum gpc_page_rights), which the caller sets and
+ * records.
+ *
  * Ownership: the caller owns the struct; it owns both mappings and the descriptor until
  * gpc_page_memory_fini().
  * Threads: no locking inside; the caller serializes all calls for one struct.
@@ -32,9 +35,10 @@ struct gpc_page_memory {
 };
 
 /* Creates zeroed memory in place of addresses that the caller has reserved, inaccessible to the
- * program. watched: written parts are to be reported, if a descriptor is available (at most 64 in
- * the process). gpc_page_faults_start() must have succeeded. After an error the addresses are
- * reserved as before, and nothing needs to be freed. */
+ * program. watched: written parts are to be reported (gpc_page_memory_written()); this fails
+ * silently if 64 ranges of the process have a descriptor or none can be opened.
+ * gpc_page_faults_start() must have succeeded. After an error the addresses are reserved as before,
+ * and nothing needs to be freed. */
 GP_MUST_CHECK int gpc_page_memory_init(struct gpc_page_memory *memory, uint64_t base, uint64_t size,
 				       bool watched);
 /* Frees the memory. The addresses are reserved again, inaccessible. */
@@ -50,24 +54,24 @@ enum gpc_page_rights {
 				 an access to a missing page faults */
 };
 
-/* Sets the rights at the program's addresses. from: the maximum of the present rights in the range;
- * parts may have less. Threads that wait for a page there retry their access, unless the new rights
- * are GPC_PAGE_RIGHTS_NONE. Returns 0; -errno, after which the rights in the range are undefined;
- * or 1 if the range became writable instead of readable, because the program has written to it in
- * the meantime. */
+/* Sets the rights of a part at the program's addresses. from: the highest present rights in the
+ * part, in the order of the enum. With userfaultfd, threads that wait for a page there retry their
+ * access, unless `to` is GPC_PAGE_RIGHTS_NONE. Returns 0; -errno, after which the rights in the
+ * range are undefined; or 1 (only with userfaultfd) if the part became writable instead of
+ * readable, because the program wrote to it during the call. */
 GP_MUST_CHECK int gpc_page_memory_set(const struct gpc_page_memory *memory, uint64_t offset,
 				      uint64_t size, enum gpc_page_rights from,
 				      enum gpc_page_rights to);
 
-/* Restores pages of a range that has these rights. With userfaultfd the kernel may unmap pages, for
- * example to reclaim memory; this is called when the program faults on a page although its rights
- * allow the access. Has no effect without userfaultfd or with GPC_PAGE_RIGHTS_FREE. Returns as
- * gpc_page_memory_set(). */
+/* Maps the pages of a part that has these rights again. Called when the program faults on a page
+ * although its rights allow the access: with userfaultfd the kernel may unmap pages, for example to
+ * reclaim memory. Has no effect without userfaultfd or with GPC_PAGE_RIGHTS_FREE. Returns the same
+ * values as gpc_page_memory_set(). */
 GP_MUST_CHECK int gpc_page_memory_reopen(const struct gpc_page_memory *memory, uint64_t offset,
 					 uint64_t size, enum gpc_page_rights rights);
 
 /* Returns whether the kernel reports which parts were written, that is, whether the descriptor is
- * open. */
+ * open. The program may have closed it. */
 bool gpc_page_memory_tracks_writes(const struct gpc_page_memory *memory);
 /* Finds the first part of [*at, end) that was written since the memory was created or zeroed. If
  * written parts are not reported, that is all of the range. Returns true and sets *at and *size_p

@@ -7,7 +7,7 @@
  * the library and waits (gpc_page_faults_request()), so it may interrupt any code and needs little
  * stack.
  *
- * Threads: any.
+ * Threads: any, but not in a signal handler.
  */
 #ifndef GPC_PAGE_SIGNAL_H
 #define GPC_PAGE_SIGNAL_H
@@ -20,7 +20,8 @@
  * -errno. */
 GP_MUST_CHECK int gpc_page_signal_start(void);
 
-/* Implements gpc_page_faults_cover(). Has no effect before gpc_page_signal_start(). */
+/* Implements gpc_page_faults_cover(). The range is recorded even if gpc_page_signal_start() was not
+ * called. */
 void gpc_page_signal_cover(uint64_t base, uint64_t size);
 /* Implements gpc_page_faults_reinstall(). Has no effect before gpc_page_signal_start(). */
 void gpc_page_signal_reinstall(void);

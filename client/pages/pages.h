@@ -35,12 +35,15 @@
 
 /* Functions of the memory's owner, a static struct. They return true, or false on a permanent
  * failure. address and size are whole pages of one range. fetch() and push() access the local side
- * only through `to` and `from`. None may acquire a lock of pages.c. */
+ * only through `to` and `from`. They are called, with a lock of pages.c, by serving threads
+ * (page_faults.h) and by the threads that flush or fork. None of the functions may call a function
+ * of this file. */
 struct gpc_pages_ops {
-	/* Waits for the remote work that was posted last; may take long. Called with the lock of
-	 * gpc_pages_begin(), but without other locks of pages.c. */
+	/* Waits for the remote work that was posted last; may take long. Called on the serving
+	 * thread of ordinary threads, while no thread is in a critical section (gpc_pages_begin()).
+	 * No other lock of pages.c is held, so faults of direct threads are served meanwhile. */
 	bool (*await)(void *owner);
-	/* Copies data from the remote side. Returns when `to` contains it. */
+	/* Copies data from the remote side, in its present state. Returns when `to` contains it. */
 	bool (*fetch)(void *owner, uint64_t address, uint64_t size, void *to);
 	/* Sends data, ordered before all work that is posted later. Returns when `from` may be
 	 * changed. */
@@ -51,22 +54,24 @@ struct gpc_pages_ops {
  * Creates a range at addresses that the caller has reserved. base must be a multiple of the block
  * size or, if is_known is true, of the page size; size must be a multiple of the page size. All
  * blocks are remote. is_known: their contents are defined; otherwise they are undefined (see
- * gpc_pages_set_unused()). calls, owner: functions that transfer data, and their first argument.
- * group: identifies the work that may use the memory, for gpc_pages_flush().
- * Errors: returns 0 on success; -ENOMEM; GP_E_INVALID if the range overlaps another one; or another
- * -errno if threads or the fault mechanism are not available. The addresses are then reserved as
- * before.
+ * gpc_pages_set_unused()). Starts the fault mechanism with the first range of the process. calls,
+ * owner: functions that transfer data, and their first argument. group: identifies the work that
+ * may use the memory, for gpc_pages_flush().
+ * Errors: returns 0 on success; -ENOMEM; or another -errno if threads, mappings or the fault
+ * mechanism are not available. The addresses are then reserved as before. Returns GP_E_INVALID if
+ * the range overlaps another one, which is then unusable; the caller must rule this out.
  */
 GP_MUST_CHECK int gpc_pages_create(uint64_t base, uint64_t size, bool is_known,
 				   const struct gpc_pages_ops *calls, void *owner,
 				   const void *group);
-/* Destroys the range that begins at base. Local changes are lost unless flushed before; the
- * addresses stay reserved. Has no effect if there is no such range. */
+/* Destroys the range that contains the address base. Local changes are lost unless flushed before;
+ * the addresses stay reserved. Has no effect if there is no such range. */
 void gpc_pages_destroy(uint64_t base);
 
 /* Declares the contents of [base, base + size), which is inside one range, undefined, so that they
- * can be written here without fetching them. Called for memory that was newly allocated. Blocks
- * that are only partly in it are not affected. */
+ * can be written here without fetching them. Called for memory that was newly allocated, before the
+ * program knows its address. Local changes there are lost. Blocks that are only partly in it are
+ * not affected. */
 void gpc_pages_set_unused(uint64_t base, uint64_t size);
 
 /* Announces sequential accesses from this address on, so that more is fetched at once. Has no
@@ -88,9 +93,10 @@ gpc_pages_any(void)
 bool gpc_pages_have(uint64_t base, uint64_t size);
 
 /* Starts a critical section in which remote work is posted. Blocks, without limit, while another
- * thread is in a section, or a fault of an ordinary thread is being served. Until gpc_pages_end(),
- * called by the same thread, the thread must not access memory of a range, nor start another
- * section. */
+ * thread is in a section, or while a fault of an ordinary thread is being served, which may wait
+ * for remote work. With SIGSEGV, reinstalls the library's handler if the program has replaced it.
+ * Until gpc_pages_end(), called by the same thread, the thread must not access memory of a range,
+ * nor start another section. */
 void gpc_pages_begin(void);
 /* Ends the critical section of the calling thread. */
 void gpc_pages_end(void);
@@ -110,17 +116,19 @@ bool gpc_pages_flush_range(uint64_t base, uint64_t size, bool is_written);
 void gpc_pages_flush_direct(void);
 
 /* Implements gpc_page_faults_serve (page_faults.h): makes the block at the address accessible, and
- * more blocks if the accesses are sequential. Unless `direct` is set, first waits for critical
- * sections and, if the block is remote, for remote work. */
+ * more blocks if the accesses are sequential. Unless `direct` is set, first waits for the end of a
+ * critical section and, if the block is remote with defined contents, for remote work (await()).
+ * Returns false if the address is in no range or a transfer fails. */
 bool gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
 /* Called before fork(): saves, for the child, a copy of local blocks, and of remote blocks as they
  * are at that moment, without waiting for remote work. Holds the module's lock until
- * gpc_pages_after_fork(). If the fork interrupts a call of the library, saves nothing and does not
- * acquire the lock. */
+ * gpc_pages_after_fork(). If the fork is called by a signal handler that has interrupted a call of
+ * the library, saves nothing and does not acquire the lock. */
 void gpc_pages_before_fork(void);
 /* Called after fork() in parent (is_child false) and child (is_child true). In the child, the
- * memory becomes ordinary memory with the saved contents, and no range exists. */
+ * memory becomes ordinary memory with the saved contents (parts that were not saved are
+ * inaccessible), and no range exists. */
 void gpc_pages_after_fork(bool is_child);
 
 /* States of a block. */

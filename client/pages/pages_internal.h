@@ -29,13 +29,15 @@ struct gpc_pages {
 	const struct gpc_pages_ops *calls;
 	void *owner;
 	const void *group;
-	/* interval [open_from, open_to) that contains all local blocks; empty: there are none */
+	/* interval [open_from, open_to) that contains all local blocks and all blocks with
+	 * GPC_BLOCK_ALLOCATED; empty: there are none */
 	uint64_t open_from, open_to;
 	uint64_t unused; /* number of blocks with GPC_PAGE_UNUSED */
 	uint64_t direct; /* number of blocks with GPC_BLOCK_DIRECT */
 	uint64_t fresh;  /* number of blocks with GPC_PAGE_FRESH */
-	/* next: block after those that were made accessible last. run: number of these blocks; a
-	 * fault at `next`, as of a sequential access, doubles it. */
+	/* next: block after those that were made accessible last; UINT64_MAX: none yet. run: number
+	 * of blocks to be made accessible at once. A fault at `next`, as of a sequential access,
+	 * doubles run; another fault sets it to 1. */
 	uint64_t next, run;
 	/* bits of each block */
 	uint8_t blocks[];
@@ -84,9 +86,10 @@ gpc_block_run(const struct gpc_pages *pages, uint64_t block, uint64_t end)
 }
 
 /* Called before a fork: saves the content that the child gets. If memory is exhausted, nothing is
- * saved. */
+ * saved. Remote blocks whose fetch() fails are not saved. Undone by gpc_pages_drop_saved(). */
 void gpc_pages_save(struct gpc_pages *pages);
-/* Called in the child: makes the saved content the program's memory. */
+/* Called in the child: makes the saved content the program's memory. Blocks that were not saved
+ * stay inaccessible. */
 void gpc_pages_restore(struct gpc_pages *pages);
 /* Called in both processes after the fork: frees what is left of the saved content. */
 void gpc_pages_drop_saved(struct gpc_pages *pages);

@@ -7,8 +7,7 @@
  *
  *   CUresult gpc_post_X(context, &args[, bulk, bulk_count])                 POST calls: no reply
  *   CUresult gpc_wait_X(context, &args, &reply[, bulk, bulk_count][, &raw]) WAIT calls: a reply
- *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])       WAIT calls,
- * asynchronous
+ *   CUresult gpc_start_X(context, &args, request[, bulk, bulk_count])       WAIT calls: no wait
  *
  * with struct gp_args_X and gp_reply_X of protocol's gp_calls.h (without the reply argument if the
  * call returns no fields). context: struct gpc_context *; NULL: first session, no context. bulk:
@@ -23,11 +22,12 @@
  * CUDA_SUCCESS.
  * Threads: any thread may call; the thread that reads the connection must not wait for a reply.
  * Errors: a CUresult other than CUDA_SUCCESS is the daemon's result (gpc_wait_X), the session's
- * sticky error, an earlier posted call's error (gpc_wait_X), CUDA_ERROR_NOT_INITIALIZED without a
- * session, CUDA_ERROR_NOT_SUPPORTED if the daemon does not know the call, CUDA_ERROR_INVALID_VALUE
- * if the call or its bulk is too large, CUDA_ERROR_UNKNOWN if the fields could not be encoded, or
- * CUDA_ERROR_OUT_OF_MEMORY. A call that could not be posted or started has no effect, unless the
- * session ended while its bulk was being sent.
+ * sticky error, an earlier posted call's error (gpc_wait_X, but not if X creates an object, is a
+ * CUDA call that destroys one, or has OWN_RESULT, codegen/api/vocabulary.h),
+ * CUDA_ERROR_NOT_INITIALIZED without a session, CUDA_ERROR_NOT_SUPPORTED if the daemon does not
+ * know the call, CUDA_ERROR_INVALID_VALUE if the call or its bulk is too large, CUDA_ERROR_UNKNOWN
+ * if the fields could not be encoded, or CUDA_ERROR_OUT_OF_MEMORY. A call that could not be posted
+ * or started has no effect, unless the session ended while its bulk was being sent.
  */
 #ifndef GPC_CALL_H
 #define GPC_CALL_H
@@ -75,7 +75,7 @@ struct gpc_scope {
  * All three run on the thread that reads the connection. Replies of requests with done() are read
  * even if no thread waits; replies of other requests may stay unread until a thread waits. A lazy
  * request, which must have done(), wakes no thread: its reply is read along with others, or within
- * a second.
+ * about a second.
  * Ownership: the request is in the caller's memory and must stay there until it is complete; with
  * done(), until done() is called.
  */
@@ -86,7 +86,7 @@ struct gpc_request {
 	uint16_t call;       /* number of the call */
 	bool complete;       /* the reply was processed; written under the receiver's lock */
 	bool lazy;           /* its reply is not urgent (see above); set by the caller */
-	CUresult result;     /* result of the call, once complete */
+	CUresult result;     /* result of the call; valid once complete */
 	void *reply; /* malloc'ed encoded fields of the reply, or NULL. Valid once complete; freed
 			by done() or by the caller of gpc_start_X. */
 	size_t reply_size;
@@ -94,9 +94,10 @@ struct gpc_request {
 		    uint64_t size);
 	void (*before)(struct gpc_request *request);
 	void (*done)(struct gpc_request *request);
-	void *arg;                /* for the caller's functions */
-	uint64_t issued;          /* gpc_session_issued() at the start, including this call */
-	struct gpc_request *next; /* for receiver.c */
+	void *arg; /* for the caller's functions */
+	/* work number of the call (session.h) or, if it gives no work, the last one before it */
+	uint64_t issued;
+	struct gpc_request *next; /* next in a list of receiver.c */
 };
 
 /*
@@ -160,11 +161,11 @@ extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
  * call gives no work.
  *
  * Blocks while the ring is full or max_outstanding requests of the session have no reply. On
- * success acquires the session's send lock; exactly one gpc_call_post() or gpc_call_start() must
- * follow, which releases it, also after an error. While managed memory exists
- * (client/pages/pages.h), encoding may fault on fields that must be fetched first; the fields are
- * then encoded into a buffer, and gpc_call_lock(), gpc_call_post() or gpc_call_start() acquires the
- * lock.
+ * success acquires the session's send lock; one gpc_call_post() or gpc_call_start() must follow,
+ * which releases it, also after an error (lane_out.c alone may release the lock instead, which
+ * abandons the call). While managed memory exists (client/pages/pages.h), encoding may fault on
+ * fields that must be fetched first; the fields are then encoded into a buffer, and
+ * gpc_call_lock(), gpc_call_post() or gpc_call_start() acquires the lock.
  *
  * Returns CUDA_SUCCESS or an error listed at the head of this file. After an error the lock is not
  * held and nothing needs to be freed.
@@ -182,9 +183,10 @@ CUresult gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes);
  * its memory may be reused when the function returns. Returns CUDA_SUCCESS or an error listed at
  * the head of this file. */
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);
-/* Commits the encoded call as gpc_call_post() does, and registers the request for its reply. After
- * an error the request is not registered. After CUDA_SUCCESS the request may be complete, and freed
- * by its done(), before the function returns. */
+/* Commits the encoded call as gpc_call_post() does, and registers the request, prepared as
+ * described at struct gpc_request, for its reply. Sends the call at once. After an error the
+ * request is not registered. After CUDA_SUCCESS the request may be complete, and freed by its
+ * done(), before the function returns. */
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);
 

@@ -19,9 +19,10 @@
 /* State of the watchdog. */
 struct gpc_first_reply {
 	uint64_t checked_ns; /* time of the last check */
-	uint64_t waited_ns;  /* time for which replies with a limit have been outstanding, without
-				time for which the process was stopped */
-	char why[160];       /* reason, valid after GPC_FIRST_REPLY_LATE */
+	/* time for which replies with a limit have been outstanding without interruption, less the
+	 * time for which the process was stopped */
+	uint64_t waited_ns;
+	char why[160]; /* reason, valid after GPC_FIRST_REPLY_LATE */
 };
 
 /* Result of a check: whether the session is to end, and why. */
@@ -36,9 +37,9 @@ enum gpc_first_reply_end {
 void gpc_first_reply_init(struct gpc_first_reply *first);
 /* Called about twice a second until the first message arrives. Returns whether, and why, the caller
  * is to end the session; does not end it itself. A reply is overdue after 2 times GPUPOOL_TIMEOUT
- * (10 times if a call in flight compiles code); there is no limit after a call whose duration
- * depends on the GPU, or while a message is being sent. Releases the lock while it reads the
- * control connection, which may take a second. */
+ * (10 times if a call in flight compiles code). There is no limit if GPUPOOL_TIMEOUT is 0, after a
+ * call whose duration depends on the GPU, or while a message is being sent. Releases the lock while
+ * it reads the control connection, which may take a second. */
 enum gpc_first_reply_end gpc_first_reply_check_locked(struct gpc_session *session,
 						      struct gpc_first_reply *first)
 	GP_LOCKED(session->receiver.lock);

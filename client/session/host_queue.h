@@ -9,15 +9,16 @@
  * the session ends with an error, functions of cuStreamAddCallback are called with that error and
  * the others are not called, as with NVIDIA's driver; at the program's exit none is called.
  *
- * A function is work of its stream: until it has returned, the session is not idle, and freed
- * memory is not reused. Host memory that a function has written is published before the daemon
- * learns that the function has returned, so all later work sees the data.
+ * A function is work of its stream: until the function has returned, the session is not idle, and
+ * freed memory is not reused. Host memory that a function has written is published before the
+ * daemon learns that the function has returned, so all later work sees the data.
  *
  * The library's own functions (late copies, client/host/late_copy.h) run on a second thread,
  * because a function of the program may wait for work that comes after such a copy on another
  * stream.
  * Ownership: the session owns the queue. The caller owns *data of a function and keeps it valid
- * until the function has returned or is dropped.
+ * until the function has returned or is dropped without a call, which is not reported. Functions
+ * with `library` set are always called.
  * Threads: any thread may post; functions.lock of the session guards the queue.
  */
 #ifndef GPC_HOST_QUEUE_H
@@ -49,12 +50,12 @@ struct gpc_host_call {
 CUresult gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 			     const struct gpc_host_call *wanted);
 
-/* Runs a function on the thread of the program's functions, after those that are already due; it is
- * not work of a stream. It also runs if the session is lost in the meantime, but not at the
+/* Runs wanted(data) on the thread of the program's functions, after those that are already due; it
+ * is not work of a stream. It also runs if the session is lost in the meantime, but not at the
  * program's exit. Does not wait for it. scope must stay valid as long as the session. Returns
  * CUDA_SUCCESS. Errors: CUDA_ERROR_OUT_OF_MEMORY, and the session's error; the function is then not
  * called. */
-CUresult gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn function, void *data);
+CUresult gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn wanted, void *data);
 
 /* Handles the daemon's note (a message that is not a reply) that the function with this ID is due.
  * result: CUDA_SUCCESS, or the error for which the daemon refuses the function; it is passed to a

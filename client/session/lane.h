@@ -40,7 +40,8 @@ GP_MUST_CHECK int gpc_lanes_init(struct gpc_session *session);
  * frees session->lanes. Has no effect if it is NULL. */
 void gpc_lanes_fini(struct gpc_session *session);
 /* Sets the parameters. Called once, by cuInit(), before the first copy. Without this call the
- * session has no data lanes. *config is copied. */
+ * session has no data lanes. *config is copied; the caller has checked its limits.
+ * config->round_trip_ns becomes the session's first measured value. */
 void gpc_lanes_configure(struct gpc_session *session, const struct gpc_lanes_config *config);
 /* Called by session.c: blocks until all queued data is sent or the lanes are stopped. Returns true,
  * or false if the deadline (gp_now_ns()) passes first. */
@@ -61,21 +62,22 @@ void gpc_lanes_abandon(struct gpc_session *session);
 bool gpc_lanes_open_for_copy(struct gpc_session *session, uint64_t size, bool later);
 
 /*
- * Copies `size` bytes from memory to the device address dst, as one record, in the order of the
- * stream with this wire ID. gpc_lanes_open_for_copy() has returned true. flags: GP_COPY_* of
- * protocol/frame.h.
+ * Copies `size` bytes, not 0, from memory to the device address dst, as one record, in the order of
+ * the stream with this wire ID. Called after gpc_lanes_open_for_copy() has returned true. flags:
+ * GP_COPY_* of protocol/frame.h.
  *
  * Blocks while two or more copies of the session are unsent, and as gpc_post_X() does (call.h);
- * then queues the data and posts the record. The memory must stay valid until the data is sent. If
- * wait is not NULL, *wait is incremented when the copy is queued, and decremented when the data is
- * sent or the session is over; it must stay valid until then. It is guarded by the lanes' lock, so
- * the caller only passes it to gpc_lanes_wait_sent().
+ * then queues the data and posts the record. The memory must stay valid and unchanged until the
+ * data is sent. If wait is not NULL, *wait (initially 0) is incremented when the copy is queued,
+ * and decremented when the data is sent or the session is over; it must stay valid until then. It
+ * is guarded by the lanes' lock, so the caller only passes it to gpc_lanes_wait_sent(). If wait is
+ * NULL, the caller waits for the data with gpc_lanes_settle().
  *
  * Errors: CUDA_ERROR_NOT_READY: host functions or streams' waits for values are outstanding, and
  * flags does not contain GP_COPY_LATE (a copy that its stream's host function has started);
  * CUDA_ERROR_OUT_OF_MEMORY; those of call.h. After CUDA_ERROR_NOT_READY and
- * CUDA_ERROR_OUT_OF_MEMORY nothing is queued and *wait is unchanged. After another error the memory
- * may be in use until *wait is 0.
+ * CUDA_ERROR_OUT_OF_MEMORY nothing is queued and *wait is unchanged. After another error the data
+ * may be queued, and the memory in use until *wait is 0.
  */
 CUresult gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst,
 			const void *memory, uint64_t size, unsigned int flags, unsigned int *wait);
@@ -113,7 +115,7 @@ struct gpc_lane_in {
 	uint8_t *memory;         /* destination */
 	uint64_t size, received; /* bytes of the copy, and bytes stored so far */
 	unsigned int busy; /* number of lanes that are writing to the memory, or wait to do so */
-	uint64_t stream;   /* number of the stream (stream.h) */
+	uint64_t stream;   /* gpc_stream.number (client/stream/stream.h) */
 	bool ordered;      /* store after earlier copies of the same stream */
 	uint64_t posted;   /* number of this copy in the order of gpc_lanes_posted(), from 1; 0: not
 			      called yet */

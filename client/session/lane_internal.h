@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internal state of a session's data lanes, for lane.c, lane_out.c, lane_in.c and silence.c only.
+ * Internal state of a session's data lanes, for lane.c, lane_out.c, lane_in.c, silence.c and their
+ * tests only.
  *
  * Ownership: struct gpc_session owns struct gpc_lanes, from gpc_lanes_init() to gpc_lanes_fini().
  * Threads: guarded by lanes.lock unless noted otherwise; functions whose names end in _locked are
@@ -90,9 +91,10 @@ void *gpc_lane_send_main(void *lane);
 void gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *lane_out)
 	GP_LOCKED(lanes->lock);
 
-/* Implemented in lane_in.c. Blocks until the next chunk has been received into the memory of its
- * copy. Returns 0. Returns GP_E_EOF or a negative errno if the lane is unusable or the chunk is
- * malformed or was not requested; the caller then ends the session with gpc_lane_fail(). */
+/* Implemented in lane_in.c; called by the lane's receiving thread. Blocks until the next chunk has
+ * been received into the memory of its copy. Returns 0. Returns GP_E_EOF or a negative errno if the
+ * lane is unusable or the chunk is malformed or was not requested; the caller then ends the session
+ * with gpc_lane_fail(). */
 GP_MUST_CHECK int gpc_lane_receive_chunk(struct gpc_lane *lane);
 
 #endif /* GPC_LANE_INTERNAL_H */

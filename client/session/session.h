@@ -48,10 +48,10 @@ const struct gpc_session_facts *gpc_session_facts(const struct gpc_session *sess
 /*
  * Creates a session over these two connections and starts its threads. lane: lane 0. control: the
  * connection to the supervisor; NULL: none. *facts is copied. max_outstanding: the number of
- * requests that may be without a reply at one time. On success returns 0, and the session in
+ * requests that may be without a reply at one time; not 0. On success returns 0, and the session in
  * *session_p owns the connections; gpc_session_destroy() frees it. On failure returns -ENOMEM or
  * another negative errno of the start of a thread (-EAGAIN); *session_p is unchanged, no thread of
- * the session is left, and the caller still owns the connections.
+ * the session is left, and the caller still owns the connections, but may only destroy them.
  */
 GP_MUST_CHECK int gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 				     const struct gpc_session_facts *facts,
@@ -64,8 +64,8 @@ void gpc_session_set(struct gpc_session *session);
 void gpc_session_add(struct gpc_session *session);
 /* Closes the session: sends the posted calls, notifies the daemon of the end and waits for the
  * session's threads. Waits for at most timeout_ms milliseconds in total, and not for the threads if
- * called in a host function. Afterwards calls fail with CUDA_ERROR_DEINITIALIZED or the session's
- * earlier error. The session is not freed. */
+ * called in a host function; threads may then still be running. Afterwards calls fail with
+ * CUDA_ERROR_DEINITIALIZED or the session's earlier error. The session is not freed. */
 void gpc_session_close(struct gpc_session *session, int timeout_ms);
 /* Frees a closed session that is not in the list, and its connections. Waits, without limit, until
  * the session's own threads have ended. No other thread may be using it. Accepts NULL. */
@@ -86,15 +86,17 @@ CUresult gpc_session_status(struct gpc_session *session);
 /* Ends the session with this sticky error, prints `why` for the user, and wakes all waiting
  * threads; outstanding requests complete with the error. GPC_ERROR_NO_SESSION becomes
  * GPC_ERROR_LOST (client/base/error.h). Has no effect if the session is already over. May run
- * functions of requests and hooks in the calling thread. Called without the session's locks. */
+ * functions of requests (call.h) and hooks in the calling thread. Called without the session's
+ * locks. Files of client/session that know why a connection failed call gpc_session_lost() or
+ * gpc_session_fault() (session_internal.h) instead. */
 void gpc_session_fail(struct gpc_session *session, CUresult result, const char *why);
 
 /* Returns whether the worker can share memory with this process, that is, whether file descriptors
  * can be passed over lane 0 (GP_CONN_CAP_PASS_FD of transport.h). */
 bool gpc_session_shares_memory(const struct gpc_session *session);
-/* Returns the oldest file descriptor that the worker passed before the current reply; the caller
- * closes it. Returns -ENOENT if none was passed. May be called only by a request's before()
- * function (call.h). */
+/* Returns the oldest file descriptor that the worker passed before the current reply and that was
+ * not returned yet; the caller closes it. Returns -ENOENT if none was passed. May be called only by
+ * a request's before() function (call.h). */
 GP_MUST_CHECK int gpc_session_recv_fd(struct gpc_session *session);
 
 /* Records that the program has pinned host memory. If the session ends with
@@ -106,10 +108,11 @@ void gpc_session_note_pinned(struct gpc_session *session);
  * client/host/coherence.h). All are set; each gets `arg`.
  *
  *   over()              the session is over; called on any thread, also more than once
- *   before_function(),
- *   after_function()    before and after a host function of the program, on the thread that runs it
+ *   before_function()   before a host function of the program, on the thread that runs it
+ *   after_function()    after such a function, on the same thread; not called for functions that
+ *                       the daemon refused and for those of gpc_host_queue_run()
  *   publish()           the daemon requests a gpHostPublish call with this number, which is not 0;
- * called by the thread that reads the connection
+ *                       called by the thread that reads the connection
  *
  * None is called with a lock of the session held.
  */
@@ -136,13 +139,13 @@ bool gpc_session_watches_revision(const struct gpc_session *session);
  * by gpc_share_watch() (client/module/launch_shape.h). */
 void gpc_session_set_revision_watch(struct gpc_session *session);
 
-/* Stores the error of a posted call as the session's deferred error, which the next call that waits
- * returns and clears. If an error is stored already, that error is retained and result is
- * dropped. */
+/* Stores result, the error of a posted call, as the session's deferred error, which the next call
+ * that waits returns and clears. If an error is stored already, that error is retained and result
+ * is dropped. */
 void gpc_session_defer(struct gpc_session *session, CUresult result);
 
-/* Returns whether host functions or waits of streams for values are outstanding, so that the worker
- * may defer calls until the program acts. */
+/* Returns whether host functions or waits of streams for values (cuStreamWaitValue32) are
+ * outstanding, so that the worker may defer calls until the program acts. */
 bool gpc_session_awaits_host(const struct gpc_session *session);
 /* Records that a stream waits for an event that another process may record. Called after the wait
  * is posted; also marks work (gpc_session_work_mark()). */
@@ -163,35 +166,39 @@ bool gpc_session_has_host_functions(const struct gpc_session *session);
  * gpc_session_work_set_done() is called with the count from before the fence; a lower count than
  * before has no effect.
  */
-uint64_t gpc_session_work_mark(struct gpc_session *session); /* increments and returns the count */
-uint64_t gpc_session_work_posted(
-	struct gpc_session *session); /* returns the count of the last work posted; 0: none */
-uint64_t gpc_session_work_done(
-	struct gpc_session *session); /* returns the count up to which all work is done; 0: none */
+/* Increments and returns the count. */
+uint64_t gpc_session_work_mark(struct gpc_session *session);
+/* Returns the count of the last work posted; 0: none. */
+uint64_t gpc_session_work_posted(struct gpc_session *session);
+/* Returns the count up to which all work is known to be done; 0: none. */
+uint64_t gpc_session_work_done(struct gpc_session *session);
+/* Sets the count up to which all work is done. */
 void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
 
 /*
- * Exact work numbers, with which waits for streams without pending work are avoided. Each record
- * that gives a stream work has a number, from 1, which is visible before the call that posts the
- * record returns.
+ * Exact work numbers, with which waits for streams without pending work are avoided. They are
+ * independent of the counters above. Each record of the session that gives a stream work has a
+ * number, from 1, in the order of the records; it is visible before the call that posts the record
+ * returns.
  */
 /* Returns the last work number of the session; 0: no work yet. */
 uint64_t gpc_session_issued(const struct gpc_session *session);
-/* Returns the last work number of the stream with this wire ID, or of another stream whose ID
- * shares its slot, if that is higher; 0: no work yet. */
+/* Returns the last work number of the stream with this wire ID or, if that is higher, of a stream
+ * that shares its entry in a table of limited size; 0: no work yet. */
 uint64_t gpc_session_issued_to(const struct gpc_session *session, uint32_t stream);
 
 /*
  * Returns the number of the last record whose effect the program or another process can see without
  * querying the daemon, or 0. Such effects are: a copy to host memory, a host function, printed
- * text, or any work while memory exists that is accessible both to kernels and to the program or
- * another process. Work without such an effect may still run after the program was notified of its
- * completion.
+ * text, and, while memory exists that is accessible both to kernels and to the program or another
+ * process, any work that may write to it. Work without such an effect may still run after the
+ * program was notified of its completion.
  */
 uint64_t gpc_session_issued_visible(const struct gpc_session *session);
 /* Marks the last record of the session as having an effect that the program can see. Called after a
- * record with such an effect is posted, unless call.c marks it itself: host functions, and any work
- * while visible memory blocks exist. */
+ * record with such an effect is posted, unless call.c marks it itself: host functions, waits for
+ * values and, while visible memory blocks exist, all work except calls that only write device
+ * memory. */
 void gpc_session_note_visible(struct gpc_session *session);
 /* Adds `count` to the number of visible memory blocks, that is, those that are accessible both to
  * kernels and to the program or another process. count is 1 when a block is created, -1 when it is

@@ -2,10 +2,10 @@
 /*
  * Internal state of a session, for the files of client/session and their tests only.
  *
- * Threads: sender.lock may be held when receiver.lock is acquired, never the other way round;
- * neither may be held while a connection sends or receives. Two flags are tokens: only the thread
- * that has set sender.writing sends on lane 0, and only the thread that has set receiver.reading
- * receives on it.
+ * Threads: sender.lock may be held when receiver.lock or the lock of lane_internal.h is acquired,
+ * never the other way round; none may be held while a connection sends or receives. Two flags are
+ * tokens: only the thread that has set sender.writing sends on lane 0, and only the thread that has
+ * set receiver.reading receives on it.
  */
 #ifndef GPC_SESSION_INTERNAL_H
 #define GPC_SESSION_INTERNAL_H
@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Number of lists in the hash table of outstanding requests. */
 #define GPC_REQUEST_BUCKETS 256
 
 /* Outgoing calls: gathers records (encoded calls) and sends them as messages. `lock` guards the
@@ -258,19 +259,21 @@ CUresult gpc_receiver_make_room(struct gpc_session *session);
  * returned. */
 void gpc_receiver_abort(struct gpc_session *session);
 
-/* Returns the number of seconds for which the process was suspended, if the suspension ended less
- * than ten seconds ago or its end was not yet noticed. Returns 0 otherwise. */
+/* Returns the number of seconds for which the process was suspended (SIGSTOP, or a machine that
+ * slept), if that was at least 5 s and the suspension ended less than ten seconds ago or its end
+ * was not yet noticed. Returns 0 otherwise. */
 unsigned int gpc_receiver_suspended(const struct gpc_session *session);
 
 /* Ends the session with `result`, the sticky error that the daemon has reported on lane 0, usually
- * a kernel fault. Waits at most 300 ms for the daemon to report the details on the control
- * connection. */
+ * a kernel fault. Called, like the next two functions, without the session's locks. Waits at most
+ * 300 ms for the daemon to report the details on the control connection. */
 void gpc_session_fault(struct gpc_session *session, CUresult result);
-/* Ends the session after lane 0 failed with r, an error of gp_conn_recv() or gp_conn_send(). Waits
- * at most 300 ms for the daemon to report a reason on the control connection. */
+/* Ends the session after lane 0 failed with r, an error of gp_conn_recv() or gp_conn_send(). Unless
+ * r is -EPROTO, waits at most 300 ms for the daemon to report a reason on the control
+ * connection. */
 void gpc_session_lost(struct gpc_session *session, int r);
 /* Ends the session after the connection `conn` failed with r, as gpc_session_lost() does for lane
- * 0. name: prefix of the reason in the message to the user. */
+ * 0. name: prefix of the reason in the message to the user; "" for lane 0. */
 void gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name,
 			 int r);
 

@@ -2,7 +2,8 @@
 /*
  * Threads of a session: starts them and counts those that have not ended.
  *
- * All signals are blocked in these threads, because signals belong to the application.
+ * Signals are blocked in these threads, because they belong to the application, except those of
+ * faults (base/thread.h).
  * Threads: any thread may call.
  */
 #ifndef GPC_SESSION_THREADS_H
@@ -22,8 +23,8 @@ GP_MUST_CHECK int gpc_thread_start(struct gpc_session *session, void *(*main)(vo
 				   const char *name);
 /* Called by a thread of the session as its last action, because the session may then be freed. */
 void gpc_thread_ended(struct gpc_session *session);
-/* Blocks until all threads of the session have ended. Returns true, or false if the deadline
- * (gp_now_ns(), or GP_FOREVER) passes first. */
+/* Blocks until all threads of the session have ended; not called by one of them. Returns true, or
+ * false if the deadline (gp_now_ns(), or GP_FOREVER) passes first. */
 bool gpc_threads_wait(struct gpc_session *session, uint64_t deadline);
 
 #endif /* GPC_SESSION_THREADS_H */

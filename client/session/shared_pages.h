@@ -21,8 +21,8 @@ struct gpc_session;
  * are unregistered. If memory is exhausted, the pages are not registered, and accesses to them
  * fault after the end of the session. */
 void gpc_shared_pages_add(const struct gpc_session *session, uint64_t address, size_t size);
-/* Unregisters all entries that overlap the range, as a whole, before their pages are unmapped or
- * replaced. Has no effect if there are none. */
+/* Unregisters pages before they are unmapped or replaced: removes each entry that overlaps the
+ * range, as a whole. Has no effect if there are none. */
 void gpc_shared_pages_remove(uint64_t address, size_t size);
 /* Returns whether any pages of the session are registered. */
 bool gpc_shared_pages_exist(const struct gpc_session *session);

@@ -9,7 +9,7 @@
  * continues to wait. A busy daemon replies to pings. The control connection also delivers the
  * reason why the daemon ends the session.
  *
- * Threads: any thread may call, without sender.lock and receiver.lock. The caller of
+ * Threads: any thread may call, without a lock of the session. Exception: the caller of
  * gpc_control_news_read() and gpc_control_news_await() holds session.reason_lock.
  * Units: members and parameters with the suffix _ms are milliseconds; times are those of
  * gp_now_ms().
@@ -34,22 +34,23 @@ struct gpc_control_news {
 	CUresult result; /* with is_over: the sticky error that the daemon reported; CUDA_SUCCESS:
 			    none */
 	char text[GPC_REASON_MAX]; /* printable text, NUL-terminated */
-	int failed;    /* error of gp_conn_wait() or gp_conn_recv() on the connection, which is then
-			  unusable; 0: none */
+	/* error of gp_conn_wait() or gp_control_recv() (protocol/control.h) on the connection,
+	 * which is then unusable; 0: none */
+	int failed;
 	uint64_t pong; /* number of the last ping to which the daemon has replied; 0: none */
 	bool hangs;    /* the last reply reported that the session's worker does not respond to the
 			  daemon */
 };
 
-/* Reads the messages that have arrived into session.news; called with session.reason_lock held.
- * Does not wait for a message to start; waits at most one second for the rest of a message that has
+/* Reads the messages that have arrived into session.news, up to the one that ends the session. Does
+ * not wait for a message to start; waits at most one second for the rest of a message that has
  * started, after which the connection is unusable. Has no effect without a control connection or
  * after an error. */
 void gpc_control_news_read(struct gpc_session *session);
 
 /* Blocks and reads messages until the daemon has reported why it ends the session, the connection
- * fails, or `end` (gp_now_ms()); called with session.reason_lock held. Returns whether the reason
- * was reported (news.is_over). Returns false at once without a control connection. */
+ * fails, or `end` (gp_now_ms()). Returns whether the reason was reported (news.is_over). Returns
+ * false at once without a control connection. */
 bool gpc_control_news_await(struct gpc_session *session, int64_t end);
 
 /* A lane whose messages may stall. Must stay valid as long as the connection. */
@@ -104,9 +105,9 @@ gpc_silence_note_progress(struct gpc_silence *silence)
 bool gpc_silence_is_due(const struct gpc_session *session);
 /* Checks the connections if a check is due; may send a ping and print a message, and may wait for a
  * second as gpc_control_news_read(). Returns true if the session must be ended as lost, with the
- * reason in `why` (at most size bytes, NUL-terminated); the caller then ends the session. Returns
- * false otherwise, also if another thread is checking or the session is over; `why` is then
- * undefined. */
+ * reason in `why` (at most size bytes, NUL-terminated); the caller then ends it by
+ * gpc_session_fail() with the CUresult for -ETIMEDOUT (client/base/error.h). Returns false
+ * otherwise, also if another thread is checking or the session is over; `why` is then undefined. */
 bool gpc_silence_check(struct gpc_session *session, char *why, size_t size);
 
 /* Watches a lane, before its first message: sets its stall timeout and callback, so that a check

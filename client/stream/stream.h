@@ -7,14 +7,15 @@
  * destroyed with the thread.
  *
  * Work numbers show whether work is done, without a query to the daemon. In each session, every
- * record that gives a stream work has a number, from 1 (client/session/session.h). Streams whose
- * IDs share a slot share the highest number, so a stream may appear to have more work than it has.
+ * record that gives a stream work has a number, from 1 (client/session/session.h). The session
+ * stores the last number of each stream in a table of limited size: streams that share an entry
+ * share the highest number, so a stream may appear to have more work than it has.
  *
  * Ownership: streams are not reference-counted. The memory of a destroyed stream is only ever
  * reused for another stream (client/base/handle.h), and contexts are never freed, so a stale
  * pointer is safe to read.
- * Threads: any thread except the thread that reads the daemon's replies. Members are atomic, or
- * constant after creation, unless noted otherwise.
+ * Threads: any thread except the thread that reads the daemon's replies. Members are constant after
+ * creation or atomic, except `watch` and `attributes`, whose locks are named at them.
  * Errors: functions that return CUresult return CUDA_SUCCESS, the errors named at them, or the
  * session's error. Out parameters are undefined after an error, unless noted otherwise.
  */
@@ -49,35 +50,41 @@ struct gpc_stream {
 	bool legacy;     /* legacy default stream */
 	bool per_thread; /* per-thread default stream */
 	uint64_t number; /* result of cuStreamGetId(), unique in this process */
-	/* all work of the stream up to this work number is known to be done */
+	/* All work of the stream up to this work number is known to be done. Like the next two
+	 * numbers, it starts with the result of gpc_session_issued_to() at the creation, as work up
+	 * to that is of other streams (legacy stream: 0). */
 	atomic_uint_fast64_t done;
 	/* the changes of replicated host memory (client/host/coherence.h) by the stream's work up
 	 * to this work number have been fetched */
 	atomic_uint_fast64_t fetched;
 	/* All work up to this work number is implied to be done (sync.h). */
 	atomic_uint_fast64_t implied;
-	/* token of the event with timing that the stream recorded last (event_elapsed.h); NULL:
-	 * none */
+	/* handle (CUevent) of the event with timing that the stream recorded last
+	 * (event_elapsed.h); NULL: none; the event may have been destroyed */
 	_Atomic(void *) timed;
-	struct gpc_watch *watch;    /* slot of completion_watch.h; NULL: no watch */
+	/* Slot of completion_watch.h, guarded by its lock; used only through its functions. NULL:
+	 * no watch; not NULL after a drop. */
+	struct gpc_watch *watch;
 	atomic_uint attributes_set; /* bit i: attributes[i] is set; written, like `attributes`,
 				       under the lock of stream_attributes.c */
 	CUlaunchAttributeValue attributes[GPC_STREAM_ATTRIBUTES];
 };
 
 /* A launch configuration merged with the attributes of its stream by gpc_stream_launch(); in the
- * caller's memory. config.attrs points to `list`. */
+ * caller's memory. config.attrs points to `list`, so the struct must not be copied. */
 struct gpc_stream_launch {
 	CUlaunchConfig config;
 	CUlaunchAttribute list[GPC_STREAM_LAUNCH_MAX];
 };
 
 /* Looks up the stream that hStream denotes in this thread, and stores it, borrowed, in *stream_p.
- * context: the current context, as gpc_enter() returns it. Does not wait; may create the per-thread
- * stream. Returns CUDA_ERROR_INVALID_HANDLE if hStream is invalid, or denotes the per-thread stream
- * while a green context is current, which has none; CUDA_ERROR_INVALID_CONTEXT if hStream is 0 and
- * the context is inactive; or CUDA_ERROR_OUT_OF_MEMORY if the per-thread stream cannot be
- * created. */
+ * context: the current context, as gpc_enter() returns it; the stream found may belong to another
+ * one. hStream 0 denotes the default stream, as gpc_stream_default() finds it. Does not wait for
+ * the daemon; may create the per-thread stream. Returns CUDA_ERROR_INVALID_HANDLE if hStream is
+ * invalid, is CU_STREAM_LEGACY while the context is inactive, or denotes the per-thread stream
+ * while a green context is current, which has none; CUDA_ERROR_INVALID_CONTEXT if hStream denotes
+ * the legacy stream by 0 while the context is inactive; or CUDA_ERROR_OUT_OF_MEMORY if the
+ * per-thread stream cannot be created. */
 CUresult gpc_stream_lookup(struct gpc_context *context, CUstream hStream,
 			   struct gpc_stream **stream_p);
 
@@ -88,11 +95,11 @@ CUcontext gpc_stream_get_context(const struct gpc_stream *stream);
  * the stream is not in one. */
 CUgreenCtx gpc_stream_get_green(const struct gpc_stream *stream);
 /* Creates a stream in the context, which must be active and may be a green context, and stores its
- * handle in *stream_p. cuStreamDestroy() destroys it. Does not wait. Returns
- * CUDA_ERROR_INVALID_VALUE if stream_p is NULL or a flag is unknown, or CUDA_ERROR_OUT_OF_MEMORY. A
+ * handle in *phStream. cuStreamDestroy() destroys it. Does not wait for the daemon. Returns
+ * CUDA_ERROR_INVALID_VALUE if phStream is NULL or a flag is unknown, or CUDA_ERROR_OUT_OF_MEMORY. A
  * priority outside of the device's range is limited to it. */
 CUresult gpc_stream_create_in(struct gpc_context *context, unsigned int flags, int priority,
-			      CUstream *stream_p);
+			      CUstream *phStream);
 
 /* Starts a CUDA call about a stream: gpc_enter() followed by gpc_stream_lookup(), whose errors it
  * returns. */
@@ -112,14 +119,15 @@ CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_
 /* Stores in *stream_p the default stream, which calls without a stream use (cuMemcpyHtoD,
  * cuMemsetD8, ...): the legacy stream of the context or, in a _ptds function, the per-thread
  * stream. context: as for gpc_stream_lookup(). Returns CUDA_ERROR_INVALID_CONTEXT if the context is
- * inactive, or an error of gpc_stream_lookup(). */
+ * inactive, or an error of gpc_stream_lookup() about the per-thread stream. */
 CUresult gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p);
 
 /* Merges the attributes of the stream into a launch configuration. Attributes set in *config take
  * precedence; attributes of the stream that do not apply to launches are omitted. Returns
- * &launch->config, which is valid as long as *launch; or config itself if its attributes are
- * missing or too many, which the caller must reject. Needed only if stream->attributes_set is not
- * 0. */
+ * &launch->config, which is valid as long as *launch; or config itself if config->attrs is NULL
+ * although config->numAttrs is not 0, or if it has more than GPC_STREAM_LAUNCH_MAX -
+ * GPC_STREAM_ATTRIBUTES attributes, which the caller must reject. Needed only if
+ * stream->attributes_set is not 0. */
 const CUlaunchConfig *gpc_stream_launch(const struct gpc_stream *stream,
 					const CUlaunchConfig *config,
 					struct gpc_stream_launch *launch);
@@ -130,8 +138,9 @@ bool gpc_access_window_is_valid(const struct gpc_device *device,
 
 /* Blocks, without limit, until all work given to the stream so far is done and its changes of host
  * memory are stored. For the legacy stream this includes the streams that synchronize with it.
- * Returns at once if all of this is known. Returns CUDA_SUCCESS, the error of an earlier posted
- * call, or the session's error. */
+ * Returns at once if the client knows that all of this has happened. Returns CUDA_SUCCESS, the
+ * error of an earlier posted call or of a pending copy (client/host/pending_copy.h), or the
+ * session's error. */
 CUresult gpc_stream_fence(struct gpc_stream *stream);
 
 /* Returns the highest work number that is not known to be done: of the stream or, for the legacy
@@ -139,25 +148,29 @@ CUresult gpc_stream_fence(struct gpc_stream *stream);
  * daemon. */
 uint64_t gpc_stream_pending(const struct gpc_stream *stream);
 /* Marks all work of the stream up to this work number as done; a lower number than before has no
- * effect. Called when a reply of the daemon has shown it. */
+ * effect. Called when a reply of the daemon has shown that it is done. */
 void gpc_stream_set_done(struct gpc_stream *stream, uint64_t issued);
 /* Marks the changes of host memory by the stream's work up to `issued` as fetched. Has no effect if
  * the stream (for the legacy stream: the session) has been given more work since. */
 void gpc_stream_set_fetched(struct gpc_stream *stream, uint64_t issued);
 /* Returns whether the work up to this work number of the context's stream with this wire ID is
- * known to be done. The stream may have been destroyed. Sets *fetched_p to whether the changes of
- * replicated host memory by this work are known to have been fetched. Does not query the daemon. */
+ * known to be done. If the stream was destroyed, only the knowledge about the whole context counts.
+ * Sets *fetched_p to whether the changes of replicated host memory by this work are known to have
+ * been fetched. Does not query the daemon. */
 bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t issued, bool *fetched_p);
-/* Returns whether all work of all streams of the context, including its green contexts, is known to
- * be done. Sets *fetched_p to whether the changes of replicated host memory by this work are known
- * to have been fetched. Does not query the daemon. */
+/* Returns whether all work of all streams of the context, which must not be a green context, and of
+ * its green contexts is known to be done. Returns false also if the context is inactive or memory
+ * is exhausted. If true is returned, *fetched_p is whether the changes of replicated host memory by
+ * this work are known to have been fetched. Does not query the daemon. */
 bool gpc_stream_are_all_done(struct gpc_context *context, bool *fetched_p);
 
 /* Returns whether everything that the stream's next work would wait for is known to be done. Does
  * not query the daemon. */
 bool gpc_stream_is_known_idle(const struct gpc_stream *stream);
 /* Returns whether the work of all streams of the session is known to be done. Passed to
- * gpc_fence_set_idle_check() (client/context/fence.h). Does not query the daemon. */
+ * gpc_fence_set_idle_check() (client/context/fence.h). Returns false also if memory is exhausted,
+ * and always once a context of any session was destroyed while its work may have been in progress.
+ * Does not query the daemon. */
 bool gpc_stream_session_is_idle(const struct gpc_session *session);
 
 /* Called before an operation that CUDA executes in stream order and gpupool executes at once, and
@@ -167,20 +180,23 @@ bool gpc_stream_session_is_idle(const struct gpc_session *session);
 CUresult gpc_stream_fence_functions(struct gpc_stream *stream);
 
 /* Returns a number that identifies the present instance of the context in the daemon: it differs
- * after a reset. Returns 0 if the context is inactive or NULL. */
+ * after a reset. Numbers are those of legacy streams (gpc_stream.number). Returns 0 if the context
+ * is inactive or NULL. */
 uint64_t gpc_stream_context_number(const struct gpc_context *context);
 
-/* Hook for struct gpc_context_part (client/context/context.h), called before the context is created
- * in the daemon: creates the legacy stream, and stores its wire ID in *args. Returns CUDA_SUCCESS,
- * or CUDA_ERROR_OUT_OF_MEMORY without a stream. */
+/* Hook prepare of struct gpc_context_part (client/context/context.h), called before the context is
+ * created in the daemon: creates the legacy stream, and stores its wire ID in *args.
+ * client/api/green_context.c also calls it, for a green context. Returns CUDA_SUCCESS, or
+ * CUDA_ERROR_OUT_OF_MEMORY without a stream. */
 CUresult gpc_stream_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
-/* Hook for struct gpc_context_part, called after the daemon has replied: destroys the legacy stream
- * unless `success`. */
+/* Hook created of struct gpc_context_part, called after the daemon has replied: destroys the legacy
+ * stream unless `success`. */
 void gpc_stream_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
-/* Hook for struct gpc_context_part, called when the context is destroyed: destroys all streams of
- * the context. Sends nothing. */
+/* Hook drop_context of struct gpc_context_part, called when the context is destroyed or reset:
+ * destroys all streams of the context or, if it is a green context, all streams in it. Sends
+ * nothing. */
 void gpc_stream_drop_context(struct gpc_context *context);
 
 #endif /* GPC_STREAM_H */

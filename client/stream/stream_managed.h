@@ -2,9 +2,9 @@
 /*
  * Managed memory that work of a stream uses (client/pages/pages.h, docs/managed.md).
  *
- * Before work is posted, the pages that it may use and the program has modified are sent to the
- * device. After the work is posted, the program's access to pages that it may have changed waits
- * until the work is done.
+ * Before work is posted, those pages that it may use and that the program has modified are sent to
+ * the device. After the work is posted, the program's access to pages that it may have changed
+ * waits until the work is done.
  *
  * Threads: any thread except the thread that reads the daemon's replies; needed only while
  * gpc_pages_any(). A begin function starts a critical section (gpc_pages_begin()) that
@@ -25,15 +25,15 @@
 struct gpc_session;
 struct gpc_stream;
 
-/* Called before work that may use all managed memory of the session: enters the critical section,
- * and sends all modified pages. After CUDA_SUCCESS gpc_managed_end() must follow. */
+/* Called before work that may use any managed memory of the session: enters the critical section,
+ * and sends all modified pages of the session. After CUDA_SUCCESS gpc_managed_end() must follow. */
 CUresult gpc_managed_begin(const struct gpc_session *session);
 /* Leaves the critical section. stream: the stream that the work was posted to; NULL: no work was
  * posted, or none that may change managed memory. */
 void gpc_managed_end(struct gpc_stream *stream);
 
 /* Called before work of the stream that writes only [dst, dst + dst_size) and reads only [src, src
- * + src_size); size 0: no range. Otherwise like gpc_managed_begin(), but sends only the modified
+ * + src_size); size 0: no range. Does the same as gpc_managed_begin(), but sends only the modified
  * pages of the ranges. While the session is host-gated (gpc_session_is_host_gated(),
  * client/session/session.h), the pages are sent when the stream reaches the work, not by this
  * call. */
@@ -48,11 +48,11 @@ CUresult gpc_managed_prefetch(const struct gpc_session *session, uint64_t base, 
 bool gpc_managed_contains(uint64_t base, uint64_t size);
 
 /* Returns whether all work that may have used managed memory of the session is known to be done.
- * Called by the thread that serves page faults, in the critical section. Does not query the
- * daemon. */
+ * Called by a thread that serves page faults, which excludes critical sections (await() of
+ * client/pages/pages.h). Does not query the daemon. */
 bool gpc_managed_is_done(const struct gpc_session *session);
-/* Records that all work that may have used managed memory of the session is done. Called by the
- * thread that serves page faults, in the critical section, after it has waited for the work. */
+/* Records that all work that may have used managed memory of the session is done. Called like
+ * gpc_managed_is_done(), after the thread has waited for the work. */
 void gpc_managed_set_done(const struct gpc_session *session);
 
 #endif /* GPC_STREAM_MANAGED_H */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Synchronization of whole contexts: cuCtxSynchronize(), and calls that NVIDIA's driver
- * synchronizes implicitly.
+ * Synchronization of whole contexts: cuCtxSynchronize(), and calls in which NVIDIA's driver
+ * synchronizes implicitly, such as cuMemFree().
  *
  * An implicit synchronization waits only if there is work whose effects the program or another
  * process may see (gpc_session_issued_visible(), client/session/session.h). Other work is *implied*
  * to be done: work that is given later comes after it, and a query about it waits first. So the
  * program cannot observe the difference.
  *
- * Threads: any thread except the thread that reads the daemon's replies.
+ * Threads: any thread except the thread that reads the daemon's replies, and outside of critical
+ * sections (gpc_pages_begin(), client/pages/pages.h).
  * Errors: an error of earlier work that gpc_sync_implicitly*() encounter becomes the session's
  * deferred error, which a later call returns. gpc_sync_context() returns it.
  * Units: work numbers are those of client/session/session.h.
@@ -25,15 +26,18 @@ struct gpc_context;
 struct gpc_stream;
 
 /* Blocks, without limit, until all work given to the context's streams is done and its changes of
- * host memory are stored. For a green context, only the work of its own streams. Returns
- * CUDA_SUCCESS, the error of an earlier posted call, or the session's error. */
+ * host memory are stored. For a green context, only the work of its own streams. The context must
+ * be active. Memory of pools that was freed before may then be reused. Returns CUDA_SUCCESS, the
+ * error of an earlier posted call, or the session's error. */
 CUresult gpc_sync_context(struct gpc_context *context);
 
-/* Called before a call that synchronizes with all work of the context, which must not be a green
- * context. If the program may see effects of work in progress, blocks, without limit, until all
- * work of the context is done. Otherwise posts a barrier, which orders later work after that in
- * progress, or blocks too if the daemon does not support barriers. Has no effect if there is no
- * work in progress, if the context is inactive, or after the start of exit(). */
+/* Called before a call that synchronizes with all work of the context. Also the hook leave of
+ * struct gpc_context_part (client/context/context.h), for a context that is destroyed or reset. For
+ * a green context, which only that hook passes, only the work of its own streams counts. If the
+ * program may see effects of work in progress, blocks, without limit, until all work of the context
+ * is done. Otherwise posts a barrier, which orders later work after that in progress, or blocks too
+ * if the daemon does not support barriers. Has no effect if there is no work in progress, if the
+ * context is inactive, or after the start of exit(). */
 void gpc_sync_implicitly(struct gpc_context *context);
 /* Calls gpc_sync_implicitly() for the current context or, if that is a green context, for its
  * primary context. Has no effect without a current context or in a host function. */
@@ -44,7 +48,8 @@ void gpc_sync_implicitly_current(void);
 void gpc_sync_implicitly_owner(uint64_t address);
 /* Called before a call that synchronizes with one stream. If the program may see effects of work in
  * progress, blocks, without limit, until the work of the stream, and the work that the stream waits
- * for, is done. Has no effect if there is no work in progress, or after the start of exit(). */
+ * for, is done. Otherwise marks the stream's work as implied to be done. Has no effect if there is
+ * no work in progress, or after the start of exit(). */
 void gpc_sync_implicitly_stream(struct gpc_stream *stream);
 
 /* Called once by cuInit(): registers a handler with atexit(), so that no call synchronizes

@@ -35,11 +35,11 @@ struct gpc_mem_ops *gpc_mem_ops_ref(struct gpc_mem_ops *ops);
 /* Drops a reference. The argument must not be NULL. */
 void gpc_mem_ops_unref(struct gpc_mem_ops *ops);
 
-/* Posts validated operations to a stream, which must not be captured. Does not wait for them;
- * `given` may be freed afterwards. Called without gpc_graphs_lock (client/graph/graph_root.h).
- * Returns CUDA_SUCCESS, an error of gpc_stream_enter() or gpc_pending_copy_before_work(),
- * CUDA_ERROR_OUT_OF_MEMORY, or the session's error. After an error a part of the operations may
- * have been posted. */
+/* Posts operations, validated by gpc_mem_ops_create(), to a stream, which must not be captured.
+ * Does not wait for them; `given` may be freed afterwards. Called without gpc_graphs_lock
+ * (client/graph/graph_root.h). Returns CUDA_SUCCESS, an error of gpc_stream_enter() or
+ * gpc_pending_copy_before_work(), CUDA_ERROR_OUT_OF_MEMORY, or the session's error. After an error
+ * a part of the operations may have been posted. */
 CUresult gpc_mem_ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
 
 #endif /* GPC_MEM_OP_H */

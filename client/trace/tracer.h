@@ -14,7 +14,7 @@
 #ifndef GPC_TRACER_H
 #define GPC_TRACER_H
 
-/* Opens the file and starts the writer thread. Called when the first session is opened; further
+/* Opens the file and starts the writer thread. Called before the first session is opened; further
  * calls have no effect. On failure recording is disabled, and the failure is logged. */
 void gpc_tracer_start(void);
 
