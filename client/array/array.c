@@ -5,10 +5,10 @@
 #include "client/array/texture.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
-#include "client/context/object.h"
 #include "client/memory/allowance.h"
 #include "client/memory/memory.h"
 #include "client/memory/memory_cache.h"
+#include "client/session/call.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>

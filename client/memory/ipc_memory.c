@@ -5,9 +5,10 @@
 #include "client/alloc/heap.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
-#include "client/context/object.h"
 #include "client/memory/address.h"
+#include "client/memory/ipc_export.h"
 #include "client/memory/memory.h"
+#include "client/session/call.h"
 #include "client/session/session.h"
 #include "gpc_calls.h"
 
@@ -93,17 +94,6 @@ gpc_ipc_memory_can_export(const struct gpc_address *found)
 	return found->kind == GPC_ADDRESS_DEVICE && found->plain &&
 	       gpc_facts_have_call(gpc_session_facts(found->context->scope.session),
 				   GP_CALL_gpMemoryShare);
-}
-
-void
-gpc_ipc_export_withdraw(struct gpc_ipc_export *export)
-{
-	if (export) {
-		const struct gp_args_gpUnshare args = { .share = export->handle.id };
-
-		(void)gpc_post_gpUnshare(export->context->device->primary, &args);
-		gpc_handle_remove(&export->handle);
-	}
 }
 
 /* Returns the export that starts at the address, or NULL. */
@@ -226,16 +216,6 @@ gpc_ipc_memory_find(uint64_t address, struct gpc_address *found)
 		};
 	(void)pthread_rwlock_unlock(&lock);
 	return range != NULL;
-}
-
-bool
-gpc_ipc_handle_is_valid(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind,
-			const struct gpc_session_facts *facts)
-{
-	return gpc_ipc_handle_is_of_kind(bytes, kind) && bytes->mapping > 0 &&
-	       bytes->mapping % facts->granularity == 0 && bytes->mapping <= facts->window_size &&
-	       bytes->offset < bytes->mapping && bytes->size > 0 &&
-	       bytes->size <= bytes->mapping - bytes->offset;
 }
 
 static CUresult

@@ -8,7 +8,7 @@
 #include "client/connect/connect.h"
 #include "client/host/pool_block.h"
 #include "client/memory/address.h"
-#include "client/memory/ipc_memory.h"
+#include "client/memory/ipc_export.h"
 #include "client/memory/ipc_pool.h"
 #include "client/memory/memory.h"
 #include "client/session/session.h"

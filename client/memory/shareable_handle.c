@@ -9,7 +9,7 @@
 #include "client/base/log.h"
 #include "client/context/context.h"
 #include "client/host/host_block.h"
-#include "client/memory/ipc_memory.h"
+#include "client/memory/ipc_export.h"
 #include "client/memory/ipc_pool.h"
 #include "client/memory/memory.h"
 #include "client/memory/physical_memory.h"

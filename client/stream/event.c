@@ -5,6 +5,7 @@
 #include "client/host/coherence.h"
 #include "client/host/host_block.h"
 #include "client/memory/pool.h"
+#include "client/session/call.h"
 #include "client/session/host_queue.h"
 #include "client/session/session.h"
 #include "client/stream/completion_watch.h"

@@ -162,8 +162,8 @@ struct gpd_connection_event *gpd_connection_pop_events(void);
  * progress; 0: no limit. Returns NULL if out of memory; conn is then destroyed. */
 struct gpd_connection *gpd_connection_create(struct gp_conn *conn, const char *scheme,
 					     unsigned int timeout_ms);
-/* Starts the receiver thread. Called once. Returns 0; or a negative errno of pthread_create(3), and
- * the caller destroys the connection. */
+/* Starts the receiver thread. Called once. Returns 0; or a negative errno if it cannot be started,
+ * and the caller destroys the connection. */
 GP_MUST_CHECK int gpd_connection_start(struct gpd_connection *connection);
 /* After the event GPD_CONNECTION_LANE: joins the thread and moves the connection's descriptor to
  * *fd_p, which the caller closes. Returns 0; or GP_E_INVALID or GP_E_UNSUPPORTED
