@@ -84,8 +84,8 @@ bool gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
 		       const struct gp_array_box *box);
 /* Returns the bytes of all elements of all levels, without the driver's padding. */
 uint64_t gp_array_get_bytes(const struct gp_array_shape *shape);
-/* Returns an upper bound of the device memory that the array occupies by itself, in bytes: all
- * levels rounded to whole tiles of the driver. */
+/* Part of gp_array_get_footprint(), declared for tests: returns the bytes of all levels, rounded to
+ * whole tiles of the driver, without the rounding to pages. Ignores CUDA_ARRAY3D_SPARSE. */
 uint64_t gp_array_get_tiled_bytes(const struct gp_array_shape *shape);
 
 /*

@@ -36,7 +36,8 @@ struct gp_array_tiles {
 	/* mipmap level, and layer of a layered array */
 	uint32_t level, layer;
 	/* position and size of the box within the level, in elements; multiples of a tile, except
-	 * for a size that reaches the end of its axis */
+	 * for a size that reaches the end of its axis. An array without depth or with layers has a
+	 * z axis of length 1: z is 0 and depth 1; the layer is in `layer`. */
 	uint32_t x, y, z, width, height, depth;
 	uint32_t zero;                   /* reserved: sent as 0, not checked */
 	uint64_t tail_offset, tail_size; /* bytes in the mip tail, multiples of a tile */

@@ -25,7 +25,7 @@
 
 /* Bits of Hello.features and Welcome.features. A feature is used if both ends have its bit set. */
 enum gp_feature {
-	/* A session can be resumed after its connection was cut. */
+	/* Reserved: a session can be resumed after its connection was cut. No version has it. */
 	GP_FEATURE_RESUME = 1 << 0,
 	GP_FEATURE_LZ4 = 1 << 1, /* chunks on data lanes may be compressed with LZ4 */
 	GP_FEATURE_SHM = 1 << 2, /* data connections (lanes) may use shared memory */

@@ -31,9 +31,10 @@ struct gp_trace_event {
 	uint32_t stream; /* session's ID of the stream */
 	uint32_t device; /* CUDA device ordinal of the daemon */
 	uint32_t call;   /* call number (enum gp_call) that submitted the work */
-	/* number of earlier calls of the stream that were not measured separately */
+	/* number of the stream's operations without an event since its last operation with one */
 	uint32_t joined;
-	/* kernel name, without a NUL; empty: as in the slot */
+	/* kernel name, without a NUL; empty: the name in the slot, if that is the same kernel's;
+	 * work that is not a kernel has no name */
 	struct gp_bytes name;
 };
 

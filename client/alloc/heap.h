@@ -99,11 +99,15 @@ GP_MUST_CHECK int gpc_heap_add_large(struct gpc_heap *heap, void *owner,
 
 /*
  * Frees the block that begins at address. tag: number of the last work that may use the block;
- * done: the work up to this number is known to be done. A small block becomes reusable at once if
- * tag <= done, or else in a later gpc_heap_reap(). If unmap_p->size is not 0 on return, the caller
- * unmaps *unmap_p and then calls gpc_heap_defer_range(). The range is that of the large block.
- * After a small block that became reusable at once, it is the smallest wholly free chunk of the
- * owner, if the owner has more than one. Errors: GP_E_INVALID: no live block begins there;
+ * done: the work up to this number is known to be done.
+ *
+ * Large block: tag and done are ignored; its range is stored in *unmap_p. Small block: it becomes
+ * reusable at once if tag <= done, or else in a later gpc_heap_reap(). In the first case a wholly
+ * free chunk of the owner, the smallest, is removed and stored in *unmap_p, if the owner has more
+ * than one.
+ *
+ * If unmap_p->size is not 0 on return, the caller unmaps *unmap_p, in the order after the work that
+ * uses it, and then calls gpc_heap_defer_range(). Errors: GP_E_INVALID: no live block begins there;
  * unmap_p->size is then 0.
  */
 GP_MUST_CHECK int gpc_heap_free(struct gpc_heap *heap, uint64_t address, uint64_t tag,

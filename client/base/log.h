@@ -8,7 +8,8 @@
  * Errors are also stored in the error history (log_history.h), which calls the program's log
  * callbacks.
  *
- * Threads: any thread, at any time. A call may block in write() on standard error.
+ * Threads: any thread, but not a signal handler, because the functions acquire locks. The caller
+ * may hold locks of the library (log_history.h). A call may block in write() on standard error.
  * gpc_log(GPC_LOG_ERROR) and gpc_log_always() run the program's log callbacks before they return.
  * Errors: the log functions return nothing; a line that cannot be written is lost, and one of more
  * than 1023 characters is truncated.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Generic objects: objects of the application of which the client knows only handle and context,
- * and the daemon's driver has the rest (GP_KIND with OBJECT in codegen/api). Also helpers by which
+ * Generic objects: objects of the application, such as a CUlinkState, for which the client stores
+ * only handle and context; everything else about them is in the daemon's driver (GP_KIND with
+ * OBJECT in codegen/api). Also helpers by which
  * generated stubs convert handles to wire IDs.
  *
  * A token is the application's handle of an object, such as a CUgraphicsResource; the wire ID is
@@ -32,8 +33,10 @@ struct gpc_object {
 	struct gpc_context *context; /* context that the object belongs to; never NULL */
 	struct gp_scratch memory;    /* memory that hand-written functions attach to the object;
 					initially empty; freed with it */
-	void *extra; /* pointer for hand-written functions; initially NULL; not freed with the
-			object */
+	/* pointer for hand-written functions; initially NULL. The call that destroys the object
+	 * must free it first (linker.c): neither gpc_object_destroy() nor
+	 * gpc_objects_drop_context() does. */
+	void *extra;
 };
 
 /* Generated table, indexed by enum gpc_kind: whether objects of the kind are destroyed with their
@@ -64,7 +67,7 @@ void gpc_objects_drop_context(struct gpc_context *context);
 
 /* First step of a CUDA function on a handle of this kind, generic or not: calls
  * gpc_enter_initialized() (context.h) and looks up the handle. object_p: address of a pointer,
- * which receives the object, or NULL if the handle is invalid, also after an error. Returns
+ * which is always set: to the object, or to NULL if the handle is invalid. Returns
  * CUDA_ERROR_INVALID_HANDLE if the handle is invalid, or an error of gpc_enter_initialized(). */
 CUresult gpc_enter_kind(enum gpc_kind kind, const void *token, void *object_p);
 /* First step of a CUDA function that calls the daemon about a device and needs no current context.

@@ -48,7 +48,8 @@ struct gpc_replica {
 /* When the worker scans for changes. */
 enum gpc_fetch_when {
 	GPC_FETCH_NOW,
-	GPC_FETCH_AFTER_WORK, /* when the work given in the request is done */
+	GPC_FETCH_AFTER_WORK, /* when a stream's, event's or context's work is done; used only in
+				 coherence_fetch.c */
 	GPC_FETCH_ON_CHANGE,  /* as soon as there is a change */
 };
 
@@ -94,23 +95,26 @@ struct gpc_coherence {
 	struct gpc_coherence *next;  /* in the list of all sessions' states */
 	/* primary context of a device of the session, in which requests are made */
 	struct gpc_context *primary;
+	/* passed to gpc_session_set_hooks(), which does not copy them */
 	struct gpc_session_hooks hooks;
 
 	/* Group of send_lock, up to `opened`. The lock determines the order in which changes are
 	 * sent, and is held while they are posted. */
 	pthread_mutex_t send_lock;
-	uint8_t *bytes; /* buffer of GP_CHANGES_MAX bytes, owned */
+	/* encoded changes that are being sent: a buffer of GP_CHANGES_MAX bytes, owned */
+	uint8_t *bytes;
 	/* buffer for the encoded ranges of the fetch that is being posted */
 	uint8_t named[GP_HOST_RANGES_MAX * 16] __attribute__((aligned(8)));
 	struct gp_consistent_copy consistent_copy; /* the changes that are being sent */
-	/* addresses that were found in the changes to be sent, of blocks that must be mapped for
-	 * kernels before */
+	/* pointers to copy-only blocks (host_block.h) that were found in the changes to be sent;
+	 * these blocks are mapped for kernels before the changes are sent */
 	struct gpc_pointer_scan pointers;
 	/* number of change records (gpHostWrite) posted, which is also the number of the last
 	 * one */
 	uint64_t writes;
 	struct gpc_listed_copies listed;
-	/* the calls that prepare the daemon for changes were posted */
+	/* gpHostMerge and gpHostPublish were posted before the first change, as far as the daemon
+	 * has them and the session needs them */
 	bool opened;
 
 	/* Group of `lock`, up to `over`. The lock is never held while something is posted, because
@@ -128,12 +132,14 @@ struct gpc_coherence {
 	 * owned; NULL: none */
 	struct gpc_inflight_writes *sent;
 	uint64_t least_ns; /* shortest round trip of a fetch in nanoseconds; 0: none yet */
-	/* number of the publication of changes that the daemon has requested; 0: none */
+	/* argument of the gpHostPublish that the daemon has requested; the exchange thread sends it
+	 * after all changes; 0: none */
 	uint32_t publish_number;
 	bool started; /* the exchange thread was started */
 	bool over;    /* the session is over */
 
-	/* The exchange thread waits for `wanted`. */
+	/* The exchange thread waits for `wanted`, or is about to. Threads that have posted work
+	 * read it without a lock to decide whether to signal. */
 	atomic_bool sleeps;
 	/* All work up to this work number (client/session/session.h) is done, and its changes have
 	 * been stored. */

@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns whether another mapping of the same memory, at [start, end), matters to the caller. arg:
- * as passed to gpc_host_alias_find(). */
+/* Returns whether [start, end), the part of another mapping that is the same memory, conflicts with
+ * the range; gpc_host_alias_find() then returns its start. arg: as passed to that function. */
 typedef bool gpc_host_alias_filter(void *arg, uint64_t start, uint64_t end);
 
 /* Returns the address of another mapping (alias) of a part of [address, address + size), if there
@@ -29,8 +29,8 @@ uint64_t gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_fil
 
 /* Returns whether [address, address + size) can be pinned for a device that reads and writes it or,
  * if read_only is set, only reads it. Memory that the program cannot write cannot be pinned for
- * writing; nor can, since Linux 6.5, shared mappings of files on a disk. Unmapped parts are
- * ignored. Returns true if /proc/self/maps cannot be read. */
+ * writing; nor can, since Linux 6.5, shared mappings of files on a device with a major number other
+ * than 0. Unmapped parts are ignored. Returns true if /proc/self/maps cannot be read. */
 bool gpc_host_alias_is_pinnable(uint64_t address, uint64_t size, bool read_only);
 
 #endif /* GPC_HOST_ALIAS_H */

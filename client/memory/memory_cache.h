@@ -17,7 +17,8 @@
 #include "client/alloc/object_cache.h"
 
 /* Initializers for struct gpc_cached_kind: limits of each kind except mappings, in objects and
- * bytes. */
+ * bytes. With mappings (63 objects) and three kinds with these limits the cache is full: raise
+ * GPC_OBJECT_CACHE_MAX (object_cache.h) before adding a kind. */
 #define GPC_MEMORY_CACHE_BUDGET .count_max = 32, .bytes_max = (uint64_t)256 << 20
 
 /* Puts an object of `bytes` bytes of device memory into the cache, which may drop others. It can be

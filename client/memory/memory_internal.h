@@ -21,9 +21,9 @@
 
 /* Allocator of a session. heap, cache and fence have locks of their own. */
 struct gpc_memory {
-	struct gpc_session *session;
-	struct gpc_memory *next;
-	struct gpc_heap *heap; /* owned */
+	struct gpc_session *session; /* borrowed */
+	struct gpc_memory *next;     /* in the list of all sessions' allocators */
+	struct gpc_heap *heap;       /* owned */
 	struct gpc_fence fence;
 	/* serializes the mapping of chunks: one thread maps, and the others wait and then use its
 	 * chunk */
@@ -32,8 +32,9 @@ struct gpc_memory {
 	 * done, because a fence after them has completed. */
 	atomic_uint_fast64_t unmaps, unmaps_done;
 	struct gpc_object_cache cache; /* memory_cache.h */
-	/* mappings that are not to be cached when they are released: one byte at the base of each;
-	 * guarded by refused_lock */
+	/* mappings that are unmapped, not cached, when they are released next, because they were
+	 * exported (gpc_memory_set_uncacheable()): one byte at the base of each; guarded by
+	 * refused_lock */
 	struct gpc_ranges refused;
 	atomic_bool any_refused; /* refused was ever non-empty */
 	pthread_mutex_t refused_lock;
@@ -52,7 +53,7 @@ struct gpc_memory *gpc_memory_from_context(struct gpc_context *context);
  * then reusable. Returns CUDA_SUCCESS or an error of gpc_fence_wait() (client/context/fence.h). */
 CUresult gpc_memory_settle_all(struct gpc_memory *memory, struct gpc_context *context);
 /* Posts the unmapping of a mapping, and defers the reuse of its addresses until it is done. Does
- * not wait. */
+ * not wait. A post that fails is ignored: the daemon frees the memory of an ended session. */
 void gpc_memory_unmap_now(struct gpc_memory *memory, struct gpc_context *context,
 			  const struct gpc_heap_range *range);
 /* Returns unused memory of the heap, the cache and the allowance to the daemon, but not that of

@@ -32,7 +32,8 @@ struct gpc_module {
 /* Looks up the module of a handle, borrowed. Does not check that CUDA is usable. Returns
  * CUDA_ERROR_INVALID_HANDLE, with *module_p NULL, if the handle is invalid. */
 CUresult gpc_module_lookup(CUmodule hmod, struct gpc_module **module_p);
-/* Starts a call on a library, blocks until its image is loaded, and stores the image, borrowed.
+/* First step of a CUDA function on a library, as gpc_enter_kind() (context/object.h): checks that
+ * CUDA is usable, looks the library up, blocks until its image is loaded, and stores it, borrowed.
  * Errors: CUDA_ERROR_INVALID_HANDLE, and those of gpc_enter_initialized() (context.h) and
  * gpc_image_await(); *image_p is then unchanged. */
 CUresult gpc_library_enter_image(CUlibrary token, struct gpc_image **image_p);

@@ -59,7 +59,9 @@ void gpc_page_userfault_restore(void);
 /* Drops the records of refused pages in [base, base + size), which is about to be unmapped. */
 void gpc_page_userfault_drop_refused(uint64_t base, uint64_t size);
 
-/* Called in the child of a fork, which has no reader: closes the inherited descriptor. */
+/* Called in the child of a fork, which has no reader: closes the inherited descriptor. The child
+ * must not call other functions of this header afterwards: they would wait for the reader for
+ * ever. */
 void gpc_page_userfault_forked(void);
 
 #endif /* GPC_PAGE_USERFAULT_H */

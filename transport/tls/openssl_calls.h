@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * List of the OpenSSL functions that this directory and client/connect call. The linker reports a
- * missing name, tests/symbols/openssl_calls.py an unused one. The including file defines
- * CALL(name). The functions of the last section are used by gpupool(1) only.
+ * List of the OpenSSL functions that this directory and client/connect call. gpupool's libraries
+ * are not linked with OpenSSL: openssl_opened.c defines each of these functions as a jump to the
+ * one that dlopen() has found (openssl.h). A function that is called and not listed here is an
+ * error of the linker; tests/symbols/openssl_calls.py reports one that is listed and not called.
+ * The including file defines CALL(name). The functions of the last section are used by gpupool(1)
+ * only.
  */
 CALL(ASN1_INTEGER_to_BN)
 CALL(ASN1_STRING_get0_data)

@@ -31,7 +31,8 @@ struct gpd_listed_part {
 	/* client's number of the copy (GP_COPY_NUMBER_SHIFT, protocol/frame.h), which it reuses
 	 * only after the copy is done */
 	uint32_t number;
-	uint64_t offset; /* offset in the packed bytes of the record */
+	/* offset in the bytes of the record's copy, whose rows follow one another without gaps */
+	uint64_t offset;
 	uint8_t *memory; /* its bytes in the slot */
 	size_t size;     /* bytes of memory */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Driver graphs that a session launches: kernels, memsets and copies within device memory, as sent
- * by the client (protocol/graph_plan.h). The client's plan is stored with the graph, because the
- * driver's graph is rebuilt when the session's multiprocessors or a kernel's image have changed
- * since it was built.
+ * Executable graphs (CUgraphExec) of a session, built by graph_build.h from the plans that the
+ * client sends (protocol/graph_plan.h): kernels, memsets and copies within device memory. The plan
+ * is stored with the graph, because the driver's graph is rebuilt when the session's
+ * multiprocessors or a kernel's image have changed since it was built.
  *
  * Graph roots (graph_root.h) are driver graphs that own conditional handles and device-updatable
  * nodes.
@@ -11,7 +11,7 @@
  * The hooks of the messages (gpd_gpGraphMake() and so on) are declared in gpd_calls.h.
  *
  * Ownership: graphs belong to the session, through its handle table.
- * Threads: executor only.
+ * Threads: executor only; the responder also decrements rooted_leaving.
  */
 #ifndef GPD_GRAPH_EXEC_H
 #define GPD_GRAPH_EXEC_H
