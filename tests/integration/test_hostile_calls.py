@@ -286,7 +286,8 @@ def _():
             require(len(session.errors()) == before + 1, f"copy {values} was accepted")
         for values in ({"dst": session.base + unit, "width": 4, "height": 1}, {"dst": session.base, "width": 1 << 62, "height": 1, "element_size": 4},
                        {"dst": session.base, "width": 4, "height": 1 << 40, "pitch": 1 << 40}, {"dst": session.base, "width": 4, "height": 1, "element_size": 3},
-                       {"dst": session.base + 1, "width": 4, "height": 1, "element_size": 4}, {"dst": 0, "width": 4, "height": 1}):
+                       {"dst": session.base + 1, "width": 4, "height": 1, "element_size": 4},
+                       {"dst": session.base, "width": 2, "height": 2, "pitch": 9, "element_size": 4}, {"dst": 0, "width": 4, "height": 1}):
             before = len(session.errors())
             session.post("gpFill", {"stream": 1, "element_size": 1, **values})
             session.ask("gpFence")

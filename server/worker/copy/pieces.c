@@ -109,6 +109,9 @@ gpd_pieces_of_fill(struct gpd_session *session, const struct gp_args_gpFill *fil
 {
 	struct gp_args_gpFill left = *fill;
 
+	/* An element could then cross from one piece to the next, and the loop would not end. */
+	if (left.height > 1 && left.pitch % left.element_size)
+		return CUDA_ERROR_INVALID_VALUE;
 	for (;;) {
 		uint64_t space = gpd_host_memory_room(session, left.dst), skipped;
 		struct gp_args_gpFill first = left;

@@ -22,14 +22,15 @@ typedef CUresult gpd_copy_piece(void *arg, const CUDA_MEMCPY3D *copy);
 typedef CUresult gpd_fill_piece(void *arg, const struct gp_args_gpFill *fill);
 
 /* Calls call() with each part until it fails, and returns its last result. The session must have
- * access to all memory of the copy, and no dimension may be 0. Sides in linear memory must have an
- * address only, no x, y or z offset. */
+ * access to all memory of the copy, and no dimension may be 0. Only sides of type
+ * CU_MEMORYTYPE_DEVICE are split; they must have an address only, no x, y or z offset. */
 CUresult gpd_pieces_of_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy,
 			    gpd_copy_piece *call, void *arg);
 
 /* Calls call() with each part of a fill of one or more rows until it fails, and returns its last
  * result. The session must have access to all memory of the fill. width, in elements, and height
- * must not be 0, and dst must be a multiple of element_size. */
+ * must not be 0, and dst must be a multiple of element_size. Returns CUDA_ERROR_INVALID_VALUE,
+ * without a call, if there are several rows and pitch is not a multiple of element_size. */
 CUresult gpd_pieces_of_fill(struct gpd_session *session, const struct gp_args_gpFill *fill,
 			    gpd_fill_piece *call, void *arg);
 

@@ -389,6 +389,12 @@ TEST(only_mapped_memory_is_touched)
 		assert_int_equal(gpd_gpCopyOut(&fake.session, &out), CUDA_ERROR_INVALID_VALUE);
 		assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_ERROR_INVALID_VALUE);
 	}
+	/* Elements of the second row that are not aligned. */
+	for (uint64_t pitch = 9; pitch < 12; pitch++) {
+		struct gp_args_gpFill fill = { FAKE_STREAM, FAKE_WINDOW, pitch, 4, 0, 2, 2 };
+
+		assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_ERROR_INVALID_VALUE);
+	}
 	assert_string_equal(fake_driver_calls, "");
 	assert_string_equal(fake.violation, "");
 }
