@@ -93,7 +93,6 @@ set_up(void)
 	check(gpd_channel_pair(fds) == 0 && gpd_channel_init(&worker.channel, fds[0]) == 0 &&
 	      gpd_channel_init(&worker_end, fds[1]) == 0);
 	worker.facts = make_facts();
-	check(gpd_worker_process_set_state(&worker, GPD_WORKER_SERVING));
 	admission.worker = &worker;
 	memset(connections, -1, sizeof(connections));
 }
