@@ -59,7 +59,8 @@ int ctl_usage_error(const char *usage);
 /* help.c: describes the commands whose words are the arguments; without arguments all commands. */
 int ctl_help(const struct ctl *ctl, int count, char **argv);
 /* help.c: prints an error for the subcommand argv[0] of `group`, which is unknown or has wrong
- * arguments, with a suggestion or the usage. Returns -1. */
+ * arguments, with a suggestion or the usage. group NULL: argv[0] is a first word. count 0: prints
+ * only the usage. Returns -1. */
 int ctl_unknown(const char *group, int count, char **argv, const char *usage);
 /* help.c: returns the first word of the command that is most similar to `word`, a static text, or
  * NULL if none is similar. */

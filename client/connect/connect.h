@@ -27,7 +27,7 @@
 
 #include <stddef.h>
 
-/* Maximum number of devices of a session, and of all sessions. */
+/* Maximum number of devices of one session, and of all sessions of the process together. */
 #define GPC_DEVICES_MAX 64
 
 /* An opened session, before it becomes a struct gpc_session (client/session/session.h). */

@@ -33,7 +33,7 @@ CUresult gpc_copy_3d_ordered(const CUDA_MEMCPY3D *params, CUmemcpySrcAccessOrder
 /*
  * Starts the copy of a graph node, when the graph is launched. params must not be NULL. A copy
  * within host memory waits for the stream's earlier work, as in NVIDIA's driver (measured with
- * version 580), and is complete when the call returns. So is a copy that involves several daemons.
+ * version 580), and is complete when the call returns, as is a copy that involves several daemons.
  * Any other copy is only started; it may wait for managed memory that it uses, and for room for its
  * data.
  */

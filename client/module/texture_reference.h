@@ -5,7 +5,8 @@
  *
  * Settings are stored in the client, by functions that are generated from codegen/api/reference.h.
  * Before a launch, the client converts those references of the kernel's image that have changed to
- * texture or surface objects, and posts a call that binds them.
+ * texture or surface objects, and posts a call that binds them (launch.c, through
+ * image->reference_calls of module/image.h).
  *
  * Ownership: a reference of a module is freed with its image, another one by cuTexRefDestroy().
  * Threads: any thread may call. A program that sets a reference while another thread launches must

@@ -16,12 +16,13 @@
 
 #include <stdint.h>
 
-/* Installs the handler of SIGSEGV; after a success, further calls have no effect. Returns 0 or
+/* Installs the handler of SIGSEGV, unless it is installed, and enables serving. Returns 0 or
  * -errno. */
 GP_MUST_CHECK int gpc_page_signal_start(void);
 
-/* Implements gpc_page_faults_cover(). The range is recorded even if gpc_page_signal_start() was not
- * called. */
+/* Implements gpc_page_faults_cover(): faults in [base, base + size) are served, others passed to
+ * the program at once. At most 16 areas are stored; ranges within 4 GiB of one another are merged.
+ * Cannot be undone. The range is recorded even if gpc_page_signal_start() was not called. */
 void gpc_page_signal_cover(uint64_t base, uint64_t size);
 /* Implements gpc_page_faults_reinstall(). Has no effect before gpc_page_signal_start(). */
 void gpc_page_signal_reinstall(void);

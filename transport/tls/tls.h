@@ -3,7 +3,7 @@
  * TLS 1.3 for connections of the scheme tls. These begin unencrypted: the preambles are exchanged
  * first, then both ends secure the connection, and only then messages are sent.
  *
- * Ownership: a struct gp_tls, a configuration, has the certificates and keys read from files. It is
+ * Ownership: a struct gp_tls is a configuration: certificates and keys read from files. It is
  * reference counted; its creator has the first reference. Paths may be freed when a function
  * returns.
  * Threads: any; a struct gp_tls is immutable. A connection is secured by one thread.
@@ -57,12 +57,13 @@ void gp_tls_unref(struct gp_tls *tls);
 
 /*
  * Performs the handshake with certificates; called by one thread before the first message. Waits at
- * most timeout_ms. host: the name that the daemon's certificate must have; NULL at the daemon. The
- * configuration may be unreferenced on return. Returns 0; a negative errno, with gp_conn_error()
- * explaining it to the local user (-ETIMEDOUT: not complete within timeout_ms; -EACCES: a
- * certificate was not accepted; -EPROTO: messages were exchanged, or the connection is secured
- * already), after which the connection is dead; GP_E_UNSUPPORTED: not a tls connection. After
- * success the connection has GP_CONN_CAP_ENCRYPTED and can no longer be passed to another process.
+ * most timeout_ms. host: the DNS name or IP address that the daemon's certificate must have; NULL
+ * at the daemon. The configuration may be unreferenced on return. Returns 0; a negative errno, with
+ * gp_conn_error() explaining it to the local user (-ETIMEDOUT: not complete within timeout_ms;
+ * -EACCES: a certificate was not accepted; -EPROTO: messages were exchanged, or the connection is
+ * secured already), after which the connection is dead; GP_E_UNSUPPORTED: not a tls connection.
+ * After success the connection has GP_CONN_CAP_ENCRYPTED and can no longer be passed to another
+ * process.
  *
  * The daemon verifies a client's certificate after the client has completed its handshake, so a
  * client learns of a rejection from its first receive.

@@ -56,7 +56,7 @@ struct gpd_metrics {
  * the host name. source: its lock is initialized (manage.h). host: a name or address of this
  * machine. port 0: any free port. insecure: permit an address that other machines can reach.
  * Signals must be blocked in the caller, as the server's thread inherits its mask. Returns 0; or a
- * negative number with a text in error, and there is no server. */
+ * negative number, not always an errno, with a text in error, and there is no server. */
 GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source,
 				   const char *host, uint16_t port, bool insecure, char *error,
 				   size_t error_size);

@@ -3,11 +3,12 @@
  * Captures what the driver writes to standard error, above all failed device assertions. The text
  * is meant for the client whose kernel caused it as well as for the daemon's log.
  *
- * The worker's standard error becomes a pipe. A thread stores the most recent text, of which the
- * start describes the cause, and writes each line to the log, which is written to the former
- * standard error (gpd_log_fd). The text may be entirely controlled by a client. A log line
- * therefore names the session whose work is running, and counts against the log budget
- * (log_budget.h) of the tenant that may have caused it.
+ * The worker's standard error becomes a pipe. A thread stores the first
+ * GPD_DRIVER_STDERR_MAX bytes of the most recent burst, because its start describes the cause; a
+ * burst ends when nothing is written for 3 s. The thread also writes each line to the log, which is
+ * written to the former standard error (gpd_log_fd). The text may be entirely controlled by a
+ * client. A log line therefore names the session whose work is running, and counts against the log
+ * budget (log_budget.h) of the tenant that may have caused it.
  *
  * Threads: any that does not hold gpd_sessions.lock, except gpd_driver_stderr_start().
  */
@@ -38,8 +39,8 @@ int gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose);
 void gpd_driver_stderr_flush(void);
 
 /* Flushes as gpd_driver_stderr_flush(), copies the stored text, truncated to size and
- * NUL-terminated, and clears it. size: at least 1. Text is stored from the first write after a
- * pause of 3 s. Returns its length; 0: nothing was written in the last 3 s. */
+ * NUL-terminated, and clears it. size: at least 1. Returns its length; 0: nothing was written in
+ * the last 3 s or since the last read. */
 size_t gpd_driver_stderr_read(char *text, size_t size);
 
 #endif /* GPD_DRIVER_STDERR_H */

@@ -22,17 +22,20 @@
 #include <stdint.h>
 
 /* Times in nanoseconds, changed only by tests. short: work that takes longer would delay other
- * sessions. long: sessions with longer work are stopped first. stop: maximum time for which
- * launches are stopped. limit: maximum wait, unless work does not end at all. */
+ * sessions. long: while launches are stopped, a session is stopped first if its present work takes
+ * longer than this. stop: maximum time for which launches are stopped. limit: time after which the
+ * wait ends with the round that is under way. */
 extern uint64_t gpd_quiesce_short_ns, gpd_quiesce_long_ns, gpd_quiesce_stop_ns,
 	gpd_quiesce_limit_ns;
 
 /*
  * Blocks until the device is idle; after gpd_quiesce_short_ns launches of sessions with long work
- * are stopped for it, for at most gpd_quiesce_stop_ns. Several callers may wait at once. Returns
- * true if the wait has ended, also after gpd_quiesce_limit_ns. Work that does not end at all is
- * waited for without a limit. Returns false if *given_up became true (NULL: never) or the GPU is
- * lost. gpd_quiesce_end() must follow in both cases.
+ * are stopped for it, for at most gpd_quiesce_stop_ns. Several callers may wait at once.
+ *
+ * It waits in rounds. A round waits, without a limit, for the work that the GPU has when the round
+ * begins. The wait ends after a round that took at most gpd_quiesce_short_ns, or the first one that
+ * ends gpd_quiesce_limit_ns after the call. Returns true then; or false if *given_up became true
+ * (NULL: never) or the GPU is lost. gpd_quiesce_end() must follow in both cases.
  */
 bool gpd_quiesce_begin(int device, const _Atomic bool *given_up);
 /* Ends what gpd_quiesce_begin() started, after the driver call; the last of several callers lets
@@ -40,9 +43,9 @@ bool gpd_quiesce_begin(int device, const _Atomic bool *given_up);
 void gpd_quiesce_end(int device);
 
 /* Blocks until the device is idle, without stopping any session, for calls that are not urgent.
- * Returns true if the device is idle; false if it was not idle for gpd_quiesce_limit_ns, or the GPU
- * is lost. Work that does not end at all is waited for without a limit. gpd_quiesce_end() must not
- * follow. */
+ * Waits in rounds, as gpd_quiesce_begin(). Returns true if the device is idle, or if the driver
+ * cannot report it, as after the loss of the GPU; false if it was not idle for
+ * gpd_quiesce_limit_ns. gpd_quiesce_end() must not follow. */
 bool gpd_quiesce_try(int device);
 
 /* Returns whether the device is idle now; waits at most gpd_quiesce_short_ns. Stops no session. */

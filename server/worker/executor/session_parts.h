@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Creates and destroys the components of struct gpd_session: one for each folder of a layer above
- * session/. Only that folder knows the contents of its component.
+ * Creates and destroys the components of struct gpd_session (streams, memory, arrays, copies,
+ * modules, graphs, stream_ops), each of which the folder of that name defines. Folders of later
+ * layers may use them. A new component is a member of struct parts in session_parts.c and a pointer
+ * in session.h.
  *
  * Ownership: the session owns the components. They are created before its first thread starts and
  * destroyed after the last one has ended.
@@ -13,7 +15,7 @@
 struct gpd_session;
 
 /* Creates all components of a session that is otherwise zero, apart from its locks, ID and window.
- * Returns 0; or -ENOMEM, no component exists, and the caller frees the session. */
+ * Returns 0; or -ENOMEM, and no component exists: the caller only frees the session itself. */
 int gpd_session_parts_create(struct gpd_session *session);
 /* Destroys all components. The session must have no objects left, unless the process is about to
  * end. */

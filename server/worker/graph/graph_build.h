@@ -28,7 +28,8 @@ struct gpd_graph_root;
 struct gpd_partition;
 struct gpd_session;
 
-/* Bytes charged per node: on an H200, 65 executables of 32 nodes take 8 MiB of device memory. */
+/* Bytes charged to the session's name memory per node: about the device memory that a node takes.
+ * On an H200, 65 executables of 32 nodes take 8 MiB. */
 #define GPD_GRAPH_NODE_COST 4096
 /* Bytes charged per edge, which both nodes store, in the graph and in its executable. */
 #define GPD_GRAPH_EDGE_COST 64

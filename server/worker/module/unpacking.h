@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits the extraction (unpacking) of a session's compressed code in the worker and in the driver.
- * A worker and its driver together extract at most two pieces of code larger than 4 MiB at a time,
- * and at most one of each tenant; the slots stand for these two limits.
+ * An extraction of more than 4 MiB, by the worker or by its driver, holds one of the two slots of
+ * the worker and the only slot of its tenant.
  *
  * In the worker, the struct is used as a limiter (struct gp_unpack_limiter of image/fatbin.h),
  * after gpd_unpacking_init(): enter() waits for the slots, if the code is larger than 4 MiB, and
- * charges the extracted size as code of the session until leave(). Around a driver call,
+ * charges the extracted size as code of the session until leave(); it returns -ECANCELED if the
+ * session is closing, -EDQUOT if the size exceeds the limit. Around a driver call,
  * gpd_unpacking_begin() or gpd_unpacking_try() and gpd_unpacking_end() are used instead; they do
  * not charge.
  *
@@ -43,9 +44,9 @@ void gpd_unpacking_init(struct gpd_unpacking *unpacking, struct gpd_session *ses
 CUresult gpd_unpacking_charge(struct gpd_session *session, uint64_t size);
 
 /* Initializes *unpacking and begins a driver call that extracts or compiles code of size bytes,
- * which must be charged. If size is above 4 MiB, waits without limit for other extractions. Returns
- * true, and gpd_unpacking_end() must follow the call; or false if the session is closing, and
- * gpd_unpacking_end() must not be called. */
+ * which the caller has charged by gpd_unpacking_charge(). If size is above 4 MiB, waits without
+ * limit for other extractions. Returns true, and gpd_unpacking_end() must follow the call; or false
+ * if the session is closing, and gpd_unpacking_end() must not be called. */
 bool gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session,
 			 uint64_t size);
 /* Initializes *unpacking and begins such a driver call without waiting. Returns true, and
