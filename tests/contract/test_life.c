@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "tests/contract/fixture.h"
 
 #include <errno.h>
