@@ -125,7 +125,7 @@ worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *process
 }
 
 static void
-child_destroy(struct gpd_worker_process *process)
+process_destroy(struct gpd_worker_process *process)
 {
 	if (gpd_worker_process_is_dedicated(process))
 		gpd_client_address_put(process->client_address);
@@ -520,7 +520,7 @@ worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *process, int
 	gpd_admission_worker_exited(c->admission, process, CUDA_ERROR_DEVICE_UNAVAILABLE, text);
 	gpd_quota_close_worker(c->quota, process->pid);
 	LL_DELETE(c->admission->workers, process);
-	child_destroy(process);
+	process_destroy(process);
 	/* The slots of its sessions are free now. */
 	gpd_admission_retry_queued(c->admission);
 }
@@ -654,6 +654,6 @@ gpd_worker_pool_fini(struct gpd_worker_pool *c)
 		c->admission->workers = process->next;
 		(void)kill(process->pid, SIGKILL);
 		(void)waitpid(process->pid, NULL, 0);
-		child_destroy(process);
+		process_destroy(process);
 	}
 }

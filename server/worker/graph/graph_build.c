@@ -444,7 +444,7 @@ gpd_graph_charge(struct gpd_session *session, uint64_t bytes)
 }
 
 static uint64_t
-survey_get_cost(const struct gpd_graph_scan *scan)
+scan_get_cost(const struct gpd_graph_scan *scan)
 {
 	return sizeof(struct gpd_graph_built) + (uint64_t)scan->nodes * GPD_GRAPH_NODE_COST +
 	       scan->edges * GPD_GRAPH_EDGE_COST;
@@ -471,7 +471,7 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 			return CUDA_ERROR_INVALID_VALUE;
 		partition = build.root->partition;
 	}
-	bytes = survey_get_cost(&scan);
+	bytes = scan_get_cost(&scan);
 	if (!gpd_graph_charge(session, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	built = calloc(1, sizeof(*built));
@@ -528,7 +528,7 @@ gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 	CUresult result;
 
 	if (!gpd_graph_scan(plan, size, &scan) || scan.needs_root ||
-	    survey_get_cost(&scan) > built->charged)
+	    scan_get_cost(&scan) > built->charged)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = fill_driver_graph(&build, plan, size, &graph);
 	if (result == CUDA_SUCCESS)

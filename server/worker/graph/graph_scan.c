@@ -3,12 +3,12 @@
 
 #include "protocol/graph_plan.h"
 
-static bool survey_nodes(const void *plan, size_t size, unsigned int depth,
-			 struct gpd_graph_scan *scan);
+static bool scan_nodes(const void *plan, size_t size, unsigned int depth,
+		       struct gpd_graph_scan *scan);
 
 /* false: earlier nodes belong to another root. */
 static bool
-survey_root(struct gpd_graph_scan *scan, uint32_t root)
+scan_root(struct gpd_graph_scan *scan, uint32_t root)
 {
 	if (scan->needs_root && scan->root != root)
 		return false;
@@ -18,33 +18,33 @@ survey_root(struct gpd_graph_scan *scan, uint32_t root)
 }
 
 static bool
-survey_condition(const struct gp_graph_node *node, unsigned int depth, struct gpd_graph_scan *scan)
+scan_condition(const struct gp_graph_node *node, unsigned int depth, struct gpd_graph_scan *scan)
 {
 	struct gp_graph_condition condition;
 	struct gp_bytes body;
 
 	if (depth == GP_GRAPH_DEPTH_MAX || !gp_graph_condition_init(&condition, node) ||
-	    !survey_root(scan, condition.root))
+	    !scan_root(scan, condition.root))
 		return false;
 	scan->nodes += condition.count;
 	for (uint32_t i = 0; i < condition.count; i++) {
 		if (!gp_graph_condition_next_body(&condition, &body) ||
-		    !survey_nodes(body.data, body.size, depth + 1, scan))
+		    !scan_nodes(body.data, body.size, depth + 1, scan))
 			return false;
 	}
 	return true;
 }
 
 static bool
-survey_updatable(const struct gp_graph_node *node, struct gpd_graph_scan *scan)
+scan_updatable(const struct gp_graph_node *node, struct gpd_graph_scan *scan)
 {
 	struct gp_graph_updatable updatable;
 
-	return gp_graph_updatable_init(&updatable, node) && survey_root(scan, updatable.root);
+	return gp_graph_updatable_init(&updatable, node) && scan_root(scan, updatable.root);
 }
 
 static bool
-survey_nodes(const void *plan, size_t size, unsigned int depth, struct gpd_graph_scan *scan)
+scan_nodes(const void *plan, size_t size, unsigned int depth, struct gpd_graph_scan *scan)
 {
 	struct gp_graph_reader reader;
 	struct gp_graph_node node;
@@ -52,9 +52,9 @@ survey_nodes(const void *plan, size_t size, unsigned int depth, struct gpd_graph
 	gp_graph_reader_init(&reader, plan, size);
 	while (gp_graph_read_node(&reader, &node)) {
 		scan->edges += node.count;
-		if (node.call == GP_GRAPH_CONDITION && !survey_condition(&node, depth, scan))
+		if (node.call == GP_GRAPH_CONDITION && !scan_condition(&node, depth, scan))
 			return false;
-		if (node.call == GP_GRAPH_UPDATABLE && !survey_updatable(&node, scan))
+		if (node.call == GP_GRAPH_UPDATABLE && !scan_updatable(&node, scan))
 			return false;
 	}
 	scan->nodes += reader.read;
@@ -65,5 +65,5 @@ bool
 gpd_graph_scan(const void *plan, size_t size, struct gpd_graph_scan *scan)
 {
 	*scan = (struct gpd_graph_scan){ 0 };
-	return survey_nodes(plan, size, 0, scan) && scan->nodes > 0;
+	return scan_nodes(plan, size, 0, scan) && scan->nodes > 0;
 }
