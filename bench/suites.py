@@ -42,7 +42,7 @@ OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'environment', 'ipc
 ELSEWHERE = ['acceptance', 'apps', 'bench', 'examples', 'old_driver', 'rdma', 'vm', 'wrongcalls']
 # Those with an output of their own, but for suites' own, and those whose output is the device's.
 APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROOT, 'tests', 'apps', 'expected')) if name.endswith('.out')}
-              - {'graphdevices', 'hoststress', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
+              - {'graphdevices', 'hoststress', 'limited', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
 # What these run over the local socket.
 PROGRAMS = {
     'managed': ['managed', 'managedcalls', 'managedhints', 'managedorder', 'managedsignals', 'managedstyles', 'managedvars', 'callbacks',

@@ -225,12 +225,15 @@ def _():
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
         require(result.err.count("the session ended with error 810: its token has expired\n") == 1, f"not told why: {result}")
         pool.wait_for_log(r"session \d+ .*: its token has expired")
+        # A GPU ends its kernel only with the worker.
+        pool.wait_for_log(r"session 1 .*: closed: ")
         path, _name = pool.create("alice")
         program = pool.start("sleeper", "-ms=60000", env={"GPUPOOL_TOKEN_FILE": path})
         program.wait_for_output("running")
         os.unlink(pool.tokens_path())
         result = program.finish(SOON + 10)
         require(result.status == 1 and "(810)" in result.out, f"expected error 810: {result}")
+        pool.wait_for_log(r"session 2 .*: closed: ")
 
 
 @case("a reload finds the tokens in another file; while that makes no sense nobody comes by a token")

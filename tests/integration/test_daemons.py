@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-from harness import SANITIZED, SANITIZER, Daemon, Program, Skip, case, main, read_file, require, run, software_env
+from harness import SANITIZED, SANITIZER, SOFTWARE, Daemon, Program, Skip, case, main, read_file, require, run, software_env
 
 EXPECTED = "each has its own variable and memory\ncopies between them\nmanydevices: ok\n"
 
@@ -38,6 +38,8 @@ def _():
                      env={"GPUPOOL_LOG": "error"})
         result.expect(out="allocated 801\nregistered 801\nprobe: ok\n")
         require(result.err.count("it was allocated for a device of another daemon") == 2, f"no line says why: {result}")
+    if not SOFTWARE:
+        return
     with Daemon(env=software_env(GPUPOOL_SOFT_DEVICES="2")) as daemon:
         daemon.run("probe", "elsewhere", "2", path=os.environ["GP_PROBE"]).expect(out="allocated 0\nregistered 0\nprobe: ok\n")
 

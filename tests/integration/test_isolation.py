@@ -119,7 +119,7 @@ def _():
         begun = len(daemon.log())
         for _ in range(5):
             daemon.run("devicequery", env=PROCESS).expect(err="")
-        daemon.wait_for_log(r"session \d+ \(.*closed", count=5)
+        daemon.wait_for_log(r"session \d+ \(.*: closed: ", count=5)
         one_worker(daemon)
         lines = daemon.log()[begun:].splitlines()
         others = [line for line in lines if not re.search(r": info: session \d+ \(.*\): (open from|closed)", line)]

@@ -170,7 +170,7 @@ def _():
                 require(time.monotonic() - begin < 4, "its new session is waited for")
                 require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked any more")
                 first.close()
-                daemon.wait_for_log(f"session {first.id} .*closed")
+                daemon.wait_for_log(f"session {first.id} .*: closed: ")
                 wait_until("its memory is back", lambda: second.map(0, 40 * MIB) == 0, 60)
                 second.post("gpMemoryUnmap", {"address": second.base, "size": 40 * MIB})
                 require(second.ask("gpFence")[0] == 0, "fence")

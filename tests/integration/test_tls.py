@@ -122,7 +122,7 @@ def _():
         program = daemon.start("sleeper", "-endless")
         program.wait_for_output("running")
         program.kill()
-        daemon.wait_for_log(r"session 1 .*closed")
+        daemon.wait_for_log(r"session 1 .*: closed: ")
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
 
 
