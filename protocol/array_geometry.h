@@ -5,7 +5,7 @@
  * the daemon must compute the same values, because both validate copies.
  *
  * Threads: any; pure functions.
- * Units: bytes, unless a comment says elements.
+ * Units: bytes, unless elements are specified.
  */
 #ifndef GP_ARRAY_GEOMETRY_H
 #define GP_ARRAY_GEOMETRY_H

@@ -282,7 +282,7 @@ gpc_session_open(void)
 	return gpc_error_to_cuda(r);
 }
 
-/* There is neither a pool nor a driver: the user has probably forgotten to name one of them. */
+/* There is neither a pool nor a driver: the user probably did not set REMOTE_GPU. */
 static void
 report_no_gpu(void)
 {
@@ -366,7 +366,7 @@ gpc_cuGetErrorName(CUresult error, const char **pStr)
 	return pStr ? gpc_error_name(error, pStr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* cuGetProcAddress returns this library's functions, whatever the daemon's driver has. */
+/* cuGetProcAddress returns this library's functions; the daemon's driver does not matter. */
 
 CUresult
 gpc_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)

@@ -459,8 +459,8 @@ space_poll_work(struct space *space, struct gpc_context *context)
 	gpc_fence_start(&space->fence, context->device->primary);
 }
 
-/* Allocates from the chunks, or from a new one; another thread may take so much of it that yet
- * another is needed. */
+/* Allocates from the chunks, or from a new one; another thread may use the new one up, so that
+ * a further one is needed. */
 static CUresult
 space_alloc_small(struct space *space, struct gpc_context *context, uint64_t size,
 		  uint64_t *address_p) GP_LOCKED(space->lock)

@@ -240,8 +240,8 @@ heap_add_chunk(struct gpc_memory *memory, struct gpc_context *context, uint64_t 
 	return CUDA_SUCCESS;
 }
 
-/* Called with grow_lock held: allocates from the chunks, or from a new one; another thread may take
- * so much of it that yet another is needed. */
+/* Called with grow_lock held: allocates from the chunks, or from a new one; another thread may use
+ * the new one up, so that a further one is needed. */
 static CUresult
 heap_grow_and_alloc(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
 		    uint64_t id, uint64_t *address_p)

@@ -27,7 +27,7 @@ struct gpc_lanes_config {
 	uint8_t ticket[GP_TICKET_SIZE]; /* secret that binds the lanes to the session */
 	unsigned int max; /* maximum number of lanes of the session, including lane 0, at most
 			     GP_LANES_MAX; less than 2: no data lanes */
-	bool exact; /* open exactly `max` lanes, whatever the link and the number of processors */
+	bool exact; /* open exactly `max` lanes; link and number of processors are not considered */
 	enum gp_pack_mode compression; /* compression of outgoing data, if the daemon supports it */
 	uint64_t round_trip_ns; /* round-trip time of the link when the session was opened; 0:
 				   unknown */
