@@ -117,7 +117,7 @@ idle_array_drop_one(void *none)
 		gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
 }
 
-/* Urgent: other sessions may be stopped for it. false: there is no idle context. */
+/* Urgent: other sessions may be stopped for it. false: the device does not become nearly idle. */
 static bool
 idle_arrays_drop(struct gpd_session *waiting, const struct gpd_session *session, int device)
 {

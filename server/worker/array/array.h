@@ -4,7 +4,7 @@
  *
  * Destroying an array frees its ID at once. When the preceding work is done and no texture or
  * surface object uses the array any more, it may be reused for an array of the same shape. Its
- * memory is freed when the device is idle (quiesce.h), because the driver cannot destroy an array
+ * memory is freed when the device is nearly idle (quiesce.h), because the driver cannot destroy an array
  * without blocking all sessions. The memory stays charged to the session until then, or until the
  * session ends.
  *
@@ -94,7 +94,7 @@ CUresult gpd_array_find(const struct gpd_session *session, uint32_t id, uint32_t
 CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array);
 
 /* Drops a reference at the session's end, when no work is left, in the same way. Dropping the last
- * reference uncharges the array; a job of the worker frees it when the device is idle
+ * reference uncharges the array; a job of the worker frees it when the device is nearly idle
  * (device/quiesce_jobs.h). */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
 

@@ -40,7 +40,7 @@ launches_release(int device) GP_LOCKED(lock)
 	pthread_cond_broadcast(&over);
 }
 
-/* Called when the device does not become idle by itself. */
+/* Called when the device does not become nearly idle by itself. */
 static void
 launches_stop(int device, uint64_t now)
 {

@@ -29,7 +29,7 @@
 static atomic_uint extra_arenas; /* of all sessions of the worker */
 
 /* Bytes left registered by ended sessions of a tenant: the supervisor removes their charge with the
- * session, but the driver frees them only when the device is idle. */
+ * session, but the driver frees them only when the device is nearly idle. */
 static _Atomic uint64_t left_bytes[GPD_LEDGER_TENANTS];
 
 static bool

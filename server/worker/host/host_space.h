@@ -7,7 +7,7 @@
  * (gpHostPlace). A copy must not cross from one piece to the next (copy/pieces.h).
  *
  * An arena that the client unmaps, or that is left at the session's end, is unregistered by the
- * thread of quiesce_jobs.h when the device is idle. The range is freed with its last arena, which
+ * thread of quiesce_jobs.h when the device is nearly idle. The range is freed with its last arena, which
  * may outlive the session.
  *
  * Ownership: session->host_memory until the session's end, then the remaining arenas.

@@ -4,12 +4,14 @@
  * coherence.c and coherence_fetch.c, which synchronize it with the client's copy.
  *
  * Words: a consistent copy consists of the changed parts of some ranges, in an order in which an
- * observer that sees a flag also finds the data written before the flag
- * (protocol/host_consistent_copy.h). A request is a call of the client for a consistent copy.
+ * observer that sees a flag also finds the data written before the flag. A run is a range of
+ * changed words (for both see protocol/host_consistent_copy.h). A shadow is the content of an arena
+ * on which both ends have agreed (host_arena.h). A request is a call of the client for a consistent
+ * copy.
  * Threads: only the executor changes the list of arenas, so it reads the list without a lock.
  * copies_lock protects the members that the responder and the watch thread (coherence_fetch.h) also
  * use. Lock order: copies_lock and lock are not held together.
- * Errors: CUresult; GPD_LATER if the reply has been or will be sent.
+ * Errors: CUresult; GPD_LATER (session/session.h) if the reply has been or will be sent.
  */
 #ifndef GPD_HOST_SPACE_INTERNAL_H
 #define GPD_HOST_SPACE_INTERNAL_H
@@ -34,7 +36,7 @@ struct gpd_session;
  * answers it; freed with free(). */
 struct gpd_host_query {
 	struct gpd_host_query *next; /* in the watch thread's list */
-	/* gpd_wait_request() of the call, through which it is answered */
+	/* token of the call's reply, from gpd_wait_request() (stream/responder.h) */
 	void *request;
 	/* gpd_host_memory.writes, and gp_now_ns() in nanoseconds, at the time of the request. Set
 	 * and used by coherence_fetch.c; else 0. */

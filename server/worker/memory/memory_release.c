@@ -123,8 +123,8 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	return result;
 }
 
-/* Bytes that the driver gets back with this chunk. Physical memory that was released is freed with
- * its last mapping. */
+/* Bytes that the driver gets back with this chunk. Physical memory that was released is freed when
+ * the last of its mappings has been unmapped. */
 static uint64_t
 leaving_part(const struct gpd_chunk *chunk)
 {

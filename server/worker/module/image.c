@@ -96,7 +96,7 @@ image_unloaded(void *arg)
 }
 
 /* Releases the image's libraries. A shared one stays loaded; another one may have to wait long for
- * an idle context. */
+ * a nearly idle device. */
 static void
 image_leave(struct gpd_image *image)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images: device code that a session has loaded, with its kernels and variables.
+ * Loaded images. Each is one load of an image by a session, with its kernels and variables. The
+ * bytes of the image are a blob (image_cache/image_cache.h), which several loads may share.
  *
- * An image belongs to the session's handle table and identifies its kernels by index. Before a call
- * that makes the driver load or unload code, the worker waits until the device is idle, that is,
- * until no kernel runs on it (device/quiesce.h). Its driver library may be shared with other
- * sessions (library.h) until the image needs one of its own. The library is released when all work
- * enqueued before the unload is done.
+ * A loaded image is in the session's handle table and identifies its kernels by index. Before a
+ * call that makes the driver load or unload code, the worker waits until the device is nearly idle
+ * (device/quiesce.h). The driver library may be shared with other sessions (library.h) until the
+ * loaded image needs one of its own. The library is released when all work enqueued before the
+ * unload is done.
  *
  * Ownership: the session, through its handle table. After the client has unloaded an image, the
  * thread that unloads its library frees it; the session can then reach it only through image.c's
- * list of unloaded images, under the lock of that list.
+ * list of unloaded images, under that list's lock.
  * Threads: executor only, except the list of unloaded images.
  * Errors: CUresult, CUDA_SUCCESS on success, unless noted.
  */
@@ -57,13 +58,13 @@ struct gpd_module_session {
 	struct gpd_preload *preloads;
 };
 
-/* An image. */
+/* A loaded image: one load of an image by a session. */
 struct gpd_image {
 	struct gpd_handle handle;
 	/* Context in which it was loaded, borrowed; NULL: the context did not exist or was
 	 * destroyed. */
 	struct gpd_context *context;
-	struct gpd_blob *blob; /* its bytes, a reference */
+	struct gpd_blob *blob; /* its bytes (image_cache/image_cache.h), a reference */
 	/* Owned, or a reference if shared; NULL: a stale image could not be reloaded. */
 	struct gpd_library *library;
 	/* Previous library: the shared one that it used before it got its own. A reference, because
@@ -82,17 +83,17 @@ struct gpd_image {
 	uint64_t seen; /* bytes of its variables on charged_device that the client has looked up */
 	bool stale;    /* its context was destroyed, so it is reloaded before its next use */
 
-	/* The members below are protected by the lock of image.c. They are used from the unload by
-	 * the client until the driver has unloaded the code and variables, which stay charged until
-	 * then or until the session's end. */
+	/* The members below are protected by the lock of the list of unloaded images. They are used
+	 * from the unload by the client until the driver has unloaded the code and variables, which
+	 * stay charged until then or until the session's end. */
 	struct gpd_image *next; /* next in the list of unloaded images */
 	/* session that is charged, borrowed; NULL: no session is charged any more */
 	struct gpd_session *payer;
 	uint32_t leave; /* epoch of gpd_ledger_free_begin() for gpd_ledger_free_end() */
 };
 
-/* A kernel, as identified on the wire, on a device. Borrowed from the image; valid until the image
- * is unloaded, refreshed or gets another library. */
+/* A kernel, as identified on the wire, on a device. Its pointers are borrowed; they are valid until
+ * the image is unloaded, reinitialized (gpd_image_refresh()) or gets another library. */
 struct gpd_use {
 	struct gpd_image *image;
 	struct gpd_kernel *kernel;
@@ -104,7 +105,7 @@ struct gpd_use {
 /*
  * Looks up a kernel on the device, which must be current, and loads its function if necessary.
  * kernel: the client's handle (GP_KERNEL_IMAGE(), GP_KERNEL_INDEX()), unchecked. May block until
- * the device is idle and, for a stale image, until all work of the session is done
+ * the device is nearly idle and, for a stale image, until all work of the session is done
  * (gpd_image_refresh(), image_library.h). Returns CUDA_SUCCESS with *use set; on failure *use must
  * not be used.
  *
@@ -151,7 +152,8 @@ bool gpd_image_wait_unloaded(struct gpd_session *session);
 void gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context);
 
 /* Unloads all images, in the background, and ends their charges at once, also of those that the
- * client has unloaded. Called when the session has no work left and its wait queue is empty. */
+ * client has unloaded. Called when the session has no work left and no waits (gpd_wait_is_empty(),
+ * stream/responder.h). */
 void gpd_image_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_IMAGE_H */

@@ -242,7 +242,7 @@ others_are_busy(int device)
 	return gpd_device_enter(device) != CUDA_SUCCESS || busy;
 }
 
-/* Called while the device is idle for a load. A quiescence job may wait long for an idle context
+/* Called while the device is nearly idle for a load. A quiescence job may wait long for a nearly idle device
  * while loads follow each other; this bounds the number of unused libraries. */
 static void
 unused_trim_now(int device)
@@ -255,8 +255,8 @@ unused_trim_now(int device)
 		library_unload(library);
 }
 
-/* Waits for an extraction slot for this size and for an idle context. It never holds one while it
- * waits for the other: waiting for an idle context stops other sessions, and an extraction may take
+/* Waits for an extraction slot for this size and for a nearly idle device. It never holds one while it
+ * waits for the other: waiting for a nearly idle device stops other sessions, and an extraction may take
  * long. false: the session is closing. */
 static bool
 loading_begin(struct gpd_session *session, int device, struct gpd_unpacking *unpacking,
@@ -317,7 +317,7 @@ load_function(struct gpd_session *session, struct gpd_library *library, uint32_t
 	return result;
 }
 
-/* Another session may hold the lock for long, waiting for an idle context. false: the session is
+/* Another session may hold the lock for long, waiting for a nearly idle device. false: the session is
  * closing. */
 static bool
 lock_library(struct gpd_session *session, struct gpd_library *library)

@@ -34,8 +34,8 @@ struct gpd_account {
 	/* Any thread: notifies all workers that sessions have been requested to return cached
 	 * memory. NULL: no notification. */
 	void (*recall)(void);
-	/* *closing true: the session is closing, and waits for bandwidth, for a turn and for ended
-	 * sessions end. NULL: the session does not close, and uses no function that throttles and
+	/* When *closing becomes true, every wait for bandwidth, for a turn or for ended sessions
+	 * returns early. NULL: the session does not close, and uses no function that throttles and
 	 * no schedule. */
 	const _Atomic bool *closing;
 	struct gpd_ledger *ledger;

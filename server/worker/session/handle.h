@@ -54,7 +54,7 @@ void gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle
  * including the returned one, but not added. */
 void *gpd_handle_next(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t *at);
 /* Frees the chunks and uncharges everything. Does not access objects that are still in the table.
- * The table is then empty and may be reused. */
+ * The table is then all zeros; for reuse, set memory.ledger and memory.entry again. */
 void gpd_handle_fini(struct gpd_handle_table *table);
 
 #endif /* GPD_HANDLE_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delays launches while other sessions need an idle context, and until the session has its turn. */
+/* Delays launches while other sessions need a nearly idle device, and until the session has its turn. */
 #include "base/clock.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"

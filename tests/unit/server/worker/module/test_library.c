@@ -189,7 +189,7 @@ code_of(struct fake_session *fake)
 	return &fake->session.account.line->devices[GPD_LEDGER_CODE];
 }
 
-/* A load finds an idle context even if kernels run forever. */
+/* A load finds a nearly idle device even if kernels run forever. */
 LIBRARY_TEST(what_waits_to_be_unloaded_counts_and_goes_at_the_next_load)
 {
 	const uint64_t limit_ns = gpd_quiesce_limit_ns, short_ns = gpd_quiesce_short_ns;
