@@ -6,7 +6,7 @@
 bool
 gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes)
 {
-	if (memory->ledger && !gpd_ledger_charge_host(memory->ledger, memory->line, bytes))
+	if (memory->ledger && !gpd_ledger_charge_host(memory->ledger, memory->entry, bytes))
 		return false;
 	atomic_fetch_add(&memory->used, bytes);
 	return true;
@@ -17,7 +17,7 @@ gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes)
 {
 	atomic_fetch_sub(&memory->used, bytes);
 	if (memory->ledger)
-		gpd_ledger_uncharge_host(memory->ledger, memory->line, bytes);
+		gpd_ledger_uncharge_host(memory->ledger, memory->entry, bytes);
 }
 
 void

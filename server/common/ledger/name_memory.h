@@ -21,10 +21,10 @@
 #include <stdint.h>
 
 /* The charge of one session. Initialized to zeros, it charges no ledger and has no limit; the
- * session sets ledger and line. */
+ * session sets ledger and entry. */
 struct gpd_name_memory {
 	struct gpd_ledger *ledger;       /* NULL: bytes are only counted here */
-	struct gpd_ledger_session *line; /* the session's entry in the ledger */
+	struct gpd_ledger_session *entry; /* the session's entry in the ledger */
 	_Atomic uint64_t used;           /* bytes charged at present */
 	/* Bytes, part of `used`: of objects that another thread destroys. */
 	_Atomic uint64_t deferred;

@@ -317,8 +317,8 @@ arena_add(struct gpd_session *session, uint64_t address, uint64_t size, bool sha
 static bool
 fits_left(const struct gpd_account *account)
 {
-	return atomic_load(&left_bytes[account->line->tenant]) <=
-	       gpd_ledger_headroom(account->ledger, account->line, GPD_LEDGER_PINNED, 0).left;
+	return atomic_load(&left_bytes[account->entry->tenant]) <=
+	       gpd_ledger_headroom(account->ledger, account->entry, GPD_LEDGER_PINNED, 0).left;
 }
 
 static CUresult
@@ -483,7 +483,7 @@ gpd_host_memory_destroy(struct gpd_session *session)
 	session->host_memory = NULL;
 	pthread_mutex_lock(&memory->lock);
 	memory->session = NULL;
-	memory->tenant = session->account.line->tenant;
+	memory->tenant = session->account.entry->tenant;
 	for (size_t i = 0; i < count; i++) {
 		if (!arenas[i]->placed)
 			LL_PREPEND(memory->leaving, arenas[i]);

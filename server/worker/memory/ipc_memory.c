@@ -180,7 +180,7 @@ export_check(const struct gpd_session *session, const struct gpd_ipc_export *off
 	const struct gpd_memory_export *memory_export = offer->thing;
 	CUresult result;
 
-	if (offer->kind == GP_IPC_MEMORY && offer->line == session->account.line)
+	if (offer->kind == GP_IPC_MEMORY && offer->entry == session->account.entry)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	result = export_check_device(session, memory_export, device);
 	if (result != CUDA_SUCCESS)

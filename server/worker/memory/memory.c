@@ -430,7 +430,7 @@ gpd_gpMemoryTry(struct gpd_session *session, const struct gp_args_gpMemoryTry *a
 				  : CUDA_ERROR_INVALID_DEVICE;
 
 	if (result == CUDA_SUCCESS &&
-	    !gpd_ledger_charge(account->ledger, account->line, args->device, args->size))
+	    !gpd_ledger_charge(account->ledger, account->entry, args->device, args->size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS)
 		return result;

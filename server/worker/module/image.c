@@ -77,7 +77,7 @@ image_stop_charging(struct gpd_image *image) GP_LOCKED(leaving.lock)
 {
 	LL_DELETE(leaving.images, image);
 	image_uncharge(image->payer, image);
-	gpd_ledger_free_end(image->payer->account.line, image->leave);
+	gpd_ledger_free_end(image->payer->account.entry, image->leave);
 	image->payer = NULL;
 	pthread_cond_broadcast(&leaving.gone);
 }
@@ -123,7 +123,7 @@ image_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_image *image = arg;
 
-	image->leave = gpd_ledger_free_begin(session->account.line);
+	image->leave = gpd_ledger_free_begin(session->account.entry);
 	pthread_mutex_lock(&leaving.lock);
 	image->payer = session;
 	LL_PREPEND(leaving.images, image);
@@ -213,7 +213,7 @@ move_retired_code(struct gpd_session *session, struct gpd_image *image)
 		image->code -= more;
 		return size + more;
 	}
-	return gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_CODE, more)
+	return gpd_ledger_charge(account->ledger, account->entry, GPD_LEDGER_CODE, more)
 		       ? size + more
 		       : size;
 }
@@ -399,7 +399,7 @@ charge_variables(struct gpd_session *session, struct gpd_image *image)
 		return CUDA_SUCCESS;
 	/* The size is unknown, and without a limit it does not matter. */
 	if (image->uses.variables >= GPD_VARIABLES_UNKNOWN &&
-	    gpd_ledger_headroom(session->account.ledger, session->account.line, device, 0).max ==
+	    gpd_ledger_headroom(session->account.ledger, session->account.entry, device, 0).max ==
 		    GPD_NO_LIMIT)
 		return CUDA_SUCCESS;
 	result = gpd_account_allocate(&session->account, device, image->uses.variables);

@@ -22,7 +22,7 @@
 CUresult
 gpd_image_charge_bytes(struct gpd_session *session, uint64_t size)
 {
-	const struct gpd_ledger_session *entry = session->account.line;
+	const struct gpd_ledger_session *entry = session->account.entry;
 	const struct gpd_ledger_tenant *tenant = &session->account.ledger->tenants[entry->tenant];
 	const struct gpd_ledger_tenant_line *all = &tenant->devices[GPD_LEDGER_CODE];
 	unsigned int images = 0;
@@ -136,7 +136,7 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 	*blob_p = NULL;
 	if (!session->modules->uploader.tenant)
 		session->modules->uploader.tenant =
-			session->account.ledger->tenants[session->account.line->tenant].name;
+			session->account.ledger->tenants[session->account.entry->tenant].name;
 	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
 		gpd_session_violation(session,
 				      "an image of %lu bytes with a tail of %lu and a hash of %zu",

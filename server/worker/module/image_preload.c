@@ -49,14 +49,14 @@ static struct {
 	struct program *programs; /* utlist, most recently used first */
 } memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Uses the identity: a line of the ledger may be reused for another tenant, which must not learn
+/* Uses the identity: an entry of the ledger may be reused for another tenant, which must not learn
  * about this one. */
 static uint64_t
 get_tenant(const struct gpd_session *session)
 {
 	const struct gpd_account *account = &session->account;
 
-	return account->ledger->tenants[account->line->tenant].identity;
+	return account->ledger->tenants[account->entry->tenant].identity;
 }
 
 static void
@@ -213,11 +213,11 @@ preload_charge(struct gpd_session *session, struct gpd_preload *preload)
 		preload->blob->name.size + gpd_image_driver_size(preload->blob, preload->device);
 
 	if (uses.variables > VARIABLES_MAX ||
-	    !gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_CODE, size))
+	    !gpd_ledger_charge(account->ledger, account->entry, GPD_LEDGER_CODE, size))
 		return false;
 	preload->code = size;
 	if (uses.variables &&
-	    !gpd_ledger_charge(account->ledger, account->line, preload->device, uses.variables))
+	    !gpd_ledger_charge(account->ledger, account->entry, preload->device, uses.variables))
 		return false;
 	preload->variables = uses.variables;
 	return true;

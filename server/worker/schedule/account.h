@@ -25,7 +25,7 @@
 struct gpd_issue;
 struct gpd_schedule_run;
 
-/* A session's account. The owner zeroes it and sets reclaim_memory, recall, closing, ledger, line
+/* A session's account. The owner zeroes it and sets reclaim_memory, recall, closing, ledger, entry
  * and issue before the first use. */
 struct gpd_account {
 	/* Executor only: waits for memory that the session has freed; returns whether there was
@@ -39,8 +39,8 @@ struct gpd_account {
 	 * no schedule. */
 	const _Atomic bool *closing;
 	struct gpd_ledger *ledger;
-	struct gpd_ledger_session *line; /* the session's entry in the ledger */
-	/* Exhausted quotas that have been logged: bit n for line->devices[n] (device ordinals,
+	struct gpd_ledger_session *entry; /* the session's entry in the ledger */
+	/* Exhausted quotas that have been logged: bit n for entry->devices[n] (device ordinals,
 	 * GPD_LEDGER_CODE, GPD_LEDGER_PINNED). */
 	_Atomic uint64_t quotas_reported;
 	/* Internal, executor only: memory of ended sessions was not freed in time, so the session

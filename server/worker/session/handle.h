@@ -26,7 +26,7 @@ struct gpd_handle {
 #define GPD_HANDLE_CHUNK 1024u
 
 /* The table, part of the session. Initialized to zeros; chunks are allocated as IDs are used. To
- * charge the session's memory, set memory.ledger and memory.line (its ledger entry) before the
+ * charge the session's memory, set memory.ledger and memory.entry (its ledger entry) before the
  * first use; left NULL, bytes are only counted and unlimited. */
 struct gpd_handle_table {
 	/* by kind and index / GPD_HANDLE_CHUNK; owned; NULL: not allocated yet */

@@ -175,7 +175,7 @@ gpd_session_recall(struct gpd_session *session)
 	uint32_t request;
 
 	if (atomic_load(&session->send.keep_request) == 0 ||
-	    atomic_load(&session->account.line->cache_state) != GPD_CACHE_RECALLED)
+	    atomic_load(&session->account.entry->cache_state) != GPD_CACHE_RECALLED)
 		return;
 	request = atomic_exchange(&session->send.keep_request, 0);
 	if (request)

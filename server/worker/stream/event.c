@@ -343,7 +343,7 @@ common_join(const struct gpd_session *session, const struct gpd_ipc_export *offe
 {
 	struct gpd_event_common *common = offer->thing;
 
-	if (offer->line == session->account.line)
+	if (offer->entry == session->account.entry)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (common->device != device)
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;

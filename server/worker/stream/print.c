@@ -86,11 +86,11 @@ text_append(struct gpd_print *to, const char *text, size_t size)
 
 		while (room < to->size + size)
 			room *= 2;
-		if (!gpd_ledger_charge_host(account->ledger, account->line, room - to->room))
+		if (!gpd_ledger_charge_host(account->ledger, account->entry, room - to->room))
 			return;
 		grown = realloc(to->text, room);
 		if (!grown) {
-			gpd_ledger_uncharge_host(account->ledger, account->line, room - to->room);
+			gpd_ledger_uncharge_host(account->ledger, account->entry, room - to->room);
 			return;
 		}
 		to->text = grown;
@@ -446,7 +446,7 @@ gpd_print_flush(struct gpd_session *session)
 		(void)gpd_session_send_complaint(session, complaint);
 	(void)gpd_session_send_print(session, text, size);
 	free(text);
-	gpd_ledger_uncharge_host(session->account.ledger, session->account.line, room);
+	gpd_ledger_uncharge_host(session->account.ledger, session->account.entry, room);
 	pthread_mutex_unlock(&mine->send_lock);
 }
 
@@ -471,6 +471,6 @@ gpd_print_destroy(struct gpd_session *session)
 	pthread_mutex_unlock(&print.lock);
 	pthread_mutex_destroy(&mine->send_lock);
 	free(mine->text);
-	gpd_ledger_uncharge_host(session->account.ledger, session->account.line, mine->room);
+	gpd_ledger_uncharge_host(session->account.ledger, session->account.entry, mine->room);
 	free(mine);
 }

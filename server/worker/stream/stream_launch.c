@@ -42,7 +42,7 @@ quiesce_wait(struct gpd_session *session, int device)
 	}
 	if (took > gpd_quiesce_get_timeout_ns(device))
 		gpd_quiesce_wait_end(device, &session->closing);
-	gpd_ledger_count(&session->account.line->counts.waited_ns, gp_now_ns() - start);
+	gpd_ledger_count(&session->account.entry->counts.waited_ns, gp_now_ns() - start);
 }
 
 void

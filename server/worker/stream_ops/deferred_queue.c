@@ -326,7 +326,7 @@ record_defer(struct gpd_session *session, const struct deps *deps, const struct 
 {
 	struct gpd_deferred_queue *deferred_queue = session->stream_ops->queue;
 	uint64_t bulk_size = session->current.bulk_left;
-	uint64_t max = session->account.line->deferred_max;
+	uint64_t max = session->account.entry->deferred_max;
 	struct gp_args_gpCopyInLanes copy;
 	struct gpd_deferred_entry *entry;
 

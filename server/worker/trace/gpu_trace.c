@@ -89,12 +89,12 @@ entry_create(const struct gpd_account *account)
 {
 	struct entry *entry;
 
-	if (!gpd_ledger_charge_host(account->ledger, account->line, sizeof(*entry)))
+	if (!gpd_ledger_charge_host(account->ledger, account->entry, sizeof(*entry)))
 		return NULL;
 	entry = calloc(1, sizeof(*entry));
 	if (entry && gpd_driver.cuEventCreate(&entry->done, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
 		return entry;
-	gpd_ledger_uncharge_host(account->ledger, account->line, sizeof(*entry));
+	gpd_ledger_uncharge_host(account->ledger, account->entry, sizeof(*entry));
 	free(entry);
 	return NULL;
 }
@@ -393,7 +393,7 @@ destroy_entries(const struct gpd_account *account, struct entry *entry)
 		struct entry *next = entry->next;
 
 		(void)gpd_driver.cuEventDestroy_v2(entry->done);
-		gpd_ledger_uncharge_host(account->ledger, account->line, sizeof(*entry));
+		gpd_ledger_uncharge_host(account->ledger, account->entry, sizeof(*entry));
 		free(entry);
 		entry = next;
 	}

@@ -186,7 +186,7 @@ LIBRARY_TEST(beside_work_that_does_not_end_nothing_is_unloaded)
 static struct gpd_ledger_line *
 code_of(struct fake_session *fake)
 {
-	return &fake->session.account.line->devices[GPD_LEDGER_CODE];
+	return &fake->session.account.entry->devices[GPD_LEDGER_CODE];
 }
 
 /* A load finds a nearly idle device even if kernels run forever. */

@@ -141,7 +141,7 @@ setup(void **state)
 		return -1;
 	close(fd);
 	f->session.account.ledger = f->ledger;
-	f->session.account.line = &f->ledger->sessions[0];
+	f->session.account.entry = &f->ledger->sessions[0];
 	f->a.driver = (CUstream)(uintptr_t)1;
 	f->b.driver = (CUstream)(uintptr_t)2;
 	*state = f;
