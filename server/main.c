@@ -343,7 +343,7 @@ environment_check(void)
 	if (!gpd_window_size_parse(getenv(window), &size)) {
 		name = window;
 		wrong = "not a number of bytes from 16777216 (16 MiB) to 4398046511104 (4 TiB)";
-	} else if (!gpd_host_piece_parse(getenv(piece), &size)) {
+	} else if (!gpd_host_registration_parse(getenv(piece), &size)) {
 		name = piece;
 		wrong = "not a number of MiB from 1 to 64";
 	} else if (!gpd_issue_parse(getenv(launchers), &count)) {

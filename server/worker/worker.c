@@ -319,7 +319,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		gpd_gpudirect_memory_start(options->peer_memory);
 	if ((options->rdma &&
 	     gpd_lane_rdma_start(options->rdma, &rdma_port, error, sizeof(error))) ||
-	    gpd_snapshot_pack(rdma_port, &snapshot, &snapshot_size, error, sizeof(error)))
+	    !gpd_snapshot_pack(rdma_port, &snapshot, &snapshot_size, error, sizeof(error)))
 		return refuse_to_start(error);
 	if (gpd_sessions_notify_supervisor(GPD_CHANNEL_READY, 0, 0, snapshot, snapshot_size))
 		return 1;

@@ -292,7 +292,8 @@ gpd_admission_get_full_reason(const struct gpd_admission *admission,
 
 	if (left <= 0)
 		return "no free session slot (--max-sessions)";
-	if ((unsigned int)left <= gpd_queue_ahead(&admission->quota->queue, number, gp_now_ms()))
+	if ((unsigned int)left <=
+	    gpd_queue_count_ahead_for_daemon(&admission->quota->queue, number, gp_now_ms()))
 		return "the free session slots are reserved for queued clients";
 	for (const struct gpd_connection *p = admission->connection_list; p; p = p->next)
 		count += p->client_address == connection->client_address && conn_has_slot(p);

@@ -56,13 +56,14 @@ waiters_count(struct gpd_queue *queue, uint64_t number, bool for_daemon, uint32_
 }
 
 unsigned int
-gpd_queue_ahead(struct gpd_queue *queue, uint64_t number, int64_t now_ms)
+gpd_queue_count_ahead_for_daemon(struct gpd_queue *queue, uint64_t number, int64_t now_ms)
 {
 	return waiters_count(queue, number, true, 0, now_ms);
 }
 
 unsigned int
-gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant, int64_t now_ms)
+gpd_queue_count_ahead_in_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant,
+				int64_t now_ms)
 {
 	return waiters_count(queue, number, false, tenant, now_ms);
 }

@@ -282,7 +282,7 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 	if (r)
 		return guest ? refuse_guest(proven, error) : r;
 	entry = guest ? entry_get_for_guest(tenants, proven)
-		     : entry_find_by_config(tenants, config_index);
+		      : entry_find_by_config(tenants, config_index);
 	if (entry < 0) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not active yet",
 			       guest ? proven : config->tenants[config_index].name);

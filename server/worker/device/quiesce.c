@@ -59,7 +59,7 @@ launches_stop(int device, uint64_t now)
 }
 
 uint64_t
-gpd_quiesce_get_timeout_ns(int device)
+gpd_quiesce_get_stop_threshold_ns(int device)
 {
 	return atomic_load(&quiescences[device].last) ? gpd_quiesce_short_ns : gpd_quiesce_long_ns;
 }

@@ -30,8 +30,8 @@ extern uint64_t gpd_quiesce_short_ns, gpd_quiesce_long_ns, gpd_quiesce_stop_ns,
 	gpd_quiesce_limit_ns;
 
 /*
- * Blocks until the device is nearly idle; after gpd_quiesce_short_ns launches of sessions with long work
- * are stopped for it, for at most gpd_quiesce_stop_ns. Several callers may wait at once.
+ * Blocks until the device is nearly idle; after gpd_quiesce_short_ns launches of sessions with long
+ * work are stopped for it, for at most gpd_quiesce_stop_ns. Several callers may wait at once.
  *
  * It waits in rounds. A round waits, without a limit, for the work that the GPU has when the round
  * begins. The wait ends after a round that took at most gpd_quiesce_short_ns, or the first one that
@@ -68,7 +68,7 @@ gpd_quiesce_is_stopped(int device)
  * work took: if it took longer than the returned time, the session must stop launching and wait in
  * gpd_quiesce_wait_end(). At first the time is gpd_quiesce_long_ns; when the long work is done,
  * gpd_quiesce_short_ns. */
-uint64_t gpd_quiesce_get_timeout_ns(int device);
+uint64_t gpd_quiesce_get_stop_threshold_ns(int device);
 
 /* Waits until launches on the device are no longer stopped, *given_up is true (NULL: never) or the
  * GPU is lost. */

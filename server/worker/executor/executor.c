@@ -266,8 +266,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	};
 	session->account.ledger = gpd_sessions.ledger;
 	session->account.entry = &gpd_sessions.ledger->sessions[open->entry];
-	session->handles.memory = (struct gpd_name_memory){ .ledger = session->account.ledger,
-							    .entry = session->account.entry };
+	session->handles.memory = (struct gpd_handle_memory){ .ledger = session->account.ledger,
+							      .entry = session->account.entry };
 	session->shares.tenant = session->account.entry->tenant + 1;
 	gpd_session_follow_ledger(session);
 	snprintf(session->peer, sizeof(session->peer), "%.*s", (int)sizeof(session->peer) - 1,

@@ -42,8 +42,8 @@ struct gpd_image_uploader;
 /* A blob. */
 struct gpd_blob {
 	/* Constant while there is a reference. */
-	struct gpd_image_name name; /* hash and size; size 0: the bytes have not arrived */
-	struct gp_image *image;     /* the parsed image; NULL: the bytes are not a valid one */
+	struct gpd_image_key key; /* hash and size; size 0: the bytes have not arrived */
+	struct gp_image *image;   /* the parsed image; NULL: the bytes are not a valid one */
 	/* reason for that (errors of gp_image_open() and gp_image_check_code()); 0: valid */
 	int image_error;
 	char *error_text;           /* text of the error -EBADMSG; NULL: none */
@@ -108,14 +108,14 @@ void gpd_image_cache_stop(void);
  * bytes or is about to, if an image of another size has this hash, or if memory is exhausted; the
  * caller does the same in these cases.
  */
-struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
+struct gpd_blob *gpd_image_cache_get(const struct gpd_image_key *key,
 				     struct gpd_image_uploader *uploader,
 				     const _Atomic bool *given_up);
 
 /* Returns a reference to the blob if its bytes are in memory and of this size, else NULL. Does not
  * wait. Does not check the tenant: to be called only for an image that the caller's tenant has
  * loaded before. */
-struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name);
+struct gpd_blob *gpd_image_cache_find(const struct gpd_image_key *key);
 
 /* Reports that some of the bytes that the uploader provides have arrived. Does nothing if it
  * provides none. */

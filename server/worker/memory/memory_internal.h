@@ -56,8 +56,8 @@ struct gpd_memory {
 	struct gpd_session *session;
 	/* Mappings, sorted by address; allocated; NULL before the first one. */
 	struct gpd_chunk *chunks;
-	size_t count; /* number of chunks */
-	size_t room;  /* capacity of `chunks` */
+	size_t count;    /* number of chunks */
+	size_t capacity; /* of `chunks`, in elements */
 	/* Additional address ranges; size 0: a free entry. */
 	struct gpd_range reserved[RESERVED_MAX];
 	struct gpd_extent *extents;                   /* open extents (memory.h), list (utlist) */

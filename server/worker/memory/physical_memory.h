@@ -26,11 +26,11 @@ struct gpd_shared_physical;
 /* A memory object of a session. */
 struct gpd_physical {
 	/* its ID in the handle table; not in the table once it is released */
-	struct gpd_handle name;
+	struct gpd_handle handle;
 	uint64_t size;
 	int device;
-	CUmemGenericAllocationHandle handle;
-	/* Memory shared with other sessions, a reference; NULL: the object owns `handle`. */
+	CUmemGenericAllocationHandle allocation;
+	/* Memory shared with other sessions, a reference; NULL: the object owns `allocation`. */
 	struct gpd_shared_physical *shared;
 	bool tiles;            /* a tile pool for sparse arrays (sparse_array.h); never mapped */
 	uint64_t zeroed;       /* number of zeroed bytes at its start; the rest was never mapped */
@@ -58,7 +58,7 @@ CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHa
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 
 /* Returns the location of host memory that is best for the device. */
-CUmemLocation gpd_physical_host(int device);
+CUmemLocation gpd_physical_get_host_location(int device);
 /* Allocates host memory at gpd_physical_get_host_location(); its content is undefined. size: as for
  * gpd_physical_obtain(). Returns CUDA_SUCCESS, and the caller owns *handle_p and releases it with
  * cuMemRelease(); CUDA_ERROR_OUT_OF_MEMORY; or CUDA_ERROR_NOT_SUPPORTED for all other failures. */
@@ -75,24 +75,24 @@ bool gpd_physical_is_accessible(uint64_t address);
  * belongs to the object; a caller that keeps the result acquires a reference of its own. NULL:
  * there is no such object, it is a tile pool, zeroing failed, or out of memory. Blocks until
  * zeroing is done. */
-struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t memory);
+struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t id);
 /* Returns the memory object with this ID, borrowed; NULL: there is none. */
 struct gpd_physical *gpd_physical_get(const struct gpd_session *session, uint32_t id);
 /* Returns the tile pool with this ID, borrowed; NULL: there is none. */
-struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
+struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t id);
 /* Creates a memory object, under an ID chosen by the client, from memory that another session
  * shares. Returns CUDA_SUCCESS, and the object takes over the caller's reference; on failure the
  * caller keeps the reference: CUDA_ERROR_OUT_OF_MEMORY; or CUDA_ERROR_INVALID_HANDLE if the ID is 0
  * or in use, which ends the session. */
-CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
+CUresult gpd_physical_open(struct gpd_session *session, uint32_t id,
 			   struct gpd_shared_physical *shared_memory);
 
 /* Allocates and zeroes the memory of a tile pool, with a result as of gpd_physical_obtain(). */
 typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
 					CUmemGenericAllocationHandle *handle_p);
 /*
- * Creates a tile pool: memory for the tiles of sparse arrays (gpTilePoolCreate), under the ID
- * `memory`, which the client has chosen. Calls obtain(), again while it returns
+ * Creates a tile pool: memory for the tiles of sparse arrays (gpTilePoolCreate), under an
+ * ID that the client has chosen. Calls obtain(), again while it returns
  * CUDA_ERROR_OUT_OF_MEMORY and memory is being freed (gpd_memory_wait(), memory.h). The caller has
  * charged the memory, and uncharges it on failure.
  *
@@ -101,7 +101,7 @@ typedef CUresult gpd_physical_obtain_fn(uint64_t size, int device,
  * or in use; this does not end the session.
  * CUDA_ERROR_OUT_OF_MEMORY, or another error of obtain().
  */
-CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t memory, uint64_t size,
+CUresult gpd_physical_create_tile_pool(struct gpd_session *session, uint32_t id, uint64_t size,
 				       int device, gpd_physical_obtain_fn *obtain);
 
 /* Sets *stream_p to the device's stream for zeroing, which all sessions share and which is never

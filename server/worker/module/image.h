@@ -69,7 +69,7 @@ struct gpd_image {
 	struct gpd_library *library;
 	/* Previous library: the shared one that it used before it got its own. A reference, because
 	 * work may still use it; NULL: none. */
-	struct gpd_library *left;
+	struct gpd_library *previous_library;
 	/* The session's maxima of dynamic shared memory while the library is shared: an owned array
 	 * by device, then by kernel index, of bytes plus 1; 0: not set. NULL: none is set. */
 	int *dynamic;
@@ -78,10 +78,11 @@ struct gpd_image {
 	/* Bytes charged to the quota code-memory: size of the image and of the driver's memory for
 	 * it. */
 	uint64_t code;
-	uint64_t charged;   /* bytes charged to charged_device for its variables */
-	int charged_device; /* ordinal of that device */
-	uint64_t seen; /* bytes of its variables on charged_device that the client has looked up */
-	bool stale;    /* its context was destroyed, so it is reloaded before its next use */
+	uint64_t charged;         /* bytes charged to charged_device for its variables */
+	int charged_device;       /* ordinal of that device */
+	uint64_t looked_up_bytes; /* bytes of its variables on charged_device that the client has
+				     looked up */
+	bool stale; /* its context was destroyed, so it is reloaded before its next use */
 
 	/* The members below are protected by the lock of the list of unloaded images. They are used
 	 * from the unload by the client until the driver has unloaded the code and variables, which
@@ -89,12 +90,12 @@ struct gpd_image {
 	struct gpd_image *next; /* next in the list of unloaded images */
 	/* session that is charged, borrowed; NULL: no session is charged any more */
 	struct gpd_session *payer;
-	uint32_t leave; /* epoch of gpd_ledger_free_begin() for gpd_ledger_free_end() */
+	uint32_t free_epoch; /* epoch of gpd_ledger_free_begin() for gpd_ledger_free_end() */
 };
 
 /* A kernel, as identified on the wire, on a device. Its pointers are borrowed; they are valid until
  * the image is unloaded, reinitialized (gpd_image_refresh()) or gets another library. */
-struct gpd_use {
+struct gpd_device_kernel {
 	struct gpd_image *image;
 	struct gpd_kernel *kernel;
 	struct gpd_function *function; /* loaded on the device */
@@ -106,21 +107,21 @@ struct gpd_use {
  * Looks up a kernel on the device, which must be current, and loads its function if necessary.
  * kernel: the client's handle (GP_KERNEL_IMAGE(), GP_KERNEL_INDEX()), unchecked. May block until
  * the device is nearly idle and, for a stale image, until all work of the session is done
- * (gpd_image_refresh(), image_library.h). Returns CUDA_SUCCESS with *use set; on failure *use must
- * not be used.
+ * (gpd_image_refresh(), image_library.h). Returns CUDA_SUCCESS with *device_kernel set; on failure
+ * *device_kernel must not be used.
  *
  * CUDA_ERROR_INVALID_HANDLE: there is no such kernel.
  * CUDA_ERROR_DEINITIALIZED: the session is closing, or the GPU contexts are lost.
  * CUDA_ERROR_OUT_OF_MEMORY, or another error of the driver.
  */
 CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device,
-			  struct gpd_use *use);
+			  struct gpd_device_kernel *device_kernel);
 
 /* Makes the device of the current call's context current, and looks up a kernel on it as
  * gpd_image_kernel() does. Also fails as gpd_context_enter() (context/context.h), if the context
  * does not exist. */
 CUresult gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel,
-				     struct gpd_use *use);
+				     struct gpd_device_kernel *device_kernel);
 
 /* Argument decoding for generated calls: sets *function_p to the driver's function of a kernel on
  * the device of the current call's context, which must be current. Errors as gpd_image_kernel(). */
@@ -128,17 +129,18 @@ CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfuncti
 
 /* Returns the maximum dynamic shared memory, in bytes, of the session's launches of the kernel;
  * INT_MAX if the image has its own library, for which the driver checks the maximum. */
-int gpd_image_get_dynamic(const struct gpd_use *use);
+int gpd_image_get_dynamic(const struct gpd_device_kernel *device_kernel);
 /* Sets the maximum dynamic shared memory, in bytes, of the session's launches of the kernel, whose
- * library must be shared, by gpd_library_allow() (library.h). use->device must be current. Returns
- * CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if the number is negative or more than the driver allows;
- * or another error, and the maximum is unchanged. */
-CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
+ * library must be shared, by gpd_library_allow() (library.h). device_kernel->device must be
+ * current. Returns CUDA_SUCCESS; CUDA_ERROR_INVALID_VALUE if the number is negative or more than
+ * the driver allows; or another error, and the maximum is unchanged. */
+CUresult gpd_image_set_dynamic(const struct gpd_device_kernel *device_kernel, int bytes);
 
-/* Gives the image a library of its own and updates use->kernel and use->function; called before a
- * setting that sessions cannot share. use->device must be current. Blocks and fails as
- * gpd_image_unshare() (image_library.h) and gpd_image_kernel() do. */
-CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
+/* Gives the image a library of its own and updates device_kernel->kernel and
+ * device_kernel->function; called before a setting that sessions cannot share.
+ * device_kernel->device must be current. Blocks and fails as gpd_image_unshare() (image_library.h)
+ * and gpd_image_kernel() do. */
+CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_device_kernel *device_kernel);
 
 /* Called when out of memory: blocks until the driver has unloaded the images that the session has
  * unloaded. It first waits for the session's work that may use them, without a limit, and then for

@@ -129,7 +129,7 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		struct gpd_blob **blob_p)
 {
 	uint64_t bulk = session->current.bulk_left;
-	struct gpd_image_name name = { .size = args->size };
+	struct gpd_image_key key = { .size = args->size };
 	struct gpd_unpacking unpacking;
 	CUresult result;
 
@@ -148,14 +148,13 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		gpd_image_cache_abandon_upload(&session->modules->uploader);
 		return result;
 	}
-	memcpy(name.sha256, args->sha256.data, sizeof(name.sha256));
+	memcpy(key.sha256, args->sha256.data, sizeof(key.sha256));
 	gpd_unpacking_init(&unpacking, session);
 	session->modules->uploader.limiter = &unpacking.limiter;
 	if (bulk)
 		result = image_upload(session, args, blob_p);
 	else
-		*blob_p =
-			gpd_image_cache_get(&name, &session->modules->uploader, &session->closing);
+		*blob_p = gpd_image_cache_get(&key, &session->modules->uploader, &session->closing);
 	session->modules->uploader.limiter = NULL;
 	if (*blob_p)
 		result = image_check(session, *blob_p);

@@ -43,7 +43,8 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 
 	if (!*until) {
 		*until = now + GPD_FREE_LATE_NS;
-		if (account->recall && gpd_ledger_recall(account->ledger, account->entry, of_tenant))
+		if (account->recall &&
+		    gpd_ledger_recall(account->ledger, account->entry, of_tenant))
 			account->recall();
 	}
 	if ((now > *until ||

@@ -12,7 +12,7 @@
 #define GPD_HANDLE_H
 
 #include "gpd_kinds.h"
-#include "server/common/ledger/name_memory.h"
+#include "server/common/ledger/handle_memory.h"
 
 #include <stdint.h>
 
@@ -32,8 +32,8 @@ struct gpd_handle_table {
 	/* by kind and index / GPD_HANDLE_CHUNK; owned; NULL: not allocated yet */
 	struct gpd_handle **chunks[GPD_KIND_COUNT][GPD_HANDLE_INDEX_MAX / GPD_HANDLE_CHUNK];
 	/* counts the approximate host memory of the handles and their objects
-	 * (ledger/name_memory.h) */
-	struct gpd_name_memory memory;
+	 * (ledger/handle_memory.h) */
+	struct gpd_handle_memory memory;
 };
 
 /* Adds the handle under this ID, sets its members and charges the kind's memory. kind: at least 1,

@@ -61,16 +61,16 @@ static int
 send_text_locked(struct gpd_session *session, enum gp_note note, const char *text, size_t size)
 	GP_LOCKED(session->send.lock)
 {
-	size_t room = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
+	size_t capacity = sizeof(struct gp_header) + GP_ENC_BYTES_SIZE(size);
 	struct gp_header header = { .call = note };
-	uint8_t *record = malloc(room);
+	uint8_t *record = malloc(capacity);
 	struct gp_enc enc;
 	struct iovec iov;
 	int r;
 
 	if (!record)
 		return -ENOMEM;
-	gp_enc_init(&enc, record + sizeof(header), room - sizeof(header));
+	gp_enc_init(&enc, record + sizeof(header), capacity - sizeof(header));
 	gp_enc_bytes(&enc, (struct gp_bytes){ text, size });
 	gp_enc_pad(&enc);
 	header.size = (uint32_t)(sizeof(header) + gp_enc_size(&enc));

@@ -121,7 +121,7 @@ common_unref(const struct gpd_event *event)
 	free(common);
 }
 
-/* Registers the event under a name. On failure its common part is released. */
+/* Registers the event under an ID. On failure its common part is released. */
 static CUresult
 event_add(struct gpd_session *session, uint32_t id, const struct gpd_event *made)
 {

@@ -137,7 +137,7 @@ track_get(struct gpd_trace *trace, struct gpd_stream *stream)
 
 static bool
 work_measure(struct gpd_session *session, struct gpd_stream *stream,
-	     const struct gpd_trace_work *work)
+	     const struct gpd_trace_operation *work)
 {
 	struct gpd_trace *trace = session->trace;
 	struct entry *entry;
@@ -167,7 +167,7 @@ work_measure(struct gpd_session *session, struct gpd_stream *stream,
 }
 
 void
-gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work)
+gpd_trace_record(struct gpd_session *session, const struct gpd_trace_operation *work)
 {
 	struct gpd_stream *stream;
 

@@ -224,7 +224,7 @@ drop(uint32_t name)
 static inline uint64_t
 charged(void)
 {
-	assert_true(gpd_name_memory_add(&fake.session.handles.memory, 0));
+	assert_true(gpd_handle_memory_add(&fake.session.handles.memory, 0));
 	return fake.session.handles.memory.used;
 }
 

@@ -145,7 +145,7 @@ code(void)
 TEST(test_kept_once)
 {
 	struct gpd_blob *blob = blob_of(1);
-	struct gp_bytes sha256 = { blob->name.sha256, GPD_SHA256_SIZE };
+	struct gp_bytes sha256 = { blob->key.sha256, GPD_SHA256_SIZE };
 	uint64_t before = fake_session_allocated(&fake, 0);
 	struct gpd_preload *promise;
 
@@ -263,7 +263,7 @@ retire(int number, int device)
 static struct gpd_preload *
 keep(struct gpd_blob *blob)
 {
-	const struct gp_bytes sha256 = { blob->name.sha256, GPD_SHA256_SIZE };
+	const struct gp_bytes sha256 = { blob->key.sha256, GPD_SHA256_SIZE };
 
 	return gpd_preload_pop(&fake.session, sha256, 0);
 }

@@ -310,13 +310,13 @@ make_lazy(struct gpd_library *library)
 LIBRARY_TEST(what_the_driver_unpacks_late_takes_a_turn_as_well)
 {
 	struct gpd_unpacking other;
-	struct gpd_use use;
+	struct gpd_device_kernel device_kernel;
 	struct waiter waiter = { .kernel = 0 };
 
 	load(&ours, PLAIN);
-	assert_int_equal(gpd_image_kernel(&ours.session, (uint64_t)IMAGE << 32, 0, &use),
+	assert_int_equal(gpd_image_kernel(&ours.session, (uint64_t)IMAGE << 32, 0, &device_kernel),
 			 CUDA_SUCCESS);
-	waiter.library = use.image->library;
+	waiter.library = device_kernel.image->library;
 	make_lazy(waiter.library);
 	functions = 0;
 	assert_true(gpd_unpacking_begin(&other, &theirs.session, 8 << 20));

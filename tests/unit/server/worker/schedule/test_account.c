@@ -188,7 +188,8 @@ TEST(each_device_has_a_quota_of_its_own)
 	account.entry->devices[1].memory_max = 100;
 	assert_int_equal(gpd_account_allocate(&account, 0, 1000), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpd_ledger_headroom(account.ledger, account.entry, 0, 0).max, GPD_NO_LIMIT);
+	assert_int_equal(gpd_ledger_headroom(account.ledger, account.entry, 0, 0).max,
+			 GPD_NO_LIMIT);
 	assert_int_equal(gpd_ledger_headroom(account.ledger, account.entry, 1, 0).max, 100);
 }
 
