@@ -3,7 +3,7 @@
 
 #include "server/common/base/integers.h"
 #include "server/worker/copy/peer_stream.h"
-#include "server/worker/copy/split.h"
+#include "server/worker/copy/registration_split.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -183,7 +183,7 @@ part_enqueue(struct gpd_session *session, const struct gpd_part *part, void *hos
 	CUDA_MEMCPY3D copy = gpd_copy_params(in ? side : &memory, in ? &memory : side, part->width,
 					     part->height, part->depth);
 
-	return gpd_split_copy(session, &copy, part_copy, stream);
+	return gpd_registration_split_copy(session, &copy, part_copy, stream);
 }
 
 CUresult

@@ -7,7 +7,7 @@
 #include "server/worker/context/context.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_part.h"
-#include "server/worker/copy/split.h"
+#include "server/worker/copy/registration_split.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
@@ -235,7 +235,7 @@ add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t 
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpd_memory_check_rows(build->session, args->dst, args->pitch, bytes, args->height);
 	if (result == CUDA_SUCCESS)
-		result = gpd_split_fill(build->session, args, add_fill_part, &chain);
+		result = gpd_registration_split_fill(build->session, args, add_fill_part, &chain);
 	*node_p = chain.node;
 	return result;
 }
@@ -249,7 +249,8 @@ add_copy(const struct build *build, const struct gp_args_gpCopyDevice *args, uin
 	CUresult result = gpd_copy_device_box(build->session, args, &params);
 
 	if (result == CUDA_SUCCESS)
-		result = gpd_split_copy(build->session, &params, add_copy_part, &chain);
+		result =
+			gpd_registration_split_copy(build->session, &params, add_copy_part, &chain);
 	*node_p = chain.node;
 	return result;
 }

@@ -4,7 +4,8 @@
  * (docs/host-memory.md). It consists of a reserved range of this process's addresses and of arenas
  * (host_arena.h), which are mappings registered with the driver. Arenas are in the range, where
  * they are registered in several registrations, or at other addresses where the client has placed
- * them (gpHostPlace). A copy must not cross from one registration to the next (copy/split.h).
+ * them (gpHostPlace). A copy must not cross from one registration to the next
+ * (copy/registration_split.h).
  *
  * An arena that the client unmaps, or that is left at the session's end, is unregistered by the
  * thread of quiesce_jobs.h when the device is nearly idle. The range is freed with its last arena,

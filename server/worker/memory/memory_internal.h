@@ -44,7 +44,7 @@ struct gpd_leaving {
 	struct gpd_leaving *next; /* list gpd_memory.leaving; lock */
 	struct gpd_memory *memory;
 	struct gpd_chunk chunk;
-	uint32_t leave; /* from gpd_ledger_free_begin(), for gpd_ledger_free_end() */
+	uint32_t free_epoch; /* from gpd_ledger_free_begin(), for gpd_ledger_free_end() */
 	/* its last use cannot be detected, because the GPU contexts are lost; executor only */
 	bool wedged;
 };

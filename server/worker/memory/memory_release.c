@@ -77,7 +77,7 @@ gpd_memory_leave_now(struct gpd_leaving *leaving)
 				 leaving->chunk.size);
 	else if (last)
 		gpd_physical_finish(memory->session, physical);
-	gpd_ledger_free_end(memory->session->account.entry, leaving->leave);
+	gpd_ledger_free_end(memory->session->account.entry, leaving->free_epoch);
 	free(leaving);
 }
 
@@ -103,9 +103,10 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (memory->chunks[i].host)
 		gpd_host_memory_displace(session, args->address);
-	*leaving = (struct gpd_leaving){ .memory = memory,
-					 .chunk = memory->chunks[i],
-					 .leave = gpd_ledger_free_begin(session->account.entry) };
+	*leaving =
+		(struct gpd_leaving){ .memory = memory,
+				      .chunk = memory->chunks[i],
+				      .free_epoch = gpd_ledger_free_begin(session->account.entry) };
 	if (leaving->chunk.physical)
 		leaving->chunk.physical->mappings--;
 	memory->count--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/worker/copy/split.h"
+#include "server/worker/copy/registration_split.h"
 
 #include "gp_calls.h"
 #include "server/worker/host/host_space.h"
@@ -73,8 +73,8 @@ copy_skip(const CUDA_MEMCPY3D *copy, size_t x, size_t y, size_t z)
 }
 
 CUresult
-gpd_split_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy, gpd_copy_part_fn *call,
-	       void *arg)
+gpd_registration_split_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy,
+			    gpd_copy_part_fn *call, void *arg)
 {
 	CUDA_MEMCPY3D left = *copy;
 
@@ -98,15 +98,15 @@ gpd_split_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy, gpd_copy_
 			first.WidthInBytes = dst_rest < src_rest ? dst_rest : src_rest;
 			left = copy_skip(&left, first.WidthInBytes, 0, 0);
 		}
-		result = gpd_split_copy(session, &first, call, arg);
+		result = gpd_registration_split_copy(session, &first, call, arg);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
 }
 
 CUresult
-gpd_split_fill(struct gpd_session *session, const struct gp_args_gpFill *fill,
-	       gpd_fill_part_fn *call, void *arg)
+gpd_registration_split_fill(struct gpd_session *session, const struct gp_args_gpFill *fill,
+			    gpd_fill_part_fn *call, void *arg)
 {
 	struct gp_args_gpFill left = *fill;
 
@@ -131,7 +131,7 @@ gpd_split_fill(struct gpd_session *session, const struct gp_args_gpFill *fill,
 			skipped = first.width * left.element_size;
 		}
 		left.dst += skipped;
-		result = gpd_split_fill(session, &first, call, arg);
+		result = gpd_registration_split_fill(session, &first, call, arg);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}

@@ -9,8 +9,8 @@
  * Errors: CUDA_SUCCESS, or the result of the first call that fails; earlier parts have then been
  * enqueued.
  */
-#ifndef GPD_SPLIT_H
-#define GPD_SPLIT_H
+#ifndef GPD_REGISTRATION_SPLIT_H
+#define GPD_REGISTRATION_SPLIT_H
 
 #include <cuda.h>
 
@@ -25,14 +25,14 @@ typedef CUresult gpd_fill_part_fn(void *arg, const struct gp_args_gpFill *fill);
 /* Calls call() with each part until it fails, and returns its last result. The session must have
  * access to all memory of the copy, and no dimension may be 0. Only sides of type
  * CU_MEMORYTYPE_DEVICE are split; they must have an address only, no x, y or z offset. */
-CUresult gpd_split_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy,
-			gpd_copy_part_fn *call, void *arg);
+CUresult gpd_registration_split_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy,
+				     gpd_copy_part_fn *call, void *arg);
 
 /* Calls call() with each part of a fill of one or more rows until it fails, and returns its last
  * result. The session must have access to all memory of the fill. width, in elements, and height
  * must not be 0, and dst must be a multiple of element_size. Returns CUDA_ERROR_INVALID_VALUE,
  * without a call, if there are several rows and pitch is not a multiple of element_size. */
-CUresult gpd_split_fill(struct gpd_session *session, const struct gp_args_gpFill *fill,
-			gpd_fill_part_fn *call, void *arg);
+CUresult gpd_registration_split_fill(struct gpd_session *session, const struct gp_args_gpFill *fill,
+				     gpd_fill_part_fn *call, void *arg);
 
-#endif /* GPD_SPLIT_H */
+#endif /* GPD_REGISTRATION_SPLIT_H */
